@@ -1,0 +1,60 @@
+# Sluice. Every target first brings .venv up to date (at once when nothing changed). GNU make 3.81 is enough.
+
+SHELL := /bin/sh
+RUN := .venv/bin
+
+# The first Python that can make virtual environments: 3.11 to 3.13 are tested, a newer one is tried last.
+FIND_PYTHON = for python in $(PYTHON) python3 python3.13 python3.12 python3.11 python3.14 python; do \
+	  if "$$python" -I -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 15))' 2>/dev/null; then break; fi; \
+	  python=; \
+	done; \
+	if [ -z "$$python" ]; then \
+	  echo "Sluice needs Python 3.11 or newer and found none on the PATH; install one, or: make PYTHON=/path/to/python3.11" >&2; exit 3; \
+	fi
+
+.DEFAULT_GOAL := help
+.PHONY: help setup lab test demo bench lint clean requirements
+
+help: ## show this list
+	@echo "make lab          open the course in JupyterLab         (ARGS='--no-browser --port 8890')"
+	@echo "make demo         flights from Spark through the engine  (ARGS='--records 5000 --json')"
+	@echo "make test         everything that must hold, < 25 min    (ARGS='-k spanning' to pick tests)"
+	@echo "make bench        benchmarks as ratios to a peer         (ARGS='--help')"
+	@echo "make lint         style and types only"
+	@echo "make clean        remove .venv and caches; learners' work/ and .course/ stay"
+	@echo "make requirements pin the packages of pyproject.toml again"
+	@echo
+	@echo "Each target installs what it needs into .venv first, when something changed. Needed: make, Python 3.11 or newer."
+
+setup:
+	@$(FIND_PYTHON); "$$python" -I course/install.py
+
+lab: setup
+	@exec $(RUN)/sluice lab $(ARGS)
+
+demo: setup
+	@exec $(RUN)/sluice demo $(ARGS)
+
+bench: setup
+	@exec $(RUN)/python -m tests.bench $(ARGS)
+
+lint: setup
+	$(RUN)/ruff check .
+	$(RUN)/mypy
+
+test: lint
+	$(RUN)/python -m pytest $(ARGS)
+
+clean:
+	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist *.egg-info
+	find course lessons refimpl tests widgets -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# uv resolves for all platforms and Pythons at once, which pip cannot; it is fetched into a folder of its own.
+requirements: setup
+	@$(RUN)/python -m venv .venv/uv && .venv/uv/bin/pip install --quiet "uv>=0.5"
+	@{ echo "# Every package Sluice needs, tests included, pinned with hashes; Linux and macOS, Python 3.11 to 3.13."; \
+	   echo "# Made from pyproject.toml by \`make requirements\`. Do not edit."; echo; \
+	   echo "setuptools>=77" | .venv/uv/bin/uv pip compile --quiet --universal --python-version 3.11 --fork-strategy fewest \
+	     --generate-hashes --no-emit-index-url --no-annotate --no-header --extra test pyproject.toml -; } > .venv/requirements.new
+	@mv .venv/requirements.new requirements.txt
+	@echo "requirements.txt is new; the next make installs it."

@@ -1,0 +1,189 @@
+"""Exercise 0.1, a map function: its rules, its inputs, and the belief behind each wrong answer."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from typing import Any
+
+from course.checks import drive_c00
+from course.checks.common import ending_finding
+from course.grading.rules import Case, Finding, Row, Rule, Seen
+from course.parts import to_departure
+
+__all__ = ["CHECK", "MapCheck"]
+
+_KEYS = ("event_time_ms", "origin", "carrier", "dest", "dep_delay_minutes")
+
+
+def _flight(delay: int, origin: str = "JFK", dest: str = "LAX", carrier: str = "AA") -> dict[str, Any]:
+    values = (1_357_034_400_000 + 60_000 * delay, origin, carrier, dest, delay)
+    return dict(zip(_KEYS, values, strict=True))
+
+
+def _shuffled(flight: dict[str, Any], first: str) -> dict[str, Any]:
+    return {first: flight[first], **{k: v for k, v in sorted(flight.items()) if k != first}, "tail": "N14228"}
+
+
+def _told(flight: dict[str, Any]) -> str:
+    return f"a flight {flight['origin']} to {flight['dest']}, {flight['dep_delay_minutes']} minutes late"
+
+
+class MapCheck:
+    """The check of 0.1, as the judge needs it."""
+
+    exercise = "0.1"
+    driver = "drive_c00.py"
+    rules: Sequence[Rule] = tuple(Rule(each) for each in "ABCDEFG")
+
+    def cases(self, seed: int) -> list[Case]:
+        """Cases by rule; only those of rule G depend on `seed`."""
+        found: list[Case] = []
+
+        def add(rule: str, *flights: dict[str, Any], ran: str = "") -> None:
+            found.append(Case(rule, list(flights), ran or _told(flights[0])))
+
+        for rule in "ABC":
+            add(rule, _flight(20))
+            add(rule, _flight(83, "EWR", "IAH", "UA"))
+        add("B", _shuffled(_flight(7, "LGA", "ATL", "DL"), "dest"), ran="a flight LGA to ATL, its keys in another order")
+        for delay in (1, 59, 60, 61, 600, 1301):
+            add("C", _flight(delay, "LGA", "ORD", "MQ"))
+        for delay in (-4, 0, -1, -43):
+            add("D", _flight(delay))
+        add("E", _flight(12), ran="a flight JFK to LAX, 12 minutes late, and a look at it afterwards")
+        add("E", _flight(-4), ran="a flight JFK to LAX, 4 minutes early, and a look at it afterwards")
+        add("F", _flight(9), _flight(9), ran="the same flight twice")
+        add("F", _flight(30), _flight(-2), _flight(0), _flight(5, "EWR"), _flight(30),
+            ran="five flights, 30, -2, 0, 5 and 30 minutes late")  # fmt: skip
+        generator = random.Random(f"sluice 0.1 {seed}")
+        for _ in range(20):
+            flights = []
+            for _ in range(generator.randint(1, 6)):
+                origin, dest = generator.sample(["JFK", "EWR", "LGA", "ATL", "ORD", "BOS"], 2)
+                flights.append(_flight(generator.randint(-43, 1301), origin, dest, generator.choice(["UA", "B6", "EV"])))
+            add("G", *flights, ran=f"{len(flights)} flights made from the seed")
+        return found
+
+    def expected(self, cases: Sequence[Case]) -> list[list[Any]]:
+        """The reference function's events."""
+        found: list[list[Any]] = []
+        for case in cases:
+            events: list[Any] = []
+            drive_c00.run_case(to_departure, case.ops, events)
+            found.append(events)
+        return found
+
+    def compare(self, rule: Rule, case: Case, seen: Seen, expected: list[Any]) -> Finding | None:
+        """The first call that breaks the rule."""
+        for number, (flight, want) in enumerate(zip(case.ops, expected, strict=True), 1):
+            event = seen.events[number - 1] if number <= len(seen.events) else None
+            if event is None or len(event) != 3:
+                return ending_finding("0.1", rule.id, case, seen, (), "to_departure")
+            code = _broken(rule.id, event, want, flight, number)
+            if code is None:
+                continue
+            changed = rule.id == "E" or (rule.id == "G" and event[1] == want[1])
+            yours, right = (_dict(event[2]), _dict(want[2])) if changed else (_text(event[1]), _text(want[1]))
+            rows = [Row(f"call {number}" if len(case.ops) > 1 else "answer", "yours", yours),
+                    Row("", "right", right)]  # fmt: skip
+            values = {"got": _text(event[1]), "want": _text(want[1]), "delay": str(flight["dep_delay_minutes"])}
+            return Finding(rule.id, code, case.ran, rows, values)
+        return ending_finding("0.1", rule.id, case, seen, (), "the end") if seen.ending is not None else None
+
+
+def _text(plain: list[Any]) -> str:
+    """A value as Python would write it, from its plain form."""
+    kind, content = plain[0], plain[1]
+    if kind == "str":
+        return repr(content)
+    if kind in ("tuple", "list", "set", "generator"):
+        inner = ", ".join(_text(each) for each in content[:4]) + (", …" if len(content) > 4 else "")
+        return {"tuple": f"({inner})", "list": f"[{inner}]", "set": f"{{{inner}}}"}.get(kind, f"a generator of {inner}")
+    if kind == "dict":
+        return _dict(content)
+    return str(content) if kind in ("int", "float", "bool", "NoneType") else f"{kind} {content}".strip()
+
+
+def _dict(items: list[Any]) -> str:
+    shown = "{" + ", ".join(f"{key}: {_text(value)}" for key, value in items if key != "event_time_ms") + "}"
+    return shown if len(shown) <= 72 else shown[:71] + "…"
+
+
+def _broken(rule: str, event: list[Any], want: list[Any], flight: dict[str, Any], number: int) -> str | None:
+    """The code of what is wrong under this rule, or None."""
+    answer, right = event[1], want[1]
+    if rule == "A":
+        return _shape(answer)
+    if rule == "E":
+        return None if event[2] == want[2] else _change(event[2], want[2])
+    if rule == "G":
+        return None if event[1:] == want[1:] else "different"
+    if _shape(answer) is not None:
+        return "drops_early" if rule == "D" and answer[0] == "NoneType" else "shape_changes"
+    if rule == "B":
+        return None if answer[1][0] == right[1][0] else _about_airport(answer[1], flight)
+    if rule in "CD":
+        return None if answer[1][1] == right[1][1] else _about_delay(rule, answer[1][1], flight)
+    return None if answer == right else ("remembers" if number > 1 else "different")
+
+
+def _shape(answer: list[Any]) -> str | None:
+    kind = answer[0]
+    if kind == "tuple":
+        return None if answer[2] == 2 else "not_a_pair"
+    if kind == "generator":
+        return "yields"
+    if kind == "list":
+        pairs = answer[1] and all(each[0] in ("tuple", "list") for each in answer[1])
+        return "list_of_pairs" if pairs else "list_not_pair"
+    if kind == "the flight":
+        return "returns_flight"
+    return {"NoneType": "returns_nothing", "dict": "returns_dict", "str": "one_value", "int": "one_value",
+            "float": "one_value"}.get(kind, "other_type")  # fmt: skip
+
+
+def _about_airport(pair: list[Any], flight: dict[str, Any]) -> str:
+    got = pair[0]
+    if got == ["str", flight["dest"]]:
+        return "destination"
+    if got == ["str", flight["carrier"]]:
+        return "carrier"
+    if got[0] in ("int", "float"):
+        return "pair_turned" if pair[1] == ["str", flight["origin"]] else "by_position"
+    if got[0] == "str" and str(got[1]).strip().upper() == flight["origin"]:
+        return "spelling"
+    return "airport_wrong"
+
+
+def _about_delay(rule: str, got: list[Any], flight: dict[str, Any]) -> str:
+    delay = flight["dep_delay_minutes"]
+    kind, value = got[0], str(got[1])
+    if kind == "str":
+        return "delay_text"
+    if kind == "NoneType":
+        return "drops_early" if rule == "D" else "delay_none"
+    if rule == "D" and kind == "int":
+        early = {str(delay): "below_zero", str(abs(delay)): "absolute", "1": "one_for_zero"}
+        return early.get(value, "early_wrong")
+    if kind == "float":
+        return "hours" if value == str(delay / 60) else "delay_float"
+    if kind == "bool":
+        return "delay_bool"
+    if value in (str(delay // 60), str(round(delay / 60))):
+        return "hours"
+    if value in (str(delay * 60), str(delay * 60_000), str(delay * 1000)):
+        return "other_unit"
+    if value == "0":
+        return "late_is_zero"
+    return "arithmetic" if value.lstrip("-").isdigit() else "delay_wrong"
+
+
+def _change(after: list[Any], before: list[Any]) -> str:
+    now, then = {k: v for k, v in after}, {k: v for k, v in before}
+    if set(now) - set(then):
+        return "adds_key"
+    return "removes_key" if set(then) - set(now) else "changes_value"
+
+
+CHECK = MapCheck()

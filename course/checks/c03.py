@@ -1,0 +1,218 @@
+"""Exercise 3.1, the spanning serializer: its rules, and how what was seen is held against them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from course.checks import c03_cases, drive_c03
+from course.checks.c03_diagnosis import diagnose
+from course.checks.common import ending_finding
+from course.checks.hexdump import first_difference, hex_row
+from course.grading.rules import Case, Finding, Row, Rule, Seen
+from course.grading.runner import GraderError
+
+__all__ = ["CHECK", "SpanningCheck", "Step"]
+
+_RULES = (
+    Rule("A", "kind"), Rule("B", "data"), Rule("C", "result"), Rule("D"), Rule("E"), Rule("F"), Rule("G"), Rule("H"),
+    Rule("I"), Rule("J"), Rule("K"), Rule("L"), Rule("M"), Rule("N"), Rule("O"),
+)  # fmt: skip
+
+
+@dataclass(slots=True)
+class Step:
+    """One expected event, with all that is known about the moment it belongs to.
+
+    `record` is length and payload of the record at hand, `sent` how much of it was copied before;
+    `used` the bytes already in the builder. `capacity` and `used` are 0 where nothing is copied.
+    """
+
+    op_index: int
+    op: str
+    want: list[Any]
+    label: str
+    record: bytes = b""
+    sent: int = 0
+    capacity: int = 0
+    used: int = 0
+    earlier: bytes = b""
+    was_reset: bool = False
+    was_pruned: bool = False
+
+    @property
+    def room(self) -> int:
+        return self.capacity - self.used
+
+
+class _Pen:
+    """What one serializer should be doing: the record it holds and how far it came."""
+
+    def __init__(self) -> None:
+        self.record = b""
+        self.earlier = b""
+        self.sent = 0
+        self.was_reset = self.was_pruned = False
+
+    def take(self, payload: bytes) -> None:
+        self.earlier = self.record or self.earlier
+        self.record = len(payload).to_bytes(4, "big") + payload
+        self.sent, self.was_reset, self.was_pruned = 0, False, False
+
+
+def walk(case: Case, expected: Sequence[list[Any]]) -> Iterator[Step]:
+    """The expected events of a case with their context."""
+    events = iter(expected)
+    pens: dict[int, _Pen] = {}
+    builders: dict[Any, list[int]] = {}  # builder -> [capacity, used]
+    num_buffers = 0
+    current = -1
+    for index, op in enumerate(case.ops):
+        name, pen = op[0], pens.setdefault(op[1], _Pen())
+        if name in ("serialize", "emit"):
+            data = drive_c03.payload(op[2] if name == "serialize" else op[3])
+            pen.take(data)
+            yield Step(index, "serialize", next(events), "serialize_record", pen.record)
+        elif name in ("new", "reset", "prune", "revive"):
+            label = {"new": "__init__", "revive": "reset"}.get(name, name)
+            yield Step(index, name, next(events), label, pen.record, pen.sent)
+            if name in ("prune", "revive"):
+                pen.earlier, pen.record, pen.sent, pen.was_pruned = pen.record or pen.earlier, b"", 0, True
+            elif name == "reset":
+                pen.sent, pen.was_reset = 0, True
+        if name not in ("copy", "drain", "emit", "probe"):
+            continue
+        for attempt in range(10_000):
+            if name == "copy":
+                key, size = op[2], (op[3], op[4])
+            elif name == "emit":
+                current = current if current >= 0 else -2 - num_buffers
+                key, size = ("emit", current), (op[2], 0)
+            else:
+                capacity = op[2] if name == "drain" else min(64 << attempt, 1 << 19)
+                key, size = (index, attempt), (capacity, op[3] if name == "drain" and not attempt else 0)
+            if key not in builders:
+                num_buffers += 1
+                builders[key] = [*size, num_buffers]
+            capacity, used, number = builders[key]
+            want = next(events)
+            yield Step(index, "copy", want, f"buffer {number}", pen.record, pen.sent, capacity, used,
+                       pen.earlier, pen.was_reset, pen.was_pruned)  # fmt: skip
+            taken = min(capacity - used, len(pen.record) - pen.sent)
+            pen.sent += taken
+            builders[key][1] += taken
+            if name == "emit":
+                current = current if want[1] == "FULL_RECORD" else -1
+            if name == "copy" or want[1] != "PARTIAL_RECORD_MEMORY_SEGMENT_FULL":
+                break
+
+
+class SpanningCheck:
+    """The check of 3.1, as the judge needs it."""
+
+    exercise = "3.1"
+    rules: Sequence[Rule] = _RULES
+    driver = "drive_c03.py"
+
+    def cases(self, seed: int) -> list[Case]:
+        """All cases; see c03_cases."""
+        return c03_cases.cases(seed)
+
+    def expected(self, cases: Sequence[Case]) -> list[list[Any]]:
+        """The reference part's events, which must agree with the recorded Flink where there is one.
+
+        Raises:
+            GraderError: they do not agree; the engine's own file has been changed.
+        """
+        from refimpl.records.spanning import SpanningRecordSerializer
+
+        found: list[list[Any]] = []
+        for case in cases:
+            events: list[Any] = []
+            drive_c03.run_case(SpanningRecordSerializer, case.ops, events, math.inf)
+            if case.recorded is not None and not _agrees(events, case.recorded):
+                raise GraderError(
+                    f"refimpl's SpanningRecordSerializer differs from the recorded Flink in {case.ran}; "
+                    "restore refimpl/records/spanning.py"
+                )
+            found.append(events)
+        return found
+
+    def compare(self, rule: Rule, case: Case, seen: Seen, expected: list[Any]) -> Finding | None:
+        """The first event that breaks `rule`, diagnosed; None if there is none."""
+        steps = list(walk(case, expected))
+        same: list[Step] = []
+        position = 0
+        for step in steps:
+            if position < len(seen.events) and seen.events[position] == ["stopped"]:
+                if step.op_index == steps[max(0, len(same) - 1)].op_index:
+                    continue
+                position += 1
+            event = seen.events[position] if position < len(seen.events) else None
+            if event is None or len(event) != len(step.want):
+                return ending_finding("3.1", rule.id, case, seen, _rows(same[-2:], step, None), step.label)
+            if not _holds(rule.aspect, event, step.want):
+                code, values = diagnose(step, event)
+                return Finding(rule.id, code, case.ran, _rows(same[-2:], step, event), values)
+            same.append(step)
+            position += 1
+        if seen.ending is not None:
+            return ending_finding("3.1", rule.id, case, seen, _rows(same[-2:], None, None), "the end")
+        return None
+
+
+def _holds(aspect: str, event: list[Any], want: list[Any]) -> bool:
+    if event[0] != "copy" or want[0] != "copy":
+        return event == want
+    if aspect == "kind":
+        return isinstance(event[1], str) and not event[1].startswith("?")
+    if aspect == "data":
+        return event[2:] == want[2:]
+    if aspect == "result":
+        return bool(event[1] == want[1])
+    return event[1:] == want[1:]
+
+
+def _rows(before: Sequence[Step], step: Step | None, event: list[Any] | None) -> list[Row]:
+    """At most two copies that were the same, then the one that differs, with a caret."""
+    rows = [
+        Row(each.label, "yours", f"{hex_row(each.want[2], 0):<29}  {each.want[1]}", "same as Flink")
+        for each in before
+        if each.op == "copy"
+    ]
+    if step is None or event is None:
+        return rows
+    if step.op != "copy":
+        yours, flink = str(event[1] or "nothing"), str(step.want[1] or "nothing")
+        return [*rows, Row(step.label, "yours", yours), Row("", "Flink", flink)]
+    yours, flink = event[2], step.want[2]
+    at = first_difference(yours, flink)
+    shown_at = at or 0
+    result = event[1] if not event[1].startswith("?") else event[1][1:]
+    rows.append(Row(step.label, "yours", f"{hex_row(yours, shown_at):<29}  {result}"))
+    rows.append(Row("", "Flink", f"{hex_row(flink, shown_at):<29}  {step.want[1]}"))
+    if at is not None:
+        column = 3 * (at - max(0, at - 6)) + (2 if at > 6 else 0)
+        rows.append(Row("", "", " " * column + "^^ " + f"byte {at + 1} of this copy is the first difference"))
+    elif event[1] != step.want[1]:
+        rows.append(Row("", "", " " * 31 + "^^ the bytes agree, the answer does not"))
+    return rows
+
+
+def _agrees(events: Sequence[list[Any]], recorded: Any) -> bool:
+    results: list[list[str]] = []
+    for event in events:
+        if event[0] == "serialize":
+            results.append([])
+        elif event[0] == "copy":
+            results[-1].append(event[1])
+    if results != recorded["copies"]:
+        return False
+    if recorded["buffers"] is None:
+        return True
+    return "".join(e[2] for e in events if e[0] == "copy") == "".join(recorded["buffers"])
+
+
+CHECK = SpanningCheck()

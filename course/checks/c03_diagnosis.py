@@ -1,0 +1,151 @@
+"""From the first differing copy to the misconception behind it.
+
+Each belief predicts bytes or an answer; the first belief whose prediction is what was seen names
+the message. The order matters: specific beliefs stand before general ones.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from course.checks.hexdump import raw_start
+
+__all__ = ["diagnose"]
+
+_PARTIAL, _EDGE, _DONE = "PARTIAL_RECORD_MEMORY_SEGMENT_FULL", "FULL_RECORD_MEMORY_SEGMENT_FULL", "FULL_RECORD"
+_ANSWERS = {
+    (_DONE, _PARTIAL): "room_called_partial",
+    (_DONE, _EDGE): "room_called_full",
+    (_EDGE, _PARTIAL): "edge_called_partial",
+    (_EDGE, _DONE): "edge_called_done",
+    (_PARTIAL, _DONE): "unfinished_called_done",
+    (_PARTIAL, _EDGE): "unfinished_called_edge",
+}
+
+
+class _Step(Protocol):
+    op: str
+    want: list[Any]
+    record: bytes
+    sent: int
+    capacity: int
+    used: int
+    earlier: bytes
+    was_reset: bool
+    was_pruned: bool
+
+    @property
+    def room(self) -> int: ...
+
+
+def diagnose(step: _Step, event: list[Any]) -> tuple[str, dict[str, str]]:
+    """The code of the message and the values its text needs."""
+    if step.op == "revive":
+        return "prune_keeps_record", {}
+    if step.op != "copy" or event[0] != "copy":
+        return "different", {"got": str(event[0])}
+    result, shown, uncommitted, flags = event[1], event[2], event[3], event[4]
+    got, length = raw_start(shown)
+    want, want_length = raw_start(step.want[2])
+    values = {
+        "got": str(result).removeprefix("?"), "want": str(step.want[1]), "room": str(step.room),
+        "left": str(len(step.record) - step.sent), "uncommitted": str(uncommitted), "sent": str(step.sent),
+        "size": str(max(0, len(step.record) - 4)),
+    }  # fmt: skip
+    if str(result).startswith("?"):
+        return ("returns_none" if result == "?None" else "returns_other"), values
+    if flags:
+        return flags, values
+    if uncommitted and length < want_length:
+        return ("commit_forgotten" if not length else "commit_too_early"), values
+    if shown != step.want[2]:
+        return _about_bytes(step, got, length, want, want_length), values
+    return _ANSWERS.get((step.want[1], result), "different"), values
+
+
+def _about_bytes(step: _Step, got: bytes, length: int, want: bytes, want_length: int) -> str:
+    left = step.record[step.sent : step.sent + 64]
+    if not step.record or step.sent >= len(step.record):
+        return _nothing_pending(step, got)
+    if step.earlier and length and got[:1] != want[:1] and _starts(got, step.earlier):
+        return "old_record"
+    if step.sent == 0:
+        return _start_of_record(step, got, length, want, want_length)
+    if not length:
+        return "rest_dropped" if step.room else "different"
+    if step.sent < 4:
+        return _inside_header(step, got)
+    if _starts(got, step.record[:4] + step.record[step.sent :][:60], at_least=5):
+        return "header_again"
+    remaining = len(step.record) - step.sent
+    if _starts(got, remaining.to_bytes(4, "big") + left, at_least=4):
+        return "length_of_the_rest"
+    if _starts(got, step.record[:64], at_least=1):
+        return "record_restarts"
+    if _starts(got, step.record[4:68]):
+        return "payload_restarts"
+    if length < want_length and want.startswith(got):
+        return "stops_short"
+    if length > want_length and got.startswith(want):
+        return "too_much"
+    return "wrong_place"
+
+
+def _starts(got: bytes, belief: bytes, at_least: int = 1) -> bool:
+    """Whether the bytes are the beginning of what a belief predicts."""
+    common = min(len(got), len(belief), 24)
+    return common >= at_least and got[:common] == belief[:common]
+
+
+def _nothing_pending(step: _Step, got: bytes) -> str:
+    if not any(got):
+        return "empty_header"
+    return "prune_keeps_pending" if step.was_pruned else "sends_again"
+
+
+def _start_of_record(step: _Step, got: bytes, length: int, want: bytes, want_length: int) -> str:
+    payload, size = step.record[4:68], len(step.record) - 4
+    if not length:
+        if step.was_reset:
+            return "reset_clears"
+        if not size:
+            return "empty_record_skipped"
+        return "header_postponed" if step.room < 4 else "nothing_written"
+    if step.was_reset:
+        return "reset_forgets_header" if _starts(got, payload) else "reset_wrong_place"
+    beliefs = [
+        ("little_endian", size.to_bytes(4, "little") + payload),
+        ("length_counts_header", (size + 4).to_bytes(4, "big") + payload),
+        ("length_missing", payload),
+        ("length_truncated", (size & 0xFFFF).to_bytes(4, "big") + payload),
+        ("length_truncated", (size & 0xFFFFFF).to_bytes(4, "big") + payload),
+        ("length_truncated", (size & 0xFF).to_bytes(4, "big") + payload),
+        ("length_two_bytes", (size & 0xFFFF).to_bytes(2, "big") + payload),
+        ("length_two_bytes", (size & 0xFFFF).to_bytes(2, "little") + payload),
+        ("length_other_width", bytes([size & 255]) + payload),
+        ("length_other_width", size.to_bytes(8, "big") + payload),
+        ("length_other_width", size.to_bytes(3, "big") + payload if size < 1 << 24 else b""),
+        ("length_as_text", str(size).encode() + payload),
+        ("length_as_text", str(size).zfill(4).encode() + payload),
+    ]
+    for code, belief in beliefs:
+        # A belief that predicts right bytes here explains nothing.
+        if belief and belief[: len(want)] != want and _starts(got, belief, min(len(belief), 2)):
+            return code
+    if 0 < length < want_length and want.startswith(got):
+        return "stops_short"
+    if length > want_length and got.startswith(want):
+        return "too_much"
+    if got[4:] == want[4:]:
+        return "length_of_this_buffer" if int.from_bytes(got[:4], "big") == length - 4 else "length_wrong"
+    if got[:4] == want[:4]:
+        return "payload_wrong"
+    return "bytes_wrong"
+
+
+def _inside_header(step: _Step, got: bytes) -> str:
+    if _starts(got, step.record[:64], at_least=1) and not _starts(got, step.record[step.sent : step.sent + 64]):
+        return "header_not_split"
+    if _starts(got, step.record[4:68]):
+        return "header_rest_dropped"
+    return "header_wrong_place"

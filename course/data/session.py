@@ -1,0 +1,179 @@
+"""The Spark session of the course: one call, no noise, nothing left behind."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from course.data.scratch import make_scratch
+from course.java import Java, JavaUnavailable, find_java, make_java_home
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["SparkUnavailable", "cancels", "spark"]
+
+DEFAULT_MASTER = "local[2]"
+
+# Root level `error`, and the same for the logger that announces "Setting default log level": together with the java
+# shim (course/java.py) that makes 0 lines. What the JVM prints lands in the notebook's cell and would fail nbval.
+_LOG4J = """\
+rootLogger.level = error
+rootLogger.appenderRef.stderr.ref = console
+logger.gateway.name = org.apache.spark.api.python.PythonGatewayServer
+logger.gateway.level = error
+appender.console.type = Console
+appender.console.name = console
+appender.console.target = SYSTEM_ERR
+appender.console.layout.type = PatternLayout
+appender.console.layout.pattern = %p %c{1}: %m%n
+"""
+
+_SETTINGS = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.default.parallelism": "2",
+    "spark.driver.memory": "1g",
+    "spark.sql.session.timeZone": "UTC",
+    # By default a barrier task that never arrives is waited for a year.
+    "spark.barrier.sync.timeout": "60",
+}
+
+_QUICK = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
+"""JVM options that start a second faster and run large queries slower."""
+
+# What somebody else's Spark left in the environment would start another Spark, or another kind of session.
+_FOREIGN = ("SPARK_HOME", "SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED", "PYSPARK_SUBMIT_ARGS", "PYSPARK_GATEWAY_PORT")
+
+
+class SparkUnavailable(RuntimeError):
+    """Spark could not start; the text is one sentence that says why and what to do."""
+
+
+def spark(app: str = "sluice", *, master: str | None = None, quick: bool = False, **settings: str) -> SparkSession:
+    """Return the Spark session of this process; start one if there is none.
+
+    Runs on 2 cores of this machine, or on the cluster whose master URL the environment variable SLUICE_SPARK_MASTER
+    or `master` names. `quick` starts about a second faster, for tests. `settings` are more Spark settings with `_`
+    for `.`: `spark_driver_memory="2g"`. A session that is already running is returned as it is. It ends with the
+    process (or with `stop()`), and its temporary folder with it.
+
+    Raises:
+        SparkUnavailable: Java is missing or unusable, or Spark did not start.
+    """
+    from pyspark.sql import SparkSession
+
+    # Not getActiveSession(), which answers for the current thread only.
+    running = SparkSession._instantiatedSession
+    if running is not None and running._sc._jsc is not None:
+        return running
+    master = master or os.environ.get("SLUICE_SPARK_MASTER") or DEFAULT_MASTER
+    try:
+        java = find_java()
+        state = make_scratch("spark")
+    except JavaUnavailable as error:
+        raise SparkUnavailable(f"Spark could not start: {error}") from error
+    except OSError as error:
+        raise SparkUnavailable(f"Spark could not start: no temporary folder ({error}); set TMPDIR.") from error
+    conf = _SETTINGS | {key.replace("_", "."): value for key, value in settings.items()}
+    conf |= {"spark.sql.warehouse.dir": str(state / "warehouse"), "spark.local.dir": str(state / "blocks")}
+    if master.startswith("local"):
+        conf |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+    if quick:
+        conf["spark.driver.extraJavaOptions"] = _QUICK
+    return _start(app, master, conf, state, java)
+
+
+@contextmanager
+def cancels(session: SparkSession) -> Iterator[None]:
+    """Cancel the session's jobs when the body is interrupted or fails.
+
+    An interrupted notebook cell ends, but its Spark job would go on and the next cell would wait for it.
+    """
+    try:
+        yield
+    except BaseException:
+        session.sparkContext.cancelAllJobs()
+        raise
+
+
+def _start(app: str, master: str, conf: dict[str, str], state: Path, java: Java) -> SparkSession:
+    """Start the JVM and the session, and arrange for their end."""
+    from pyspark.errors import PySparkException
+    from pyspark.sql import SparkSession
+
+    (state / "log4j2.properties").write_text(_LOG4J, encoding="utf-8")
+    atexit.register(_end, state)
+    builder = SparkSession.builder.master(master).appName(app)
+    for key, value in conf.items():
+        builder = builder.config(key, value)
+    try:
+        with _environment(state, java, is_local=master.startswith("local")):
+            return builder.getOrCreate()
+    except (PySparkException, OSError, _java_error()) as error:
+        _end(state)
+        first = str(error).strip().splitlines()[0]
+        raise SparkUnavailable(
+            f"Spark could not start on {master} with {java.verdict}: {first} `sluice doctor --deep` looks for the cause."
+        ) from error
+
+
+def _java_error() -> type[Exception]:
+    """Return the error that py4j raises for an exception of the JVM."""
+    from py4j.protocol import Py4JError
+
+    return Py4JError
+
+
+@contextmanager
+def _environment(state: Path, java: Java, *, is_local: bool) -> Iterator[None]:
+    """Set what the JVM reads from the environment, while it starts."""
+    wanted: dict[str, str | None] = dict.fromkeys(_FOREIGN)
+    wanted |= {"JAVA_HOME": str(make_java_home(state / "jre", java)), "SPARK_CONF_DIR": str(state)}
+    if is_local:
+        # Python workers would be the PATH's `python3`, which lacks this environment's packages.
+        wanted |= {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
+        wanted |= {"PYSPARK_DRIVER_PYTHON": sys.executable}
+    saved = {name: os.environ.get(name) for name in wanted}
+    _set_environment(wanted)
+    try:
+        yield
+    finally:
+        _set_environment(saved)
+
+
+def _set_environment(values: dict[str, str | None]) -> None:
+    """Set these variables; None removes one."""
+    for name, value in values.items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value
+
+
+def _end(state: Path) -> None:
+    """Stop the session and its JVM, then remove the temporary folder."""
+    from pyspark import SparkContext
+
+    context, gateway = SparkContext._active_spark_context, SparkContext._gateway
+    if context is not None:
+        context.stop()
+    process = getattr(gateway, "proc", None)
+    if gateway is not None and process is not None:
+        gateway.shutdown()
+        process.stdin.close()  # the JVM ends when its standard input does
+        try:
+            process.wait(10)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        SparkContext._gateway = SparkContext._jvm = None  # a later session starts a JVM of its own
+    shutil.rmtree(state, ignore_errors=True)

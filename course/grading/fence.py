@@ -1,0 +1,149 @@
+"""The fence around learner code: an audit hook and resource limits, put up once and for good.
+
+This file runs inside the child, which cannot import `course`; so it uses the standard library only.
+The fence keeps mistakes and shortcuts harmless. It does not claim to hold against an attacker with
+native code; what makes a forged run worthless is that no expected answer is inside the child.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+__all__ = ["FenceError", "limit_resources", "raise_fence"]
+
+_WRITE_FLAGS = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+_HARMLESS_FILES = frozenset({os.devnull, "/dev/urandom", "/dev/random"})
+
+# What the event means to the learner; anything that starts with the key is refused.
+_CLOSED = {
+    "socket.": "the network",
+    "subprocess.": "starting programs",
+    "os.system": "starting programs",
+    "os.exec": "starting programs",
+    "os.posix_spawn": "starting programs",
+    "os.spawn": "starting programs",
+    "os.fork": "starting programs",
+    "os.startfile": "starting programs",
+    "pty.": "starting programs",
+    "os.kill": "sending signals",
+    "os.killpg": "sending signals",
+    "signal.pthread_kill": "sending signals",
+    "resource.setrlimit": "changing limits",
+    "resource.prlimit": "changing limits",
+    "ctypes.": "native code through ctypes",
+    "sys._current_frames": "looking into the grader",
+    "sys.setprofile": "tracing",
+    "sys.settrace": "tracing",
+    "os.chdir": "changing the working folder",
+    "os.chroot": "changing the working folder",
+    "webbrowser.": "the browser",
+}
+_READS = frozenset({"os.listdir", "os.scandir"})
+_WRITES = frozenset(
+    {
+        "os.remove", "os.rename", "os.rmdir", "os.mkdir", "os.link", "os.symlink", "os.truncate",
+        "os.chmod", "os.chown", "os.lchown", "os.utime", "os.setxattr", "os.removexattr",
+        "sqlite3.connect",
+    }
+)  # fmt: skip
+
+
+class FenceError(PermissionError, ImportError):
+    """Learner code reached for something a check has closed.
+
+    An `ImportError` as well, so that libraries which treat `ctypes` as optional go on without it.
+    """
+
+
+def limit_resources(limits: Mapping[str, int]) -> None:
+    """Set the operating system's limits, as far as this system has them.
+
+    `limits`: cpu_seconds, memory_bytes, file_bytes. Sets no address-space limit on macOS, whose
+    kernel refuses it.
+    """
+    try:
+        import resource
+    except ImportError:  # Windows has none; the parent's clock still ends the child
+        return
+    wanted = {
+        "RLIMIT_CPU": limits["cpu_seconds"],
+        "RLIMIT_FSIZE": limits["file_bytes"],
+        "RLIMIT_NOFILE": 64,
+        "RLIMIT_NPROC": 0,
+        "RLIMIT_CORE": 0,
+    }
+    if sys.platform != "darwin":
+        wanted["RLIMIT_AS"] = limits["memory_bytes"]
+    for name, value in wanted.items():
+        kind = getattr(resource, name, None)
+        if kind is None:
+            continue
+        hard = resource.getrlimit(kind)[1]
+        allowed = value if hard == resource.RLIM_INFINITY else min(value, hard)
+        resource.setrlimit(kind, (allowed, allowed))
+
+
+def raise_fence(sandbox: str, readable: Sequence[str], listable: Sequence[str], denied: Sequence[str]) -> None:
+    """Close files, network, processes and native code for the rest of this process's life.
+
+    Args:
+        sandbox: the one folder that may be written.
+        readable: folders whose files may be read (Python's own, the engine).
+        listable: folders that may be listed, but whose files may not be read.
+        denied: files and folders that may not be read although `readable` holds them.
+    """
+    check_path = _path_rule(sandbox, readable, listable, denied)
+    closed = tuple(_CLOSED.items())
+
+    def hook(event: str, arguments: tuple[Any, ...]) -> None:
+        if event == "open":
+            path, mode, flags = arguments[0], arguments[1], arguments[2]
+            writes = bool(flags & _WRITE_FLAGS) or (isinstance(mode, str) and any(c in mode for c in "wax+"))
+            check_path(path, writes, False)
+        elif event in _READS:
+            check_path(arguments[0], False, True)
+        elif event in _WRITES:
+            for path in arguments[:2]:
+                check_path(path, True, False)
+        else:
+            for prefix, meaning in closed:
+                if event.startswith(prefix):
+                    raise FenceError(f"{meaning} is closed while a check runs")
+
+    sys.addaudithook(hook)
+
+
+def _path_rule(
+    sandbox: str, readable: Sequence[str], listable: Sequence[str], denied: Sequence[str]
+) -> Callable[[Any, bool, bool], None]:
+    real = os.path.realpath  # bound now: learner code may replace the name later
+    fsdecode, separator = os.fsdecode, os.sep
+    home = real(sandbox)
+    open_roots = tuple(real(root) for root in readable)
+    list_only = frozenset(real(root) for root in listable)
+    closed_roots = tuple(real(root) for root in denied)
+
+    def inside(path: str, root: str) -> bool:
+        return path == root or path.startswith(root + separator)
+
+    def check(path: Any, writes: bool, lists: bool) -> None:
+        if path is None or isinstance(path, int) or not isinstance(path, str | bytes | os.PathLike):
+            return  # an open descriptor: whoever opened it was checked
+        name = fsdecode(path)
+        if name in _HARMLESS_FILES:
+            return
+        place = real(name)
+        if inside(place, home):
+            return
+        if writes:
+            raise FenceError("writing files outside the check's own folder is closed")
+        if any(inside(place, root) for root in closed_roots):
+            raise FenceError("the reference part and the recorded answers are closed while a check runs")
+        if any(inside(place, root) for root in open_roots) or (lists and place in list_only):
+            return
+        raise FenceError("reading files is closed while a check runs")
+
+    return check

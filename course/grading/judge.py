@@ -1,0 +1,222 @@
+"""The judge: starts the child, computes what is expected while it runs, and compares plain data.
+
+Never imports or executes learner code. In a notebook it runs in a process of its own (see
+`course.grading.remote`), so that nothing done to the kernel can change a verdict.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from course.checks import check_of
+from course.grading.report import Report, RuleResult, message
+from course.grading.rules import Case, Check, Finding, Row, RuleStatus, Status
+from course.grading.runner import Grader, Limits, Transcript
+from course.manifest import DEFAULT_SEED, VECTORS_VERSION, exercise
+from course.messages import title
+from course.seams import child_job, seam
+
+__all__ = ["code_hash", "judge", "vectors_version"]
+
+_SOURCE_RULE = "S"
+_VECTORS = Path(__file__).parent.parent / "vectors" / VECTORS_VERSION
+
+
+def code_hash(source: str) -> str:
+    """The hash of a source as it is written in reports and receipts; ends of lines do not count."""
+    normal = "\n".join(line.rstrip() for line in source.strip().splitlines()) + "\n"
+    return "sha256:" + hashlib.sha256(normal.encode()).hexdigest()
+
+
+@cache
+def vectors_version() -> str:
+    """Flink's version and the beginning of the hash over all recorded vectors."""
+    total = hashlib.sha256()
+    for file in sorted(_VECTORS.glob("*.json")):
+        total.update(file.read_bytes())
+    return f"{VECTORS_VERSION}+{total.hexdigest()[:12]}"
+
+
+@cache
+def _prepared(exercise_id: str, seed: int) -> tuple[list[Case], list[list[Any]]]:
+    check = check_of(exercise_id)
+    cases = check.cases(seed)
+    return cases, check.expected(cases)
+
+
+def judge(
+    exercise_id: str,
+    source: str | None,
+    seed: int = DEFAULT_SEED,
+    names: Mapping[str, str] | None = None,
+    limits: Limits | None = None,
+) -> Report:
+    """Grade one source; every end of the learner's code is a report, never an exception.
+
+    Args:
+        exercise_id: such as "3.1".
+        source: the text of the cell or file; None if there is none yet.
+        seed: what the random cases are made from; printed, so that a failure can be replayed.
+        names: where names that this source may lack are defined, such as {"pack": "cell 12"}.
+        limits: what the run may use.
+
+    Raises:
+        NoSuchExerciseError: there is no such exercise.
+        GraderError: this machine could not run the check.
+    """
+    exercise(exercise_id)
+    check = check_of(exercise_id)
+    report = Report(exercise_id, Status.NOT_STARTED, seed, vectors_version(), code_hash(source or ""))
+    if source is None or not source.strip() or _is_stub(exercise_id, source):
+        report.rules = _untried(check)
+        return report
+    cases = check.cases(seed)
+    run = Grader(child_job(exercise_id), limits).start(source, [case.ops for case in cases])
+    try:
+        expected = _prepared(exercise_id, seed)[1]
+    finally:
+        transcript = run.finish()
+    report.printed, report.printed_text = transcript.printed, transcript.printed_text
+    finding = _source_finding(exercise_id, transcript, names or {})
+    findings = {_SOURCE_RULE: finding} if finding else _compare_all(check, cases, expected, transcript)
+    _fill(report, check, findings, source)
+    return report
+
+
+def _is_stub(exercise_id: str, source: str) -> bool:
+    """Whether every method (or the function) of the seam still does nothing but raise."""
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    wanted = seam(exercise_id)
+    names = set(wanted.methods) or {wanted.name}
+    found = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef) and n.name in names]
+    return bool(found) and all(_only_raises(node, exercise_id) for node in found)
+
+
+def _only_raises(node: ast.FunctionDef, exercise_id: str) -> bool:
+    body = [s for s in node.body if not (isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant))]
+    if len(body) != 1 or not isinstance(body[0], ast.Raise) or body[0].exc is None:
+        return False
+    return ast.unparse(body[0].exc) in (
+        f"NotImplementedError({exercise_id!r})", "NotImplementedError", "NotImplementedError()",
+    )  # fmt: skip
+
+
+def _source_finding(exercise_id: str, transcript: Transcript, names: Mapping[str, str]) -> Finding | None:
+    """Rule S: the code can be loaded by itself, brings exactly one part, and leaves the engine alone."""
+    ran = "your code, from its first line, in a fresh Python"
+    if transcript.problem is None:
+        if transcript.tampered:
+            return Finding("S", "tampered", ran, values={"names": ", ".join(transcript.tampered[:3])})
+        if transcript.loaded:
+            return None
+        code = "load_timeout" if transcript.timed_out else "vanished_loading"
+        return Finding("S", code, ran, status=Status.TIMEOUT if transcript.timed_out else Status.ERROR)
+    problem = transcript.problem
+    wanted = seam(exercise_id)
+    listed = [str(name)[:60] for name in problem.get("names") or [] if isinstance(name, str)]
+    others = [str(name)[:8] for name in problem.get("others") or [] if isinstance(name, str)]
+    values = {"names": ", ".join(listed) or "nothing", "name": wanted.name, "member": wanted.member,
+              "exercise": exercise_id, "others": ", ".join(others)}  # fmt: skip
+    kind = str(problem.get("problem"))
+    if kind == "absent" and others:
+        kind = "wrong_exercise"
+    if kind in ("ambiguous", "absent", "wrong_exercise", "not_a_class", "missing_method"):
+        status = Status.FAILED if kind == "missing_method" else Status.ERROR
+        return Finding("S", f"{kind}_{wanted.kind}" if kind in ("ambiguous", "absent") else kind, ran, values=values,
+                       status=status)  # fmt: skip
+    error = problem.get("error")
+    error = error if isinstance(error, dict) else {}
+    return _load_error(kind, error, ran, values, names)
+
+
+def _load_error(
+    kind: str, error: Mapping[str, Any], ran: str, values: dict[str, str], names: Mapping[str, str]
+) -> Finding:
+    name = str(error.get("name") or "")
+    line = error.get("line") if isinstance(error.get("line"), int) else None
+    error_type = str(error.get("type", "an exception"))
+    values = {**values, "error": error_type, "text": str(error.get("text") or "no text"), "missing": name,
+              "place": names.get(name, "")}  # fmt: skip
+    if kind == "timeout":
+        return Finding("S", "load_timeout", ran, values=values, status=Status.TIMEOUT, line=line)
+    if kind in ("reference_part", "fenced"):
+        return Finding("S", kind, ran, values=values, status=Status.ERROR, line=line)
+    if error_type == "NameError":
+        code = "name_elsewhere" if name in names else "name_unknown"
+    else:
+        code = {"SyntaxError": "syntax", "IndentationError": "syntax", "TabError": "syntax", "SystemExit": "left",
+                "ModuleNotFoundError": "no_module", "ImportError": "no_module"}.get(error_type, "load_raised")  # fmt: skip
+    return Finding("S", code, ran, values=values, status=Status.ERROR, line=line)
+
+
+def _compare_all(
+    check: Check, cases: Sequence[Case], expected: Sequence[list[Any]], transcript: Transcript
+) -> dict[str, Finding | None]:
+    """For every rule that was tried: its finding, or None where it holds."""
+    found: dict[str, Finding | None] = {}
+    for rule in check.rules:
+        mine = [index for index, case in enumerate(cases) if case.rule == rule.id]
+        assert mine, f"rule {rule.id} of {check.exercise} has no case, so it could never fail"
+        for index in mine:
+            seen = transcript.seen.get(index)
+            if seen is None:
+                lost = _lost(rule.id, cases[index], index, transcript)
+                if lost is not None:
+                    found[rule.id] = lost
+                elif rule.id in found:
+                    del found[rule.id]  # only part of its cases were run: that is not a rule that holds
+                break
+            finding = check.compare(rule, cases[index], seen, expected[index])
+            found[rule.id] = finding
+            if finding is not None:
+                break
+    return found
+
+
+def _lost(rule: str, case: Case, index: int, transcript: Transcript) -> Finding | None:
+    """The finding for a case without an answer; None if an earlier one already explains it."""
+    if index != transcript.step:
+        return None
+    if transcript.timed_out:
+        return Finding(rule, "endless", case.ran, values={"where": "a call", "step": case.ran}, status=Status.TIMEOUT)
+    rows = [Row("your code", "", "the process ended here without a word")]
+    return Finding(rule, "vanished", case.ran, rows, {"where": "a call"}, Status.ERROR)
+
+
+def _untried(check: Check) -> list[RuleResult]:
+    ids = [_SOURCE_RULE, *(rule.id for rule in check.rules)]
+    return [RuleResult(each, title(check.exercise, each), RuleStatus.NOT_TRIED, "") for each in ids]
+
+
+def _fill(report: Report, check: Check, findings: Mapping[str, Finding | None], source: str) -> None:
+    """Turn findings into rule results, in order; the first failed one decides the status."""
+    report.rules = _untried(check)
+    source_failed = findings.get(_SOURCE_RULE) is not None
+    for result in report.rules:
+        if result.id == _SOURCE_RULE and not source_failed:
+            result.status = RuleStatus.PASSED
+        elif result.id in findings:
+            finding = findings[result.id]
+            result.status = RuleStatus.PASSED if finding is None else RuleStatus.FAILED
+            result.finding = finding
+    failed = [result for result in report.rules if result.finding is not None]
+    for result in failed:
+        assert result.finding is not None
+        result.message = message(report.exercise, result.finding, source)
+    if failed and failed[0].finding is not None:
+        report.status = failed[0].finding.status
+    elif all(result.status is RuleStatus.PASSED for result in report.rules) and len(report.rules) > 1:
+        report.status = Status.PASSED
+    else:
+        report.status = Status.TIMEOUT
+    report.source = source
+
+

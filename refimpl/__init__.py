@@ -1,0 +1,18 @@
+"""Sluice's engine: how Apache Flink moves data, as a program to read.
+
+Read the packages in this order; it is the order in which a record travels, and each package
+imports only the ones above it:
+
+    errors, config, trace   what can go wrong, every size and limit, what happened in order
+    memory/                 bytes have a home: segments, buffers, pools
+    records/                a record becomes bytes: types, elements, events, spanning
+    producer/               bytes wait: selectors, subpartitions, the record writer
+    consumer/               bytes arrive: channels, the gate, bytes become elements again
+    task/                   records are processed: operators, outputs, chains, tasks
+    job/                    what the user wants: streams, graphs, chaining, deployment
+    invariants              the laws every run keeps
+    drivers/                somebody runs it: a simulation to step through, threads
+
+The core never blocks, never locks and never reads a clock. It follows Flink 1.11.4 where Flink's
+versions differ, unless a docstring names another version.
+"""

@@ -1,0 +1,144 @@
+"""Every size and limit of the engine, with the name and default it has in Flink.
+
+Rule: no other file holds a tunable number. A default that differs from Flink's says why.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import tempfile
+from dataclasses import dataclass
+from enum import Enum
+
+from refimpl.errors import ConfigError
+
+__all__ = ["Config", "FlinkVersion", "UNBOUNDED", "option_table"]
+
+UNBOUNDED = 2_147_483_647
+"""`Integer.MAX_VALUE`, what Flink uses for "no upper limit" on a number of buffers."""
+
+
+class FlinkVersion(Enum):
+    """Which Flink's byte layouts and rules to follow where they differ."""
+
+    V1_11 = "1.11.4"
+    V2_2 = "2.2.1"
+
+
+def option(default: object, flink_key: str, unit: str, flink_default: str, meaning: str) -> object:
+    """A `Config` field that remembers its Flink name for `option_table` and the docs."""
+    return dataclasses.field(
+        default=default,
+        metadata={
+            "flink_key": flink_key,
+            "unit": unit,
+            "flink_default": flink_default,
+            "meaning": meaning,
+        },
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """The options of one engine, checked when they are made.
+
+    Raises:
+        ConfigError: a value is out of range; names the option, the value and the range.
+
+    Flink:   TaskManagerOptions, NettyShuffleEnvironmentOptions, ExecutionOptions, 1.11.4
+    """
+
+    segment_size_bytes: int = option(  # type: ignore[assignment]
+        32_768, "taskmanager.memory.segment-size", "bytes", "32768",
+        "size of one memory segment, so of one network buffer",
+    )
+    num_buffers: int = option(  # type: ignore[assignment]
+        2_048, "taskmanager.network.numberOfBuffers", "segments", "2048",
+        "segments of the global pool, all allocated at the start",
+    )
+    buffers_per_channel: int = option(  # type: ignore[assignment]
+        2, "taskmanager.network.memory.buffers-per-channel", "buffers", "2",
+        "how many buffers an output may use for each of its channels",
+    )
+    floating_buffers_per_gate: int = option(  # type: ignore[assignment]
+        8, "taskmanager.network.memory.floating-buffers-per-gate", "buffers", "8",
+        "extra buffers shared by the channels of one output",
+    )
+    max_buffers_per_channel: int = option(  # type: ignore[assignment]
+        10, "taskmanager.network.memory.max-buffers-per-channel", "buffers", "10",
+        "a channel holding more than this makes its task stop taking input",
+    )
+    max_overdraft_buffers: int = option(  # type: ignore[assignment]
+        0, "taskmanager.network.memory.max-overdraft-buffers-per-gate", "buffers", "none in 1.11",
+        "buffers an output may take beyond its size to finish a record (5 since 1.16, 20 in 2.x)",
+    )
+    buffer_timeout_ms: int = option(  # type: ignore[assignment]
+        100, "execution.buffer-timeout", "ms", "100",
+        "period of the output flusher; 0 flushes after each record, -1 never by time",
+    )
+    spill_threshold_bytes: int = option(  # type: ignore[assignment]
+        5 * 1024 * 1024, "(constant THRESHOLD_FOR_SPILLING)", "bytes", "5242880",
+        "a record longer than this that spans buffers is gathered in a file",
+    )
+    spill_directory: str | None = option(  # type: ignore[assignment]
+        None, "io.tmp.dirs", "path", "the system's",
+        "where spilled records go; None is the system's temporary directory",
+    )
+    max_parallelism: int | None = option(  # type: ignore[assignment]
+        None, "pipeline.max-parallelism", "key groups", "derived",
+        "number of key groups; None derives it from the parallelism as Flink does",
+    )
+    object_reuse: bool = option(  # type: ignore[assignment]
+        False, "pipeline.object-reuse", "", "false",
+        "hand the same object down a chain instead of a copy",
+    )
+    chaining: bool = option(  # type: ignore[assignment]
+        True, "pipeline.operator-chaining", "", "true",
+        "put operators that can share a task into one",
+    )
+    source_batch: int = option(  # type: ignore[assignment]
+        64, "(a source emits one record at a time)", "records", "1",
+        "records a source hands on in one step, so that a step is worth its price",
+    )
+    seed: int = option(  # type: ignore[assignment]
+        0, "(none)", "", "random",
+        "where random choices start, so that a run can be repeated",
+    )
+    flink_version: FlinkVersion = option(  # type: ignore[assignment]
+        FlinkVersion.V1_11, "(none)", "", "",
+        "whose byte layouts to use for elements and events",
+    )
+
+    def __post_init__(self) -> None:
+        for name, least in (
+            ("segment_size_bytes", 1),
+            ("num_buffers", 1),
+            ("buffers_per_channel", 1),
+            ("floating_buffers_per_gate", 0),
+            ("max_buffers_per_channel", 1),
+            ("max_overdraft_buffers", 0),
+            ("buffer_timeout_ms", -1),
+            ("spill_threshold_bytes", 1),
+            ("source_batch", 1),
+        ):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or value < least:
+                raise ConfigError(name, value, f"it must be a whole number, at least {least}")
+        if self.segment_size_bytes > 2**30:
+            raise ConfigError("segment_size_bytes", self.segment_size_bytes, "at most 1 GiB")
+        groups = self.max_parallelism
+        if groups is not None and not 1 <= groups <= 32_768:
+            raise ConfigError("max_parallelism", groups, "between 1 and 32768, or None")
+
+    @property
+    def spill_path(self) -> str:
+        """The directory for spilled records, resolved."""
+        return self.spill_directory or tempfile.gettempdir()
+
+
+def option_table() -> list[dict[str, str]]:
+    """One row per option: name, Flink's key, unit, our default, Flink's default, meaning."""
+    return [
+        {"name": field.name, "default": str(field.default), **field.metadata}
+        for field in dataclasses.fields(Config)
+    ]

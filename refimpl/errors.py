@@ -1,0 +1,116 @@
+"""Every way the engine can fail, by who is at fault.
+
+The caller broke a rule: `LocalUsageError`, and the object is as it was before the call.
+The other end broke a rule: `RemoteProtocolError`, and what it sent is lost.
+The machine or the configuration cannot do it: the other classes here.
+A broken law of the engine itself is an `AssertionError` with its story (see `invariants`).
+
+Numbers travel as attributes, so that a test or a widget need not parse a sentence.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "ConfigError",
+    "InsufficientBuffersError",
+    "LocalUsageError",
+    "PoolDestroyedError",
+    "RemoteProtocolError",
+    "SluiceError",
+    "SpillError",
+    "UserCodeError",
+]
+
+
+class SluiceError(Exception):
+    """The root of everything the engine raises on purpose."""
+
+
+class LocalUsageError(SluiceError):
+    """The caller broke a rule of the object it called; the object's state is unchanged."""
+
+
+class RemoteProtocolError(SluiceError):
+    """Bytes from the producer's end cannot be what a producer sends."""
+
+
+class ConfigError(LocalUsageError, ValueError):
+    """An option has a value the engine cannot work with.
+
+    Attributes:
+        option: name of the `Config` field.
+        value: the value that was refused.
+    """
+
+    def __init__(self, option: str, value: object, expected: str) -> None:
+        super().__init__(f"{option}={value!r} cannot work: {expected}")
+        self.option = option
+        self.value = value
+
+
+class PoolDestroyedError(LocalUsageError):
+    """A buffer was requested from a pool that has been destroyed."""
+
+
+class InsufficientBuffersError(SluiceError):
+    """A pool cannot be promised the segments it requires, so the job cannot start.
+
+    Attributes:
+        owner: who asked, such as `map-1`.
+        num_required, num_free, num_total: segments.
+        segment_size_bytes: size of one segment.
+    """
+
+    def __init__(
+        self, owner: str, num_required: int, num_free: int, num_total: int, segment_size_bytes: int
+    ) -> None:
+        super().__init__(
+            f"Insufficient number of network buffers: required {num_required}, but only "
+            f"{num_free} available. {owner} needs {num_required} buffers of "
+            f"{segment_size_bytes} B, {num_free} of {num_total} are free; "
+            f"lower the parallelism or raise num_buffers"
+        )
+        self.owner = owner
+        self.num_required = num_required
+        self.num_free = num_free
+        self.num_total = num_total
+        self.segment_size_bytes = segment_size_bytes
+
+
+class SpillError(SluiceError):
+    """A record too large for memory could not be kept in a temporary file.
+
+    Attributes:
+        record_bytes: length of the record.
+        directory: where the file should have gone.
+    """
+
+    def __init__(self, record_bytes: int, directory: str, reason: str) -> None:
+        super().__init__(
+            f"a record of {record_bytes} B must be spilled to disk, but {directory} {reason}; "
+            f"free some space or set spill_directory to a larger disk"
+        )
+        self.record_bytes = record_bytes
+        self.directory = directory
+
+
+class UserCodeError(SluiceError):
+    """Code the user wrote raised an exception while it had a record in hand.
+
+    Attributes:
+        operator: name of the operator, such as `map`.
+        subtask: index of the parallel instance, from 0.
+        record: the record as the user's code received it; `None` if it had none yet.
+    """
+
+    def __init__(self, operator: str, subtask: int, record: object, cause: BaseException) -> None:
+        shown = repr(record)
+        if len(shown) > 200:
+            shown = shown[:200] + f"… ({len(shown)} characters)"
+        super().__init__(
+            f"{operator}, subtask {subtask}, raised {type(cause).__name__}: {cause} "
+            f"while processing {shown}"
+        )
+        self.operator = operator
+        self.subtask = subtask
+        self.record = record

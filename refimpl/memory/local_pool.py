@@ -1,0 +1,288 @@
+"""A task's own share of the segments: how much it may have under way at once.
+
+When this pool is empty the task can write no more, and stops. That is all backpressure is: an
+empty pool, and the consumer that holds its buffers. Segments are fetched from the global pool one
+by one, when they are needed, and the pool can be resized while they are out.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from enum import Enum
+from typing import Protocol
+
+from refimpl.config import UNBOUNDED, FlinkVersion
+from refimpl.errors import LocalUsageError, PoolDestroyedError
+from refimpl.memory.buffer import Buffer
+from refimpl.memory.builder import BufferBuilder
+from refimpl.memory.network_pool import NetworkBufferPool
+from refimpl.memory.segment import MemorySegment
+
+__all__ = ["BufferListener", "LocalBufferPool", "LocalPoolSnapshot", "NotificationResult"]
+
+_NO_CHANNEL = -1
+
+
+class NotificationResult(Enum):
+    """What a listener did with the buffer it was offered."""
+
+    BUFFER_NOT_USED = "not used"
+    BUFFER_USED_NO_NEED_MORE = "used, no need for more"
+    BUFFER_USED_NEED_MORE = "used, needs more"
+
+
+class BufferListener(Protocol):
+    """Waits for a buffer of a pool that has none."""
+
+    def on_buffer_available(self, buffer: Buffer) -> NotificationResult: ...
+
+    def on_pool_destroyed(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class LocalPoolSnapshot:
+    """A local pool at one moment; counts are buffers.
+
+    `num_requested` buffers were fetched from the global pool: `num_idle` lie here, the rest are in
+    use. `size` is what the pool may fetch now, between `num_required` and `num_max`.
+    """
+
+    name: str
+    num_required: int
+    num_max: int
+    size: int
+    num_requested: int
+    num_idle: int
+    num_listeners: int
+    is_available: bool
+
+    @property
+    def num_in_use(self) -> int:
+        return self.num_requested - self.num_idle
+
+
+class LocalBufferPool:
+    """Buffers of one output (or one input), at most `size` of them at a time.
+
+    Ownership: a requested buffer belongs to whoever asked until its last `recycle`, then the
+    segment comes back here and goes, in this order: to the global pool if this one is destroyed or
+    too large; to the first waiting listener; to the idle ones.
+    `max_per_channel` limits nothing by itself: a channel above it makes the pool unavailable, so
+    that the task stops taking input, but a request still succeeds.
+
+    Raises:
+        InsufficientBuffersError: `num_required` segments cannot be promised.
+
+    Flink:   LocalBufferPool (runtime.io.network.buffer), 1.11.4; overdraft from 1.16 on
+    Differs: never waits. A version of 2.x keeps one segment fetched ahead, as Flink 2.x does.
+    Invariant: num_requested == idle + lent   (invariants.check_segments)
+    """
+
+    def __init__(
+        self,
+        global_pool: NetworkBufferPool,
+        num_required: int,
+        num_max: int = UNBOUNDED,
+        name: str = "pool",
+        num_channels: int = 0,
+        max_per_channel: int = UNBOUNDED,
+        max_overdraft: int = 0,
+    ) -> None:
+        if num_required < 0 or num_max < num_required:
+            raise LocalUsageError(
+                f"{name}: requires {num_required} buffers but may use at most {num_max}"
+            )
+        self.name = name
+        self.num_required = num_required
+        self.num_max = num_max
+        self.size = num_required
+        self.num_requested = 0
+        self.lent: dict[int, Buffer] = {}
+        self._global = global_pool
+        self._trace = global_pool.trace
+        self._fetches_ahead = global_pool.version is not FlinkVersion.V1_11
+        self._max_per_channel = max_per_channel
+        self._max_overdraft = max_overdraft
+        self._idle: deque[MemorySegment] = deque()
+        self._listeners: deque[BufferListener] = deque()
+        self._per_channel = [0] * num_channels
+        self._recyclers = [_ChannelRecycler(self, channel) for channel in range(num_channels)]
+        self._num_capped = 0
+        self._is_destroyed = False
+        global_pool.register(self, name)
+        self._fetch_ahead()
+
+    def __repr__(self) -> str:
+        return f"LocalBufferPool({self.name}, {self.num_requested} of {self.size} requested)"
+
+    # -- state -----------------------------------------------------------------------------------
+
+    @property
+    def is_destroyed(self) -> bool:
+        return self._is_destroyed
+
+    @property
+    def idle_segments(self) -> tuple[MemorySegment, ...]:
+        return tuple(self._idle)
+
+    @property
+    def num_overdraft(self) -> int:
+        """Buffers out beyond the current size."""
+        return max(0, self.num_requested - self.size)
+
+    @property
+    def is_available(self) -> bool:
+        """Whether a task should go on producing; a request may still succeed when it is not."""
+        if self._is_destroyed or self._num_capped:
+            return False
+        if self._idle:
+            return True
+        if self._fetches_ahead:
+            return False
+        return self.num_requested < self.size and self._global.num_free > 0
+
+    def snapshot(self) -> LocalPoolSnapshot:
+        return LocalPoolSnapshot(
+            self.name, self.num_required, self.num_max, self.size, self.num_requested,
+            len(self._idle), len(self._listeners), self.is_available,
+        )
+
+    # -- requests ----------------------------------------------------------------------------------
+
+    def request_buffer(self, channel: int = _NO_CHANNEL) -> Buffer | None:
+        """An empty buffer with one reference, or `None` if there is none now.
+
+        Raises:
+            PoolDestroyedError: the pool has been destroyed.
+        """
+        if self._is_destroyed:
+            raise PoolDestroyedError(f"{self.name}: the pool has been destroyed")
+        self._return_excess()
+        segment = self._idle.popleft() if self._idle else self._fetch()
+        if segment is None:
+            return None
+        if channel != _NO_CHANNEL:
+            self._count_channel(channel, +1)
+        self._fetch_ahead()
+        recycler = self._recyclers[channel] if channel != _NO_CHANNEL else self
+        buffer = Buffer(segment, recycler)
+        self.lent[segment.id] = buffer
+        if self._trace is not None:
+            self._trace.add("request", self.name, segment=segment.id, channel=channel)
+        return buffer
+
+    def request_builder(self, channel: int = _NO_CHANNEL) -> BufferBuilder | None:
+        """An empty builder for `channel`, or `None` if there is no buffer now."""
+        buffer = self.request_buffer(channel)
+        return None if buffer is None else BufferBuilder(buffer)
+
+    def recycle_segment(self, segment: MemorySegment) -> None:
+        """Take back a segment whose buffer nobody holds any more."""
+        self.lent.pop(segment.id, None)
+        if self._trace is not None:
+            self._trace.add("recycle", self.name, segment=segment.id)
+        while True:
+            if self._is_destroyed or self.num_requested > self.size:
+                self._return(segment)
+                return
+            if not self._listeners:
+                self._idle.append(segment)
+                return
+            listener = self._listeners.popleft()
+            buffer = Buffer(segment, self)
+            self.lent[segment.id] = buffer
+            result = listener.on_buffer_available(buffer)
+            if result is NotificationResult.BUFFER_USED_NEED_MORE:
+                self._listeners.append(listener)  # the tail: buffers rotate over who waits
+            if result is not NotificationResult.BUFFER_NOT_USED:
+                return
+            self.lent.pop(segment.id, None)
+
+    def add_listener(self, listener: BufferListener) -> bool:
+        """Offer the next buffer to `listener`; false if there is one now or the pool is gone."""
+        if self._is_destroyed or self._idle:
+            return False
+        self._listeners.append(listener)
+        return True
+
+    # -- size --------------------------------------------------------------------------------------
+
+    def set_num_buffers(self, num_buffers: int) -> None:
+        """Resize; idle segments above the size go back at once, lent ones as they are recycled.
+
+        Raises:
+            LocalUsageError: fewer than the pool requires.
+        """
+        if num_buffers < self.num_required:
+            raise LocalUsageError(
+                f"{self.name}: {num_buffers} buffers are fewer than the {self.num_required} required"
+            )
+        self.size = min(num_buffers, self.num_max)
+        self._return_excess()
+        self._fetch_ahead()
+
+    def destroy(self) -> None:
+        """Give back what is idle, tell every listener once; lent segments drain as they return."""
+        if self._is_destroyed:
+            return
+        self._is_destroyed = True
+        while self._idle:
+            self._return(self._idle.popleft())
+        while self._listeners:
+            self._listeners.popleft().on_pool_destroyed()
+        self._global.unregister(self)
+
+    def on_global_segment_available(self) -> None:
+        """The global pool has a segment again that this pool was waiting for."""
+        self._fetch_ahead()
+
+    # -- helpers -----------------------------------------------------------------------------------
+
+    def _fetch(self) -> MemorySegment | None:
+        if self.num_requested >= self.size + self._max_overdraft:
+            return None
+        segment = self._global.request_segment()
+        if segment is not None:
+            self.num_requested += 1
+        return segment
+
+    def _fetch_ahead(self) -> None:
+        """Keep one segment ready, as 2.x does, within the size."""
+        if not self._fetches_ahead or self._is_destroyed or self._idle:
+            return
+        if self.num_requested < self.size:
+            segment = self._fetch()
+            if segment is not None:
+                self._idle.append(segment)
+            else:
+                self._global.notify_when_free(self)
+
+    def _return_excess(self) -> None:
+        while self.num_requested > self.size and self._idle:
+            self._return(self._idle.popleft())
+
+    def _return(self, segment: MemorySegment) -> None:
+        self.num_requested -= 1
+        self._global.recycle_segment(segment)
+
+    def _count_channel(self, channel: int, change: int) -> None:
+        """Count a channel's buffers; 1.11 caps above the maximum, 2.x at it."""
+        cap = self._max_per_channel + (0 if self._fetches_ahead else 1)
+        before = self._per_channel[channel]
+        self._per_channel[channel] = before + change
+        self._num_capped += (before + change >= cap) - (before >= cap)
+
+
+class _ChannelRecycler:
+    """Returns a segment to its pool and takes it off its channel's count."""
+
+    __slots__ = ("_pool", "_channel")
+
+    def __init__(self, pool: LocalBufferPool, channel: int) -> None:
+        self._pool = pool
+        self._channel = channel
+
+    def recycle_segment(self, segment: MemorySegment) -> None:
+        self._pool._count_channel(self._channel, -1)
+        self._pool.recycle_segment(segment)

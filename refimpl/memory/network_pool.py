@@ -1,0 +1,223 @@
+"""The one pool of a TaskManager: every segment there is, allocated before the first record.
+
+A job asks this pool for promises, not for memory: each local pool requires a number of segments
+and may use up to a maximum. Promises that cannot be kept are refused at the start of the job, with
+numbers. What is left over is shared out, and shared out anew whenever a pool comes or goes.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from refimpl.config import FlinkVersion
+from refimpl.errors import InsufficientBuffersError, LocalUsageError
+from refimpl.memory.segment import MemorySegment
+from refimpl.trace import Trace
+
+__all__ = ["NetworkBufferPool", "NetworkPoolSnapshot", "PoolMember"]
+
+
+class PoolMember(Protocol):
+    """What the global pool must know of a local pool to share segments out."""
+
+    num_required: int
+    num_max: int
+
+    def set_num_buffers(self, num_buffers: int) -> None: ...
+
+    def on_global_segment_available(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkPoolSnapshot:
+    """The global pool at one moment; counts are segments."""
+
+    num_total: int
+    num_free: int
+    num_required: int
+    segment_size_bytes: int
+
+
+class NetworkBufferPool:
+    """All segments of one TaskManager, and the promises made on them.
+
+    `num_segments` segments of `segment_size_bytes` each are allocated at once, as slices of one
+    block. Segment `i` has id `i` for life.
+
+    Flink:   NetworkBufferPool (runtime.io.network.buffer), 1.11.4
+    Differs: asking for segments never waits; `None` means "not now". Local pools are visited in
+             the order they were made; Flink visits a hash set, so its rounding is arbitrary.
+             `visit` puts another order in its place.
+    """
+
+    def __init__(
+        self,
+        num_segments: int,
+        segment_size_bytes: int,
+        version: FlinkVersion = FlinkVersion.V1_11,
+        trace: Trace | None = None,
+    ) -> None:
+        if num_segments < 1 or segment_size_bytes < 1:
+            raise LocalUsageError(
+                f"a pool needs at least one segment of at least one byte, not {num_segments} "
+                f"of {segment_size_bytes} B"
+            )
+        self.segment_size_bytes = segment_size_bytes
+        self.version = version
+        self.trace = trace
+        self.visit: Callable[[Sequence[PoolMember]], Iterable[PoolMember]] = lambda pools: pools
+        memory = memoryview(bytearray(num_segments * segment_size_bytes))
+        self.segments = [
+            MemorySegment(memory[start : start + segment_size_bytes], index)
+            for index, start in enumerate(range(0, len(memory), segment_size_bytes))
+        ]
+        self._free: deque[MemorySegment] = deque(self.segments)
+        self._pools: list[PoolMember] = []
+        self._waiting: deque[PoolMember] = deque()
+        self._num_promised = 0
+        self._is_destroyed = False
+
+    def __repr__(self) -> str:
+        return f"NetworkBufferPool({self.num_free} of {len(self.segments)} free)"
+
+    @property
+    def num_free(self) -> int:
+        """Segments that lie here, promised or not."""
+        return len(self._free)
+
+    @property
+    def num_unpromised(self) -> int:
+        """Segments no pool and no channel requires."""
+        return len(self.segments) - self._num_promised
+
+    @property
+    def free_segments(self) -> Sequence[MemorySegment]:
+        return tuple(self._free)
+
+    @property
+    def pools(self) -> Sequence[PoolMember]:
+        return tuple(self._pools)
+
+    def snapshot(self) -> NetworkPoolSnapshot:
+        return NetworkPoolSnapshot(
+            len(self.segments), len(self._free), self._num_promised, self.segment_size_bytes
+        )
+
+    # -- single segments, for local pools --------------------------------------------------------
+
+    def request_segment(self) -> MemorySegment | None:
+        """A free segment, or `None` if all are lent."""
+        return self._free.popleft() if self._free else None
+
+    def recycle_segment(self, segment: MemorySegment) -> None:
+        """Take a segment back; a local pool waiting for one is told."""
+        self._free.append(segment)
+        while self._waiting and self._free:
+            self._waiting.popleft().on_global_segment_available()
+
+    def notify_when_free(self, pool: PoolMember) -> None:
+        """Tell `pool` once when a segment comes back."""
+        if pool not in self._waiting:
+            self._waiting.append(pool)
+
+    # -- segments outside the pools, for the exclusive buffers of channels -----------------------
+
+    def request_unpooled(self, num_segments: int, owner: str) -> list[MemorySegment] | None:
+        """Promise and hand over `num_segments` segments, or `None` if some are still out.
+
+        The promise shrinks the other pools first. On `None` it is withdrawn, so asking again is
+        safe.
+
+        Raises:
+            InsufficientBuffersError: the promise cannot be made.
+            LocalUsageError: `num_segments` is below 1.
+        """
+        if num_segments < 1:
+            raise LocalUsageError(f"{owner} asked for {num_segments} segments; ask for at least 1")
+        self._promise(num_segments, owner)
+        self._redistribute()
+        if len(self._free) < num_segments:
+            self._num_promised -= num_segments
+            self._redistribute()
+            return None
+        return [self._free.popleft() for _ in range(num_segments)]
+
+    def return_unpooled(self, segments: Iterable[MemorySegment]) -> None:
+        """Take such segments back and share the room out again."""
+        num_returned = 0
+        for segment in segments:
+            self.recycle_segment(segment)
+            num_returned += 1
+        self._num_promised -= num_returned
+        self._redistribute()
+
+    # -- local pools -----------------------------------------------------------------------------
+
+    def register(self, pool: PoolMember, owner: str) -> None:
+        """Promise `pool` its required segments and give it its share of the rest.
+
+        Raises:
+            InsufficientBuffersError: fewer segments are unpromised than it requires.
+            LocalUsageError: the pool has been destroyed.
+        """
+        if self._is_destroyed:
+            raise LocalUsageError("the network buffer pool has been destroyed")
+        self._promise(pool.num_required, owner)
+        self._pools.append(pool)
+        self._redistribute()
+
+    def unregister(self, pool: PoolMember) -> None:
+        """Forget `pool`; its promise goes to the others. Its lent segments return one by one."""
+        if pool in self._pools:
+            self._pools.remove(pool)
+            if pool in self._waiting:
+                self._waiting.remove(pool)
+            self._num_promised -= pool.num_required
+            self._redistribute()
+
+    def destroy(self) -> None:
+        """Refuse new pools from now on; segments that are out still come back here."""
+        self._is_destroyed = True
+
+    def _promise(self, num_segments: int, owner: str) -> None:
+        if num_segments > self.num_unpromised:
+            raise InsufficientBuffersError(
+                owner, num_segments, self.num_unpromised, len(self.segments),
+                self.segment_size_bytes,
+            )
+        self._num_promised += num_segments
+
+    def _redistribute(self) -> None:
+        """Set every pool to what it requires plus its share of the unpromised segments.
+
+        A pool's appetite is what it may still use. Shares are cut from the running sum of
+        appetites, so that rounding never loses or invents a segment.
+        """
+        unpromised = self.num_unpromised
+        pools = [
+            pool
+            for pool in self._pools
+            if self.version is FlinkVersion.V1_11 or pool.num_required < pool.num_max
+        ]
+        pools = list(self.visit(pools))
+        if unpromised == 0:
+            for pool in pools:
+                pool.set_num_buffers(pool.num_required)
+            return
+        appetites = [min(unpromised, pool.num_max - pool.num_required) for pool in pools]
+        total_appetite = sum(appetites)
+        if total_appetite == 0:
+            return
+        num_to_share = min(unpromised, total_appetite)
+        appetite_so_far = 0
+        num_shared = 0
+        for pool, appetite in zip(pools, appetites, strict=True):
+            if appetite == 0:
+                continue
+            appetite_so_far += appetite
+            share = num_to_share * appetite_so_far // total_appetite - num_shared
+            num_shared += share
+            pool.set_num_buffers(pool.num_required + share)

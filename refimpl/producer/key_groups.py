@@ -1,0 +1,133 @@
+"""Which parallel instance a key belongs to, today and after the job is rescaled.
+
+A key has a hash code as Java computes it; a hash of that picks one of `max_parallelism` key groups,
+for good. An operator instance owns a range of key groups, and only the ranges move on rescaling.
+
+All arithmetic is that of Java: 32 bits that wrap around. Python's `hash` will not do: it is salted
+for strings, so two processes would disagree.
+"""
+
+from __future__ import annotations
+
+import struct
+
+from refimpl.errors import LocalUsageError
+from refimpl.records.types import INT, TypeSerializer
+
+__all__ = [
+    "default_max_parallelism",
+    "java_hash_code",
+    "key_group_of",
+    "key_group_range",
+    "murmur_hash",
+    "operator_index_of",
+]
+
+_MASK = 0xFFFFFFFF
+_MAX_KEY_GROUPS = 1 << 15
+
+
+def java_hash_code(key: object, key_type: TypeSerializer | None = None) -> int:
+    """`Object.hashCode` of the Java value that `key` stands for, from -2^31 to 2^31 - 1.
+
+    A Python int is a Java Long, unless `key_type` is `INT`: the two differ for negative numbers.
+
+    Raises:
+        LocalUsageError: no hash is defined for this kind of key.
+    """
+    match key:
+        case bool():
+            return 1231 if key else 1237
+        case int():
+            return _signed(key) if key_type is INT else _signed(key ^ (key >> 32) & _MASK)
+        case str():
+            return _polynomial(memoryview(key.encode("utf-16-be", "surrogatepass")), 2, 0)
+        case float():
+            bits = struct.unpack(">q", struct.pack(">d", key))[0] if key == key else 0x7FF8 << 48
+            return _signed(bits ^ (bits >> 32) & _MASK)
+        case bytes():
+            code = 1
+            for byte in key:
+                code = 31 * code + (byte - 256 if byte > 127 else byte) & _MASK
+            return _signed(code)
+        case tuple():
+            fields = getattr(key_type, "fields", [None] * len(key))
+            code = 0
+            for field, part in zip(fields, key, strict=True):
+                code = 31 * code + java_hash_code(part, field) & _MASK
+            return _signed(code)
+        case None:
+            return 0
+    raise LocalUsageError(
+        f"a key of type {type(key).__name__} has no hash code; "
+        f"use an int, str, float, bool, bytes or a tuple of these"
+    )
+
+
+def murmur_hash(code: int) -> int:
+    """A hash of a 32-bit code, from 0 to 2^31 - 1.
+
+    Flink:   MathUtils.murmurHash (util), 1.11.4
+    """
+    code = (code & _MASK) * 0xCC9E2D51 & _MASK
+    code = _rotate_left(code, 15) * 0x1B873593 & _MASK
+    code = _rotate_left(code, 13) * 5 + 0xE6546B64 & _MASK
+    code ^= 4  # the length of the input in bytes
+    code = (code ^ code >> 16) * 0x85EBCA6B & _MASK
+    code = (code ^ code >> 13) * 0xC2B2AE35 & _MASK
+    code = _signed(code ^ code >> 16)
+    if code >= 0:
+        return code
+    return -code if code != -(2**31) else 0
+
+
+def key_group_of(
+    key: object, max_parallelism: int, key_type: TypeSerializer | None = None
+) -> int:
+    """The key group of `key`, from 0 to `max_parallelism` - 1.
+
+    Flink:   KeyGroupRangeAssignment.assignToKeyGroup (runtime.state), 1.11.4
+    """
+    return murmur_hash(java_hash_code(key, key_type)) % max_parallelism
+
+
+def operator_index_of(key_group: int, max_parallelism: int, parallelism: int) -> int:
+    """The operator instance that owns `key_group`.
+
+    Flink:   KeyGroupRangeAssignment.computeOperatorIndexForKeyGroup, 1.11.4
+    """
+    return key_group * parallelism // max_parallelism
+
+
+def key_group_range(operator_index: int, max_parallelism: int, parallelism: int) -> range:
+    """The key groups of one operator instance.
+
+    Flink:   KeyGroupRangeAssignment.computeKeyGroupRangeForOperatorIndex, 1.11.4
+    """
+    start = (operator_index * max_parallelism + parallelism - 1) // parallelism
+    last = ((operator_index + 1) * max_parallelism - 1) // parallelism
+    return range(start, last + 1)
+
+
+def default_max_parallelism(parallelism: int) -> int:
+    """Key groups for a job that did not say: 1.5 times the parallelism, a power of two, 128 to 32768.
+
+    Flink:   KeyGroupRangeAssignment.computeDefaultMaxParallelism, 1.11.4
+    """
+    wanted = parallelism + parallelism // 2
+    return min(max(1 << (wanted - 1).bit_length(), 128), _MAX_KEY_GROUPS)
+
+
+def _signed(code: int) -> int:
+    code &= _MASK
+    return code - 2**32 if code >= 2**31 else code
+
+
+def _rotate_left(code: int, bits: int) -> int:
+    return (code << bits | code >> 32 - bits) & _MASK
+
+
+def _polynomial(raw: memoryview, width: int, code: int) -> int:
+    for index in range(0, len(raw), width):
+        code = 31 * code + int.from_bytes(raw[index : index + width], "big") & _MASK
+    return _signed(code)

@@ -1,0 +1,214 @@
+"""Which channel a record leaves through.
+
+A selector is set up once with the number of channels and then answers one number per record. A
+broadcast selector cannot answer: it says so with `is_broadcast`, and the writer asks nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+import numpy as np
+
+from refimpl.errors import LocalUsageError
+from refimpl.producer.key_groups import key_group_of, operator_index_of
+from refimpl.records.types import TypeSerializer
+
+__all__ = [
+    "BroadcastSelector",
+    "ChannelSelector",
+    "ForwardSelector",
+    "GlobalSelector",
+    "KeyGroupSelector",
+    "RebalanceSelector",
+    "RescaleSelector",
+    "RoundRobinSelector",
+    "ShuffleSelector",
+]
+
+
+class ChannelSelector(Protocol):
+    """Picks a channel, from 0 to `num_channels` - 1, for a value.
+
+    Flink:   ChannelSelector (runtime.io.network.api.writer), 1.11.4
+    """
+
+    name: str
+    is_broadcast: bool
+
+    def setup(self, num_channels: int) -> None: ...
+
+    def select_channel(self, value: object) -> int: ...
+
+
+class _Cyclic:
+    """One channel after the other; `state` is the channel of the record before."""
+
+    name = "cyclic"
+    is_broadcast = False
+
+    def __init__(self) -> None:
+        self.num_channels = 0
+        self.state = -1
+
+    def setup(self, num_channels: int) -> None:
+        self.num_channels = num_channels
+        self.state = -1
+
+    def select_channel(self, value: object) -> int:
+        self.state = (self.state + 1) % self.num_channels
+        return self.state
+
+
+class RoundRobinSelector(_Cyclic):
+    """All channels in turn, from channel 0: the runtime's own default.
+
+    Flink:   RoundRobinChannelSelector (runtime.io.network.api.writer), 1.11.4
+    """
+
+    name = "round robin"
+
+
+class RescaleSelector(_Cyclic):
+    """The channels to the nearby subtasks in turn, from channel 0.
+
+    Flink:   RescalePartitioner (streaming.runtime.partitioner), 1.11.4
+    """
+
+    name = "rescale"
+
+
+class RebalanceSelector(_Cyclic):
+    """All channels in turn, from a random one, so that many producers do not start on the same.
+
+    Flink:   RebalancePartitioner (streaming.runtime.partitioner), 1.11.4
+    """
+
+    name = "rebalance"
+
+    def __init__(self, seed: int = 0) -> None:
+        super().__init__()
+        self._seed = seed
+
+    def setup(self, num_channels: int) -> None:
+        self.num_channels = num_channels
+        self.state = int(np.random.default_rng(self._seed).integers(num_channels))
+
+
+class ForwardSelector:
+    """Always the only channel, to the subtask with the same index.
+
+    Flink:   ForwardPartitioner (streaming.runtime.partitioner), 1.11.4
+    """
+
+    name = "forward"
+    is_broadcast = False
+
+    def setup(self, num_channels: int) -> None:
+        if num_channels != 1:
+            raise LocalUsageError(f"forward has one channel, not {num_channels}")
+
+    def select_channel(self, value: object) -> int:
+        return 0
+
+
+class GlobalSelector:
+    """Always the first channel: one subtask gets everything.
+
+    Flink:   GlobalPartitioner (streaming.runtime.partitioner), 1.11.4
+    """
+
+    name = "global"
+    is_broadcast = False
+
+    def setup(self, num_channels: int) -> None: ...
+
+    def select_channel(self, value: object) -> int:
+        return 0
+
+
+class ShuffleSelector:
+    """A channel at random, each equally likely.
+
+    Flink:   ShufflePartitioner (streaming.runtime.partitioner), 1.11.4
+    """
+
+    name = "shuffle"
+    is_broadcast = False
+
+    def __init__(self, seed: int = 0) -> None:
+        self._random = np.random.default_rng(seed)
+        self._num_channels = 0
+        self._drawn: list[int] = []
+
+    def setup(self, num_channels: int) -> None:
+        self._num_channels = num_channels
+        self._drawn = []
+
+    def select_channel(self, value: object) -> int:
+        if not self._drawn:
+            self._drawn = self._random.integers(self._num_channels, size=1024).tolist()
+        return self._drawn.pop()
+
+
+class KeyGroupSelector:
+    """The channel to the subtask that owns the key's group.
+
+    `key_of` takes the key out of a value. Keys seen are remembered, up to a limit: looking one up
+    is much cheaper than hashing it again.
+
+    Flink:   KeyGroupStreamPartitioner (streaming.runtime.partitioner), 1.11.4
+    """
+
+    name = "hash"
+    is_broadcast = False
+    _MAX_REMEMBERED = 65_536
+
+    def __init__(
+        self,
+        key_of: Callable[[object], object],
+        max_parallelism: int,
+        key_type: TypeSerializer | None = None,
+    ) -> None:
+        self.key_of = key_of
+        self.max_parallelism = max_parallelism
+        self._key_type = key_type
+        self._num_channels = 0
+        self._channels: dict[object, int] = {}
+
+    def setup(self, num_channels: int) -> None:
+        if num_channels > self.max_parallelism:
+            raise LocalUsageError(
+                f"{num_channels} subtasks cannot share {self.max_parallelism} key groups; "
+                f"raise max_parallelism"
+            )
+        self._num_channels = num_channels
+        self._channels = {}
+
+    def select_channel(self, value: object) -> int:
+        key = self.key_of(value)
+        # 1, 1.0 and True are one dict key in Python and three keys in Java: remember the type too.
+        kind = (type(key), key)
+        channel = self._channels.get(kind)
+        if channel is None:
+            group = key_group_of(key, self.max_parallelism, self._key_type)
+            channel = operator_index_of(group, self.max_parallelism, self._num_channels)
+            if len(self._channels) < self._MAX_REMEMBERED and not isinstance(key, tuple):
+                self._channels[kind] = channel
+        return channel
+
+
+class BroadcastSelector:
+    """Every record to every channel.
+
+    Flink:   BroadcastPartitioner (streaming.runtime.partitioner), 1.11.4
+    """
+
+    name = "broadcast"
+    is_broadcast = True
+
+    def setup(self, num_channels: int) -> None: ...
+
+    def select_channel(self, value: object) -> int:
+        raise LocalUsageError("a broadcast goes to all channels; there is no one to select")
