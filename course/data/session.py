@@ -54,7 +54,7 @@ _QUICK = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
 _FOREIGN = ("SPARK_HOME", "SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED", "PYSPARK_SUBMIT_ARGS", "PYSPARK_GATEWAY_PORT")
 
 
-class SparkUnavailable(RuntimeError):
+class SparkUnavailable(RuntimeError):  # noqa: N818 (a state to report)
     """Spark could not start; the text is one sentence that says why and what to do."""
 
 
@@ -122,7 +122,7 @@ def _start(app: str, master: str, conf: dict[str, str], state: Path, java: Java)
         _end(state)
         first = str(error).strip().splitlines()[0]
         raise SparkUnavailable(
-            f"Spark could not start on {master} with {java.verdict}: {first} `sluice doctor --deep` looks for the cause."
+            f"Spark could not start on {master} with {java.verdict}: {first} See `sluice doctor --deep`."
         ) from error
 
 

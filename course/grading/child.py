@@ -259,7 +259,7 @@ class Child:
             return "timeout"
         if isinstance(error, ReferencePartError):
             return "reference_part"
-        return "fenced" if isinstance(error, PermissionError) else "raised"
+        return "fenced" if type(error).__name__ in ("FenceError", "FenceImportError") else "raised"
 
     def _run_cases(self, driver: dict[str, Any], part: Any) -> list[str]:
         guard = driver["Guard"]()

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-__all__ = ["FenceError", "limit_resources", "raise_fence"]
+__all__ = ["FenceError", "FenceImportError", "limit_resources", "raise_fence"]
 
 _WRITE_FLAGS = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 _HARMLESS_FILES = frozenset({os.devnull, "/dev/urandom", "/dev/random"})
@@ -51,11 +51,12 @@ _WRITES = frozenset(
 )  # fmt: skip
 
 
-class FenceError(PermissionError, ImportError):
-    """Learner code reached for something a check has closed.
+class FenceError(PermissionError):
+    """Learner code reached for something a check has closed."""
 
-    An `ImportError` as well, so that libraries which treat `ctypes` as optional go on without it.
-    """
+
+class FenceImportError(ImportError):
+    """The same for native code: libraries that treat `ctypes` as optional go on without it."""
 
 
 def limit_resources(limits: Mapping[str, int]) -> None:
@@ -111,7 +112,8 @@ def raise_fence(sandbox: str, readable: Sequence[str], listable: Sequence[str], 
         else:
             for prefix, meaning in closed:
                 if event.startswith(prefix):
-                    raise FenceError(f"{meaning} is closed while a check runs")
+                    error = FenceImportError if prefix == "ctypes." else FenceError
+                    raise error(f"{meaning} is closed while a check runs")
 
     sys.addaudithook(hook)
 

@@ -205,6 +205,11 @@ class BufferConsumer:
         return self._closed
 
     @property
+    def read_position(self) -> int:
+        """Where the next build starts."""
+        return self._read
+
+    @property
     def unread_bytes(self) -> int:
         """Bytes a build now would return."""
         return max(0, self._published.written - self._read)

@@ -226,6 +226,14 @@ class SpillingAdaptiveSpanningRecordDeserializer:
             self._gather()
         return DeserializationResult.PARTIAL_RECORD, None
 
+    def peek(self) -> memoryview:
+        """The bytes at hand where a record starts; none while a spanning record is gathered."""
+        return memoryview(b"") if self._length_bytes else self._view[self._position :]
+
+    def skip(self, num_bytes: int) -> None:
+        """Leave out bytes that `peek` showed: the caller has read whole records from them."""
+        self._position += num_bytes
+
     def get_unconsumed(self) -> bytes:
         """Everything held and not handed out: the record begun, from its length, and what follows."""
         payload = bytes(self._gathered)

@@ -1,0 +1,34 @@
+"""A new buffer starts with the first byte of the payload; only the header is sent once."""
+
+from refimpl.records import SerializationResult
+
+
+class Serializer:
+    def __init__(self):
+        self.payload = b""
+        self.position = 0
+        self.header_sent = 0
+
+    def serialize_record(self, record):
+        self.payload = record
+        self.position = 0
+        self.header_sent = 0
+
+    def copy_to_buffer_builder(self, builder):
+        header = len(self.payload).to_bytes(4, "big")
+        self.header_sent += builder.append(header, self.header_sent)
+        self.position = builder.append(self.payload)
+        builder.commit()
+        if self.position < len(self.payload):
+            return SerializationResult.PARTIAL_RECORD_MEMORY_SEGMENT_FULL
+        if builder.is_full:
+            return SerializationResult.FULL_RECORD_MEMORY_SEGMENT_FULL
+        return SerializationResult.FULL_RECORD
+
+    def reset(self):
+        self.position = 0
+        self.header_sent = 0
+
+    def prune(self):
+        self.payload = b""
+        self.position = 0

@@ -1,0 +1,30 @@
+"""Each buffer is new when a serializer gets it, so its capacity is its room."""
+
+from refimpl.records import SerializationResult
+
+
+class Serializer:
+    def __init__(self):
+        self.data = b""
+        self.position = 0
+
+    def serialize_record(self, record):
+        self.data = len(record).to_bytes(4, "big") + record
+        self.position = 0
+
+    def copy_to_buffer_builder(self, builder):
+        fits = len(self.data) - self.position <= builder.capacity
+        exact = len(self.data) - self.position == builder.capacity
+        self.position += builder.append_and_commit(self.data, self.position)
+        if not fits:
+            return SerializationResult.PARTIAL_RECORD_MEMORY_SEGMENT_FULL
+        if exact:
+            return SerializationResult.FULL_RECORD_MEMORY_SEGMENT_FULL
+        return SerializationResult.FULL_RECORD
+
+    def reset(self):
+        self.position = 0
+
+    def prune(self):
+        self.data = b""
+        self.position = 0

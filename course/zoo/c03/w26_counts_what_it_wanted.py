@@ -1,0 +1,30 @@
+"""append copies what it is asked to copy, so the room before it is what was copied."""
+
+from refimpl.records import SerializationResult
+
+
+class Serializer:
+    def __init__(self):
+        self.data = b""
+        self.position = 0
+
+    def serialize_record(self, record):
+        self.data = len(record).to_bytes(4, "big") + record
+        self.position = 0
+
+    def copy_to_buffer_builder(self, builder):
+        wanted = max(1, builder.room)
+        builder.append_and_commit(self.data, self.position)
+        self.position = min(len(self.data), self.position + wanted)
+        if self.position < len(self.data):
+            return SerializationResult.PARTIAL_RECORD_MEMORY_SEGMENT_FULL
+        if builder.is_full:
+            return SerializationResult.FULL_RECORD_MEMORY_SEGMENT_FULL
+        return SerializationResult.FULL_RECORD
+
+    def reset(self):
+        self.position = 0
+
+    def prune(self):
+        self.data = b""
+        self.position = 0

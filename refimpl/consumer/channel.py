@@ -1,0 +1,56 @@
+"""What a gate needs of a channel, whoever is at the other end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from refimpl.memory.buffer import BufferSlice
+from refimpl.producer.subpartition import BufferAndBacklog
+from refimpl.records.events import Event
+
+__all__ = ["BufferOrEvent", "ChannelSnapshot", "InputChannel"]
+
+
+@dataclass(frozen=True, slots=True)
+class BufferOrEvent:
+    """One thing that arrived on channel `channel_index`: data the caller recycles, or an event."""
+
+    channel_index: int
+    buffer: BufferSlice | None
+    event: Event | None
+    is_more_available: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelSnapshot:
+    """One input channel at one moment; `producer` names the partition and subpartition it reads."""
+
+    index: int
+    producer: str
+    num_available: int
+    is_released: bool
+
+
+class InputChannel(Protocol):
+    """One of a gate's channels.
+
+    Flink:   InputChannel (runtime.io.network.partition.consumer), 1.11.4
+    """
+
+    index: int
+
+    def open(self, on_data_available: Callable[[], None]) -> None:
+        """Start reading; `on_data_available` is called when a poll is worth while."""
+
+    def poll(self) -> BufferAndBacklog | None:
+        """The next bytes, or `None` if there are none now."""
+
+    def resume(self) -> None:
+        """Let a producer go on that stopped behind a blocking event."""
+
+    def release(self) -> None:
+        """Stop reading, for good."""
+
+    def snapshot(self) -> ChannelSnapshot: ...

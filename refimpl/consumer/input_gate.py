@@ -1,0 +1,118 @@
+"""All channels of one input, and a fair turn for each that has something.
+
+A channel that has data stands in a line once. The gate serves the head, one buffer, and sends the
+channel to the end of the line if it has more. So no channel waits longer than one round, and a
+channel without data costs nothing.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from refimpl.config import FlinkVersion
+from refimpl.consumer.channel import BufferOrEvent, ChannelSnapshot, InputChannel
+from refimpl.records.event_serializer import event_from_bytes
+from refimpl.records.events import EndOfPartition
+
+__all__ = ["GateSnapshot", "InputGate"]
+
+
+@dataclass(frozen=True, slots=True)
+class GateSnapshot:
+    """One gate at one moment; `ready` lists the channels in line, the next to be served first."""
+
+    name: str
+    channels: tuple[ChannelSnapshot, ...]
+    ready: tuple[int, ...]
+    num_ended: int
+
+
+class InputGate:
+    """The channels of one input of a task.
+
+    `on_ready` is called when a gate that had nothing gets something.
+
+    Flink:   SingleInputGate (runtime.io.network.partition.consumer), 1.11.4
+    """
+
+    def __init__(
+        self,
+        name: str,
+        channels: Sequence[InputChannel],
+        version: FlinkVersion = FlinkVersion.V1_11,
+        on_ready: Callable[[], None] | None = None,
+    ) -> None:
+        self.name = name
+        self.channels = channels
+        self.on_ready = on_ready
+        self._version = version
+        self._line: deque[int] = deque()
+        self._is_in_line = [False] * len(channels)
+        self._is_ended = [False] * len(channels)
+        self._num_ended = 0
+
+    def __repr__(self) -> str:
+        return f"InputGate({self.name}, {len(self._line)} of {len(self.channels)} channels ready)"
+
+    def open(self) -> None:
+        """Start reading all channels."""
+        for channel in self.channels:
+            channel.open(lambda index=channel.index: self._enter_line(index))  # type: ignore[misc]
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether a poll is worth while."""
+        return bool(self._line)
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether every channel has ended."""
+        return self._num_ended == len(self.channels)
+
+    def poll_next(self) -> BufferOrEvent | None:
+        """One buffer or event of the channel whose turn it is, or `None` if no channel has any."""
+        while self._line:
+            index = self._line.popleft()
+            self._is_in_line[index] = False
+            taken = self.channels[index].poll()
+            if taken is None:
+                continue
+            if taken.is_more_available or taken.is_event_next:
+                self._enter_line(index)
+            buffer = taken.buffer
+            if buffer.is_buffer:
+                return BufferOrEvent(index, buffer, None, bool(self._line))
+            event = event_from_bytes(buffer.data, self._version)
+            buffer.recycle()
+            if isinstance(event, EndOfPartition):
+                self._end(index)
+            return BufferOrEvent(index, None, event, bool(self._line))
+        return None
+
+    def release(self) -> None:
+        """Stop reading all channels."""
+        for channel in self.channels:
+            channel.release()
+        self._line.clear()
+
+    def snapshot(self) -> GateSnapshot:
+        return GateSnapshot(
+            self.name, tuple(channel.snapshot() for channel in self.channels), tuple(self._line),
+            self._num_ended,
+        )
+
+    def _enter_line(self, index: int) -> None:
+        if self._is_in_line[index] or self._is_ended[index]:
+            return
+        self._is_in_line[index] = True
+        self._line.append(index)
+        if len(self._line) == 1 and self.on_ready is not None:
+            self.on_ready()
+
+    def _end(self, index: int) -> None:
+        if not self._is_ended[index]:
+            self._is_ended[index] = True
+            self._num_ended += 1
+            self.channels[index].release()

@@ -1,0 +1,50 @@
+"""A channel whose producer lives in the same process: it reads the producer's queue directly.
+
+Nothing is copied and there is no credit. The buffer goes from the producer's builder to the
+consumer's deserializer and then home to the producer's pool; so what stops a producer here is its
+own empty pool.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from refimpl.consumer.channel import ChannelSnapshot
+from refimpl.producer.subpartition import BufferAndBacklog, PipelinedSubpartition
+
+__all__ = ["LocalInputChannel"]
+
+
+class LocalInputChannel:
+    """Reads one subpartition of this process.
+
+    Flink:   LocalInputChannel (runtime.io.network.partition.consumer), 1.11.4
+    """
+
+    def __init__(self, index: int, subpartition: PipelinedSubpartition) -> None:
+        self.index = index
+        self.subpartition = subpartition
+        self._is_released = False
+
+    def __repr__(self) -> str:
+        return f"LocalInputChannel({self.index} reads {self.subpartition!r})"
+
+    def open(self, on_data_available: Callable[[], None]) -> None:
+        self.subpartition.open_view(on_data_available)
+
+    def poll(self) -> BufferAndBacklog | None:
+        return None if self._is_released else self.subpartition.poll()
+
+    def resume(self) -> None:
+        self.subpartition.resume()
+
+    def release(self) -> None:
+        self._is_released = True
+
+    def snapshot(self) -> ChannelSnapshot:
+        return ChannelSnapshot(
+            self.index,
+            f"{self.subpartition.owner}[{self.subpartition.index}]",
+            self.subpartition.num_queued,
+            self._is_released,
+        )

@@ -1,0 +1,63 @@
+"""Bytes wait: which channel, which queue, and when a buffer leaves."""
+
+from refimpl.producer.broadcast_writer import BroadcastRecordWriter
+from refimpl.producer.key_groups import (
+    default_max_parallelism,
+    java_hash_code,
+    key_group_of,
+    key_group_range,
+    murmur_hash,
+    operator_index_of,
+)
+from refimpl.producer.record_writer import RecordWriter
+from refimpl.producer.result_partition import (
+    PartitionSnapshot,
+    ResultPartition,
+    max_buffers,
+    required_buffers,
+)
+from refimpl.producer.selector import (
+    BroadcastSelector,
+    ChannelSelector,
+    ForwardSelector,
+    GlobalSelector,
+    KeyGroupSelector,
+    RebalanceSelector,
+    RescaleSelector,
+    RoundRobinSelector,
+    ShuffleSelector,
+)
+from refimpl.producer.subpartition import (
+    BufferAndBacklog,
+    PipelinedSubpartition,
+    QueuedBufferSnapshot,
+    SubpartitionSnapshot,
+)
+
+__all__ = [
+    "BroadcastRecordWriter",
+    "BroadcastSelector",
+    "BufferAndBacklog",
+    "ChannelSelector",
+    "ForwardSelector",
+    "GlobalSelector",
+    "KeyGroupSelector",
+    "PartitionSnapshot",
+    "PipelinedSubpartition",
+    "QueuedBufferSnapshot",
+    "RebalanceSelector",
+    "RecordWriter",
+    "RescaleSelector",
+    "ResultPartition",
+    "RoundRobinSelector",
+    "ShuffleSelector",
+    "SubpartitionSnapshot",
+    "default_max_parallelism",
+    "java_hash_code",
+    "key_group_of",
+    "key_group_range",
+    "max_buffers",
+    "murmur_hash",
+    "operator_index_of",
+    "required_buffers",
+]

@@ -1,0 +1,101 @@
+"""When every record goes to every channel, one buffer serves them all.
+
+The channels share the segment and its count of references; each has its own position in it. Eight
+records for four channels then cost the buffers of eight records, not of thirty-two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from refimpl.memory.builder import BufferBuilder, BufferConsumer
+from refimpl.producer.record_writer import RecordWriter
+from refimpl.records.batch import RecordBatch
+from refimpl.records.elements import StreamElement, StreamRecord
+
+__all__ = ["BroadcastRecordWriter"]
+
+_SHARED = 0  # the one slot of the one open builder
+
+
+class BroadcastRecordWriter(RecordWriter):
+    """Writes every record once, into a buffer that all channels read.
+
+    An element for one channel only (a latency marker) gets a buffer of its own at that channel;
+    when it is written, the others join that buffer behind it.
+
+    Flink:   BroadcastRecordWriter (runtime.io.network.api.writer), 1.11.4
+    """
+
+    _private_channel: int | None = None
+    _private_consumer: BufferConsumer | None = None
+
+    def emit(self, record: StreamRecord) -> None:
+        """Write one record to all channels."""
+        self.num_records += 1
+        if not self._pack(record, _SHARED):
+            self._write(self._elements.serialize(record), (_SHARED,))
+
+    def broadcast(self, element: StreamElement) -> None:
+        self._write(self._elements.serialize(element), (_SHARED,))
+
+    def emit_to(self, element: StreamElement, channel: int) -> None:
+        # A channel c > 0 or 0 is told apart from the shared slot by its sign.
+        self._write(self._elements.serialize(element), (-1 - channel,))
+
+    def write_batch(self, batch: RecordBatch, channel: int = _SHARED) -> None:
+        super().write_batch(batch, _SHARED)
+
+    def close(self) -> None:
+        if self._private_consumer is not None:
+            self._private_consumer.close()
+            self._private_consumer = None
+        super().close()
+
+    def _start(self, data: bytes | memoryview, channels: Sequence[int]) -> None:
+        (slot,) = channels
+        if slot < 0:
+            self._close(_SHARED)
+            self._private_channel = -1 - slot
+        super()._start(data, (_SHARED,))
+
+    def _after_record(self, channel: int) -> None:
+        if self._private_channel is not None:
+            self._share_private_buffer(self._private_channel)
+            self._private_channel = None
+        if self._timeout_ms == 0:
+            self.flush_all()
+
+    def _share_private_buffer(self, channel: int) -> None:
+        """Let the other channels read on in this buffer, behind the private element."""
+        consumer, self._private_consumer = self._private_consumer, None
+        builder = self._builders[_SHARED]
+        with self._exclusion:
+            if builder is not None and consumer is not None:
+                for other in self._all_channels:
+                    if other != channel:
+                        twin = consumer.copy_with_reader_position(builder.committed_bytes)
+                        self.partition.add(twin, other)
+            if consumer is not None:
+                consumer.close()
+
+    def _flush(self, channel: int) -> None:
+        self.flush_all()
+
+    def _open(self, channel: int) -> BufferBuilder | None:
+        with self._exclusion:
+            builder = self.partition.request_builder(self._private_channel or _SHARED)
+            if builder is None:
+                return None
+            self._builders[_SHARED] = builder
+            consumer = builder.create_consumer()
+            if self._private_channel is None:
+                for target in self._all_channels:
+                    self.partition.add(consumer.copy(), target)
+                consumer.close()
+            else:
+                self.partition.add(consumer.copy(), self._private_channel)
+                if self._private_consumer is not None:
+                    self._private_consumer.close()
+                self._private_consumer = consumer
+            return builder

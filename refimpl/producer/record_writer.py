@@ -1,0 +1,358 @@
+"""Elements go in, buffers come out: serialise once, choose a channel, copy, hand over.
+
+A buffer leaves for one of four reasons: it is full; the buffer timeout has passed; an event must
+follow it; or every record is to be flushed. Each channel has at most one open buffer.
+
+Rules of this file:
+- Writing never waits. When the pool is empty the writer keeps the record it has in hand, and what
+  the same piece of user code still emits, and says it is blocked. `resume` goes on where it stopped.
+- Appending takes no lock: a builder has a single writer. `exclusion` is held only while a buffer is
+  opened, closed or handed over, which is when another thread may look.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections import deque
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+
+from refimpl.errors import LocalUsageError, SluiceError
+from refimpl.memory.builder import BufferBuilder
+from refimpl.producer.result_partition import ResultPartition
+from refimpl.producer.selector import ChannelSelector
+from refimpl.records.batch import BatchCodec, RecordBatch
+from refimpl.records.element_serializer import (
+    TAG_RECORD_WITH_TIMESTAMP,
+    StreamElementSerializer,
+)
+from refimpl.records.elements import StreamElement, StreamRecord
+from refimpl.records.events import Event
+from refimpl.records.spanning import LENGTH_BYTES, RecordSerializer, SpanningRecordSerializer
+from refimpl.records.types import TupleType
+
+__all__ = ["RecordWriter"]
+
+FLUSH_NEVER = -1
+FLUSH_ALWAYS = 0
+
+
+class RecordWriter:
+    """Writes the elements of one output into the subpartitions of `partition`.
+
+    Records go to the channel the selector chooses; watermarks and statuses to all; events to all,
+    after the open buffers have been closed.
+
+    Flink:   RecordWriter, ChannelSelectorRecordWriter (runtime.io.network.api.writer), 1.11.4
+    Differs: never blocks, see above. Flink waits for a buffer in the middle of user code.
+    Invariant: at most one open builder for each channel.
+    """
+
+    def __init__(
+        self,
+        partition: ResultPartition,
+        selector: ChannelSelector,
+        element_serializer: StreamElementSerializer,
+        serializer: RecordSerializer | None = None,
+        exclusion: AbstractContextManager[object] | None = None,
+    ) -> None:
+        self.partition = partition
+        self.selector = selector
+        self.num_records = 0
+        self._elements = element_serializer
+        self._exclusion = exclusion or nullcontext()
+        self._all_channels = tuple(range(len(partition.subpartitions)))
+        self._builders: list[BufferBuilder | None] = [None] * len(self._all_channels)
+        self._timeout_ms = partition.config.buffer_timeout_ms
+        self._deadline_ms: float | None = None
+        self._remaining: deque[int] = deque()  # channels the record in hand must still reach
+        self._waiting: deque[tuple[bytes | memoryview, Sequence[int]] | Event] = deque()
+        self._is_batch_in_hand = False
+        self._batch_bytes = memoryview(b"")
+        self._next_serializer: RecordSerializer | None = None
+        self._use(serializer or SpanningRecordSerializer())
+        selector.setup(len(self._all_channels))
+
+    def __repr__(self) -> str:
+        return f"RecordWriter({self.partition.name}, {self.selector.name})"
+
+    # -- state -------------------------------------------------------------------------------------
+
+    @property
+    def is_blocked(self) -> bool:
+        """Whether a record is in hand for which there is no buffer."""
+        return bool(self._remaining) or bool(self._waiting)
+
+    @property
+    def is_available(self) -> bool:
+        """Whether the task should go on producing."""
+        return not self.is_blocked and self.partition.is_available
+
+    @property
+    def open_builders(self) -> tuple[BufferBuilder, ...]:
+        return tuple(builder for builder in self._builders if builder is not None)
+
+    @property
+    def serializer(self) -> RecordSerializer:
+        """The part in use now."""
+        return self._serializer
+
+    # -- one element at a time ---------------------------------------------------------------------
+
+    def emit(self, record: StreamRecord) -> None:
+        """Write one record to the channel its value selects."""
+        self.num_records += 1
+        channel = self.selector.select_channel(record.value)
+        if not self._pack(record, channel):
+            self._write(self._elements.serialize(record), (channel,))
+
+    def emit_many(self, records: Sequence[StreamRecord]) -> None:
+        """Write several records, in order."""
+        for record in records:
+            self.emit(record)
+
+    def broadcast(self, element: StreamElement) -> None:
+        """Write one element to every channel."""
+        self._write(self._elements.serialize(element), self._all_channels)
+
+    def emit_to(self, element: StreamElement, channel: int) -> None:
+        """Write one element to a channel the caller chose, as latency markers are."""
+        self._write(self._elements.serialize(element), (channel,))
+
+    def broadcast_event(self, event: Event) -> None:
+        """Close the open buffers, so that the event follows them, and queue it everywhere."""
+        if self.is_blocked:
+            self._waiting.append(event)
+            return
+        for channel in self._all_channels:
+            self._close(channel)
+        with self._exclusion:
+            self.partition.broadcast_event(event)
+
+    # -- many records at a time --------------------------------------------------------------------
+
+    def write_batch(self, batch: RecordBatch, channel: int) -> None:
+        """Write rows of a fixed-size type to one channel: the same bytes as `emit` row by row.
+
+        Raises:
+            LocalUsageError: the stream's type has no fixed size, or the rows are of another type.
+        """
+        if self._codec is None:
+            self._codec = BatchCodec(self._elements.value_type)
+        self.num_records += len(batch)
+        data = self._codec.encode(batch)
+        if self.is_blocked:
+            self._waiting.append((data, (channel,)))
+        else:
+            self._start_batch(data, channel)
+
+    # -- going on, flushing, ending ----------------------------------------------------------------
+
+    def resume(self) -> bool:
+        """Go on with what waits for buffers; true when nothing waits any more."""
+        while True:
+            if self._remaining and not self._copy():
+                return False
+            if not self._waiting:
+                return True
+            item = self._waiting.popleft()
+            if not isinstance(item, tuple):
+                self._resume_event(item)
+            elif isinstance(item[0], memoryview):
+                self._start_batch(item[0], item[1][0])
+            else:
+                self._start(item[0], item[1])
+
+    def flush_all(self) -> None:
+        """Make everything written so far available to the consumers."""
+        with self._exclusion:
+            self.partition.flush_all()
+
+    def next_deadline(self, now_ms: float) -> float | None:
+        """When `on_timeout` wants to be called, in ms; `None` if nothing waits to be flushed."""
+        if self._timeout_ms <= 0 or not self.partition.has_unannounced_data:
+            self._deadline_ms = None
+        elif self._deadline_ms is None:
+            self._deadline_ms = now_ms + self._timeout_ms
+        return self._deadline_ms
+
+    def on_timeout(self, now_ms: float) -> None:
+        """Flush if the deadline has passed. The driver calls this under its exclusion.
+
+        Flink:   RecordWriter.OutputFlusher, 1.11.4
+        Differs: the period starts with the first unflushed record, so an idle output costs nothing.
+        """
+        if self._deadline_ms is not None and now_ms >= self._deadline_ms:
+            self._deadline_ms = None
+            self.partition.flush_all()
+
+    def finish(self) -> None:
+        """Close the open buffers and end the partition.
+
+        Raises:
+            LocalUsageError: records still wait for buffers; `resume` first.
+        """
+        if self.is_blocked:
+            raise LocalUsageError(f"{self} cannot finish: records still wait for buffers")
+        for channel in self._all_channels:
+            self._close(channel)
+        with self._exclusion:
+            self.partition.finish()
+
+    def close(self) -> None:
+        """Give up the open buffers and what waits, after a failure."""
+        self._remaining.clear()
+        self._waiting.clear()
+        for channel in self._all_channels:
+            self._close(channel)
+
+    # -- swapping the serializer -------------------------------------------------------------------
+
+    def swap_serializer(self, serializer: RecordSerializer) -> None:
+        """Put another part in, between two buffers: no record is cut by two of them.
+
+        Takes effect now, or when the record in hand is out.
+        """
+        if self.is_blocked:
+            self._next_serializer = serializer
+            return
+        for channel in self._all_channels:
+            self._close(channel)
+        self._use(serializer)
+
+    def _use(self, serializer: RecordSerializer) -> None:
+        self._serializer = serializer
+        self._next_serializer = None
+        self._codec: BatchCodec | None = None
+        self._struct: struct.Struct | None = None
+        value_type = self._elements.value_type
+        codes = value_type.struct_format
+        if codes is not None and type(serializer) is SpanningRecordSerializer:
+            self._struct = struct.Struct(f">iBq{codes}")
+            self._is_tuple = isinstance(value_type, TupleType)
+
+    # -- helpers -----------------------------------------------------------------------------------
+
+    def _pack(self, record: StreamRecord, channel: int) -> bool:
+        """Write length, tag, time and value with one call, if they fit the open buffer."""
+        layout = self._struct
+        if layout is None or record.timestamp is None or self._remaining or self._waiting:
+            return False
+        builder = self._builders[channel]
+        width = layout.size
+        if builder is None or builder.capacity - builder.written_bytes < width:
+            return False
+        fields = record.value if self._is_tuple else (record.value,)
+        try:
+            layout.pack_into(
+                builder.memory, builder.written_bytes, width - LENGTH_BYTES,
+                TAG_RECORD_WITH_TIMESTAMP, record.timestamp, *fields,  # type: ignore[misc]
+            )
+        except (struct.error, TypeError):
+            return False  # the serializer's own complaint names the value
+        builder.advance(width)
+        if builder.is_full:
+            self._close(channel)
+        if self._timeout_ms == FLUSH_ALWAYS:
+            self._flush(channel)
+        return True
+
+    def _write(self, data: bytes, channels: Sequence[int]) -> None:
+        if self._remaining or self._waiting:
+            self._waiting.append((data, channels))
+        else:
+            self._start(data, channels)
+
+    def _start(self, data: bytes | memoryview, channels: Sequence[int]) -> None:
+        if self._next_serializer is not None:
+            for channel in self._all_channels:
+                self._close(channel)
+            self._use(self._next_serializer)
+        self._is_batch_in_hand = False
+        self._serializer.serialize_record(bytes(data))
+        self._serializer.reset()
+        self._remaining.extend(channels)
+        self._copy()
+
+    def _start_batch(self, data: memoryview, channel: int) -> None:
+        self._is_batch_in_hand = True
+        self._batch_bytes = data
+        self._remaining.append(channel)
+        self._copy()
+
+    def _copy(self) -> bool:
+        """Copy what is in hand to the channels it must still reach; false if a buffer is missing.
+
+        A record that ends exactly with its buffer asks for no next one: there is nothing to put
+        into it, and every idle channel would hold a segment for nothing.
+        """
+        if self._is_batch_in_hand:
+            return self._copy_batch()
+        is_prune_needed = False
+        while self._remaining:
+            channel = self._remaining[0]
+            builder = self._builders[channel] or self._open(channel)
+            if builder is None:
+                return False
+            room = builder.room
+            result = self._serializer.copy_to_buffer_builder(builder)
+            if result.is_full_buffer:
+                is_prune_needed = True
+                self._close(channel)
+            if result.is_full_record:
+                self._remaining.popleft()
+                self._after_record(channel)
+                if self._remaining:
+                    self._serializer.reset()
+            elif builder.room == room and room == builder.capacity:
+                raise SluiceError(
+                    f"{type(self._serializer).__name__} copied nothing into an empty buffer of "
+                    f"{room} B and asks for another: it would go on for ever"
+                )
+        if is_prune_needed:
+            self._serializer.prune()
+        return True
+
+    def _copy_batch(self) -> bool:
+        channel = self._remaining[0]
+        while self._batch_bytes:
+            builder = self._builders[channel] or self._open(channel)
+            if builder is None:
+                return False
+            copied = builder.append_and_commit(self._batch_bytes)
+            self._batch_bytes = self._batch_bytes[copied:]
+            if builder.is_full:
+                self._close(channel)
+        self._remaining.popleft()
+        self._after_record(channel)
+        return True
+
+    def _resume_event(self, event: Event) -> None:
+        waiting, self._waiting = self._waiting, deque()
+        self.broadcast_event(event)
+        self._waiting = waiting
+
+    def _after_record(self, channel: int) -> None:
+        if self._timeout_ms == FLUSH_ALWAYS:
+            self._flush(channel)
+
+    def _flush(self, channel: int) -> None:
+        with self._exclusion:
+            self.partition.flush(channel)
+
+    def _open(self, channel: int) -> BufferBuilder | None:
+        """Open a buffer for `channel`, queue it empty, and return it; or `None`."""
+        with self._exclusion:
+            builder = self.partition.request_builder(channel)
+            if builder is not None:
+                self._builders[channel] = builder
+                self.partition.add(builder.create_consumer(), channel)
+            return builder
+
+    def _close(self, channel: int) -> None:
+        """Finish the open buffer of `channel`, if there is one."""
+        builder = self._builders[channel]
+        if builder is not None:
+            self._builders[channel] = None
+            with self._exclusion:
+                builder.finish()

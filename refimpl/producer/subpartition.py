@@ -1,0 +1,302 @@
+"""The queue of one channel on the producer's side, and the rules for telling the consumer.
+
+Buffers join the queue empty, as soon as they are opened, and are filled while they stand in it. Only
+the last one can still be open: opening the next is what proves it finished. So the consumer is told
+
+- when the second buffer joins, because the first is then complete;
+- when a flush finds bytes in the last buffer that nobody was told about;
+- when an event joins an empty queue, since an event is complete from birth;
+- always when the subpartition ends.
+
+The backlog is the number of data buffers a consumer should make room for. Events do not count, and
+neither does the last buffer while it may still be growing.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from refimpl.config import FlinkVersion
+from refimpl.errors import LocalUsageError
+from refimpl.memory.buffer import BufferSlice, DataType
+from refimpl.memory.builder import BufferConsumer
+from refimpl.records.event_serializer import event_to_buffer
+from refimpl.records.events import EndOfPartition
+from refimpl.trace import Trace
+
+__all__ = [
+    "BufferAndBacklog",
+    "PipelinedSubpartition",
+    "QueuedBufferSnapshot",
+    "SubpartitionSnapshot",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class BufferAndBacklog:
+    """What one poll took: the bytes, and what is still there.
+
+    Ownership: the buffer is the caller's to recycle. `sequence_number` counts what was delivered,
+    data and events, from 0.
+    """
+
+    buffer: BufferSlice
+    is_more_available: bool
+    backlog: int
+    is_event_next: bool
+    sequence_number: int
+
+
+@dataclass(frozen=True, slots=True)
+class QueuedBufferSnapshot:
+    """One entry of the queue; `segment_id` is -1 for an event."""
+
+    segment_id: int
+    data_type: DataType
+    written_bytes: int
+    unread_bytes: int
+    capacity_bytes: int
+    is_finished: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SubpartitionSnapshot:
+    """One subpartition at one moment; totals count from its start."""
+
+    index: int
+    queue: tuple[QueuedBufferSnapshot, ...]
+    backlog: int
+    is_flush_requested: bool
+    is_blocked: bool
+    is_finished: bool
+    num_buffers_total: int
+    num_bytes_total: int
+
+
+class PipelinedSubpartition:
+    """A queue that is read while it is written, once, by one consumer.
+
+    Ownership: an added consumer belongs to the queue, also when it is refused. `poll` hands out
+    slices the caller recycles.
+
+    Flink:   PipelinedSubpartition, PipelinedSubpartitionView (runtime.io.network.partition), 1.11.4
+    Differs: queue and view are one object, since the core has no second thread to keep apart.
+    """
+
+    def __init__(self, index: int, owner: str = "partition", trace: Trace | None = None) -> None:
+        self.index = index
+        self.owner = owner
+        self.num_buffers_total = 0
+        self.num_bytes_total = 0
+        self._trace = trace
+        self._queue: deque[BufferConsumer] = deque()
+        self._on_data_available: Callable[[], None] | None = None
+        self._has_view = False
+        self._num_data_buffers = 0
+        self._sequence_number = 0
+        self._is_flush_requested = False
+        self._is_blocked = False
+        self._is_finished = False
+        self._is_released = False
+
+    def __repr__(self) -> str:
+        return f"PipelinedSubpartition({self.owner}[{self.index}], {len(self._queue)} queued)"
+
+    # -- state -------------------------------------------------------------------------------------
+
+    @property
+    def num_queued(self) -> int:
+        """Entries in the queue, events included."""
+        return len(self._queue)
+
+    @property
+    def consumers(self) -> tuple[BufferConsumer, ...]:
+        return tuple(self._queue)
+
+    @property
+    def is_finished(self) -> bool:
+        return self._is_finished
+
+    @property
+    def is_released(self) -> bool:
+        return self._is_released
+
+    @property
+    def is_data_available(self) -> bool:
+        """Whether the consumer has been, or should be, told to poll."""
+        return not self._is_blocked and (self._is_flush_requested or self._num_finished > 0)
+
+    @property
+    def is_event_available(self) -> bool:
+        """Whether the head is an event, which needs no credit."""
+        return not self._is_blocked and bool(self._queue) and not self._queue[0].is_buffer
+
+    @property
+    def has_unannounced_data(self) -> bool:
+        """Whether a flush now would make bytes available that are not yet."""
+        return (
+            not self._is_flush_requested
+            and len(self._queue) == 1
+            and not self._is_blocked
+            and self._num_finished == 0
+            and self._queue[0].is_data_available
+        )
+
+    @property
+    def backlog(self) -> int:
+        """Data buffers the consumer should make room for."""
+        if self._is_blocked:
+            return 0
+        if self._is_flush_requested or self._is_finished:
+            return self._num_data_buffers
+        return max(0, self._num_data_buffers - 1)
+
+    @property
+    def _num_finished(self) -> int:
+        if len(self._queue) == 1 and self._queue[0].is_finished:
+            return 1
+        return max(0, len(self._queue) - 1)
+
+    def snapshot(self) -> SubpartitionSnapshot:
+        queue = tuple(
+            QueuedBufferSnapshot(
+                consumer.buffer.segment.id,
+                consumer.buffer.data_type,
+                consumer.unread_bytes + consumer.read_position,
+                consumer.unread_bytes,
+                consumer.buffer.segment.size,
+                consumer.is_finished or index < len(self._queue) - 1,
+            )
+            for index, consumer in enumerate(self._queue)
+        )
+        return SubpartitionSnapshot(
+            self.index, queue, self.backlog, self._is_flush_requested, self._is_blocked,
+            self._is_finished, self.num_buffers_total, self.num_bytes_total,
+        )
+
+    # -- the producer ------------------------------------------------------------------------------
+
+    def add(self, consumer: BufferConsumer) -> bool:
+        """Queue a buffer or an event; false, and the consumer closed, if nobody will read it."""
+        if self._is_finished or self._is_released:
+            consumer.close()
+            return False
+        self._enqueue(consumer)
+        if not self._is_flush_requested and not self._is_blocked and self._num_finished == 1:
+            self._notify()
+        return True
+
+    def flush(self) -> None:
+        """Make what is written so far available, without waiting for the buffer to be full."""
+        if not self._queue or self._is_flush_requested:
+            return
+        is_new_data = len(self._queue) == 1 and self._queue[0].is_data_available
+        self._is_flush_requested = len(self._queue) > 1 or is_new_data
+        if is_new_data and not self._is_blocked:
+            self._notify()
+
+    def finish(self, version: FlinkVersion = FlinkVersion.V1_11) -> None:
+        """Queue the end of the partition as the last entry.
+
+        Raises:
+            LocalUsageError: it has finished before.
+        """
+        if self._is_finished:
+            raise LocalUsageError(f"{self} has finished before")
+        if not self._is_released:
+            self._enqueue(BufferConsumer.of_buffer(event_to_buffer(EndOfPartition(), version)))
+            self._is_finished = True
+            self._notify()
+
+    def release(self) -> None:
+        """Drop everything queued; nothing can be added or read from now on."""
+        self._is_released = True
+        while self._queue:
+            self._queue.popleft().close()
+        self._num_data_buffers = 0
+        self._on_data_available = None
+
+    def _enqueue(self, consumer: BufferConsumer) -> None:
+        self._queue.append(consumer)
+        self.num_buffers_total += 1
+        self._num_data_buffers += consumer.is_buffer
+        if self._trace is not None:
+            self._trace.add(
+                "queue", self.owner, segment=consumer.buffer.segment.id, target=self.index,
+                type=consumer.buffer.data_type.name,
+            )
+
+    # -- the consumer ------------------------------------------------------------------------------
+
+    def open_view(self, on_data_available: Callable[[], None]) -> None:
+        """Become the one reader; told at once if something is queued.
+
+        Raises:
+            LocalUsageError: there was a reader before; a pipelined result is read once.
+        """
+        if self._has_view:
+            raise LocalUsageError(f"{self} is read already; a pipelined result is read once")
+        self._has_view = True
+        self._on_data_available = on_data_available
+        if self._queue:
+            self._notify()
+
+    def poll(self) -> BufferAndBacklog | None:
+        """The next bytes, or `None` if there are none now.
+
+        An open buffer stays in the queue and may give more later: one buffer can be delivered in
+        several pieces. Entries without bytes are skipped.
+        """
+        if self._is_blocked:
+            return None
+        if not self._queue:
+            self._is_flush_requested = False
+        while self._queue:
+            consumer = self._queue[0]
+            piece = consumer.build()
+            assert consumer.is_finished or len(self._queue) == 1, (
+                f"{self}: the buffer at the head is open, but another stands behind it"
+            )
+            if len(self._queue) == 1:
+                self._is_flush_requested = False  # what it asked for is being delivered
+            if consumer.is_finished:
+                self._queue.popleft().close()
+                self._num_data_buffers -= consumer.is_buffer
+            if piece.size > 0:
+                return self._deliver(piece)
+            piece.recycle()
+            if not consumer.is_finished:
+                break
+        return None
+
+    def resume(self) -> None:
+        """Go on after an event that blocked.
+
+        Raises:
+            LocalUsageError: it was not blocked.
+        """
+        if not self._is_blocked:
+            raise LocalUsageError(f"{self} is not blocked")
+        self._is_blocked = False
+        if self.is_data_available or self.is_event_available:
+            self._notify()
+
+    def _deliver(self, piece: BufferSlice) -> BufferAndBacklog:
+        self._is_blocked = piece.data_type.blocks_upstream
+        self.num_bytes_total += piece.size
+        number = self._sequence_number
+        self._sequence_number += 1
+        if self._trace is not None:
+            self._trace.add(
+                "deliver", self.owner, segment=piece.segment.id, target=self.index,
+                sequence=number, bytes=piece.size,
+            )
+        return BufferAndBacklog(
+            piece, self.is_data_available, self.backlog, self.is_event_available, number
+        )
+
+    def _notify(self) -> None:
+        if self._on_data_available is not None:
+            self._on_data_available()
