@@ -28,6 +28,7 @@ class Step:
 
     `record` is length and payload of the record at hand, `sent` how much of it was copied before;
     `used` the bytes already in the builder. `capacity` and `used` are 0 where nothing is copied.
+    `was_asked` is set when this record met a builder before, with room or without.
     """
 
     op_index: int
@@ -41,6 +42,7 @@ class Step:
     earlier: bytes = b""
     was_reset: bool = False
     was_pruned: bool = False
+    was_asked: bool = False
 
     @property
     def room(self) -> int:
@@ -54,12 +56,12 @@ class _Pen:
         self.record = b""
         self.earlier = b""
         self.sent = 0
-        self.was_reset = self.was_pruned = False
+        self.was_reset = self.was_pruned = self.was_asked = False
 
     def take(self, payload: bytes) -> None:
         self.earlier = self.record or self.earlier
         self.record = len(payload).to_bytes(4, "big") + payload
-        self.sent, self.was_reset, self.was_pruned = 0, False, False
+        self.sent, self.was_reset, self.was_pruned, self.was_asked = 0, False, False, False
 
 
 def walk(case: Case, expected: Sequence[list[Any]]) -> Iterator[Step]:
@@ -81,7 +83,7 @@ def walk(case: Case, expected: Sequence[list[Any]]) -> Iterator[Step]:
             if name in ("prune", "revive"):
                 pen.earlier, pen.record, pen.sent, pen.was_pruned = pen.record or pen.earlier, b"", 0, True
             elif name == "reset":
-                pen.sent, pen.was_reset = 0, True
+                pen.sent, pen.was_reset, pen.was_asked = 0, True, False
         if name not in ("copy", "drain", "emit", "probe"):
             continue
         for attempt in range(10_000):
@@ -99,9 +101,9 @@ def walk(case: Case, expected: Sequence[list[Any]]) -> Iterator[Step]:
             capacity, used, number = builders[key]
             want = next(events)
             yield Step(index, "copy", want, f"buffer {number}", pen.record, pen.sent, capacity, used,
-                       pen.earlier, pen.was_reset, pen.was_pruned)  # fmt: skip
+                       pen.earlier, pen.was_reset, pen.was_pruned, pen.was_asked)  # fmt: skip
             taken = min(capacity - used, len(pen.record) - pen.sent)
-            pen.sent += taken
+            pen.sent, pen.was_asked = pen.sent + taken, True
             builders[key][1] += taken
             if name == "emit":
                 current = current if want[1] == "FULL_RECORD" else -1

@@ -33,6 +33,7 @@ class _Step(Protocol):
     earlier: bytes
     was_reset: bool
     was_pruned: bool
+    was_asked: bool
 
     @property
     def room(self) -> int: ...
@@ -60,7 +61,17 @@ def diagnose(step: _Step, event: list[Any]) -> tuple[str, dict[str, str]]:
         return ("commit_forgotten" if not length else "commit_too_early"), values
     if shown != step.want[2]:
         return _about_bytes(step, got, length, want, want_length), values
+    if step.used and result == _as_if_empty(step):
+        return "assumes_empty", values
     return _ANSWERS.get((step.want[1], result), "different"), values
+
+
+def _as_if_empty(step: _Step) -> str:
+    """The answer of somebody who takes the builder's capacity for its room."""
+    left = len(step.record) - step.sent
+    if left > step.capacity:
+        return _PARTIAL
+    return _EDGE if left == step.capacity else _DONE
 
 
 def _about_bytes(step: _Step, got: bytes, length: int, want: bytes, want_length: int) -> str:
@@ -113,6 +124,8 @@ def _start_of_record(step: _Step, got: bytes, length: int, want: bytes, want_len
         return "header_postponed" if step.room < 4 else "nothing_written"
     if step.was_reset:
         return "reset_forgets_header" if _starts(got, payload) else "reset_wrong_place"
+    if step.was_asked and any(_starts(got, step.record[k : k + 64]) for k in range(1, min(9, len(step.record)))):
+        return "wrong_place"
     beliefs = [
         ("little_endian", size.to_bytes(4, "little") + payload),
         ("length_counts_header", (size + 4).to_bytes(4, "big") + payload),

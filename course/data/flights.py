@@ -4,15 +4,15 @@ One record is one departure that took place: 328 521 of 336 776 scheduled ones. 
 departure, *arrival* the actual one: the moment at which a system watching the airfields would have learned of it. In
 arrival order, as the file is, 56 % of the records are out of order by event time, the worst by 1300 minutes.
 
-    column           type     meaning
-    event_time_ms    int64    scheduled departure, milliseconds since 1970-01-01 UTC
-    arrival_ms       int64    actual departure, likewise: event time + delay
-    carrier          string   16 airlines, two characters
-    origin           string   EWR, JFK or LGA
-    dest             string   105 airports
-    flight           int32    flight number
-    tailnum          string   4 043 aircraft
-    dep_delay_min    int32    delay in minutes, negative when early
+    column             type    meaning
+    event_time_ms      int64   scheduled departure, milliseconds since 1970-01-01 UTC
+    arrival_ms         int64   actual departure, likewise: event time + delay
+    carrier            string  16 airlines, two characters
+    origin             string  EWR, JFK or LGA
+    dest               string  105 airports
+    flight             int32   flight number
+    tailnum            string  4 037 aircraft
+    dep_delay_minutes  int32   delay in minutes, negative when early
 """
 
 from __future__ import annotations
@@ -26,7 +26,16 @@ from course.data.scratch import spark_path
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["ARRIVAL_ORDER", "COLUMNS", "CONTENT_SHA256", "NUM_FLIGHTS", "FlightsUnavailable", "content_digest", "load", "verified_path"]
+__all__ = [
+    "ARRIVAL_ORDER",
+    "COLUMNS",
+    "CONTENT_SHA256",
+    "NUM_FLIGHTS",
+    "FlightsUnavailable",
+    "content_digest",
+    "load",
+    "verified_path",
+]
 
 FOLDER = Path(__file__).resolve().parent
 PARQUET = FOLDER / "flights.parquet"
@@ -45,11 +54,11 @@ COLUMNS = {
     "dest": "string",
     "flight": "int",
     "tailnum": "string",
-    "dep_delay_min": "int",
+    "dep_delay_minutes": "int",
 }
 """Column names and Spark types, in the order of the file."""
 
-ARRIVAL_ORDER = ("arrival_ms", "event_time_ms", "carrier", "flight", "origin", "dest", "tailnum")
+ARRIVAL_ORDER: tuple[str, ...] = ("arrival_ms", "event_time_ms", "carrier", "flight", "origin", "dest", "tailnum")
 """Sorting by these columns gives the one arrival order: flights of the same minute have a fixed order too."""
 
 

@@ -25,8 +25,8 @@ class Departures(NamedTuple):
     window_start_ms: int
     origin: str
     departures: int
-    delay_sum_min: int
-    delay_mean_min: float
+    delay_sum_minutes: int
+    delay_mean_minutes: float
 
 
 def departures_per_window(frame: DataFrame, window_ms: int = HOUR_MS) -> list[Departures]:
@@ -43,7 +43,7 @@ def departures_per_window(frame: DataFrame, window_ms: int = HOUR_MS) -> list[De
         raise ValueError(f"window_ms must be at least 1, got {window_ms}")
     event_time = F.col("event_time_ms")
     start = (event_time - F.pmod(event_time, F.lit(window_ms))).alias("window_start_ms")
-    delay = F.col("dep_delay_min")
+    delay = F.col("dep_delay_minutes")
     answer = frame.groupBy(start, "origin").agg(F.count("*"), F.sum(delay), F.avg(delay))
     with cancels(frame.sparkSession):
         columns = [column.to_pylist() for column in answer.toArrow().columns]
@@ -105,12 +105,12 @@ def _section(name: str, rows: list[str], limit: int) -> list[str]:
 
 def _show(row: Departures) -> str:
     """One row in words."""
-    return f"{_key(row)}  {row.departures} departures, {row.delay_sum_min} min in all, mean {row.delay_mean_min:.3f}"
+    return f"{_key(row)}  {row.departures} departures, {row.delay_sum_minutes} min in all, mean {row.delay_mean_minutes:.3f}"
 
 
 def _show_difference(got: Departures, want: Departures) -> str:
     """The differing columns of a pair, in words."""
-    names = ("departures", "delay_sum_min", "delay_mean_min")
+    names = ("departures", "delay_sum_minutes", "delay_mean_minutes")
     parts = [f"{name} {a}, expected {b}" for name, a, b in zip(names, got[2:], want[2:], strict=True) if a != b]
     return f"{_key(got)}  {'; '.join(parts)}"
 

@@ -72,7 +72,7 @@ def departures(session: SparkSession, csv: Path) -> DataFrame:
     event_time_ms = F.unix_millis("time_hour") + F.col("minute").cast("bigint") * 60_000
     flown = table.where("dep_time IS NOT NULL").withColumn("event_time_ms", event_time_ms)
     flown = flown.withColumn("arrival_ms", F.col("event_time_ms") + F.col("dep_delay").cast("bigint") * 60_000)
-    flown = flown.withColumnRenamed("dep_delay", "dep_delay_min")
+    flown = flown.withColumnRenamed("dep_delay", "dep_delay_minutes")
     return flown.select(*flights.COLUMNS).coalesce(1).sortWithinPartitions(*flights.ARRIVAL_ORDER)
 
 

@@ -28,6 +28,7 @@ from typing import Any
 
 LEARNER_FILE = "<your code>"
 _PRINT_LIMIT = 2_000
+_RELOAD_SECONDS = 1.0
 
 
 class ReferencePartError(Exception):
@@ -202,6 +203,8 @@ class Child:
         self.transcript = transcript
         self.printed = _Printed()
         self.registered: list[tuple[str, object]] = []
+        self.code: types.CodeType | None = None
+        self.load_seconds = 0.0
         self._write = os.write
         self._encode = json.JSONEncoder(separators=(",", ":")).encode
 
@@ -215,7 +218,9 @@ class Child:
         """Load and run everything; every end of the learner's code becomes a line."""
         driver = self._load_driver()
         sys.stdout = sys.stderr = self.printed
+        started = time.process_time()
         part, problem = self._load_learner()
+        self.load_seconds = time.process_time() - started
         self.say("loaded", problem)
         if problem is None:
             tampered = self._run_cases(driver, part)
@@ -238,14 +243,16 @@ class Child:
         source = self.job["source"]
         lines = source.splitlines(keepends=True)
         linecache.cache[LEARNER_FILE] = (len(source), None, lines, LEARNER_FILE)
+        self.registered.clear()
         module = types.ModuleType("answer")
         sys.modules["answer"] = module
         stand_in = sys.modules["course"].__dict__
         module.__dict__.update({k: v for k, v in stand_in.items() if not k.startswith("__")})
         try:
             with time_limit(self.job["limits"]["case_seconds"]):
-                code = compile(source, LEARNER_FILE, "exec", dont_inherit=True)
-                exec(code, module.__dict__)  # noqa: S102 - what this process is for
+                if self.code is None:
+                    self.code = compile(source, LEARNER_FILE, "exec", dont_inherit=True)
+                exec(self.code, module.__dict__)  # noqa: S102 - what this process is for
         except BaseException as error:  # noqa: BLE001 - sys.exit and endless loops included
             return None, {"problem": self._kind_of(error), "error": describe_error(error)}
         found = find_part(self.job, module, self.registered)
@@ -265,8 +272,15 @@ class Child:
         guard = driver["Guard"]()
         limit = self.job["limits"]["case_seconds"]
         clock, deadline = time.process_time, time.process_time() + self.job["limits"]["run_seconds"]
+        starts = set(self.job["starts"])
+        # State that outlives a case would be blamed on the wrong rule; so each case gets the code
+        # afresh, or each rule where loading is too slow for that.
+        each_case = self.load_seconds * len(self.job["cases"]) < _RELOAD_SECONDS
         for index, case in enumerate(self.job["cases"]):
             self.say("case", index)
+            if index and (each_case or index in starts):
+                again, problem = self._load_learner()
+                part = part if problem else again
             events: list[Any] = []
             ending = None
             try:

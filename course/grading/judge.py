@@ -76,7 +76,7 @@ def judge(
         report.rules = _untried(check)
         return report
     cases = check.cases(seed)
-    run = Grader(child_job(exercise_id), limits).start(source, [case.ops for case in cases])
+    run = Grader(child_job(exercise_id), limits).start(source, cases)
     try:
         expected = _prepared(exercise_id, seed)[1]
     finally:

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from course.grading.rules import Seen
+from course.grading.rules import Case, Seen
 
 __all__ = ["Grader", "GraderError", "Limits", "Transcript"]
 
@@ -37,7 +37,7 @@ class Limits:
     """What one run may use. `wall_seconds` is the parent's clock, the others are the child's own."""
 
     wall_seconds: float = 10.0
-    case_seconds: float = 4.0
+    case_seconds: float = 2.5
     run_seconds: float = 9.0
     cpu_seconds: int = 12
     memory_bytes: int = 2 << 30
@@ -79,10 +79,11 @@ class Grader:
         self._limits = limits or Limits()
         self._fence = (_HERE / "fence.py").read_text(encoding="utf-8")
 
-    def start(self, source: str, cases: Sequence[Any]) -> Run:
+    def start(self, source: str, cases: Sequence[Case]) -> Run:
         """Start a child on `source`; the caller must call `finish` on what it gets."""
-        job = {**self._job, "source": source, "cases": list(cases), "fence": self._fence,
-               "limits": self._limits.as_plain()}  # fmt: skip
+        starts = [i for i, case in enumerate(cases) if not i or case.rule != cases[i - 1].rule]
+        job = {**self._job, "source": source, "cases": [case.ops for case in cases], "starts": starts,
+               "fence": self._fence, "limits": self._limits.as_plain()}  # fmt: skip
         return Run(job, self._limits)
 
 

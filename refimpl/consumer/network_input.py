@@ -55,6 +55,7 @@ class NetworkInput:
         ]
         self._taken: deque[tuple[int, BufferSlice | Event]] = deque()
         self._active: int | None = None
+        self._active_buffer: BufferSlice | None = None
         self._decoded: deque[StreamElement | Event] = deque()
         self._consumed: list[Buffer | BufferSlice] = []
         self._codec: BatchCodec | None = None
@@ -82,9 +83,7 @@ class NetworkInput:
     def held_buffers(self) -> list[Buffer | BufferSlice]:
         """Buffers taken and not yet recycled, for the laws."""
         waiting = [item for _, item in self._taken if isinstance(item, BufferSlice)]
-        active = []
-        if self._active is not None and self._active_buffer is not None:
-            active = [self._active_buffer]
+        active = [] if self._active_buffer is None else [self._active_buffer]
         return [*self._consumed, *active, *waiting]
 
     def take(self, limit: int = 1) -> int:
@@ -128,6 +127,7 @@ class NetworkInput:
         self._taken.clear()
         self._decoded.clear()
         self._active = None
+        self._active_buffer = None
         self.recycle()
         for deserializer in self._deserializers:
             if deserializer is not None:
@@ -144,7 +144,7 @@ class NetworkInput:
         if isinstance(item, BufferSlice):
             assert deserializer is not None, f"{self.gate}: data on ended channel {channel}"
             self._active = channel
-            self._active_buffer: BufferSlice | None = item
+            self._active_buffer = item
             deserializer.set_next_buffer(item)
         elif isinstance(item, EndOfPartition):
             if deserializer is not None:

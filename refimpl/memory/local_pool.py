@@ -142,6 +142,14 @@ class LocalBufferPool:
             return False
         return self.num_requested < self.size and self._global.num_free > 0
 
+    @property
+    def can_request(self) -> bool:
+        """Whether a request would succeed now."""
+        if self._is_destroyed:
+            return False
+        can_fetch = self.num_requested < self.size + self._max_overdraft
+        return bool(self._idle) or (can_fetch and self._global.num_free > 0)
+
     def snapshot(self) -> LocalPoolSnapshot:
         return LocalPoolSnapshot(
             self.name, self.num_required, self.num_max, self.size, self.num_requested,

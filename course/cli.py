@@ -1,0 +1,114 @@
+"""The `sluice` command: finds the subcommand, imports only that one, and turns its outcome into an exit status.
+
+Exit status: 0 passed, 1 not passed, 2 wrong use, 3 something is missing on this machine, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from types import FrameType
+
+from course import __version__
+
+__all__ = ["COMMANDS", "Subcommand", "main"]
+
+PASSED, NOT_PASSED, WRONG_USE, MISSING, INTERRUPTED = 0, 1, 2, 3, 130
+
+
+@dataclass(frozen=True, slots=True)
+class Subcommand:
+    """One subcommand: its module has `add_arguments(parser)` and `run(arguments) -> exit status`.
+
+    A module with several subcommands has them by name in a dictionary `COMMANDS`.
+    """
+
+    module: str
+    help: str
+    example: str
+
+
+COMMANDS = {
+    "lab": Subcommand("course.lab", "open the lessons in JupyterLab", "sluice lab --no-browser --port 8890"),
+    "doctor": Subcommand("course.doctor", "say what this machine has and what is missing", "sluice doctor --deep"),
+    "demo": Subcommand("course.demo", "run flights through the engine, compare with Spark", "sluice demo --records 5000"),
+    "data": Subcommand("course.data.prepare", "make the flights again, or verify them", "sluice data verify"),
+    "check": Subcommand("course.commands", "grade an exercise", "sluice check 3.1 --file mine.py"),
+    "hint": Subcommand("course.commands", "ask for the next hint", "sluice hint 3.1"),
+    "reset": Subcommand("course.commands", "start an exercise afresh", "sluice reset 3.1"),
+    "progress": Subcommand("course.commands", "show what is done", "sluice progress"),
+    "zoo": Subcommand("course.commands", "show known-wrong parts and what catches them", "sluice zoo 3.1"),
+    "verify": Subcommand("course.commands", "check a notebook or a receipt again", "sluice verify work/03.ipynb"),
+    "export": Subcommand("course.commands", "write a receipt of what was passed", "sluice export"),
+    "build": Subcommand("course.commands", "make the notebooks from their sources", "sluice build --check"),
+}
+
+_DESCRIPTION = "Sluice: a course on how a distributed stream processor moves data, whose textbook is a running program."
+_EPILOG = """examples:
+  sluice lab                    open the first lesson in JupyterLab
+  sluice check 3.1              grade your answer to exercise 1 of lesson 3
+  sluice demo --records 5000    5000 flights from Spark through the engine
+
+exit status: 0 passed, 1 not passed, 2 wrong use, 3 something is missing on this machine"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run `sluice` with these arguments (default: those of the process); return the exit status."""
+    signal.signal(signal.SIGTERM, _end_by_signal)
+    signal.signal(signal.SIGHUP, _end_by_signal)
+    words = list(sys.argv[1:] if argv is None else argv)
+    arguments = _parser(words).parse_args(words)
+    try:
+        return int(arguments.run(arguments))
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read our output left, as `head` does; without this Python complains again when it flushes at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return PASSED
+    except _unavailable() as error:
+        print(error, file=sys.stderr)
+        return MISSING
+
+
+def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
+    """Build the parser; only the subcommand that is asked for is imported, so that `--help` is instant."""
+    raw = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser("sluice", description=_DESCRIPTION, epilog=_EPILOG, formatter_class=raw)
+    parser.add_argument("--version", action="version", version=f"sluice {__version__}")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    asked = next((word for word in words if not word.startswith("-")), None)
+    for name, command in COMMANDS.items():
+        description = f"{command.help[0].upper()}{command.help[1:]}."
+        sub = commands.add_parser(
+            name, help=command.help, description=description, epilog=f"example: {command.example}", formatter_class=raw
+        )
+        if name == asked:
+            module = importlib.import_module(command.module)
+            source = getattr(module, "COMMANDS", {}).get(name, module)
+            source.add_arguments(sub)
+            sub.set_defaults(run=source.run)
+    return parser
+
+
+def _unavailable() -> tuple[type[Exception], ...]:
+    """Return the errors that mean: this machine lacks something; the text says what to do."""
+    from course.data.flights import FlightsUnavailable
+    from course.data.session import SparkUnavailable
+    from course.java import JavaUnavailable
+
+    return FlightsUnavailable, SparkUnavailable, JavaUnavailable
+
+
+def _end_by_signal(number: int, frame: FrameType | None) -> None:
+    """End like an ordinary exit, so that child processes are stopped and temporary files removed."""
+    raise SystemExit(128 + number)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

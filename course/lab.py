@@ -1,0 +1,213 @@
+"""`sluice lab`: JupyterLab on the learner's copies of the lessons, on this machine only.
+
+The server gets a configuration of its own, so that it neither changes nor obeys what the user set up for other
+notebooks; appearance and shortcuts (the user's JupyterLab settings) are kept.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import secrets
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+import webbrowser
+from pathlib import Path
+
+from course.data.scratch import scratch
+from course.lessons import LessonsError, hand_out
+from course.places import lessons_folder, work_folder
+
+__all__ = ["add_arguments", "free_port", "is_free", "run"]
+
+FIRST_PORT = 8888
+NUM_PORTS = 50
+START_SECONDS = 90.0
+STOP_SECONDS = 15.0
+
+# No news, no question about updates: the course works without a network, and a pop-up would cover the first lesson.
+_OVERRIDES = {"@jupyterlab/apputils-extension:notification": {"fetchNews": "false", "checkForUpdates": False}}
+
+# Jupyter leaves Nagle's algorithm on, which sends the frames of a live view in bursts, 45 ms apart: the same trade of
+# delay for fewer packets as Flink's buffer timeout.
+_SERVER_CONFIG = """\
+import jupyter_server.services.kernels.websocket as websocket
+
+_open = websocket.KernelWebsocketHandler.open
+
+
+async def open_without_delay(self, kernel_id):
+    self.set_nodelay(True)
+    return await _open(self, kernel_id)
+
+
+websocket.KernelWebsocketHandler.open = open_without_delay
+"""
+
+
+class LabError(RuntimeError):
+    """JupyterLab cannot run; the text says why."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Describe `sluice lab`."""
+    parser.add_argument("--no-browser", action="store_true", help="print the address, open nothing")
+    parser.add_argument("--port", type=int, default=FIRST_PORT, metavar="N", help="first port to try (%(default)s)")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Hand out the lessons and serve them until Ctrl-C; return the exit status."""
+    work = work_folder()
+    try:
+        for line in hand_out(lessons_folder(), work):
+            print(line)
+        port = free_port(arguments.port)
+        with scratch("lab") as folder:
+            return _serve(work, port, folder, opens_browser=not arguments.no_browser)
+    except (LessonsError, LabError) as error:
+        print(error, file=sys.stderr)
+        return 3
+    except OSError as error:
+        print(f"Cannot start JupyterLab: {error}", file=sys.stderr)
+        return 3
+
+
+def free_port(wanted: int) -> int:
+    """Return `wanted` or the next port of 127.0.0.1 that is free, and say so when it is another one.
+
+    Raises:
+        LabError: `wanted` is not a port, or it and the 49 after it are in use.
+    """
+    if not 1 <= wanted <= 65_535:
+        raise LabError(f"--port must be 1 to 65535, got {wanted}")
+    for port in range(wanted, min(wanted + NUM_PORTS, 65_536)):
+        if not is_free(port):
+            continue
+        if port != wanted:
+            print(f"Port {wanted} is in use; taking {port}.")
+        return port
+    raise LabError(f"Ports {wanted} to {wanted + NUM_PORTS - 1} are in use; name another one with --port.")
+
+
+def is_free(port: int) -> bool:
+    """Whether a server could listen on this port of 127.0.0.1."""
+    with socket.socket() as probe:
+        # As the server does it: a port that was closed a moment ago counts as free.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True
+
+
+def _serve(work: Path, port: int, folder: Path, *, opens_browser: bool) -> int:
+    """Run the server until it ends or is interrupted."""
+    token, log = secrets.token_hex(24), work / ".jupyter" / "lab.log"
+    log.parent.mkdir(exist_ok=True)
+    with log.open("wb") as output:
+        # Its own session, so that Ctrl-C reaches us alone and the server does not ask "Shut down? (y/n)".
+        server = subprocess.Popen(
+            _command(work, port),
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            stdin=subprocess.DEVNULL,
+            env=_environment(work, folder, token),
+            cwd=work,
+            start_new_session=True,
+        )
+    try:
+        _wait_until_ready(server, port, token, log)
+        first = min(path.name for path in work.glob("[0-9][0-9]_*.ipynb"))
+        url = f"http://127.0.0.1:{port}/lab/tree/{first}?token={token}"
+        print(f"\nJupyterLab is ready. Open this address (it holds your token, so keep it to yourself):\n\n    {url}\n")
+        print(f"Your copies of the lessons are in {work}. Ctrl-C stops the server.", flush=True)
+        if opens_browser and _has_screen():
+            webbrowser.open(url)
+        return 1 if server.wait() else 0
+    except KeyboardInterrupt:
+        print("\nStopping JupyterLab and its kernels …", flush=True)
+        raise
+    finally:
+        _stop(server)
+
+
+def _command(work: Path, port: int) -> list[str]:
+    """Return the command that starts the server."""
+    command = [sys.executable, "-m", "jupyterlab", "--no-browser", "--ip=127.0.0.1", f"--port={port}"]
+    command += ["--ServerApp.port_retries=0", f"--ServerApp.root_dir={work}", "--LabApp.extension_manager=readonly"]
+    command += ["--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate", "--ServerApp.log_level=WARN"]
+    return [*command, "--allow-root"] if os.geteuid() == 0 else command
+
+
+def _environment(work: Path, folder: Path, token: str) -> dict[str, str]:
+    """Write the server's configuration into `folder` and return its environment."""
+    config, data = folder / "config", folder / "data"
+    (config / "labconfig").mkdir(parents=True)
+    (config / "labconfig" / "default_setting_overrides.json").write_text(json.dumps(_OVERRIDES), encoding="utf-8")
+    (config / "jupyter_server_config.py").write_text(_SERVER_CONFIG, encoding="utf-8")
+    # The notebooks ask for `python3`; another program may have registered that name for another Python.
+    kernel = data / "kernels" / "python3"
+    kernel.mkdir(parents=True)
+    argv = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
+    spec = {"argv": argv, "display_name": "Python 3 (Sluice)", "language": "python", "metadata": {"debugger": True}}
+    (kernel / "kernel.json").write_text(json.dumps(spec), encoding="utf-8")
+
+    env = dict(os.environ)
+    settings = Path(env.get("JUPYTER_CONFIG_DIR") or Path.home() / ".jupyter") / "lab" / "user-settings"
+    env.setdefault("JUPYTERLAB_SETTINGS_DIR", str(settings))
+    env["JUPYTERLAB_WORKSPACES_DIR"] = str(work / ".jupyter" / "workspaces")
+    env["JUPYTER_CONFIG_DIR"] = str(config)
+    env["JUPYTER_PATH"] = os.pathsep.join(filter(None, (str(data), env.get("JUPYTER_PATH"))))
+    env["JUPYTER_RUNTIME_DIR"] = str(folder / "runtime")
+    # By the environment, because every user of the machine can read the arguments of a process.
+    env["JUPYTER_TOKEN"] = token
+    env["PATH"] = os.pathsep.join((str(Path(sys.executable).parent), env.get("PATH", os.defpath)))
+    return env
+
+
+def _wait_until_ready(server: subprocess.Popen[bytes], port: int, token: str, log: Path) -> None:
+    """Wait until the server answers.
+
+    Raises:
+        LabError: it ended or did not answer in time; the text holds the end of its log.
+    """
+    request = urllib.request.Request(f"http://127.0.0.1:{port}/api/status", headers={"Authorization": f"token {token}"})
+    # A proxy of the user's environment must not be asked for an address of this machine.
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    deadline = time.monotonic() + START_SECONDS
+    while server.poll() is None and time.monotonic() < deadline:
+        try:
+            with opener.open(request, timeout=5):
+                return
+        except (urllib.error.URLError, OSError):
+            time.sleep(0.1)
+    tail = "\n".join(log.read_text(encoding="utf-8", errors="replace").splitlines()[-15:])
+    raise LabError(f"JupyterLab did not start. The end of {log}:\n{tail}")
+
+
+def _has_screen() -> bool:
+    """Whether a browser window could appear; on a server, a text browser would take over the terminal."""
+    return sys.platform == "darwin" or bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
+
+
+def _stop(server: subprocess.Popen[bytes]) -> None:
+    """End the server, which ends its kernels; a second Ctrl-C meanwhile changes nothing."""
+    if server.poll() is not None:
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        server.terminate()
+        try:
+            server.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            server.kill()  # kernels notice that their server is gone and end by themselves
+            server.wait()
+    finally:
+        signal.signal(signal.SIGINT, before)

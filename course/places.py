@@ -1,0 +1,30 @@
+"""Where things are: the checkout, the lessons, the learner's folder."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+__all__ = ["home", "lessons_folder", "state_folder", "work_folder"]
+
+_PACKAGE_PARENT = Path(__file__).resolve().parent.parent
+
+
+def home() -> Path:
+    """The folder that belongs to the learner: the checkout; without one, the current folder."""
+    return _PACKAGE_PARENT if (_PACKAGE_PARENT / "pyproject.toml").is_file() else Path.cwd()
+
+
+def lessons_folder() -> Path:
+    """The folder of the published lessons; it may not exist when Sluice was installed without its checkout."""
+    return _PACKAGE_PARENT / "lessons"
+
+
+def work_folder() -> Path:
+    """The folder of the learner's own copies of the lessons: SLUICE_WORK, else `work` in `home()`."""
+    return Path(os.environ.get("SLUICE_WORK") or home() / "work").resolve()
+
+
+def state_folder() -> Path:
+    """The folder of progress and attempts: `.course` in the folder that holds the work folder."""
+    return work_folder().parent / ".course"

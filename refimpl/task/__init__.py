@@ -1,0 +1,80 @@
+"""Records are processed: operators, where their results go, and the task that drives them."""
+
+from refimpl.task.chain import ChainEdge, ChainNode, OperatorChain
+from refimpl.task.operators import (
+    FilterOperator,
+    FlatMapOperator,
+    FunctionOperator,
+    MapOperator,
+    Operator,
+    OperatorContext,
+    SinkOperator,
+    WatermarkOperator,
+)
+from refimpl.task.outputs import (
+    BroadcastingOutputCollector,
+    ChainingOutput,
+    CopyingBroadcastingOutputCollector,
+    CopyingChainingOutput,
+    CopyingDirectedOutput,
+    CountingOutput,
+    DirectedOutput,
+    Output,
+    OutputTag,
+    Receiver,
+    RecordWriterOutput,
+    WatermarkGauge,
+    WatermarkGaugeExposingOutput,
+)
+from refimpl.task.source import IterableReader, ReaderFactory, SourceInput, SourceReader
+from refimpl.task.state import EventTimeTimers, KeyedState
+from refimpl.task.task import Progress, Task, TaskInput, TaskSnapshot
+from refimpl.task.windows import (
+    LATE,
+    AggregateFunction,
+    TimeWindow,
+    TumblingWindows,
+    WindowOperator,
+)
+
+__all__ = [
+    "AggregateFunction",
+    "BroadcastingOutputCollector",
+    "ChainEdge",
+    "ChainNode",
+    "ChainingOutput",
+    "CopyingBroadcastingOutputCollector",
+    "CopyingChainingOutput",
+    "CopyingDirectedOutput",
+    "CountingOutput",
+    "DirectedOutput",
+    "EventTimeTimers",
+    "FilterOperator",
+    "FlatMapOperator",
+    "FunctionOperator",
+    "IterableReader",
+    "KeyedState",
+    "LATE",
+    "MapOperator",
+    "Operator",
+    "OperatorChain",
+    "OperatorContext",
+    "Output",
+    "OutputTag",
+    "Progress",
+    "ReaderFactory",
+    "Receiver",
+    "RecordWriterOutput",
+    "SinkOperator",
+    "SourceInput",
+    "SourceReader",
+    "Task",
+    "TaskInput",
+    "TaskSnapshot",
+    "TimeWindow",
+    "TumblingWindows",
+    "WatermarkGauge",
+    "WatermarkGaugeExposingOutput",
+    "WatermarkOperator",
+    "WindowOperator",
+]

@@ -1,0 +1,152 @@
+"""Operators that share a task: calling the next one is a function call, not a network.
+
+The chain is a tree. It is built from its leaves, since an operator must know its output before it
+is set up. Records enter at the head.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from refimpl.producer.record_writer import RecordWriter
+from refimpl.records.elements import (
+    LatencyMarker,
+    StreamElement,
+    StreamRecord,
+    StreamStatus,
+    Watermark,
+)
+from refimpl.records.types import TypeSerializer
+from refimpl.task.operators import Operator, OperatorContext
+from refimpl.task.outputs import (
+    BroadcastingOutputCollector,
+    ChainingOutput,
+    CopyingBroadcastingOutputCollector,
+    CopyingChainingOutput,
+    CopyingDirectedOutput,
+    CountingOutput,
+    DirectedOutput,
+    Output,
+    OutputTag,
+    RecordWriterOutput,
+)
+
+__all__ = ["ChainEdge", "ChainNode", "OperatorChain"]
+
+
+@dataclass(frozen=True, slots=True)
+class ChainEdge:
+    """Where an operator's records go: to `target` in this chain, or into `writer`.
+
+    `tag` makes it a side output; `names` are what a split must select for it.
+    """
+
+    target: int | None = None
+    writer: RecordWriter | None = None
+    tag: OutputTag | None = None
+    names: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ChainNode:
+    """One operator of a chain, with the type of its results and where they go."""
+
+    id: int
+    operator: Operator
+    context: OperatorContext
+    value_type: TypeSerializer
+    edges: Sequence[ChainEdge]
+    select: Callable[[object], Iterable[str]] | None = None
+
+
+class _Nowhere:
+    """The output of an operator nobody reads."""
+
+    def collect(self, record: StreamRecord) -> None: ...
+
+    def collect_side(self, tag: OutputTag, record: StreamRecord) -> None: ...
+
+    def emit_watermark(self, watermark: Watermark) -> None: ...
+
+    def emit_status(self, status: StreamStatus) -> None: ...
+
+    def emit_latency_marker(self, marker: LatencyMarker) -> None: ...
+
+
+class OperatorChain:
+    """The operators of one task, set up and connected; `nodes` starts with the head.
+
+    Flink:   OperatorChain (streaming.runtime.tasks), 1.11.4
+    """
+
+    def __init__(self, nodes: Sequence[ChainNode], object_reuse: bool) -> None:
+        self.nodes = nodes
+        self.head = nodes[0].operator
+        self.num_records_in = 0
+        self.counters: dict[int, CountingOutput] = {}
+        self._object_reuse = object_reuse
+        by_id = {node.id: node for node in nodes}
+        for node in reversed(nodes):  # a target stands behind its source, so leaves come first
+            counter = CountingOutput(self._output_of(node, by_id))
+            self.counters[node.id] = counter
+            node.operator.setup(node.context, counter)
+
+    @property
+    def operators(self) -> list[Operator]:
+        return [node.operator for node in self.nodes]
+
+    def open(self) -> None:
+        """Open the operators, the last first: an operator may emit as soon as it is open."""
+        for operator in reversed(self.operators):
+            operator.open()
+
+    def process(self, element: StreamElement) -> None:
+        """Hand one element to the head; everything it causes in the chain happens in this call."""
+        if isinstance(element, StreamRecord):
+            self.num_records_in += 1
+            self.head.process(element)
+            return
+        match element:
+            case Watermark():
+                self.head.process_watermark(element)
+            case StreamStatus():
+                self.head.process_status(element)
+            case LatencyMarker():
+                self.head.process_latency_marker(element)
+
+    def finish(self) -> None:
+        """End the operators, the head first: what one still emits the next can still take."""
+        for operator in self.operators:
+            operator.finish()
+
+    def _output_of(self, node: ChainNode, by_id: Mapping[int, ChainNode]) -> Output:
+        outputs = [self._edge_output(edge, node, by_id) for edge in node.edges]
+        if node.select is not None:
+            by_name: dict[str, list[Output]] = {}
+            for edge, output in zip(node.edges, outputs, strict=True):
+                for name in edge.names:
+                    by_name.setdefault(name, []).append(output)
+            always = [
+                output for edge, output in zip(node.edges, outputs, strict=True) if not edge.names
+            ]
+            directed = CopyingDirectedOutput if self._object_reuse else DirectedOutput
+            return directed(node.select, by_name, always)
+        if len(outputs) == 1:
+            return outputs[0]
+        if not outputs:
+            return _Nowhere()
+        if self._object_reuse:
+            return CopyingBroadcastingOutputCollector(outputs)
+        return BroadcastingOutputCollector(outputs)
+
+    def _edge_output(
+        self, edge: ChainEdge, node: ChainNode, by_id: Mapping[int, ChainNode]
+    ) -> Output:
+        if edge.writer is not None:
+            return RecordWriterOutput(edge.writer, edge.tag)
+        assert edge.target is not None, f"an edge of {node.context.name} leads nowhere"
+        receiver = by_id[edge.target].operator
+        if self._object_reuse:
+            return ChainingOutput(receiver, edge.tag)
+        return CopyingChainingOutput(receiver, node.value_type, edge.tag)

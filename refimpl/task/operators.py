@@ -1,0 +1,226 @@
+"""The user's functions, each in the operator that calls it.
+
+An operator gets one record at a time and sends what it makes of it to its output. It knows neither
+the network nor its neighbours. An exception in the user's function becomes a `UserCodeError` that
+names the operator, the subtask and the record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from refimpl.errors import LocalUsageError, SluiceError, UserCodeError
+from refimpl.records.elements import (
+    MIN_TIMESTAMP,
+    LatencyMarker,
+    StreamRecord,
+    StreamStatus,
+    Watermark,
+)
+from refimpl.task.outputs import Output
+
+__all__ = [
+    "FilterOperator",
+    "FlatMapOperator",
+    "FunctionOperator",
+    "MapOperator",
+    "Operator",
+    "OperatorContext",
+    "SinkOperator",
+    "WatermarkOperator",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorContext:
+    """Where an operator runs: its name, which of `parallelism` subtasks, how many key groups."""
+
+    name: str
+    subtask: int
+    parallelism: int
+    max_parallelism: int
+
+
+class Operator:
+    """Passes everything on; real operators override what they treat otherwise.
+
+    `setup` is called once before `open`; `open` before the first record, `finish` after the last.
+
+    Flink:   AbstractStreamOperator, OneInputStreamOperator (streaming.api.operators), 1.11.4
+    """
+
+    context: OperatorContext
+    output: Output
+
+    def setup(self, context: OperatorContext, output: Output) -> None:
+        self.context = context
+        self.output = output
+        self.current_watermark = MIN_TIMESTAMP
+
+    def open(self) -> None: ...
+
+    def process(self, record: StreamRecord) -> None:
+        self.output.collect(record)
+
+    def process_watermark(self, watermark: Watermark) -> None:
+        self.current_watermark = watermark.timestamp
+        self.output.emit_watermark(watermark)
+
+    def process_status(self, status: StreamStatus) -> None:
+        self.output.emit_status(status)
+
+    def process_latency_marker(self, marker: LatencyMarker) -> None:
+        self.output.emit_latency_marker(marker)
+
+    def finish(self) -> None: ...
+
+    def fail(self, record: object, error: Exception) -> SluiceError:
+        """The error to raise when the user's function raised `error` on `record`."""
+        if isinstance(error, SluiceError):
+            return error
+        return UserCodeError(self.context.name, self.context.subtask, record, error)
+
+
+class FunctionOperator(Operator):
+    """An operator around one function of the user's; the function is a seam of its own.
+
+    Flink:   AbstractUdfStreamOperator (streaming.api.operators), 1.11.4
+    """
+
+    def __init__(self, function: Callable[[object], object]) -> None:
+        self.function = function
+
+    def swap_function(self, function: Callable[[object], object]) -> None:
+        """Use another function from the next record on."""
+        self.function = function
+
+
+class MapOperator(FunctionOperator):
+    """One value in, one value out.
+
+    Flink:   StreamMap (streaming.api.operators), 1.11.4
+    """
+
+    def process(self, record: StreamRecord) -> None:
+        try:
+            value = self.function(record.value)
+        except Exception as error:
+            raise self.fail(record.value, error) from error
+        self.output.collect(StreamRecord(value, record.timestamp))
+
+
+class FilterOperator(FunctionOperator):
+    """Passes on the records for which the function is true.
+
+    Flink:   StreamFilter (streaming.api.operators), 1.11.4
+    """
+
+    def process(self, record: StreamRecord) -> None:
+        try:
+            is_kept = self.function(record.value)
+        except Exception as error:
+            raise self.fail(record.value, error) from error
+        if is_kept:
+            self.output.collect(record)
+
+
+class FlatMapOperator(FunctionOperator):
+    """One value in, any number out: the function returns an iterable.
+
+    Flink:   StreamFlatMap (streaming.api.operators), 1.11.4
+    """
+
+    def process(self, record: StreamRecord) -> None:
+        values = iter(self._call(record))
+        while True:
+            try:
+                value = next(values)
+            except StopIteration:
+                return
+            except Exception as error:
+                raise self.fail(record.value, error) from error
+            self.output.collect(StreamRecord(value, record.timestamp))
+
+    def _call(self, record: StreamRecord) -> Iterable[object]:
+        try:
+            values = self.function(record.value)
+        except Exception as error:
+            raise self.fail(record.value, error) from error
+        if not isinstance(values, Iterable):
+            wrong = TypeError(f"a flat_map function returns an iterable, not {values!r}")
+            raise self.fail(record.value, wrong)
+        return values
+
+
+class SinkOperator(FunctionOperator):
+    """The end of a stream: calls the function with every value.
+
+    Flink:   StreamSink (streaming.api.operators), 1.11.4
+    """
+
+    def process(self, record: StreamRecord) -> None:
+        try:
+            self.function(record.value)
+        except Exception as error:
+            raise self.fail(record.value, error) from error
+
+    def process_watermark(self, watermark: Watermark) -> None:
+        self.current_watermark = watermark.timestamp
+
+    def process_status(self, status: StreamStatus) -> None: ...
+
+    def process_latency_marker(self, marker: LatencyMarker) -> None: ...
+
+
+class WatermarkOperator(Operator):
+    """Gives each record its event time and says, now and then, how far event time has come.
+
+    `timestamp_of` maps a value to ms. The watermark is the largest time seen, less
+    `max_out_of_orderness_ms`, less one: a record exactly at the bound is not late. It goes out
+    after each `every` records, if it has advanced. Watermarks from upstream are dropped, but for
+    the last one, which ends event time.
+
+    Flink:   TimestampsAndWatermarksOperator with BoundedOutOfOrdernessWatermarks, 1.11.4
+    Differs: counts records; Flink asks every 200 ms of processing time, so its results depend on
+             how fast it runs.
+    """
+
+    def __init__(
+        self,
+        timestamp_of: Callable[[object], int],
+        max_out_of_orderness_ms: int,
+        every: int = 64,
+    ) -> None:
+        if max_out_of_orderness_ms < 0 or every < 1:
+            raise LocalUsageError(
+                f"out-of-orderness {max_out_of_orderness_ms} ms must be 0 or more, "
+                f"every {every} records must be 1 or more"
+            )
+        self._timestamp_of = timestamp_of
+        self._bound_ms = max_out_of_orderness_ms
+        self._every = every
+        self._num_since = 0
+        self._max_timestamp = MIN_TIMESTAMP + max_out_of_orderness_ms + 1
+
+    def process(self, record: StreamRecord) -> None:
+        try:
+            timestamp = int(self._timestamp_of(record.value))
+        except Exception as error:
+            raise self.fail(record.value, error) from error
+        record.timestamp = timestamp
+        self._max_timestamp = max(self._max_timestamp, timestamp)
+        self.output.collect(record)
+        self._num_since += 1
+        if self._num_since >= self._every:
+            self._num_since = 0
+            self._emit(self._max_timestamp - self._bound_ms - 1)
+
+    def process_watermark(self, watermark: Watermark) -> None:
+        if watermark.timestamp == 2**63 - 1:
+            self._emit(watermark.timestamp)
+
+    def _emit(self, timestamp: int) -> None:
+        if timestamp > self.current_watermark:
+            self.current_watermark = timestamp
+            self.output.emit_watermark(Watermark(timestamp))

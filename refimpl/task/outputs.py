@@ -1,0 +1,344 @@
+"""Where an operator's results go: the next operator, the network, or several of these.
+
+    ChainingOutput                        the next operator of the chain, same object
+    CopyingChainingOutput                 the next operator, with a copy of the value
+    RecordWriterOutput                    the network
+    BroadcastingOutputCollector           several outputs, all of them, same record object
+    CopyingBroadcastingOutputCollector    the same, with a record object each
+    DirectedOutput                        several outputs, those a selector names
+    CopyingDirectedOutput                 the same, with a record object each
+    CountingOutput                        counts, then passes on
+
+Which of a pair is used follows from object reuse, and not as one would guess. Without reuse every
+chained output copies the value already, so the plain collector will do. With reuse nobody copies,
+so the collector must at least give each output a record object of its own, or one output's new
+timestamp would show up in another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from refimpl.producer.record_writer import RecordWriter
+from refimpl.records.elements import (
+    MIN_TIMESTAMP,
+    LatencyMarker,
+    StreamRecord,
+    StreamStatus,
+    Watermark,
+)
+from refimpl.records.types import TypeSerializer
+
+__all__ = [
+    "BroadcastingOutputCollector",
+    "ChainingOutput",
+    "CopyingBroadcastingOutputCollector",
+    "CopyingChainingOutput",
+    "CopyingDirectedOutput",
+    "CountingOutput",
+    "DirectedOutput",
+    "Output",
+    "OutputTag",
+    "Receiver",
+    "RecordWriterOutput",
+    "WatermarkGauge",
+    "WatermarkGaugeExposingOutput",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class OutputTag:
+    """Names a side output. Equal names are the same output.
+
+    Flink:   OutputTag (util), 1.11.4
+    """
+
+    name: str
+
+
+class Output(Protocol):
+    """What an operator may do with results.
+
+    Flink:   Output, Collector (streaming.api.operators), 1.11.4
+    """
+
+    def collect(self, record: StreamRecord) -> None:
+        """Send a record down the main output."""
+
+    def collect_side(self, tag: OutputTag, record: StreamRecord) -> None:
+        """Send a record down the side output `tag`; nobody listening is no error."""
+
+    def emit_watermark(self, watermark: Watermark) -> None: ...
+
+    def emit_status(self, status: StreamStatus) -> None: ...
+
+    def emit_latency_marker(self, marker: LatencyMarker) -> None: ...
+
+
+class Receiver(Protocol):
+    """What an output needs of the operator behind it."""
+
+    def process(self, record: StreamRecord) -> None: ...
+
+    def process_watermark(self, watermark: Watermark) -> None: ...
+
+    def process_status(self, status: StreamStatus) -> None: ...
+
+    def process_latency_marker(self, marker: LatencyMarker) -> None: ...
+
+
+class WatermarkGauge:
+    """The last watermark seen, in ms; a metric that others may read at any time.
+
+    Flink:   WatermarkGauge (streaming.runtime.metrics), 1.11.4
+    """
+
+    __slots__ = ("current",)
+
+    def __init__(self) -> None:
+        self.current = MIN_TIMESTAMP
+
+
+class WatermarkGaugeExposingOutput(Output, Protocol):
+    """An output that shows the last watermark it passed on.
+
+    Flink:   OperatorChain.WatermarkGaugeExposingOutput, 1.11.4
+    """
+
+    watermark_gauge: WatermarkGauge
+
+
+class ChainingOutput:
+    """Calls the next operator of the chain with the same object.
+
+    With a `tag` it is a side output: main records pass by, records of that tag are delivered.
+
+    Flink:   ChainingOutput (streaming.runtime.tasks), 1.11.4
+    """
+
+    def __init__(self, operator: Receiver, tag: OutputTag | None = None) -> None:
+        self.watermark_gauge = WatermarkGauge()
+        self._operator = operator
+        self._tag = tag
+        self._is_idle = False
+
+    def collect(self, record: StreamRecord) -> None:
+        if self._tag is None:
+            self._operator.process(record)
+
+    def collect_side(self, tag: OutputTag, record: StreamRecord) -> None:
+        if tag == self._tag:
+            self._operator.process(record)
+
+    def emit_watermark(self, watermark: Watermark) -> None:
+        self.watermark_gauge.current = watermark.timestamp
+        if not self._is_idle:  # an idle stream makes no statement about time
+            self._operator.process_watermark(watermark)
+
+    def emit_status(self, status: StreamStatus) -> None:
+        self._is_idle = status is StreamStatus.IDLE
+        self._operator.process_status(status)
+
+    def emit_latency_marker(self, marker: LatencyMarker) -> None:
+        self._operator.process_latency_marker(marker)
+
+
+class CopyingChainingOutput(ChainingOutput):
+    """Calls the next operator with a copy of the value, so that neither sees the other's changes.
+
+    Flink:   CopyingChainingOutput (streaming.runtime.tasks), 1.11.4
+    """
+
+    def __init__(
+        self, operator: Receiver, value_type: TypeSerializer, tag: OutputTag | None = None
+    ) -> None:
+        super().__init__(operator, tag)
+        self._type = value_type
+
+    def collect(self, record: StreamRecord) -> None:
+        super().collect(StreamRecord(self._type.copy(record.value), record.timestamp))
+
+    def collect_side(self, tag: OutputTag, record: StreamRecord) -> None:
+        if tag == self._tag:
+            copied = StreamRecord(self._type.copy(record.value), record.timestamp)
+            super().collect_side(tag, copied)
+
+
+class RecordWriterOutput:
+    """Sends results to the network.
+
+    Flink:   RecordWriterOutput (streaming.runtime.io), 1.11.4
+    """
+
+    def __init__(self, writer: RecordWriter, tag: OutputTag | None = None) -> None:
+        self.writer = writer
+        self.watermark_gauge = WatermarkGauge()
+        self._tag = tag
+        self._is_idle = False
+        self._next_marker_channel = 0
+
+    def collect(self, record: StreamRecord) -> None:
+        if self._tag is None:
+            self.writer.emit(record)
+
+    def collect_side(self, tag: OutputTag, record: StreamRecord) -> None:
+        if tag == self._tag:
+            self.writer.emit(record)
+
+    def emit_watermark(self, watermark: Watermark) -> None:
+        self.watermark_gauge.current = watermark.timestamp
+        if not self._is_idle:
+            self.writer.broadcast(watermark)
+
+    def emit_status(self, status: StreamStatus) -> None:
+        self._is_idle = status is StreamStatus.IDLE
+        self.writer.broadcast(status)
+
+    def emit_latency_marker(self, marker: LatencyMarker) -> None:
+        """Send the marker down one channel. Differs: in turn; Flink draws the channel."""
+        num_channels = len(self.writer.partition.subpartitions)
+        self.writer.emit_to(marker, self._next_marker_channel % num_channels)
+        self._next_marker_channel += 1
+
+
+class BroadcastingOutputCollector:
+    """Passes everything to every output, the same record object each time.
+
+    Flink:   BroadcastingOutputCollector (streaming.runtime.tasks.OperatorChain), 1.11.4
+    """
+
+    def __init__(self, outputs: Sequence[Output]) -> None:
+        self.watermark_gauge = WatermarkGauge()
+        self._outputs = outputs
+
+    def collect(self, record: StreamRecord) -> None:
+        for output in self._outputs:
+            output.collect(record)
+
+    def collect_side(self, tag: OutputTag, record: StreamRecord) -> None:
+        for output in self._outputs:
+            output.collect_side(tag, record)
+
+    def emit_watermark(self, watermark: Watermark) -> None:
+        self.watermark_gauge.current = watermark.timestamp
+        for output in self._outputs:
+            output.emit_watermark(watermark)
+
+    def emit_status(self, status: StreamStatus) -> None:
+        for output in self._outputs:
+            output.emit_status(status)
+
+    def emit_latency_marker(self, marker: LatencyMarker) -> None:
+        """Send the marker down one output only, or it would multiply at every branch."""
+        self._outputs[marker.marked_time % len(self._outputs)].emit_latency_marker(marker)
+
+
+class CopyingBroadcastingOutputCollector(BroadcastingOutputCollector):
+    """Gives every output but the last a record object of its own; the value is shared.
+
+    Flink:   CopyingBroadcastingOutputCollector (streaming.runtime.tasks.OperatorChain), 1.11.4
+    """
+
+    def collect(self, record: StreamRecord) -> None:
+        for output in self._outputs[:-1]:
+            output.collect(StreamRecord(record.value, record.timestamp))
+        self._outputs[-1].collect(record)
+
+    def collect_side(self, tag: OutputTag, record: StreamRecord) -> None:
+        for output in self._outputs[:-1]:
+            output.collect_side(tag, StreamRecord(record.value, record.timestamp))
+        self._outputs[-1].collect_side(tag, record)
+
+
+class DirectedOutput:
+    """Passes a record to the outputs a selector names for it.
+
+    `select` maps a value to names; `by_name` holds the outputs of each name; those in `always` get
+    every record. An output named twice gets the record once; an unknown name is ignored. Records of
+    side outputs are dropped.
+
+    Flink:   DirectedOutput (streaming.api.collector.selector), 1.11.4; gone with split/select in 1.12
+    """
+
+    def __init__(
+        self,
+        select: Callable[[object], Iterable[str]],
+        by_name: Mapping[str, Sequence[Output]],
+        always: Sequence[Output] = (),
+    ) -> None:
+        self.watermark_gauge = WatermarkGauge()
+        self._select = select
+        self._by_name = by_name
+        self._always = always
+        everyone = [*always, *(output for group in by_name.values() for output in group)]
+        self._all: Sequence[Output] = list(dict.fromkeys(everyone))
+
+    def _selected(self, record: StreamRecord) -> list[Output]:
+        chosen = dict.fromkeys(self._always)
+        for name in self._select(record.value):
+            chosen.update(dict.fromkeys(self._by_name.get(name, ())))
+        return list(chosen)
+
+    def collect(self, record: StreamRecord) -> None:
+        for output in self._selected(record):
+            output.collect(record)
+
+    def collect_side(self, tag: OutputTag, record: StreamRecord) -> None:
+        """Drop the record: split and side outputs do not go together."""
+
+    def emit_watermark(self, watermark: Watermark) -> None:
+        self.watermark_gauge.current = watermark.timestamp
+        for output in self._all:
+            output.emit_watermark(watermark)
+
+    def emit_status(self, status: StreamStatus) -> None:
+        for output in self._all:
+            output.emit_status(status)
+
+    def emit_latency_marker(self, marker: LatencyMarker) -> None:
+        if self._all:
+            self._all[marker.marked_time % len(self._all)].emit_latency_marker(marker)
+
+
+class CopyingDirectedOutput(DirectedOutput):
+    """Gives every selected output but the last a record object of its own; the value is shared.
+
+    Flink:   CopyingDirectedOutput (streaming.api.collector.selector), 1.11.4
+    """
+
+    def collect(self, record: StreamRecord) -> None:
+        selected = self._selected(record)
+        for output in selected[:-1]:
+            output.collect(StreamRecord(record.value, record.timestamp))
+        if selected:
+            selected[-1].collect(record)
+
+
+class CountingOutput:
+    """Counts records, then passes them on.
+
+    Flink:   CountingOutput (streaming.api.operators), 1.11.4
+    """
+
+    def __init__(self, output: Output) -> None:
+        self.num_records = 0
+        self.output = output
+
+    def collect(self, record: StreamRecord) -> None:
+        self.num_records += 1
+        self.output.collect(record)
+
+    def collect_side(self, tag: OutputTag, record: StreamRecord) -> None:
+        self.num_records += 1
+        self.output.collect_side(tag, record)
+
+    def emit_watermark(self, watermark: Watermark) -> None:
+        self.output.emit_watermark(watermark)
+
+    def emit_status(self, status: StreamStatus) -> None:
+        self.output.emit_status(status)
+
+    def emit_latency_marker(self, marker: LatencyMarker) -> None:
+        self.output.emit_latency_marker(marker)

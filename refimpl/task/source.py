@@ -1,0 +1,112 @@
+"""Where records come from: a reader of the user's, asked for a few records at a time."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Protocol
+
+from refimpl.errors import SluiceError, UserCodeError
+from refimpl.records.elements import MAX_WATERMARK, StreamElement, StreamRecord
+
+__all__ = ["IterableReader", "ReaderFactory", "SourceInput", "SourceReader"]
+
+
+class SourceReader(Protocol):
+    """Reads one subtask's share of a source.
+
+    Flink:   SourceReader (api.connector.source), 1.11.4
+    """
+
+    def read(self, max_records: int) -> Sequence[StreamRecord] | None:
+        """Up to `max_records` records, none if there are none now, or `None` at the end."""
+
+    def close(self) -> None:
+        """Give up files and connections."""
+
+
+ReaderFactory = Callable[[int, int], SourceReader]
+"""Makes the reader of subtask i of n: `make_reader(i, n)`."""
+
+
+class IterableReader:
+    """Reads values from an iterable. A value that is a `StreamRecord` keeps its event time."""
+
+    def __init__(self, values: Iterable[object]) -> None:
+        self._values: Iterator[object] = iter(values)
+
+    def read(self, max_records: int) -> Sequence[StreamRecord] | None:
+        values = list(islice(self._values, max_records))
+        if not values:
+            return None
+        return [
+            value if isinstance(value, StreamRecord) else StreamRecord(value) for value in values
+        ]
+
+    def close(self) -> None: ...
+
+
+class SourceInput:
+    """The input of a source task: what `NetworkInput` is to the others, but from a reader.
+
+    The last element is the watermark that ends event time.
+
+    Raises:
+        UserCodeError: the reader raised; names the source and the subtask.
+    """
+
+    def __init__(self, name: str, subtask: int, reader: SourceReader, batch_size: int) -> None:
+        self._name = name
+        self._subtask = subtask
+        self._reader = reader
+        self._batch_size = batch_size
+        self._has_turn = False
+        self._records: deque[StreamElement] = deque()
+        self._has_ended = False
+
+    @property
+    def is_ready(self) -> bool:
+        return not self.is_finished
+
+    @property
+    def is_drained(self) -> bool:
+        return not self._records and not self._has_turn
+
+    @property
+    def is_finished(self) -> bool:
+        return self._has_ended and not self._records
+
+    def take(self, limit: int = 1) -> int:
+        """Allow one batch to be read; reading itself waits for `next_element`."""
+        if self._has_ended:
+            return 0
+        self._has_turn = True
+        return 1
+
+    def next_element(self) -> StreamElement | None:
+        """The next record of the batch, or `None` when a `take` is needed."""
+        if self._has_turn:
+            self._has_turn = False
+            self._read()
+        return self._records.popleft() if self._records else None
+
+    def recycle(self) -> None:
+        """Nothing to give back: records of a reader are not in buffers."""
+
+    def close(self) -> None:
+        self._records.clear()
+        self._reader.close()
+
+    def _read(self) -> None:
+        try:
+            records = self._reader.read(self._batch_size)
+        except SluiceError:
+            raise
+        except Exception as error:
+            raise UserCodeError(self._name, self._subtask, None, error) from error
+        if records is None:
+            self._has_ended = True
+            self._records.append(MAX_WATERMARK)
+        else:
+            self._records.extend(records)

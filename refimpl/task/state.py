@@ -1,0 +1,66 @@
+"""What an operator remembers between records: values for each key, and timers in event time."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Hashable, Iterator
+from typing import Generic, TypeVar
+
+__all__ = ["EventTimeTimers", "KeyedState"]
+
+T = TypeVar("T")
+
+
+class KeyedState(Generic[T]):
+    """One value for each (key, namespace); a namespace is a window, or `None`.
+
+    Flink:   HeapKeyedStateBackend, StateTable (runtime.state.heap), 1.11.4
+    """
+
+    def __init__(self) -> None:
+        self._values: dict[tuple[Hashable, Hashable], T] = {}
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def get(self, key: Hashable, namespace: Hashable = None) -> T | None:
+        """The value, or `None` if there is none."""
+        return self._values.get((key, namespace))
+
+    def put(self, key: Hashable, namespace: Hashable, value: T) -> None:
+        self._values[key, namespace] = value
+
+    def remove(self, key: Hashable, namespace: Hashable = None) -> T | None:
+        """Forget the value and return it."""
+        return self._values.pop((key, namespace), None)
+
+
+class EventTimeTimers:
+    """Calls to make when event time reaches a moment; equal ones are kept once.
+
+    Flink:   InternalTimerServiceImpl (streaming.api.operators), 1.11.4
+    Differs: timers of one moment fire in the order they were registered; Flink's order is that of
+             its heap.
+    """
+
+    def __init__(self) -> None:
+        self._heap: list[tuple[int, int, Hashable, Hashable]] = []
+        self._registered: set[tuple[int, Hashable, Hashable]] = set()
+        self._num_registered = 0
+
+    def __len__(self) -> int:
+        return len(self._heap)
+
+    def register(self, timestamp: int, key: Hashable, namespace: Hashable) -> None:
+        """Fire for (key, namespace) when the watermark reaches `timestamp` (ms)."""
+        if (timestamp, key, namespace) not in self._registered:
+            self._registered.add((timestamp, key, namespace))
+            heapq.heappush(self._heap, (timestamp, self._num_registered, key, namespace))
+            self._num_registered += 1
+
+    def advance(self, watermark: int) -> Iterator[tuple[int, Hashable, Hashable]]:
+        """The timers due at `watermark`, earliest first, each removed as it is handed out."""
+        while self._heap and self._heap[0][0] <= watermark:
+            timestamp, _, key, namespace = heapq.heappop(self._heap)
+            self._registered.discard((timestamp, key, namespace))
+            yield timestamp, key, namespace

@@ -1,0 +1,232 @@
+"""One subtask at work: poll, process, emit, and say how it went.
+
+    poll      take buffers from the gate                 short, under the driver's exclusion
+    process   elements through the operators             the user's code; needs no exclusion
+    emit      give buffers back, end what has ended      short, under the driver's exclusion
+
+A task stops taking input when an output has no buffer to spare. If an output runs dry in the middle
+of a record, the writer keeps what is left and the task stands still until a buffer comes back. Both
+look the same from outside: `BACKPRESSURED`.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Protocol
+
+from refimpl.memory.buffer import Buffer, BufferSlice
+from refimpl.producer.record_writer import RecordWriter
+from refimpl.records.elements import (
+    LatencyMarker,
+    StreamElement,
+    StreamRecord,
+    StreamStatus,
+    Watermark,
+)
+from refimpl.records.events import Event
+from refimpl.task.chain import OperatorChain
+from refimpl.trace import Trace
+
+__all__ = ["Progress", "Task", "TaskInput", "TaskSnapshot"]
+
+
+class Progress(Enum):
+    """What one step of a task came to, and so why a task does not move."""
+
+    MADE = "made"
+    IDLE = "idle"
+    BACKPRESSURED = "backpressured"
+    DONE = "done"
+
+
+class TaskInput(Protocol):
+    """Where a task's elements come from: the network, or a reader."""
+
+    @property
+    def is_ready(self) -> bool: ...
+
+    @property
+    def is_drained(self) -> bool: ...
+
+    @property
+    def is_finished(self) -> bool: ...
+
+    def take(self, limit: int = 1) -> int: ...
+
+    def next_element(self) -> StreamElement | Event | None: ...
+
+    def recycle(self) -> None: ...
+
+    def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class TaskSnapshot:
+    """One task at one moment; `watermark` in ms, counts from the start."""
+
+    name: str
+    progress: Progress
+    operators: tuple[str, ...]
+    num_records_in: int
+    num_records_out: int
+    watermark: int
+
+
+class Task:
+    """One parallel instance of a chain, with its input and its outputs.
+
+    Invariant: what is neither in a buffer nor in an accumulator is at most the elements of
+    `buffers_per_step` buffers and what the user's code made of one element.
+
+    Flink:   StreamTask, StreamOneInputProcessor (streaming.runtime.tasks, .io), 1.11.4
+    """
+
+    def __init__(
+        self,
+        name: str,
+        chain: OperatorChain,
+        source: TaskInput,
+        writers: Sequence[RecordWriter],
+        buffers_per_step: int = 1,
+        trace: Trace | None = None,
+    ) -> None:
+        self.name = name
+        self.chain = chain
+        self.input = source
+        self.writers = writers
+        self.progress = Progress.IDLE
+        self.num_steps = 0
+        self._buffers_per_step = buffers_per_step
+        self._trace = trace
+        self._mail: deque[Callable[[], None]] = deque()
+        self._is_open = False
+        self._is_chain_finished = False
+
+    def __repr__(self) -> str:
+        return f"Task({self.name}, {self.progress.value})"
+
+    # -- state -------------------------------------------------------------------------------------
+
+    @property
+    def is_done(self) -> bool:
+        return self.progress is Progress.DONE
+
+    @property
+    def is_runnable(self) -> bool:
+        """Whether a step now would get something done."""
+        if self.is_done:
+            return False
+        if self._mail:
+            return True
+        is_blocked = False
+        for writer in self.writers:
+            if writer.is_blocked:
+                if writer.partition.pool.can_request:
+                    return True
+                is_blocked = True
+            elif not writer.is_available:
+                is_blocked = True
+        if is_blocked:
+            return False
+        return self.input.is_ready or self.input.is_finished
+
+    @property
+    def is_blocked(self) -> bool:
+        """Whether a record in hand waits for a buffer."""
+        return any(writer.is_blocked for writer in self.writers)
+
+    def held_buffers(self) -> list[Buffer | BufferSlice]:
+        """Buffers this task holds between steps, for the laws."""
+        return list(getattr(self.input, "held_buffers", ()))
+
+    def snapshot(self) -> TaskSnapshot:
+        return TaskSnapshot(
+            self.name,
+            self.progress,
+            tuple(node.context.name for node in self.chain.nodes),
+            self.chain.num_records_in,
+            sum(writer.num_records for writer in self.writers),
+            self.chain.head.current_watermark,
+        )
+
+    # -- the three parts of a step -------------------------------------------------------------------
+
+    def poll(self) -> bool:
+        """Take input, if there is room for results; true if `process` has something to do."""
+        self.num_steps += 1
+        if not self._is_open:
+            self._is_open = True
+            self.chain.open()
+        while self._mail:
+            self._mail.popleft()()
+        if not all([writer.resume() for writer in self.writers if writer.is_blocked]):
+            self._say(Progress.BACKPRESSURED)
+            return False
+        if not self.input.is_drained:
+            return True
+        if not all(writer.is_available for writer in self.writers):
+            self._say(Progress.BACKPRESSURED)
+            return False
+        if self.input.take(self._buffers_per_step) or self.input.is_finished:
+            return True
+        self._say(Progress.IDLE)
+        return False
+
+    def process(self) -> None:
+        """Send the elements at hand through the operators, until done or an output runs dry."""
+        next_element = self.input.next_element
+        process = self.chain.process
+        writers = self.writers
+        while (element := next_element()) is not None:
+            if isinstance(element, StreamRecord | Watermark | StreamStatus | LatencyMarker):
+                process(element)
+                for writer in writers:
+                    if writer.is_blocked:
+                        return
+        if self.input.is_finished and not self._is_chain_finished:
+            self._is_chain_finished = True
+            self.chain.finish()
+
+    def emit(self) -> Progress:
+        """Give consumed buffers back and, if everything is out, end the outputs."""
+        self.input.recycle()
+        if self.is_blocked:
+            self._say(Progress.BACKPRESSURED)
+        elif self._is_chain_finished and self.input.is_finished:
+            for writer in self.writers:
+                writer.finish()
+            self.input.close()
+            self._say(Progress.DONE)
+        else:
+            self._say(Progress.MADE)
+        return self.progress
+
+    def step(self) -> Progress:
+        """Poll, process and emit, for drivers that have no second thread to wait for."""
+        if self.poll():
+            self.process()
+            return self.emit()
+        return self.progress
+
+    # -- from outside --------------------------------------------------------------------------------
+
+    def submit(self, action: Callable[[], None]) -> None:
+        """Do `action` between two steps, when nothing of this task is in motion.
+
+        Flink:   MailboxExecutor (streaming.runtime.tasks.mailbox), 1.11.4
+        """
+        self._mail.append(action)
+
+    def close(self) -> None:
+        """Give back everything held, after a failure or a cancellation."""
+        self.input.close()
+        for writer in self.writers:
+            writer.close()
+
+    def _say(self, progress: Progress) -> None:
+        if self._trace is not None and progress is not self.progress:
+            self._trace.add("progress", self.name, progress=progress.value)
+        self.progress = progress
