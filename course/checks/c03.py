@@ -154,7 +154,8 @@ class SpanningCheck:
                 position += 1
             event = seen.events[position] if position < len(seen.events) else None
             if event is None or len(event) != len(step.want):
-                return ending_finding("3.1", rule.id, case, seen, _rows(same[-2:], step, None), step.label)
+                where = "copy_to_buffer_builder" if step.op == "copy" else step.label
+                return ending_finding("3.1", rule.id, case, seen, _rows(same[-2:], step, None), where)
             if not _holds(rule.aspect, event, step.want):
                 code, values = diagnose(step, event)
                 return Finding(rule.id, code, case.ran, _rows(same[-2:], step, event), values)
@@ -180,7 +181,7 @@ def _holds(aspect: str, event: list[Any], want: list[Any]) -> bool:
 def _rows(before: Sequence[Step], step: Step | None, event: list[Any] | None) -> list[Row]:
     """At most two copies that were the same, then the one that differs, with a caret."""
     rows = [
-        Row(each.label, "yours", f"{hex_row(each.want[2], 0):<29}  {each.want[1]}", "same as Flink")
+        Row(each.label, "yours", f"{hex_row(each.want[2], 0):<29}  {_short(each.want[1])}", "same as Flink")
         for each in before
         if each.op == "copy"
     ]
@@ -192,15 +193,22 @@ def _rows(before: Sequence[Step], step: Step | None, event: list[Any] | None) ->
     yours, flink = event[2], step.want[2]
     at = first_difference(yours, flink)
     shown_at = at or 0
-    result = event[1] if not event[1].startswith("?") else event[1][1:]
+    result, right = event[1].removeprefix("?"), step.want[1]
+    if result == right:
+        result = right = _short(right)
     rows.append(Row(step.label, "yours", f"{hex_row(yours, shown_at):<29}  {result}"))
-    rows.append(Row("", "Flink", f"{hex_row(flink, shown_at):<29}  {step.want[1]}"))
+    rows.append(Row("", "Flink", f"{hex_row(flink, shown_at):<29}  {right}"))
     if at is not None:
         column = 3 * (at - max(0, at - 6)) + (2 if at > 6 else 0)
         rows.append(Row("", "", " " * column + "^^ " + f"byte {at + 1} of this copy is the first difference"))
     elif event[1] != step.want[1]:
         rows.append(Row("", "", " " * 31 + "^^ the bytes agree, the answer does not"))
     return rows
+
+
+def _short(result: str) -> str:
+    """PARTIAL for the longest of the three names; the other two only make sense in full."""
+    return "PARTIAL" if result.startswith("PARTIAL") else result
 
 
 def _agrees(events: Sequence[list[Any]], recorded: Any) -> bool:

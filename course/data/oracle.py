@@ -105,7 +105,8 @@ def _section(name: str, rows: list[str], limit: int) -> list[str]:
 
 def _show(row: Departures) -> str:
     """One row in words."""
-    return f"{_key(row)}  {row.departures} departures, {row.delay_sum_minutes} min in all, mean {row.delay_mean_minutes:.3f}"
+    total, mean = row.delay_sum_minutes, row.delay_mean_minutes
+    return f"{_key(row)}  {row.departures} departures, {total} min in all, mean {mean:.3f}"
 
 
 def _show_difference(got: Departures, want: Departures) -> str:

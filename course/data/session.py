@@ -112,11 +112,12 @@ def _start(app: str, master: str, conf: dict[str, str], state: Path, java: Java)
 
     (state / "log4j2.properties").write_text(_LOG4J, encoding="utf-8")
     atexit.register(_end, state)
-    builder = SparkSession.builder.master(master).appName(app)
-    for key, value in conf.items():
-        builder = builder.config(key, value)
     try:
+        # The builder too looks at the environment: an address of a Spark Connect server there would make it refuse.
         with _environment(state, java, is_local=master.startswith("local")):
+            builder = SparkSession.builder.master(master).appName(app)
+            for key, value in conf.items():
+                builder = builder.config(key, value)
             return builder.getOrCreate()
     except (PySparkException, OSError, _java_error()) as error:
         _end(state)

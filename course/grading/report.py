@@ -20,8 +20,8 @@ __all__ = ["MIME", "Report", "RuleResult", "message"]
 MIME = "application/vnd.sluice.check+json"
 COLUMNS = 96
 MAX_LINES = 20
-_LABEL = 12
-_WHO = 8
+_LABEL = 14
+_WHO = 7
 _SYMBOLS = {
     Status.PASSED: "✓", Status.NOT_STARTED: "○", Status.FAILED: "✗", Status.ERROR: "✗", Status.TIMEOUT: "✗",
 }  # fmt: skip
@@ -118,7 +118,7 @@ class Report:
         how = {Status.TIMEOUT: "timeout", Status.ERROR: "error"}.get(self.status, "failed")
         right = words[how].format(rule=rule.id)
         if before:
-            right += " · " + words["hold"].format(rules=" ".join(before))
+            right += " · " + words["hold" if len(before) > 1 else "holds"].format(rules=" ".join(before))
         if rest:
             right += " · " + words["not_tried"].format(count=rest)
         left = f"{_SYMBOLS[self.status]} {self.exercise}  {rule.title}"
@@ -148,10 +148,9 @@ def _labelled(label: str, words: str) -> list[str]:
 def _row(row: Row) -> str:
     start = f"  {row.label:<{_LABEL}}{row.who:<{_WHO}}" if row.who or row.label else " " * (2 + _LABEL + _WHO)
     line = start + row.text
-    if row.note and len(line) + 3 + len(row.note) <= COLUMNS:
-        line += "   " + row.note
-    elif row.note:
-        line += " ="
+    note = row.note if len(line) + 3 + len(row.note) <= COLUMNS else row.note.partition(" ")[0]
+    if note:
+        line += "   " + note
     return line[:COLUMNS].rstrip()
 
 

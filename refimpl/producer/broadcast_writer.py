@@ -28,7 +28,7 @@ class BroadcastRecordWriter(RecordWriter):
     """
 
     _private_channel: int | None = None
-    _private_consumer: BufferConsumer | None = None
+    private_consumer: BufferConsumer | None = None
 
     def emit(self, record: StreamRecord) -> None:
         """Write one record to all channels."""
@@ -47,9 +47,9 @@ class BroadcastRecordWriter(RecordWriter):
         super().write_batch(batch, _SHARED)
 
     def close(self) -> None:
-        if self._private_consumer is not None:
-            self._private_consumer.close()
-            self._private_consumer = None
+        if self.private_consumer is not None:
+            self.private_consumer.close()
+            self.private_consumer = None
         super().close()
 
     def _start(self, data: bytes | memoryview, channels: Sequence[int]) -> None:
@@ -68,7 +68,7 @@ class BroadcastRecordWriter(RecordWriter):
 
     def _share_private_buffer(self, channel: int) -> None:
         """Let the other channels read on in this buffer, behind the private element."""
-        consumer, self._private_consumer = self._private_consumer, None
+        consumer, self.private_consumer = self.private_consumer, None
         builder = self._builders[_SHARED]
         with self._exclusion:
             if builder is not None and consumer is not None:
@@ -95,7 +95,7 @@ class BroadcastRecordWriter(RecordWriter):
                 consumer.close()
             else:
                 self.partition.add(consumer.copy(), self._private_channel)
-                if self._private_consumer is not None:
-                    self._private_consumer.close()
-                self._private_consumer = consumer
+                if self.private_consumer is not None:
+                    self.private_consumer.close()
+                self.private_consumer = consumer
             return builder

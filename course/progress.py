@@ -1,0 +1,136 @@
+"""Progress: an append-only file of events, and every checked source.
+
+`progress.jsonl` holds one JSON object a line. A line is written with a single write under a lock, so
+two kernels can write at once; a crash in the middle of a line costs that line and no other. Files of
+two machines are merged by union. Nothing in it names a person.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from course.manifest import EXERCISES, LESSONS
+from course.places import state_folder
+
+__all__ = ["attempts", "best_status", "events", "keep_attempt", "merge", "progress_text", "record"]
+
+_SYMBOLS = {"passed": "✓", "failed": "✗", "error": "✗", "timeout": "✗", "not_started": "○"}
+_WORDS = {"passed": "passed", "failed": "tried", "error": "tried", "timeout": "tried", "not_started": "not started"}
+
+
+def _file() -> Path:
+    return state_folder() / "progress.jsonl"
+
+
+@contextlib.contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Hold the folder's lock; without file locks (Windows), O_APPEND alone must do."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / ".lock").open("w") as lock:
+        try:
+            import fcntl
+        except ImportError:
+            yield
+            return
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        try:
+            yield
+        finally:
+            fcntl.flock(lock, fcntl.LOCK_UN)
+
+
+def record(event: str, **fields: Any) -> None:
+    """Append one event with the time in seconds since 1970; a folder that cannot be written is not an error.
+
+    A learner on a read-only disk can still learn; `progress` then says that nothing is kept.
+    """
+    line = json.dumps({"event": event, "time": round(time.time(), 3), **fields}, sort_keys=True) + "\n"
+    with contextlib.suppress(OSError), _locked(state_folder()):
+        descriptor = os.open(_file(), os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+        try:
+            # After a crash in the middle of a line the next event must start on a line of its own.
+            os.write(descriptor, ((b"" if _ends_well() else b"\n") + line.encode()))
+        finally:
+            os.close(descriptor)
+
+
+def _ends_well() -> bool:
+    with _file().open("rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        if not size:
+            return True
+        file.seek(size - 1)
+        return file.read(1) == b"\n"
+
+
+def events(file: Path | None = None) -> list[dict[str, Any]]:
+    """All readable events, oldest first; broken lines are skipped."""
+    found = []
+    try:
+        text = (file or _file()).read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return []
+    for line in text.splitlines():
+        try:
+            event = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(event, dict) and isinstance(event.get("event"), str):
+            found.append(event)
+    return found
+
+
+def merge(*files: Path) -> list[dict[str, Any]]:
+    """The union of several progress files, by time, without doubles."""
+    union = {json.dumps(event, sort_keys=True): event for file in files for event in events(file)}
+    return sorted(union.values(), key=lambda event: float(event.get("time", 0)))
+
+
+def keep_attempt(exercise_id: str, source: str) -> Path | None:
+    """Keep a checked source as attempts/<id>/NNNN.py; the same text twice in a row is kept once."""
+    folder = state_folder() / "attempts" / exercise_id
+    with contextlib.suppress(OSError), _locked(state_folder()):
+        folder.mkdir(parents=True, exist_ok=True)
+        kept = sorted(folder.glob("[0-9]*.py"))
+        if kept and kept[-1].read_text(encoding="utf-8") == source:
+            return kept[-1]
+        number = int(kept[-1].stem) + 1 if kept else 1
+        file = folder / f"{number:04d}.py"
+        file.write_text(source, encoding="utf-8")
+        return file
+    return None
+
+
+def attempts(exercise_id: str) -> list[Path]:
+    """The kept sources of one exercise, oldest first."""
+    return sorted((state_folder() / "attempts" / exercise_id).glob("[0-9]*.py"))
+
+
+def best_status(exercise_id: str, found: list[Mapping[str, Any]] | None = None) -> str:
+    """"passed" if it ever passed, else the latest status, else "not_started"."""
+    history = events() if found is None else found
+    seen = [str(e.get("status")) for e in history if e.get("event") == "check" and e.get("exercise") == exercise_id]
+    if "passed" in seen:
+        return "passed"
+    return seen[-1] if seen and seen[-1] in _SYMBOLS else "not_started"
+
+
+def progress_text() -> str:
+    """A bar and a list of all lessons and exercises, in words and symbols."""
+    found: list[Mapping[str, Any]] = list(events())
+    statuses = {each: best_status(each, found) for each in EXERCISES}
+    num_passed = sum(status == "passed" for status in statuses.values())
+    bar = "".join("■" if status == "passed" else "□" for status in statuses.values())
+    lines = [f"{bar}  {num_passed} of {len(statuses)} exercises passed"]
+    for lesson in LESSONS.values():
+        lines.append(f"L{lesson.number:02d} {lesson.title}")
+        for each in lesson.exercises:
+            status = statuses[each.id]
+            lines.append(f"  {_SYMBOLS[status]} {each.id} {each.title}: {_WORDS[status]}")
+    return "\n".join(lines)

@@ -1,0 +1,43 @@
+"""What the user wants: streams, the graphs they become, and the tasks that run them."""
+
+from refimpl.job.deployment import Deployment, JobSnapshot
+from refimpl.job.execution_graph import ExecutionGraph, ExecutionVertex, channels_of
+from refimpl.job.job_graph import JobEdge, JobGraph, JobVertex, reasons_not_to_chain
+from refimpl.job.parts import Parts
+from refimpl.job.stream import (
+    DataStream,
+    KeyedStream,
+    SplitStream,
+    StreamEnvironment,
+    WindowedStream,
+)
+from refimpl.job.stream_graph import (
+    ChainingStrategy,
+    Partitioner,
+    StreamEdge,
+    StreamGraph,
+    StreamNode,
+)
+
+__all__ = [
+    "ChainingStrategy",
+    "DataStream",
+    "Deployment",
+    "ExecutionGraph",
+    "ExecutionVertex",
+    "JobEdge",
+    "JobGraph",
+    "JobSnapshot",
+    "JobVertex",
+    "KeyedStream",
+    "Partitioner",
+    "Parts",
+    "SplitStream",
+    "StreamEdge",
+    "StreamEnvironment",
+    "StreamGraph",
+    "StreamNode",
+    "WindowedStream",
+    "channels_of",
+    "reasons_not_to_chain",
+]

@@ -1,0 +1,369 @@
+"""The few words a job is written in: a small DataStream API.
+
+    env = StreamEnvironment(Config())
+    results = []
+    (
+        env.from_collection(range(10))
+        .map(lambda n: n * n, name="square")
+        .filter(lambda n: n % 2 == 0, name="even")
+        .sink(results.append)
+    )
+    Simulation(env).run()
+
+Every word adds an operator and returns the stream of its results; nothing runs until a driver runs
+it. `type` names how values are written when they cross the network; without one, values say
+themselves what they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import Any
+
+from refimpl.config import Config
+from refimpl.errors import LocalUsageError
+from refimpl.job.parts import Parts
+from refimpl.job.stream_graph import (
+    ChainingStrategy,
+    Partitioner,
+    StreamEdge,
+    StreamGraph,
+    StreamNode,
+)
+from refimpl.producer.selector import (
+    BroadcastSelector,
+    ForwardSelector,
+    GlobalSelector,
+    KeyGroupSelector,
+    RebalanceSelector,
+    RescaleSelector,
+    ShuffleSelector,
+)
+from refimpl.records.any_type import ANY
+from refimpl.records.types import TypeSerializer
+from refimpl.task.operators import (
+    FilterOperator,
+    FlatMapOperator,
+    MapOperator,
+    Operator,
+    SinkOperator,
+    WatermarkOperator,
+)
+from refimpl.task.outputs import OutputTag
+from refimpl.task.source import IterableReader, ReaderFactory, SourceReader
+from refimpl.task.windows import AggregateFunction, TumblingWindows, WindowOperator
+
+__all__ = ["DataStream", "KeyedStream", "SplitStream", "StreamEnvironment", "WindowedStream"]
+
+FORWARD = Partitioner("forward", lambda _seed, _groups: ForwardSelector(), is_pointwise=True)
+REBALANCE = Partitioner("rebalance", lambda seed, _groups: RebalanceSelector(seed))
+RESCALE = Partitioner("rescale", lambda _seed, _groups: RescaleSelector(), is_pointwise=True)
+SHUFFLE = Partitioner("shuffle", lambda seed, _groups: ShuffleSelector(seed))
+GLOBAL = Partitioner("global", lambda _seed, _groups: GlobalSelector())
+BROADCAST = Partitioner("broadcast", lambda _seed, _groups: BroadcastSelector())
+
+
+class StreamEnvironment:
+    """A job being written: its options, its parts and its graph.
+
+    Flink:   StreamExecutionEnvironment (streaming.api.environment), 1.11.4
+    """
+
+    def __init__(self, config: Config | None = None, parallelism: int = 1) -> None:
+        self.config = config or Config()
+        self.parallelism = _positive(parallelism)
+        self.parts = Parts()
+        self.graph = StreamGraph()
+
+    def use(self, **parts: object) -> StreamEnvironment:
+        """Build the job with other parts: `use(SpanningRecordSerializer=Mine)`."""
+        self.parts = self.parts.using(**parts)
+        return self
+
+    def source(
+        self,
+        make_reader: ReaderFactory,
+        name: str = "source",
+        type: TypeSerializer = ANY,
+        parallelism: int | None = None,
+    ) -> DataStream:
+        """A stream read by `make_reader(subtask, parallelism)` in every subtask."""
+        node = StreamNode(
+            self._next_id(), name, _positive(parallelism or self.parallelism), Operator, type,
+            ChainingStrategy.HEAD, make_reader=make_reader,
+        )  # fmt: skip
+        self.graph.add_node(node)
+        return DataStream(self, node)
+
+    def from_collection(
+        self, values: Iterable[object], name: str = "source", type: TypeSerializer = ANY
+    ) -> DataStream:
+        """A stream of these values, read by one subtask."""
+        kept: Sequence[object] = list(values)
+
+        def make_reader(_subtask: int, _parallelism: int) -> SourceReader:
+            return IterableReader(kept)
+
+        return self.source(make_reader, name, type, parallelism=1)
+
+    def explain(self) -> str:
+        """The tasks this job becomes, and for every edge why it was or was not chained."""
+        from refimpl.job.job_graph import JobGraph  # the one look down: only the driver needs both
+
+        return JobGraph(self.graph, self.config).explain()
+
+    def _next_id(self) -> int:
+        return len(self.graph.nodes)
+
+
+class DataStream:
+    """The results of one operator, and how they leave it.
+
+    Flink:   DataStream, SingleOutputStreamOperator (streaming.api.datastream), 1.11.4
+    """
+
+    def __init__(
+        self,
+        environment: StreamEnvironment,
+        node: StreamNode,
+        partitioner: Partitioner | None = None,
+        tag: OutputTag | None = None,
+        names: tuple[str, ...] = (),
+        others: tuple[DataStream, ...] = (),
+    ) -> None:
+        self.environment = environment
+        self.node = node
+        self._partitioner = partitioner
+        self._tag = tag
+        self._names = names
+        self._others = others
+
+    def __repr__(self) -> str:
+        return f"DataStream({self.node.name})"
+
+    # -- operators ---------------------------------------------------------------------------------
+
+    def map(
+        self, function: Callable[[Any], object], name: str = "map", type: TypeSerializer = ANY
+    ) -> DataStream:
+        """One result for each value."""
+        return self.transform(name, lambda: MapOperator(function), type)
+
+    def filter(self, function: Callable[[Any], object], name: str = "filter") -> DataStream:
+        """The values for which `function` is true."""
+        return self.transform(name, lambda: FilterOperator(function), self.node.value_type)
+
+    def flat_map(
+        self,
+        function: Callable[[Any], object],
+        name: str = "flat_map",
+        type: TypeSerializer = ANY,
+    ) -> DataStream:
+        """Any number of results for each value: `function` returns an iterable."""
+        return self.transform(name, lambda: FlatMapOperator(function), type)
+
+    def assign_timestamps(
+        self,
+        timestamp_of: Callable[[Any], int],
+        max_out_of_orderness_ms: int,
+        name: str = "timestamps",
+        every: int = 64,
+    ) -> DataStream:
+        """Event time for each value, and a watermark after each `every` of them."""
+        return self.transform(
+            name,
+            lambda: WatermarkOperator(timestamp_of, max_out_of_orderness_ms, every),
+            self.node.value_type,
+        )
+
+    def sink(self, function: Callable[[Any], object], name: str = "sink") -> DataStream:
+        """Call `function` with every value."""
+        return self.transform(name, lambda: SinkOperator(function), ANY)
+
+    def transform(
+        self, name: str, make_operator: Callable[[], Operator], type: TypeSerializer = ANY
+    ) -> DataStream:
+        """Any operator; each subtask gets its own from `make_operator`."""
+        environment = self.environment
+        node = StreamNode(
+            environment._next_id(), name, environment.parallelism, make_operator, type,
+        )  # fmt: skip
+        environment.graph.add_node(node)
+        for stream in (self, *self._others):
+            stream._connect(node)
+        return DataStream(environment, node)
+
+    # -- which way records leave ---------------------------------------------------------------------
+
+    def key_by(
+        self, key_of: Callable[[Any], Hashable], key_type: TypeSerializer | None = None
+    ) -> KeyedStream:
+        """All records of one key to one subtask."""
+        return KeyedStream(self, key_of, key_type)
+
+    def forward(self) -> DataStream:
+        """To the subtask with the same index."""
+        return self._by(FORWARD)
+
+    def rebalance(self) -> DataStream:
+        """To all subtasks in turn."""
+        return self._by(REBALANCE)
+
+    def rescale(self) -> DataStream:
+        """To some nearby subtasks in turn."""
+        return self._by(RESCALE)
+
+    def shuffle(self) -> DataStream:
+        """To a subtask at random."""
+        return self._by(SHUFFLE)
+
+    def broadcast(self) -> DataStream:
+        """To all subtasks, each record."""
+        return self._by(BROADCAST)
+
+    def to_first(self) -> DataStream:
+        """To the first subtask (Flink's `global`)."""
+        return self._by(GLOBAL)
+
+    def union(self, *others: DataStream) -> DataStream:
+        """The records of several streams of one type."""
+        return DataStream(
+            self.environment, self.node, self._partitioner, self._tag, self._names,
+            (*self._others, *others),
+        )  # fmt: skip
+
+    def side_output(self, tag: OutputTag) -> DataStream:
+        """The records the operator sent to `tag`."""
+        return DataStream(self.environment, self.node, None, tag)
+
+    def split(self, select: Callable[[Any], Iterable[str]]) -> SplitStream:
+        """Let `select` name, for each value, the branches it goes to."""
+        self.node.select = select
+        return SplitStream(self)
+
+    # -- settings of the operator --------------------------------------------------------------------
+
+    def set_parallelism(self, parallelism: int) -> DataStream:
+        """How many subtasks the operator has; call it before the next operator is added."""
+        if self.environment.graph.out_edges(self.node.id):
+            raise LocalUsageError(f"{self.node.name} has readers already; set its parallelism first")
+        self.node.parallelism = _positive(parallelism)
+        graph = self.environment.graph
+        edges = graph.in_edges(self.node.id)
+        graph.edges = [edge for edge in graph.edges if edge.target != self.node.id]
+        for edge in edges:
+            partitioner = edge.partitioner
+            same = graph.nodes[edge.source].parallelism == parallelism
+            if partitioner in (FORWARD, REBALANCE) and not self.node_edge_is_explicit(edge):
+                partitioner = FORWARD if same else REBALANCE
+            graph.add_edge(
+                StreamEdge(edge.source, edge.target, partitioner, edge.tag, edge.names)
+            )
+        return self
+
+    def start_new_chain(self) -> DataStream:
+        """Do not share a task with the operator before."""
+        self.node.chaining = ChainingStrategy.HEAD
+        return self
+
+    def disable_chaining(self) -> DataStream:
+        """Do not share a task with any operator."""
+        self.node.chaining = ChainingStrategy.NEVER
+        return self
+
+    def slot_sharing_group(self, name: str) -> DataStream:
+        """Share slots only with operators of this group."""
+        self.node.slot_sharing_group = name
+        return self
+
+    def node_edge_is_explicit(self, edge: StreamEdge) -> bool:
+        """Whether the user chose how records travel this edge."""
+        return edge.partitioner.name not in ("forward", "rebalance")
+
+    def _by(self, partitioner: Partitioner) -> DataStream:
+        return DataStream(
+            self.environment, self.node, partitioner, self._tag, self._names, self._others
+        )
+
+    def _connect(self, target: StreamNode) -> None:
+        partitioner = self._partitioner
+        if partitioner is None:
+            partitioner = FORWARD if self.node.parallelism == target.parallelism else REBALANCE
+        self.environment.graph.add_edge(
+            StreamEdge(self.node.id, target.id, partitioner, self._tag, self._names)
+        )
+
+
+class SplitStream:
+    """A stream whose records go to branches by name.
+
+    Flink:   SplitStream (streaming.api.datastream), 1.11.4; removed in 1.12
+    """
+
+    def __init__(self, stream: DataStream) -> None:
+        self._stream = stream
+
+    def select(self, *names: str) -> DataStream:
+        """The records sent to any of these branches."""
+        if not names:
+            raise LocalUsageError("select needs the name of at least one branch")
+        return DataStream(self._stream.environment, self._stream.node, None, None, names)
+
+
+class KeyedStream:
+    """A stream whose records of one key meet in one subtask.
+
+    Flink:   KeyedStream (streaming.api.datastream), 1.11.4
+    """
+
+    def __init__(
+        self,
+        stream: DataStream,
+        key_of: Callable[[Any], Hashable],
+        key_type: TypeSerializer | None,
+    ) -> None:
+        self.key_of = key_of
+        self._stream = stream._by(
+            Partitioner("hash", lambda _seed, groups: KeyGroupSelector(key_of, groups, key_type))
+        )
+
+    def window(self, windows: TumblingWindows) -> WindowedStream:
+        """Put the records of each key into windows of event time."""
+        return WindowedStream(self._stream, self.key_of, windows)
+
+    def transform(
+        self, name: str, make_operator: Callable[[], Operator], type: TypeSerializer = ANY
+    ) -> DataStream:
+        """Any operator, behind the exchange by key."""
+        return self._stream.transform(name, make_operator, type)
+
+    def sink(self, function: Callable[[Any], object], name: str = "sink") -> DataStream:
+        return self._stream.sink(function, name)
+
+
+class WindowedStream:
+    """Records by key and window, waiting to be aggregated.
+
+    Flink:   WindowedStream (streaming.api.datastream), 1.11.4
+    """
+
+    def __init__(
+        self, stream: DataStream, key_of: Callable[[Any], Hashable], windows: TumblingWindows
+    ) -> None:
+        self._stream = stream
+        self._key_of = key_of
+        self._windows = windows
+
+    def aggregate(
+        self, function: AggregateFunction[Any], name: str = "window", type: TypeSerializer = ANY
+    ) -> DataStream:
+        """`(key, start_ms, end_ms, result)` for each window when it is complete."""
+        return self._stream.transform(
+            name, lambda: WindowOperator(self._key_of, self._windows, function), type
+        )
+
+
+def _positive(parallelism: int) -> int:
+    if parallelism < 1:
+        raise LocalUsageError(f"a parallelism of {parallelism} is no parallelism; use 1 or more")
+    return parallelism

@@ -1,0 +1,127 @@
+"""What the user wrote, as a graph: an operator at each node, a way to choose channels on each edge."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from enum import Enum
+
+import networkx as nx
+
+from refimpl.errors import LocalUsageError
+from refimpl.producer.selector import ChannelSelector
+from refimpl.records.types import TypeSerializer
+from refimpl.task.operators import Operator
+from refimpl.task.outputs import OutputTag
+from refimpl.task.source import ReaderFactory
+
+__all__ = ["ChainingStrategy", "Partitioner", "StreamEdge", "StreamGraph", "StreamNode"]
+
+
+class ChainingStrategy(Enum):
+    """Whether an operator may share a task with its neighbours.
+
+    Flink:   ChainingStrategy (streaming.api.operators), 1.11.4
+    """
+
+    ALWAYS = "with the one before and the one after"
+    HEAD = "only with the one after"
+    NEVER = "with neither"
+
+
+@dataclass(frozen=True, slots=True)
+class Partitioner:
+    """How records choose a channel on an edge.
+
+    `make` builds the selector of one producing subtask from (seed, number of key groups).
+    `is_pointwise`: each subtask is connected to some of the others, not to all.
+    """
+
+    name: str
+    make: Callable[[int, int], ChannelSelector]
+    is_pointwise: bool = False
+
+
+@dataclass(slots=True)
+class StreamNode:
+    """One operator of the job. `make_reader` makes it a source."""
+
+    id: int
+    name: str
+    parallelism: int
+    make_operator: Callable[[], Operator]
+    value_type: TypeSerializer
+    chaining: ChainingStrategy = ChainingStrategy.ALWAYS
+    slot_sharing_group: str = "default"
+    make_reader: ReaderFactory | None = None
+    select: Callable[[object], Iterable[str]] | None = None
+
+    @property
+    def is_source(self) -> bool:
+        return self.make_reader is not None
+
+
+@dataclass(frozen=True, slots=True)
+class StreamEdge:
+    """Records of `source` go to `target`; `tag` and `names` say which, if not all."""
+
+    source: int
+    target: int
+    partitioner: Partitioner
+    tag: OutputTag | None = None
+    names: tuple[str, ...] = ()
+
+
+class StreamGraph:
+    """All operators of a job and the edges between them.
+
+    Flink:   StreamGraph (streaming.api.graph), 1.11.4
+    """
+
+    def __init__(self) -> None:
+        self.nodes: dict[int, StreamNode] = {}
+        self.edges: list[StreamEdge] = []
+
+    def add_node(self, node: StreamNode) -> None:
+        """Add an operator.
+
+        Raises:
+            LocalUsageError: another operator has this name; names are how results are told apart.
+        """
+        if any(other.name == node.name for other in self.nodes.values()):
+            raise LocalUsageError(f"two operators are called {node.name!r}; give one another name")
+        self.nodes[node.id] = node
+
+    def add_edge(self, edge: StreamEdge) -> None:
+        """Connect two operators.
+
+        Raises:
+            LocalUsageError: forward between different parallelisms.
+        """
+        source, target = self.nodes[edge.source], self.nodes[edge.target]
+        if edge.partitioner.name == "forward" and source.parallelism != target.parallelism:
+            raise LocalUsageError(
+                f"forward needs equal parallelism: {source.name} has {source.parallelism}, "
+                f"{target.name} has {target.parallelism}; use rebalance or rescale"
+            )
+        self.edges.append(edge)
+
+    def in_edges(self, node_id: int) -> list[StreamEdge]:
+        return [edge for edge in self.edges if edge.target == node_id]
+
+    def out_edges(self, node_id: int) -> list[StreamEdge]:
+        return [edge for edge in self.edges if edge.source == node_id]
+
+    def in_order(self) -> list[StreamNode]:
+        """The operators, each behind those it reads from."""
+        order = nx.lexicographical_topological_sort(self.to_networkx())
+        return [self.nodes[node_id] for node_id in order]
+
+    def to_networkx(self) -> nx.MultiDiGraph:
+        """The graph for drawing and searching; nodes are ids, with the `StreamNode` as `node`."""
+        graph = nx.MultiDiGraph()
+        for node in self.nodes.values():
+            graph.add_node(node.id, node=node)
+        for edge in self.edges:
+            graph.add_edge(edge.source, edge.target, edge=edge)
+        return graph

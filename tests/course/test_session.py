@@ -1,0 +1,169 @@
+"""The Spark session: quiet, cancellable, gone afterwards."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+
+from course.data.session import cancels
+from course.data.session import spark as start
+
+pytestmark = pytest.mark.spark
+
+QUERY = """
+from course.data.session import spark
+session = spark("child", quick=True)
+print(session.range(10).repartition(2).count())
+"""
+ENDLESS = """
+import time
+from course.data.session import cancels, spark
+session = spark("child", quick=True)
+session.range(1).count()
+print(session.sparkContext._gateway.proc.pid, flush=True)
+with cancels(session):
+    session.range(10**15).selectExpr("sum(id * id % 7)").collect()
+"""
+
+
+def child(code, scratch, **env):
+    """Start a Python process with its own temporary folder."""
+    return subprocess.Popen(
+        [sys.executable, "-c", code],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=scratch,
+        env=dict(os.environ, SLUICE_SCRATCH=str(scratch), **env),
+        start_new_session=True,
+    )
+
+
+def is_alive(process_id):
+    try:
+        os.kill(process_id, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+@pytest.mark.slow
+def test_without_java_on_the_path_it_runs_and_prints_nothing_of_its_own(tmp_path):
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    for name in ("bash", "sh", "ps", "dirname", "cat", "env"):
+        tools.joinpath(name).symlink_to(next(p for p in (f"/usr/bin/{name}", f"/bin/{name}") if os.path.exists(p)))
+    scratch = tmp_path / "with blanks [1]"
+    scratch.mkdir()
+    process = child(QUERY, scratch, PATH=str(tools), JAVA_HOME="", SPARK_HOME="/nowhere", SPARK_REMOTE="sc://nowhere")
+    out, err = process.communicate(timeout=120)
+    assert (process.returncode, out, err) == (0, "10\n", "")
+    assert list(scratch.iterdir()) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_an_interrupted_process_leaves_no_jvm(tmp_path, number):
+    process = child(ENDLESS, tmp_path)
+    jvm = int(process.stdout.readline())
+    time.sleep(0.5)  # into the endless job; too early only makes the test easier
+    process.send_signal(number)
+    process.communicate(timeout=60)
+    deadline = time.monotonic() + 20
+    while is_alive(jvm) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert not is_alive(jvm)
+    if number == signal.SIGINT:
+        assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_of_a_killed_process_is_removed_by_the_next(tmp_path, monkeypatch):
+    from course.data.scratch import make_scratch
+
+    monkeypatch.setenv("SLUICE_SCRATCH", str(tmp_path))
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    names = (f"sluice-{gone.pid}-spark-x", "sluice-notes", f"sluice-{os.getpid()}-lab-x")
+    abandoned, foreign, ours = (tmp_path / name for name in names)
+    for folder in (abandoned, foreign, ours):
+        folder.mkdir()
+    fresh = make_scratch("spark")
+    assert sorted(tmp_path.iterdir()) == sorted([foreign, ours, fresh])
+
+
+def test_an_unusable_java_is_one_clear_sentence(tmp_path):
+    code = """
+from course.data.session import SparkUnavailable, spark
+try: spark()
+except SparkUnavailable as error: print(error)
+"""
+    out, err = child(code, tmp_path, SLUICE_JAVA="/nowhere").communicate(timeout=60)
+    assert out.startswith("Spark could not start: SLUICE_JAVA: /nowhere")
+    assert err == ""
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.slow
+def test_a_jvm_that_does_not_start_is_one_clear_sentence(tmp_path):
+    code = """
+from course.data.session import SparkUnavailable, spark
+try: spark(spark_driver_memory="1k")
+except SparkUnavailable as error: print(error)
+"""
+    out, _ = child(code, tmp_path).communicate(timeout=60)
+    # The lines before it are the JVM's own, which names the cause.
+    assert out.splitlines()[-1].startswith("Spark could not start on local[2] with Java ")
+    assert "Traceback" not in out
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_settings_of_the_course(spark):
+    assert start("again") is spark
+    wanted = {
+        "spark.master": "local[2]",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.ui.enabled": "false",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.driver.host": "127.0.0.1",
+    }
+    assert {key: spark.conf.get(key) for key in wanted} == wanted
+
+
+def test_workers_run_this_python(spark):
+    def where(batches):
+        import pyarrow as pa
+
+        for _ in batches:
+            yield pa.RecordBatch.from_pydict({"python": [sys.executable]})
+
+    assert {row.python for row in spark.range(2).mapInArrow(where, "python string").collect()} == {sys.executable}
+
+
+def test_an_interrupt_cancels_the_jobs(spark):
+    failed = []
+
+    def endless():
+        try:
+            spark.range(10**15).selectExpr("sum(id * id % 7)").collect()
+        except (PySparkException, Py4JError) as error:
+            failed.append(error)
+
+    thread = threading.Thread(target=endless)
+    tracker = spark.sparkContext.statusTracker()
+    with pytest.raises(KeyboardInterrupt), cancels(spark):
+        thread.start()
+        deadline = time.monotonic() + 30
+        while not tracker.getActiveJobsIds():
+            assert time.monotonic() < deadline, "the job did not start"
+            time.sleep(0.01)
+        raise KeyboardInterrupt
+    thread.join(30)
+    assert not thread.is_alive()
+    assert len(failed) == 1
+    assert spark.range(3).count() == 3
