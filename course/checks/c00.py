@@ -95,6 +95,10 @@ class MapCheck:
             return Finding(rule.id, code, case.ran, rows, values)
         return ending_finding("0.1", rule.id, case, seen, (), "the end") if seen.ending is not None else None
 
+    def tell(self, event: list[Any]) -> str:
+        """An answer as Python writes it."""
+        return f"{_text(event[1])}" if len(event) == 3 else "the call did not come back"
+
 
 def _text(plain: list[Any]) -> str:
     """A value as Python would write it, from its plain form."""

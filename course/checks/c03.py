@@ -165,6 +165,13 @@ class SpanningCheck:
             return ending_finding("3.1", rule.id, case, seen, _rows(same[-2:], None, None), "the end")
         return None
 
+    def tell(self, event: list[Any]) -> str:
+        """An event as bytes and answer, or what the call did."""
+        if event[0] == "copy" and len(event) == 5:
+            lost = f", {event[3]} bytes not committed" if event[3] else ""
+            return f"copy  {hex_row(event[2], 0)}  {str(event[1]).removeprefix('?')}{lost}"
+        return " ".join(str(each) for each in event) if len(event) > 1 else f"{event[0]} did not come back"
+
 
 def _holds(aspect: str, event: list[Any], want: list[Any]) -> bool:
     if event[0] != "copy" or want[0] != "copy":

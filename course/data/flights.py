@@ -9,7 +9,7 @@ arrival order, as the file is, 56 % of the records are out of order by event tim
     arrival_ms         int64   actual departure, likewise: event time + delay
     carrier            string  16 airlines, two characters
     origin             string  EWR, JFK or LGA
-    dest               string  105 airports
+    dest               string  104 airports
     flight             int32   flight number
     tailnum            string  4 037 aircraft
     dep_delay_minutes  int32   delay in minutes, negative when early

@@ -17,6 +17,7 @@ import linecache
 import os
 import signal
 import sys
+import threading
 import time
 import traceback
 import types
@@ -297,6 +298,19 @@ class Child:
         return list(guard.tampered())
 
 
+def _leave_with_parent() -> None:
+    """End this process soon after the parent that reads its transcript has gone."""
+    parent = os.getppid()
+    get_parent, leave, sleep = os.getppid, os._exit, time.sleep
+
+    def watch() -> None:
+        while get_parent() == parent:
+            sleep(0.5)
+        leave(4)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
 def main() -> None:
     """Read the job, close everything the learner does not need, run, and leave at once."""
     here = os.getcwd()
@@ -309,6 +323,7 @@ def main() -> None:
     child = Child(job, transcript)
     if hasattr(signal, "SIGPROF"):
         signal.signal(signal.SIGPROF, _on_alarm)
+    _leave_with_parent()
     null = os.open(os.devnull, os.O_RDWR)
     for descriptor in (0, 1):
         os.dup2(null, descriptor)

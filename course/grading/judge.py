@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import hashlib
 from collections.abc import Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ from course.seams import child_job, seam
 __all__ = ["code_hash", "judge", "vectors_version"]
 
 _SOURCE_RULE = "S"
+_TRACE_EVENTS = 60
 _VECTORS = Path(__file__).parent.parent / "vectors" / VECTORS_VERSION
 
 
@@ -42,11 +43,14 @@ def vectors_version() -> str:
     return f"{VECTORS_VERSION}+{total.hexdigest()[:12]}"
 
 
-@cache
-def _prepared(exercise_id: str, seed: int) -> tuple[list[Case], list[list[Any]]]:
-    check = check_of(exercise_id)
-    cases = check.cases(seed)
-    return cases, check.expected(cases)
+@lru_cache(maxsize=8)
+def _cases(exercise_id: str, seed: int) -> list[Case]:
+    return check_of(exercise_id).cases(seed)
+
+
+@lru_cache(maxsize=8)
+def _expected(exercise_id: str, seed: int) -> list[list[Any]]:
+    return check_of(exercise_id).expected(_cases(exercise_id, seed))
 
 
 def judge(
@@ -75,16 +79,19 @@ def judge(
     if source is None or not source.strip() or _is_stub(exercise_id, source):
         report.rules = _untried(check)
         return report
-    cases = check.cases(seed)
+    cases = _cases(exercise_id, seed)
     run = Grader(child_job(exercise_id), limits).start(source, cases)
     try:
-        expected = _prepared(exercise_id, seed)[1]
-    finally:
-        transcript = run.finish()
+        expected = _expected(exercise_id, seed)
+    except BaseException:
+        run.abandon()
+        raise
+    transcript = run.finish()
     report.printed, report.printed_text = transcript.printed, transcript.printed_text
     finding = _source_finding(exercise_id, transcript, names or {})
     findings = {_SOURCE_RULE: finding} if finding else _compare_all(check, cases, expected, transcript)
     _fill(report, check, findings, source)
+    report.trace = _trace(report, check, cases, expected, transcript)
     return report
 
 
@@ -179,6 +186,25 @@ def _compare_all(
             if finding is not None:
                 break
     return found
+
+
+def _trace(
+    report: Report, check: Check, cases: Sequence[Case], expected: Sequence[list[Any]], transcript: Transcript
+) -> dict[str, Any] | None:
+    """The first failing case, event by event, yours and Flink's; None if there is none or it is huge."""
+    failed = report.failed_rule
+    if failed is None or failed.finding is None:
+        return None
+    for index, case in enumerate(cases):
+        if case.rule != failed.id or case.ran != failed.finding.ran or index not in transcript.seen:
+            continue
+        yours, flink = transcript.seen[index].events, expected[index]
+        if max(len(yours), len(flink)) > _TRACE_EVENTS:
+            return None
+        return {"ran": case.ran, "ops": case.ops, "yours": yours, "flink": flink,
+                "yours_lines": [check.tell(event) for event in yours],
+                "flink_lines": [check.tell(event) for event in flink]}  # fmt: skip
+    return None
 
 
 def _lost(rule: str, case: Case, index: int, transcript: Transcript) -> Finding | None:

@@ -24,30 +24,24 @@ _START = "import sys; sys.path.insert(0, sys.argv[1]); from course.grading.remot
 
 def report_to_plain(report: Report) -> dict[str, Any]:
     """A report as JSON-ready data, with what `show` needs beside the public form."""
-    failed = report.failed_rule
-    finding = failed.finding if failed else None
-    view = None
-    if finding is not None:
-        rows = [[row.label, row.who, row.text, row.note] for row in finding.rows]
-        view = {"rule": finding.rule, "code": finding.code, "ran": finding.ran, "rows": rows, "line": finding.line}
-    return {**report.as_json(), "printed": report.printed, "printed_text": report.printed_text, "view": view}
+    extra = {"printed": report.printed, "printed_text": report.printed_text, "trace": report.trace}
+    return {**report.as_json(), **extra}
 
 
-def report_from_plain(data: Mapping[str, Any]) -> tuple[Report, dict[str, Any] | None]:
-    """The report, and the view of its first finding."""
+def report_from_plain(data: Mapping[str, Any]) -> Report:
+    """The report from its plain form; findings are not carried over, their messages are."""
     rules = [
         RuleResult(rule["id"], rule["title"], RuleStatus(rule["status"]), rule["message"]) for rule in data["rules"]
     ]
-    report = Report(
+    return Report(
         data["exercise"], Status(data["status"]), data["seed"], data["vectors"], data["code_hash"], rules,
-        data["printed"], data["printed_text"],
+        data["printed"], data["printed_text"], trace=data["trace"],
     )  # fmt: skip
-    return report, data["view"]
 
 
 def judge_apart(
     exercise: str, sources: Sequence[str | None], seed: int, names: Mapping[str, str] | None = None
-) -> list[tuple[Report, dict[str, Any] | None]]:
+) -> list[Report]:
     """Judge one or several sources in a fresh process; reports come back in the same order.
 
     Raises:

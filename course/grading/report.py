@@ -43,7 +43,10 @@ class RuleResult:
 
 @dataclass(slots=True)
 class Report:
-    """The outcome of one check. `show_all` makes the text show every failed rule, not only the first."""
+    """The outcome of one check. `show_all` makes the text show every failed rule, not only the first.
+
+    `trace` is the first failing case for `show`: ops, ran, yours and flink (events), and both as lines.
+    """
 
     exercise: str
     status: Status
@@ -54,6 +57,7 @@ class Report:
     printed: int = 0
     printed_text: str = ""
     source: str = ""
+    trace: dict[str, Any] | None = None
     num_specimens: int = 0
     show_all: bool = False
 

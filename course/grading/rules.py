@@ -105,3 +105,7 @@ class Check(Protocol):
     def compare(self, rule: Rule, case: Case, seen: Seen, expected: list[Any]) -> Finding | None:
         """The finding where `seen` breaks the rule, or None where it holds."""
         ...
+
+    def tell(self, event: list[Any]) -> str:
+        """One event in words, for the step-by-step comparison."""
+        ...

@@ -131,6 +131,12 @@ class Run:
         self._errors.close()
         return transcript
 
+    def abandon(self) -> None:
+        """End the child at once; nobody wants its transcript any more."""
+        self._deadline = 0.0
+        self._end()
+        self._errors.close()
+
     def _raise_if_ours(self, transcript: Transcript) -> None:
         self._errors.seek(0)
         lines = self._errors.read(20_000).decode(errors="replace").strip().splitlines()

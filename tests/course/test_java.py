@@ -79,7 +79,7 @@ def test_a_named_java_that_is_too_old_is_an_error_and_not_passed_over(machine, m
 
 def test_a_named_java_that_is_not_there_is_an_error(machine, monkeypatch):
     monkeypatch.setenv("SLUICE_JAVA", "/nowhere/java")
-    with pytest.raises(JavaUnavailable, match="/nowhere/java .* does not run"):
+    with pytest.raises(JavaUnavailable, match=r"/nowhere/java .* does not run"):
         find_java()
 
 

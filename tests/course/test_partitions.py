@@ -32,10 +32,11 @@ def test_record_number_i_of_the_arrival_order_is_in_partition_i_modulo_n(spark, 
 def test_all_flights_are_dealt_once_and_in_step(spark):
     with partitions(load(spark), 4) as dealt:
         assert [part.num_rows for part in dealt] == [82_131, 82_130, 82_130, 82_130]
-        arrivals = [[time for batch in p.batches(columns=["arrival_ms"]) for time in batch[0].to_pylist()] for p in dealt]
+        arrivals = [[row["arrival_ms"] for row in rows(part, columns=["arrival_ms"])] for part in dealt]
     assert all(times == sorted(times) for times in arrivals)
     # Neighbours in different partitions arrived next to each other in the whole.
-    assert all(first <= second <= third for first, second, third in zip(arrivals[0], arrivals[1], arrivals[0][1:], strict=False))
+    triples = zip(arrivals[0], arrivals[1], arrivals[0][1:], strict=False)
+    assert all(first <= between <= second for first, between, second in triples)
 
 
 def test_batches_are_no_larger_than_asked_and_hold_the_asked_columns(spark):

@@ -1,6 +1,7 @@
 """The Spark session: quiet, cancellable, gone afterwards."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -58,7 +59,7 @@ def test_without_java_on_the_path_it_runs_and_prints_nothing_of_its_own(tmp_path
     tools = tmp_path / "tools"
     tools.mkdir()
     for name in ("bash", "sh", "ps", "dirname", "cat", "env"):
-        tools.joinpath(name).symlink_to(next(p for p in (f"/usr/bin/{name}", f"/bin/{name}") if os.path.exists(p)))
+        tools.joinpath(name).symlink_to(shutil.which(name))
     scratch = tmp_path / "with blanks [1]"
     scratch.mkdir()
     process = child(QUERY, scratch, PATH=str(tools), JAVA_HOME="", SPARK_HOME="/nowhere", SPARK_REMOTE="sc://nowhere")
@@ -156,12 +157,12 @@ def test_an_interrupt_cancels_the_jobs(spark):
 
     thread = threading.Thread(target=endless)
     tracker = spark.sparkContext.statusTracker()
+    thread.start()
+    deadline = time.monotonic() + 30
+    while not tracker.getActiveJobsIds():
+        assert time.monotonic() < deadline, "the job did not start"
+        time.sleep(0.01)
     with pytest.raises(KeyboardInterrupt), cancels(spark):
-        thread.start()
-        deadline = time.monotonic() + 30
-        while not tracker.getActiveJobsIds():
-            assert time.monotonic() < deadline, "the job did not start"
-            time.sleep(0.01)
         raise KeyboardInterrupt
     thread.join(30)
     assert not thread.is_alive()

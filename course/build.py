@@ -1,0 +1,230 @@
+"""The builder: a lesson's source in percent format becomes an executed notebook, byte for byte the same.
+
+Cells of the source (lessons/src/NN_name.py):
+
+    # %% [markdown] TAG [name=ID]          lines that follow are comments: "# text"
+    # %% TAG [name=ID] [tags=a,b]          a code cell
+    # %% exercise id=3.1                   the stub of 3.1 is filled in (the cell's own lines come first)
+
+Every cell has exactly one role TAG. A notebook is built twice over: as a learner gets it (stubs), into
+lessons/NN_name.ipynb, and solved (reference parts), into tests/solved/NN_name.ipynb.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import nbformat
+
+from course.manifest import EXERCISES, LESSONS, Lesson
+from course.seams import solution, stub
+
+__all__ = ["BuildError", "Cell", "build", "build_all", "parse"]
+
+_ROOT = Path(__file__).resolve().parent.parent
+_MARK = re.compile(r"^# %%(?P<markdown> \[markdown\])?(?P<rest>.*)$")
+_ROLES = frozenset(
+    {
+        "title", "setup", "why", "figure", "predict", "explain", "task", "exercise", "check", "swap", "zoo", "spark",
+        "quiz", "recap", "receipt", "hint", "show", "text",
+    }
+)  # fmt: skip
+_CELL_SECONDS = 300
+
+
+class BuildError(Exception):
+    """A source that cannot become a notebook; the text names the file and the line or cell."""
+
+
+@dataclass(slots=True)
+class Cell:
+    """One cell of a source: `line` is where it starts, `options` the name=value pairs of its mark."""
+
+    kind: str
+    role: str
+    line: int
+    options: dict[str, str] = field(default_factory=dict)
+    source: str = ""
+
+
+def parse(text: str, name: str) -> list[Cell]:
+    """The cells of a percent source.
+
+    Raises:
+        BuildError: text before the first cell, an unknown role, an option twice, a bad exercise id.
+    """
+    cells: list[Cell] = []
+    bodies: list[list[str]] = []
+    for number, line in enumerate(text.splitlines(), 1):
+        mark = _MARK.match(line)
+        if mark:
+            cells.append(_cell(mark, number, name))
+            bodies.append([])
+        elif bodies:
+            bodies[-1].append(line)
+        elif line.strip() and not line.startswith("#"):
+            raise BuildError(f"{name}, line {number}: text before the first cell mark (# %% …)")
+    for cell, body in zip(cells, bodies, strict=True):
+        lines = [_uncomment(line, cell, name) for line in body] if cell.kind == "markdown" else body
+        cell.source = "\n".join(lines).strip("\n")
+    if not cells:
+        raise BuildError(f"{name}: no cell mark (# %% …) in the file")
+    return cells
+
+
+def _cell(mark: re.Match[str], number: int, name: str) -> Cell:
+    words = mark["rest"].split()
+    role = words.pop(0) if words and "=" not in words[0] else "text"
+    if role not in _ROLES:
+        raise BuildError(f"{name}, line {number}: role {role!r} is none of {', '.join(sorted(_ROLES))}")
+    options: dict[str, str] = {}
+    for word in words:
+        key, equals, value = word.partition("=")
+        if not equals or key not in ("name", "id", "tags") or key in options:
+            raise BuildError(f"{name}, line {number}: cannot read {word!r}; options are name=, id=, tags=")
+        options[key] = value
+    if role == "exercise" and not mark["markdown"] and options.get("id") not in EXERCISES:
+        raise BuildError(f"{name}, line {number}: an exercise cell needs id=, one of {', '.join(EXERCISES)}")
+    return Cell("markdown" if mark["markdown"] else "code", role, number, options)
+
+
+def _uncomment(line: str, cell: Cell, name: str) -> str:
+    if not line.strip():
+        return ""
+    if not line.startswith("#"):
+        raise BuildError(f"{name}: a line of the markdown cell at line {cell.line} does not start with '#': {line!r}")
+    return line[2:] if line.startswith("# ") else line[1:]
+
+
+def _cell_id(cell: Cell, position: int, taken: set[str]) -> str:
+    """A stable id: from the name, the exercise, or the role and the position."""
+    wanted = cell.options.get("name") or (f"exercise-{cell.options['id']}" if "id" in cell.options else "")
+    base = re.sub(r"[^A-Za-z0-9_-]", "-", wanted or f"{cell.role}-{position:02d}")[:60]
+    chosen, number = base, 1
+    while chosen in taken:
+        number += 1
+        chosen = f"{base}-{number}"
+    taken.add(chosen)
+    return chosen
+
+
+def _notebook(cells: Iterable[Cell], *, solved: bool) -> nbformat.NotebookNode:
+    taken: set[str] = set()
+    made = []
+    for position, cell in enumerate(cells, 1):
+        source = cell.source
+        tags = [cell.role, *(cell.options.get("tags", "").split(",") if cell.options.get("tags") else [])]
+        if cell.role == "setup" and cell.kind == "code" and "nbval-ignore-output" not in tags:
+            tags.append("nbval-ignore-output")
+        metadata: dict[str, Any] = {"tags": tags}
+        if cell.role == "exercise" and cell.kind == "code":
+            exercise_id = cell.options["id"]
+            filled = solution(exercise_id) if solved else stub(exercise_id)
+            source = "\n\n".join(part for part in (source, filled.strip("\n")) if part)
+            metadata["sluice"] = {"exercise": exercise_id}
+        new = nbformat.v4.new_markdown_cell if cell.kind == "markdown" else nbformat.v4.new_code_cell
+        made.append(new(source, id=_cell_id(cell, position, taken), metadata=metadata))
+    kernel = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
+    return nbformat.v4.new_notebook(cells=made, metadata={"kernelspec": kernel})
+
+
+def _execute(notebook: nbformat.NotebookNode, name: str) -> None:
+    """Run all cells in a fresh kernel whose state folder is empty."""
+    from nbclient import NotebookClient
+    from nbclient.exceptions import CellExecutionError
+
+    with tempfile.TemporaryDirectory(prefix="sluice-build-") as folder:
+        work = Path(folder) / "work"
+        work.mkdir()
+        # ipykernel switches its capture of file descriptors off under pytest, where nbval runs the
+        # lessons; a lesson must be built under the same condition, or stored outputs would differ.
+        changed = {
+            "PYTEST_CURRENT_TEST": "build", "SLUICE_WORK": str(work), "PYTHONHASHSEED": "0",
+            "PYTHONPATH": os.pathsep.join(filter(None, [str(_ROOT), os.environ.get("PYTHONPATH", "")])),
+        }  # fmt: skip
+        client = NotebookClient(
+            notebook, timeout=_CELL_SECONDS, kernel_name="python3", record_timing=False,
+            resources={"metadata": {"path": str(work)}}, extra_arguments=["--IPKernelApp.log_level=40"],
+        )  # fmt: skip
+        try:
+            client.execute(env={**os.environ, **changed})
+        except CellExecutionError as error:
+            raise BuildError(f"{name}: a cell failed: {error.ename}: {error.evalue}") from error
+
+
+def _normalise(notebook: nbformat.NotebookNode) -> None:
+    """Drop what differs between machines: language details, times, all of a traceback but its last line."""
+    notebook.metadata.pop("language_info", None)
+    notebook.metadata.pop("widgets", None)
+    for cell in notebook.cells:
+        cell.metadata.pop("execution", None)
+        for output in cell.get("outputs", []):
+            if output.output_type == "error":
+                output.traceback = [f"{output.ename}: {output.evalue}"]
+    merged_streams(notebook)
+
+
+def merged_streams(notebook: nbformat.NotebookNode) -> None:
+    """Join neighbouring pieces of one stream: where a print is cut depends on timing."""
+    for cell in notebook.cells:
+        joined: list[Any] = []
+        for output in cell.get("outputs", []):
+            last = joined[-1] if joined else None
+            if last is not None and output.output_type == last.output_type == "stream" and output.name == last.name:
+                last.text += output.text
+            else:
+                joined.append(output)
+        if "outputs" in cell:
+            cell.outputs = joined
+
+
+def build(source: str, name: str, *, solved: bool = False) -> str:
+    """The notebook of one source as text, executed.
+
+    Raises:
+        BuildError: the source is malformed, or a cell that may not fail did.
+    """
+    notebook = _notebook(parse(source, name), solved=solved)
+    _execute(notebook, name)
+    _normalise(notebook)
+    nbformat.validate(notebook)
+    return nbformat.writes(notebook, version=4) + "\n"
+
+
+def build_all(numbers: Iterable[int] | None = None, *, writes: bool = True) -> list[str]:
+    """Build lessons and their solved twins; say what is new or different, in words.
+
+    Raises:
+        BuildError: a source is missing or cannot be built.
+    """
+    said = []
+    for number in numbers if numbers is not None else LESSONS:
+        if number not in LESSONS:
+            raise BuildError(f"there is no lesson {number}; there are {', '.join(map(str, LESSONS))}")
+        said += _build_one(LESSONS[number], writes)
+    return said
+
+
+def _build_one(lesson: Lesson, writes: bool) -> list[str]:
+    source = _ROOT / "lessons" / "src" / f"{lesson.name}.py"
+    if not source.is_file():
+        raise BuildError(f"lesson {lesson.number} has no source lessons/src/{lesson.name}.py")
+    said = []
+    text = source.read_text(encoding="utf-8")
+    for place, solved in ((_ROOT / "lessons", False), (_ROOT / "tests" / "solved", True)):
+        target = place / f"{lesson.name}.ipynb"
+        made = build(text, source.name, solved=solved)
+        before = target.read_text(encoding="utf-8") if target.is_file() else None
+        if made == before:
+            continue
+        said.append(f"{place.name}/{target.name}: {'new' if before is None else 'different'}")
+        if writes:
+            place.mkdir(parents=True, exist_ok=True)
+            target.write_text(made, encoding="utf-8")
+    return said

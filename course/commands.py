@@ -1,0 +1,283 @@
+"""The subcommands around exercises: check, hint, reset, progress, zoo, verify, export, build.
+
+Exit status: 0 passed, 1 not passed, 2 wrong use (no such exercise, no file), 3 something is missing on
+this machine.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from course import hints, progress
+from course.answers import saved_source, without_magics
+from course.grading.judge import judge
+from course.grading.report import Report
+from course.grading.rules import Status
+from course.grading.runner import GraderError
+from course.manifest import DEFAULT_SEED, EXERCISES, NoSuchExerciseError, exercise
+from course.receipts import ReceiptError, make_receipt, verify
+from course.seams import stub
+from course.specimens import zoo
+
+__all__ = ["COMMANDS", "Command"]
+
+PASSED, NOT_PASSED, WRONG_USE, MISSING = 0, 1, 2, 3
+
+
+class _WrongUseError(Exception):
+    """The command was called with something that does not exist."""
+
+
+def _exercise(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("exercise", metavar="ID", help=f"exercise, one of {', '.join(EXERCISES)}")
+
+
+def _source(arguments: argparse.Namespace) -> str | None:
+    """The source to grade: --file, else the saved notebook or the last attempt."""
+    exercise(arguments.exercise)
+    if arguments.file is None:
+        return saved_source(arguments.exercise)
+    file = Path(arguments.file)
+    try:
+        return without_magics(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise _WrongUseError(f"{arguments.file} cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise _WrongUseError(f"{arguments.file} is not a text file in UTF-8") from error
+
+
+def _answering(call: Callable[[argparse.Namespace], int]) -> Callable[[argparse.Namespace], int]:
+    """Wrap a subcommand so that wrong use ends with 2 and a machine's trouble with 3, each with one line."""
+
+    def run(arguments: argparse.Namespace) -> int:
+        try:
+            return call(arguments)
+        except (_WrongUseError, NoSuchExerciseError, ReceiptError) as error:
+            print(error, file=sys.stderr)
+            return WRONG_USE
+        except GraderError as error:
+            print(error, file=sys.stderr)
+            return MISSING
+
+    return run
+
+
+def _check_arguments(parser: argparse.ArgumentParser) -> None:
+    """Describe `sluice check`."""
+    _exercise(parser)
+    parser.add_argument("--file", metavar="F", help="the file to grade (default: your notebook, or your last attempt)")
+    parser.add_argument("--json", action="store_true", help="print the report as JSON")
+    parser.add_argument("--seed", type=int, default=DEFAULT_SEED, metavar="N", help="seed of the random cases (%(default)s)")
+    parser.add_argument("--all", action="store_true", help="show every rule that fails, not only the first")
+
+
+def _check(arguments: argparse.Namespace) -> int:
+    source = _source(arguments)
+    report = judge(arguments.exercise, source, arguments.seed)
+    report.num_specimens = len(zoo(arguments.exercise))
+    report.show_all = arguments.all
+    _note(report, source)
+    print(json.dumps(report.as_json(), indent=1, ensure_ascii=False) if arguments.json else report)
+    return PASSED if report.passed else NOT_PASSED
+
+
+def _note(report: Report, source: str | None) -> None:
+    if source is not None and report.status is not Status.NOT_STARTED:
+        progress.keep_attempt(report.exercise, source)
+    failed = report.failed_rule
+    progress.record(
+        "check", lesson=exercise(report.exercise).lesson, exercise=report.exercise, status=report.status.value,
+        rule=failed.id if failed else None, code_hash=report.code_hash, vectors=report.vectors, seed=report.seed,
+    )  # fmt: skip
+
+
+def _hint_arguments(parser: argparse.ArgumentParser) -> None:
+    """Describe `sluice hint`."""
+    _exercise(parser)
+    parser.add_argument("--file", metavar="F", help="the file the hint is for (default: your notebook, or your last attempt)")
+    parser.add_argument("--rung", type=int, choices=range(1, hints.NUM_RUNGS + 1), help="a certain rung, not the next one")
+    parser.add_argument("--now", action="store_true", help="do not wait for changed code (class mode)")
+
+
+def _hint(arguments: argparse.Namespace) -> int:
+    source = _source(arguments)
+    report = judge(arguments.exercise, source)
+    failed = report.failed_rule
+    if failed is None:
+        passed = report.passed
+        first = exercise(arguments.exercise).first_step
+        print(f"✓ {arguments.exercise} holds: nothing to hint at." if passed else f"○ Not started. First step: {first}")
+        return PASSED
+    rung, why = hints.next_rung(arguments.exercise, failed.id, report.code_hash, now=arguments.now)
+    rung = arguments.rung if arguments.rung and why is None else rung
+    progress.record("hint", exercise=arguments.exercise, rule=failed.id, rung=rung, code_hash=report.code_hash)
+    print(hints.hint_text(arguments.exercise, failed.id, rung, source or "", ""))
+    if why:
+        print(f"\n  ({why})")
+    return PASSED
+
+
+def _reset_arguments(parser: argparse.ArgumentParser) -> None:
+    """Describe `sluice reset`."""
+    _exercise(parser)
+    parser.add_argument("--file", metavar="F", help="write the stub into this file (default: print it)")
+
+
+def _reset(arguments: argparse.Namespace) -> int:
+    text = stub(exercise(arguments.exercise).id)
+    if arguments.file is None:
+        print(text, end="")
+    else:
+        file = Path(arguments.file)
+        try:
+            if file.exists() and file.read_text(encoding="utf-8") != text:
+                kept = progress.keep_attempt(arguments.exercise, file.read_text(encoding="utf-8"))
+                if kept is None:
+                    raise _WrongUseError(f"{file.name} could not be kept, so it was not changed: is the disk full?")
+            file.write_text(text, encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise _WrongUseError(f"{arguments.file} cannot be written: {error}") from error
+        print(f"○ {arguments.exercise} starts afresh in {arguments.file}; your version is kept with your attempts.")
+    progress.record("reset", exercise=arguments.exercise)
+    return PASSED
+
+
+def _progress_arguments(parser: argparse.ArgumentParser) -> None:
+    """Describe `sluice progress`."""
+    parser.add_argument("--json", action="store_true", help="print the status of each exercise as JSON")
+
+
+def _progress(arguments: argparse.Namespace) -> int:
+    statuses = {each: progress.best_status(each) for each in EXERCISES}
+    print(json.dumps(statuses, indent=1) if arguments.json else progress.progress_text())
+    return PASSED
+
+
+def _zoo_arguments(parser: argparse.ArgumentParser) -> None:
+    """Describe `sluice zoo`."""
+    _exercise(parser)
+    parser.add_argument("--message", action="store_true", help="print the message each part gets, too")
+
+
+def _zoo(arguments: argparse.Namespace) -> int:
+    found = zoo(exercise(arguments.exercise).id)
+    num_escaped = 0
+    for each in found:
+        report = judge(arguments.exercise, each.source)
+        rule = report.failed_rule
+        num_escaped += report.passed
+        caught = f"rule {rule.id}: {rule.title}" if rule else f"NOT caught ({report.status.value})"
+        print(f"{'✗' if rule else '!'} {each.name}\n    belief  {each.belief}\n    caught  {caught}")
+        if arguments.message:
+            print("\n" + str(report) + "\n")
+    print(f"{len(found) - num_escaped} of {len(found)} known-wrong parts are caught")
+    return NOT_PASSED if num_escaped else PASSED
+
+
+def _verify_arguments(parser: argparse.ArgumentParser) -> None:
+    """Describe `sluice verify`."""
+    parser.add_argument("file", metavar="FILE", help="a receipt (.json) or a notebook (.ipynb)")
+
+
+def _verify(arguments: argparse.Namespace) -> int:
+    file = Path(arguments.file)
+    if not file.is_file():
+        raise _WrongUseError(f"there is no file {arguments.file}")
+    if file.suffix == ".ipynb":
+        return _verify_notebook(file)
+    holds, lines = verify(file)
+    print("\n".join(lines))
+    return PASSED if holds else NOT_PASSED
+
+
+def _verify_notebook(file: Path) -> int:
+    """Run nbval: are the saved outputs what the code produces from top to bottom?"""
+    command = [sys.executable, "-m", "pytest", "--nbval", "--nbval-current-env", "--nbval-cell-timeout=120", "-q"]
+    command += ["-p", "no:cacheprovider", "--rootdir", str(file.parent), str(file)]
+    status = subprocess.run(command, check=False).returncode
+    if status == 4:
+        print("nbval is missing: pip install nbval", file=sys.stderr)
+        return MISSING
+    words = "what your code produces from top to bottom" if status == 0 else "not what your code produces"
+    print(f"{'✓' if status == 0 else '✗'} {file.name}: the saved outputs are {words}")
+    return PASSED if status == 0 else NOT_PASSED
+
+
+def _export_arguments(parser: argparse.ArgumentParser) -> None:
+    """Describe `sluice export`."""
+    parser.add_argument("--out", default=".", metavar="DIR", help="folder for receipt.json and progress.csv")
+
+
+_COLUMNS = ("exercise", "status", "rules_passed", "rules_total", "attempts", "highest_hint", "code_hash", "vectors", "seed")
+
+
+def _export(arguments: argparse.Namespace) -> int:
+    folder = Path(arguments.out)
+    receipt = make_receipt()
+    by_exercise = {entry["exercise"]: entry for entry in receipt["entries"]}
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "receipt.json").write_text(json.dumps(receipt, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+        with (folder / "progress.csv").open("w", newline="", encoding="utf-8") as file:
+            table = csv.DictWriter(file, _COLUMNS)
+            table.writeheader()
+            for each in EXERCISES:
+                entry = by_exercise.get(each, {})
+                rules = entry.get("rules", {})
+                rungs = [e.get("rung", 0) for e in progress.events() if e["event"] == "hint" and e.get("exercise") == each]
+                row = (each, progress.best_status(each), list(rules.values()).count("passed"), len(rules),
+                       len(progress.attempts(each)), max(rungs, default=0), entry.get("code_hash", ""),
+                       receipt["vectors"], entry.get("seed", ""))  # fmt: skip
+                table.writerow(dict(zip(_COLUMNS, row, strict=True)))
+    except OSError as error:
+        raise _WrongUseError(f"{arguments.out} cannot be written: {error.strerror}") from error
+    print(f"receipt.json: {len(by_exercise)} of {len(EXERCISES)} exercises passed; progress.csv: one line for each")
+    return PASSED
+
+
+def _build_arguments(parser: argparse.ArgumentParser) -> None:
+    """Describe `sluice build`."""
+    parser.add_argument("lessons", nargs="*", type=int, metavar="N", help="lesson numbers (default: all)")
+    parser.add_argument("--check", action="store_true", help="build, compare with what is there, write nothing")
+
+
+def _build(arguments: argparse.Namespace) -> int:
+    from course.build import BuildError, build_all
+
+    try:
+        different = build_all(arguments.lessons or None, writes=not arguments.check)
+    except BuildError as error:
+        print(error, file=sys.stderr)
+        return WRONG_USE
+    for line in different:
+        print(line)
+    return NOT_PASSED if arguments.check and different else PASSED
+
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One subcommand: what `--help` says, its arguments, and what runs (and gives the exit status)."""
+
+    help: str
+    add_arguments: Callable[[argparse.ArgumentParser], None]
+    run: Callable[[argparse.Namespace], int]
+
+
+COMMANDS: dict[str, Command] = {
+    "check": Command("grade an exercise", _check_arguments, _answering(_check)),
+    "hint": Command("ask for the next hint", _hint_arguments, _answering(_hint)),
+    "reset": Command("start an exercise afresh", _reset_arguments, _answering(_reset)),
+    "progress": Command("show what is done", _progress_arguments, _answering(_progress)),
+    "zoo": Command("show known-wrong parts and what catches them", _zoo_arguments, _answering(_zoo)),
+    "verify": Command("check a notebook or a receipt again", _verify_arguments, _answering(_verify)),
+    "export": Command("write a receipt of what was passed", _export_arguments, _answering(_export)),
+    "build": Command("make the notebooks from their sources", _build_arguments, _answering(_build)),
+}

@@ -1,0 +1,195 @@
+"""`sluice demo`: a year of flights from Spark, through the engine, and compared with Spark's own answer."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any
+
+from course.data.flights import NUM_FLIGHTS
+from course.demo_view import DemoView
+from course.flights_job import flights_job, to_rows
+from refimpl.config import Config
+from refimpl.drivers import Simulation, ThreadedRun
+from refimpl.errors import ConfigError, InsufficientBuffersError, SluiceError
+from refimpl.job import ExecutionGraph, JobGraph, StreamEnvironment
+from refimpl.task import WindowOperator
+
+__all__ = ["add_arguments", "run"]
+
+_SAMPLE_FOR_SIMULATION = 20_000
+_STEPS_BETWEEN_LAWS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class _Outcome:
+    """What a run of the engine came to; `seconds` leaves out Spark's part."""
+
+    seconds: float
+    num_in: int
+    results: list[Any]
+    num_late: int
+    num_steps: int
+    num_law_checks: int
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of the demo."""
+    parser.add_argument(
+        "--records", type=_records, metavar="N",
+        help=f"first N flights in order of arrival, or 'all' ({NUM_FLIGHTS}); default: all on threads, "
+        f"{_SAMPLE_FOR_SIMULATION} in the simulation",
+    )  # fmt: skip
+    parser.add_argument(
+        "--driver", choices=("threads", "simulation"), default="threads",
+        help="run on threads (default), or one step at a time with the laws checked",
+    )  # fmt: skip
+    parser.add_argument(
+        "--segment-size", type=int, default=32_768, metavar="BYTES", help="size of a buffer (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--buffers", type=_buffers, default=2048, metavar="N",
+        help="buffers of the whole engine, or 'min' for the least the job can start with (default: %(default)s)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--parallelism", type=int, default=2, metavar="P",
+        help="subtasks of each operator; P TaskManagers with one slot each would hold them (default: %(default)s)",
+    )  # fmt: skip
+    parser.add_argument("--seed", type=int, default=0, help="order of steps in the simulation (default: %(default)s)")
+    parser.add_argument("--explain", action="store_true", help="say which operators share a task and why, then stop")
+    parser.add_argument("--json", action="store_true", help="print one JSON object and nothing else")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the demo; 0 only if the engine's answer equals Spark's."""
+    if arguments.parallelism < 1:
+        print(f"--parallelism must be at least 1, got {arguments.parallelism}", file=sys.stderr)
+        return 2
+    if arguments.explain:
+        print(flights_job(_no_reader, print, parallelism=arguments.parallelism).explain())
+        return 0
+    try:
+        config = _config(arguments)
+        return _run(arguments, config)
+    except (ConfigError, InsufficientBuffersError) as error:
+        print(error, file=sys.stderr)
+        return 2
+    except SluiceError as error:
+        print(f"the job failed: {error}", file=sys.stderr)
+        return 1
+
+
+def _run(arguments: argparse.Namespace, config: Config) -> int:
+    from course.data import cancels, compare, departures_per_window, load, partitions, spark
+    from course.data.source import reader_of
+
+    records = arguments.records
+    if records is None:
+        records = 0 if arguments.driver == "threads" else _SAMPLE_FOR_SIMULATION
+    with ExitStack() as stack:
+        view = stack.enter_context(DemoView(is_quiet=arguments.json))
+        view.stage("starting Spark")
+        started = time.perf_counter()
+        session = spark("sluice demo")
+        stack.enter_context(cancels(session))
+        view.stage("asking Spark for its own answer")
+        flights = load(session, records or None)
+        want = departures_per_window(flights)
+        view.stage("letting Spark deal the flights out to partitions")
+        parts = stack.enter_context(partitions(flights, arguments.parallelism))
+        spark_seconds = time.perf_counter() - started
+        results: list[Any] = []
+        environment = flights_job(reader_of(parts), results.append, config, arguments.parallelism)
+        total = sum(part.num_rows for part in parts)
+        outcome = _execute(arguments, environment, results, total, view)
+    comparison = compare(to_rows(outcome.results), want)
+    summary = _summary(arguments, config, outcome, comparison.is_equal, spark_seconds)
+    if arguments.json:
+        print(json.dumps(summary | {"differences": None if comparison.is_equal else comparison.message()}))
+    else:
+        view.summary(summary, comparison.message())
+    return 0 if comparison.is_equal else 1
+
+
+def _execute(
+    arguments: argparse.Namespace, environment: StreamEnvironment, results: list[Any], total: int, view: DemoView
+) -> _Outcome:
+    """Run the job on the driver that was asked for, with the view open."""
+    view.stage(f"running the engine: {arguments.driver}")
+    if arguments.driver == "threads":
+        with ThreadedRun(environment) as threaded:
+            threaded.start()
+            while not threaded.join(timeout_s=view.seconds_between_frames):
+                view.show(threaded.snapshot(), total)
+            deployment, seconds, steps, checks = threaded.deployment, threaded.elapsed_s, 0, 0
+    else:
+        # The laws look at everything there is, so each of the first steps is checked, then one in a hundred.
+        every = 1 if total <= _SAMPLE_FOR_SIMULATION else _STEPS_BETWEEN_LAWS
+        with Simulation(environment, arguments.seed, check_every=every) as simulation:
+            started = time.perf_counter()
+            simulation.run(on_step=lambda run: view.show_now_and_then(run, total))
+            seconds = time.perf_counter() - started
+            deployment, steps = simulation.deployment, simulation.num_steps
+            checks = steps // every
+    windows = [op for task in deployment.tasks for op in task.chain.operators if isinstance(op, WindowOperator)]
+    num_in = sum(task.chain.num_records_in for task in deployment.tasks if task.chain.nodes[0].context.name == "flights")
+    return _Outcome(seconds, num_in, results, sum(window.num_late for window in windows), steps, checks)
+
+
+def _summary(
+    arguments: argparse.Namespace, config: Config, outcome: _Outcome, is_equal: bool, spark_seconds: float
+) -> dict[str, Any]:
+    """The figures of one run, for people and for machines."""
+    return {
+        "records_in": outcome.num_in,
+        "records_out": len(outcome.results),
+        "windows": len({result[:2] for result in outcome.results}),
+        "records_late": outcome.num_late,
+        "equal_to_spark": is_equal,
+        "seconds": round(outcome.seconds, 3),
+        "records_per_second": round(outcome.num_in / outcome.seconds) if outcome.seconds else 0,
+        "spark_seconds": round(spark_seconds, 3),
+        "driver": arguments.driver,
+        "parallelism": arguments.parallelism,
+        "tasks": 2 * arguments.parallelism,
+        "buffers": config.num_buffers,
+        "segment_size": config.segment_size_bytes,
+        "steps": outcome.num_steps,
+        "law_checks": outcome.num_law_checks,
+        "seed": arguments.seed,
+    }
+
+
+def _config(arguments: argparse.Namespace) -> Config:
+    """The engine's options, with `--buffers min` resolved."""
+    options = {"segment_size_bytes": arguments.segment_size, "object_reuse": True}
+    if arguments.buffers != "min":
+        return Config(num_buffers=arguments.buffers, **options)
+    environment = flights_job(_no_reader, print, Config(**options), arguments.parallelism)
+    graph = ExecutionGraph(JobGraph(environment.graph, environment.config))
+    return Config(num_buffers=graph.num_required_buffers, **options)
+
+
+def _no_reader(subtask: int, parallelism: int) -> Any:
+    raise AssertionError("a job that is only looked at reads nothing")
+
+
+def _records(text: str) -> int:
+    """A number of records; 0 stands for all."""
+    if text == "all":
+        return 0
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is neither 'all' nor a number of at least 1")
+    return int(text)
+
+
+def _buffers(text: str) -> int | str:
+    if text == "min":
+        return text
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is neither 'min' nor a whole number")
+    return int(text)

@@ -1,0 +1,78 @@
+"""The job of the demo and of the lessons: departures and delays per origin and hour of event time.
+
+    flights → timestamps → departure → flown → (by origin) → hourly → results
+
+It is written once, here, so that a lesson, the demo and a test run the same job.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from course.data.oracle import HOUR_MS
+from refimpl.config import Config
+from refimpl.job import StreamEnvironment
+from refimpl.records import ANY, LONG, STRING, TupleType
+from refimpl.task import ReaderFactory, TumblingWindows
+
+__all__ = ["LARGEST_DISORDER_MS", "MAP_OPERATOR", "DelayTotals", "departure", "flights_job", "to_rows"]
+
+LARGEST_DISORDER_MS = 24 * HOUR_MS
+"""No flight of 2013 left more than 1300 minutes late: with this bound no record is late."""
+
+MAP_OPERATOR = "departure"
+"""The operator whose function exercise 0.1 writes."""
+
+_DEPARTURE = TupleType(STRING, LONG)
+
+
+def departure(flight: dict[str, Any]) -> tuple[str, int]:
+    """Where a flight left from, and how many minutes late (below zero: early)."""
+    return flight["origin"], flight["dep_delay_minutes"]
+
+
+class DelayTotals:
+    """How many departures, and the sum of their delays in minutes."""
+
+    def create_accumulator(self) -> tuple[int, int]:
+        return 0, 0
+
+    def add(self, value: tuple[str, int], accumulator: tuple[int, int]) -> tuple[int, int]:
+        return accumulator[0] + 1, accumulator[1] + value[1]
+
+    def get_result(self, accumulator: tuple[int, int]) -> tuple[int, int]:
+        return accumulator
+
+
+def flights_job(
+    make_reader: ReaderFactory,
+    on_result: Callable[[Any], object],
+    config: Config | None = None,
+    parallelism: int = 2,
+    function: Callable[[dict[str, Any]], object] = departure,
+    disorder_ms: int = LARGEST_DISORDER_MS,
+) -> StreamEnvironment:
+    """The job, ready to be run; `on_result` gets `(origin, start_ms, end_ms, (departures, delay sum))`.
+
+    `function` is what the `departure` operator calls: the reference one, or a learner's.
+    """
+    environment = StreamEnvironment(config or Config(object_reuse=True), parallelism)
+    # Any value may come out of a learner's function; ours is known and travels without tags.
+    departure_type = _DEPARTURE if function is departure else ANY
+    (
+        environment.source(make_reader, name="flights")
+        .assign_timestamps(lambda flight: flight["event_time_ms"], disorder_ms)
+        .map(function, name=MAP_OPERATOR, type=departure_type)
+        .filter(lambda flown: flown[1] is not None, name="flown")
+        .key_by(lambda flown: flown[0])
+        .window(TumblingWindows(HOUR_MS))
+        .aggregate(DelayTotals(), name="hourly")
+        .sink(on_result, name="results")
+    )
+    return environment
+
+
+def to_rows(results: list[Any]) -> list[tuple[int, str, int, int, float]]:
+    """Results of the job as the oracle's rows: start, origin, departures, delay sum, mean delay."""
+    return [(start, origin, count, total, total / count) for origin, start, _end, (count, total) in results]

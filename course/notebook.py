@@ -1,0 +1,305 @@
+"""What a notebook offers: `from course import lesson; L = lesson(3)`.
+
+Every output is text that depends on the learner's code and the seed only, so that a notebook's
+stored output can be compared. What a check needs of the exercise is the *source* of the cell.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from course import __version__, hints, progress, questions
+from course.answers import cell_names, current_source, shell
+from course.grading.remote import judge_apart
+from course.grading.report import Report
+from course.grading.rules import Status
+from course.manifest import DEFAULT_SEED, VECTORS_VERSION, Lesson, exercise, lesson_info
+from course.places import work_folder
+from course.seams import stub
+from course.specimens import zoo as specimens
+
+__all__ = [
+    "LessonHandle", "ShowView", "Text", "check", "hint", "lesson", "predict", "progress_list", "quiz", "receipt",
+    "reset", "reveal", "set_show_renderer", "show", "swap", "zoo",
+]  # fmt: skip
+
+_Part = TypeVar("_Part")
+_ZOO_IN_A_LESSON = 3
+
+
+class Text(str):
+    """Text that a notebook shows as it is, without quotes."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+@dataclass(slots=True)
+class _Answer:
+    """What this process knows of one exercise: the live object, its source, the last report."""
+
+    part: Any = None
+    source: str | None = None
+    report: Report | None = None
+
+
+@dataclass(frozen=True)
+class ShowView:
+    """The failing input of a check, step by step: what `show` gives, and what a widget can draw.
+
+    `ops` are the operations of the case, `yours` and `flink` the events they led to, in the form of the
+    lesson's driver (see course/checks/drive_cNN.py); `text` is the text twin.
+    """
+
+    exercise: str
+    ran: str
+    text: str
+    ops: list[Any] = field(default_factory=list)
+    yours: list[Any] = field(default_factory=list)
+    flink: list[Any] = field(default_factory=list)
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+_answers: dict[str, _Answer] = {}
+_renderers: dict[str, Callable[[ShowView], object]] = {}
+
+
+def set_show_renderer(exercise_id: str, render: Callable[[ShowView], object]) -> None:
+    """Let `show(exercise_id)` return what `render` makes of the view, instead of its text.
+
+    This is the one place where a widget comes in; its `__repr__` should be the view's `text`.
+    """
+    _renderers[exercise_id] = render
+
+
+def _answer(exercise_id: str) -> _Answer:
+    return _answers.setdefault(exercise(exercise_id).id, _Answer())
+
+
+def check(exercise_id: str, *, seed: int | None = None, all: bool = False) -> Report | Text:  # noqa: A002
+    """Grade the cell of this exercise; the report shows the first rule that fails, or all with `all=True`."""
+    answer = _answer(exercise_id)
+    chosen = DEFAULT_SEED if seed is None else seed
+    try:
+        report = judge_apart(exercise_id, [answer.source], chosen, cell_names())[0]
+    except KeyboardInterrupt:
+        return Text(f"○ {exercise_id}  the check was interrupted; it says nothing about your code")
+    report.num_specimens = len(specimens(exercise_id))
+    report.show_all = all
+    answer.report = report
+    if answer.source is not None and report.status is not Status.NOT_STARTED:
+        progress.keep_attempt(exercise_id, answer.source)
+    failed = report.failed_rule
+    progress.record(
+        "check", lesson=exercise(exercise_id).lesson, exercise=exercise_id, status=report.status.value,
+        rule=failed.id if failed else None, code_hash=report.code_hash, vectors=report.vectors, seed=chosen,
+    )  # fmt: skip
+    return report
+
+
+def hint(exercise_id: str, *, rung: int | None = None, now: bool = False) -> Text:
+    """The next rung for the rule that failed last; `rung` asks for a certain one (self-study only)."""
+    answer = _answer(exercise_id)
+    if answer.report is None:
+        check(exercise_id)
+    report = answer.report
+    if report is None or report.status is Status.NOT_STARTED:
+        return Text(f"○ {exercise_id} has not failed yet. First step:\n  {exercise(exercise_id).first_step}")
+    failed = report.failed_rule
+    if failed is None:
+        return Text(f"✓ {exercise_id} holds: there is nothing to hint at.")
+    number, why = hints.next_rung(exercise_id, failed.id, report.code_hash, now=now)
+    if rung is not None and why is None:
+        number = max(1, min(hints.NUM_RUNGS, rung))
+    progress.record("hint", exercise=exercise_id, rule=failed.id, rung=number, code_hash=report.code_hash)
+    failing = "\n".join(line for line in failed.message.splitlines() if " yours " in line or " Flink " in line)
+    text = hints.hint_text(exercise_id, failed.id, number, answer.source or "", failing)
+    return Text(text if why is None else f"{text}\n\n  ({why})")
+
+
+def show(exercise_id: str) -> object:
+    """Yours beside Flink's on the failing input, step by step."""
+    report = _answer(exercise_id).report
+    if report is None:
+        return Text(f'○ {exercise_id}: run check("{exercise_id}") first; show opens on the input that failed.')
+    if report.trace is None:
+        return Text(f"{exercise_id}: there is no failing input to show.\n{report}")
+    view = _view(exercise_id, report.trace)
+    return _renderers[exercise_id](view) if exercise_id in _renderers else view
+
+
+def _view(exercise_id: str, trace: dict[str, Any]) -> ShowView:
+    yours, flink = trace["yours_lines"], trace["flink_lines"]
+    lines = [f"{exercise_id}  {trace['ran']}"]
+    for number, right in enumerate(flink):
+        mine = yours[number] if number < len(yours) else "(your code did not get here)"
+        lines.append(f"  {number + 1:>3}  yours  {mine}" + ("   = Flink" if mine == right else ""))
+        if mine != right:
+            lines += [f"       Flink  {right}", "       ^ the first step that differs"]
+            break
+    text = "\n".join(line[:120] for line in lines)
+    return ShowView(exercise_id, trace["ran"], text, trace["ops"], trace["yours"], trace["flink"])
+
+
+def zoo(exercise_id: str, *, all: bool = False) -> Text:  # noqa: A002
+    """Known-wrong parts with the belief behind each, and the rule that catches it: three, or all of them."""
+    found = specimens(exercise_id)
+    chosen = found if all else found[: _ZOO_IN_A_LESSON]
+    reports = judge_apart(exercise_id, [each.source for each in chosen], DEFAULT_SEED)
+    lines = [f"{exercise_id}: {len(chosen)} of {len(found)} known-wrong parts"]
+    for each, report in zip(chosen, reports, strict=True):
+        rule = report.failed_rule
+        lines += [f"  {each.name}", f"    belief  {each.belief}"]
+        lines.append(f"    caught  by rule {rule.id}: {rule.title}" if rule else "    NOT caught by any rule")
+    return Text("\n".join(lines))
+
+
+def reveal(exercise_id: str) -> Text:
+    """The reference part and a diff with yours, after passing or after rung 5."""
+    answer = _answer(exercise_id)
+    seen = any(
+        e.get("event") == "hint" and e.get("exercise") == exercise_id and e.get("rung") == hints.NUM_RUNGS
+        for e in progress.events()
+    )
+    if not seen and progress.best_status(exercise_id) != "passed":
+        return Text(f'○ {exercise_id}: the reference part is shown after passing, or after hint("{exercise_id}") rung 5.')
+    return Text(hints.difference(exercise_id, answer.source or ""))
+
+
+def reset(exercise_id: str) -> Text:
+    """The stub again, in a new cell below; your version is kept with the attempts."""
+    answer = _answer(exercise_id)
+    if answer.source:
+        progress.keep_attempt(exercise_id, answer.source)
+    _answers[exercise_id] = _Answer()
+    progress.record("reset", exercise=exercise_id)
+    running = shell()
+    if running is not None:
+        running.set_next_input(stub(exercise_id), replace=False)
+        return Text(f"○ {exercise_id} starts afresh in the cell below; your version is kept.")
+    return Text(stub(exercise_id))
+
+
+def swap(exercise_id: str, **options: Any) -> Any:
+    """Put your part into the running job; before it passes, ours runs and the output says so.
+
+    `options` go to `course.swap.run(exercise_id, part, **options)`, whose report is returned.
+    """
+    from course import swap as engine_swap
+
+    answer = _answer(exercise_id)
+    if answer.part is not None and (answer.report is None or not answer.report.passed):
+        check(exercise_id)
+    passed = answer.report is not None and answer.report.passed and answer.part is not None
+    if not passed:
+        print(f"○ {exercise_id} has not passed: this run uses our part, not yours.")
+    progress.record("swap", exercise=exercise_id, learner=passed)
+    return engine_swap.run(exercise_id, answer.part if passed else None, **options)
+
+
+def predict(name: str, chosen: str | None = None) -> Text:
+    """Show a prediction, or record the letter you choose; the next cell answers it."""
+    asked = questions.question(int(name.partition(".")[0]), name)
+    if chosen is None:
+        return Text(f'{asked.text()}\n  Choose with L.predict("{name}", "a"); the next cell gives the answer.')
+    asked.check_choice(chosen)
+    progress.record("predict", question=name, chosen=chosen)
+    return Text(f"{asked.text(chosen)}\n  Noted. Run the next cell to see.")
+
+
+def quiz(name: str, chosen: str | None = None) -> Text:
+    """Show a quiz question, or answer it with a letter."""
+    asked = questions.question(int(name.partition(".")[0]), name)
+    if chosen is None:
+        return Text(f'{asked.text()}\n  Answer with L.quiz("{name}", "a").')
+    asked.check_choice(chosen)
+    right = chosen == asked.right
+    progress.record("quiz", question=name, chosen=chosen, right=right)
+    if not right:
+        return Text(f"{asked.text(chosen)}\n  ✗ not that one; think again and choose another letter.")
+    return Text(f"{asked.text(chosen)}\n  ✓ right. {asked.because}")
+
+
+def progress_list() -> Text:
+    """A bar and a list of what is done."""
+    return Text(progress.progress_text())
+
+
+def receipt(lesson_number: int | None = None) -> Text:
+    """Write receipt.json beside your notebooks: everything you passed, for anyone to check again."""
+    from course.receipts import make_receipt
+
+    wanted = [each.id for each in lesson_info(lesson_number).exercises] if lesson_number is not None else None
+    made = make_receipt(wanted)
+    name = f"receipt-{lesson_number:02d}.json" if lesson_number is not None else "receipt.json"
+    if not made["entries"]:
+        return Text("○ no receipt yet: nothing of this has passed.")
+    folder = work_folder()
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_text(json.dumps(made, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+    lines = [f"✓ {name}: vectors {made['vectors']}"]
+    lines += [f"  {e['exercise']} {e['status']}, {len(e['rules'])} rules, seed {e['seed']}" for e in made["entries"]]
+    return Text("\n".join([*lines, f"  Anyone can check it again with: sluice verify {name}"]))
+
+
+class LessonHandle:
+    """One lesson in a notebook: `L`."""
+
+    def __init__(self, info: Lesson) -> None:
+        self.info = info
+
+    def __repr__(self) -> str:
+        return f"Lesson {self.info.number}: {self.info.title}"
+
+    def exercise(self, exercise_id: str) -> Callable[[_Part], _Part]:
+        """Decorator: this class or function, in this cell, is the answer to the exercise."""
+        known = exercise(exercise_id)
+        if known.lesson != self.info.number:
+            raise ValueError(f"exercise {exercise_id} belongs to lesson {known.lesson}, not {self.info.number}")
+        source = current_source(2)
+
+        def register(part: _Part) -> _Part:
+            _answers[exercise_id] = _Answer(part, source)
+            return part
+
+        return register
+
+    def receipt(self) -> Text:
+        """Write the receipt of this lesson."""
+        return receipt(self.info.number)
+
+    check = staticmethod(check)
+    hint = staticmethod(hint)
+    show = staticmethod(show)
+    swap = staticmethod(swap)
+    zoo = staticmethod(zoo)
+    reveal = staticmethod(reveal)
+    reset = staticmethod(reset)
+    predict = staticmethod(predict)
+    quiz = staticmethod(quiz)
+    progress = staticmethod(progress_list)
+
+
+def lesson(number: int) -> LessonHandle:
+    """Open a lesson; prints one line about it.
+
+    Raises:
+        KeyError: this version has no such lesson.
+    """
+    info = lesson_info(number)
+    statuses = [progress.best_status(each.id) for each in info.exercises]
+    bar = "".join("■" if status == "passed" else "□" for status in statuses)
+    print(
+        f"Sluice {__version__} · lesson {info.number}: {info.title} · {info.minutes} minutes · "
+        f"vectors of Flink {VECTORS_VERSION} · needs no network · {bar} {statuses.count('passed')} of {len(bar)} passed"
+    )
+    return LessonHandle(info)
+
+

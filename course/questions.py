@@ -1,0 +1,68 @@
+"""Predictions and quiz questions: read from questions/NN.toml, shown and answered as text."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+__all__ = ["NoSuchQuestionError", "Question", "question", "questions"]
+
+_HERE = Path(__file__).parent / "questions"
+
+
+class NoSuchQuestionError(KeyError):
+    """A question id, or a choice, that the lesson does not have."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One question: a prediction (`right` is empty) or a quiz question."""
+
+    id: str
+    kind: str
+    ask: str
+    choices: dict[str, str]
+    right: str = ""
+    because: str = ""
+
+    def text(self, chosen: str | None = None) -> str:
+        """The question with its choices; a chosen one is marked."""
+        lines = [f"{self.id}  {self.ask}"]
+        for letter, words in self.choices.items():
+            lines.append(f"  {'▸' if letter == chosen else ' '} {letter}) {words}")
+        return "\n".join(lines)
+
+    def check_choice(self, chosen: str) -> None:
+        """Refuse a letter that is no choice.
+
+        Raises:
+            NoSuchQuestionError: it is none.
+        """
+        if chosen not in self.choices:
+            raise NoSuchQuestionError(f"{self.id} has the choices {', '.join(self.choices)}; got {chosen!r}")
+
+
+@cache
+def questions(lesson: int) -> dict[str, Question]:
+    """All questions of one lesson by id; none if it has no file."""
+    file = _HERE / f"{lesson:02d}.toml"
+    if not file.is_file():
+        return {}
+    return {name: Question(name, **row) for name, row in tomllib.loads(file.read_text(encoding="utf-8")).items()}
+
+
+def question(lesson: int, name: str) -> Question:
+    """One question.
+
+    Raises:
+        NoSuchQuestionError: the lesson does not have it; the text lists those it has.
+    """
+    found = questions(lesson)
+    if name not in found:
+        raise NoSuchQuestionError(f"lesson {lesson} has no question {name!r}; it has {', '.join(found) or 'none'}")
+    return found[name]

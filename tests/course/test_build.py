@@ -1,0 +1,87 @@
+"""A lesson's source becomes the same notebook every time."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from course.build import BuildError, build, parse
+
+SMALL = '''\
+# %% [markdown] title name=top
+# # A small lesson
+#
+# With a paragraph.
+# %% setup
+from course import check, lesson
+
+L = lesson(0)
+# %% exercise id=0.1
+# your cell
+# %% check
+check("0.1")
+# %% figure tags=raises-exception name=boom
+1 / 0
+# %% receipt
+L.receipt()
+'''
+
+
+def test_cells_have_roles_names_and_text():
+    cells = parse(SMALL, "small.py")
+    assert [(cell.kind, cell.role) for cell in cells][:3] == [("markdown", "title"), ("code", "setup"), ("code", "exercise")]
+    assert cells[0].source == "# A small lesson\n\nWith a paragraph."
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "no cell mark"),
+        ("x = 1\n# %% setup\n", "line 1: text before"),
+        ("# %% nonsense\n", "role 'nonsense'"),
+        ("# %% exercise\n", "needs id="),
+        ("# %% exercise id=9.9\n", "needs id="),
+        ("# %% check colour=red\n", "cannot read 'colour=red'"),
+        ("# %% [markdown] why\nno comment\n", "does not start with '#'"),
+    ],
+)
+def test_a_malformed_source_is_refused_with_its_place(text, said):
+    with pytest.raises(BuildError, match=said):
+        parse(text, "small.py")
+
+
+@pytest.mark.slow
+def test_two_builds_are_byte_identical_and_hold_no_trace_of_the_machine():
+    first, second = (build(SMALL, "small.py") for _ in range(2))
+    assert first == second
+    notebook = json.loads(first)
+    assert notebook["metadata"] == {
+        "kernelspec": {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
+    }
+    code = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    assert [cell["execution_count"] for cell in code] == [1, 2, 3, 4, 5]
+    assert [cell["id"] for cell in notebook["cells"]] == [
+        "top", "setup-02", "exercise-0-1", "check-04", "boom", "receipt-06",
+    ]  # fmt: skip
+    assert 'raise NotImplementedError("0.1")' in "".join(code[1]["source"])
+    assert "not started" in "".join(code[2]["outputs"][0]["data"]["text/plain"])
+    assert code[2]["outputs"][0]["data"]["application/vnd.sluice.check+json"]["status"] == "not_started"
+    assert code[3]["outputs"][0]["traceback"] == ["ZeroDivisionError: division by zero"]
+    assert "/home" not in first
+    assert "/tmp" not in first
+
+
+@pytest.mark.slow
+def test_the_solved_twin_passes():
+    notebook = json.loads(build(SMALL, "small.py", solved=True))
+    check = next(cell for cell in notebook["cells"] if cell["id"] == "check-04")
+    assert check["outputs"][0]["data"]["application/vnd.sluice.check+json"]["status"] == "passed"
+    receipt = notebook["cells"][-1]
+    assert "0.1 passed, 8 rules" in "".join(receipt["outputs"][0]["data"]["text/plain"])
+
+
+@pytest.mark.slow
+def test_a_cell_that_fails_stops_the_build():
+    with pytest.raises(BuildError, match="ZeroDivisionError"):
+        build("# %% figure\n1 / 0\n", "small.py")

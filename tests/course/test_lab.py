@@ -1,0 +1,216 @@
+"""`sluice lab`: the learner's copies, the port, and a real server that starts and ends cleanly."""
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from course.lab import LabError, free_port
+from course.lessons import LessonsError, hand_out
+
+
+@pytest.fixture
+def folders(tmp_path):
+    """A folder of two published lessons and the learner's folder, which does not exist yet."""
+    lessons, work = tmp_path / "lessons", tmp_path / "work"
+    lessons.mkdir()
+    for name in ("00_a.ipynb", "03_b.ipynb"):
+        (lessons / name).write_text(f"{name} version 1")
+    return lessons, work
+
+
+def contents(work):
+    return {path.name: path.read_text() for path in work.glob("*.ipynb")}
+
+
+def test_lessons_are_copied_once(folders):
+    assert hand_out(*folders) == ["00_a.ipynb: copied", "03_b.ipynb: copied"]
+    assert contents(folders[1]) == {"00_a.ipynb": "00_a.ipynb version 1", "03_b.ipynb": "03_b.ipynb version 1"}
+    assert hand_out(*folders) == []
+
+
+def test_what_the_learner_wrote_stays(folders):
+    lessons, work = folders
+    hand_out(lessons, work)
+    (work / "00_a.ipynb").write_text("mine")
+    (work / "05_own.ipynb").write_text("my own")
+    assert hand_out(lessons, work) == []
+    assert contents(work)["00_a.ipynb"] == "mine"
+
+
+def test_an_unchanged_copy_follows_the_new_version(folders):
+    lessons, work = folders
+    hand_out(lessons, work)
+    (lessons / "00_a.ipynb").write_text("version 2")
+    assert hand_out(lessons, work) == ["00_a.ipynb: new version"]
+    assert contents(work)["00_a.ipynb"] == "version 2"
+
+
+def test_a_new_version_goes_beside_a_changed_copy_once(folders):
+    lessons, work = folders
+    hand_out(lessons, work)
+    (work / "00_a.ipynb").write_text("mine")
+    (lessons / "00_a.ipynb").write_text("version 2")
+    (said,) = hand_out(lessons, work)
+    assert said.endswith("beside it: 00_a.new.ipynb")
+    assert hand_out(lessons, work) == []
+    assert contents(work) | {"03_b.ipynb": ""} == {"00_a.ipynb": "mine", "00_a.new.ipynb": "version 2", "03_b.ipynb": ""}
+
+
+def test_a_new_version_that_the_learner_works_in_stays_too(folders):
+    lessons, work = folders
+    hand_out(lessons, work)
+    (work / "00_a.ipynb").write_text("mine")
+    (lessons / "00_a.ipynb").write_text("version 2")
+    hand_out(lessons, work)
+    (work / "00_a.new.ipynb").write_text("mine too")
+    (lessons / "00_a.ipynb").write_text("version 3")
+    hand_out(lessons, work)
+    assert contents(work)["00_a.new.ipynb"] == "mine too"
+    assert contents(work)["00_a.new2.ipynb"] == "version 3"
+
+
+@pytest.mark.parametrize("damage", ["", "[]", "{"])
+def test_without_its_record_nothing_is_overwritten(folders, damage):
+    lessons, work = folders
+    hand_out(lessons, work)
+    (work / "00_a.ipynb").write_text("mine")
+    (work / ".lessons.json").write_text(damage)
+    (lessons / "00_a.ipynb").write_text("version 2")
+    assert hand_out(lessons, work) == []
+    assert contents(work)["00_a.ipynb"] == "mine"
+
+
+def test_missing_lessons_are_said(tmp_path):
+    with pytest.raises(LessonsError, match=r"No lessons found in .*checkout"):
+        hand_out(tmp_path / "lessons", tmp_path / "work")
+    assert not (tmp_path / "work").exists()
+
+
+def test_a_folder_that_cannot_be_written_is_said(folders):
+    lessons, work = folders
+    work.write_text("a file is in the way")
+    with pytest.raises(LessonsError, match=r"Cannot write to .*work: .*SLUICE_WORK"):
+        hand_out(lessons, work)
+
+
+def test_a_port_in_use_is_passed_over_and_said(capsys):
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        taken = free_port(port)
+    assert taken > port
+    assert capsys.readouterr().out == f"Port {port} is in use; taking {taken}.\n"
+
+
+@pytest.mark.parametrize("port", [0, -1, 65_536])
+def test_a_port_that_is_none_is_refused(port):
+    with pytest.raises(LabError, match=f"1 to 65535, got {port}"):
+        free_port(port)
+
+
+class Lab:
+    """A running `sluice lab` with a home, lessons and folders of its own."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        for name in ("home", "lessons", "scratch", "tools"):
+            (root / name).mkdir()
+        nbformat.write(nbformat.v4.new_notebook(), root / "lessons" / "00_start.ipynb")
+        # Another program registered `python3`, and the user's own server lives under another address.
+        kernel = root / "home" / ".local" / "share" / "jupyter" / "kernels" / "python3"
+        kernel.mkdir(parents=True)
+        spec = {"argv": ["/bin/false"], "display_name": "other", "language": "python"}
+        (kernel / "kernel.json").write_text(json.dumps(spec))
+        (root / "home" / ".jupyter").mkdir()
+        (root / "home" / ".jupyter" / "jupyter_server_config.py").write_text("c.ServerApp.base_url = '/elsewhere'\n")
+        env = {key: value for key, value in os.environ.items() if not key.startswith("JUPYTER")}
+        env |= {"HOME": str(root / "home"), "SLUICE_WORK": str(root / "work"), "SLUICE_LESSONS": str(root / "lessons")}
+        env |= {"SLUICE_SCRATCH": str(root / "scratch"), "http_proxy": "http://127.0.0.1:9", "PYTHONUNBUFFERED": "1"}
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.port = probe.getsockname()[1]
+        command = [sys.executable, "-m", "course.cli", "lab", "--no-browser", "--port", str(self.port)]
+        self.process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=env, start_new_session=True
+        )
+        # A server that never gets ready must not hold up the test run.
+        self.watchdog = threading.Timer(90, self.process.kill)
+        self.watchdog.start()
+        self.output = ""
+
+    def wait_until_ready(self) -> None:
+        for line in self.process.stdout:
+            self.output += line
+            if found := re.search(r"(http://127\.0\.0\.1:\d+)/lab/tree/00_start\.ipynb\?token=(\w+)", line):
+                self.base, self.token = found.groups()
+                return
+        raise AssertionError(self.output)
+
+    def api(self, path, method="GET", token=None):
+        headers = {"Authorization": f"token {token or self.token}"}
+        data = b"{}" if method == "POST" else None
+        request = urllib.request.Request(f"{self.base}/{path}", method=method, headers=headers, data=data)
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        with opener.open(request, timeout=20) as answer:
+            return json.loads(answer.read())
+
+    def end(self, number: int) -> int:
+        self.process.send_signal(number)
+        rest, _ = self.process.communicate(timeout=60)
+        self.output += rest
+        return self.process.returncode
+
+
+@pytest.fixture
+def lab(tmp_path):
+    lab = Lab(tmp_path)
+    yield lab
+    lab.watchdog.cancel()
+    if lab.process.poll() is None:
+        lab.process.terminate()
+        lab.process.wait(30)
+
+
+def processes_with(text: str) -> list[str]:
+    """The commands of all processes whose command line or folder holds `text`."""
+    listing = subprocess.run(["ps", "-eo", "pid,args"], capture_output=True, text=True, check=True).stdout
+    return [line for line in listing.splitlines() if text in line]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_the_server_shows_the_first_lesson_and_ends_without_a_trace(lab, number, status):
+    lab.wait_until_ready()
+    assert lab.api("api/contents/00_start.ipynb?content=0")["type"] == "notebook"
+    with pytest.raises(urllib.error.HTTPError, match="403"):
+        lab.api("api/contents", token="wrong")
+    kernel = lab.api("api/kernels", "POST")
+    assert kernel["name"] == "python3"
+    argv = lab.api("api/kernelspecs")["kernelspecs"]["python3"]["spec"]["argv"]
+    assert argv[0] == sys.executable
+    deadline = time.monotonic() + 20
+    while not processes_with(kernel["id"]):
+        assert time.monotonic() < deadline, "the kernel did not start"
+        time.sleep(0.1)
+    settings = lab.api("lab/api/settings/@jupyterlab/apputils-extension:notification")
+    assert settings["schema"]["properties"]["fetchNews"]["default"] == "false"
+
+    assert lab.end(number) == status
+    assert "Traceback" not in lab.output
+    assert processes_with(kernel["id"]) == []
+    assert processes_with(str(lab.root)) == []
+    assert list((lab.root / "scratch").iterdir()) == []
+

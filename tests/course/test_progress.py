@@ -1,0 +1,73 @@
+"""Progress survives two writers at once and a crash in the middle of a line."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from course import progress
+
+WRITER = "from course import progress\nfor i in range(300):\n    progress.record('check', exercise='3.1', n=i, who={who})"
+
+
+@pytest.fixture(autouse=True)
+def state(tmp_path, monkeypatch):
+    monkeypatch.setenv("SLUICE_WORK", str(tmp_path / "work"))
+    return tmp_path / ".course"
+
+
+def test_an_event_comes_back(state):
+    progress.record("check", exercise="3.1", status="failed")
+    assert [(e["event"], e["status"]) for e in progress.events()] == [("check", "failed")]
+    assert (state / "progress.jsonl").read_text().count("\n") == 1
+
+
+@pytest.mark.slow
+def test_two_processes_lose_nothing():
+    writers = [subprocess.Popen([sys.executable, "-c", WRITER.format(who=who)]) for who in (1, 2)]
+    assert [writer.wait() for writer in writers] == [0, 0]
+    found = progress.events()
+    assert len(found) == 600
+    assert all([e["n"] for e in found if e["who"] == who] == list(range(300)) for who in (1, 2))
+
+
+def test_a_crash_in_the_middle_of_a_line_costs_that_line_only(state):
+    progress.record("check", exercise="3.1", n=1)
+    with (state / "progress.jsonl").open("a") as file:
+        file.write('{"event": "check", "exer')
+    progress.record("check", exercise="3.1", n=2)
+    assert [e["n"] for e in progress.events()] == [1, 2]
+
+
+def test_a_folder_that_cannot_be_written_is_no_error(tmp_path, monkeypatch):
+    blocker = tmp_path / "file"
+    blocker.write_text("")
+    monkeypatch.setenv("SLUICE_WORK", str(blocker / "work"))
+    progress.record("check", exercise="3.1")
+    assert progress.events() == []
+    assert progress.keep_attempt("3.1", "x = 1") is None
+
+
+def test_attempts_are_numbered_and_doubles_are_kept_once(state):
+    for source in ("a = 1\n", "a = 2\n", "a = 2\n", "a = 1\n"):
+        progress.keep_attempt("3.1", source)
+    assert [file.name for file in progress.attempts("3.1")] == ["0001.py", "0002.py", "0003.py"]
+
+
+def test_once_passed_stays_passed():
+    for status in ("failed", "passed", "failed"):
+        progress.record("check", exercise="3.1", status=status)
+    assert progress.best_status("3.1") == "passed"
+    assert "✓ 3.1" in progress.progress_text()
+    assert "○ 0.1" in progress.progress_text()
+
+
+def test_files_merge_by_union(tmp_path):
+    progress.record("check", exercise="3.1", n=1)
+    one = tmp_path / "one.jsonl"
+    one.write_text("".join(f'{{"event": "check", "time": {t}}}\n' for t in (3, 1)))
+    two = tmp_path / "two.jsonl"
+    two.write_text('{"event": "check", "time": 1}\n{"event": "hint", "time": 2}\n')
+    assert [e["time"] for e in progress.merge(one, two)] == [1, 2, 3]

@@ -1,0 +1,53 @@
+"""Every known-wrong part is turned down with its recorded message, and nearly each with one of its own."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from course.grading.judge import judge
+from course.grading.report import COLUMNS, MAX_LINES
+from course.manifest import EXERCISES
+from course.specimens import zoo
+
+GOLDEN = Path(__file__).parent / "golden"
+FEWEST = {"0.1": 6, "3.1": 14}
+ALL = [pytest.param(e, s, id=f"{e}-{s.name}") for e in EXERCISES for s in zoo(e)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("exercise", "specimen"), ALL)
+def test_a_known_wrong_part_gets_its_message(exercise, specimen, request):
+    report = judge(exercise, specimen.source)
+    assert not report.passed
+    assert specimen.belief
+    text = str(report) + "\n"
+    lines = text.splitlines()
+    assert len(lines) <= MAX_LINES
+    assert max(map(len, lines)) <= COLUMNS
+    golden = GOLDEN / exercise / f"{specimen.name}.txt"
+    if request.config.getoption("--rewrite"):
+        golden.parent.mkdir(parents=True, exist_ok=True)
+        golden.write_text(text, encoding="utf-8")
+    assert text == golden.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("exercise", EXERCISES)
+def test_the_zoo_is_large_enough_and_has_no_stale_golden_file(exercise):
+    names = {each.name for each in zoo(exercise)}
+    assert len(names) >= FEWEST[exercise]
+    assert {file.stem for file in (GOLDEN / exercise).glob("*.txt")} == names
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("exercise", EXERCISES)
+def test_at_least_four_of_five_wrong_parts_have_a_message_of_their_own(exercise):
+    codes = Counter()
+    for specimen in zoo(exercise):
+        failed = judge(exercise, specimen.source).failed_rule
+        codes[failed.id, failed.finding.code] += 1
+    alone = sum(1 for count in codes.values() if count == 1)
+    print(f"diagnosis precision of {exercise}: {alone} of {codes.total()}")
+    assert alone >= 0.8 * codes.total(), codes
