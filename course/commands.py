@@ -69,7 +69,7 @@ def _answering(call: Callable[[argparse.Namespace], int]) -> Callable[[argparse.
     return run
 
 
-def _check_arguments(parser: argparse.ArgumentParser) -> None:
+def check_add_arguments(parser: argparse.ArgumentParser) -> None:
     """Describe `sluice check`."""
     _exercise(parser)
     parser.add_argument("--file", metavar="F", help="the file to grade (default: your notebook, or your last attempt)")
@@ -98,7 +98,7 @@ def _note(report: Report, source: str | None) -> None:
     )  # fmt: skip
 
 
-def _hint_arguments(parser: argparse.ArgumentParser) -> None:
+def hint_add_arguments(parser: argparse.ArgumentParser) -> None:
     """Describe `sluice hint`."""
     _exercise(parser)
     parser.add_argument("--file", metavar="F", help="the file the hint is for (default: your notebook, or your last attempt)")
@@ -124,7 +124,7 @@ def _hint(arguments: argparse.Namespace) -> int:
     return PASSED
 
 
-def _reset_arguments(parser: argparse.ArgumentParser) -> None:
+def reset_add_arguments(parser: argparse.ArgumentParser) -> None:
     """Describe `sluice reset`."""
     _exercise(parser)
     parser.add_argument("--file", metavar="F", help="write the stub into this file (default: print it)")
@@ -149,7 +149,7 @@ def _reset(arguments: argparse.Namespace) -> int:
     return PASSED
 
 
-def _progress_arguments(parser: argparse.ArgumentParser) -> None:
+def progress_add_arguments(parser: argparse.ArgumentParser) -> None:
     """Describe `sluice progress`."""
     parser.add_argument("--json", action="store_true", help="print the status of each exercise as JSON")
 
@@ -160,7 +160,7 @@ def _progress(arguments: argparse.Namespace) -> int:
     return PASSED
 
 
-def _zoo_arguments(parser: argparse.ArgumentParser) -> None:
+def zoo_add_arguments(parser: argparse.ArgumentParser) -> None:
     """Describe `sluice zoo`."""
     _exercise(parser)
     parser.add_argument("--message", action="store_true", help="print the message each part gets, too")
@@ -181,7 +181,7 @@ def _zoo(arguments: argparse.Namespace) -> int:
     return NOT_PASSED if num_escaped else PASSED
 
 
-def _verify_arguments(parser: argparse.ArgumentParser) -> None:
+def verify_add_arguments(parser: argparse.ArgumentParser) -> None:
     """Describe `sluice verify`."""
     parser.add_argument("file", metavar="FILE", help="a receipt (.json) or a notebook (.ipynb)")
 
@@ -210,7 +210,7 @@ def _verify_notebook(file: Path) -> int:
     return PASSED if status == 0 else NOT_PASSED
 
 
-def _export_arguments(parser: argparse.ArgumentParser) -> None:
+def export_add_arguments(parser: argparse.ArgumentParser) -> None:
     """Describe `sluice export`."""
     parser.add_argument("--out", default=".", metavar="DIR", help="folder for receipt.json and progress.csv")
 
@@ -242,7 +242,7 @@ def _export(arguments: argparse.Namespace) -> int:
     return PASSED
 
 
-def _build_arguments(parser: argparse.ArgumentParser) -> None:
+def build_add_arguments(parser: argparse.ArgumentParser) -> None:
     """Describe `sluice build`."""
     parser.add_argument("lessons", nargs="*", type=int, metavar="N", help="lesson numbers (default: all)")
     parser.add_argument("--check", action="store_true", help="build, compare with what is there, write nothing")
@@ -262,6 +262,16 @@ def _build(arguments: argparse.Namespace) -> int:
 
 
 
+check_run = _answering(_check)
+hint_run = _answering(_hint)
+reset_run = _answering(_reset)
+progress_run = _answering(_progress)
+zoo_run = _answering(_zoo)
+verify_run = _answering(_verify)
+export_run = _answering(_export)
+build_run = _answering(_build)
+
+
 @dataclass(frozen=True, slots=True)
 class Command:
     """One subcommand: what `--help` says, its arguments, and what runs (and gives the exit status)."""
@@ -272,12 +282,12 @@ class Command:
 
 
 COMMANDS: dict[str, Command] = {
-    "check": Command("grade an exercise", _check_arguments, _answering(_check)),
-    "hint": Command("ask for the next hint", _hint_arguments, _answering(_hint)),
-    "reset": Command("start an exercise afresh", _reset_arguments, _answering(_reset)),
-    "progress": Command("show what is done", _progress_arguments, _answering(_progress)),
-    "zoo": Command("show known-wrong parts and what catches them", _zoo_arguments, _answering(_zoo)),
-    "verify": Command("check a notebook or a receipt again", _verify_arguments, _answering(_verify)),
-    "export": Command("write a receipt of what was passed", _export_arguments, _answering(_export)),
-    "build": Command("make the notebooks from their sources", _build_arguments, _answering(_build)),
+    "check": Command("grade an exercise", check_add_arguments, check_run),
+    "hint": Command("ask for the next hint", hint_add_arguments, hint_run),
+    "reset": Command("start an exercise afresh", reset_add_arguments, reset_run),
+    "progress": Command("show what is done", progress_add_arguments, progress_run),
+    "zoo": Command("show known-wrong parts and what catches them", zoo_add_arguments, zoo_run),
+    "verify": Command("check a notebook or a receipt again", verify_add_arguments, verify_run),
+    "export": Command("write a receipt of what was passed", export_add_arguments, export_run),
+    "build": Command("make the notebooks from their sources", build_add_arguments, build_run),
 }

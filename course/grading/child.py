@@ -236,6 +236,7 @@ class Child:
         driver: dict[str, Any] = {"__name__": "driver"}
         sys.modules["driver"] = types.ModuleType("driver")
         exec(compile(self.job["driver"], "<driver>", "exec"), driver)  # noqa: S102 - our own source
+        driver["guard"] = driver["Guard"]()  # before any learner code runs
         sys.path.remove(self.job["engine_root"])
         sys.path.append(self.job["engine_root"])
         return driver
@@ -270,7 +271,6 @@ class Child:
         return "fenced" if type(error).__name__ in ("FenceError", "FenceImportError") else "raised"
 
     def _run_cases(self, driver: dict[str, Any], part: Any) -> list[str]:
-        guard = driver["Guard"]()
         limit = self.job["limits"]["case_seconds"]
         clock, deadline = time.process_time, time.process_time() + self.job["limits"]["run_seconds"]
         starts = set(self.job["starts"])
@@ -295,7 +295,7 @@ class Child:
                 self.say("did", index, [], {"problem": "not_plain", "error": None})
             if (ending and ending["problem"] == "timeout") or clock() > deadline:
                 break
-        return list(guard.tampered())
+        return list(driver["guard"].tampered())
 
 
 def _leave_with_parent() -> None:

@@ -28,7 +28,7 @@ def test_a_known_wrong_part_gets_its_message(exercise, specimen, request):
     assert len(lines) <= MAX_LINES
     assert max(map(len, lines)) <= COLUMNS
     golden = GOLDEN / exercise / f"{specimen.name}.txt"
-    if request.config.getoption("--rewrite"):
+    if request.config.getoption("--rewrite", default=False):
         golden.parent.mkdir(parents=True, exist_ok=True)
         golden.write_text(text, encoding="utf-8")
     assert text == golden.read_text(encoding="utf-8")
