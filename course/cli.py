@@ -41,7 +41,7 @@ COMMANDS = {
     "reset": Subcommand("course.commands", "start an exercise afresh", "sluice reset 3.1", "reset_"),
     "progress": Subcommand("course.commands", "show what is done", "sluice progress", "progress_"),
     "zoo": Subcommand("course.commands", "show known-wrong parts and what catches them", "sluice zoo 3.1", "zoo_"),
-    "verify": Subcommand("course.commands", "check a notebook or receipt again", "sluice verify receipt.json", "verify_"),
+    "verify": Subcommand("course.commands", "check a notebook or receipt", "sluice verify receipt.json", "verify_"),
     "export": Subcommand("course.commands", "write a receipt of what was passed", "sluice export", "export_"),
     "build": Subcommand("course.commands", "make the notebooks from their sources", "sluice build --check", "build_"),
 }

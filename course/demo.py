@@ -136,7 +136,8 @@ def _execute(
             deployment, steps = simulation.deployment, simulation.num_steps
             checks = steps // every
     windows = [op for task in deployment.tasks for op in task.chain.operators if isinstance(op, WindowOperator)]
-    num_in = sum(task.chain.num_records_in for task in deployment.tasks if task.chain.nodes[0].context.name == "flights")
+    sources = [task for task in deployment.tasks if task.chain.nodes[0].context.name == "flights"]
+    num_in = sum(task.chain.num_records_in for task in sources)
     return _Outcome(seconds, num_in, results, sum(window.num_late for window in windows), steps, checks)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import Any
+from typing import Any, Self
 
 from rich.console import Console, Group
 from rich.live import Live
@@ -39,7 +39,7 @@ class DemoView:
         self._live = Live(console=self._console, refresh_per_second=_FRAMES_PER_SECOND, transient=True)
         self._last_frame_s = 0.0
 
-    def __enter__(self) -> DemoView:
+    def __enter__(self) -> Self:
         if self._is_live:
             self._live.start()
         return self

@@ -16,7 +16,7 @@ def home() -> Path:
 
 
 def lessons_folder() -> Path:
-    """The folder of the published lessons: SLUICE_LESSONS, else that of the checkout, which a package does not bring."""
+    """The folder of the published lessons: SLUICE_LESSONS, else that of the checkout; a package brings none."""
     return Path(os.environ.get("SLUICE_LESSONS") or _PACKAGE_PARENT / "lessons").resolve()
 
 

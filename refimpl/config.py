@@ -12,7 +12,7 @@ from enum import Enum
 
 from refimpl.errors import ConfigError
 
-__all__ = ["Config", "FlinkVersion", "UNBOUNDED", "option_table"]
+__all__ = ["UNBOUNDED", "Config", "FlinkVersion", "option_table"]
 
 UNBOUNDED = 2_147_483_647
 """`Integer.MAX_VALUE`, what Flink uses for "no upper limit" on a number of buffers."""

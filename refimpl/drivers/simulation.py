@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 
@@ -84,7 +85,7 @@ class Simulation:
         self._tasks = {task.name: task for task in self.deployment.tasks}
         self._writers = {w.partition.name: w for w in self.deployment.writers.values()}
 
-    def __enter__(self) -> Simulation:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_exc: object) -> None:

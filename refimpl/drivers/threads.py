@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 import time
+from typing import Self
 
 from refimpl.errors import LocalUsageError
 from refimpl.invariants import check_end
@@ -51,7 +52,7 @@ class ThreadedRun:
         self._started_s = 0.0
         self._ended_s: float | None = None
 
-    def __enter__(self) -> ThreadedRun:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_exc: object) -> None:
@@ -184,7 +185,7 @@ class ThreadedRun:
                             return
                         task.emit()
                         self._wake()
-        except BaseException as error:  # handed to whoever joins; cancels the others
+        except BaseException as error:  # noqa: BLE001 - handed to whoever joins; cancels the others
             with self._monitor:
                 self._error = self._error or error
                 self._is_cancelled = True

@@ -120,8 +120,7 @@ class JobGraph:
         """The tasks, and for every edge why it was or was not chained."""
         nodes = self.stream_graph.nodes
         lines = [f"{len(self.vertices)} tasks:"]
-        for vertex in self.vertices.values():
-            lines.append(f"  {vertex.name}  × {vertex.parallelism}")
+        lines += [f"  {vertex.name}  × {vertex.parallelism}" for vertex in self.vertices.values()]
         lines.append("edges:")
         for index, edge in enumerate(self.stream_graph.edges):
             reasons = self._reasons[index]

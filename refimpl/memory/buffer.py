@@ -51,11 +51,13 @@ class DataType(Enum):
     UNALIGNED_WATERMARK = (None, None, "UNALIGNED_WATERMARK_EVENT", 13)
 
     def flink_name(self, version: FlinkVersion) -> str | None:
-        return self.value[0] if version is FlinkVersion.V1_11 else self.value[2]
+        name: str | None = self.value[0 if version is FlinkVersion.V1_11 else 2]
+        return name
 
     def code(self, version: FlinkVersion) -> int | None:
         """The byte on the wire, or `None` where that version has no such kind."""
-        return self.value[1] if version is FlinkVersion.V1_11 else self.value[3]
+        code: int | None = self.value[1 if version is FlinkVersion.V1_11 else 3]
+        return code
 
     @property
     def is_buffer(self) -> bool:

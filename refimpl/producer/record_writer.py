@@ -70,6 +70,7 @@ class RecordWriter:
         self._is_batch_in_hand = False
         self._batch_bytes = memoryview(b"")
         self._next_serializer: RecordSerializer | None = None
+        self._codec: BatchCodec | None = None
         self._use(serializer or SpanningRecordSerializer())
         selector.setup(len(self._all_channels))
 
@@ -223,7 +224,6 @@ class RecordWriter:
     def _use(self, serializer: RecordSerializer) -> None:
         self._serializer = serializer
         self._next_serializer = None
-        self._codec: BatchCodec | None = None
         self._struct: struct.Struct | None = None
         value_type = self._elements.value_type
         codes = value_type.struct_format

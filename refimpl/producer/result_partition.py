@@ -13,7 +13,7 @@ from refimpl.records.event_serializer import event_to_buffer
 from refimpl.records.events import Event
 from refimpl.trace import Trace
 
-__all__ = ["PartitionSnapshot", "ResultPartition", "required_buffers", "max_buffers"]
+__all__ = ["PartitionSnapshot", "ResultPartition", "max_buffers", "required_buffers"]
 
 
 def required_buffers(num_subpartitions: int) -> int:

@@ -28,7 +28,7 @@ class AnyType:
     """
 
     name = "any"
-    struct_format = None
+    struct_format: str | None = None
 
     def __repr__(self) -> str:
         return self.name

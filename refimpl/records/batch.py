@@ -70,7 +70,7 @@ class BatchCodec:
         wire["tag"] = TAG_RECORD_WITH_TIMESTAMP
         for name in self.row_dtype.names or ():
             wire[name] = batch[name]
-        return memoryview(wire.view(np.uint8))
+        return wire.view(np.uint8).data
 
     def decode(self, source: memoryview, position: int = 0) -> tuple[RecordBatch, int]:
         """The rows that start at `position`, and the position after the last of them.

@@ -126,7 +126,7 @@ class StreamElementSerializer:
                 raise RemoteProtocolError(f"{code} is no stream status; 0 is active, -1 idle")
             element, layout = StreamStatus(code), _STATUS
         elif tag == TAG_RECORD_ATTRIBUTES and is_2:
-            element, layout = RecordAttributes(_field(_ATTRIBUTES, source)[1]), _ATTRIBUTES
+            element, layout = RecordAttributes(bool(_field(_ATTRIBUTES, source)[1])), _ATTRIBUTES
         elif tag == TAG_INTERNAL_WATERMARK and is_2:
             element, layout = InternalWatermark(*_field(_INTERNAL, source)[1:]), _INTERNAL
         else:

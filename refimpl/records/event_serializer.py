@@ -38,7 +38,7 @@ from refimpl.records.events import (
     data_type_of,
 )
 
-__all__ = ["event_to_buffer", "event_from_bytes", "event_to_bytes"]
+__all__ = ["event_from_bytes", "event_to_buffer", "event_to_bytes"]
 
 _E = TypeVar("_E", bound=Enum)
 _GENERIC_SCRATCH_BYTES = 128  # Flink writes these into a DataOutputSerializer of this size

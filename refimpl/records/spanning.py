@@ -282,10 +282,8 @@ class SpillingAdaptiveSpanningRecordDeserializer:
         return chunk
 
     def _take_gathered(self) -> memoryview:
-        if self._spill_file is not None:
-            payload = self._spill_file.read_all()
-        else:
-            payload = memoryview(self._gathered)
+        spilled = self._spill_file
+        payload = memoryview(self._gathered) if spilled is None else spilled.read_all()
         self._forget_gathered()
         return payload
 

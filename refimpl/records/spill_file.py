@@ -6,6 +6,7 @@ import mmap
 import os
 import shutil
 import tempfile
+from pathlib import Path
 
 from refimpl.errors import SpillError
 
@@ -32,7 +33,7 @@ class SpillFile:
             if num_free < record_bytes:
                 raise SpillError(record_bytes, directory, f"has only {num_free} B free")
             descriptor, path = tempfile.mkstemp(suffix=".inputchannel", dir=directory)
-            os.unlink(path)
+            Path(path).unlink()
         except OSError as error:
             raise SpillError(record_bytes, directory, f"refused: {error.strerror}") from error
         self._file = os.fdopen(descriptor, "w+b", buffering=0)

@@ -94,7 +94,7 @@ class _BytesType:
     """
 
     name = "bytes"
-    struct_format = None
+    struct_format: str | None = None
 
     def __repr__(self) -> str:
         return self.name
@@ -123,7 +123,7 @@ class _StringType:
     """
 
     name = "string"
-    struct_format = None
+    struct_format: str | None = None
 
     def __repr__(self) -> str:
         return self.name

@@ -38,6 +38,7 @@ from refimpl.task.windows import (
 )
 
 __all__ = [
+    "LATE",
     "AggregateFunction",
     "BroadcastingOutputCollector",
     "ChainEdge",
@@ -54,7 +55,6 @@ __all__ = [
     "FunctionOperator",
     "IterableReader",
     "KeyedState",
-    "LATE",
     "MapOperator",
     "Operator",
     "OperatorChain",

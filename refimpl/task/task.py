@@ -162,7 +162,9 @@ class Task:
             self.chain.open()
         while self._mail:
             self._mail.popleft()()
-        if not all([writer.resume() for writer in self.writers if writer.is_blocked]):
+        # Each blocked writer gets its turn, also when another one stays blocked: no short cut here.
+        resumed = [writer.resume() for writer in self.writers if writer.is_blocked]
+        if not all(resumed):
             self._say(Progress.BACKPRESSURED)
             return False
         if not self.input.is_drained:

@@ -1,0 +1,191 @@
+"""What a picture shows, as plain data: a snapshot goes in, a JSON-ready dict comes out.
+
+Rules of this file:
+- Pure functions. No picture, no text and no browser is known here; all of them are made from these dicts.
+- A key that holds a number ends in its unit: `_bytes`, `_buffers`, `_ms`, `_segments`, or starts with `num_`.
+
+The topology (which task reads which queue) never changes while a job runs, so it is found once and
+handed back in with each further snapshot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import networkx as nx
+
+from refimpl.job import JobSnapshot
+from refimpl.producer.result_partition import PartitionSnapshot
+from refimpl.producer.subpartition import SubpartitionSnapshot
+from refimpl.records import MAX_WATERMARK, MIN_TIMESTAMP
+from refimpl.task.task import TaskSnapshot
+
+__all__ = ["Model", "pipeline_model", "topology"]
+
+Model = dict[str, Any]
+
+
+def topology(snapshot: JobSnapshot) -> Model:
+    """The parts of a job that never change, and where each task stands on the map.
+
+    Tasks are numbered as the job lists them. `column` counts exchanges from the sources, `row` counts
+    tasks from the top of a column. A channel belongs to one output and one consuming task.
+    """
+    tasks = [
+        {"name": task.name, "subtask": _subtask(task.name), "operators": list(task.operators)} for task in snapshot.tasks
+    ]
+    outputs = [
+        {"name": partition.name, "task": _producer(partition, snapshot.tasks), "channels": len(partition.subpartitions)}
+        for partition in snapshot.partitions
+    ]
+    readers = _readers(snapshot)
+    channels = [
+        {
+            "name": f"{partition.name}[{sub.index}]",
+            "output": number,
+            "index": sub.index,
+            "from_task": outputs[number]["task"],
+            "to_task": readers.get((number, sub.index), -1),
+        }
+        for number, partition in enumerate(snapshot.partitions)
+        for sub in partition.subpartitions
+    ]
+    _place(tasks, channels)
+    return {
+        "tasks": tasks,
+        "outputs": outputs,
+        "channels": channels,
+        "segment_size_bytes": snapshot.pool.segment_size_bytes,
+        "num_total_segments": snapshot.pool.num_total,
+    }
+
+
+def pipeline_model(snapshot: JobSnapshot, known: Model | None = None, action: str = "") -> Model:
+    """A whole job at one moment; `known` is its topology if that was found before, `action` what led here."""
+    fixed = known or topology(snapshot)
+    outputs = [
+        {**place, **_output_state(partition)}
+        for place, partition in zip(fixed["outputs"], snapshot.partitions, strict=True)
+    ]
+    subpartitions = [sub for partition in snapshot.partitions for sub in partition.subpartitions]
+    channels = [
+        {**place, **_channel_state(sub)} for place, sub in zip(fixed["channels"], subpartitions, strict=True)
+    ]
+    tasks = [{**place, **_task_state(task)} for place, task in zip(fixed["tasks"], snapshot.tasks, strict=True)]
+    return {
+        "kind": "pipeline",
+        "action": action,
+        "time_ms": round(snapshot.time_ms, 3),
+        "num_steps": snapshot.num_steps,
+        "num_free_segments": snapshot.pool.num_free,
+        "num_total_segments": fixed["num_total_segments"],
+        "segment_size_bytes": fixed["segment_size_bytes"],
+        "tasks": tasks,
+        "outputs": outputs,
+        "channels": channels,
+    }
+
+
+# -- one thing at one moment -----------------------------------------------------------------------
+
+
+def _task_state(task: TaskSnapshot) -> Model:
+    is_number = MIN_TIMESTAMP < task.watermark < MAX_WATERMARK.timestamp
+    return {
+        "progress": task.progress.value,
+        "num_records_in": task.num_records_in,
+        "num_records_out": task.num_records_out,
+        # A browser's numbers end at 2**53, so the two ends of event time travel as words.
+        "watermark_ms": task.watermark if is_number else None,
+        "watermark_state": "set" if is_number else "none" if task.watermark <= MIN_TIMESTAMP else "end",
+    }
+
+
+def _channel_state(sub: SubpartitionSnapshot) -> Model:
+    return {
+        "queue": [
+            {
+                "segment_id": entry.segment_id,
+                "is_event": not entry.data_type.is_buffer,
+                "written_bytes": entry.written_bytes,
+                "unread_bytes": entry.unread_bytes,
+                "capacity_bytes": entry.capacity_bytes,
+                "is_finished": entry.is_finished,
+            }
+            for entry in sub.queue
+        ],
+        "backlog_buffers": sub.backlog,
+        "is_flush_requested": sub.is_flush_requested,
+        "is_blocked": sub.is_blocked,
+        "is_finished": sub.is_finished,
+        "num_buffers_total": sub.num_buffers_total,
+        "num_bytes_total": sub.num_bytes_total,
+    }
+
+
+def _output_state(partition: PartitionSnapshot) -> Model:
+    """Where the buffers of an output are: at home, in line, or out at a consumer that reads them."""
+    pool = partition.pool
+    # A broadcast buffer stands in several queues and is still one buffer.
+    queued = {
+        entry.segment_id for sub in partition.subpartitions for entry in sub.queue if entry.data_type.is_buffer
+    }
+    return {
+        "size_buffers": pool.size,
+        "required_buffers": pool.num_required,
+        "home_buffers": pool.num_idle,
+        "queued_buffers": len(queued),
+        "reading_buffers": max(0, pool.num_in_use - len(queued)),
+        "is_available": pool.is_available,
+    }
+
+
+# -- who is who ------------------------------------------------------------------------------------
+
+
+def _subtask(task_name: str) -> int:
+    return int(task_name.rpartition("-")[2])
+
+
+def _producer(partition: PartitionSnapshot, tasks: Sequence[TaskSnapshot]) -> int:
+    """The task a partition belongs to: it is called `operator-subtask → consumer`."""
+    operator, _, subtask = partition.name.partition(" → ")[0].rpartition("-")
+    found = [
+        number
+        for number, task in enumerate(tasks)
+        if operator in task.operators and _subtask(task.name) == int(subtask)
+    ]
+    # Two chains may hold operators of one name; the one that ends with it is the likelier to emit.
+    return max(found, key=lambda number: tasks[number].operators[-1] == operator)
+
+
+def _readers(snapshot: JobSnapshot) -> dict[tuple[int, int], int]:
+    """For each (partition, subpartition) the task that reads it; each is read once."""
+    waiting: dict[str, list[tuple[int, int]]] = {}
+    for number, partition in enumerate(snapshot.partitions):
+        for sub in partition.subpartitions:
+            waiting.setdefault(f"{partition.name}[{sub.index}]", []).append((number, sub.index))
+    number_of = {task.name: number for number, task in enumerate(snapshot.tasks)}
+    readers = {}
+    for gate in snapshot.gates:
+        for channel in gate.channels:
+            readers[waiting[channel.producer].pop(0)] = number_of[gate.name]
+    return readers
+
+
+def _place(tasks: list[Model], channels: list[Model]) -> None:
+    """Give each task a `column` and a `row`, so that lines run left to right and cross little."""
+    graph = nx.DiGraph()
+    graph.add_nodes_from(range(len(tasks)))
+    graph.add_edges_from((c["from_task"], c["to_task"]) for c in channels if c["to_task"] >= 0)
+    rows: dict[int, float] = {}
+    for column, numbers in enumerate(nx.topological_generations(graph)):
+
+        def from_the_left(number: int) -> tuple[float, int]:
+            before = [rows[other] for other in graph.predecessors(number)]
+            return (sum(before) / len(before) if before else 0.0, number)
+
+        for row, number in enumerate(sorted(numbers, key=from_the_left)):
+            rows[number] = row
+            tasks[number] |= {"column": column, "row": row}
