@@ -175,7 +175,7 @@ class Deployment:
         )  # fmt: skip
         partition = ResultPartition(name, num_channels, pool, self.config, self.trace)
         self._partitions[edge_index, subtask] = partition
-        selector = edge.edge.partitioner.make(
+        selector = edge.partitioner.make(
             self.config.seed + subtask, self.graph.max_parallelism(target)
         )
         make = BroadcastRecordWriter if selector.is_broadcast else RecordWriter

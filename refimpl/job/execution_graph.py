@@ -70,7 +70,7 @@ class ExecutionGraph:
         matrix = channels_of(
             vertices[edge.source].parallelism,
             vertices[edge.target].parallelism,
-            edge.edge.partitioner.is_pointwise,
+            edge.partitioner.is_pointwise,
         )
         return matrix[subtask]
 

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from refimpl.config import Config
-from refimpl.job.stream_graph import ChainingStrategy, StreamEdge, StreamGraph, StreamNode
+from refimpl.job.stream_graph import FORWARD, ChainingStrategy, Partitioner, StreamEdge, StreamGraph, StreamNode
 
 __all__ = ["JobEdge", "JobGraph", "JobVertex", "reasons_not_to_chain"]
 
@@ -44,7 +44,7 @@ def reasons_not_to_chain(graph: StreamGraph, edge: StreamEdge, config: Config) -
         reasons.append(f"{target.name} may be chained {target.chaining.value}")
     if source.chaining is ChainingStrategy.NEVER:
         reasons.append(f"{source.name} may be chained {source.chaining.value}")
-    if edge.partitioner.name != "forward":
+    if edge.partitioner is not None and edge.partitioner is not FORWARD:
         reasons.append(f"the edge is {edge.partitioner.name}, not forward")
     if source.parallelism != target.parallelism:
         reasons.append(f"parallelism {source.parallelism} is not {target.parallelism}")
@@ -75,6 +75,12 @@ class JobEdge:
     target: int
     edge: StreamEdge
 
+    @property
+    def partitioner(self) -> Partitioner:
+        """How records choose a channel; a job graph's edges are resolved."""
+        assert self.edge.partitioner is not None, f"{self.edge} has no partitioner yet"
+        return self.edge.partitioner
+
 
 class JobGraph:
     """The job as tasks: vertices are chains, edges are exchanges.
@@ -83,6 +89,7 @@ class JobGraph:
     """
 
     def __init__(self, graph: StreamGraph, config: Config) -> None:
+        graph.resolve()
         self.stream_graph = graph
         self.config = config
         self._reasons = {

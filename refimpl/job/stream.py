@@ -22,23 +22,22 @@ from typing import Any
 
 from refimpl.config import Config
 from refimpl.errors import LocalUsageError
+from refimpl.job.job_graph import JobGraph
 from refimpl.job.parts import Parts
 from refimpl.job.stream_graph import (
+    BROADCAST,
+    FORWARD,
+    GLOBAL,
+    REBALANCE,
+    RESCALE,
+    SHUFFLE,
     ChainingStrategy,
     Partitioner,
     StreamEdge,
     StreamGraph,
     StreamNode,
 )
-from refimpl.producer.selector import (
-    BroadcastSelector,
-    ForwardSelector,
-    GlobalSelector,
-    KeyGroupSelector,
-    RebalanceSelector,
-    RescaleSelector,
-    ShuffleSelector,
-)
+from refimpl.producer.selector import KeyGroupSelector
 from refimpl.records.any_type import ANY
 from refimpl.records.types import TypeSerializer
 from refimpl.task.operators import (
@@ -54,14 +53,6 @@ from refimpl.task.source import IterableReader, ReaderFactory, SourceReader
 from refimpl.task.windows import AggregateFunction, TumblingWindows, WindowOperator
 
 __all__ = ["DataStream", "KeyedStream", "SplitStream", "StreamEnvironment", "WindowedStream"]
-
-FORWARD = Partitioner("forward", lambda _seed, _groups: ForwardSelector(), is_pointwise=True)
-REBALANCE = Partitioner("rebalance", lambda seed, _groups: RebalanceSelector(seed))
-RESCALE = Partitioner("rescale", lambda _seed, _groups: RescaleSelector(), is_pointwise=True)
-SHUFFLE = Partitioner("shuffle", lambda seed, _groups: ShuffleSelector(seed))
-GLOBAL = Partitioner("global", lambda _seed, _groups: GlobalSelector())
-BROADCAST = Partitioner("broadcast", lambda _seed, _groups: BroadcastSelector())
-
 
 class StreamEnvironment:
     """A job being written: its options, its parts and its graph.
@@ -108,8 +99,6 @@ class StreamEnvironment:
 
     def explain(self) -> str:
         """The tasks this job becomes, and for every edge why it was or was not chained."""
-        from refimpl.job.job_graph import JobGraph  # the one look down: only the driver needs both
-
         return JobGraph(self.graph, self.config).explain()
 
     def _next_id(self) -> int:
@@ -244,21 +233,8 @@ class DataStream:
     # -- settings of the operator --------------------------------------------------------------------
 
     def set_parallelism(self, parallelism: int) -> DataStream:
-        """How many subtasks the operator has; call it before the next operator is added."""
-        if self.environment.graph.out_edges(self.node.id):
-            raise LocalUsageError(f"{self.node.name} has readers already; set its parallelism first")
+        """How many subtasks the operator has."""
         self.node.parallelism = _positive(parallelism)
-        graph = self.environment.graph
-        edges = graph.in_edges(self.node.id)
-        graph.edges = [edge for edge in graph.edges if edge.target != self.node.id]
-        for edge in edges:
-            partitioner = edge.partitioner
-            same = graph.nodes[edge.source].parallelism == parallelism
-            if partitioner in (FORWARD, REBALANCE) and not self.node_edge_is_explicit(edge):
-                partitioner = FORWARD if same else REBALANCE
-            graph.add_edge(
-                StreamEdge(edge.source, edge.target, partitioner, edge.tag, edge.names)
-            )
         return self
 
     def start_new_chain(self) -> DataStream:
@@ -276,21 +252,14 @@ class DataStream:
         self.node.slot_sharing_group = name
         return self
 
-    def node_edge_is_explicit(self, edge: StreamEdge) -> bool:
-        """Whether the user chose how records travel this edge."""
-        return edge.partitioner.name not in ("forward", "rebalance")
-
     def _by(self, partitioner: Partitioner) -> DataStream:
         return DataStream(
             self.environment, self.node, partitioner, self._tag, self._names, self._others
         )
 
     def _connect(self, target: StreamNode) -> None:
-        partitioner = self._partitioner
-        if partitioner is None:
-            partitioner = FORWARD if self.node.parallelism == target.parallelism else REBALANCE
         self.environment.graph.add_edge(
-            StreamEdge(self.node.id, target.id, partitioner, self._tag, self._names)
+            StreamEdge(self.node.id, target.id, self._partitioner, self._tag, self._names)
         )
 
 

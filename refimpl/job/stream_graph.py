@@ -3,19 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 import networkx as nx
 
 from refimpl.errors import LocalUsageError
-from refimpl.producer.selector import ChannelSelector
+from refimpl.producer.selector import (
+    BroadcastSelector,
+    ChannelSelector,
+    ForwardSelector,
+    GlobalSelector,
+    RebalanceSelector,
+    RescaleSelector,
+    ShuffleSelector,
+)
 from refimpl.records.types import TypeSerializer
 from refimpl.task.operators import Operator
 from refimpl.task.outputs import OutputTag
 from refimpl.task.source import ReaderFactory
 
-__all__ = ["ChainingStrategy", "Partitioner", "StreamEdge", "StreamGraph", "StreamNode"]
+__all__ = [
+    "BROADCAST",
+    "FORWARD",
+    "GLOBAL",
+    "REBALANCE",
+    "RESCALE",
+    "SHUFFLE",
+    "ChainingStrategy",
+    "Partitioner",
+    "StreamEdge",
+    "StreamGraph",
+    "StreamNode",
+]
 
 
 class ChainingStrategy(Enum):
@@ -42,6 +62,14 @@ class Partitioner:
     is_pointwise: bool = False
 
 
+FORWARD = Partitioner("forward", lambda _seed, _groups: ForwardSelector(), is_pointwise=True)
+REBALANCE = Partitioner("rebalance", lambda seed, _groups: RebalanceSelector(seed))
+RESCALE = Partitioner("rescale", lambda _seed, _groups: RescaleSelector(), is_pointwise=True)
+SHUFFLE = Partitioner("shuffle", lambda seed, _groups: ShuffleSelector(seed))
+GLOBAL = Partitioner("global", lambda _seed, _groups: GlobalSelector())
+BROADCAST = Partitioner("broadcast", lambda _seed, _groups: BroadcastSelector())
+
+
 @dataclass(slots=True)
 class StreamNode:
     """One operator of the job. `make_reader` makes it a source."""
@@ -63,11 +91,14 @@ class StreamNode:
 
 @dataclass(frozen=True, slots=True)
 class StreamEdge:
-    """Records of `source` go to `target`; `tag` and `names` say which, if not all."""
+    """Records of `source` go to `target`; `tag` and `names` say which, if not all.
+
+    Where the user chose no partitioner it is `None` until the graph is resolved.
+    """
 
     source: int
     target: int
-    partitioner: Partitioner
+    partitioner: Partitioner | None
     tag: OutputTag | None = None
     names: tuple[str, ...] = ()
 
@@ -93,18 +124,28 @@ class StreamGraph:
         self.nodes[node.id] = node
 
     def add_edge(self, edge: StreamEdge) -> None:
-        """Connect two operators.
+        """Connect two operators."""
+        self.edges.append(edge)
+
+    def resolve(self) -> None:
+        """Choose a partitioner where the user did not: forward if parallelisms agree, else rebalance.
 
         Raises:
-            LocalUsageError: forward between different parallelisms.
+            LocalUsageError: the user chose forward between different parallelisms.
+
+        Flink:   StreamGraph.addEdgeInternal, 1.11.4
         """
-        source, target = self.nodes[edge.source], self.nodes[edge.target]
-        if edge.partitioner.name == "forward" and source.parallelism != target.parallelism:
-            raise LocalUsageError(
-                f"forward needs equal parallelism: {source.name} has {source.parallelism}, "
-                f"{target.name} has {target.parallelism}; use rebalance or rescale"
-            )
-        self.edges.append(edge)
+        for index, edge in enumerate(self.edges):
+            source, target = self.nodes[edge.source], self.nodes[edge.target]
+            is_same = source.parallelism == target.parallelism
+            if edge.partitioner is None:
+                chosen = FORWARD if is_same else REBALANCE
+                self.edges[index] = replace(edge, partitioner=chosen)
+            elif edge.partitioner is FORWARD and not is_same:
+                raise LocalUsageError(
+                    f"forward needs equal parallelism: {source.name} has {source.parallelism}, "
+                    f"{target.name} has {target.parallelism}; use rebalance or rescale"
+                )
 
     def in_edges(self, node_id: int) -> list[StreamEdge]:
         return [edge for edge in self.edges if edge.target == node_id]

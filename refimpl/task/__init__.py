@@ -1,6 +1,12 @@
 """Records are processed: operators, where their results go, and the task that drives them."""
 
 from refimpl.task.chain import ChainEdge, ChainNode, OperatorChain
+from refimpl.task.collectors import (
+    BroadcastingOutputCollector,
+    CopyingBroadcastingOutputCollector,
+    CopyingDirectedOutput,
+    DirectedOutput,
+)
 from refimpl.task.operators import (
     FilterOperator,
     FlatMapOperator,
@@ -12,13 +18,9 @@ from refimpl.task.operators import (
     WatermarkOperator,
 )
 from refimpl.task.outputs import (
-    BroadcastingOutputCollector,
     ChainingOutput,
-    CopyingBroadcastingOutputCollector,
     CopyingChainingOutput,
-    CopyingDirectedOutput,
     CountingOutput,
-    DirectedOutput,
     Output,
     OutputTag,
     Receiver,

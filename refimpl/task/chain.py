@@ -18,15 +18,17 @@ from refimpl.records.elements import (
     Watermark,
 )
 from refimpl.records.types import TypeSerializer
+from refimpl.task.collectors import (
+    BroadcastingOutputCollector,
+    CopyingBroadcastingOutputCollector,
+    CopyingDirectedOutput,
+    DirectedOutput,
+)
 from refimpl.task.operators import Operator, OperatorContext
 from refimpl.task.outputs import (
-    BroadcastingOutputCollector,
     ChainingOutput,
-    CopyingBroadcastingOutputCollector,
     CopyingChainingOutput,
-    CopyingDirectedOutput,
     CountingOutput,
-    DirectedOutput,
     Output,
     OutputTag,
     RecordWriterOutput,
