@@ -23,12 +23,14 @@ PASSED, NOT_PASSED, WRONG_USE, MISSING, INTERRUPTED = 0, 1, 2, 3, 130
 
 @dataclass(frozen=True, slots=True)
 class Subcommand:
-    """One subcommand: `module` has `<prefix>add_arguments(parser)` and `<prefix>run(arguments) -> exit status`."""
+    """One subcommand: its module has `add_arguments(parser)` and `run(arguments) -> exit status`.
+
+    A module with several subcommands has an object with these two for each, by name, in `COMMANDS`.
+    """
 
     module: str
     help: str
     example: str
-    prefix: str = ""
 
 
 COMMANDS = {
@@ -36,14 +38,14 @@ COMMANDS = {
     "doctor": Subcommand("course.doctor", "say what this machine has and what is missing", "sluice doctor --deep"),
     "demo": Subcommand("course.demo", "run flights through the engine; compare with Spark", "sluice demo --json"),
     "data": Subcommand("course.data.prepare", "make the flights again, or verify them", "sluice data verify"),
-    "check": Subcommand("course.commands", "grade an exercise", "sluice check 3.1 --file mine.py", "check_"),
-    "hint": Subcommand("course.commands", "ask for the next hint", "sluice hint 3.1", "hint_"),
-    "reset": Subcommand("course.commands", "start an exercise afresh", "sluice reset 3.1", "reset_"),
-    "progress": Subcommand("course.commands", "show what is done", "sluice progress", "progress_"),
-    "zoo": Subcommand("course.commands", "show known-wrong parts and what catches them", "sluice zoo 3.1", "zoo_"),
-    "verify": Subcommand("course.commands", "check a notebook or receipt", "sluice verify receipt.json", "verify_"),
-    "export": Subcommand("course.commands", "write a receipt of what was passed", "sluice export", "export_"),
-    "build": Subcommand("course.commands", "make the notebooks from their sources", "sluice build --check", "build_"),
+    "check": Subcommand("course.commands", "grade an exercise", "sluice check 3.1 --file mine.py"),
+    "hint": Subcommand("course.commands", "ask for the next hint", "sluice hint 3.1"),
+    "reset": Subcommand("course.commands", "start an exercise afresh", "sluice reset 3.1"),
+    "progress": Subcommand("course.commands", "show what is done", "sluice progress"),
+    "zoo": Subcommand("course.commands", "show known-wrong parts and what catches them", "sluice zoo 3.1"),
+    "verify": Subcommand("course.commands", "check a notebook or receipt", "sluice verify receipt.json"),
+    "export": Subcommand("course.commands", "write a receipt of what was passed", "sluice export"),
+    "build": Subcommand("course.commands", "make the notebooks from their sources", "sluice build --check"),
 }
 
 _DESCRIPTION = "Sluice: a course on how a distributed stream processor moves data, whose textbook is a running program."
@@ -88,8 +90,9 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
         )
         if name == asked:
             module = importlib.import_module(command.module)
-            getattr(module, f"{command.prefix}add_arguments")(sub)
-            sub.set_defaults(run=getattr(module, f"{command.prefix}run"))
+            source = getattr(module, "COMMANDS", {}).get(name, module)
+            source.add_arguments(sub)
+            sub.set_defaults(run=source.run)
     return parser
 
 

@@ -74,7 +74,8 @@ def check_add_arguments(parser: argparse.ArgumentParser) -> None:
     _exercise(parser)
     parser.add_argument("--file", metavar="F", help="the file to grade (default: your notebook, or your last attempt)")
     parser.add_argument("--json", action="store_true", help="print the report as JSON")
-    parser.add_argument("--seed", type=int, default=DEFAULT_SEED, metavar="N", help="seed of the random cases (%(default)s)")
+    said = "seed of the random cases (%(default)s)"
+    parser.add_argument("--seed", type=int, default=DEFAULT_SEED, metavar="N", help=said)
     parser.add_argument("--all", action="store_true", help="show every rule that fails, not only the first")
 
 
@@ -101,8 +102,8 @@ def _note(report: Report, source: str | None) -> None:
 def hint_add_arguments(parser: argparse.ArgumentParser) -> None:
     """Describe `sluice hint`."""
     _exercise(parser)
-    parser.add_argument("--file", metavar="F", help="the file the hint is for (default: your notebook, or your last attempt)")
-    parser.add_argument("--rung", type=int, choices=range(1, hints.NUM_RUNGS + 1), help="a certain rung, not the next one")
+    parser.add_argument("--file", metavar="F", help="the file it is for (default: your notebook)")
+    parser.add_argument("--rung", type=int, choices=range(1, hints.NUM_RUNGS + 1), help="a certain rung")
     parser.add_argument("--now", action="store_true", help="do not wait for changed code (class mode)")
 
 
@@ -215,7 +216,9 @@ def export_add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", default=".", metavar="DIR", help="folder for receipt.json and progress.csv")
 
 
-_COLUMNS = ("exercise", "status", "rules_passed", "rules_total", "attempts", "highest_hint", "code_hash", "vectors", "seed")
+_COLUMNS = (
+    "exercise", "status", "rules_passed", "rules_total", "attempts", "highest_hint", "code_hash", "vectors", "seed",
+)  # fmt: skip
 
 
 def _export(arguments: argparse.Namespace) -> int:
@@ -231,7 +234,8 @@ def _export(arguments: argparse.Namespace) -> int:
             for each in EXERCISES:
                 entry = by_exercise.get(each, {})
                 rules = entry.get("rules", {})
-                rungs = [e.get("rung", 0) for e in progress.events() if e["event"] == "hint" and e.get("exercise") == each]
+                asked = [e for e in progress.events() if e["event"] == "hint" and e.get("exercise") == each]
+                rungs = [int(e.get("rung", 0)) for e in asked]
                 row = (each, progress.best_status(each), list(rules.values()).count("passed"), len(rules),
                        len(progress.attempts(each)), max(rungs, default=0), entry.get("code_hash", ""),
                        receipt["vectors"], entry.get("seed", ""))  # fmt: skip

@@ -67,7 +67,7 @@ def hint_text(exercise_id: str, rule: str, rung: int, source: str = "", failing:
         text = texts[str(rung)].strip("\n")
         lines = text.splitlines() if rung == 4 else textwrap.wrap(text, 92)
         extra = failing.splitlines() if rung == 2 and failing else []
-        return "\n".join([head, "", *(f"  {line}" for line in lines), *([""] + extra if extra else [])])
+        return "\n".join([head, "", *(f"  {line}" for line in lines), *(["", *extra] if extra else [])])
     return "\n".join([head, "", difference(exercise_id, source), "", f"  {texts['after']}"])
 
 

@@ -100,4 +100,5 @@ def _verify_entry(entry: Any) -> tuple[bool, str]:
     different = [key for key in ("status", "rules") if again[key] != entry.get(key)]
     if different:
         return False, f"✗ {name}: recorded as {entry.get('status')}, now {again['status']}"
-    return again["status"] == "passed", f"✓ {name}: {again['status']} again, all {len(again['rules'])} rules, seed {seed}"
+    passed = again["status"] == "passed"
+    return passed, f"{'✓' if passed else '✗'} {name}: {again['status']} again, {len(again['rules'])} rules, seed {seed}"

@@ -61,7 +61,8 @@ def seam(exercise: str) -> Seam:
 def _module_file(name: str) -> Path:
     # The parents of a module are imported to find it, the module itself is only read.
     spec = find_spec(name)
-    assert spec is not None and spec.origin, f"{name} has no source file"
+    assert spec is not None, f"there is no module {name}; correct seams.toml"
+    assert spec.origin, f"{name} has no source file"
     return Path(spec.origin)
 
 

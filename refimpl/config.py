@@ -127,7 +127,8 @@ class Config:
         if self.segment_size_bytes > 2**30:
             raise ConfigError("segment_size_bytes", self.segment_size_bytes, "at most 1 GiB")
         groups = self.max_parallelism
-        if groups is not None and not 1 <= groups <= 32_768:
+        is_number = isinstance(groups, int) and not isinstance(groups, bool)
+        if groups is not None and not (is_number and 1 <= groups <= 32_768):
             raise ConfigError("max_parallelism", groups, "between 1 and 32768, or None")
 
     @property

@@ -38,7 +38,7 @@ def pipeline_svg(model: Model, title: str = "") -> str:
     stations = [_station(number, model, places[number]) for number in range(len(model["tasks"]))]
     body = text_element(_MARGIN, 34, name, "big") + "".join(lines) + "".join(stations)
     id_ = picture_id("pipeline", json.dumps([name, model], sort_keys=True))
-    body = body.replace("#ID", f"#{id_}") + _legend(height - _LEGEND + 20)
+    body = body.replace("#ID", f"#{id_}") + _legend(height - _LEGEND + 6)
     return document(id_, width, height, name, pipeline_text(model, name), body)
 
 
@@ -69,7 +69,7 @@ def _layout(model: Model) -> tuple[list[tuple[float, float, float]], float, floa
             y += heights[number] + _GAP
     last = max(columns)
     width = 2 * _MARGIN + (last + 1) * _STATION + last * (_SIDING + _LINES)
-    return places, max(width, 860), 58 + tallest + 14 + _LEGEND
+    return places, max(width, 900), 58 + tallest + 26 + _LEGEND
 
 
 # -- stations --------------------------------------------------------------------------------------
@@ -101,7 +101,7 @@ def _station(number: int, model: Model, place: tuple[float, float, float]) -> st
     )
 
 
-def _two_lines(words: str, most: int = 21) -> tuple[str, str]:
+def _two_lines(words: str, most: int = 19) -> tuple[str, str]:
     """A chain's operators on one line or two, cut with `…` where they do not fit."""
     if len(words) <= most:
         return words, ""

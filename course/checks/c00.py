@@ -63,7 +63,8 @@ class MapCheck:
             flights = []
             for _ in range(generator.randint(1, 6)):
                 origin, dest = generator.sample(["JFK", "EWR", "LGA", "ATL", "ORD", "BOS"], 2)
-                flights.append(_flight(generator.randint(-43, 1301), origin, dest, generator.choice(["UA", "B6", "EV"])))
+                carrier = generator.choice(["UA", "B6", "EV"])
+                flights.append(_flight(generator.randint(-43, 1301), origin, dest, carrier))
             add("G", *flights, ran=f"{len(flights)} flights made from the seed")
         return found
 
@@ -188,10 +189,10 @@ def _about_delay(rule: str, got: list[Any], flight: dict[str, Any]) -> str:
 
 
 def _change(after: list[Any], before: list[Any]) -> str:
-    now, then = {k: v for k, v in after}, {k: v for k, v in before}
-    if set(now) - set(then):
+    now, then = {item[0] for item in after}, {item[0] for item in before}
+    if now - then:
         return "adds_key"
-    return "removes_key" if set(then) - set(now) else "changes_value"
+    return "removes_key" if then - now else "changes_value"
 
 
 CHECK = MapCheck()

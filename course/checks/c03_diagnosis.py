@@ -51,7 +51,7 @@ def diagnose(step: _Step, event: list[Any]) -> tuple[str, dict[str, str]]:
     values = {
         "got": str(result).removeprefix("?"), "want": str(step.want[1]), "room": str(step.room),
         "left": str(len(step.record) - step.sent), "uncommitted": str(uncommitted), "sent": str(step.sent),
-        "size": str(max(0, len(step.record) - 4)),
+        "size": f"{max(0, len(step.record) - 4):,}",
     }  # fmt: skip
     if str(result).startswith("?"):
         return ("returns_none" if result == "?None" else "returns_other"), values

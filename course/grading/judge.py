@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import hashlib
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,11 @@ __all__ = ["code_hash", "judge", "vectors_version"]
 
 _SOURCE_RULE = "S"
 _TRACE_EVENTS = 60
+_LOAD_CODES = {
+    "SyntaxError": "syntax", "IndentationError": "syntax", "TabError": "syntax", "SystemExit": "left",
+    "ModuleNotFoundError": "no_module", "ImportError": "no_module",
+}  # fmt: skip
+_WHOLE = "your code, from its first line, in a fresh Python"
 _VECTORS = Path(__file__).parent.parent / "vectors" / VECTORS_VERSION
 
 
@@ -90,6 +96,9 @@ def judge(
     report.printed, report.printed_text = transcript.printed, transcript.printed_text
     finding = _source_finding(exercise_id, transcript, names or {})
     findings = {_SOURCE_RULE: finding} if finding else _compare_all(check, cases, expected, transcript)
+    if not transcript.ended and not any(findings.values()):
+        # A child that answered everything and then left without its last word may have been made to.
+        findings = {_SOURCE_RULE: Finding("S", "vanished_loading", _WHOLE, status=Status.ERROR)}
     _fill(report, check, findings, source)
     report.trace = _trace(report, check, cases, expected, transcript)
     return report
@@ -118,7 +127,7 @@ def _only_raises(node: ast.FunctionDef, exercise_id: str) -> bool:
 
 def _source_finding(exercise_id: str, transcript: Transcript, names: Mapping[str, str]) -> Finding | None:
     """Rule S: the code can be loaded by itself, brings exactly one part, and leaves the engine alone."""
-    ran = "your code, from its first line, in a fresh Python"
+    ran = _WHOLE
     if transcript.problem is None:
         if transcript.tampered:
             return Finding("S", "tampered", ran, values={"names": ", ".join(transcript.tampered[:3])})
@@ -137,8 +146,8 @@ def _source_finding(exercise_id: str, transcript: Transcript, names: Mapping[str
         kind = "wrong_exercise"
     if kind in ("ambiguous", "absent", "wrong_exercise", "not_a_class", "missing_method"):
         status = Status.FAILED if kind == "missing_method" else Status.ERROR
-        return Finding("S", f"{kind}_{wanted.kind}" if kind in ("ambiguous", "absent") else kind, ran, values=values,
-                       status=status)  # fmt: skip
+        code = f"{kind}_{wanted.kind}" if kind in ("ambiguous", "absent") else kind
+        return Finding("S", code, ran, values=values, status=status)
     error = problem.get("error")
     error = error if isinstance(error, dict) else {}
     return _load_error(kind, error, ran, values, names)
@@ -159,8 +168,7 @@ def _load_error(
     if error_type == "NameError":
         code = "name_elsewhere" if name in names else "name_unknown"
     else:
-        code = {"SyntaxError": "syntax", "IndentationError": "syntax", "TabError": "syntax", "SystemExit": "left",
-                "ModuleNotFoundError": "no_module", "ImportError": "no_module"}.get(error_type, "load_raised")  # fmt: skip
+        code = _LOAD_CODES.get(error_type, "load_raised")
     return Finding("S", code, ran, values=values, status=Status.ERROR, line=line)
 
 
@@ -236,6 +244,8 @@ def _fill(report: Report, check: Check, findings: Mapping[str, Finding | None], 
     failed = [result for result in report.rules if result.finding is not None]
     for result in failed:
         assert result.finding is not None
+        if result.finding.status is Status.TIMEOUT:
+            result.finding = replace(result.finding, line=_loop_around(source, result.finding.line))
         result.message = message(report.exercise, result.finding, source)
     if failed and failed[0].finding is not None:
         report.status = failed[0].finding.status
@@ -246,3 +256,17 @@ def _fill(report: Report, check: Check, findings: Mapping[str, Finding | None], 
     report.source = source
 
 
+def _loop_around(source: str, line: int | None) -> int | None:
+    """The first line of the innermost loop around a line: where the clock rang inside it is chance."""
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError):
+        return line
+    loops = [
+        node.lineno
+        for node in ast.walk(tree)
+        if isinstance(node, ast.For | ast.While)
+        and line is not None
+        and node.lineno <= line <= (node.end_lineno or node.lineno)
+    ]
+    return max(loops, default=line)

@@ -77,13 +77,13 @@ class Grader:
     def __init__(self, job: Mapping[str, Any], limits: Limits | None = None) -> None:
         self._job = dict(job)
         self._limits = limits or Limits()
-        self._fence = (_HERE / "fence.py").read_text(encoding="utf-8")
+        self._texts = {name: (_HERE / f"{name}.py").read_text(encoding="utf-8") for name in ("fence", "stand_ins")}
 
     def start(self, source: str, cases: Sequence[Case]) -> Run:
         """Start a child on `source`; the caller must call `finish` on what it gets."""
         starts = [i for i, case in enumerate(cases) if not i or case.rule != cases[i - 1].rule]
         job = {**self._job, "source": source, "cases": [case.ops for case in cases], "starts": starts,
-               "fence": self._fence, "limits": self._limits.as_plain()}  # fmt: skip
+               **self._texts, "limits": self._limits.as_plain()}  # fmt: skip
         return Run(job, self._limits)
 
 

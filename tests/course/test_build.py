@@ -30,7 +30,8 @@ L.receipt()
 
 def test_cells_have_roles_names_and_text():
     cells = parse(SMALL, "small.py")
-    assert [(cell.kind, cell.role) for cell in cells][:3] == [("markdown", "title"), ("code", "setup"), ("code", "exercise")]
+    kinds = [(cell.kind, cell.role) for cell in cells][:3]
+    assert kinds == [("markdown", "title"), ("code", "setup"), ("code", "exercise")]
     assert cells[0].source == "# A small lesson\n\nWith a paragraph."
 
 

@@ -148,8 +148,14 @@ def test_sabotage_is_told_what_it_did(name, code):
 def test_nothing_is_written_outside(tmp_path):
     target = tmp_path / "canary"
     target.write_text("whole")
-    for line in (f"open({str(target)!r}, 'w')", f"import os\nos.remove({str(target)!r})", f"import os\nos.mkdir({str(tmp_path / 'd')!r})",
-                 f"import pathlib\npathlib.Path({str(target)!r}).unlink()", f"import shutil\nshutil.rmtree({str(tmp_path)!r})"):  # fmt: skip
+    lines = [
+        f"open({str(target)!r}, 'w')",
+        f"import os\nos.remove({str(target)!r})",
+        f"import os\nos.mkdir({str(tmp_path / 'd')!r})",
+        f"import pathlib\npathlib.Path({str(target)!r}).unlink()",
+        f"import shutil\nshutil.rmtree({str(tmp_path)!r})",
+    ]
+    for line in lines:
         assert judge("3.1", f"{line}\n").failed_rule.finding.code == "fenced", line
     assert target.read_text() == "whole"
     assert list(tmp_path.iterdir()) == [target]

@@ -9,7 +9,11 @@ import pytest
 
 from course import progress
 
-WRITER = "from course import progress\nfor i in range(300):\n    progress.record('check', exercise='3.1', n=i, who={who})"
+WRITER = """
+from course import progress
+for i in range(300):
+    progress.record("check", exercise="3.1", n=i, who={who})
+"""
 
 
 @pytest.fixture(autouse=True)

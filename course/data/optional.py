@@ -1,0 +1,21 @@
+"""Spark for a lesson's data section, which is skipped, and says so, where Spark cannot start."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from course.data.session import SparkUnavailable, spark
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["spark_or_none"]
+
+
+def spark_or_none() -> SparkSession | None:
+    """The session; or `None`, after printing why there is none. A skipped section counts as not done."""
+    try:
+        return spark()
+    except SparkUnavailable as error:
+        print(f"○ skipped: {error}")
+        return None

@@ -1,0 +1,80 @@
+"""What every view has in common: its three faces, its options and its end.
+
+A view shows one thing in three ways, all made from one model: live in the browser, as a picture that
+needs no kernel (SVG), and in words. A stored notebook keeps the last two, so nbval compares them, and
+a page without a kernel shows the picture.
+"""
+
+from __future__ import annotations
+
+import difflib
+from typing import Any
+
+import anywidget
+import traitlets
+
+from refimpl.errors import LocalUsageError
+from widgets.svg import static_text
+
+__all__ = ["View", "chosen_options", "front_end"]
+
+
+def front_end(name: str) -> str:
+    """One self-contained module: the shared player, then the view's own drawing; it imports nothing."""
+    return static_text("player.js") + "\n" + static_text(f"{name}.js")
+
+
+def chosen_options(view: str, given: dict[str, Any], **defaults: Any) -> dict[str, Any]:
+    """The options of a view: `defaults` with `given` laid over them.
+
+    Raises:
+        LocalUsageError: an option the view does not have; names the one that was probably meant.
+    """
+    for name in given:
+        if name not in defaults:
+            near = difflib.get_close_matches(name, defaults, 1, 0.5)
+            meant = f"; did you mean {near[0]!r}?" if near else ""
+            raise LocalUsageError(f"{view} has no option {name!r}{meant} Its options: {', '.join(sorted(defaults))}")
+    return {**defaults, **given}
+
+
+class View(anywidget.AnyWidget):
+    """A picture of the engine in a notebook.
+
+    Subclasses give `text()` and `svg()`, and a JavaScript module.
+
+    Ownership: a view never owns the run it shows; `close` ends the view, not the job.
+    """
+
+    _css = static_text("player.css")
+    title = traitlets.Unicode().tag(sync=True)
+    _mode = traitlets.Unicode("still").tag(sync=True)
+    _picture = traitlets.Unicode().tag(sync=True)
+    _topology = traitlets.Dict().tag(sync=True)
+    _frames = traitlets.Unicode("[]").tag(sync=True)
+    _at = traitlets.Int(0).tag(sync=True)
+    _controls = traitlets.List(traitlets.Unicode()).tag(sync=True)
+
+    def __init__(self, **traits: Any) -> None:
+        super().__init__(**traits)
+        self.on_msg(self._on_message)
+
+    def text(self) -> str:
+        """The picture in words."""
+        raise NotImplementedError
+
+    def svg(self) -> str:
+        """The picture as it is now, as one SVG document."""
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        return self.text()
+
+    def _repr_mimebundle_(self, **_kwargs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+        if self.comm is None:  # closed: what is left is what needs no kernel
+            return {"text/plain": self.text(), "image/svg+xml": self.svg()}, {}
+        data, metadata = super()._repr_mimebundle_() or ({}, {})
+        return {**data, "text/plain": self.text(), "image/svg+xml": self.svg()}, metadata
+
+    def _on_message(self, _widget: object, content: dict[str, Any], _buffers: object) -> None:
+        """What the browser asks for. Runs on whichever thread ipykernel hands it: take no lock, print nothing."""

@@ -1,0 +1,125 @@
+"""A pump: looks at a running job a few times a second and sends what changed.
+
+Rules of this file:
+- Frames leave from one thread only. Sending messages from a thread is safe; sharing a widget's
+  traits with one is not.
+- The newest moment wins. A frame like the last one is skipped, and time lost is never caught up.
+- Whoever asks for something (pause, resume, step) leaves a note; the pump does it at its next turn.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from refimpl.errors import LocalUsageError
+from refimpl.job import JobSnapshot
+
+__all__ = ["MAX_FRAMES_PER_SECOND", "Observable", "Sampler"]
+
+MAX_FRAMES_PER_SECOND = 30.0
+_HIDDEN_LOOK_S = 0.5
+
+
+class Observable(Protocol):
+    """A job that runs by itself."""
+
+    @property
+    def is_done(self) -> bool: ...
+
+    def snapshot(self) -> JobSnapshot: ...
+
+
+class Sampler:
+    """The one thread that carries a job's moments to the browser.
+
+    `send` gets `{"type": "frame", "seq": …, "paused": …, "done": …, "frame": …}`; `seq` counts from 1.
+    It stops by itself after the frame that says the job is done. While nobody watches it only looks,
+    twice a second, whether the job has ended.
+    `num_sent`, `num_skipped` count frames.
+    """
+
+    def __init__(
+        self,
+        source: Observable,
+        pack: Callable[[JobSnapshot], Any],
+        send: Callable[[dict[str, Any]], None],
+        frames_per_second: float = MAX_FRAMES_PER_SECOND,
+    ) -> None:
+        if not 0 < frames_per_second <= MAX_FRAMES_PER_SECOND:
+            raise LocalUsageError(
+                f"frames_per_second={frames_per_second} cannot work: more than 0, at most {MAX_FRAMES_PER_SECOND:g}"
+            )
+        self.num_sent = 0
+        self.num_skipped = 0
+        self._source = source
+        self._pack = pack
+        self._send = send
+        self._period_s = 1 / frames_per_second
+        self._notes: deque[Callable[[], object]] = deque()
+        self._is_stopped = threading.Event()
+        self._is_watched = threading.Event()
+        self._last: object = None
+        self._thread = threading.Thread(target=self._run, name="sluice-sampler", daemon=True)
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether the thread runs."""
+        return self._thread.is_alive()
+
+    def start(self) -> None:
+        """Start looking; does nothing the second time."""
+        if self._thread.ident is None and not self._is_stopped.is_set():
+            self._thread.start()
+
+    def watch(self, is_watched: bool) -> None:
+        """Say whether anybody sees the frames. Whoever begins to look gets one at once."""
+        if is_watched:
+            self._last = None
+            self._is_watched.set()
+        else:
+            self._is_watched.clear()
+
+    def submit(self, note: Callable[[], object]) -> None:
+        """Have the pump do `note` at its next turn."""
+        self._notes.append(note)
+
+    def stop(self, timeout_s: float = 2.0) -> bool:
+        """Stop and wait; true if the thread has ended."""
+        self._is_stopped.set()
+        self._is_watched.set()  # wakes it if it sleeps unwatched
+        if self._thread.is_alive() and self._thread is not threading.current_thread():
+            self._thread.join(timeout_s)
+        return not self._thread.is_alive()
+
+    def _run(self) -> None:
+        due_s = time.monotonic()
+        while not self._is_stopped.is_set():
+            while self._notes:
+                self._notes.popleft()()
+            is_done = self._source.is_done  # before the snapshot, so that "done" comes with the last state
+            if self._is_watched.is_set():
+                self._look(is_done)
+            if is_done:
+                return
+            if not self._is_watched.is_set():
+                self._is_watched.wait(_HIDDEN_LOOK_S)
+                due_s = time.monotonic()
+                continue
+            due_s = max(due_s + self._period_s, time.monotonic())
+            self._is_stopped.wait(due_s - time.monotonic())
+
+    def _look(self, is_done: bool) -> None:
+        frame = self._pack(self._source.snapshot())
+        is_paused = bool(getattr(self._source, "is_paused", False))
+        # The time in a frame passes also when nothing happens.
+        facts = (frame[:1] + frame[2:], is_paused, is_done)
+        if facts == self._last:
+            self.num_skipped += 1
+            return
+        self._last = facts
+        self.num_sent += 1
+        self._send({"type": "frame", "seq": self.num_sent, "paused": is_paused, "done": is_done, "frame": frame})
