@@ -169,7 +169,7 @@ def reveal(exercise_id: str) -> Text:
         for e in progress.events()
     )
     if not seen and progress.best_status(exercise_id) != "passed":
-        return Text(f'○ {exercise_id}: the reference part is shown after passing, or after rung 5 of hint("{exercise_id}")')
+        return Text(f"○ {exercise_id}: the reference part is shown after passing, or after rung 5 of the hints.")
     return Text(hints.difference(exercise_id, answer.source or ""))
 
 

@@ -30,26 +30,23 @@ READING_ORDER = """
     consumer.channel consumer.local_channel consumer.input_gate consumer.watermark_valve
     consumer.network_input
 
-    task.outputs task.operators task.state task.windows task.chain task.source task.task
+    task.outputs task.collectors task.operators task.state task.windows task.chain task.source task.task
 
-    job.stream_graph job.parts job.stream job.job_graph job.execution_graph job.deployment
+    job.stream_graph job.parts job.job_graph job.stream job.execution_graph job.deployment
 
     invariants
 
     drivers.simulation drivers.threads
 """.split()
 
-# Imports inside a function that look ahead on purpose: (file, what it imports).
-LOOKS_AHEAD = {("job.stream", "job.job_graph")}
-
 BANNED_IN_CORE = {
     "asyncio", "logging", "multiprocessing", "queue", "random", "select", "selectors", "socket", "threading", "time",
 }  # fmt: skip
 THIRD_PARTY = {"numpy", "networkx"}
 
-MAX_FILE_LINES = 370  # the budget is 320; see `test_only_the_known_files_are_longer_than_their_budget`
+MAX_FILE_LINES = 360  # the budget is 320; see `test_only_the_known_files_are_longer_than_their_budget`
 BUDGET_FILE_LINES = 320
-LONGER_THAN_BUDGET = {"job/stream.py", "producer/record_writer.py", "task/outputs.py"}
+LONGER_THAN_BUDGET = {"job/stream.py", "producer/record_writer.py"}
 MAX_FUNCTION_LINES = 45
 
 # Suppressions in `refimpl`, by file and kind: how many there are, and why they must be.
@@ -111,8 +108,6 @@ def test_a_file_imports_only_files_above_it(path: Path) -> None:
         if not imported.startswith("refimpl"):
             continue
         name = imported.removeprefix("refimpl").removeprefix(".")
-        if (module_of(path), name) in LOOKS_AHEAD:
-            continue
         assert name in READING_ORDER, f"{named(path)} imports {imported}: name the file, not its package"
         assert READING_ORDER.index(name) < here, f"{named(path)} imports {imported}, which comes after it"
 

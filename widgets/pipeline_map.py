@@ -105,7 +105,10 @@ class PipelineMap(View):
 
     def _on_message(self, _widget: object, content: dict[str, Any], _buffers: object) -> None:
         kind = content.get("type")
-        if kind in ("visible", "hidden"):
+        if kind == "hello" and self._mode == "stepped":
+            # The trait holds the first frame only: syncing all of them again with each step would be a flood.
+            self.send({"type": "history", "frames": self._recording.frames, "done": self._source.is_done})
+        elif kind in ("visible", "hidden"):
             self._set_watched(str(content.get("view", "")), kind == "visible")
         elif kind in ("pause", "resume", "step") and kind in self._controls:
             if isinstance(self._source, Simulation):
@@ -122,16 +125,13 @@ class PipelineMap(View):
 
     def _step(self, count: int) -> None:
         """Take steps of a simulation. It has one thread, and ipykernel 7.4 brings clicks on that one."""
-        known = len(self._recording)
-        dropped = self._recording.num_dropped
+        frames: list[Frame] = []
         for _ in range(min(count, _MAX_STEPS_PER_CLICK)):
             action = self._source.step()
             if action is None:
                 break
             self._recording.add(self._source.snapshot(), str(action))
-        added = len(self._recording) - known + self._recording.num_dropped - dropped
-        frames = self._recording.frames[-added:] if added else []
-        self._frames = _json(self._recording.frames)
+            frames.append(self._recording.frames[-1])
         self.send({"type": "frames", "frames": frames, "done": self._source.is_done})
 
     # -- what the source can do ------------------------------------------------------------------------

@@ -7,7 +7,18 @@ from __future__ import annotations
 
 from widgets.view_models import Model
 
-__all__ = ["PROGRESS_SYMBOL", "fill_word", "pipeline_status", "pipeline_text", "queue_text", "watermark_text"]
+__all__ = [
+    "PROGRESS_SYMBOL",
+    "fill_word",
+    "pipeline_status",
+    "pipeline_text",
+    "queue_text",
+    "result_symbol",
+    "ribbon_status",
+    "ribbon_text",
+    "step_text",
+    "watermark_text",
+]
 
 PROGRESS_SYMBOL = {"made": "▶", "idle": "○", "backpressured": "▲", "done": "✓"}
 
@@ -103,3 +114,70 @@ def fill_word(entry: Model) -> str:
         return f"event, {entry['written_bytes']} B"
     state = "finished" if entry["is_finished"] else "open"
     return f"{entry['written_bytes']} of {entry['capacity_bytes']} B, {state}"
+
+
+# -- the ribbon ------------------------------------------------------------------------------------
+
+_RESULT_SYMBOL = {
+    "FULL_RECORD": "●",
+    "FULL_RECORD_MEMORY_SEGMENT_FULL": "◆",
+    "PARTIAL_RECORD_MEMORY_SEGMENT_FULL": "◐",
+}
+
+
+def result_symbol(result: str) -> str:
+    """The mark of a result; `?` for an answer the engine does not know."""
+    return _RESULT_SYMBOL.get(result, "?")
+
+
+def ribbon_text(model: Model, title: str = "") -> str:
+    """Records in buffers: a line per copy, then each buffer's bytes with the lengths in brackets."""
+    sizes = ", ".join(f"{record['payload_bytes']} B" for record in model["records"])
+    lines = [f"{title or 'Ribbon'}: records of {sizes or 'none'} in buffers of {model['segment_size_bytes']} B"]
+    for lane in model["lanes"]:
+        lines.append(f"{lane['name']}: {len(lane['steps'])} copies into {lane['num_buffers']} buffers")
+        lines += [f"  {step_text(step)}" for step in lane["steps"]]
+        lines += [f"  buffer {number}: {_buffer_bytes(lane, number)}" for number in range(lane["num_buffers"])]
+        if lane["steps"]:
+            lines.append(f"  queue: {queue_text(lane['steps'][-1])}  backlog {lane['steps'][-1]['backlog_buffers']}")
+    if len(model["lanes"]) == 2:
+        found = model["difference"]
+        lines.append(f"first difference: {found['sentence']}" if found else "no difference")
+    return "\n".join(lines)
+
+
+def step_text(step: Model) -> str:
+    """One copy in words."""
+    return (
+        f"copy {step['index'] + 1}: {step['num_bytes']} B into buffer {step['buffer']} "
+        f"→ {result_symbol(step['result'])} {step['result']}"
+    )
+
+
+def ribbon_status(model: Model, at: int) -> str:
+    """What stands there after `at` copies, in one sentence."""
+    if at == 0:
+        return "nothing copied yet"
+    words = []
+    for lane in model["lanes"]:
+        if at <= len(lane["steps"]):
+            step = lane["steps"][at - 1]
+            words.append(f"{lane['name']}: {step_text(step)}; {len(step['queue'])} queued, backlog {step['backlog_buffers']}")
+        else:
+            words.append(f"{lane['name']}: no further copy")
+    found = model["difference"]
+    if found and at == found["step"] + 1:
+        words.append(f"first difference: {found['sentence']}")
+    return ". ".join(words)
+
+
+def _buffer_bytes(lane: Model, number: int, most: int = 24) -> str:
+    """The bytes of one buffer, `[00 00 00 05]` being a length as a receiver reads it, cut after `most`."""
+    cells = [cell for cell in lane["cells"] if cell["buffer"] == number]
+    words, inside = [], False
+    for cell in cells[:most]:
+        is_length = cell["part"] == "length"
+        words.append(("]" if inside and not is_length else "") + (" " if words else "") + ("[" if is_length and not inside else "") + cell["hex"])
+        inside = is_length
+    more = f" … {len(cells) - most} more" if len(cells) > most else ""
+    return "".join(words) + ("]" if inside else "") + more

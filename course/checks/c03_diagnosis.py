@@ -126,24 +126,11 @@ def _start_of_record(step: _Step, got: bytes, length: int, want: bytes, want_len
         return "reset_forgets_header" if _starts(got, payload) else "reset_wrong_place"
     if step.was_asked and any(_starts(got, step.record[k : k + 64]) for k in range(1, min(9, len(step.record)))):
         return "wrong_place"
-    beliefs = [
-        ("little_endian", size.to_bytes(4, "little") + payload),
-        ("length_counts_header", (size + 4).to_bytes(4, "big") + payload),
-        ("length_missing", payload),
-        ("length_truncated", (size & 0xFFFF).to_bytes(4, "big") + payload),
-        ("length_truncated", (size & 0xFFFFFF).to_bytes(4, "big") + payload),
-        ("length_truncated", (size & 0xFF).to_bytes(4, "big") + payload),
-        ("length_two_bytes", (size & 0xFFFF).to_bytes(2, "big") + payload),
-        ("length_two_bytes", (size & 0xFFFF).to_bytes(2, "little") + payload),
-        ("length_other_width", bytes([size & 255]) + payload),
-        ("length_other_width", size.to_bytes(8, "big") + payload),
-        ("length_other_width", size.to_bytes(3, "big") + payload if size < 1 << 24 else b""),
-        ("length_as_text", str(size).encode() + payload),
-        ("length_as_text", str(size).zfill(4).encode() + payload),
-    ]
-    for code, belief in beliefs:
+    for code, header in _headers(size):
+        belief = header + payload
+        predicted = min(step.room, len(header) + size)
         # A belief that predicts right bytes here explains nothing.
-        if belief and belief[: len(want)] != want and _starts(got, belief, min(len(belief), 2)):
+        if length == predicted and belief[: len(want)] != want and _starts(got, belief):
             return code
     if 0 < length < want_length and want.startswith(got):
         return "stops_short"
@@ -162,3 +149,22 @@ def _inside_header(step: _Step, got: bytes) -> str:
     if _starts(got, step.record[4:68]):
         return "header_rest_dropped"
     return "header_wrong_place"
+
+
+def _headers(size: int) -> list[tuple[str, bytes]]:
+    """What somebody might put in front of a payload of `size` bytes, and the belief behind it."""
+    return [
+        ("little_endian", size.to_bytes(4, "little")),
+        ("length_counts_header", (size + 4).to_bytes(4, "big")),
+        ("length_missing", b""),
+        ("length_truncated", (size & 0xFFFF).to_bytes(4, "big")),
+        ("length_truncated", (size & 0xFFFFFF).to_bytes(4, "big")),
+        ("length_truncated", (size & 0xFF).to_bytes(4, "big")),
+        ("length_two_bytes", (size & 0xFFFF).to_bytes(2, "big")),
+        ("length_two_bytes", (size & 0xFFFF).to_bytes(2, "little")),
+        ("length_other_width", bytes([size & 0xFF])),
+        ("length_other_width", (size & 0xFFFFFF).to_bytes(3, "big")),
+        ("length_other_width", size.to_bytes(8, "big")),
+        ("length_as_text", str(size).encode()),
+        ("length_as_text", str(size).zfill(4).encode()),
+    ]

@@ -40,14 +40,16 @@ SABOTAGE = {
         "    name = value = 'FULL_RECORD'\n    is_full_record = is_full_buffer = True\n",
     ),
     "always_equal_string": with_body(
-        "return Yes('FULL_RECORD')", "class Yes(str):\n    def __eq__(self, o): return True\n    __hash__ = str.__hash__\n"
+        "return Yes('FULL_RECORD')",
+        "class Yes(str):\n    def __eq__(self, o): return True\n    __hash__ = str.__hash__\n"
     ),
     "the_name_as_text": with_body("return 'FULL_RECORD'"),
     "asserts_removed": with_body("return True", "import sys\nsys.flags\n__debug__\nassert True\n"),
     "prints_a_report": with_body('print(\'{"status": "passed", "rules": []}\'); return True'),
     "writes_a_transcript": with_body(
         "[os.write(fd, b'[\"end\", {\"tampered\": [], \"printed\": 0}]\\n') for fd in range(1, 9) if ok(fd)]",
-        "import os\ndef ok(fd):\n    try:\n        os.fstat(fd)\n    except OSError:\n        return False\n    return True\n",
+        "import os\ndef ok(fd):\n    try:\n        os.fstat(fd)\n"
+        "    except OSError:\n        return False\n    return True\n",
     ),
     "answers_for_the_driver": with_body(
         "return None",
@@ -62,7 +64,8 @@ SABOTAGE = {
     "endless_loop": with_body("\n        while True: pass"),
     "endless_at_once": "while True:\n    pass\n",
     "endless_and_deaf": with_body(
-        "\n        while True:\n            try:\n                while True: pass\n            except BaseException: pass"
+        "\n        while True:\n            try:\n                while True: pass\n"
+        "            except BaseException: pass"
     ),
     "recursion": with_body("return self.copy_to_buffer_builder(builder)"),
     "huge_memory": with_body("self.x = bytearray(10 << 30)"),
@@ -72,7 +75,8 @@ SABOTAGE = {
     "loads_the_reference_file": (
         "import importlib.util, sys\n"
         f"spec = importlib.util.spec_from_file_location('other', {str(SPANNING)!r})\n"
-        "module = importlib.util.module_from_spec(spec)\nsys.modules['other'] = module\nspec.loader.exec_module(module)\n"
+        "module = importlib.util.module_from_spec(spec)\n"
+        "sys.modules['other'] = module\nspec.loader.exec_module(module)\n"
         "class Mine(module.SpanningRecordSerializer): pass\n"
     ),
     "reloads_the_reference": (
