@@ -144,7 +144,7 @@ def show_progress(process: subprocess.Popen[str], lines: list[str]) -> None:
             process.wait(0.2 if live else 5)
             break
         except subprocess.TimeoutExpired:
-            newest = (lines[-1] if lines else "starting").strip()[:90]
+            newest = (lines[-1] if lines else "working").strip()[:90]
             text = f"      {time.monotonic() - started:4.0f} s  {newest}"
             print(f"\r\x1b[K{text}" if live else text, end="" if live else "\n", flush=True)
     if live:

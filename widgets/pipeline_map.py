@@ -48,8 +48,9 @@ class PipelineMap(View):
 
     def __init__(self, source: Source, **given: Any) -> None:
         options = chosen_options(
-            "PipelineMap", given, title="Pipeline map", frames_per_second=MAX_FRAMES_PER_SECOND, at=None, max_frames=2_000
-        )
+            "PipelineMap", given,
+            title="Pipeline map", frames_per_second=MAX_FRAMES_PER_SECOND, at=None, max_frames=2_000,
+        )  # fmt: skip
         self._source = source
         self._sampler: Sampler | None = None
         self._viewers: set[str] = set()
@@ -147,7 +148,8 @@ class PipelineMap(View):
             return source
         if not isinstance(source, JobSnapshot) and not (hasattr(source, "snapshot") and hasattr(source, "is_done")):
             raise LocalUsageError(
-                f"a {type(source).__name__} cannot be shown; give a Simulation, a ThreadedRun, a Recording or a JobSnapshot"
+                f"a {type(source).__name__} cannot be shown; "
+                "give a Simulation, a ThreadedRun, a Recording or a JobSnapshot"
             )
         snapshot = source if isinstance(source, JobSnapshot) else source.snapshot()
         recording = Recording(topology(snapshot), max_frames)

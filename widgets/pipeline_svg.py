@@ -91,7 +91,7 @@ def _station(number: int, model: Model, place: tuple[float, float, float]) -> st
         text_element(x + 50, y + (26 if second else 36), first, "name"),
         text_element(x + 50, y + 47, second, "name") if second else "",
         text_element(x + 48, y + 86, f"{symbol} {task['progress']}", "name", data_field="word"),
-        text_element(x + 12, y + 111, f"in {task['num_records_in']} · out {task['num_records_out']}", data_field="flow"),
+        text_element(x + 12, y + 111, _flow_words(task), data_field="flow"),
         text_element(x + 12, y + 129, f"watermark {watermark_text(task)}", "soft", data_field="watermark"),
     ]
     pools = [_pool(n, output, x + 12, y + _HEAD + row * _POOL) for row, (n, output) in enumerate(outputs)]
@@ -99,6 +99,10 @@ def _station(number: int, model: Model, place: tuple[float, float, float]) -> st
     return element(
         "g", name + card + band + ring + "".join(words + pools), data_task=number, data_progress=task["progress"]
     )
+
+
+def _flow_words(task: Model) -> str:
+    return f"in {task['num_records_in']} · out {task['num_records_out']}"
 
 
 def _two_lines(words: str, most: int = 19) -> tuple[str, str]:
@@ -215,7 +219,8 @@ def _legend(y: float) -> str:
     """What the marks mean, in one row of queue places and one of pool squares."""
     parts, x = [text_element(_MARGIN, y + 12, "on a line", "soft")], _MARGIN + 72.0
     sample = {"capacity_bytes": 10, "written_bytes": 6, "is_event": False, "is_finished": False}
-    for state, words in (("open", "buffer, open"), ("finished", "buffer, finished"), ("event", "event"), ("none", "free")):
+    names = {"open": "buffer, open", "finished": "buffer, finished", "event": "event", "none": "free"}
+    for state, words in names.items():
         entry = {**sample, "is_finished": state == "finished", "is_event": state == "event"}
         queue = [] if state == "none" else [entry]
         parts += [

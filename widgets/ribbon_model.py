@@ -35,10 +35,13 @@ def ribbon_model(
     records: Sequence[bytes],
     segment_size: int,
     serializer_factory: Callable[[], RecordSerializer] = SpanningRecordSerializer,
-    name: str = "copies",
+    name: str = "",
 ) -> Model:
     """Drive a serializer over `records` with real buffers of `segment_size` bytes, and show every copy."""
-    return ribbon_model_of_steps(records, segment_size, {name: serializer_steps(records, segment_size, serializer_factory)})
+    steps = serializer_steps(records, segment_size, serializer_factory)
+    return ribbon_model_of_steps(
+        records, segment_size, {name or getattr(serializer_factory, "__name__", "serializer"): steps}
+    )
 
 
 def serializer_steps(
@@ -133,12 +136,12 @@ def first_difference(yours: Model, flink: Model) -> Model | None:
             return _difference(index, f"{yours['name']} copies once more; {flink['name']} is done")
         mine, theirs = yours["steps"][index], flink["steps"][index]
         if mine["buffer"] != theirs["buffer"]:
-            words = f"copy {index + 1} goes into buffer {mine['buffer']}, {flink['name']}'s into buffer {theirs['buffer']}"
+            words = f"copy {index + 1} is in buffer {mine['buffer']}, {flink['name']}'s in buffer {theirs['buffer']}"
             return _difference(index, words)
         if mine["bytes_hex"] != theirs["bytes_hex"]:
             return _byte_difference(index, mine, theirs, (yours["name"], flink["name"]))
         if mine["result"] != theirs["result"]:
-            words = f"copy {index + 1} has the same bytes, but says {mine['result']}; {flink['name']} says {theirs['result']}"
+            words = f"copy {index + 1} has the same bytes, but says {mine['result']}, not {theirs['result']}"
             return _difference(index, words)
     return None
 
@@ -167,9 +170,7 @@ def _lane(name: str, steps: Sequence[Step], segment_size: int) -> Model:
             builder = builders[step["buffer"]]
             start, data = builder.written_bytes, bytes.fromhex(step["bytes_hex"])
             copied = 0 if builder.is_finished else builder.append_and_commit(data)
-            shown.append(
-                {**step, "index": index, "start_byte": start, "num_bytes": copied, **_queue_state(queue)}
-            )  # fmt: skip
+            shown.append({**step, "index": index, "start_byte": start, "num_bytes": copied, **_queue_state(queue)})
     finally:
         for builder in builders:
             builder.finish()

@@ -5,6 +5,8 @@ It is what a screen reader, GitHub, a terminal and nbval see. Lines stay under 9
 
 from __future__ import annotations
 
+from itertools import groupby
+
 from widgets.view_models import Model
 
 __all__ = [
@@ -40,8 +42,7 @@ def pipeline_text(model: Model, title: str = "") -> str:
             f"{symbol} {task['name']:<{width}}  {task['progress']:<13}  in {task['num_records_in']:>6}  "
             f"out {task['num_records_out']:>6}  watermark {watermark_text(task)}"
         )
-        for output in (o for o in model["outputs"] if o["task"] == number):
-            lines.append(f"    {output_text(output)}")
+        lines += [f"    {output_text(output)}" for output in model["outputs"] if output["task"] == number]
         lines += [
             f"      {channel_text(channel, model)}" for channel in model["channels"] if channel["from_task"] == number
         ]
@@ -50,7 +51,7 @@ def pipeline_text(model: Model, title: str = "") -> str:
 
 def pipeline_status(model: Model) -> str:
     """A job at one moment in one sentence, for `aria-live`."""
-    counts = {word: 0 for word in PROGRESS_SYMBOL}
+    counts = dict.fromkeys(PROGRESS_SYMBOL, 0)
     for task in model["tasks"]:
         counts[task["progress"]] += 1
     words = ", ".join(f"{number} {word}" for word, number in counts.items() if number)
@@ -162,7 +163,8 @@ def ribbon_status(model: Model, at: int) -> str:
     for lane in model["lanes"]:
         if at <= len(lane["steps"]):
             step = lane["steps"][at - 1]
-            words.append(f"{lane['name']}: {step_text(step)}; {len(step['queue'])} queued, backlog {step['backlog_buffers']}")
+            stands = f"{len(step['queue'])} queued, backlog {step['backlog_buffers']}"
+            words.append(f"{lane['name']}: {step_text(step)}; {stands}")
         else:
             words.append(f"{lane['name']}: no further copy")
     found = model["difference"]
@@ -174,10 +176,9 @@ def ribbon_status(model: Model, at: int) -> str:
 def _buffer_bytes(lane: Model, number: int, most: int = 24) -> str:
     """The bytes of one buffer, `[00 00 00 05]` being a length as a receiver reads it, cut after `most`."""
     cells = [cell for cell in lane["cells"] if cell["buffer"] == number]
-    words, inside = [], False
-    for cell in cells[:most]:
-        is_length = cell["part"] == "length"
-        words.append(("]" if inside and not is_length else "") + (" " if words else "") + ("[" if is_length and not inside else "") + cell["hex"])
-        inside = is_length
-    more = f" … {len(cells) - most} more" if len(cells) > most else ""
-    return "".join(words) + ("]" if inside else "") + more
+    runs = []
+    for (is_length, _record), run in groupby(cells[:most], lambda cell: (cell["part"] == "length", cell["record"])):
+        words = " ".join(cell["hex"] for cell in run)
+        runs.append(f"[{words}]" if is_length else words)
+    more = [f"… {len(cells) - most} more"] if len(cells) > most else []
+    return " ".join([*runs, *more])

@@ -33,7 +33,8 @@ def topology(snapshot: JobSnapshot) -> Model:
     tasks from the top of a column. A channel belongs to one output and one consuming task.
     """
     tasks = [
-        {"name": task.name, "subtask": _subtask(task.name), "operators": list(task.operators)} for task in snapshot.tasks
+        {"name": task.name, "subtask": _subtask(task.name), "operators": list(task.operators)}
+        for task in snapshot.tasks
     ]
     outputs = [
         {"name": partition.name, "task": _producer(partition, snapshot.tasks), "channels": len(partition.subpartitions)}

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import atexit
+import logging
 import os
 import shutil
+import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import psutil
 
 from course.data.scratch import make_scratch
 from course.java import Java, JavaUnavailable, find_java, make_java_home
@@ -100,9 +105,19 @@ def cancels(session: SparkSession) -> Iterator[None]:
     """
     try:
         yield
-    except BaseException:
+    except BaseException as error:
         session.sparkContext.cancelAllJobs()
+        if _was_interrupted(error):
+            raise KeyboardInterrupt from None
         raise
+
+
+def _was_interrupted(error: BaseException) -> bool:
+    """Whether this began as an interrupt: the cancelled job's own error may come on top of it."""
+    cause: BaseException | None = error
+    while cause is not None and not isinstance(cause, KeyboardInterrupt):
+        cause = cause.__cause__ or cause.__context__
+    return cause is not None
 
 
 def _start(app: str, master: str, conf: dict[str, str], state: Path, java: Java) -> SparkSession:
@@ -111,7 +126,10 @@ def _start(app: str, master: str, conf: dict[str, str], state: Path, java: Java)
     from pyspark.sql import SparkSession
 
     (state / "log4j2.properties").write_text(_LOG4J, encoding="utf-8")
+    logging.getLogger().addFilter(_is_not_of_py4j)
+    interrupt = signal.getsignal(signal.SIGINT)
     atexit.register(_end, state)
+    before = {child.pid for child in psutil.Process().children()}
     try:
         # The builder too looks at the environment: an address of a Spark Connect server there would make it refuse.
         with _environment(state, java, is_local=master.startswith("local")):
@@ -125,6 +143,22 @@ def _start(app: str, master: str, conf: dict[str, str], state: Path, java: Java)
         raise SparkUnavailable(
             f"Spark could not start on {master} with {java.verdict}: {first} See `sluice doctor --deep`."
         ) from error
+    except BaseException:
+        # Interrupted while the JVM starts: nobody knows it yet, and it would outlive this process.
+        _end(state)
+        for child in psutil.Process().children():
+            if child.pid not in before:
+                    child.kill()
+        raise
+    finally:
+        # Spark's own handler calls the JVM in the middle of another call to it; `cancels` does it afterwards.
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, interrupt)
+
+
+def _is_not_of_py4j(record: logging.LogRecord) -> bool:
+    """Keep py4j from logging a traceback for each call that an interrupt breaks off; the interrupt is enough."""
+    return "py4j" not in record.pathname
 
 
 def _java_error() -> type[Exception]:

@@ -99,7 +99,7 @@ def judge(
     if not transcript.ended and not any(findings.values()):
         # A child that answered everything and then left without its last word may have been made to.
         findings = {_SOURCE_RULE: Finding("S", "vanished_loading", _WHOLE, status=Status.ERROR)}
-    _fill(report, check, findings, source)
+    _fill(report, check, {rule: _placed(each, names or {}) for rule, each in findings.items()}, source)
     report.trace = _trace(report, check, cases, expected, transcript)
     return report
 
@@ -223,6 +223,14 @@ def _lost(rule: str, case: Case, index: int, transcript: Transcript) -> Finding 
         return Finding(rule, "endless", case.ran, values={"where": "a call", "step": case.ran}, status=Status.TIMEOUT)
     rows = [Row("your code", "", "the process ended here without a word")]
     return Finding(rule, "vanished", case.ran, rows, {"where": "a call"}, Status.ERROR)
+
+
+def _placed(finding: Finding | None, names: Mapping[str, str]) -> Finding | None:
+    """A finding about an unknown name, with the cell that defines the name if one does."""
+    if finding is None or finding.code != "unknown_name" or finding.values["name"] not in names:
+        return finding
+    name = finding.values["name"]
+    return replace(finding, code="name_elsewhere", values={"missing": name, "place": names[name]})
 
 
 def _untried(check: Check) -> list[RuleResult]:

@@ -12,6 +12,12 @@ from refimpl.job.stream import (
     WindowedStream,
 )
 from refimpl.job.stream_graph import (
+    BROADCAST,
+    FORWARD,
+    GLOBAL,
+    REBALANCE,
+    RESCALE,
+    SHUFFLE,
     ChainingStrategy,
     Partitioner,
     StreamEdge,
@@ -20,6 +26,12 @@ from refimpl.job.stream_graph import (
 )
 
 __all__ = [
+    "BROADCAST",
+    "FORWARD",
+    "GLOBAL",
+    "REBALANCE",
+    "RESCALE",
+    "SHUFFLE",
     "ChainingStrategy",
     "DataStream",
     "Deployment",

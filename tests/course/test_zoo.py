@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -14,13 +15,14 @@ from course.specimens import zoo
 
 GOLDEN = Path(__file__).parent / "golden"
 FEWEST = {"0.1": 6, "3.1": 14}
+judged = cache(judge)
 ALL = [pytest.param(e, s, id=f"{e}-{s.name}") for e in EXERCISES for s in zoo(e)]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("exercise", "specimen"), ALL)
 def test_a_known_wrong_part_gets_its_message(exercise, specimen, request):
-    report = judge(exercise, specimen.source)
+    report = judged(exercise, specimen.source)
     assert not report.passed
     assert specimen.belief
     text = str(report) + "\n"
@@ -46,7 +48,7 @@ def test_the_zoo_is_large_enough_and_has_no_stale_golden_file(exercise):
 def test_at_least_four_of_five_wrong_parts_have_a_message_of_their_own(exercise):
     codes = Counter()
     for specimen in zoo(exercise):
-        failed = judge(exercise, specimen.source).failed_rule
+        failed = judged(exercise, specimen.source).failed_rule
         codes[failed.id, failed.finding.code] += 1
     alone = sum(1 for count in codes.values() if count == 1)
     print(f"diagnosis precision of {exercise}: {alone} of {codes.total()}")

@@ -77,7 +77,7 @@ function play(model, el, view) {
 
   // -- controls --
   const range = make("input", { type: "range", min: "0", "data-testid": "sluice-range", "aria-label": "Frame" });
-  range.addEventListener("input", () => { stop(); go(+range.value); });
+  range.addEventListener("input", () => { const wanted = +range.value; stop(); go(wanted); }); // stop() puts the old value back
   let playButton = null;
   if (mode !== "still") {
     button("first", "|◀", "First", "Home", () => { stop(); go(0); });

@@ -1,0 +1,248 @@
+"""Both views in a real JupyterLab in a real Chromium: drawn, moving, scrubbed by keyboard, accessible, offline.
+
+Screenshots in both themes go to the folder SLUICE_SCREENSHOTS names, if it is set.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Locator
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+
+JOB = """
+import itertools, time
+from refimpl.config import Config
+from refimpl.drivers import Simulation, ThreadedRun
+from refimpl.job import StreamEnvironment
+from refimpl.task import IterableReader, TumblingWindows
+from widgets import PipelineMap, Recording, TwoBufferRibbon, pipeline_text, ribbon
+from widgets.text import pipeline_status
+
+class Count:
+    def create_accumulator(self): return 0
+    def add(self, value, total): return total + 1
+    def get_result(self, total): return total
+
+def job(values, slow_s=0.0):
+    def delay(value):
+        time.sleep(slow_s)
+        return True
+    env = StreamEnvironment(Config(segment_size_bytes=64, num_buffers=14, source_batch=2), 2)
+    (env.source(lambda i, n: IterableReader([v for v in values if v % n == i] if isinstance(values, range) else ((v for v in values))))
+        .assign_timestamps(lambda v: v * 1000, 0)
+        .key_by(lambda v: v % 5).window(TumblingWindows(60_000)).aggregate(Count())
+        .filter(delay).sink(lambda v: None))
+    return env
+"""
+
+Open = Callable[..., "object"]
+
+
+def the_view(nb, kind: str) -> Locator:
+    view = nb.page.locator(f"[data-testid=sluice-{kind}]")
+    view.wait_for()
+    view.scroll_into_view_if_needed()
+    return view
+
+
+def number(view: Locator, name: str) -> int:
+    return int(view.get_attribute(f"data-{name}") or -1)
+
+
+def screenshots(nb, view: Locator, name: str) -> None:
+    folder = os.environ.get("SLUICE_SCREENSHOTS")
+    if not folder:
+        return
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    for theme in ("JupyterLab Light", "JupyterLab Dark"):
+        nb.theme(theme)
+        view.screenshot(path=str(Path(folder) / f"{name}-{theme.split()[1].lower()}.png"))
+    nb.theme("JupyterLab Light")
+
+
+def check_accessible(view: Locator) -> None:
+    """Names and roles, as far as a page can tell by itself."""
+    problems = view.evaluate(
+        """root => {
+          const found = [], named = node => (node.getAttribute('aria-label') || node.textContent || '').trim();
+          if (root.getAttribute('role') !== 'group' || !named(root)) found.push('root: role or name');
+          if (root.tabIndex !== 0) found.push('root: cannot be focused');
+          for (const b of root.querySelectorAll('button')) if (!named(b)) found.push('a button without a name');
+          for (const i of root.querySelectorAll('input')) if (!i.getAttribute('aria-label') || !i.getAttribute('aria-valuetext')) found.push('a slider without words');
+          for (const s of root.querySelectorAll('svg')) {
+            if (s.getAttribute('role') !== 'img') found.push('svg: role');
+            for (const id of s.getAttribute('aria-labelledby').split(' ')) if (!document.getElementById(id)?.textContent) found.push('svg: ' + id);
+          }
+          if (!root.querySelector('[role=status]').textContent) found.push('no status');
+          const ids = [...root.querySelectorAll('[id]')].map(n => n.id);
+          if (new Set(ids).size !== ids.length) found.push('an id twice');
+          return found; }"""
+    )
+    assert problems == []
+
+
+def test_a_recorded_run_is_scrubbed_by_keyboard_without_the_kernel(notebook):
+    nb = notebook(
+        "recorded.ipynb",
+        [JOB, "rec = Recording.of(Simulation(job(range(60)), seed=7)); view = PipelineMap(rec); view",
+         "print(*[pipeline_status(rec.model(i)) for i in (0, 1, 9, len(rec) - 1)], sep='\\n')",
+         "import time; time.sleep(600)"],
+    )  # fmt: skip
+    nb.run(0)
+    nb.run(1)
+    said = nb.run(2).splitlines()
+    data = nb.outputs(1)[0]["data"]
+    assert {"text/plain", "image/svg+xml", "application/vnd.jupyter.widget-view+json"} <= set(data)
+    view = the_view(nb, "map")
+    assert nb.page.locator(".jp-OutputArea-output .jp-RenderedSVG").count() == 0, "the still is shown beside the view"
+    nb.page.evaluate("() => { const n = jupyterapp.shell.currentWidget.content; n.activeCellIndex = 3; jupyterapp.commands.execute('notebook:run-cell'); }")
+    view.focus()
+    status, scrubber = view.get_by_role("status"), view.get_by_role("slider")
+    frames = number(view, "frames")
+    for key, at, words in (("Home", 0, said[0]), ("ArrowRight", 1, said[1]), ("End", frames - 1, said[3])):
+        view.press(key)
+        nb.until(f"() => document.querySelector('[data-testid=sluice-map]').dataset.at === '{at}'")
+        assert status.inner_text() == f"frame {at + 1} of {frames}, {words}"
+        assert scrubber.get_attribute("aria-valuetext") == f"frame {at + 1} of {frames}: {words}"
+    scrubber.fill("9")
+    nb.until("() => document.querySelector('[data-testid=sluice-map]').dataset.at === '9'")
+    assert said[2] in status.inner_text()
+    view.press("Home")
+    view.press(" ")
+    nb.until("() => +document.querySelector('[data-testid=sluice-map]').dataset.at > 3")
+    view.press(" ")
+    scrubber.fill("40")
+    check_accessible(view)
+    view.press("t")
+    assert view.get_by_role("table").count() == 3
+    view.press("t")
+    screenshots(nb, view, "map-recorded")
+
+
+def test_the_drawing_of_a_frame_is_the_still_of_that_frame(notebook):
+    nb = notebook(
+        "same.ipynb",
+        [JOB, "rec = Recording.of(Simulation(job(range(60)), seed=7)); view = PipelineMap(rec, at=0); view",
+         "view.close(); PipelineMap(rec, at=30)"],
+    )  # fmt: skip
+    facts = """root => [...root.querySelectorAll('svg [data-state], svg [data-progress], svg [data-field], svg .level, svg title')]
+      .map(n => [n.dataset.state, n.dataset.progress, n.dataset.field && n.textContent, n.getAttribute('y'), n.getAttribute('height')].join()).slice(1).join('\\n')"""
+    nb.run(0)
+    nb.run(1)
+    view = the_view(nb, "map")
+    before = view.evaluate(facts)
+    view.get_by_role("slider").fill("30")
+    nb.until("() => document.querySelector('[data-testid=sluice-map]').dataset.at === '30'")
+    drawn = view.evaluate(facts)
+    assert drawn != before
+    nb.run(2)
+    nb.until("() => document.querySelectorAll('[data-testid=sluice-map]').length === 1")
+    assert the_view(nb, "map").evaluate(facts) == drawn
+
+
+def test_a_live_run_moves_pauses_and_ends_while_the_kernel_stays_free(notebook):
+    nb = notebook(
+        "live.ipynb",
+        [JOB, "run = ThreadedRun(job(range(10**7), slow_s=0.001)).start(); view = PipelineMap(run); view",
+         "print(run.is_paused, run.snapshot().num_steps)", "run.cancel()"],
+    )  # fmt: skip
+    nb.run(0)
+    nb.run(1)
+    view = the_view(nb, "map")
+    nb.until("() => +document.querySelector('[data-testid=sluice-map]').dataset.painted > 20")
+    first = number(view, "seq")
+    nb.until(f"() => +document.querySelector('[data-testid=sluice-map]').dataset.seq > {first}")
+    assert view.get_attribute("data-mode") == "live"
+    started = nb.page.evaluate("() => performance.now()")
+    assert nb.run(2).split()[0] == "False"
+    assert nb.page.evaluate("() => performance.now()") - started < 2000, "the live view keeps the kernel busy"
+    view.get_by_role("button", name="Pause the job").click()
+    nb.until("() => document.querySelector('[data-testid=sluice-map]').dataset.mode === 'paused'")
+    is_paused, steps = nb.run(2).split()
+    assert is_paused == "True"
+    screenshots(nb, view, "map-live")
+    view.press("ArrowLeft")
+    nb.until("() => document.querySelector('[data-testid=sluice-map]').dataset.mode === 'scrubbed'")
+    view.press("l")
+    view.get_by_role("button", name="Resume the job").click()
+    nb.until("() => document.querySelector('[data-testid=sluice-map]').dataset.mode === 'live'")
+    nb.until(f"() => +document.querySelector('[data-testid=sluice-map]').dataset.seq > {steps}")
+    nb.run(3)
+    nb.until("() => document.querySelector('[data-testid=sluice-map]').dataset.mode === 'done'")
+    check_accessible(view)
+
+
+def test_a_view_that_is_out_of_sight_gets_no_frames(notebook):
+    nb = notebook(
+        "hidden.ipynb",
+        [JOB, "run = ThreadedRun(job(range(10**7), slow_s=0.001)).start(); view = PipelineMap(run); view",
+         "print(view.sampler.num_sent)", "run.cancel()"],
+    )  # fmt: skip
+    nb.run(0)
+    nb.run(1)
+    view = the_view(nb, "map")
+    nb.until("() => +document.querySelector('[data-testid=sluice-map]').dataset.painted > 5")
+    view.evaluate("root => { root.style.display = 'none'; }")
+    counts = [nb.run(2)]
+    for _ in range(40):
+        nb.page.wait_for_timeout(100)
+        counts.append(nb.run(2))
+        if counts[-1] == counts[-2] == counts[-3 % len(counts)]:
+            break
+    assert counts[-1] == counts[-2], counts
+    view.evaluate("root => { root.style.display = ''; }")
+    painted = number(view, "painted")
+    view.scroll_into_view_if_needed()
+    nb.until(f"() => +document.querySelector('[data-testid=sluice-map]').dataset.painted > {painted + 3}")
+    nb.run(3)
+
+
+def test_a_simulation_takes_exactly_the_steps_that_were_asked_for(notebook):
+    nb = notebook(
+        "stepped.ipynb",
+        [JOB, "sim = Simulation(job(range(60)), seed=7); view = PipelineMap(sim); view", "print(sim.num_steps)"],
+    )
+    nb.run(0)
+    nb.run(1)
+    view = the_view(nb, "map")
+    view.focus()
+    for _ in range(3):
+        frames = number(view, "frames")
+        view.press(".")
+        nb.until(f"() => +document.querySelector('[data-testid=sluice-map]').dataset.frames === {frames + 1}")
+    assert nb.run(2).strip() == "3"
+    view.get_by_role("button", name="Ten steps").click()
+    nb.until("() => +document.querySelector('[data-testid=sluice-map]').dataset.seq === 13")
+    assert nb.run(2).strip() == "13"
+
+
+def test_the_ribbon_goes_copy_by_copy_and_marks_the_first_difference(notebook):
+    steps = [
+        {"buffer": 0, "bytes_hex": "0000000568656c6c", "result": "PARTIAL_RECORD_MEMORY_SEGMENT_FULL"},
+        {"buffer": 1, "bytes_hex": "000000056f", "result": "FULL_RECORD"},
+    ]
+    nb = notebook("ribbon.ipynb", [JOB, "ribbon(['68656c6c6f'], 8, yours_steps=" + repr(steps) + ")"])
+    nb.run(0)
+    nb.run(1)
+    view = the_view(nb, "ribbon")
+    assert "first difference: copy 2, buffer 1, byte 0" in view.get_by_role("status").inner_text()
+    bytes_shown = "document.querySelectorAll('[data-testid=sluice-ribbon] [data-byte]:not([data-later=\"1\"])').length"
+    assert nb.page.evaluate(bytes_shown) == 8 + 5 + 8 + 1
+    view.focus()
+    view.press("ArrowLeft")
+    nb.until(f"() => {bytes_shown} === 16")
+    assert view.get_by_role("slider").get_attribute("aria-valuetext").startswith("frame 2 of 3: yours: copy 1: 8 B")
+    view.press("Home")
+    nb.until(f"() => {bytes_shown} === 0")
+    view.press("End")
+    nb.until(f"() => {bytes_shown} === 22")
+    check_accessible(view)
+    view.press("t")
+    assert view.get_by_role("table").count() == 2
+    view.press("t")
+    screenshots(nb, view, "ribbon")

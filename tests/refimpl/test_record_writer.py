@@ -1,0 +1,476 @@
+"""The writer: where bytes go, when they leave, and that being blocked loses nothing."""
+
+from __future__ import annotations
+
+import struct
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from refimpl.config import Config
+from refimpl.errors import LocalUsageError, SluiceError
+from refimpl.memory import BufferBuilder, LocalBufferPool, NetworkBufferPool
+from refimpl.producer import (
+    BroadcastRecordWriter,
+    BroadcastSelector,
+    ChannelSelector,
+    RecordWriter,
+    ResultPartition,
+    RoundRobinSelector,
+)
+from refimpl.records import (
+    BYTES,
+    LONG,
+    BatchCodec,
+    CheckpointBarrier,
+    EndOfPartition,
+    EndOfSuperstep,
+    SerializationResult,
+    SpanningRecordSerializer,
+    StreamElementSerializer,
+    StreamRecord,
+    TupleType,
+    TypeSerializer,
+    Watermark,
+    event_from_bytes,
+)
+
+ROW = TupleType(LONG, LONG)
+
+
+class Payload:
+    """Values that are their own bytes, so that a test says how long a record is."""
+
+    name = "payload"
+    struct_format = None
+
+    def serialize(self, value: bytes, target: bytearray) -> None:
+        target += value[1:]  # the element's tag plays the first byte
+
+
+class Bench:
+    """A writer with real pools, and readers that note what arrives at each channel."""
+
+    def __init__(
+        self,
+        channels: int = 1,
+        segment: int = 32,
+        buffers: int = 64,
+        timeout: int = -1,
+        kind: TypeSerializer = LONG,
+        selector: ChannelSelector | None = None,
+    ) -> None:
+        self.config = Config(segment_size_bytes=segment, num_buffers=buffers, buffer_timeout_ms=timeout)
+        self.global_pool = NetworkBufferPool(buffers, segment)
+        self.pool = LocalBufferPool(self.global_pool, 1, buffers, num_channels=channels)
+        self.partition = ResultPartition("map-0", channels, self.pool, self.config)
+        self.selector = selector or RoundRobinSelector()
+        writer = BroadcastRecordWriter if self.selector.is_broadcast else RecordWriter
+        self.writer = writer(self.partition, self.selector, StreamElementSerializer(kind))
+        self.num_told = [0] * channels
+        self.arrived: list[bytearray] = [bytearray() for _ in range(channels)]
+        self.events: list[list[object]] = [[] for _ in range(channels)]
+        for channel, subpartition in enumerate(self.partition.subpartitions):
+            subpartition.open_view(lambda channel=channel: self.tell(channel))
+
+    def tell(self, channel: int) -> None:
+        self.num_told[channel] += 1
+
+    def queued(self) -> list[int]:
+        return [subpartition.num_queued for subpartition in self.partition.subpartitions]
+
+    def read(self, channel: int, limit: int = 1_000_000) -> None:
+        while limit and (taken := self.partition.subpartitions[channel].poll()) is not None:
+            if taken.buffer.is_buffer:
+                self.arrived[channel] += taken.buffer.data
+            else:
+                self.events[channel].append(event_from_bytes(taken.buffer.data))
+            taken.buffer.recycle()
+            limit -= 1
+
+    def read_all(self) -> list[bytes]:
+        for channel in range(len(self.arrived)):
+            self.read(channel)
+        return [bytes(data) for data in self.arrived]
+
+    def finish(self) -> list[bytes]:
+        """Read and resume until everything is out, end the partition, read the end."""
+        for _ in range(10_000):
+            self.read_all()
+            if self.writer.resume():
+                break
+        self.writer.finish()
+        return self.read_all()
+
+
+def element(value: object, timestamp: int | None = None, kind: TypeSerializer = LONG) -> bytes:
+    data = StreamElementSerializer(kind).serialize(StreamRecord(value, timestamp))
+    return struct.pack(">i", len(data)) + data
+
+
+# -- events and records ----------------------------------------------------------------------------
+
+
+def test_an_event_reaches_every_channel_and_costs_no_buffer() -> None:
+    """P40."""
+    bench = Bench(channels=4)
+    bench.writer.broadcast_event(EndOfSuperstep())
+    assert bench.queued() == [1, 1, 1, 1]
+    assert bench.pool.num_requested == 0
+    bench.read_all()
+    assert bench.events == [[EndOfSuperstep()]] * 4
+
+
+def test_an_event_follows_the_records_before_it() -> None:
+    """P41, behaviours 64 and 66: payloads of 16, 33 and 28 bytes over four channels, then a barrier."""
+    bench = Bench(channels=4, segment=32, kind=Payload())
+    for size in (16, 33, 28):
+        bench.writer.emit(StreamRecord(bytes(size)))
+    bench.writer.broadcast_event(CheckpointBarrier(1, 0))
+    assert bench.pool.num_requested == 4
+    assert bench.queued() == [2, 3, 2, 1]
+    assert [len(data) for data in bench.read_all()] == [20, 37, 32, 0]
+    assert bench.writer.open_builders == ()
+
+
+def test_one_broadcast_buffer_serves_four_channels() -> None:
+    """P41, broadcast variant: three buffers, and each queue holds them and the barrier."""
+    bench = Bench(channels=4, segment=32, kind=Payload(), selector=BroadcastSelector())
+    for size in (16, 33, 28):
+        bench.writer.emit(StreamRecord(bytes(size)))
+    bench.writer.broadcast_event(CheckpointBarrier(1, 0))
+    assert bench.pool.num_requested == 3
+    assert bench.queued() == [4, 4, 4, 4]
+
+
+def test_a_shared_event_lives_until_its_last_reader() -> None:
+    """P42."""
+    bench = Bench(channels=2)
+    bench.writer.broadcast_event(EndOfPartition())
+    first = bench.partition.subpartitions[0].poll().buffer
+    second = bench.partition.subpartitions[1].poll().buffer
+    assert first.parent is second.parent
+    first.recycle()
+    assert not second.is_recycled
+    second.recycle()
+    assert second.is_recycled
+
+
+def test_copies_of_a_broadcast_have_positions_of_their_own() -> None:
+    """P43, trap 24."""
+    bench = Bench(channels=2, selector=BroadcastSelector())
+    bench.writer.emit(StreamRecord(1))
+    bench.read(0)
+    bench.writer.emit(StreamRecord(2))
+    bench.read(0)
+    assert bench.read_all() == [element(1) + element(2)] * 2
+
+
+@pytest.mark.parametrize(("is_broadcast", "num_buffers"), [(False, 8), (True, 2)])
+def test_a_broadcast_writer_needs_the_buffers_of_one_channel(is_broadcast: bool, num_buffers: int) -> None:
+    """P44, behaviour 67: 8 records of 8 bytes, 32-byte buffers, 4 channels."""
+    selector = BroadcastSelector() if is_broadcast else RoundRobinSelector()
+    bench = Bench(channels=4, segment=32, kind=Payload(), selector=selector)
+    for number in range(8):
+        record = StreamRecord(bytes((0, number, 0, 0)))
+        if is_broadcast:
+            bench.writer.emit(record)
+        else:
+            bench.writer.broadcast(record)
+    assert bench.pool.num_requested == num_buffers
+    assert bench.queued() == [2, 2, 2, 2]
+    expected = b"".join(struct.pack(">iBBBB", 4, 1, number, 0, 0) for number in range(8))
+    assert bench.finish() == [expected] * 4
+
+
+def test_private_and_shared_records_keep_their_order() -> None:
+    """P45, behaviour 68."""
+    bench = Bench(channels=4, segment=32, selector=BroadcastSelector())
+    expected = [b""] * 4
+    for number in range(8):
+        if number % 2 == 0:
+            bench.writer.emit_to(StreamRecord(number), number % 4)
+            expected[number % 4] += element(number)
+        else:
+            bench.writer.emit(StreamRecord(number))
+            expected = [data + element(number) for data in expected]
+    assert bench.finish() == expected
+    assert bench.global_pool.num_free + bench.pool.snapshot().num_idle == 64
+
+
+def test_a_shared_buffer_goes_home_when_all_channels_have_read_it() -> None:
+    """P46: two buffers of two records each; the private one is seen by channel 0 alone."""
+    bench = Bench(channels=2, segment=26, buffers=2, selector=BroadcastSelector())
+    bench.writer.emit_to(StreamRecord(1), 0)
+    bench.writer.emit(StreamRecord(2))
+    bench.writer.emit(StreamRecord(3))
+    assert len(bench.pool.lent) == 2
+    bench.partition.flush_all()
+    bench.read(0)
+    assert len(bench.pool.lent) == 2
+    bench.read(1)
+    assert len(bench.pool.lent) == 1  # the second one is still open
+    assert bench.read_all() == [element(1) + element(2) + element(3), element(2) + element(3)]
+
+
+def test_a_pool_of_one_is_available_until_a_buffer_is_out() -> None:
+    """P47."""
+    bench = Bench(buffers=1)
+    assert bench.writer.is_available
+    bench.writer.emit(StreamRecord(1))
+    assert not bench.writer.is_available
+    bench.writer.broadcast_event(EndOfSuperstep())
+    bench.read_all()
+    assert bench.writer.is_available
+
+
+def test_a_blocked_writer_gives_everything_up_when_closed() -> None:
+    """P48."""
+    bench = Bench(segment=8, buffers=1)
+    bench.writer.emit(StreamRecord(1))
+    bench.writer.emit(StreamRecord(2))
+    assert bench.writer.is_blocked
+    bench.writer.close()
+    bench.partition.release()
+    assert not bench.writer.is_blocked
+    assert bench.global_pool.num_free == 1
+
+
+# -- when a buffer leaves --------------------------------------------------------------------------
+
+
+def test_a_full_buffer_is_told_of_when_the_next_one_opens() -> None:
+    """Trap 23: a record that ends with its buffer asks for no next one."""
+    bench = Bench(segment=13)
+    bench.writer.emit(StreamRecord(1))
+    assert (bench.num_told, bench.pool.num_requested, bench.writer.open_builders) == ([0], 1, ())
+    bench.writer.emit(StreamRecord(2))
+    assert (bench.num_told, bench.pool.num_requested) == ([1], 2)
+
+
+def test_a_timeout_of_zero_flushes_each_record() -> None:
+    """Behaviour 72; a flush does not cut the buffer, the rest goes into the same one."""
+    bench = Bench(timeout=0, segment=64)
+    for number in range(3):
+        bench.writer.emit(StreamRecord(number, 5))
+        assert bench.num_told == [number + 1]
+        bench.read_all()
+    assert bench.pool.num_requested == 1
+
+
+def test_a_timeout_flushes_what_nobody_was_told_of() -> None:
+    """Behaviour 72: the driver passes the time in."""
+    bench = Bench(timeout=100, segment=64)
+    assert bench.writer.next_deadline(0.0) is None
+    bench.writer.emit(StreamRecord(1))
+    assert bench.writer.next_deadline(10.0) == 110.0
+    assert bench.writer.next_deadline(50.0) == 110.0
+    bench.writer.on_timeout(109.0)
+    assert bench.num_told == [0]
+    bench.writer.on_timeout(110.0)
+    assert bench.num_told == [1]
+    assert bench.writer.next_deadline(120.0) is None
+
+
+def test_a_timeout_of_minus_one_never_flushes() -> None:
+    bench = Bench(timeout=-1, segment=64)
+    bench.writer.emit(StreamRecord(1))
+    assert bench.writer.next_deadline(1e9) is None
+    assert bench.num_told == [0]
+
+
+def test_an_event_pushes_the_open_buffer_out() -> None:
+    """Trap 25."""
+    bench = Bench(segment=64)
+    bench.writer.emit(StreamRecord(1))
+    bench.writer.broadcast_event(EndOfSuperstep())
+    assert bench.num_told == [1]
+    bench.read(0, 1)
+    assert (bytes(bench.arrived[0]), bench.events) == (element(1), [[]])
+
+
+def test_a_watermark_reaches_all_channels() -> None:
+    bench = Bench(channels=3, segment=64)
+    bench.writer.broadcast(Watermark(7))
+    watermark = StreamElementSerializer(LONG).serialize(Watermark(7))
+    assert bench.finish() == [struct.pack(">i", len(watermark)) + watermark] * 3
+    assert bench.events == [[EndOfPartition()]] * 3
+
+
+# -- being blocked ---------------------------------------------------------------------------------
+
+
+@given(
+    st.lists(st.sampled_from(["record", "watermark", "event", "batch", "private"]), max_size=25),
+    st.integers(1, 40),
+    st.integers(1, 3),
+    st.booleans(),
+)
+def test_a_blocked_writer_resumes_without_loss(
+    actions: list[str], segment: int, channels: int, is_broadcast: bool
+) -> None:
+    """Whatever is emitted while the pool is empty arrives later, in order, as with an endless pool."""
+    results = []
+    for buffers in (channels + 1, 4_000):
+        selector = BroadcastSelector() if is_broadcast else RoundRobinSelector()
+        bench = Bench(channels, segment, buffers, kind=ROW, selector=selector)
+        for number, action in enumerate(actions):
+            if action == "record":
+                bench.writer.emit(StreamRecord((number, -number), number if number % 3 else None))
+            elif action == "watermark":
+                bench.writer.broadcast(Watermark(number))
+            elif action == "private":
+                bench.writer.emit_to(Watermark(-number), number % channels)
+            elif action == "event":
+                bench.writer.broadcast_event(EndOfSuperstep())
+            else:
+                rows = np.zeros(number % 4, BatchCodec(ROW).row_dtype)
+                rows["f0"] = number
+                bench.writer.write_batch(rows, number % channels)
+        results.append((bench.finish(), bench.events))
+        assert bench.global_pool.num_free + bench.pool.snapshot().num_idle == buffers
+    assert results[0] == results[1]
+
+
+def test_a_blocked_writer_cannot_finish() -> None:
+    bench = Bench(segment=8, buffers=1)
+    bench.writer.emit(StreamRecord(1))
+    with pytest.raises(LocalUsageError, match="resume first"):
+        bench.writer.finish()
+
+
+def test_resume_without_a_buffer_stays_blocked() -> None:
+    bench = Bench(segment=8, buffers=1)
+    bench.writer.emit(StreamRecord(1))
+    assert (bench.writer.resume(), bench.writer.resume()) == (False, False)
+    bench.partition.flush_all()
+    bench.read_all()
+    assert bench.writer.resume()
+
+
+# -- one format, three ways to write it ------------------------------------------------------------
+
+
+@given(st.lists(st.tuples(st.integers(-9, 9), st.none() | st.integers(-9, 9)), max_size=30), st.integers(1, 70))
+def test_packing_in_place_writes_the_bytes_of_the_readable_path(
+    values: list[tuple[int, int | None]], segment: int
+) -> None:
+    class Readable(SpanningRecordSerializer):
+        """Not the reference class, so the writer packs nothing in place."""
+
+    results = []
+    for serializer in (SpanningRecordSerializer(), Readable()):
+        bench = Bench(channels=2, segment=segment, buffers=5_000)
+        bench.writer.swap_serializer(serializer)
+        bench.writer.emit_many([StreamRecord(value, timestamp) for value, timestamp in values])
+        queued = [
+            [(entry.written_bytes, entry.is_finished) for entry in subpartition.snapshot().queue]
+            for subpartition in bench.partition.subpartitions
+        ]
+        results.append((queued, bench.finish()))
+    assert results[0] == results[1]
+
+
+@given(st.lists(st.tuples(*[st.integers(-(2**63), 2**63 - 1)] * 3), max_size=40), st.integers(1, 100))
+def test_a_batch_writes_the_bytes_of_its_rows(rows: list[tuple[int, int, int]], segment: int) -> None:
+    one, many = Bench(segment=segment, buffers=5_000, kind=ROW), Bench(segment=segment, buffers=5_000, kind=ROW)
+    for timestamp, *value in rows:
+        one.writer.emit(StreamRecord(tuple(value), timestamp))
+    many.writer.write_batch(np.array(rows, BatchCodec(ROW).row_dtype), 0)
+    assert one.queued() == many.queued()
+    assert one.writer.num_records == many.writer.num_records == len(rows)
+    assert one.finish() == many.finish()
+
+
+@pytest.mark.parametrize("num_before", [0, 1])
+@pytest.mark.parametrize("value", [(1,), (1, 2, 3), ("a", 2), [1, 2], (1, 2**63), None], ids=repr)
+def test_a_value_of_another_type_is_refused_wherever_it_would_stand(num_before: int, value: object) -> None:
+    bench = Bench(segment=256, kind=ROW)
+    for _ in range(num_before):
+        bench.writer.emit(StreamRecord((0, 0), 0))
+    with pytest.raises(LocalUsageError):
+        bench.writer.emit(StreamRecord(value, 1))
+    bench.writer.emit(StreamRecord((3, 4), 1))
+    assert bench.finish() == [element((0, 0), 0, ROW) * num_before + element((3, 4), 1, ROW)]
+
+
+def test_a_batch_needs_values_of_one_length() -> None:
+    bench = Bench(kind=BYTES)
+    with pytest.raises(LocalUsageError, match="differ in length"):
+        bench.writer.write_batch(np.zeros(1, BatchCodec(LONG).row_dtype), 0)
+    with pytest.raises(LocalUsageError, match="rows have the fields"):
+        Bench(kind=ROW).writer.write_batch(np.zeros(1, BatchCodec(LONG).row_dtype), 0)
+
+
+# -- another serializer ----------------------------------------------------------------------------
+
+
+class Counting(SpanningRecordSerializer):
+    """Somebody else's part: counts the records it is given."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.num_records = 0
+
+    def serialize_record(self, record: bytes) -> None:
+        self.num_records += 1
+        super().serialize_record(record)
+
+
+def test_a_swap_closes_the_open_buffer_and_starts_the_next() -> None:
+    bench = Bench(segment=64)
+    bench.writer.emit(StreamRecord(1, 1))
+    part = Counting()
+    bench.writer.swap_serializer(part)
+    assert bench.writer.serializer is part
+    assert bench.writer.open_builders == ()
+    bench.writer.emit(StreamRecord(2, 2))
+    assert part.num_records == 1
+    assert bench.queued() == [2]
+    assert bench.finish() == [element(1, 1) + element(2, 2)]
+
+
+def test_a_swap_while_blocked_waits_for_the_record_in_hand_and_no_longer() -> None:
+    bench = Bench(segment=20, buffers=1)
+    bench.writer.emit(StreamRecord(1, 1))
+    assert bench.writer.is_blocked
+    part = Counting()
+    bench.writer.swap_serializer(part)
+    assert bench.writer.serializer is not part
+    bench.partition.flush_all()
+    bench.read_all()
+    assert bench.writer.resume()
+    bench.writer.emit(StreamRecord(2))
+    bench.partition.flush_all()
+    bench.read_all()
+    bench.writer.resume()
+    assert (bench.writer.serializer, part.num_records) == (part, 1)
+    assert bench.finish() == [element(1, 1) + element(2)]
+
+
+def test_a_swap_while_blocked_reaches_records_that_would_fit_the_open_buffer() -> None:
+    """What could be packed in place after a resume must go to the new part too."""
+    bench = Bench(segment=50, buffers=1)
+    bench.writer.emit_many([StreamRecord(1, 1), StreamRecord(2, 2), StreamRecord(3, 3)])
+    assert bench.writer.is_blocked
+    part = Counting()
+    bench.writer.swap_serializer(part)
+    bench.partition.flush_all()
+    bench.read_all()
+    assert bench.writer.resume()
+    bench.writer.emit(StreamRecord(4, 4))
+    bench.finish()
+    assert part.num_records == 1
+
+
+def test_a_part_that_copies_nothing_is_stopped() -> None:
+    class Stuck(SpanningRecordSerializer):
+        def copy_to_buffer_builder(self, builder: BufferBuilder) -> SerializationResult:
+            return SerializationResult.PARTIAL_RECORD_MEMORY_SEGMENT_FULL
+
+    bench = Bench()
+    bench.writer.swap_serializer(Stuck())
+    with pytest.raises(SluiceError, match="Stuck copied nothing into an empty buffer of 32 B"):
+        bench.writer.emit(StreamRecord(1))

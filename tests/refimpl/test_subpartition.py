@@ -1,0 +1,321 @@
+"""The producer's queue: when the consumer is told, what a poll gives, and the backlog."""
+
+from __future__ import annotations
+
+import pytest
+
+from refimpl.config import FlinkVersion
+from refimpl.errors import LocalUsageError
+from refimpl.memory import Buffer, BufferBuilder, BufferConsumer, MemorySegment
+from refimpl.producer import PipelinedSubpartition
+from refimpl.records import (
+    Alignment,
+    CheckpointBarrier,
+    EndOfPartition,
+    EndOfSuperstep,
+    Event,
+    event_from_bytes,
+    event_to_buffer,
+)
+
+
+class Bench:
+    """A subpartition, a reader that counts what it is told, and builders of 2048 bytes."""
+
+    def __init__(self) -> None:
+        self.subpartition = PipelinedSubpartition(0)
+        self.num_told = 0
+        self.num_recycled = 0
+        self.subpartition.open_view(self.on_data_available)
+
+    def on_data_available(self) -> None:
+        self.num_told += 1
+
+    def recycle_segment(self, segment: MemorySegment) -> None:
+        self.num_recycled += 1
+
+    def builder(self, num_bytes: int = 0) -> tuple[BufferBuilder, BufferConsumer]:
+        builder = BufferBuilder(Buffer(MemorySegment.allocate(2048), self))
+        consumer = builder.create_consumer()
+        builder.append_and_commit(bytes(num_bytes))
+        return builder, consumer
+
+    def add_open(self, num_bytes: int = 0) -> BufferBuilder:
+        builder, consumer = self.builder(num_bytes)
+        assert self.subpartition.add(consumer)
+        return builder
+
+    def add_finished(self, num_bytes: int = 0) -> None:
+        builder, consumer = self.builder(num_bytes)
+        builder.finish()
+        assert self.subpartition.add(consumer)
+
+    def add_event(self, event: Event) -> None:
+        assert self.subpartition.add(BufferConsumer.of_buffer(event_to_buffer(event)))
+
+    def poll(self) -> tuple[int, bool, int, bool] | None:
+        """(bytes, more available, backlog, next is an event), the buffer given back."""
+        taken = self.subpartition.poll()
+        if taken is None:
+            return None
+        size = taken.buffer.size
+        taken.buffer.recycle()
+        return size, taken.is_more_available, taken.backlog, taken.is_event_next
+
+
+@pytest.fixture
+def bench() -> Bench:
+    return Bench()
+
+
+BARRIER = CheckpointBarrier(1, 1000)
+
+
+def test_two_open_buffers_break_a_law(bench: Bench) -> None:
+    """P50, behaviour 88."""
+    bench.add_open()
+    bench.add_open()
+    with pytest.raises(AssertionError, match="the buffer at the head is open"):
+        bench.subpartition.poll()
+
+
+def test_an_empty_open_buffer_is_nothing_to_read(bench: Bench) -> None:
+    """P51."""
+    builder = bench.add_open()
+    assert (bench.num_told, bench.poll()) == (0, None)
+    builder.finish()
+    bench.add_open()
+    assert bench.num_told == 1
+    assert bench.subpartition.backlog == 1
+    assert bench.poll() is None
+    assert bench.subpartition.backlog == 0
+    assert bench.num_recycled == 1
+
+
+def test_an_open_buffer_with_bytes_can_be_read(bench: Bench) -> None:
+    """P52, behaviour 86: and read again when there is more."""
+    builder = bench.add_open(1024)
+    assert (bench.num_told, bench.subpartition.backlog) == (0, 0)
+    assert bench.poll() == (1024, False, 0, False)
+    assert bench.poll() is None
+    builder.append_and_commit(b"abc")
+    assert bench.poll() == (3, False, 0, False)
+    assert bench.subpartition.num_queued == 1
+
+
+def test_an_open_buffer_behind_a_finished_one_is_deliverable_but_not_announced(bench: Bench) -> None:
+    """P53."""
+    bench.add_finished(1025)
+    bench.add_open(1024)
+    assert bench.num_told == 1
+    assert bench.poll() == (1025, False, 0, False)
+    assert bench.poll() == (1024, False, 0, False)
+    assert bench.poll() is None
+
+
+def test_a_flush_announces_the_open_buffer_behind_a_finished_one(bench: Bench) -> None:
+    """P54, behaviours 85 and 89."""
+    bench.add_finished(1025)
+    bench.add_open(1024)
+    assert bench.subpartition.backlog == 1
+    bench.subpartition.flush()
+    assert (bench.num_told, bench.subpartition.backlog) == (1, 2)
+    assert bench.poll() == (1025, True, 1, False)
+    assert bench.poll() == (1024, False, 0, False)
+
+
+def test_a_flush_tells_once(bench: Bench) -> None:
+    """P55, behaviour 84."""
+    bench.subpartition.flush()
+    assert bench.num_told == 0
+    bench.add_finished(1025)
+    bench.add_open(1024)
+    assert bench.num_told == 1
+    bench.poll()
+    bench.subpartition.flush()
+    assert bench.num_told == 2
+    bench.subpartition.flush()
+    assert bench.num_told == 2
+
+
+def test_a_flush_of_an_empty_open_buffer_tells_nobody(bench: Bench) -> None:
+    """Trap 4: since 1.10."""
+    bench.add_open()
+    bench.subpartition.flush()
+    assert (bench.num_told, bench.subpartition.is_data_available) == (0, False)
+
+
+def test_empty_buffers_are_skipped(bench: Bench) -> None:
+    """P56, behaviours 83 and 87."""
+    told = []
+    for num_bytes in (0, 0, 0):
+        bench.add_finished(num_bytes)
+        told.append(bench.num_told)
+    bench.add_finished(1024)
+    assert [*told, bench.num_told] == [0, 1, 1, 1]
+    assert bench.subpartition.backlog == 3
+    assert bench.poll() == (1024, False, 0, False)
+    assert bench.num_recycled == 4
+
+
+def test_totals_count_buffers_when_added_and_bytes_when_read(bench: Bench) -> None:
+    """P57, behaviours 90, 91 and 97."""
+    bench.add_finished(1024)
+    shot = bench.subpartition.snapshot()
+    assert (shot.num_buffers_total, shot.num_bytes_total) == (1, 0)
+    bench.subpartition.flush()
+    assert bench.poll() == (1024, False, 0, False)
+    assert bench.subpartition.snapshot().num_bytes_total == 1024
+    bench.add_finished(1024)
+    bench.add_event(EndOfSuperstep())
+    bench.add_finished(1024)
+    shot = bench.subpartition.snapshot()
+    assert (shot.num_buffers_total, shot.backlog) == (4, 1)
+    assert bench.poll() == (1024, True, 0, True)
+    assert bench.poll() == (4, False, 0, False)
+    assert bench.poll() == (1024, False, 0, False)
+    assert bench.subpartition.snapshot().num_bytes_total == 3 * 1024 + 4
+
+
+def test_an_event_is_told_of_at_once_and_is_no_backlog(bench: Bench) -> None:
+    bench.add_event(EndOfSuperstep())
+    assert (bench.num_told, bench.subpartition.backlog, bench.subpartition.is_event_available) == (1, 0, True)
+
+
+def test_sequence_numbers_count_pieces_and_events(bench: Bench) -> None:
+    """Trap 3: one buffer may be delivered in several pieces."""
+    builder = bench.add_open(4)
+    numbers = []
+    for _ in range(2):
+        taken = bench.subpartition.poll()
+        numbers.append(taken.sequence_number)
+        taken.buffer.recycle()
+        builder.append_and_commit(b"xx")
+    bench.poll()
+    builder.finish()
+    bench.add_event(EndOfSuperstep())
+    taken = bench.subpartition.poll()
+    assert [*numbers, taken.sequence_number] == [0, 1, 3]
+
+
+@pytest.mark.parametrize("end", ["finish", "release"])
+def test_what_is_added_after_the_end_is_closed_and_refused(bench: Bench, end: str) -> None:
+    """P63, behaviour 81."""
+    getattr(bench.subpartition, end)()
+    builder, consumer = bench.builder(4)
+    builder.finish()
+    assert not bench.subpartition.add(consumer)
+    assert (consumer.is_closed, bench.num_recycled) == (True, 1)
+
+
+def test_release_closes_what_is_queued_and_can_be_repeated(bench: Bench) -> None:
+    """P63, behaviour 93."""
+    bench.add_finished(4)
+    bench.add_finished(4)
+    bench.subpartition.release()
+    bench.subpartition.release()
+    assert (bench.num_recycled, bench.subpartition.num_queued) == (2, 0)
+    assert bench.poll() is None
+
+
+def test_a_pipelined_result_is_read_once(bench: Bench) -> None:
+    """P61, behaviour 92."""
+    with pytest.raises(LocalUsageError, match="read once"):
+        bench.subpartition.open_view(bench.on_data_available)
+
+
+def test_a_reader_is_told_of_what_was_queued_before_it_came() -> None:
+    """Behaviour 92, until 1.11."""
+    subpartition = PipelinedSubpartition(0)
+    subpartition.finish()
+    told = []
+    subpartition.open_view(lambda: told.append(1))
+    assert told == [1]
+
+
+def test_the_end_is_the_last_entry_and_always_told(bench: Bench) -> None:
+    """Behaviour 98."""
+    builder = bench.add_open(3)
+    builder.finish()
+    bench.subpartition.finish()
+    assert bench.num_told == 1
+    assert bench.subpartition.backlog == 1
+    assert bench.poll() == (3, True, 0, True)
+    taken = bench.subpartition.poll()
+    assert event_from_bytes(taken.buffer.data) == EndOfPartition()
+    with pytest.raises(LocalUsageError, match="finished before"):
+        bench.subpartition.finish()
+
+
+def test_a_blocking_event_stops_everything_until_resume(bench: Bench) -> None:
+    """Behaviour 94."""
+    bench.add_event(BARRIER)
+    assert bench.poll() == (30, False, 0, False)
+    told = bench.num_told
+    bench.add_finished(8)
+    bench.add_open(8)
+    bench.subpartition.flush()
+    subpartition = bench.subpartition
+    assert (bench.num_told, bench.poll(), subpartition.backlog, subpartition.is_data_available) == (told, None, 0, False)
+    subpartition.resume()
+    assert bench.num_told == told + 1
+    assert bench.poll() == (8, True, 1, False)
+
+
+@pytest.mark.parametrize(("behind", "is_told"), [("event", True), ("flushed", True), ("unflushed", False)])
+def test_resume_tells_only_of_what_can_be_read(bench: Bench, behind: str, is_told: bool) -> None:
+    """P60: an event yes, one flushed buffer yes, one unflushed buffer no."""
+    bench.add_event(BARRIER)
+    bench.poll()
+    if behind == "event":
+        bench.add_event(EndOfSuperstep())
+    else:
+        bench.add_finished(8)
+        if behind == "flushed":
+            bench.subpartition.flush()
+    told = bench.num_told
+    bench.subpartition.resume()
+    assert (bench.num_told > told) is is_told
+
+
+def test_an_unaligned_or_loose_barrier_does_not_block(bench: Bench) -> None:
+    bench.add_event(CheckpointBarrier(1, 0, alignment=Alignment.AT_LEAST_ONCE))
+    bench.poll()
+    bench.add_finished(8)
+    bench.subpartition.flush()
+    assert bench.poll() == (8, False, 0, False)
+
+
+def test_resume_without_a_block_is_a_mistake(bench: Bench) -> None:
+    """Trap 36."""
+    with pytest.raises(LocalUsageError, match="not blocked"):
+        bench.subpartition.resume()
+
+
+def test_unannounced_data_is_what_a_flush_would_tell(bench: Bench) -> None:
+    subpartition = bench.subpartition
+    seen = [subpartition.has_unannounced_data]
+    builder = bench.add_open()
+    seen.append(subpartition.has_unannounced_data)
+    builder.append_and_commit(b"x")
+    seen.append(subpartition.has_unannounced_data)
+    subpartition.flush()
+    seen.append(subpartition.has_unannounced_data)
+    bench.poll()
+    seen.append(subpartition.has_unannounced_data)
+    assert seen == [False, False, True, False, False]
+
+
+def test_the_snapshot_shows_each_entry(bench: Bench) -> None:
+    bench.add_finished(5)
+    bench.add_open(7)
+    first, second = bench.subpartition.snapshot().queue
+    assert (first.written_bytes, first.unread_bytes, first.capacity_bytes, first.is_finished) == (5, 5, 2048, True)
+    assert (second.written_bytes, second.is_finished) == (7, False)
+
+
+def test_the_end_follows_the_version() -> None:
+    subpartition = PipelinedSubpartition(0)
+    subpartition.open_view(lambda: None)
+    subpartition.finish(FlinkVersion.V2_2)
+    assert subpartition.poll().buffer.data_type.name == "END_OF_PARTITION"
