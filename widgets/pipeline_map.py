@@ -45,6 +45,7 @@ class PipelineMap(View):
     """
 
     _esm = front_end("pipeline_map")
+    _sampler: Sampler | None = None  # on the class: a view that was refused is closed, too
 
     def __init__(self, source: Source, **given: Any) -> None:
         options = chosen_options(
@@ -52,7 +53,6 @@ class PipelineMap(View):
             title="Pipeline map", frames_per_second=MAX_FRAMES_PER_SECOND, at=None, max_frames=2_000,
         )  # fmt: skip
         self._source = source
-        self._sampler: Sampler | None = None
         self._viewers: set[str] = set()
         self._recording = self._record(source, options["max_frames"])
         mode, controls = self._abilities(source)

@@ -74,6 +74,8 @@ def pipeline_model(snapshot: JobSnapshot, known: Model | None = None, action: st
         {**place, **_channel_state(sub)} for place, sub in zip(fixed["channels"], subpartitions, strict=True)
     ]
     tasks = [{**place, **_task_state(task)} for place, task in zip(fixed["tasks"], snapshot.tasks, strict=True)]
+    for number, task in enumerate(tasks):
+        task["progress"] = _progress(number, task["progress"], outputs, channels)
     return {
         "kind": "pipeline",
         "action": action,
@@ -101,6 +103,28 @@ def _task_state(task: TaskSnapshot) -> Model:
         "watermark_ms": task.watermark if is_number else None,
         "watermark_state": "set" if is_number else "none" if task.watermark <= MIN_TIMESTAMP else "end",
     }
+
+
+def _progress(number: int, word: str, outputs: list[Model], channels: list[Model]) -> str:
+    """How a task stands: `made` if it moves, `idle` without input, `backpressured` without room, `done`.
+
+    The engine's word tells how the last step went. A driver does not step a task that cannot move, so
+    that word would stay what it was; what the task waits for is read from its outputs and its queues.
+    """
+    if word == "done":
+        return word
+    if any(output["task"] == number and not output["is_available"] for output in outputs):
+        return "backpressured"
+    inputs = [channel for channel in channels if channel["to_task"] == number]
+    if not inputs or word == "backpressured":  # a record in hand may wait for a buffer that is just coming home
+        return word
+    return "made" if any(_has_data(channel) for channel in inputs) else "idle"
+
+
+def _has_data(channel: Model) -> bool:
+    """Whether a consumer would get something from this queue now."""
+    queue = channel["queue"]
+    return bool(queue) and (channel["is_flush_requested"] or queue[0]["is_finished"])
 
 
 def _channel_state(sub: SubpartitionSnapshot) -> Model:

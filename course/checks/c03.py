@@ -87,14 +87,8 @@ def walk(case: Case, expected: Sequence[list[Any]]) -> Iterator[Step]:
         if name not in ("copy", "drain", "emit", "probe"):
             continue
         for attempt in range(10_000):
-            if name == "copy":
-                key, size = op[2], (op[3], op[4])
-            elif name == "emit":
-                current = current if current >= 0 else -2 - num_buffers
-                key, size = ("emit", current), (op[2], 0)
-            else:
-                capacity = op[2] if name == "drain" else min(64 << attempt, 1 << 19)
-                key, size = (index, attempt), (capacity, op[3] if name == "drain" and not attempt else 0)
+            current = current if current >= 0 else num_buffers
+            key, size = _builder_of(op, index, attempt, current)
             if key not in builders:
                 num_buffers += 1
                 builders[key] = [*size, num_buffers]
@@ -105,10 +99,21 @@ def walk(case: Case, expected: Sequence[list[Any]]) -> Iterator[Step]:
             taken = min(capacity - used, len(pen.record) - pen.sent)
             pen.sent, pen.was_asked = pen.sent + taken, True
             builders[key][1] += taken
-            if name == "emit":
-                current = current if want[1] == "FULL_RECORD" else -1
+            current = current if name == "emit" and want[1] == "FULL_RECORD" else -1
             if name == "copy" or want[1] != "PARTIAL_RECORD_MEMORY_SEGMENT_FULL":
                 break
+
+
+def _builder_of(op: list[Any], index: int, attempt: int, current: int) -> tuple[Any, tuple[int, int]]:
+    """Which builder a copy goes into, and the capacity and used bytes it is opened with."""
+    match op[0]:
+        case "copy":
+            return op[2], (op[3], op[4])
+        case "emit":
+            return ("emit", current), (op[2], 0)
+        case "drain":
+            return (index, attempt), (op[2], 0 if attempt else op[3])
+    return (index, attempt), (min(64 << attempt, 1 << 19), 0)
 
 
 class SpanningCheck:

@@ -147,8 +147,7 @@ class LocalBufferPool:
         """Whether a request would succeed now."""
         if self._is_destroyed:
             return False
-        can_fetch = self.num_requested < self.size + self._max_overdraft
-        return bool(self._idle) or (can_fetch and self._global.num_free > 0)
+        return bool(self._idle) or self._can_fetch
 
     def snapshot(self) -> LocalPoolSnapshot:
         return LocalPoolSnapshot(
@@ -247,8 +246,15 @@ class LocalBufferPool:
 
     # -- helpers -----------------------------------------------------------------------------------
 
+    @property
+    def _can_fetch(self) -> bool:
+        if self.num_requested < self.size:
+            return self._global.num_free > 0
+        can_overdraw = self.num_requested < self.size + self._max_overdraft
+        return can_overdraw and self._global.num_spare > 0
+
     def _fetch(self) -> MemorySegment | None:
-        if self.num_requested >= self.size + self._max_overdraft:
+        if not self._can_fetch:
             return None
         segment = self._global.request_segment()
         if segment is not None:

@@ -25,6 +25,8 @@ class PoolMember(Protocol):
 
     num_required: int
     num_max: int
+    size: int
+    num_requested: int
 
     def set_num_buffers(self, num_buffers: int) -> None: ...
 
@@ -92,6 +94,15 @@ class NetworkBufferPool:
     def num_unpromised(self) -> int:
         """Segments no pool and no channel requires."""
         return len(self.segments) - self._num_promised
+
+    @property
+    def num_spare(self) -> int:
+        """Free segments beyond what every pool may still fetch within its size.
+
+        Overdraft takes only these: a segment another pool was promised, queued in front of the task
+        that waits for it, would be a deadlock.
+        """
+        return len(self._free) - sum(max(0, pool.size - pool.num_requested) for pool in self._pools)
 
     @property
     def free_segments(self) -> Sequence[MemorySegment]:

@@ -216,6 +216,7 @@ class RecordWriter:
         """
         if self.is_blocked:
             self._next_serializer = serializer
+            self._struct = None  # nothing more is packed in place for the part that goes
             return
         for channel in self._all_channels:
             self._close(channel)
@@ -243,6 +244,8 @@ class RecordWriter:
         if builder is None or builder.capacity - builder.written_bytes < width:
             return False
         fields = record.value if self._is_tuple else (record.value,)
+        if fields.__class__ is not tuple:
+            return False  # a list would pack too, but only where it fits: refuse it everywhere
         try:
             layout.pack_into(
                 builder.memory, builder.written_bytes, width - LENGTH_BYTES,

@@ -157,6 +157,14 @@ class Notebook:
         """Run a cell and return what it printed."""
         return self.page.evaluate(RUN, index)
 
+    def start(self, index: int) -> None:
+        """Run a cell and do not wait for it."""
+        self.page.evaluate(
+            "index => { jupyterapp.shell.currentWidget.content.activeCellIndex = index; "
+            "jupyterapp.commands.execute('notebook:run-cell'); }",
+            index,
+        )
+
     def outputs(self, index: int) -> list[dict[str, Any]]:
         return self.page.evaluate(OUTPUTS, index)
 

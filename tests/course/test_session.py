@@ -84,6 +84,19 @@ def test_an_interrupted_process_leaves_no_jvm(tmp_path, number):
         assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
+def test_an_interrupt_while_the_jvm_starts_leaves_no_jvm(tmp_path):
+    process = child("from course.data.session import spark\nspark()", tmp_path)
+    deadline = time.monotonic() + 30
+    while not (started := list(tmp_path.glob("*/jre/started"))):
+        assert time.monotonic() < deadline
+        time.sleep(0.001)
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=60)  # ends when nobody holds its output open, a JVM neither
+    assert started
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_folder_of_a_killed_process_is_removed_by_the_next(tmp_path, monkeypatch):
     from course.data.scratch import make_scratch
 

@@ -251,6 +251,16 @@ def test_overdraft_may_be_denied_by_the_global_pool() -> None:
     assert len(take(pool, 9)) == 3
 
 
+def test_overdraft_never_takes_what_another_pool_was_promised() -> None:
+    """Found by the laws: with every pool at its minimum, such a segment waits for the task that waits for it."""
+    home = NetworkBufferPool(5, 16)
+    one = LocalBufferPool(home, 2, 2, max_overdraft=5)
+    two = LocalBufferPool(home, 2, 2, max_overdraft=5)
+    assert len(take(one, 9)) == 3
+    assert not one.can_request
+    assert len(take(two, 9)) == 2
+
+
 def test_requests_on_a_destroyed_pool_fail() -> None:
     """Behaviour 26."""
     pool = make(2, 1)

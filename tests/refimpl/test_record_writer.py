@@ -337,7 +337,7 @@ def test_a_blocked_writer_resumes_without_loss(
 def test_a_blocked_writer_cannot_finish() -> None:
     bench = Bench(segment=8, buffers=1)
     bench.writer.emit(StreamRecord(1))
-    with pytest.raises(LocalUsageError, match="resume first"):
+    with pytest.raises(LocalUsageError, match="still wait for buffers"):
         bench.writer.finish()
 
 

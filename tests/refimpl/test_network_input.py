@@ -1,0 +1,176 @@
+"""Bytes become elements: whole runs at once, across cuts, and with every buffer given back."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from refimpl.config import Config
+from refimpl.consumer import InputGate, LocalInputChannel, NetworkInput
+from refimpl.errors import RemoteProtocolError, SpillError
+from refimpl.memory import LocalBufferPool, NetworkBufferPool
+from refimpl.producer import RecordWriter, ResultPartition, RoundRobinSelector
+from refimpl.records import (
+    LONG,
+    CheckpointBarrier,
+    EndOfSuperstep,
+    SpillingAdaptiveSpanningRecordDeserializer,
+    StreamElementSerializer,
+    StreamRecord,
+    StreamStatus,
+    TupleType,
+    TypeSerializer,
+    Watermark,
+)
+
+
+class Bench:
+    """One writer, its channels, and the input that reads them all."""
+
+    def __init__(self, channels: int = 1, segment: int = 64, kind: TypeSerializer = LONG, **options: object) -> None:
+        self.config = Config(segment_size_bytes=segment, num_buffers=4_000, buffer_timeout_ms=-1, **options)
+        self.home = NetworkBufferPool(4_000, segment)
+        pool = LocalBufferPool(self.home, 1, num_channels=channels)
+        self.partition = ResultPartition("map-0", channels, pool, self.config)
+        elements = StreamElementSerializer(kind)
+        self.writer = RecordWriter(self.partition, RoundRobinSelector(), elements)
+        gate = InputGate("sink-0", [LocalInputChannel(i, s) for i, s in enumerate(self.partition.subpartitions)])
+        self.input = NetworkInput(gate, elements, lambda: SpillingAdaptiveSpanningRecordDeserializer(self.config))
+        gate.open()
+
+    def read(self) -> list[object]:
+        """Everything there is now, as a task reads it."""
+        self.partition.flush_all()
+        elements = []
+        while self.input.take():
+            while (element := self.input.next_element()) is not None:
+                elements.append(element)
+            self.input.recycle()
+        return elements
+
+    @property
+    def num_out(self) -> int:
+        return len(self.partition.pool.lent)
+
+
+def test_two_records_of_one_buffer_need_one_take() -> None:
+    """P100, behaviours 157 and 158."""
+    bench = Bench()
+    bench.writer.emit_many([StreamRecord(1), StreamRecord(2)])
+    bench.partition.flush_all()
+    assert bench.input.take(limit=8) == 1
+    assert bench.input.next_element() == StreamRecord(1)
+    assert (bench.input.is_ready, bench.input.gate.is_ready, bench.input.is_drained) == (True, False, False)
+    assert bench.input.next_element() == StreamRecord(2)
+    assert bench.input.next_element() is None
+    assert bench.input.is_drained
+
+
+def test_nothing_behind_a_barrier_is_read_with_it() -> None:
+    """P101."""
+    bench = Bench()
+    bench.writer.broadcast_event(CheckpointBarrier(1, 0))
+    bench.writer.emit(StreamRecord(1))
+    assert bench.read() == [CheckpointBarrier(1, 0)]
+    bench.input.gate.channels[0].resume()
+    assert bench.read() == [StreamRecord(1)]
+
+
+def test_the_end_of_a_channel_lets_its_deserializer_go() -> None:
+    """P102, behaviour 159."""
+    bench = Bench(channels=2)
+    bench.writer.emit(StreamRecord(1))
+    bench.writer.finish()
+    assert bench.read() == [StreamRecord(1)]
+    assert bench.input.is_finished
+    assert bench.input._deserializers == [None, None]
+    assert bench.num_out == 0
+
+
+def test_half_records_of_two_channels_do_not_mix() -> None:
+    """Behaviour 159: one deserializer for each channel."""
+    bench = Bench(channels=2, segment=7)
+    records = [StreamRecord(number, number) for number in range(10)]
+    bench.writer.emit_many(records)
+    bench.writer.finish()
+    elements = bench.read()
+    assert sorted(element.value for element in elements) == list(range(10))
+    assert [element.value for element in elements if element.value % 2] == [1, 3, 5, 7, 9]
+
+
+KINDS = {LONG: st.integers(-(2**63), 2**63 - 1), TupleType(LONG, LONG): st.tuples(st.integers(0, 9), st.integers(0, 9))}
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=repr)
+@given(data=st.data(), segment=st.integers(1, 400))
+def test_runs_of_plain_rows_are_read_as_one_by_one(kind: TypeSerializer, data: st.DataObject, segment: int) -> None:
+    """Rows at once, watermarks and untimed records between them: the same elements in the same order."""
+    timed = st.builds(StreamRecord, KINDS[kind], st.integers(0, 99))
+    elements = data.draw(
+        st.lists(timed | st.builds(StreamRecord, KINDS[kind]) | st.builds(Watermark, st.integers(0, 10**6)), max_size=80)
+    )
+    bench = Bench(segment=segment, kind=kind)
+    expected, last = [], -1
+    for element in elements:
+        if isinstance(element, Watermark):
+            bench.writer.broadcast(element)
+            if element.timestamp <= last:
+                continue
+            last = element.timestamp
+        else:
+            bench.writer.emit(element)
+        expected.append(element)
+    bench.writer.finish()
+    assert bench.read() == expected
+    assert bench.input.is_finished
+    assert bench.num_out == 0
+
+
+def test_a_watermark_is_that_of_all_channels() -> None:
+    bench = Bench(channels=2)
+    bench.writer.emit_to(Watermark(5), 0)
+    assert bench.read() == []
+    bench.writer.emit_to(Watermark(3), 1)
+    assert bench.read() == [Watermark(3)]
+    bench.writer.emit_to(StreamStatus.IDLE, 1)
+    assert bench.read() == [Watermark(5)]
+    bench.writer.emit_to(StreamStatus.IDLE, 0)
+    assert bench.read() == [StreamStatus.IDLE]
+
+
+def test_bytes_that_are_no_element_name_the_channel() -> None:
+    bench = Bench(channels=2)
+    bench.writer._write(b"\x63", (1,))
+    with pytest.raises(RemoteProtocolError, match="sink-0, channel 1: 99 is no element tag"):
+        bench.read()
+    bench.input.close()
+    bench.writer.close()
+    bench.partition.release()
+    assert bench.home.num_free == 4_000
+
+
+def test_a_record_that_cannot_be_spilled_fails_and_gives_everything_back(tmp_path: object) -> None:
+    bench = Bench(segment=8, spill_threshold_bytes=4, spill_directory=str(tmp_path / "missing"))
+    bench.writer.emit(StreamRecord(1))
+    with pytest.raises(SpillError, match="a record of 9 B must be spilled"):
+        bench.read()
+    bench.input.close()
+    bench.writer.close()
+    bench.partition.release()
+    assert bench.home.num_free == 4_000
+
+
+def test_held_buffers_are_those_not_given_back_yet() -> None:
+    bench = Bench(segment=20)
+    bench.writer.emit_many([StreamRecord(number) for number in range(6)])
+    bench.writer.broadcast_event(EndOfSuperstep())
+    assert bench.input.take(limit=3) == 3
+    assert len(bench.input.held_buffers) == 3
+    while bench.input.next_element() is not None:
+        assert len(bench.input.held_buffers) == 3
+    bench.input.recycle()
+    assert bench.input.held_buffers == []
+    bench.input.take(limit=3)
+    bench.input.close()
+    assert (bench.input.held_buffers, bench.num_out) == ([], 0)

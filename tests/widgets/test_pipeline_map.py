@@ -1,0 +1,89 @@
+"""What the map does with each kind of source."""
+
+from __future__ import annotations
+
+import pytest
+
+from refimpl.drivers import ThreadedRun
+from refimpl.errors import LocalUsageError
+from widgets import PipelineMap, Recording, topology
+
+
+@pytest.fixture
+def sent(monkeypatch):
+    messages = []
+    monkeypatch.setattr(PipelineMap, "send", lambda self, content, buffers=None: messages.append(content))
+    return messages
+
+
+def test_a_snapshot_stands_still(simulation):
+    view = PipelineMap(simulation.snapshot())
+    assert (view._mode, view._controls) == ("still", [])
+
+
+def test_a_recording_begins_where_most_buffers_wait(recording):
+    view = PipelineMap(recording)
+    queued = [sum(o["queued_buffers"] for o in recording.model(i)["outputs"]) for i in range(len(recording))]
+    assert queued[view._at] == max(queued)
+    assert view.model() == recording.model(view._at)
+    assert PipelineMap(recording, at=-1)._at == len(recording) - 1
+
+
+def test_a_simulation_takes_the_steps_that_were_asked_for(simulation, sent):
+    view = PipelineMap(simulation)
+    view._on_message(view, {"type": "step", "n": 3}, None)
+    assert simulation.num_steps == 3
+    assert [len(message["frames"]) for message in sent] == [3]
+    view._on_message(view, {"type": "hello"}, None)
+    assert len(sent[-1]["frames"]) == 4
+    assert view.model()["num_steps"] == 3
+
+
+def test_one_click_takes_a_bounded_number_of_steps(simulation, sent):
+    view = PipelineMap(simulation)
+    view._on_message(view, {"type": "step", "n": 10**9}, None)
+    assert simulation.num_steps <= 100
+
+
+def test_a_finished_simulation_says_so(simulation, sent):
+    simulation.run()
+    view = PipelineMap(simulation)
+    view._on_message(view, {"type": "step"}, None)
+    assert sent == [{"type": "frames", "frames": [], "done": True}]
+
+
+def test_a_threaded_run_is_live_and_untouched_until_someone_looks(job):
+    with ThreadedRun(job()) as run:
+        view = PipelineMap(run)
+        assert (view._mode, view._controls) == ("live", ["pause", "resume"])
+        assert not view.sampler.is_alive
+        assert repr(view) == repr(PipelineMap(run))
+
+
+def test_two_shows_of_one_widget_count_as_two(job):
+    with ThreadedRun(job()) as run:
+        view = PipelineMap(run)
+        for name, kind in (("a", "visible"), ("b", "visible"), ("a", "hidden")):
+            view._on_message(view, {"type": kind, "view": name}, None)
+        assert view.sampler._is_watched.is_set()
+        view._on_message(view, {"type": "hidden", "view": "b"}, None)
+        assert not view.sampler._is_watched.is_set()
+        view.close()
+
+
+def test_controls_a_source_does_not_have_are_not_obeyed(recording):
+    view = PipelineMap(recording)
+    view._on_message(view, {"type": "step"}, None)
+    view._on_message(view, {"type": "close"}, None)
+    assert view.comm is not None
+
+
+@pytest.mark.parametrize("source", [None, 3, "job", object()])
+def test_what_cannot_be_shown_is_refused(source):
+    with pytest.raises(LocalUsageError, match="cannot be shown; give a Simulation"):
+        PipelineMap(source)
+
+
+def test_an_empty_recording_is_refused(simulation):
+    with pytest.raises(LocalUsageError, match="the recording is empty"):
+        PipelineMap(Recording(topology(simulation.snapshot())))
