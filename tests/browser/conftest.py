@@ -172,6 +172,7 @@ class Notebook:
         self.page.evaluate("name => jupyterapp.commands.execute('apputils:change-theme', {theme: name})", name)
         wanted = "false" if "Dark" in name else "true"
         self.page.wait_for_function("wanted => document.body.dataset.jpThemeLight === wanted", arg=wanted)
+        self.page.locator("#jupyterlab-splash").wait_for(state="detached")
 
     def until(self, script: str, **options: Any) -> None:
         """Wait until a synchronous expression of the page holds."""
