@@ -19,6 +19,7 @@ from course.grading.rules import Status
 from course.manifest import DEFAULT_SEED, VECTORS_VERSION, Lesson, exercise, lesson_info
 from course.places import work_folder
 from course.seams import stub
+from course.show import ribbon_or_text
 from course.specimens import zoo as specimens
 
 __all__ = [
@@ -68,7 +69,7 @@ class ShowView:
 
 
 _answers: dict[str, _Answer] = {}
-_renderers: dict[str, Callable[[ShowView], object]] = {}
+_renderers: dict[str, Callable[[ShowView], object]] = {"3.1": ribbon_or_text}
 
 
 def set_show_renderer(exercise_id: str, render: Callable[[ShowView], object]) -> None:

@@ -1,26 +1,32 @@
 """Temporary folders that do not outlive their process.
 
-A folder carries the id of the process that made it. One that was left behind, because its process was killed, is
-removed by the next process that makes one.
+Their process holds a lock on them, which the system releases when the process ends, however it ends. A folder that was
+left behind, because its process was killed, is removed by the next process that makes one.
 """
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 import shutil
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-__all__ = ["make_scratch", "scratch", "spark_path"]
+__all__ = ["make_scratch", "remove_scratch", "scratch", "spark_path"]
 
-_NAME = re.compile(r"sluice-(\d+)-[a-z]+-")
+_YOUNG_SECONDS = 60.0
+"""A folder younger than this is left alone: its process may not hold the lock yet."""
+
+_locks: dict[Path, int] = {}
+"""The open descriptors that hold the locks of this process's folders."""
 
 
 def make_scratch(purpose: str) -> Path:
-    """Make a temporary folder; the caller removes it.
+    """Make a temporary folder; it stays until `remove_scratch`, or until some process finds its own process gone.
 
     `purpose` is one lower-case word for its name. The environment variable SLUICE_SCRATCH says where such folders go;
     with a Spark cluster it must be a folder that every machine sees.
@@ -29,8 +35,19 @@ def make_scratch(purpose: str) -> Path:
         OSError: the place for temporary folders cannot be written.
     """
     parent = Path(os.environ.get("SLUICE_SCRATCH") or tempfile.gettempdir())
-    _remove_abandoned(parent)
-    return Path(tempfile.mkdtemp(prefix=f"sluice-{os.getpid()}-{purpose}-", dir=parent))
+    for folder in parent.glob("sluice-*-*-*"):
+        _remove_if_abandoned(folder)
+    folder = Path(tempfile.mkdtemp(prefix=f"sluice-{os.getpid()}-{purpose}-", dir=parent))
+    _locks[folder] = os.open(folder, os.O_RDONLY)
+    fcntl.flock(_locks[folder], fcntl.LOCK_SH)
+    return folder
+
+
+def remove_scratch(folder: Path) -> None:
+    """Remove a folder of `make_scratch`; one that is gone already is no error."""
+    shutil.rmtree(folder, ignore_errors=True)
+    if (lock := _locks.pop(folder, None)) is not None:
+        os.close(lock)
 
 
 @contextmanager
@@ -40,26 +57,24 @@ def scratch(purpose: str) -> Iterator[Path]:
     try:
         yield folder
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        remove_scratch(folder)
 
 
-def _remove_abandoned(parent: Path) -> None:
-    """Remove folders of processes of this user that are gone."""
-    for folder in parent.glob("sluice-*-*-*"):
-        named = _NAME.match(folder.name)
-        if named and folder.stat().st_uid == os.getuid() and not _is_alive(int(named.group(1))):
-            shutil.rmtree(folder, ignore_errors=True)
-
-
-def _is_alive(process_id: int) -> bool:
-    """Whether a process with this id exists."""
+def _remove_if_abandoned(folder: Path) -> None:
+    """Remove a folder of ours whose process is gone."""
     try:
-        os.kill(process_id, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
+        if time.time() - folder.stat().st_mtime < _YOUNG_SECONDS or folder.stat().st_uid != os.getuid():
+            return
+        lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    except OSError:
+        return  # gone meanwhile, or not ours
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        shutil.rmtree(folder, ignore_errors=True)
+    except BlockingIOError:
+        pass  # in use
+    finally:
+        os.close(lock)
 
 
 def spark_path(path: Path) -> str:

@@ -1,0 +1,108 @@
+"""What nbval does not see: cells that never ran, outputs that are missing, traces of a machine, lessons too long."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+LESSONS = sorted((ROOT / "lessons").glob("*.ipynb"))
+SOLVED = sorted((ROOT / "tests" / "solved").glob("*.ipynb"))
+
+MUST_SHOW = {"check", "figure", "spark", "swap", "zoo", "predict", "quiz", "receipt"}
+IGNORED = {"setup": "names the version and what a learner has done so far"}
+ANATOMY = ["title", "setup", "why", "figure", "predict", "explain", "task", "exercise", "check", "swap", "zoo", "spark",
+           "quiz", "recap", "receipt"]  # fmt: skip
+
+
+def cells(path):
+    return json.loads(path.read_text(encoding="utf-8"))["cells"]
+
+
+def role(cell):
+    return cell["metadata"]["tags"][0]
+
+
+def shown(output):
+    """All text of an output."""
+    parts = [output.get("text", ""), output.get("evalue", ""), *output.get("data", {}).values()]
+    return "\n".join("".join(part) if isinstance(part, list | str) else json.dumps(part) for part in parts)
+
+
+both = pytest.mark.parametrize("path", LESSONS + SOLVED, ids=lambda path: f"{path.parent.name}/{path.name}")
+lesson = pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.name)
+
+
+@both
+def test_every_code_cell_was_run_in_order(path):
+    counts = [cell["execution_count"] for cell in cells(path) if cell["cell_type"] == "code"]
+    assert counts == list(range(1, len(counts) + 1))
+
+
+@both
+def test_cells_that_must_show_something_do(path):
+    empty = [cell["id"] for cell in cells(path) if cell["cell_type"] == "code" and role(cell) in MUST_SHOW
+             and not cell["outputs"]]  # fmt: skip
+    assert empty == []
+
+
+@both
+def test_no_output_names_a_machine_an_address_or_a_picture_without_words(path):
+    forbidden = re.compile(r"object at 0x|/home/|/Users/|/root|/tmp/|/var/|localhost|127\.0\.0\.1|\.local\b")
+    for cell in cells(path):
+        for output in cell.get("outputs", []):
+            found = forbidden.search(shown(output))
+            assert found is None, f"{cell['id']}: {found}"
+            data = output.get("data", {})
+            assert "image/png" not in data, f"{cell['id']} stores a PNG, which nbval does not compare"
+            if "image/svg+xml" in data:
+                svg = "".join(data["image/svg+xml"])
+                assert "<title" in svg, f"{cell['id']}: a picture without a title"
+                assert "<desc" in svg, f"{cell['id']}: a picture without a description"
+                assert "text/plain" in data, f"{cell['id']}: a picture without a text twin"
+
+
+@both
+def test_only_setup_cells_are_left_out_of_the_comparison(path):
+    left_out = {role(cell) for cell in cells(path) if "nbval-ignore-output" in cell["metadata"]["tags"]}
+    assert left_out <= set(IGNORED)
+    assert not any("nbval-skip" in cell["metadata"]["tags"] for cell in cells(path))
+
+
+@lesson
+def test_a_lesson_has_its_anatomy_in_order(path):
+    roles = [role(cell) for cell in cells(path)]
+    firsts = [roles.index(each) for each in ANATOMY]  # a missing part fails here, by name
+    assert firsts == sorted(firsts), dict(zip(ANATOMY, firsts, strict=True))
+
+
+@lesson
+def test_a_lesson_keeps_its_budget(path):
+    words = sum(len("".join(cell["source"]).split()) for cell in cells(path) if cell["cell_type"] == "markdown")
+    assert 22 <= len(cells(path)) <= 30
+    assert words <= 1_200
+    for cell in cells(path):
+        if role(cell) == "explain" and cell["cell_type"] == "markdown":
+            assert len("".join(cell["source"]).split()) <= 220, cell["id"]
+
+
+@lesson
+def test_what_is_shipped_is_not_started(path):
+    statuses = [
+        output["data"]["application/vnd.sluice.check+json"]["status"]
+        for cell in cells(path)
+        for output in cell.get("outputs", [])
+        if "application/vnd.sluice.check+json" in output.get("data", {})
+    ]
+    assert statuses
+    assert set(statuses) == {"not_started"}
+
+
+@both
+def test_ids_are_unique_and_stable(path):
+    ids = [cell["id"] for cell in cells(path)]
+    assert len(ids) == len(set(ids))
+    assert all(re.fullmatch(r"[A-Za-z0-9_-]+", each) for each in ids)
