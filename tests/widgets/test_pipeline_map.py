@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from refimpl.drivers import ThreadedRun
+from refimpl.drivers import Simulation, ThreadedRun
 from refimpl.errors import LocalUsageError
 from widgets import PipelineMap, Recording, topology
 
@@ -39,10 +39,11 @@ def test_a_simulation_takes_the_steps_that_were_asked_for(simulation, sent):
     assert view.model()["num_steps"] == 3
 
 
-def test_one_click_takes_a_bounded_number_of_steps(simulation, sent):
-    view = PipelineMap(simulation)
-    view._on_message(view, {"type": "step", "n": 10**9}, None)
-    assert simulation.num_steps <= 100
+def test_one_click_takes_a_bounded_number_of_steps(job, sent):
+    with Simulation(job(2_000)) as simulation:
+        view = PipelineMap(simulation)
+        view._on_message(view, {"type": "step", "n": 10**9}, None)
+        assert simulation.num_steps == 100
 
 
 def test_a_finished_simulation_says_so(simulation, sent):
@@ -71,11 +72,12 @@ def test_two_shows_of_one_widget_count_as_two(job):
         view.close()
 
 
-def test_controls_a_source_does_not_have_are_not_obeyed(recording):
-    view = PipelineMap(recording)
-    view._on_message(view, {"type": "step"}, None)
-    view._on_message(view, {"type": "close"}, None)
-    assert view.comm is not None
+def test_controls_a_source_does_not_have_are_not_obeyed(simulation, sent):
+    view = PipelineMap(simulation)
+    for kind in ("pause", "resume", "close", "snapshot", None):
+        view._on_message(view, {"type": kind}, None)
+    assert simulation.num_steps == 0
+    assert sent == []
 
 
 @pytest.mark.parametrize("source", [None, 3, "job", object()])

@@ -118,6 +118,11 @@ def test_bytes_beyond_the_buffer_are_not_shown():
     assert len(model["lanes"][0]["cells"]) == 8
 
 
+def test_nothing_is_shown_that_went_back_into_a_closed_buffer():
+    steps = [step(0, "00", PARTIAL), step(1, "00", PARTIAL), step(0, "0000", FULL)]
+    assert [s["num_bytes"] for s in ribbon([""], 8, yours_steps=steps).model()["lanes"][0]["steps"]] == [1, 1, 0]
+
+
 @pytest.mark.parametrize("bad", [{}, step(-1, "", ""), step(0, "0", ""), step(0, None, ""), step("x", "", "")])
 def test_a_step_that_cannot_be_read_is_refused(bad):
     with pytest.raises(LocalUsageError, match="is not a step"):

@@ -40,6 +40,19 @@ def test_a_ribbon_still_is_well_formed():
         check_still(ribbon_svg(ribbon_model(records, size)))
 
 
+def test_the_level_of_a_slot_is_the_share_of_the_buffer_that_is_written(recording):
+    for index in range(len(recording)):
+        model = recording.model(index)
+        entries = [e for c in model["channels"] for e in c["queue"][:6] if not e["is_event"]]
+        root = ET.fromstring(pipeline_svg(model))
+        shown = [
+            float(slot.find(f"{SVG}rect[@class='level']").get("height"))
+            for slot in root.iterfind(f".//{SVG}g[@data-ch]/{SVG}g[@data-slot]")
+            if slot.get("data-state") in ("open", "finished")
+        ]
+        assert shown == [pytest.approx(26 * e["written_bytes"] / e["capacity_bytes"], abs=0.06) for e in entries]
+
+
 def test_the_same_model_gives_the_same_bytes(recording):
     assert pipeline_svg(recording.model(9)) == pipeline_svg(recording.model(9))
 

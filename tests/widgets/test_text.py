@@ -35,6 +35,11 @@ def test_the_start_of_a_job_in_words(recording):
     assert lines[4].strip() == "[0] (empty) → window → sink-0  backlog 0"
 
 
+def test_the_words_tell_the_step_and_what_was_done(recording):
+    model = recording.model(9)
+    assert pipeline_text(model).splitlines()[0].endswith(f"step 9 ({model['action']})")
+
+
 def test_every_step_changes_the_words(recording):
     texts = [pipeline_text(recording.model(index)) for index in range(len(recording))]
     assert len(set(texts)) == len(texts)
