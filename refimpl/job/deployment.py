@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import partial
 
 from refimpl.consumer.input_gate import GateSnapshot, InputGate
 from refimpl.consumer.local_channel import LocalInputChannel
@@ -105,20 +106,19 @@ class Deployment:
         Raises:
             LocalUsageError: no such part, or one that cannot change in a running job.
         """
-        self.parts = self.parts.using(**parts)
+        changed = self.parts.using(**parts)
         for name in parts:
             if name != "SpanningRecordSerializer":
                 raise LocalUsageError(
                     f"{name} holds half-read records of its channel and cannot be swapped in a "
                     f"running job; build the job with use({name}=...)"
                 )
-        for task in self.tasks:
-            for writer in task.writers:
-                task.submit(
-                    lambda writer=writer: writer.swap_serializer(  # type: ignore[misc]
-                        self.parts.SpanningRecordSerializer()
-                    )
-                )
+        # All are made before the first goes in: a part that cannot be made changes nothing.
+        writers = [(task, writer) for task in self.tasks for writer in task.writers]
+        serializers = [changed.SpanningRecordSerializer() for _ in writers]
+        self.parts = changed
+        for (task, writer), serializer in zip(writers, serializers, strict=True):
+            task.submit(partial(writer.swap_serializer, serializer))
 
     def swap_function(self, operator_name: str, function: object) -> None:
         """Put another function into the operator called `operator_name`, in every subtask.
@@ -134,9 +134,7 @@ class Deployment:
                 operator = node.operator
                 if node.context.name == operator_name and isinstance(operator, FunctionOperator):
                     found = True
-                    task.submit(
-                        lambda operator=operator: operator.swap_function(function)  # type: ignore[misc]
-                    )
+                    task.submit(partial(operator.swap_function, function))
         if not found:
             raise LocalUsageError(f"no operator called {operator_name!r} holds a function")
 

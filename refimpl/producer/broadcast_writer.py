@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from refimpl.memory.builder import BufferBuilder, BufferConsumer
 from refimpl.producer.record_writer import RecordWriter
-from refimpl.records.batch import RecordBatch
+from refimpl.records.batch import EncodedBatch, RecordBatch
 from refimpl.records.elements import StreamElement, StreamRecord
 
 __all__ = ["BroadcastRecordWriter"]
@@ -52,7 +52,7 @@ class BroadcastRecordWriter(RecordWriter):
             self.private_consumer = None
         super().close()
 
-    def _start(self, data: bytes | memoryview, channels: Sequence[int]) -> None:
+    def _start(self, data: bytes | EncodedBatch, channels: Sequence[int]) -> None:
         (slot,) = channels
         if slot < 0:
             self._close(_SHARED)
@@ -78,9 +78,6 @@ class BroadcastRecordWriter(RecordWriter):
                         self.partition.add(twin, other)
             if consumer is not None:
                 consumer.close()
-
-    def _flush(self, channel: int) -> None:
-        self.flush_all()
 
     def _open(self, channel: int) -> BufferBuilder | None:
         with self._exclusion:

@@ -12,7 +12,6 @@ Rules of this file:
 
 from __future__ import annotations
 
-import struct
 from collections import deque
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -21,15 +20,11 @@ from refimpl.errors import LocalUsageError, SluiceError
 from refimpl.memory.builder import BufferBuilder
 from refimpl.producer.result_partition import ResultPartition
 from refimpl.producer.selector import ChannelSelector
-from refimpl.records.batch import BatchCodec, RecordBatch
-from refimpl.records.element_serializer import (
-    TAG_RECORD_WITH_TIMESTAMP,
-    StreamElementSerializer,
-)
+from refimpl.records.batch import BatchCodec, EncodedBatch, RecordBatch, RecordPacker
+from refimpl.records.element_serializer import StreamElementSerializer
 from refimpl.records.elements import StreamElement, StreamRecord
 from refimpl.records.events import Event
-from refimpl.records.spanning import LENGTH_BYTES, RecordSerializer, SpanningRecordSerializer
-from refimpl.records.types import TupleType
+from refimpl.records.spanning import RecordSerializer, SpanningRecordSerializer
 
 __all__ = ["RecordWriter"]
 
@@ -65,11 +60,10 @@ class RecordWriter:
         self._builders: list[BufferBuilder | None] = [None] * len(self._all_channels)
         self._timeout_ms = partition.config.buffer_timeout_ms
         self._deadline_ms: float | None = None
-        self._remaining: deque[int] = deque()  # channels the record in hand must still reach
-        self._waiting: deque[tuple[bytes | memoryview, Sequence[int]] | Event] = deque()
-        self._is_batch_in_hand = False
-        self._batch_bytes = memoryview(b"")
+        self._remaining: deque[int] = deque()  # channels that what is in hand must still reach
+        self._waiting: deque[tuple[bytes | EncodedBatch, Sequence[int]] | Event] = deque()
         self._next_serializer: RecordSerializer | None = None
+        self._packer: RecordPacker | None = None
         self._codec: BatchCodec | None = None
         self._use(serializer or SpanningRecordSerializer())
         selector.setup(len(self._all_channels))
@@ -124,11 +118,8 @@ class RecordWriter:
         """Close the open buffers, so that the event follows them, and queue it everywhere."""
         if self.is_blocked:
             self._waiting.append(event)
-            return
-        for channel in self._all_channels:
-            self._close(channel)
-        with self._exclusion:
-            self.partition.broadcast_event(event)
+        else:
+            self._send_event(event)
 
     # -- many records at a time --------------------------------------------------------------------
 
@@ -142,10 +133,8 @@ class RecordWriter:
             self._codec = BatchCodec(self._elements.value_type)
         self.num_records += len(batch)
         data = self._codec.encode(batch)
-        if self.is_blocked:
-            self._waiting.append((data, (channel,)))
-        else:
-            self._start_batch(data, channel)
+        if len(batch):
+            self._write(data, (channel,))
 
     # -- going on, flushing, ending ----------------------------------------------------------------
 
@@ -157,12 +146,10 @@ class RecordWriter:
             if not self._waiting:
                 return True
             item = self._waiting.popleft()
-            if not isinstance(item, tuple):
-                self._resume_event(item)
-            elif isinstance(item[0], memoryview):
-                self._start_batch(item[0], item[1][0])
+            if isinstance(item, tuple):
+                self._start(*item)
             else:
-                self._start(item[0], item[1])
+                self._send_event(item)
 
     def flush_all(self) -> None:
         """Make everything written so far available to the consumers."""
@@ -194,9 +181,8 @@ class RecordWriter:
             LocalUsageError: records still wait for buffers; `resume` first.
         """
         if self.is_blocked:
-            raise LocalUsageError(f"{self} cannot finish: records still wait for buffers")
-        for channel in self._all_channels:
-            self._close(channel)
+            raise LocalUsageError(f"{self} cannot finish: records still wait for buffers, resume first")
+        self._close_all()
         with self._exclusion:
             self.partition.finish()
 
@@ -204,8 +190,7 @@ class RecordWriter:
         """Give up the open buffers and what waits, after a failure."""
         self._remaining.clear()
         self._waiting.clear()
-        for channel in self._all_channels:
-            self._close(channel)
+        self._close_all()
 
     # -- swapping the serializer -------------------------------------------------------------------
 
@@ -216,71 +201,50 @@ class RecordWriter:
         """
         if self.is_blocked:
             self._next_serializer = serializer
-            self._struct = None  # nothing more is packed in place for the part that goes
-            return
-        for channel in self._all_channels:
-            self._close(channel)
-        self._use(serializer)
+            self._packer = None  # nothing more is packed in place for the part that goes
+        else:
+            self._use(serializer)
 
     def _use(self, serializer: RecordSerializer) -> None:
+        self._close_all()
         self._serializer = serializer
+        self._in_hand: RecordSerializer | EncodedBatch = serializer
         self._next_serializer = None
-        self._struct: struct.Struct | None = None
         value_type = self._elements.value_type
-        codes = value_type.struct_format
-        if codes is not None and type(serializer) is SpanningRecordSerializer:
-            self._struct = struct.Struct(f">iBq{codes}")
-            self._is_tuple = isinstance(value_type, TupleType)
+        is_packable = value_type.struct_format is not None
+        is_reference = type(serializer) is SpanningRecordSerializer
+        self._packer = RecordPacker(value_type) if is_packable and is_reference else None
 
     # -- helpers -----------------------------------------------------------------------------------
 
     def _pack(self, record: StreamRecord, channel: int) -> bool:
-        """Write length, tag, time and value with one call, if they fit the open buffer."""
-        layout = self._struct
-        if layout is None or record.timestamp is None or self._remaining or self._waiting:
-            return False
+        """Write a record of fixed width that fits the open buffer; false if it is still to write."""
         builder = self._builders[channel]
-        width = layout.size
-        if builder is None or builder.capacity - builder.written_bytes < width:
+        if self._packer is None or builder is None or self._remaining or self._waiting:
             return False
-        fields = record.value if self._is_tuple else (record.value,)
-        if fields.__class__ is not tuple:
-            return False  # a list would pack too, but only where it fits: refuse it everywhere
-        try:
-            layout.pack_into(
-                builder.memory, builder.written_bytes, width - LENGTH_BYTES,
-                TAG_RECORD_WITH_TIMESTAMP, record.timestamp, *fields,  # type: ignore[misc]
-            )
-        except (struct.error, TypeError):
-            return False  # the serializer's own complaint names the value
-        builder.advance(width)
+        if not self._packer.pack(record, builder):
+            return False
         if builder.is_full:
             self._close(channel)
-        if self._timeout_ms == FLUSH_ALWAYS:
-            self._flush(channel)
+        self._after_record(channel)
         return True
 
-    def _write(self, data: bytes, channels: Sequence[int]) -> None:
+    def _write(self, data: bytes | EncodedBatch, channels: Sequence[int]) -> None:
         if self._remaining or self._waiting:
             self._waiting.append((data, channels))
         else:
             self._start(data, channels)
 
-    def _start(self, data: bytes | memoryview, channels: Sequence[int]) -> None:
+    def _start(self, data: bytes | EncodedBatch, channels: Sequence[int]) -> None:
         if self._next_serializer is not None:
-            for channel in self._all_channels:
-                self._close(channel)
             self._use(self._next_serializer)
-        self._is_batch_in_hand = False
-        self._serializer.serialize_record(bytes(data))
-        self._serializer.reset()
+        if isinstance(data, EncodedBatch):
+            self._in_hand = data
+        else:
+            self._serializer.serialize_record(data)
+            self._serializer.reset()
+            self._in_hand = self._serializer
         self._remaining.extend(channels)
-        self._copy()
-
-    def _start_batch(self, data: memoryview, channel: int) -> None:
-        self._is_batch_in_hand = True
-        self._batch_bytes = data
-        self._remaining.append(channel)
         self._copy()
 
     def _copy(self) -> bool:
@@ -289,8 +253,6 @@ class RecordWriter:
         A record that ends exactly with its buffer asks for no next one: there is nothing to put
         into it, and every idle channel would hold a segment for nothing.
         """
-        if self._is_batch_in_hand:
-            return self._copy_batch()
         is_prune_needed = False
         while self._remaining:
             channel = self._remaining[0]
@@ -298,7 +260,7 @@ class RecordWriter:
             if builder is None:
                 return False
             room = builder.room
-            result = self._serializer.copy_to_buffer_builder(builder)
+            result = self._in_hand.copy_to_buffer_builder(builder)
             if result.is_full_buffer:
                 is_prune_needed = True
                 self._close(channel)
@@ -306,42 +268,25 @@ class RecordWriter:
                 self._remaining.popleft()
                 self._after_record(channel)
                 if self._remaining:
-                    self._serializer.reset()
+                    self._in_hand.reset()
             elif builder.room == room and room == builder.capacity:
                 raise SluiceError(
-                    f"{type(self._serializer).__name__} copied nothing into an empty buffer of "
+                    f"{type(self._in_hand).__name__} copied nothing into an empty buffer of "
                     f"{room} B and asks for another: it would go on for ever"
                 )
         if is_prune_needed:
-            self._serializer.prune()
+            self._in_hand.prune()
         return True
 
-    def _copy_batch(self) -> bool:
-        channel = self._remaining[0]
-        while self._batch_bytes:
-            builder = self._builders[channel] or self._open(channel)
-            if builder is None:
-                return False
-            copied = builder.append_and_commit(self._batch_bytes)
-            self._batch_bytes = self._batch_bytes[copied:]
-            if builder.is_full:
-                self._close(channel)
-        self._remaining.popleft()
-        self._after_record(channel)
-        return True
-
-    def _resume_event(self, event: Event) -> None:
-        waiting, self._waiting = self._waiting, deque()
-        self.broadcast_event(event)
-        self._waiting = waiting
+    def _send_event(self, event: Event) -> None:
+        self._close_all()
+        with self._exclusion:
+            self.partition.broadcast_event(event)
 
     def _after_record(self, channel: int) -> None:
         if self._timeout_ms == FLUSH_ALWAYS:
-            self._flush(channel)
-
-    def _flush(self, channel: int) -> None:
-        with self._exclusion:
-            self.partition.flush(channel)
+            with self._exclusion:
+                self.partition.flush(channel)
 
     def _open(self, channel: int) -> BufferBuilder | None:
         """Open a buffer for `channel`, queue it empty, and return it; or `None`."""
@@ -359,3 +304,7 @@ class RecordWriter:
             self._builders[channel] = None
             with self._exclusion:
                 builder.finish()
+
+    def _close_all(self) -> None:
+        for channel in self._all_channels:
+            self._close(channel)

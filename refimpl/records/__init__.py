@@ -1,7 +1,7 @@
 """A record becomes bytes, and bytes become a record."""
 
 from refimpl.records.any_type import ANY, AnyType
-from refimpl.records.batch import BatchCodec, RecordBatch
+from refimpl.records.batch import BatchCodec, EncodedBatch, RecordBatch, RecordPacker
 from refimpl.records.element_serializer import StreamElementSerializer
 from refimpl.records.elements import (
     MAX_WATERMARK,
@@ -83,6 +83,7 @@ __all__ = [
     "CheckpointBarrier",
     "CheckpointType",
     "DeserializationResult",
+    "EncodedBatch",
     "EndOfChannelState",
     "EndOfData",
     "EndOfInputChannelState",
@@ -97,6 +98,7 @@ __all__ = [
     "RecordAttributes",
     "RecordBatch",
     "RecordDeserializer",
+    "RecordPacker",
     "RecordSerializer",
     "RecoveryMetadata",
     "SavepointFormat",
