@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -160,7 +161,8 @@ class SpanningCheck:
             event = seen.events[position] if position < len(seen.events) else None
             if event is None or len(event) != len(step.want):
                 where = "copy_to_buffer_builder" if step.op == "copy" else step.label
-                return ending_finding("3.1", rule.id, case, seen, _rows(same[-2:], step, None), where)
+                finding = ending_finding("3.1", rule.id, case, seen, _rows(same[-2:], step, None), where)
+                return _about_ending(finding, step)
             if not _holds(rule.aspect, event, step.want):
                 code, values = diagnose(step, event)
                 return Finding(rule.id, code, case.ran, _rows(same[-2:], step, event), values)
@@ -176,6 +178,15 @@ class SpanningCheck:
             lost = f", {event[3]} bytes not committed" if event[3] else ""
             return f"copy  {hex_row(event[2], 0)}  {str(event[1]).removeprefix('?')}{lost}"
         return " ".join(str(each) for each in event) if len(event) > 1 else f"{event[0]} did not come back"
+
+
+def _about_ending(finding: Finding, step: Step) -> Finding:
+    """A copy that never came back from a buffer too small for what was left waits for room."""
+    left = len(step.record) - step.sent
+    if finding.code != "endless" or step.op != "copy" or step.room >= left:
+        return finding
+    values = {**finding.values, "room": str(step.room), "left": f"{left:,}"}
+    return dataclasses.replace(finding, code="waits_for_room", values=values)
 
 
 def _holds(aspect: str, event: list[Any], want: list[Any]) -> bool:

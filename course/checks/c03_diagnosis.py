@@ -136,11 +136,25 @@ def _start_of_record(step: _Step, got: bytes, length: int, want: bytes, want_len
         return "stops_short"
     if length > want_length and got.startswith(want):
         return "too_much"
+    if (code := _whole_record(step.record, got, length, step.room)) is not None:
+        return code
     if got[4:] == want[4:]:
         return "length_of_this_buffer" if int.from_bytes(got[:4], "big") == length - 4 else "length_wrong"
     if got[:4] == want[:4]:
         return "payload_wrong"
     return "bytes_wrong"
+
+
+def _whole_record(record: bytes, got: bytes, length: int, room: int) -> str | None:
+    """A belief about the record as a whole; None if there is none."""
+    header, payload = record[:4], record[4:]
+    for code, belief in (("length_behind", payload + header), ("payload_reversed", header + payload[::-1])):
+        if belief != record and length == min(room, len(belief)) and _starts(got, belief[:64]):
+            return code
+    claimed = int.from_bytes(got[:4], "big")
+    if 4 <= length == min(room, 4 + claimed) and claimed < len(payload) and payload[:60].startswith(got[4:64]):
+        return "record_shortened"
+    return None
 
 
 def _inside_header(step: _Step, got: bytes) -> str:
@@ -156,6 +170,7 @@ def _headers(size: int) -> list[tuple[str, bytes]]:
     return [
         ("little_endian", size.to_bytes(4, "little")),
         ("length_counts_header", (size + 4).to_bytes(4, "big")),
+        ("length_in_bits", (8 * size).to_bytes(5, "big")[1:]),
         ("length_missing", b""),
         ("length_truncated", (size & 0xFFFF).to_bytes(4, "big")),
         ("length_truncated", (size & 0xFFFFFF).to_bytes(4, "big")),

@@ -160,7 +160,7 @@ def _load_error(
     line = error.get("line") if isinstance(error.get("line"), int) else None
     error_type = str(error.get("type", "an exception"))
     values = {**values, "error": error_type, "text": str(error.get("text") or "no text"), "missing": name,
-              "place": names.get(name, "")}  # fmt: skip
+              "place": names.get(name, ""), "where": "its first lines, before anything was called"}  # fmt: skip
     if kind == "timeout":
         return Finding("S", "load_timeout", ran, values=values, status=Status.TIMEOUT, line=line)
     if kind in ("reference_part", "fenced"):

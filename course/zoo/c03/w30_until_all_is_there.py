@@ -1,0 +1,27 @@
+"""A record goes into one buffer, so copy goes on until all of it is there."""
+
+from refimpl.records import SerializationResult
+
+
+class Serializer:
+    def __init__(self):
+        self.data = b""
+        self.position = 0
+
+    def serialize_record(self, record):
+        self.data = len(record).to_bytes(4, "big") + record
+        self.position = 0
+
+    def copy_to_buffer_builder(self, builder):
+        while self.position < len(self.data):
+            self.position += builder.append_and_commit(self.data, self.position)
+        if builder.is_full:
+            return SerializationResult.FULL_RECORD_MEMORY_SEGMENT_FULL
+        return SerializationResult.FULL_RECORD
+
+    def reset(self):
+        self.position = 0
+
+    def prune(self):
+        self.data = b""
+        self.position = 0
