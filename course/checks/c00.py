@@ -123,6 +123,8 @@ def _broken(rule: str, event: list[Any], want: list[Any], flight: dict[str, Any]
     """The code of what is wrong under this rule, or None."""
     answer, right = event[1], want[1]
     if rule == "A":
+        if answer[0] == "str" and flight["origin"] in answer[1] and str(flight["dep_delay_minutes"]) in answer[1]:
+            return "one_text"
         return _shape(answer)
     if rule == "E":
         return None if event[2] == want[2] else _change(event[2], want[2])
@@ -149,7 +151,7 @@ def _shape(answer: list[Any]) -> str | None:
     if kind == "the flight":
         return "returns_flight"
     return {"NoneType": "returns_nothing", "dict": "returns_dict", "str": "one_value", "int": "one_value",
-            "float": "one_value"}.get(kind, "other_type")  # fmt: skip
+            "float": "one_value", "coroutine": "coroutine"}.get(kind, "other_type")  # fmt: skip
 
 
 def _about_airport(pair: list[Any], flight: dict[str, Any]) -> str:
@@ -179,13 +181,17 @@ def _about_delay(rule: str, got: list[Any], flight: dict[str, Any]) -> str:
         return "hours" if value == str(delay / 60) else "delay_float"
     if kind == "bool":
         return "delay_bool"
-    if value in (str(delay // 60), str(round(delay / 60))):
+    if delay >= 60 and value in (str(delay // 60), str(round(delay / 60))):
         return "hours"
+    if value == str(flight["event_time_ms"]):
+        return "delay_is_time"
     if value in (str(delay * 60), str(delay * 60_000), str(delay * 1000)):
         return "other_unit"
     if value == "0":
         return "late_is_zero"
-    return "arithmetic" if value.lstrip("-").isdigit() else "delay_wrong"
+    if kind not in ("int", "tuple", "list", "set", "dict"):
+        return "delay_other_type"
+    return "arithmetic" if kind == "int" else "delay_wrong"
 
 
 def _change(after: list[Any], before: list[Any]) -> str:

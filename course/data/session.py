@@ -5,19 +5,18 @@ from __future__ import annotations
 import atexit
 import logging
 import os
-import shutil
 import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import psutil
 
-from course.data.scratch import make_scratch
+from course.data.scratch import make_scratch, remove_scratch
 from course.java import Java, JavaUnavailable, find_java, make_java_home
 
 if TYPE_CHECKING:
@@ -122,7 +121,9 @@ def _was_interrupted(error: BaseException) -> bool:
 
 def _start(app: str, master: str, conf: dict[str, str], state: Path, java: Java) -> SparkSession:
     """Start the JVM and the session, and arrange for their end."""
+    from pyspark import SparkConf, SparkContext
     from pyspark.errors import PySparkException
+    from pyspark.java_gateway import launch_gateway
     from pyspark.sql import SparkSession
 
     (state / "log4j2.properties").write_text(_LOG4J, encoding="utf-8")
@@ -133,10 +134,13 @@ def _start(app: str, master: str, conf: dict[str, str], state: Path, java: Java)
     try:
         # The builder too looks at the environment: an address of a Spark Connect server there would make it refuse.
         with _environment(state, java, is_local=master.startswith("local")):
-            builder = SparkSession.builder.master(master).appName(app)
-            for key, value in conf.items():
-                builder = builder.config(key, value)
-            return builder.getOrCreate()
+            conf = {"spark.master": master, "spark.app.name": app} | conf
+            if SparkContext._gateway is None:
+                # In a session of its own: ipykernel, before it ends, sends SIGTERM to every child of its process group
+                # and waits, until Jupyter kills it, so that nothing here could end the JVM properly.
+                gateway = launch_gateway(SparkConf().setAll(list(conf.items())), {"start_new_session": True})
+                SparkContext._ensure_initialized(gateway=gateway)
+            return SparkSession.builder.config(map=conf).getOrCreate()
     except (PySparkException, OSError, _java_error()) as error:
         _end(state)
         first = str(error).strip().splitlines()[0]
@@ -146,14 +150,20 @@ def _start(app: str, master: str, conf: dict[str, str], state: Path, java: Java)
     except BaseException:
         # Interrupted while the JVM starts: nobody knows it yet, and it would outlive this process.
         _end(state)
-        for child in psutil.Process().children():
-            if child.pid not in before:
-                    child.kill()
+        _kill(child for child in psutil.Process().children() if child.pid not in before)
         raise
     finally:
         # Spark's own handler calls the JVM in the middle of another call to it; `cancels` does it afterwards.
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGINT, interrupt)
+
+
+def _kill(processes: Iterable[psutil.Process]) -> None:
+    """Kill these processes and all that they started."""
+    for process in processes:
+        with suppress(psutil.NoSuchProcess):
+            for each in (*process.children(recursive=True), process):
+                each.kill()
 
 
 def _is_not_of_py4j(record: logging.LogRecord) -> bool:
@@ -195,13 +205,26 @@ def _set_environment(values: dict[str, str | None]) -> None:
 
 
 def _end(state: Path) -> None:
-    """Stop the session and its JVM, then remove the temporary folder."""
+    """Stop the session and its JVM, then remove the temporary folder; an interrupt meanwhile changes nothing."""
+    on_main_thread = threading.current_thread() is threading.main_thread()
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN) if on_main_thread else None
+    try:
+        _stop()
+    finally:
+        remove_scratch(state)
+        if on_main_thread:
+            signal.signal(signal.SIGINT, before)
+
+
+def _stop() -> None:
+    """Stop the session and its JVM."""
     from pyspark import SparkContext
 
     context, gateway = SparkContext._active_spark_context, SparkContext._gateway
-    if context is not None:
-        context.stop()
     process = getattr(gateway, "proc", None)
+    # Without its JVM, if that was killed, a session cannot be asked anything.
+    if context is not None and (process is None or process.poll() is None):
+        context.stop()
     if gateway is not None and process is not None:
         gateway.shutdown()
         process.stdin.close()  # the JVM ends when its standard input does
@@ -211,4 +234,3 @@ def _end(state: Path) -> None:
             process.kill()
             process.wait()
         SparkContext._gateway = SparkContext._jvm = None  # a later session starts a JVM of its own
-    shutil.rmtree(state, ignore_errors=True)

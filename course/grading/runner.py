@@ -98,7 +98,8 @@ class Run:
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed in finish
         kept = {name: os.environ[name] for name in ("PATH", "LANG", "LC_ALL", "SYSTEMROOT") if name in os.environ}
         threads = {f"{library}_NUM_THREADS": "1" for library in ("OPENBLAS", "OMP", "MKL")}
-        command = [sys.executable, "-I", "-X", "utf8", str(_HERE / "child.py")]
+        # A warning of Python names files of this machine; the learner sees it in the cell, where it is theirs.
+        command = [sys.executable, "-I", "-W", "ignore", "-X", "utf8", str(_HERE / "child.py")]
         try:
             self._process = subprocess.Popen(
                 command,
