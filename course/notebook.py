@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from course import __version__, hints, progress, questions
@@ -19,12 +19,12 @@ from course.grading.rules import Status
 from course.manifest import DEFAULT_SEED, VECTORS_VERSION, Lesson, exercise, lesson_info
 from course.places import work_folder
 from course.seams import stub
-from course.show import ribbon_or_text
 from course.specimens import zoo as specimens
+from course.step_by_step import drawn, view_of
 
 __all__ = [
-    "LessonHandle", "ShowView", "Text", "check", "hint", "lesson", "predict", "progress_list", "quiz", "receipt",
-    "reset", "reveal", "set_show_renderer", "show", "swap", "zoo",
+    "LessonHandle", "Text", "check", "hint", "lesson", "predict", "progress_list", "quiz", "receipt",
+    "reset", "reveal", "show", "swap", "zoo",
 ]  # fmt: skip
 
 _Part = TypeVar("_Part")
@@ -49,35 +49,7 @@ class _Answer:
     report: Report | None = None
 
 
-@dataclass(frozen=True)
-class ShowView:
-    """The failing input of a check, step by step: what `show` gives, and what a widget can draw.
-
-    `ops` are the operations of the case, `yours` and `flink` the events they led to, in the form of the
-    lesson's driver (see course/checks/drive_cNN.py); `text` is the text twin.
-    """
-
-    exercise: str
-    ran: str
-    text: str
-    ops: list[Any] = field(default_factory=list)
-    yours: list[Any] = field(default_factory=list)
-    flink: list[Any] = field(default_factory=list)
-
-    def __repr__(self) -> str:
-        return self.text
-
-
 _answers: dict[str, _Answer] = {}
-_renderers: dict[str, Callable[[ShowView], object]] = {"3.1": ribbon_or_text}
-
-
-def set_show_renderer(exercise_id: str, render: Callable[[ShowView], object]) -> None:
-    """Let `show(exercise_id)` return what `render` makes of the view, instead of its text.
-
-    This is the one place where a widget comes in; its `__repr__` should be the view's `text`.
-    """
-    _renderers[exercise_id] = render
 
 
 def _answer(exercise_id: str) -> _Answer:
@@ -132,21 +104,7 @@ def show(exercise_id: str) -> object:
         return Text(f'○ {exercise_id}: run check("{exercise_id}") first; show opens on the input that failed.')
     if report.trace is None:
         return Text(f"{exercise_id}: there is no failing input to show.\n{report}")
-    view = _view(exercise_id, report.trace)
-    return _renderers[exercise_id](view) if exercise_id in _renderers else view
-
-
-def _view(exercise_id: str, trace: dict[str, Any]) -> ShowView:
-    yours, flink = trace["yours_lines"], trace["flink_lines"]
-    lines = [f"{exercise_id}  {trace['ran']}"]
-    for number, right in enumerate(flink):
-        mine = yours[number] if number < len(yours) else "(your code did not get here)"
-        lines.append(f"  {number + 1:>3}  yours  {mine}" + ("   = Flink" if mine == right else ""))
-        if mine != right:
-            lines += [f"       Flink  {right}", "       ^ the first step that differs"]
-            break
-    text = "\n".join(line[:120] for line in lines)
-    return ShowView(exercise_id, trace["ran"], text, trace["ops"], trace["yours"], trace["flink"])
+    return drawn(view_of(exercise_id, report.trace))
 
 
 def zoo(exercise_id: str, *, all: bool = False) -> Text:  # noqa: A002

@@ -1,4 +1,4 @@
-"""What `show("3.1")` draws: the failing input as a ribbon, yours above Flink's, where a ribbon can show it.
+"""What `show("3.1")` gives: the failing input step by step, as a picture where there is one for it, else as text.
 
 A ribbon is buffers of one size, filled by one serializer. Cases with two serializers, resets, part-filled builders or
 long records keep their text.
@@ -6,19 +6,54 @@ long records keep their text.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import Any
 
-if TYPE_CHECKING:
-    from course.notebook import ShowView
-
-__all__ = ["ribbon_or_text"]
+__all__ = ["ShowView", "drawn", "view_of"]
 
 _LONGEST_SHOWN = 64
 _ENDS_IN_ROOM = "FULL_RECORD"
 
 
-def ribbon_or_text(view: ShowView) -> object:
+@dataclass(frozen=True)
+class ShowView:
+    """The failing input of a check, and what it led to.
+
+    `ops` are the operations of the case, `yours` and `flink` the events they led to, in the form of the
+    lesson's driver (see course/checks/drive_cNN.py); `text` is the same in words.
+    """
+
+    exercise: str
+    ran: str
+    text: str
+    ops: list[Any]
+    yours: list[Any]
+    flink: list[Any]
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+def view_of(exercise_id: str, trace: dict[str, Any]) -> ShowView:
+    """The view of a report's trace; its text ends with the first step that differs."""
+    yours, flink = trace["yours_lines"], trace["flink_lines"]
+    lines = [f"{exercise_id}  {trace['ran']}"]
+    for number, right in enumerate(flink):
+        mine = yours[number] if number < len(yours) else "(your code did not get here)"
+        lines.append(f"  {number + 1:>3}  yours  {mine}" + ("   = Flink" if mine == right else ""))
+        if mine != right:
+            lines += [f"       Flink  {right}", "       ^ the first step that differs"]
+            break
+    text = "\n".join(line[:120] for line in lines)
+    return ShowView(exercise_id, trace["ran"], text, trace["ops"], trace["yours"], trace["flink"])
+
+
+def drawn(view: ShowView) -> object:
     """The widget for this view, or the view itself, whose `repr` is its text."""
+    return _ribbon(view) if view.exercise == "3.1" else view
+
+
+def _ribbon(view: ShowView) -> object:
     records, segment_size = _records(view.ops)
     if not records:
         return view
