@@ -35,6 +35,7 @@ _ROLES = frozenset(
         "quiz", "recap", "receipt", "hint", "show", "text",
     }
 )  # fmt: skip
+_VIEW = "application/vnd.jupyter.widget-view+json"
 _CELL_SECONDS = 300
 
 
@@ -159,7 +160,10 @@ def _execute(notebook: nbformat.NotebookNode, name: str) -> None:
 
 
 def _normalise(notebook: nbformat.NotebookNode) -> None:
-    """Drop what differs between machines: language details, times, all of a traceback but its last line."""
+    """Drop what differs between runs and machines: language details, times, all of a traceback but its last line.
+
+    And the names of live views: until a cell is run again there is no such view, and its picture is shown instead.
+    """
     notebook.metadata.pop("language_info", None)
     notebook.metadata.pop("widgets", None)
     for cell in notebook.cells:
@@ -167,6 +171,7 @@ def _normalise(notebook: nbformat.NotebookNode) -> None:
         for output in cell.get("outputs", []):
             if output.output_type == "error":
                 output.traceback = [f"{output.ename}: {output.evalue}"]
+            output.get("data", {}).pop(_VIEW, None)
     merged_streams(notebook)
 
 

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from course import __version__, hints, progress, questions
 from course.answers import cell_names, current_source, shell
+from course.choices import Choices
 from course.grading.remote import judge_apart
 from course.grading.report import Report
 from course.grading.rules import Status
@@ -163,27 +164,35 @@ def swap(exercise_id: str, **options: Any) -> Any:
     return engine_swap.run(exercise_id, answer.part if passed else None, **options)
 
 
-def predict(name: str, chosen: str | None = None) -> Text:
-    """Show a prediction, or record the letter you choose; the next cell answers it."""
+def predict(name: str, chosen: str | None = None) -> Text | Choices:
+    """Ask for a prediction, or record the letter you choose; the next cell answers it."""
     asked = questions.question(int(name.partition(".")[0]), name)
     if chosen is None:
-        return Text(f'{asked.text()}\n  Choose with L.predict("{name}", "a"); the next cell gives the answer.')
+        how = f'Choose with L.predict("{name}", "a"); the next cell gives the answer.'
+        return Choices(asked, lambda letter: _predicted(asked, letter), how)
+    return Text(f"{asked.text(chosen)}\n  {_predicted(asked, chosen)}")
+
+
+def _predicted(asked: questions.Question, chosen: str) -> str:
     asked.check_choice(chosen)
-    progress.record("predict", question=name, chosen=chosen)
-    return Text(f"{asked.text(chosen)}\n  Noted. Run the next cell to see.")
+    progress.record("predict", question=asked.id, chosen=chosen)
+    return "Noted. Run the next cell to see."
 
 
-def quiz(name: str, chosen: str | None = None) -> Text:
-    """Show a quiz question, or answer it with a letter."""
+def quiz(name: str, chosen: str | None = None) -> Text | Choices:
+    """Ask a quiz question, or answer it with a letter."""
     asked = questions.question(int(name.partition(".")[0]), name)
     if chosen is None:
-        return Text(f'{asked.text()}\n  Answer with L.quiz("{name}", "a").')
+        how = f'Answer with L.quiz("{name}", "a").'
+        return Choices(asked, lambda letter: _answered(asked, letter), how)
+    return Text(f"{asked.text(chosen)}\n  {_answered(asked, chosen)}")
+
+
+def _answered(asked: questions.Question, chosen: str) -> str:
     asked.check_choice(chosen)
-    right = chosen == asked.right
-    progress.record("quiz", question=name, chosen=chosen, right=right)
-    if not right:
-        return Text(f"{asked.text(chosen)}\n  ✗ not that one; think again and choose another letter.")
-    return Text(f"{asked.text(chosen)}\n  ✓ right. {asked.because}")
+    is_right = chosen == asked.right
+    progress.record("quiz", question=asked.id, chosen=chosen, right=is_right)
+    return f"✓ right. {asked.because}" if is_right else "✗ not that one; think again and choose another letter."
 
 
 def progress_list() -> Text:

@@ -1,0 +1,47 @@
+"""A question to answer with a click in a notebook; its words everywhere else."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Callable
+from typing import Any
+
+from course.questions import Question
+
+__all__ = ["Choices"]
+
+
+class Choices:
+    """Asks `question`; what `answer` says of the letter that was chosen appears below.
+
+    Every choice is an answer: a second thought replaces the first. The stored notebook and a terminal
+    show the words, which say how to answer without a mouse.
+    """
+
+    def __init__(self, question: Question, answer: Callable[[str], str], how: str) -> None:
+        self.question = question
+        self._answer = answer
+        self._how = how
+        self._box: Any = None
+
+    def __repr__(self) -> str:
+        return f"{self.question.text()}\n  {self._how}"
+
+    def _repr_mimebundle_(self, **_kwargs: Any) -> dict[str, Any]:
+        if self._box is None:
+            self._box = self._make_box()
+        return {**self._box._repr_mimebundle_(), "text/plain": repr(self)}
+
+    def _make_box(self) -> Any:
+        import ipywidgets
+
+        letters = [(f"{letter})  {words}", letter) for letter, words in self.question.choices.items()]
+        radio = ipywidgets.RadioButtons(options=letters, value=None, layout=ipywidgets.Layout(width="auto"))
+        asked = ipywidgets.HTML(f"<b>{html.escape(self.question.ask)}</b>")
+        said = ipywidgets.HTML()
+
+        def choose(change: dict[str, Any]) -> None:
+            said.value = html.escape(self._answer(change["new"]))
+
+        radio.observe(choose, "value")
+        return ipywidgets.VBox([asked, radio, said], layout=ipywidgets.Layout(max_width="44em"))

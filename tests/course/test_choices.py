@@ -1,0 +1,44 @@
+"""A question can be answered with a click; without a browser it is its words."""
+
+from __future__ import annotations
+
+import pytest
+
+from course.choices import Choices
+from course.questions import Question
+
+ASKED = Question("0.z", "quiz", "One < two?", {"a": "yes & no", "b": "no"}, right="a", because="It is.")
+
+
+@pytest.fixture
+def asked():
+    chosen = []
+
+    def answer(letter):
+        chosen.append(letter)
+        return f"{letter} <it is>"
+
+    choices = Choices(ASKED, answer, "Answer by letter.")
+    assert "application/vnd.jupyter.widget-view+json" in choices._repr_mimebundle_()
+    return choices, chosen, choices._box.children
+
+
+def test_its_words_hold_the_question_the_choices_and_how_to_answer(asked):
+    choices, _, _ = asked
+    assert choices._repr_mimebundle_()["text/plain"] == repr(choices)
+    assert repr(choices).splitlines() == ["0.z  One < two?", "    a) yes & no", "    b) no", "  Answer by letter."]
+
+
+def test_a_choice_is_an_answer_and_another_choice_another(asked):
+    _, chosen, (_, radio, said) = asked
+    assert (radio.value, said.value) == (None, "")
+    radio.value = "a"
+    assert (chosen, said.value) == (["a"], "a &lt;it is&gt;")
+    radio.value = "b"
+    assert (chosen, said.value) == (["a", "b"], "b &lt;it is&gt;")
+
+
+def test_two_displays_share_what_was_chosen(asked):
+    choices, _, children = asked
+    choices._repr_mimebundle_()
+    assert choices._box.children == children
