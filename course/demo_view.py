@@ -81,7 +81,7 @@ class DemoView:
             if value or name == "records_late":
                 table.add_row(name.replace("_", " "), f"{value:,}" if isinstance(value, int) else str(value))
         self._console.print(table)
-        sign = "✓ equal to Spark" if figures["equal_to_spark"] else "✗ not equal to Spark"
+        sign = "✓ Spark's answer is" if figures["equal_to_spark"] else "✗ Spark's answer differs"
         self._console.print(f"{sign}: {verdict}", highlight=False)
 
 

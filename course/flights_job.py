@@ -7,6 +7,7 @@ It is written once, here, so that a lesson, the demo and a test run the same job
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any
 
@@ -20,6 +21,9 @@ __all__ = ["LARGEST_DISORDER_MS", "MAP_OPERATOR", "DelayTotals", "departure", "f
 
 LARGEST_DISORDER_MS = 24 * HOUR_MS
 """No flight of 2013 left more than 1300 minutes late: with this bound no record is late."""
+
+NUM_KEY_GROUPS = 256
+"""Flink's default for a small job is 128; there EWR, JFK and LGA all go to the second of two subtasks."""
 
 MAP_OPERATOR = "departure"
 """The operator whose function exercise 0.1 writes."""
@@ -57,7 +61,10 @@ def flights_job(
 
     `function` is what the `departure` operator calls: the reference one, or a learner's.
     """
-    environment = StreamEnvironment(config or Config(object_reuse=True), parallelism)
+    config = config or Config(object_reuse=True)
+    if config.max_parallelism is None:
+        config = dataclasses.replace(config, max_parallelism=NUM_KEY_GROUPS)
+    environment = StreamEnvironment(config, parallelism)
     # Any value may come out of a learner's function; ours is known and travels without tags.
     departure_type = _DEPARTURE if function is departure else ANY
     (

@@ -10,17 +10,21 @@ Exit status: 0 ready, 1 setup failed, 3 something is missing on this machine, 13
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import hashlib
 import json
 import os
+import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 import threading
 import time
 from pathlib import Path
+from types import FrameType
 
 ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
@@ -69,7 +73,12 @@ def recorded() -> dict[str, str]:
         state = json.loads(READY.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
-    return state if isinstance(state, dict) and PYTHON.exists() else {}
+    if not isinstance(state, dict) or not PYTHON.exists():
+        return {}
+    # `python3` of the system may have become another version since, and the packages are in the folder of the old one.
+    program = PYTHON.resolve().name
+    has_packages = (VENV / "lib" / program).is_dir() or not re.fullmatch(r"python3\.\d+", program)
+    return state if has_packages else {}
 
 
 def free_bytes(folder: Path) -> int:
@@ -77,18 +86,19 @@ def free_bytes(folder: Path) -> int:
     return shutil.disk_usage(folder).free
 
 
-def temporary_folder() -> Path | None:
-    """Choose where pip may build: None for the system's own temporary folder, else a folder in `.venv`.
+def temporary_folder() -> Path:
+    """Choose the folder, not made yet, in which pip may build: on the disk of `.venv`, else the system's own place.
 
     Raises:
         SetupError: there is not enough space anywhere.
     """
-    default = Path(tempfile.gettempdir())
-    shared = default.stat().st_dev == ROOT.stat().st_dev
-    if not shared and free_bytes(ROOT) >= VENV_BYTES and free_bytes(default) >= BUILD_BYTES:
-        return None
     if free_bytes(ROOT) >= VENV_BYTES + BUILD_BYTES:
-        return None if shared else VENV / ".tmp"
+        return VENV / ".tmp"
+    with contextlib.suppress(FileNotFoundError):  # there is no place for temporary files
+        elsewhere = Path(tempfile.gettempdir())
+        is_other = elsewhere.stat().st_dev != ROOT.stat().st_dev
+        if is_other and free_bytes(ROOT) >= VENV_BYTES and free_bytes(elsewhere) >= BUILD_BYTES:
+            return elsewhere / f"sluice-setup-{os.getpid()}"
     raise SetupError(
         f"Not enough disk space: installing needs {(VENV_BYTES + BUILD_BYTES) / GIB:.1f} GiB in {ROOT} "
         f"({VENV_BYTES / GIB:.1f} GiB to stay, the rest while Spark is unpacked), {free_bytes(ROOT) / GIB:.1f} GiB are "
@@ -107,19 +117,26 @@ def run(command: list[str], temporary: Path | None = None) -> None:
     for name in ("PYTHONHOME", "PYTHONPATH", "PIP_TARGET", "PIP_PREFIX", "PIP_USER"):
         env.pop(name, None)  # each of them would put packages somewhere else than into .venv
     if temporary:
-        temporary.mkdir(exist_ok=True)
+        shutil.rmtree(temporary, ignore_errors=True)
+        temporary.mkdir()
         env["TMPDIR"] = str(temporary)
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=env, cwd=ROOT)
-    lines: list[str] = []
-    reader = threading.Thread(target=follow, args=(process, lines), daemon=True)
-    reader.start()
     try:
-        show_progress(process, lines)
+        # In a group of its own, so that it and what it started can be ended whichever way we are.
+        process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, text=True,
+            errors="replace", env=env, cwd=ROOT, process_group=0,
+        )  # fmt: skip
+        lines: list[str] = []
+        reader = threading.Thread(target=follow, args=(process, lines), daemon=True)
+        reader.start()
+        try:
+            show_progress(process, lines)
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+            reader.join()
     finally:
-        if process.poll() is None:
-            process.terminate()
-            process.wait()
-        reader.join()
         if temporary:
             shutil.rmtree(temporary, ignore_errors=True)
     if process.returncode:
@@ -130,9 +147,9 @@ def run(command: list[str], temporary: Path | None = None) -> None:
 def follow(process: subprocess.Popen[str], lines: list[str]) -> None:
     """Copy the process's output into `lines` and the log file until it ends."""
     assert process.stdout is not None
-    with LOG.open("a", encoding="utf-8") as log:
-        for line in process.stdout:
-            lines.append(line.rstrip())
+    for line in process.stdout:
+        lines.append(line.rstrip())
+        with contextlib.suppress(OSError), LOG.open("a", encoding="utf-8") as log:  # on a full disk, do without
             log.write(line)
 
 
@@ -144,8 +161,8 @@ def show_progress(process: subprocess.Popen[str], lines: list[str]) -> None:
             process.wait(0.2 if live else 5)
             break
         except subprocess.TimeoutExpired:
-            newest = (lines[-1] if lines else "working").strip()[:90]
-            text = f"      {time.monotonic() - started:4.0f} s  {newest}"
+            newest = next((line for line in reversed(lines) if line and not line.startswith("WARNING")), "working")
+            text = f"      {time.monotonic() - started:4.0f} s  {newest.strip()[:90]}"
             print(f"\r\x1b[K{text}" if live else text, end="" if live else "\n", flush=True)
     if live:
         print("\r\x1b[K", end="", flush=True)
@@ -219,15 +236,29 @@ def refresh() -> None:
     print(f"Ready after {time.monotonic() - started:.0f} s.", flush=True)
 
 
+def end_by_signal(number: int, frame: FrameType | None) -> None:
+    """End like an ordinary exit, so that pip is stopped and its temporary files removed."""
+    raise SystemExit(128 + number)
+
+
 def main() -> int:
     """Refresh `.venv`, one process at a time; return the exit status."""
+    signal.signal(signal.SIGTERM, end_by_signal)
+    signal.signal(signal.SIGHUP, end_by_signal)
     folder = os.open(ROOT, os.O_RDONLY)
     try:
-        fcntl.flock(folder, fcntl.LOCK_EX)  # a second `make` waits here and then finds everything ready
+        try:
+            fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            print("Another make installs in this folder; waiting for it.", flush=True)
+            fcntl.flock(folder, fcntl.LOCK_EX)  # and then everything is ready
         refresh()
     except SetupError as error:
         print(f"\n{error}", file=sys.stderr)
         return error.status
+    except OSError as error:
+        print(f"\nCannot set up {VENV}: {error}", file=sys.stderr)
+        return 1
     except KeyboardInterrupt:
         print("\nSetup interrupted; run the same command again.", file=sys.stderr)
         return 130

@@ -35,9 +35,26 @@ STOP_SECONDS = 15.0
 _OVERRIDES = {"@jupyterlab/apputils-extension:notification": {"fetchNews": "false", "checkForUpdates": False}}
 
 # Jupyter leaves Nagle's algorithm on, which sends the frames of a live view in bursts, 45 ms apart: the same trade of
-# delay for fewer packets as Flink's buffer timeout.
+# delay for fewer packets as Flink's buffer timeout. Half of the waiting time is what a kernel has to end its Spark.
+# We hold the other end of the server's standard input: when we are gone, even killed, it reads the end and ends too.
 _SERVER_CONFIG = """\
+import os
+import signal
+import threading
+
 import jupyter_server.services.kernels.websocket as websocket
+
+c = get_config()
+c.KernelManager.shutdown_wait_time = 12.0
+
+
+def end_with_parent():
+    while os.read(0, 1):
+        pass
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+threading.Thread(target=end_with_parent, daemon=True).start()
 
 _open = websocket.KernelWebsocketHandler.open
 
@@ -117,7 +134,7 @@ def _serve(work: Path, port: int, folder: Path, *, opens_browser: bool) -> int:
             _command(work, port),
             stdout=output,
             stderr=subprocess.STDOUT,
-            stdin=subprocess.DEVNULL,
+            stdin=subprocess.PIPE,
             env=_environment(work, folder, token),
             cwd=work,
             start_new_session=True,
