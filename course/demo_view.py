@@ -81,8 +81,11 @@ class DemoView:
             if value or name == "records_late":
                 table.add_row(name.replace("_", " "), f"{value:,}" if isinstance(value, int) else str(value))
         self._console.print(table)
-        sign = "✓ Spark's answer is" if figures["equal_to_spark"] else "✗ Spark's answer differs"
-        self._console.print(f"{sign}: {verdict}", highlight=False)
+        if figures["equal_to_spark"]:
+            said = f"✓ equal to Spark's own answer in all {figures['windows']:,} windows"
+        else:
+            said = f"✗ not equal to Spark's own answer: {verdict}"
+        self._console.print(said, highlight=False)
 
 
 def _queues(snapshot: JobSnapshot) -> Table:
