@@ -187,10 +187,9 @@ class NetworkInput:
             return
         batch, end = codec.decode(source)
         deserializer.skip(end)
-        if self._is_tuple:
-            self._decoded.extend(StreamRecord(row[1:], row[0]) for row in batch.tolist())
-        else:
-            self._decoded.extend(StreamRecord(value, time) for time, value in batch.tolist())
+        times, *fields = (batch[name].tolist() for name in codec.row_dtype.names or ())
+        values = zip(*fields, strict=True) if self._is_tuple else fields[0]
+        self._decoded.extend(map(StreamRecord, values, times))
 
     def _arrived(self, element: StreamElement, channel: int) -> None:
         if isinstance(element, Watermark):

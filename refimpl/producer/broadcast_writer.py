@@ -33,8 +33,7 @@ class BroadcastRecordWriter(RecordWriter):
     def emit(self, record: StreamRecord) -> None:
         """Write one record to all channels."""
         self.num_records += 1
-        if not self._pack(record, _SHARED):
-            self._write(self._elements.serialize(record), (_SHARED,))
+        self._emit(record, _SHARED)
 
     def broadcast(self, element: StreamElement) -> None:
         self._write(self._elements.serialize(element), (_SHARED,))
@@ -63,8 +62,10 @@ class BroadcastRecordWriter(RecordWriter):
         if self._private_channel is not None:
             self._share_private_buffer(self._private_channel)
             self._private_channel = None
-        if self._timeout_ms == 0:
-            self.flush_all()
+        super()._after_record(channel)
+
+    def _flush(self, channel: int) -> None:
+        self.flush_all()
 
     def _share_private_buffer(self, channel: int) -> None:
         """Let the other channels read on in this buffer, behind the private element."""

@@ -97,9 +97,7 @@ class RecordWriter:
     def emit(self, record: StreamRecord) -> None:
         """Write one record to the channel its value selects."""
         self.num_records += 1
-        channel = self.selector.select_channel(record.value)
-        if not self._pack(record, channel):
-            self._write(self._elements.serialize(record), (channel,))
+        self._emit(record, self.selector.select_channel(record.value))
 
     def emit_many(self, records: Sequence[StreamRecord]) -> None:
         """Write several records, in order."""
@@ -217,17 +215,19 @@ class RecordWriter:
 
     # -- helpers -----------------------------------------------------------------------------------
 
-    def _pack(self, record: StreamRecord, channel: int) -> bool:
-        """Write a record of fixed width that fits the open buffer; false if it is still to write."""
-        builder = self._builders[channel]
-        if self._packer is None or builder is None or self._remaining or self._waiting:
-            return False
-        if not self._packer.pack(record, builder):
-            return False
-        if builder.is_full:
+    def _emit(self, record: StreamRecord, channel: int) -> None:
+        """Pack a record of fixed width into the open buffer if it fits; write any other."""
+        builder, packer = self._builders[channel], self._packer
+        if (
+            packer is None or builder is None or self._remaining or self._waiting
+            or not packer.pack(record, builder)
+        ):  # fmt: skip
+            self._write(self._elements.serialize(record), (channel,))
+            return
+        if builder.written_bytes == builder.capacity:
             self._close(channel)
-        self._after_record(channel)
-        return True
+        if self._timeout_ms == FLUSH_ALWAYS:
+            self._flush(channel)
 
     def _write(self, data: bytes | EncodedBatch, channels: Sequence[int]) -> None:
         if self._remaining or self._waiting:
@@ -285,8 +285,11 @@ class RecordWriter:
 
     def _after_record(self, channel: int) -> None:
         if self._timeout_ms == FLUSH_ALWAYS:
-            with self._exclusion:
-                self.partition.flush(channel)
+            self._flush(channel)
+
+    def _flush(self, channel: int) -> None:
+        with self._exclusion:
+            self.partition.flush(channel)
 
     def _open(self, channel: int) -> BufferBuilder | None:
         """Open a buffer for `channel`, queue it empty, and return it; or `None`."""

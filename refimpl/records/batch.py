@@ -34,7 +34,10 @@ class RecordPacker:
     """
 
     def __init__(self, value_type: TypeSerializer) -> None:
-        self._layout = struct.Struct(f">iBq{value_type.struct_format}")
+        layout = struct.Struct(f">iBq{value_type.struct_format}")
+        self._pack_into = layout.pack_into
+        self._width = layout.size
+        self._payload_bytes = layout.size - LENGTH_BYTES
         self._is_tuple = isinstance(value_type, TupleType)
 
     def pack(self, record: StreamRecord, builder: BufferBuilder) -> bool:
@@ -43,21 +46,21 @@ class RecordPacker:
         That is so without room for all of it, without a time, or with a value of another type:
         the serializer's own complaint names the value.
         """
-        layout = self._layout
-        start, width = builder.written_bytes, layout.size
-        if builder.capacity - start < width or record.timestamp is None:
+        start = builder.written_bytes
+        timestamp = record.timestamp
+        if builder.capacity - start < self._width or timestamp is None:
             return False
         fields = record.value if self._is_tuple else (record.value,)
         if fields.__class__ is not tuple:
             return False  # a list would pack too, but only where it fits: refuse it everywhere
         try:
-            layout.pack_into(
-                builder.memory, start, width - LENGTH_BYTES,
-                TAG_RECORD_WITH_TIMESTAMP, record.timestamp, *fields,
+            self._pack_into(
+                builder.memory, start, self._payload_bytes,
+                TAG_RECORD_WITH_TIMESTAMP, timestamp, *fields,
             )  # fmt: skip
         except (struct.error, TypeError):
             return False
-        builder.advance(width)
+        builder.advance(self._width)
         return True
 
 

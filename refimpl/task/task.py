@@ -19,13 +19,7 @@ from typing import Protocol
 
 from refimpl.memory.buffer import Buffer, BufferSlice
 from refimpl.producer.record_writer import RecordWriter
-from refimpl.records.elements import (
-    LatencyMarker,
-    StreamElement,
-    StreamRecord,
-    StreamStatus,
-    Watermark,
-)
+from refimpl.records.elements import StreamElement
 from refimpl.records.events import Event
 from refimpl.task.chain import OperatorChain
 from refimpl.trace import Trace
@@ -183,7 +177,7 @@ class Task:
         process = self.chain.process
         writers = self.writers
         while (element := next_element()) is not None:
-            if isinstance(element, StreamRecord | Watermark | StreamStatus | LatencyMarker):
+            if isinstance(element, StreamElement):
                 process(element)
                 for writer in writers:
                     if writer.is_blocked:
