@@ -1,0 +1,294 @@
+"""Who is compared: the engine, and what a user would take instead or what the machine allows at most.
+
+Everyone moves the same records between two threads of one process, through something bounded, and ends in one call per
+record (or per batch) that adds up a number, so that every turn can be checked. What is built before the first record,
+such as pools and queues, is not timed.
+
+A record is three whole numbers, (time, key, value), as Flink writes a `StreamRecord` of two longs: 29 bytes.
+"""
+
+from __future__ import annotations
+
+import queue
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from refimpl.config import Config
+from refimpl.drivers import ThreadedRun
+from refimpl.job import StreamEnvironment
+from refimpl.records import LONG, RecordBatch, StreamRecord, TupleType
+from tests.bench.exchange import Exchange
+from tests.bench.measure import Benchmark, Contender, Ratio, Row, Turn, in_two_threads, timed
+
+__all__ = ["BENCHMARKS"]
+
+KIND = TupleType(LONG, LONG)
+NUM_DISTINCT = 8_192  # few objects, so that cache misses of the data do not hide what is measured
+BATCH = 4_096
+QUEUE_RECORDS = 1_024
+QUEUE_BATCHES = 10
+RECORD_BUFFERS = 10  # Flink's default for one channel: two of its own and eight floating
+BATCH_BUFFERS = 34  # 32 KiB each: about the ten batches the queue holds
+SEGMENT_BYTES = 32_768
+RECORD_BYTES = 29
+
+_random = np.random.default_rng(20_111)
+TIMES = np.arange(NUM_DISTINCT, dtype=np.int64) * 7
+KEYS = _random.integers(-(2**40), 2**40, NUM_DISTINCT)
+VALUES = _random.integers(-(2**40), 2**40, NUM_DISTINCT)
+ROWS: list[Row] = list(zip(TIMES.tolist(), KEYS.tolist(), VALUES.tolist(), strict=True))
+RECORDS = [StreamRecord((key, value), time) for time, key, value in ROWS]
+SCHEMA = pa.schema([("time", pa.int64()), ("key", pa.int64()), ("value", pa.int64())])
+ARROW = [
+    pa.record_batch([pa.array(column[start : start + BATCH]) for column in (TIMES, KEYS, VALUES)], schema=SCHEMA)
+    for start in range(0, NUM_DISTINCT, BATCH)
+]
+SUMS = np.concatenate([[0], np.cumsum(VALUES)]).tolist()
+
+
+def expected(num_records: int) -> list[Row]:
+    """The first records, in order: the distinct ones over and over."""
+    whole, rest = divmod(num_records, NUM_DISTINCT)
+    return ROWS * whole + ROWS[:rest]
+
+
+def checksum(num_records: int) -> int:
+    """The sum of the values of the first records."""
+    whole, rest = divmod(num_records, NUM_DISTINCT)
+    return whole * SUMS[-1] + SUMS[rest]
+
+
+def chunks(of: Sequence[Any], num_records: int, size: int) -> Iterator[Sequence[Any]]:
+    """`num_records` of these, over and over, in pieces of `size`; `size` divides their number."""
+    pieces = [of[start : start + size] for start in range(0, len(of), size)]
+    for index in range(-(-num_records // size)):
+        piece = pieces[index % len(pieces)]
+        yield piece[: num_records - index * size]
+
+
+def cycled(of: Sequence[Any], num_items: int) -> Iterator[Any]:
+    for start in range(0, num_items, len(of)):
+        yield from islice(of, num_items - start)
+
+
+class Adding:
+    """The operator at the end: one call per record, or per batch, that adds up values."""
+
+    def __init__(self) -> None:
+        self.total = 0
+
+    def record(self, record: StreamRecord) -> None:
+        self.total += record.value[1]
+
+    def value(self, value: tuple[int, int]) -> None:
+        self.total += value[1]
+
+    def row(self, row: Row) -> None:
+        self.total += row[2]
+
+    def columns(self, _times: Any, _keys: Any, values: Any) -> None:
+        self.total += int(values.sum())
+
+
+class Keeping:
+    """The operator at the end when delivery is checked: keeps everything."""
+
+    def __init__(self) -> None:
+        self.rows: list[Row] = []
+
+    def record(self, record: StreamRecord) -> None:
+        self.rows.append((record.timestamp, *record.value))
+
+    def value(self, value: tuple[int, int]) -> None:
+        """A sink sees no times: this one is what it must have been."""
+        self.rows.append((TIMES[len(self.rows) % NUM_DISTINCT].item(), *value))
+
+    def row(self, row: Row) -> None:
+        self.rows.append(row)
+
+    def columns(self, times: Any, keys: Any, values: Any) -> None:
+        self.rows.extend(zip(times.tolist(), keys.tolist(), values.tolist(), strict=True))
+
+
+Move = Callable[[int, Any], tuple[int, float, float]]
+"""Moves about n records to an operator; returns (records moved, wall seconds, CPU seconds)."""
+
+
+def contender(name: str, meaning: str, move: Move) -> Contender:
+    def run(num_records: int) -> Turn:
+        operator = Adding()
+        return Turn(*move(num_records, operator), operator.total)
+
+    def deliver(num_records: int) -> tuple[int, list[Row]]:
+        operator = Keeping()
+        num_moved = move(num_records, operator)[0]
+        return num_moved, operator.rows
+
+    return Contender(name, meaning, run, deliver)
+
+
+# -- one record at a time ------------------------------------------------------------------------------
+
+
+def exchange(num_records: int, operator: Any) -> tuple[int, float, float]:
+    engine = Exchange(KIND, RECORD_BUFFERS)
+    pieces = chunks(RECORDS, num_records, 64)
+    return num_records, *in_two_threads(
+        lambda: engine.produce_records(pieces), lambda: engine.consume_records(operator.record)
+    )
+
+
+class Reader:
+    """A source that hands out the records there are, without making new ones."""
+
+    def __init__(self, num_records: int) -> None:
+        self._pieces = chunks(RECORDS, num_records, 64)
+
+    def read(self, _max_records: int) -> Sequence[StreamRecord] | None:
+        return next(self._pieces, None)
+
+    def close(self) -> None: ...
+
+
+def job(num_records: int, operator: Any) -> tuple[int, float, float]:
+    environment = StreamEnvironment(Config(buffer_timeout_ms=-1, num_buffers=64, source_batch=64))
+    source = environment.source(lambda _subtask, _parallelism: Reader(num_records), type=KIND)
+    source.rebalance().sink(operator.value)
+    return num_records, *timed(ThreadedRun(environment).run)
+
+
+def queue_of_records(num_records: int, operator: Any) -> tuple[int, float, float]:
+    between: queue.Queue[Row | None] = queue.Queue(QUEUE_RECORDS)
+
+    def produce() -> None:
+        put = between.put
+        for row in cycled(ROWS, num_records):
+            put(row)
+        put(None)
+
+    def consume() -> None:
+        get, process = between.get, operator.row
+        while (row := get()) is not None:
+            process(row)
+
+    return num_records, *in_two_threads(produce, consume)
+
+
+# -- many records at a time ----------------------------------------------------------------------------
+
+
+def whole_batches(num_records: int) -> int:
+    """How many batches hold at least that many records."""
+    return max(1, -(-num_records // BATCH))
+
+
+def rows_of(batch: pa.RecordBatch) -> RecordBatch:
+    """The columns of an Arrow batch as the engine's rows."""
+    rows = np.empty(batch.num_rows, [("timestamp", "i8"), ("f0", "i8"), ("f1", "i8")])
+    for name, column in zip(("timestamp", "f0", "f1"), batch.columns, strict=True):
+        rows[name] = column.to_numpy()
+    return rows
+
+
+def exchange_of_batches(num_records: int, operator: Any) -> tuple[int, float, float]:
+    engine, num_batches = Exchange(KIND, BATCH_BUFFERS), whole_batches(num_records)
+    batches = (rows_of(batch) for batch in cycled(ARROW, num_batches))
+    return num_batches * BATCH, *in_two_threads(
+        lambda: engine.produce_batches(batches),
+        lambda: engine.consume_batches(lambda rows: operator.columns(rows["timestamp"], rows["f0"], rows["f1"])),
+    )
+
+
+def queue_of_arrow(num_records: int, operator: Any) -> tuple[int, float, float]:
+    between: queue.Queue[pa.Buffer | None] = queue.Queue(QUEUE_BATCHES)
+    num_batches = whole_batches(num_records)
+
+    def produce() -> None:
+        for batch in cycled(ARROW, num_batches):
+            between.put(batch.serialize())
+        between.put(None)
+
+    def consume() -> None:
+        while (message := between.get()) is not None:
+            batch = pa.ipc.read_record_batch(message, SCHEMA)
+            operator.columns(*(column.to_numpy() for column in batch.columns))
+
+    return num_batches * BATCH, *in_two_threads(produce, consume)
+
+
+def copied_segments(num_records: int, operator: Any) -> tuple[int, float, float]:
+    """Segments of 32 KiB from a pool to a queue and back; the bytes are copied in and out, and nobody looks at them.
+
+    The segments hold the columns of whole batches one after the other, as raw numbers; they count as many records as
+    29 bytes go into them, what the engine has to move for as many.
+    """
+    home: queue.SimpleQueue[memoryview] = queue.SimpleQueue()
+    for _ in range(BATCH_BUFFERS):
+        home.put(memoryview(bytearray(SEGMENT_BYTES)))
+    between: queue.SimpleQueue[tuple[memoryview, int] | None] = queue.SimpleQueue()
+    num_batches = whole_batches(num_records)
+    images = [image_of(batch) for batch in ARROW]
+    arrived = memoryview(bytearray(BATCH * RECORD_BYTES))
+
+    def produce() -> None:
+        for image in cycled(images, num_batches):
+            for start in range(0, len(image), SEGMENT_BYTES):
+                piece = image[start : start + SEGMENT_BYTES]
+                segment = home.get()
+                segment[: len(piece)] = piece
+                between.put((segment, len(piece)))
+        between.put(None)
+
+    def consume() -> None:
+        position = 0
+        while (taken := between.get()) is not None:
+            segment, length = taken
+            arrived[position : position + length] = segment[:length]
+            home.put(segment)
+            position += length
+            if position == len(arrived):
+                position = 0
+                numbers = np.frombuffer(arrived, np.int64, 3 * BATCH)
+                operator.columns(*numbers.reshape(3, BATCH))
+
+    return num_batches * BATCH, *in_two_threads(produce, consume)
+
+
+def image_of(batch: pa.RecordBatch) -> memoryview:
+    """Three columns of raw numbers, filled up to 29 bytes for each record."""
+    image = bytearray(batch.num_rows * RECORD_BYTES)
+    numbers = np.stack([column.to_numpy() for column in batch.columns])
+    image[: numbers.nbytes] = numbers.tobytes()
+    return memoryview(image)
+
+
+BENCHMARKS = (
+    Benchmark(
+        "record",
+        "one record at a time, from thread to thread",
+        (
+            contender("exchange", "RecordWriter.emit to NetworkInput.next_element, ten buffers of 32 KiB", exchange),
+            contender("job", "source to sink in two tasks, by ThreadedRun: what a user's job gets", job),
+            contender("queue.Queue", "the objects themselves, nothing serialised; at most 1024 wait", queue_of_records),
+        ),
+        (Ratio("exchange", "queue.Queue", goal=3.5, floor=2.5), Ratio("job", "queue.Queue"), Ratio("job", "exchange")),
+        expected,
+        checksum,
+    ),
+    Benchmark(
+        "batch",
+        f"{BATCH} rows of an Arrow batch at a time, from thread to thread",
+        (
+            contender("exchange", "RecordWriter.write_batch to rows again: Flink's bytes", exchange_of_batches),
+            contender("Arrow IPC", "queue.Queue of the batch in Arrow's own format", queue_of_arrow),
+            contender("copy", "copied into segments of 32 KiB and out, nothing encoded: the limit", copied_segments),
+        ),
+        (Ratio("exchange", "Arrow IPC", goal=1.0, floor=0.8), Ratio("exchange", "copy", goal=0.5, floor=0.35)),
+        expected,
+        checksum,
+    ),
+)  # fmt: skip
