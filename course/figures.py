@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,12 +12,11 @@ from course.flights_job import departure, flights_job
 from refimpl.config import Config
 from refimpl.drivers import Simulation
 from refimpl.job import Deployment
-from refimpl.memory import BufferBuilder, DataType, heap_buffer
-from refimpl.records import RecordSerializer, SerializationResult, SpanningRecordSerializer
+from refimpl.records import SerializationResult
 from refimpl.task import IterableReader, SourceReader
-from widgets import Recording
+from widgets import Recording, copies_of
 
-__all__ = ["Copy", "FlightsRun", "OperatorCounts", "copies_of", "count_results", "run_flights"]
+__all__ = ["FlightsRun", "OperatorCounts", "count_results", "run_flights"]
 
 _SEED = 1
 
@@ -68,43 +67,6 @@ def run_flights(
     with Simulation(job, _SEED) as simulation:
         recording = Recording.of(simulation)
         return FlightsRun(recording, sorted(results), OperatorCounts.of(simulation.deployment))
-
-
-@dataclass(frozen=True, slots=True)
-class Copy:
-    """One copy of a record into a buffer: what was written, and what the serializer answered."""
-
-    record: int
-    buffer: int
-    written: bytes
-    result: SerializationResult
-
-    def __repr__(self) -> str:
-        return f"record {self.record}  buffer {self.buffer}  {self.written.hex(' '):<24} {self.result.value}"
-
-
-def copies_of(
-    records: Iterable[bytes],
-    segment_size: int,
-    make_serializer: Callable[[], RecordSerializer] = SpanningRecordSerializer,
-) -> Iterator[Copy]:
-    """Cut records into buffers as the engine's record writer does, one copy at a time."""
-    serializer = make_serializer()
-    builder, buffer = None, -1
-    for number, record in enumerate(records):
-        serializer.serialize_record(record)
-        is_done = False
-        while not is_done:
-            if builder is None:
-                builder = BufferBuilder(heap_buffer(bytes(segment_size), DataType.DATA))
-                buffer += 1
-            start = builder.written_bytes
-            result = serializer.copy_to_buffer_builder(builder)
-            yield Copy(number, buffer, bytes(builder.memory[start : builder.written_bytes]), result)
-            is_done = result.is_full_record
-            if result.is_full_buffer:
-                builder = None
-        serializer.prune()
 
 
 def count_results(records: Iterable[bytes], segment_size: int) -> dict[str, int]:

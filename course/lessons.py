@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import shutil
 from pathlib import Path
+
+import nbformat
+from nbformat.sign import NotebookNotary
 
 __all__ = ["LessonsError", "hand_out"]
 
@@ -47,18 +51,27 @@ def _hand_out_one(lesson: Path, work: Path, record: dict[str, str]) -> str | Non
     before = record.get(lesson.name)
     record[lesson.name] = now
     if not copy.exists():
-        shutil.copyfile(lesson, copy)
+        _copy(lesson, copy)
         return f"{lesson.name}: copied"
     theirs = _digest(copy)
     if theirs == now or before == now or before is None:
         # Without a record nobody knows which version the copy was made from: leave it alone.
         return None
     if theirs == before:
-        shutil.copyfile(lesson, copy)
+        _copy(lesson, copy)
         return f"{lesson.name}: new version"
     beside = _free_name(copy, now)
-    shutil.copyfile(lesson, beside)
+    _copy(lesson, beside)
     return f"{lesson.name}: you changed your copy, so the new version is beside it: {beside.name}"
+
+
+def _copy(lesson: Path, target: Path) -> None:
+    """Copy a lesson whole or not at all, and have Jupyter trust the copy: else it hides the stored pictures."""
+    new = target.with_name(f".{target.name}.new")
+    shutil.copyfile(lesson, new)
+    new.replace(target)
+    with contextlib.suppress(ValueError):  # what is no notebook, JupyterLab will say
+        NotebookNotary().sign(nbformat.read(target, nbformat.NO_CONVERT))
 
 
 def _free_name(copy: Path, digest: str) -> Path:

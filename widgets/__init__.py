@@ -1,5 +1,6 @@
 """Views of the engine for notebooks: live, scrubbed, as a still picture and in words."""
 
+from widgets.copies import Copy, copies_of
 from widgets.frames import pack, unpack
 from widgets.pipeline_map import PipelineMap
 from widgets.pipeline_svg import pipeline_svg
@@ -12,10 +13,12 @@ from widgets.text import pipeline_text, ribbon_text
 from widgets.view_models import pipeline_model, topology
 
 __all__ = [
+    "Copy",
     "PipelineMap",
     "Recording",
     "Sampler",
     "TwoBufferRibbon",
+    "copies_of",
     "pack",
     "pipeline_model",
     "pipeline_svg",

@@ -19,20 +19,22 @@ from refimpl.drivers import Action, Simulation
 from refimpl.job import StreamEnvironment
 from refimpl.task import IterableReader, TumblingWindows
 from widgets.svg import document, element, text_element
-from widgets.text import PROGRESS_SYMBOL
+from widgets.text import PROGRESS_SYMBOL, PROGRESS_WORD
 from widgets.view_models import Model, pipeline_model, topology
 
 __all__ = ["run_picture"]
 
 _STEP_S = 0.3
+_STEPS_BEFORE_BUSY = 4
 _SEED = 11
 _NUM_RECORDS = 44
 _NUM_BUFFERS = 12
 _SLOW, _SLOW_WEIGHT = "window → sink-1", 0.14
-_WIDTH, _HEIGHT = 960, 470
-_SOURCE_X, _WINDOW_X, _STATION_WIDTH, _STATION_HEIGHT = 24, 716, 220, 128
-_TOPS = (70, 236)
-_QUEUE_X, _TOKEN_WIDTH, _TOKEN_HEIGHT = 520, 30, 26
+_WIDTH, _HEIGHT = 960, 478
+_SOURCE_X, _WINDOW_X, _STATION_WIDTH, _STATION_HEIGHT = 24, 716, 220, 132
+_TOPS = (84, 240)
+_POOL_TOP = 396
+_QUEUE_X, _TOKEN_WIDTH, _TOKEN_HEIGHT, _TOKEN_STEP = 520, 30, 26, 35
 
 Point = tuple[float, float]
 
@@ -109,23 +111,23 @@ def _moment(simulation: Simulation, known: Model) -> _Moment:
     model = pipeline_model(simulation.snapshot(), known)
     moment = _Moment(words=[task["progress"] for task in model["tasks"]])
     for number, segment in enumerate(simulation.deployment.pool.free_segments):
-        moment.places[segment.id] = (300 + number * 36, 406)
+        moment.places[segment.id] = (492 + number * _TOKEN_STEP, _POOL_TOP + 16)
     for number, partition in enumerate(simulation.deployment.partitions):
         for index, segment in enumerate(partition.pool.idle_segments):
-            moment.places[segment.id] = (_SOURCE_X + 12 + index * 34, _TOPS[number] + 92)
+            moment.places[segment.id] = (_SOURCE_X + 66 + index * _TOKEN_STEP, _TOPS[number] + 90)
     for channel in model["channels"]:
         for index, entry in enumerate(channel["queue"]):
             if entry["is_event"]:
                 continue
             row = _row(channel["from_task"], channel["index"])
-            moment.places[entry["segment_id"]] = (_QUEUE_X - index * 34, row - _TOKEN_HEIGHT / 2)
+            moment.places[entry["segment_id"]] = (_QUEUE_X - index * _TOKEN_STEP, row - _TOKEN_HEIGHT / 2)
             moment.levels[entry["segment_id"]] = entry["written_bytes"] / entry["capacity_bytes"]
             moment.num_queued += 1
     return moment
 
 
 def _row(source: int, index: int) -> float:
-    return _TOPS[source] + 34 + index * 60
+    return _TOPS[source] + 36 + index * 60
 
 
 # -- the drawing -----------------------------------------------------------------------------------
@@ -133,7 +135,9 @@ def _row(source: int, index: int) -> float:
 
 def _drawing(moments: list[_Moment]) -> str:
     busy = max(range(len(moments)), key=lambda index: moments[index].num_queued)
-    seconds = len(moments) * _STEP_S
+    seconds = round(len(moments) * _STEP_S, 2)
+    # Whoever opens the page sees the queues grow, not an empty job.
+    begin = round(seconds * max(0, busy - _STEPS_BEFORE_BUSY) / (len(moments) - 1), 2)
     rules, tokens = [], []
     for segment in range(_NUM_BUFFERS):
         drawn, style = _token(segment, moments, busy)
@@ -145,10 +149,11 @@ def _drawing(moments: list[_Moment]) -> str:
         stations.append(drawn)
         rules += style
     style = (
-        f"<style>.token,.fill,.word{{animation-duration:{round(seconds, 2):g}s;animation-iteration-count:infinite}}"
+        f"<style>.token,.fill,.word{{animation-duration:{seconds:g}s;animation-delay:-{begin:g}s;"
+        "animation-iteration-count:infinite}"
         ".token{animation-timing-function:ease-in-out}.word{opacity:0;animation-timing-function:step-end}"
         f".fill{{fill:#56b4e9;transform-origin:0 {_TOKEN_HEIGHT}px}}"
-        ".token text{paint-order:stroke;stroke:var(--paper);stroke-width:4px;font-weight:700}"
+        ".token text{paint-order:stroke;stroke:var(--paper);stroke-width:4px;font-weight:650}"
         "@media (prefers-reduced-motion:reduce){.token,.fill,.word{animation:none!important}}"
         f"{''.join(rules)}</style>"
     )
@@ -162,15 +167,19 @@ def _drawing(moments: list[_Moment]) -> str:
 
 
 def _rails() -> str:
-    parts = [text_element(24, 40, "Buffers leave home, wait, are read, and come home", "big")]
+    parts = [
+        text_element(24, 40, "Buffers leave home, wait, are read, and come home", "big"),
+        text_element(24, 64, "A box is a buffer of 48 bytes, blue is what is written in it. Window 1 is slow.", "soft"),
+    ]
     for source in (0, 1):
         for target in (0, 1):
-            row, port = _row(source, target), _TOPS[target] + 44 + source * 40
+            row, port = _row(source, target), _TOPS[target] + 46 + source * 40
             path = f"M{_SOURCE_X + _STATION_WIDTH} {row:g}H570C640 {row:g} 640 {port:g} {_WINDOW_X - 14} {port:g}"
             tip = element("path", d=f"M{_WINDOW_X - 16} {port - 8:g}l15 8l-15 8z", class_="tip")
-            parts += [element("path", d=path, class_="halo"), element("path", d=path, class_=f"track c{source}"), tip]
-    parts.append(element("rect", x=286, y=396, width=450, height=46, rx=10, class_="card"))
-    parts.append(text_element(24, 425, "free segments of the TaskManager", "soft"))
+            parts += [element("path", d=path, class_="gap"), element("path", d=path, class_=f"track c{source}"), tip]
+    pool = element("rect", x=24, y=_POOL_TOP, width=_WIDTH - 48, height=58, rx=10, class_="card")
+    parts += [pool, text_element(38, _POOL_TOP + 25, "free segments of the TaskManager", "name")]
+    parts.append(text_element(38, _POOL_TOP + 44, "none left, and none at home: a source has to stop", "small soft"))
     return "".join(parts)
 
 
@@ -180,17 +189,17 @@ def _station(number: int, moments: list[_Moment], busy: int) -> tuple[str, list[
     x, y = (_SOURCE_X if is_source else _WINDOW_X), _TOPS[number % 2]
     name = f"source {number}" if is_source else f"window {number - 2}" + (", slow" if number == 3 else "")
     parts = [
-        element("rect", x=x, y=y, width=_STATION_WIDTH, height=_STATION_HEIGHT, rx=12, class_="card"),
-        text_element(x + 14, y + 30, name, "name"),
-        text_element(x + 14, y + 84, "home", "soft") if is_source else "",
+        element("rect", x=x, y=y, width=_STATION_WIDTH, height=_STATION_HEIGHT, rx=10, class_="card"),
+        text_element(x + 14, y + 28, name, "name"),
+        text_element(x + 14, y + 108, "home" if is_source else "reads", "small soft"),
     ]
     rules = []
     for word, symbol in PROGRESS_SYMBOL.items():
         shown = [int(moment.words[number] == word) for moment in moments]
         id_ = f"t{number}{word[0]}"
-        mark = element("rect", x=x + 14, y=y + 42, width=22, height=22, rx=5, class_="band")
-        wash = element("rect", x=x + 14, y=y + 42, width=22, height=22, rx=5, class_="wash")
-        label = text_element(x + 44, y + 59, f"{symbol} {word}", "name")
+        at = {"x": x + 14, "y": y + 44, "width": 22, "height": 22, "rx": 5}
+        mark, wash = element("rect", class_="band", **at), element("rect", class_="wash", **at)
+        label = text_element(x + 46, y + 60, f"{symbol} {PROGRESS_WORD[word]}", "name")
         state = element("g", mark + wash + label, data_progress=word)
         parts.append(element("g", state, class_="word", id=id_))
         frames = _keyframes([f"opacity:{value}" for value in shown])
@@ -224,10 +233,10 @@ def _detours(places: list[Point]) -> dict[int, str]:
     """A buffer that left its queue was at its window on the way home: a stop in the middle of that step."""
     stops = {}
     for index, (before, after) in enumerate(pairwise(places)):
-        if before[0] == _QUEUE_X and after[0] < 300 and before != after:
+        if before[0] == _QUEUE_X and after[1] != before[1]:
             source = 0 if before[1] < _TOPS[1] - 20 else 1
             target = 0 if before[1] < _TOPS[source] + 60 else 1
-            stops[index] = f"transform:translate({_WINDOW_X + 20}px,{_TOPS[target] + 31 + source * 40:g}px)"
+            stops[index] = f"transform:translate({_WINDOW_X + 66 + source * _TOKEN_STEP}px,{_TOPS[target] + 90}px)"
     return stops
 
 

@@ -12,7 +12,7 @@ from widgets.base import View, chosen_options, front_end
 from widgets.frames import Frame, pack
 from widgets.pipeline_svg import pipeline_svg
 from widgets.recording import Recording
-from widgets.sampler import MAX_FRAMES_PER_SECOND, Observable, Sampler
+from widgets.sampler import MAX_FRAMES_PER_SECOND, Observable, Sampler, error_of
 from widgets.text import pipeline_text
 from widgets.view_models import Model, pipeline_model, topology
 
@@ -54,6 +54,7 @@ class PipelineMap(View):
         )  # fmt: skip
         self._source = source
         self._viewers: set[str] = set()
+        self._error = ""
         self._recording = self._record(source, options["max_frames"])
         mode, controls = self._abilities(source)
         at = options["at"]
@@ -81,10 +82,15 @@ class PipelineMap(View):
         return pipeline_model(self._source.snapshot(), self._recording.topology)
 
     def text(self) -> str:
-        return pipeline_text(self.model(), self.title)
+        return pipeline_text(self.model(), self.title, self.error)
 
     def svg(self) -> str:
-        return pipeline_svg(self.model(), self.title)
+        return pipeline_svg(self.model(), self.title, self.error)
+
+    @property
+    def error(self) -> str:
+        """Why the job failed, as far as this view knows; "" if it did not."""
+        return self._error or error_of(self._source)
 
     @property
     def recording(self) -> Recording:
@@ -108,7 +114,7 @@ class PipelineMap(View):
         kind = content.get("type")
         if kind == "hello" and self._mode == "stepped":
             # The trait holds the first frame only: syncing all of them again with each step would be a flood.
-            self.send({"type": "history", "frames": self._recording.frames, "done": self._source.is_done})
+            self._send_frames("history", self._recording.frames)
         elif kind in ("visible", "hidden"):
             self._set_watched(str(content.get("view", "")), kind == "visible")
         elif kind in ("pause", "resume", "step") and kind in self._controls:
@@ -127,13 +133,19 @@ class PipelineMap(View):
     def _step(self, count: int) -> None:
         """Take steps of a simulation. It has one thread, and ipykernel 7.4 brings clicks on that one."""
         frames: list[Frame] = []
-        for _ in range(min(count, _MAX_STEPS_PER_CLICK)):
-            action = self._source.step()
-            if action is None:
-                break
-            self._recording.add(self._source.snapshot(), str(action))
-            frames.append(self._recording.frames[-1])
-        self.send({"type": "frames", "frames": frames, "done": self._source.is_done})
+        try:
+            while len(frames) < min(count, _MAX_STEPS_PER_CLICK) and not self._error:
+                action = self._source.step()
+                if action is None:
+                    break
+                self._recording.add(self._source.snapshot(), str(action))
+                frames.append(self._recording.frames[-1])
+        except Exception as error:  # noqa: BLE001 - nobody else could show what a click led to
+            self._error = f"{type(error).__name__}: {error}"
+        self._send_frames("frames", frames)
+
+    def _send_frames(self, kind: str, frames: list[Frame]) -> None:
+        self.send({"type": kind, "frames": frames, "done": self._source.is_done, "error": self._error})
 
     # -- what the source can do ------------------------------------------------------------------------
 

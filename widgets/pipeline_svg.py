@@ -8,9 +8,10 @@ drawing of any moment holds every slot a queue may show, so that another moment 
 from __future__ import annotations
 
 import json
+from html import escape
 
 from widgets.svg import document, element, picture_id, text_element
-from widgets.text import PROGRESS_SYMBOL, fill_word, pipeline_text, watermark_text
+from widgets.text import failure_text, fill_word, moment_text, pipeline_text, progress_words, watermark_text
 from widgets.view_models import Model
 
 __all__ = ["MAX_SLOTS", "MAX_SQUARES", "pipeline_svg"]
@@ -19,27 +20,34 @@ MAX_SLOTS = 6
 MAX_SQUARES = 12
 
 _STATION = 262
-_SIDING = 214
-_LINES = 150
-_ROW = 54
-_HEAD = 136
-_POOL = 50
-_GAP = 26
+_SIDING = 222
+_LINES = 106
+_ROW = 56
+_PAD = 14
+_POOL = 48
+_GAP = 24
 _MARGIN = 20
-_SLOT_WIDTH, _SLOT_HEIGHT, _SLOT_STEP = 24, 26, 29
+_TOP = 74
+_SLOT_WIDTH, _SLOT_HEIGHT, _SLOT_STEP = 24, 26, 28
 _LEGEND = 62
+_LETTER = 7.2  # the width of most letters of a note, so that what stands beside it keeps away
 
 
-def pipeline_svg(model: Model, title: str = "") -> str:
-    """The picture of a job at one moment."""
+def pipeline_svg(model: Model, title: str = "", error: str = "") -> str:
+    """The picture of a job at one moment; `error` is why it failed, if it did."""
     name = title or "Pipeline map"
     places, width, height = _layout(model)
     lines = [_line(number, model, places) for number in range(len(model["channels"]))]
     stations = [_station(number, model, places[number]) for number in range(len(model["tasks"]))]
-    body = text_element(_MARGIN, 34, name, "big") + "".join(lines) + "".join(stations)
-    id_ = picture_id("pipeline", json.dumps([name, model], sort_keys=True))
-    body = body.replace("#ID", f"#{id_}") + _legend(height - _LEGEND + 6)
-    return document(id_, width, height, name, pipeline_text(model, name), body)
+    heading = text_element(_MARGIN, 34, name, "big") + text_element(
+        _MARGIN, 56, moment_text(model), "soft", data_field="moment"
+    )
+    if error:
+        heading += text_element(_MARGIN, height - 10, failure_text(error, most=int(width / _LETTER)), "failed")
+        height += 16
+    id_ = picture_id("pipeline", json.dumps([name, model, error], sort_keys=True))
+    body = heading + "".join(lines) + "".join(stations) + _legend(height - _LEGEND - (16 if error else 0))
+    return document(id_, width, height, name, pipeline_text(model, name, error), body)
 
 
 # -- where things stand ----------------------------------------------------------------------------
@@ -48,7 +56,12 @@ def pipeline_svg(model: Model, title: str = "") -> str:
 def _station_height(number: int, model: Model) -> float:
     num_channels = sum(channel["from_task"] == number for channel in model["channels"])
     num_outputs = sum(output["task"] == number for output in model["outputs"])
-    return max(_HEAD + num_outputs * _POOL, num_channels * _ROW + 8)
+    own = _head_height(model["tasks"][number]) + 78 + num_outputs * _POOL
+    return max(own, num_channels * _ROW + 20)
+
+
+def _head_height(task: Model) -> float:
+    return 54 if len(_name_lines(task)) < 3 else 70
 
 
 def _layout(model: Model) -> tuple[list[tuple[float, float, float]], float, float]:
@@ -63,13 +76,13 @@ def _layout(model: Model) -> tuple[list[tuple[float, float, float]], float, floa
     tallest = max(totals.values())
     places: list[tuple[float, float, float]] = [(0.0, 0.0, 0.0)] * len(heights)
     for column, numbers in columns.items():
-        y = 58 + (tallest - totals[column]) / 2
+        y = _TOP + (tallest - totals[column]) / 2
         for number in numbers:
             places[number] = (_MARGIN + column * (_STATION + _SIDING + _LINES), y, heights[number])
             y += heights[number] + _GAP
     last = max(columns)
     width = 2 * _MARGIN + (last + 1) * _STATION + last * (_SIDING + _LINES)
-    return places, max(width, 900), 58 + tallest + 26 + _LEGEND
+    return places, max(width, 900), _TOP + tallest + 24 + _LEGEND
 
 
 # -- stations --------------------------------------------------------------------------------------
@@ -78,52 +91,54 @@ def _layout(model: Model) -> tuple[list[tuple[float, float, float]], float, floa
 def _station(number: int, model: Model, place: tuple[float, float, float]) -> str:
     task, (x, y, height) = model["tasks"][number], place
     outputs = [(n, output) for n, output in enumerate(model["outputs"]) if output["task"] == number]
-    card = element("rect", x=x, y=y, width=_STATION, height=height, rx=12, class_="card")
-    band = element("rect", x=x + 12, y=y + 66, width=26, height=26, rx=5, class_="band") + element(
-        "rect", x=x + 12, y=y + 66, width=26, height=26, rx=5, class_="wash"
+    left, row = x + _PAD, y + _head_height(task)
+    card = element("rect", x=x, y=y, width=_STATION, height=height, rx=10, class_="card")
+    swatch = {"x": left, "y": row, "width": 22, "height": 22, "rx": 5}
+    band = element("rect", class_="band", **swatch) + element("rect", class_="wash", **swatch)
+    ring = element("circle", cx=left + 13, cy=y + 29, r=13, class_="ring") + text_element(
+        left + 13, y + 34, str(task["subtask"]), "name mid"
     )
-    ring = element("circle", cx=x + 25, cy=y + 30, r=15, class_="ring") + text_element(
-        x + 25, y + 36, str(task["subtask"]), "name mid"
-    )
-    first, second = _two_lines(" → ".join(task["operators"]))
-    symbol = PROGRESS_SYMBOL[task["progress"]]
-    words = [
-        text_element(x + 50, y + (26 if second else 36), first, "name"),
-        text_element(x + 50, y + 47, second, "name") if second else "",
-        text_element(x + 48, y + 86, f"{symbol} {task['progress']}", "name", data_field="word"),
-        text_element(x + 12, y + 111, _flow_words(task), data_field="flow"),
-        text_element(x + 12, y + 129, f"watermark {watermark_text(task)}", "soft", data_field="watermark"),
+    names = _name_lines(task)
+    first = y + (34 if len(names) == 1 else 26)
+    words = [text_element(left + 36, first + 17 * number, line, "name") for number, line in enumerate(names)]
+    words += [
+        text_element(left + 32, row + 16, progress_words(task), "name", data_field="word"),
+        text_element(left, row + 43, _flow_words(task), data_field="flow"),
+        text_element(left, row + 62, f"watermark {watermark_text(task)}", "soft", data_field="watermark"),
     ]
-    pools = [_pool(n, output, x + 12, y + _HEAD + row * _POOL) for row, (n, output) in enumerate(outputs)]
-    name = element("title", task["name"].replace("&", "&amp;").replace("<", "&lt;"))
+    pools = [_pool(n, output, left, row + 76 + place * _POOL) for place, (n, output) in enumerate(outputs)]
+    name = element("title", escape(task["name"]))
     return element(
         "g", name + card + band + ring + "".join(words + pools), data_task=number, data_progress=task["progress"]
     )
 
 
 def _flow_words(task: Model) -> str:
-    return f"in {task['num_records_in']} · out {task['num_records_out']}"
+    return f"records in {task['num_records_in']} · out {task['num_records_out']}"
 
 
-def _two_lines(words: str, most: int = 19) -> tuple[str, str]:
-    """A chain's operators on one line or two, cut with `…` where they do not fit."""
-    if len(words) <= most:
-        return words, ""
-    cut = words.rfind(" → ", 0, most)
-    cut = cut if cut > 0 else most
-    rest = words[cut:].strip()
-    return words[:cut], rest if len(rest) <= most else rest[: most - 1] + "…"
+def _name_lines(task: Model, most: int = 22) -> list[str]:
+    """The operators of a chain on at most three lines, cut with `…` where they do not fit."""
+    first, *others = task["operators"]
+    lines = [first]
+    for operator in others:
+        if len(lines[-1]) + len(operator) + 3 <= most:
+            lines[-1] += f" → {operator}"
+        else:
+            lines.append(f"→ {operator}")
+    if len(lines) > 3:
+        lines = [*lines[:2], lines[2][: most - 2] + " …"]
+    return [line if len(line) <= most else line[: most - 1] + "…" for line in lines]
 
 
 def _pool(number: int, output: Model, x: float, y: float) -> str:
     """The buffers of one output as squares: home, queued, being read, not fetched."""
-    states = square_states(output)
     squares = []
-    for index, state in enumerate(states):
-        at = {"x": x + index * 20, "y": y + 22, "width": 16, "height": 16, "rx": 3}
+    for index, state in enumerate(square_states(output)):
+        at = {"x": x + index * 20, "y": y + 22, "width": 15, "height": 15, "rx": 3}
         shape = element("rect", class_="square", **at) + element("rect", class_="square over", **at)
         squares.append(element("g", shape, data_square=index, data_state=state))
-    words = text_element(x, y + 15, pool_words(output), "soft", data_field="pool")
+    words = text_element(x, y + 14, pool_words(output), "soft", data_field="pool")
     return element("g", words + "".join(squares), data_out=number)
 
 
@@ -139,8 +154,12 @@ def square_states(output: Model) -> list[str]:
 
 
 def pool_words(output: Model) -> str:
-    """The same in words."""
-    return f"{output['home_buffers']} home · {output['queued_buffers']} queued · {output['reading_buffers']} read"
+    """The same in words, and how many buffers have no square."""
+    more = max(0, output["size_buffers"] - MAX_SQUARES)
+    return (
+        f"{output['home_buffers']} home · {output['queued_buffers']} queued · {output['reading_buffers']} read"
+        + (f" · +{more} □" if more else "")
+    )
 
 
 # -- lines -----------------------------------------------------------------------------------------
@@ -151,7 +170,7 @@ def _line(number: int, model: Model, places: list[tuple[float, float, float]]) -
     channel = model["channels"][number]
     x, y, height = places[channel["from_task"]]
     mine = [n for n, c in enumerate(model["channels"]) if c["from_task"] == channel["from_task"]]
-    row = y + (height - len(mine) * _ROW) / 2 + mine.index(number) * _ROW + 36
+    row = y + (height - len(mine) * _ROW) / 2 + mine.index(number) * _ROW + 37
     start, end = x + _STATION, x + _STATION + _SIDING
     path = f"M{start:g} {row:g}H{end:g}"
     tip = ""
@@ -162,10 +181,10 @@ def _line(number: int, model: Model, places: list[tuple[float, float, float]]) -
         middle = (end + left) / 2
         path += f"C{middle:g} {row:g} {middle:g} {port:g} {left - 14:g} {port:g}"
         tip = element("path", d=f"M{left - 16:g} {port - 8:g}l15 8l-15 8z", class_="tip")
-    track = element("path", d=path, class_="halo") + element("path", d=path, class_=f"track c{channel['output'] % 4}")
-    slots = [_slot(index, channel, end - 8 - _SLOT_WIDTH - index * _SLOT_STEP, row) for index in range(MAX_SLOTS)]
-    more = text_element(start + 8, row + 5, more_words(channel), "soft", data_field="more")
-    label = text_element(start + 10, row - 21, channel_words(channel), "soft", data_field="channel")
+    track = element("path", d=path, class_="gap") + element("path", d=path, class_=f"track c{channel['output'] % 4}")
+    slots = [_slot(index, channel, end - 4 - _SLOT_WIDTH - index * _SLOT_STEP, row) for index in range(MAX_SLOTS)]
+    more = text_element(start + 8, row + 4, more_words(channel), "small halo", data_field="more")
+    label = text_element(start + 12, row - 20, channel_words(channel), "small soft", data_field="channel")
     return element(
         "g", track + tip + more + label + "".join(slots),
         data_ch=number, data_backlog=channel["backlog_buffers"], data_queued=len(channel["queue"]),
@@ -182,9 +201,10 @@ def _slot(index: int, channel: Model, x: float, row: float) -> str:
     at = {"x": x, "width": _SLOT_WIDTH}
     body = (
         element("title", fill_word(entry) if entry else "free place")
-        + element("rect", y=top, height=_SLOT_HEIGHT, class_="slot", **at)
-        + element("rect", y=bottom - level, height=level, class_="level", **at)
-        + element("rect", y=bottom - level, height=level, class_="mesh", **at)
+        + element("rect", y=top, height=_SLOT_HEIGHT, rx=4, class_="slot", **at)
+        + element("rect", y=bottom - level, height=level, rx=4, class_="level", **at)
+        + element("rect", y=bottom - level, height=level, rx=4, class_="mesh", **at)
+        + element("rect", y=top, height=_SLOT_HEIGHT, rx=4, class_="edge", **at)
         + element("path", d=f"M{x + 12:g} {top:g}l13 13l-13 13l-13 -13z", class_="event")
     )
     return element("g", body, data_slot=index, data_bottom=bottom, data_tall=_SLOT_HEIGHT, data_state=slot_state(entry))
@@ -217,22 +237,22 @@ def channel_words(channel: Model) -> str:
 
 def _legend(y: float) -> str:
     """What the marks mean, in one row of queue places and one of pool squares."""
-    parts, x = [text_element(_MARGIN, y + 12, "on a line", "soft")], _MARGIN + 72.0
+    parts, x = [text_element(_MARGIN, y + 16, "in a queue", "small soft")], _MARGIN + 84.0
     sample = {"capacity_bytes": 10, "written_bytes": 6, "is_event": False, "is_finished": False}
-    names = {"open": "buffer, open", "finished": "buffer, finished", "event": "event", "none": "free"}
+    names = {"open": "being filled", "finished": "finished", "event": "event", "none": "free place"}
     for state, words in names.items():
         entry = {**sample, "is_finished": state == "finished", "is_event": state == "event"}
         queue = [] if state == "none" else [entry]
         parts += [
-            element("g", _slot(0, {"queue": queue}, x, y + 7), data_key="1"),
-            text_element(x + 34, y + 12, words, "soft"),
+            element("g", _slot(0, {"queue": queue}, x, y + 12), data_key="1"),
+            text_element(x + 32, y + 16, words, "small"),
         ]
-        x += 50 + 7.6 * len(words)
-    parts.append(text_element(_MARGIN, y + 38, "in a pool", "soft"))
-    x = _MARGIN + 72.0
-    for state, words in (("home", "home"), ("queued", "queued"), ("reading", "being read"), ("away", "not fetched")):
-        at = {"x": x, "y": y + 26, "width": 16, "height": 16, "rx": 3}
+        x += 54 + _LETTER * len(words)
+    parts.append(text_element(_MARGIN, y + 45, "in a pool", "small soft"))
+    x = _MARGIN + 84.0
+    for state, words in (("home", "home"), ("queued", "queued"), ("reading", "being read"), ("away", "not taken yet")):
+        at = {"x": x + 4, "y": y + 33, "width": 15, "height": 15, "rx": 3}
         shape = element("rect", class_="square", **at) + element("rect", class_="square over", **at)
-        parts += [element("g", shape, data_state=state), text_element(x + 24, y + 38, words, "soft")]
-        x += 46 + 7.6 * len(words)
+        parts += [element("g", shape, data_state=state), text_element(x + 32, y + 45, words, "small")]
+        x += 54 + _LETTER * len(words)
     return element("g", "".join(parts), class_="key", aria_hidden="true")

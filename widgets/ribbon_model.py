@@ -13,6 +13,7 @@ length in the wrong place shows at once.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 from refimpl.errors import LocalUsageError
@@ -21,6 +22,7 @@ from refimpl.memory.local_pool import LocalBufferPool
 from refimpl.memory.network_pool import NetworkBufferPool
 from refimpl.producer.subpartition import PipelinedSubpartition
 from refimpl.records import LENGTH_BYTES, RecordSerializer, SpanningRecordSerializer
+from widgets.copies import copies_of
 from widgets.view_models import Model
 
 __all__ = ["Step", "first_difference", "read_stream", "ribbon_model", "ribbon_model_of_steps", "serializer_steps"]
@@ -56,35 +58,10 @@ def serializer_steps(
         Whatever the serializer raises.
     """
     _check_size(segment_size)
-    serializer = serializer_factory()
-    steps: list[Step] = []
-    builder: BufferBuilder | None = None
-    number = -1
-    pool = NetworkBufferPool(1, segment_size)
-    lender = LocalBufferPool(pool, 1, 1, "ribbon")
-    try:
-        for record in records:
-            serializer.serialize_record(bytes(record))
-            while len(steps) < _MAX_STEPS:
-                if builder is None:
-                    builder, number = lender.request_builder(), number + 1
-                    assert builder is not None, "the only buffer was not given back"
-                before = builder.written_bytes
-                result = serializer.copy_to_buffer_builder(builder)
-                copied = bytes(builder.memory[before : builder.written_bytes])
-                steps.append({"buffer": number, "bytes_hex": copied.hex(), "result": result.value})
-                if result.is_full_buffer:
-                    builder.finish()
-                    builder = None
-                if result.is_full_record:
-                    break
-            serializer.prune()
-    finally:
-        if builder is not None:
-            builder.finish()
-        lender.destroy()
-        pool.destroy()
-    return steps
+    return [
+        {"buffer": copy.buffer, "bytes_hex": copy.written.hex(), "result": copy.result.value}
+        for copy in islice(copies_of(map(bytes, records), segment_size, serializer_factory), _MAX_STEPS)
+    ]
 
 
 def ribbon_model_of_steps(

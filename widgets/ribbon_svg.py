@@ -1,29 +1,33 @@
 """The ribbon as a drawing: buffers as rows of byte cells, the answers under them, the queue beside.
 
 The drawing shows the end of the run and holds everything on the way: each cell, answer and queue
-place knows from which copy on it exists (`data-step`), so that going back only hides.
+place knows from which copy on it exists (`data-step`), and a count also until which (`data-until`), so that
+going back only hides.
 """
 
 from __future__ import annotations
 
 import json
-from itertools import groupby
+from itertools import groupby, zip_longest
 
 from widgets.svg import document, element, picture_id, text_element
-from widgets.text import result_symbol, ribbon_text
+from widgets.text import fill_word, result_symbol, ribbon_text
 from widgets.view_models import Model
 
 __all__ = ["ribbon_svg"]
 
 _CELL = 34
 _PER_ROW = 16
-_ROW = 62
-_BADGE = 32
-_MIN_BOX = 350
+_ROW = 60
+_BADGE = 30
+_BADGE_WIDTH = 332
+_MIN_BOX = 360
 _LEFT = 20
-_RIBBON = 740
-_QUEUE_X = _LEFT + _RIBBON + 24
-_WIDTH = _QUEUE_X + 236
+_RIBBON = 734
+_QUEUE_X = _LEFT + _RIBBON + 26
+_QUEUE_WIDTH = 200
+_WIDTH = _QUEUE_X + _QUEUE_WIDTH + 20
+_LETTER = 6.8
 _MAX_BUFFERS = 10
 _MAX_ROWS = 4
 
@@ -31,27 +35,27 @@ _MAX_ROWS = 4
 def ribbon_svg(model: Model, title: str = "") -> str:
     """The picture of all copies of all lanes."""
     name = title or "Records in buffers"
-    body, y = [text_element(_LEFT, 34, name, "big")], 52.0
+    body, y = [text_element(_LEFT, 34, name, "big")], 50.0
     for number in range(len(model["lanes"])):
         drawn, height = _lane(number, model, y)
         body.append(drawn)
-        y += height + 14
+        y += height + 18
     found = model["difference"]
     if len(model["lanes"]) == 2:
         words = f"≠ first difference: {found['sentence']}" if found else "= no difference"
-        body.append(text_element(_LEFT, y + 16, words, "name", data_field="verdict"))
-        y += 30
-    body.append(_legend(y + 6))
+        body.append(text_element(_LEFT, y + 12, words, "name", data_field="verdict"))
+        y += 34
+    body.append(_legend(y))
     id_ = picture_id("ribbon", json.dumps([name, model], sort_keys=True))
     inside = "".join(body).replace("#ID", f"#{id_}")
-    return document(id_, _WIDTH, y + 46, name, ribbon_text(model, name), inside)
+    return document(id_, _WIDTH, y + 56, name, ribbon_text(model, name), inside)
 
 
 def _lane(number: int, model: Model, y: float) -> tuple[str, float]:
     """One lane with its queue; returns the drawing and its height."""
     lane = model["lanes"][number]
     parts = [text_element(_LEFT, y + 20, lane["name"], "name")]
-    x, top, tallest = float(_LEFT), y + 32, 0.0
+    x, top, tallest = float(_LEFT), y + 30, 0.0
     for buffer in _kept(lane["num_buffers"], _MAX_BUFFERS, _buffers_of_interest(model)):
         if buffer < 0:
             parts.append(text_element(x, top + tallest + 4, f"⋯ {-buffer} more buffers", "soft"))
@@ -114,27 +118,33 @@ def _buffer(number: int, lane: Model, model: Model, x: float, y: float) -> tuple
     found = model["difference"]
     at = found["position"] if found and found["buffer"] == number else None
     rows = _kept(-(-size // _PER_ROW), _MAX_ROWS, _rows_of_interest(cells, at))
-    parts, top = [], y + (38 if at is None else 54)
+    parts, top = [], y + (38 if at is None else 52)
     for row in rows:
         if row < 0:
-            parts.append(text_element(x + 12, top + 12, f"⋯ {-row * _PER_ROW} more bytes", "soft"))
+            parts.append(text_element(x + 14, top + 12, f"⋯ {-row * _PER_ROW} more bytes", "soft"))
             top += 24
             continue
         positions = range(row * _PER_ROW, min(size, (row + 1) * _PER_ROW))
-        parts.append(_cells(positions, cells, x + 12, top, at))
+        parts.append(_cells(positions, cells, x + 14, top, found if at is not None else None))
         top += _ROW
     for step in steps:
-        parts.append(_badge(step, found, x + 12, top))
+        parts.append(_badge(step, found, x + 14, top))
         top += _BADGE
-    height = top - y + 4
-    card = element("rect", x=x, y=y, width=width, height=height, rx=12, class_="card")
-    label = text_element(x + 12, y + 26, f"buffer {number}", "name")
-    fill = text_element(x + width - 12, y + 26, f"{len(cells)} of {size} B", "soft end")
+    height = top - y + 8
+    card = element("rect", x=x, y=y, width=width, height=height, rx=10, class_="card")
+    label = text_element(x + 14, y + 25, f"buffer {number}", "name")
+    fill = "".join(
+        text_element(
+            x + width - 14, y + 25, f"{step['start_byte'] + step['num_bytes']} of {size} B", "soft end",
+            data_step=step["index"], data_until=after["index"] if after else None, data_later=1 if after else None,
+        )
+        for step, after in zip_longest(steps, steps[1:])
+    )  # fmt: skip
     first = steps[0]["index"] if steps else 0
     return element("g", card + label + fill + "".join(parts), data_buffer=number, data_step=first), width, height
 
 
-def _cells(positions: range, cells: dict[int, Model], x: float, y: float, difference: int | None) -> str:
+def _cells(positions: range, cells: dict[int, Model], x: float, y: float, found: Model | None) -> str:
     """One row of byte cells, and under them what a receiver takes them for."""
     drawn = []
     for column, position in enumerate(positions):
@@ -145,23 +155,22 @@ def _cells(positions: range, cells: dict[int, Model], x: float, y: float, differ
             tone = cell["part"] if cell["part"] != "payload" else f"payload p{cell['record'] % 4}"
             shape = element("rect", class_=f"byte {tone}", **at)
             if cell["part"] == "length":
-                shape += element("rect", class_="ruled", **at) + element(
-                    "rect", x=left + 3, y=y + 7, width=_CELL - 8, height=18, rx=3, class_="plate"
-                )
-            class_ = "mono mid on" if cell["part"] == "payload" else "mono mid"
-            words = text_element(left + 16, y + 22, cell["hex"], class_)
+                shape += element("rect", class_="ruled", **at)
+            class_ = "cell mono mid on" if cell["part"] == "payload" else "cell mono mid bare"
+            words = text_element(left + 16, y + 21, cell["hex"], class_)
             drawn.append(element("g", shape + words, data_step=cell["step"], data_byte=position))
-        if position == difference:
+        if found and position == found["position"]:
             ring = {"x": left - 3, "y": y - 3, "width": _CELL + 4, "height": _CELL + 4, "rx": 6}
-            drawn.append(element("rect", class_="differs", **ring) + text_element(left + 15, y - 7, "≠", "name mid"))
+            mark = element("rect", class_="differs", **ring) + text_element(left + 15, y - 7, "≠", "name mid")
+            drawn.append(element("g", mark, data_step=found["step"]))
     known = [cells[position] for position in positions if position in cells]
     column = 0
     for (part, record, length), run in groupby(known, key=lambda c: (c["part"], c["record"], c["length_bytes"])):
         members = list(run)
         words = _run_words(part, record, length, len(members))
         left, right = x + column * _CELL + 1, x + (column + len(members)) * _CELL - 3
-        line = element("path", d=f"M{left:g} {y + 37:g}v4H{right:g}v-4", class_="brace")
-        label = text_element((left + right) / 2, y + 54, words, "small mid")
+        line = element("path", d=f"M{left:g} {y + 36:g}v4H{right:g}v-4", class_="brace")
+        label = text_element((left + right) / 2, y + 52, words, "small mid")
         drawn.append(element("g", line + label, data_step=members[-1]["step"]))
         column += len(members)
     return "".join(drawn)
@@ -179,17 +188,16 @@ def _run_words(part: str, record: int, length: int, num_cells: int) -> str:
 
 
 def _badge(step: Model, found: Model | None, x: float, y: float) -> str:
-    """The answer of one copy: mark and word."""
+    """The answer of one copy: the copy's number, mark and word."""
     kind = {"●": "full", "◆": "edge", "◐": "partial"}.get(result_symbol(step["result"]), "odd")
     is_different = found is not None and found["step"] == step["index"] and found["position"] is None
-    shape = element("rect", x=x, y=y + 2, width=326, height=26, rx=13, class_=f"badge {kind}")
-    mark = element("circle", cx=x + 15, cy=y + 15, r=9, class_=f"dot {kind}") + text_element(
-        x + 15, y + 20, result_symbol(step["result"]), "small mid"
-    )
+    shape = element("rect", x=x, y=y + 1, width=_BADGE_WIDTH, height=24, rx=12, class_=f"badge {kind}")
+    copy = text_element(x + 12, y + 17, str(step["index"] + 1), "small soft")
+    mark = text_element(x + 40, y + 17, result_symbol(step["result"]), "mid")
     words = step["result"] if len(step["result"]) <= 36 else step["result"][:35] + "…"
-    label = text_element(x + 30, y + 20, words, "small mono")
-    wrong = text_element(x + 316, y + 21, "≠", "name end") if is_different else ""
-    return element("g", shape + mark + label + wrong, data_step=step["index"], data_result=step["result"])
+    label = text_element(x + 52, y + 17, words, "small mono")
+    wrong = text_element(x + _BADGE_WIDTH - 10, y + 18, "≠", "name end") if is_different else ""
+    return element("g", shape + copy + mark + label + wrong, data_step=step["index"], data_result=step["result"])
 
 
 # -- the queue -------------------------------------------------------------------------------------
@@ -199,44 +207,47 @@ def _queue(lane: Model, model: Model, y: float) -> tuple[str, float]:
     """The subpartition's queue as it stands at the end; the head is on top."""
     size = model["segment_size_bytes"]
     last = lane["steps"][-1] if lane["steps"] else {"queue": [], "backlog_buffers": 0}
+    right = _QUEUE_X + _QUEUE_WIDTH
     head = text_element(_QUEUE_X, y + 20, "queue", "name") + text_element(
-        _QUEUE_X + 212, y + 20, f"backlog {last['backlog_buffers']}", "soft end", data_field="backlog"
+        right, y + 20, f"backlog {last['backlog_buffers']}", "soft end", data_field="backlog"
     )
-    parts, top = [], y + 32
-    kept = _kept(len(last["queue"]), _MAX_BUFFERS, _buffers_of_interest(model))
-    for place in kept:
+    parts, top = [], y + 34
+    for place in _kept(len(last["queue"]), _MAX_BUFFERS, _buffers_of_interest(model)):
         if place < 0:
-            parts.append(text_element(_QUEUE_X + 12, top + 14, f"⋯ {-place} more", "soft"))
+            parts.append(text_element(_QUEUE_X, top + 12, f"⋯ {-place} more", "soft"))
             top += 24
             continue
         entry = last["queue"][place]
-        share = entry["written_bytes"] / size
-        at = {"x": _QUEUE_X, "y": top, "height": 34}
-        words = f"{place}: {entry['written_bytes']} of {size} B, {'finished' if entry['is_finished'] else 'open'}"
+        at = {"x": _QUEUE_X, "y": top + 16, "height": 14, "rx": 4}
+        level = _QUEUE_WIDTH * entry["written_bytes"] / size
         body = (
-            element("rect", width=212, rx=7, class_="slot", **at)
-            + element("rect", width=212 * share, rx=7, class_="level", **at)
-            + element("rect", width=212 * share, rx=7, class_="mesh", **at)
-            + element("rect", x=_QUEUE_X + 8, y=top + 7, width=198, height=21, rx=4, class_="plate")
-            + text_element(_QUEUE_X + 14, top + 23, words, data_field="place")
+            text_element(_QUEUE_X, top + 10, f"{place or 'head'}: {fill_word(entry)}", "small", data_field="place")
+            + element("rect", width=_QUEUE_WIDTH, class_="slot", **at)
+            + element("rect", width=level, class_="level", **at)
+            + element("rect", width=level, class_="mesh", **at)
+            + element("rect", width=_QUEUE_WIDTH, class_="edge", **at)
         )
         state = "finished" if entry["is_finished"] else "open"
         parts.append(element("g", body, data_place=place, data_state=state))
-        top += 40
-    if not last["queue"]:
-        parts.append(text_element(_QUEUE_X, top + 14, "(empty)", "soft"))
-    return head + "".join(parts), top - y
+        top += 42
+    has_some = int(bool(last["queue"]))
+    parts.append(text_element(_QUEUE_X, y + 44, "empty", "soft", data_field="nothing", data_later=has_some))
+    return head + "".join(parts), max(top, y + 54) - y
 
 
 def _legend(y: float) -> str:
     """What the marks mean."""
     parts, x = [], float(_LEFT)
-    names = {"length": "4 bytes of a length", "payload p0": "payload, a colour for each record", "": "not written"}
+    names = {"length": "length of a record", "payload p0": "payload, a colour for each record", "": "not written"}
     for kind, words in names.items():
-        at = {"x": x, "y": y, "width": 24, "height": 24, "rx": 4}
-        shape = element("rect", class_="empty", **at) + (element("rect", class_=f"byte {kind}", **at) if kind else "")
+        at = {"x": x, "y": y, "width": 20, "height": 20, "rx": 4}
+        shape = element("rect", class_=f"byte {kind}" if kind else "empty", **at)
         shape += element("rect", class_="ruled", **at) if kind == "length" else ""
-        parts.append(shape + text_element(x + 32, y + 17, words, "soft"))
-        x += 56 + 7.4 * len(words)
-    parts.append(text_element(x, y + 17, "as a receiver reads them", "soft"))
+        parts.append(shape + text_element(x + 28, y + 14, words, "small"))
+        x += 44 + _LETTER * len(words)
+    pill = element("rect", x=x, y=y, width=44, height=20, rx=10, class_="badge partial")
+    parts.append(pill + text_element(x + 10, y + 14, "2", "small soft") + text_element(x + 31, y + 15, "◐", "mid"))
+    parts.append(text_element(x + 52, y + 14, "copy 2 and its answer", "small"))
+    note = "Lengths and records are named as a receiver reads the bytes: it knows no other marks."
+    parts.append(text_element(_LEFT, y + 42, note, "small soft"))
     return element("g", "".join(parts), class_="key", aria_hidden="true")

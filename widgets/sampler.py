@@ -18,7 +18,7 @@ from typing import Any, Protocol
 from refimpl.errors import LocalUsageError
 from refimpl.job import JobSnapshot
 
-__all__ = ["MAX_FRAMES_PER_SECOND", "Observable", "Sampler"]
+__all__ = ["MAX_FRAMES_PER_SECOND", "Observable", "Sampler", "error_of"]
 
 MAX_FRAMES_PER_SECOND = 30.0
 _HIDDEN_LOOK_S = 0.5
@@ -33,12 +33,19 @@ class Observable(Protocol):
     def snapshot(self) -> JobSnapshot: ...
 
 
+def error_of(source: object) -> str:
+    """Why a run failed, or "" if it did not, or does not say."""
+    error = getattr(source, "error", None)
+    return "" if error is None else f"{type(error).__name__}: {error}"
+
+
 class Sampler:
     """The one thread that carries a job's moments to the browser.
 
-    `send` gets `{"type": "frame", "seq": …, "paused": …, "done": …, "frame": …}`; `seq` counts from 1.
-    It stops by itself after the frame that says the job is done. While nobody watches it only looks,
-    twice a second, whether the job has ended.
+    `send` gets `{"type": "frame", "seq": …, "paused": …, "done": …, "error": …, "frame": …}`; `seq` counts
+    from 1, `error` is why the job failed, or "". It stops by itself after the frame that says the job is
+    done; whoever looks later still gets that one. While nobody watches it only looks, twice a second,
+    whether the job has ended.
     `num_sent`, `num_skipped` count frames.
     """
 
@@ -63,6 +70,8 @@ class Sampler:
         self._is_stopped = threading.Event()
         self._is_watched = threading.Event()
         self._last: object = None
+        self._is_over = False
+        self._ending = threading.Lock()  # held to send the last frame, or to find that there is no pump to send it
         self._thread = threading.Thread(target=self._run, name="sluice-sampler", daemon=True)
 
     @property
@@ -77,11 +86,14 @@ class Sampler:
 
     def watch(self, is_watched: bool) -> None:
         """Say whether anybody sees the frames. Whoever begins to look gets one at once."""
-        if is_watched:
+        if not is_watched:
+            self._is_watched.clear()
+            return
+        with self._ending:
             self._last = None
             self._is_watched.set()
-        else:
-            self._is_watched.clear()
+            if self._is_over:
+                self._look(is_done=True)
 
     def submit(self, note: Callable[[], object]) -> None:
         """Have the pump do `note` at its next turn."""
@@ -101,10 +113,14 @@ class Sampler:
             while self._notes:
                 self._notes.popleft()()
             is_done = self._source.is_done  # before the snapshot, so that "done" comes with the last state
-            if self._is_watched.is_set():
-                self._look(is_done)
             if is_done:
+                with self._ending:
+                    if self._is_watched.is_set():
+                        self._look(is_done=True)
+                    self._is_over = True
                 return
+            if self._is_watched.is_set():
+                self._look(is_done=False)
             if not self._is_watched.is_set():
                 self._is_watched.wait(_HIDDEN_LOOK_S)
                 due_s = time.monotonic()
@@ -112,7 +128,7 @@ class Sampler:
             due_s = max(due_s + self._period_s, time.monotonic())
             self._is_stopped.wait(due_s - time.monotonic())
 
-    def _look(self, is_done: bool) -> None:
+    def _look(self, *, is_done: bool) -> None:
         frame = self._pack(self._source.snapshot())
         is_paused = bool(getattr(self._source, "is_paused", False))
         # The time in a frame passes also when nothing happens.
@@ -122,4 +138,6 @@ class Sampler:
             return
         self._last = facts
         self.num_sent += 1
-        self._send({"type": "frame", "seq": self.num_sent, "paused": is_paused, "done": is_done, "frame": frame})
+        error = error_of(self._source) if is_done else ""
+        message = {"seq": self.num_sent, "paused": is_paused, "done": is_done, "error": error, "frame": frame}
+        self._send({"type": "frame", **message})

@@ -17,10 +17,10 @@ from importlib import resources
 __all__ = ["document", "element", "picture_id", "static_text", "text_element"]
 
 _HATCHES = (
-    ("queued", "M-2 2 l4 -4 M0 8 l8 -8 M6 10 l4 -4"),
-    ("reading", "M2 2 h1.6 v1.6 h-1.6 z M6 6 h1.6 v1.6 h-1.6 z"),
-    ("stuck", "M-2 6 l4 4 M0 0 l8 8 M6 -2 l4 4"),
-    ("header", "M0 2 h8 M0 6 h8"),
+    ("queued", "hatch", "M-2 2 l4 -4 M0 8 l8 -8 M6 10 l4 -4"),
+    ("reading", "hatch", "M2 2 h1.6 v1.6 h-1.6 z M6 6 h1.6 v1.6 h-1.6 z"),
+    ("stuck", "hatch", "M-2 6 l4 4 M0 0 l8 8 M6 -2 l4 4"),
+    ("header", "hatch thin", "M-2 2 l4 -4 M0 8 l8 -8 M6 10 l4 -4"),
 )
 
 
@@ -54,8 +54,8 @@ def document(id_: str, width: float, height: float, title: str, description: str
     """A whole picture: sized, named, described, styled."""
     patterns = "".join(
         f'<pattern id="{id_}-{name}" width="8" height="8" patternUnits="userSpaceOnUse">'
-        f'<path d="{path}" class="hatch"/></pattern>'
-        for name, path in _HATCHES
+        f'<path d="{path}" class="{class_}"/></pattern>'
+        for name, class_, path in _HATCHES
     )
     style = static_text("picture.css").replace("#ID", f"#{id_}")
     return (

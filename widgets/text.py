@@ -11,9 +11,14 @@ from widgets.view_models import Model
 
 __all__ = [
     "PROGRESS_SYMBOL",
+    "PROGRESS_WORD",
+    "channel_text",
+    "failure_text",
     "fill_word",
+    "moment_text",
     "pipeline_status",
     "pipeline_text",
+    "progress_words",
     "queue_text",
     "result_symbol",
     "ribbon_status",
@@ -23,23 +28,24 @@ __all__ = [
 ]
 
 PROGRESS_SYMBOL = {"made": "▶", "idle": "○", "backpressured": "▲", "done": "✓"}
+# The engine says that a step `made` progress; of a task one says that it is moving.
+PROGRESS_WORD = {"made": "moving", "idle": "idle", "backpressured": "backpressured", "done": "done"}
 
 _EIGHTHS = " ▁▂▃▄▅▆▇█"
 
 
-def pipeline_text(model: Model, title: str = "") -> str:
-    """A job at one moment: a line per task, per output and per channel."""
-    size = model["segment_size_bytes"]
+def pipeline_text(model: Model, title: str = "", error: str = "") -> str:
+    """A job at one moment: a line per task, per output and per channel; `error` is why it failed, if it did."""
     lines = [
-        f"{title or 'Pipeline'}: {len(model['tasks'])} tasks, {len(model['channels'])} channels, "
-        f"step {model['num_steps']}" + (f" ({model['action']})" if model["action"] else ""),
-        f"pool: {model['num_free_segments']} of {model['num_total_segments']} segments of {size} B free",
+        f"{title or 'Pipeline'}: {len(model['tasks'])} tasks, {len(model['channels'])} channels",
+        moment_text(model),
+        *([failure_text(error, most=400)] if error else []),
     ]
     width = max(len(task["name"]) for task in model["tasks"])
     for number, task in enumerate(model["tasks"]):
-        symbol = PROGRESS_SYMBOL[task["progress"]]
+        word = PROGRESS_WORD[task["progress"]]
         lines.append(
-            f"{symbol} {task['name']:<{width}}  {task['progress']:<13}  in {task['num_records_in']:>6}  "
+            f"{PROGRESS_SYMBOL[task['progress']]} {task['name']:<{width}}  {word:<13}  in {task['num_records_in']:>6}  "
             f"out {task['num_records_out']:>6}  watermark {watermark_text(task)}"
         )
         lines += [f"    {output_text(output)}" for output in model["outputs"] if output["task"] == number]
@@ -54,15 +60,39 @@ def pipeline_status(model: Model) -> str:
     counts = dict.fromkeys(PROGRESS_SYMBOL, 0)
     for task in model["tasks"]:
         counts[task["progress"]] += 1
-    words = ", ".join(f"{number} {word}" for word, number in counts.items() if number)
+    words = ", ".join(f"{number} {PROGRESS_WORD[progress]}" for progress, number in counts.items() if number)
     queued = sum(output["queued_buffers"] for output in model["outputs"])
     home = sum(output["home_buffers"] for output in model["outputs"])
     reading = sum(output["reading_buffers"] for output in model["outputs"])
-    action = f" ({model['action']})" if model["action"] else ""
     return (
-        f"step {model['num_steps']}{action}: tasks {words}; buffers {queued} queued, {reading} being read, "
+        f"{_step_words(model)}: tasks {words}; buffers {queued} queued, {reading} being read, "
         f"{home} home; {model['num_free_segments']} of {model['num_total_segments']} segments free"
     )
+
+
+def moment_text(model: Model) -> str:
+    """When this is, what was done last, and what nobody holds."""
+    return (
+        f"{_step_words(model)} · {model['num_free_segments']} of {model['num_total_segments']} segments "
+        f"of {model['segment_size_bytes']} B free"
+    )
+
+
+def _step_words(model: Model) -> str:
+    """`step 9 (flights-0)`: how many steps were taken, and by whom the last."""
+    action = model["action"].removeprefix("step ")
+    return f"step {model['num_steps']}" + (f" ({action})" if action else "")
+
+
+def progress_words(task: Model) -> str:
+    """How a task stands: a sign and a word."""
+    return f"{PROGRESS_SYMBOL[task['progress']]} {PROGRESS_WORD[task['progress']]}"
+
+
+def failure_text(error: str, most: int) -> str:
+    """Why a job failed, on one line."""
+    words = f"✗ the job failed: {' '.join(error.split())}"
+    return words if len(words) <= most else words[: most - 1] + "…"
 
 
 def watermark_text(task: Model) -> str:
@@ -83,9 +113,11 @@ def output_text(output: Model) -> str:
 def channel_text(channel: Model, model: Model) -> str:
     """One channel: where to, what stands in its queue, the head on the right."""
     target = model["tasks"][channel["to_task"]]["name"] if channel["to_task"] >= 0 else "nobody"
+    tail = channel["queue"][-1] if channel["queue"] else None
     marks = [
         word
         for word, is_set in (
+            ("tail open", tail is not None and not tail["is_finished"]),
             ("flush", channel["is_flush_requested"]),
             ("blocked", channel["is_blocked"]),
             ("ended", channel["is_finished"]),
@@ -93,8 +125,8 @@ def channel_text(channel: Model, model: Model) -> str:
         if is_set
     ]
     return (
-        f"[{channel['index']}] {queue_text(channel)} → {target}  backlog {channel['backlog_buffers']}"
-        + "".join(f"  {mark}" for mark in marks)
+        f"[{channel['index']}] {queue_text(channel)} → {target}  backlog {channel['backlog_buffers']}  "
+        f"sent {channel['num_bytes_total']} B" + "".join(f"  {mark}" for mark in marks)
     )
 
 

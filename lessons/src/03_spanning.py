@@ -40,7 +40,7 @@ TwoBufferRibbon([b"hello", b"to", b"passengers"], segment_size=8, title="Three r
 # %% predict name=predict-a
 L.predict("3.a")
 # %% figure name=one-record
-from course.figures import copies_of
+from widgets import copies_of
 
 list(copies_of([b"hello"], segment_size=8))
 # %% predict name=predict-b

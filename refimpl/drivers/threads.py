@@ -48,7 +48,7 @@ class ThreadedRun:
         self._num_running = 0
         self._is_paused = False
         self._is_cancelled = False
-        self._error: BaseException | None = None
+        self.error: BaseException | None = None  # the first one, as soon as it has happened
         self._started_s = 0.0
         self._ended_s: float | None = None
 
@@ -94,9 +94,9 @@ class ThreadedRun:
             raise
         for thread in self._threads:
             thread.join()
-        if self._error is not None:
+        if self.error is not None:
             self.deployment.close()
-            raise self._error
+            raise self.error
         if not self._is_cancelled:
             check_end(self.deployment)
         self.deployment.close()
@@ -187,7 +187,7 @@ class ThreadedRun:
                         self._wake()
         except BaseException as error:  # noqa: BLE001 - handed to whoever joins; cancels the others
             with self._monitor:
-                self._error = self._error or error
+                self.error = self.error or error
                 self._is_cancelled = True
                 self._wake_all()
         finally:

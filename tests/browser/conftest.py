@@ -35,6 +35,12 @@ FLAGS = [
     "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1",
 ]  # fmt: skip
 
+SETTINGS = {
+    "@jupyterlab/apputils-extension/notification": {"fetchNews": "false", "checkForUpdates": False},
+    # A view saved with the notebook can be scrubbed when it is opened again, without its kernel.
+    "@jupyter-widgets/jupyterlab-manager/plugin": {"saveState": True},
+}
+
 READY = """async () => {
   const panel = jupyterapp.shell.currentWidget; await panel.revealed; await panel.sessionContext.ready;
   for (let i = 0; i < 600; i++) {
@@ -89,9 +95,10 @@ def browser_program() -> str:
 @pytest.fixture(scope="session")
 def lab(tmp_path_factory: pytest.TempPathFactory, browser_program: str) -> Iterator[Lab]:
     home, root, token = tmp_path_factory.mktemp("home"), tmp_path_factory.mktemp("root"), secrets.token_hex(8)
-    settings = home / "settings" / "@jupyterlab" / "apputils-extension"
-    settings.mkdir(parents=True)
-    (settings / "notification.jupyterlab-settings").write_text('{"fetchNews": "false", "checkForUpdates": false}')
+    for plugin, settings in SETTINGS.items():
+        file = home / "settings" / f"{plugin}.jupyterlab-settings"
+        file.parent.mkdir(parents=True)
+        file.write_text(json.dumps(settings))
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -168,6 +175,13 @@ class Notebook:
     def outputs(self, index: int) -> list[dict[str, Any]]:
         return self.page.evaluate(OUTPUTS, index)
 
+    def save(self) -> None:
+        self.page.evaluate("jupyterapp.commands.execute('docmanager:save')")
+
+    def restart_kernel(self) -> None:
+        self.page.evaluate("jupyterapp.shell.currentWidget.sessionContext.restartKernel()")
+        self.page.evaluate(READY)
+
     def theme(self, name: str) -> None:
         self.page.evaluate("name => jupyterapp.commands.execute('apputils:change-theme', {theme: name})", name)
         wanted = "false" if "Dark" in name else "true"
@@ -180,8 +194,8 @@ class Notebook:
 
 
 @pytest.fixture
-def notebook(lab: Lab, context: BrowserContext) -> Iterator[Callable[[str, list[str]], Notebook]]:
-    """Opens a notebook of the given code cells; at the end nothing may have failed or left this machine."""
+def notebook(lab: Lab, context: BrowserContext) -> Iterator[Callable[..., Notebook]]:
+    """Opens a notebook, of the given code cells if any; at the end nothing may have failed or left this machine."""
     page = context.new_page()
     errors: list[str] = []
     outside: list[str] = []
@@ -190,10 +204,11 @@ def notebook(lab: Lab, context: BrowserContext) -> Iterator[Callable[[str, list[
     ours = (lab.base, lab.base.replace("http", "ws"), "blob:", "data:")
     page.on("request", lambda request: None if request.url.startswith(ours) else outside.append(request.url))
 
-    def open_notebook(name: str, cells: list[str]) -> Notebook:
-        written = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
-        written.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
-        nbformat.write(written, lab.root / name)
+    def open_notebook(name: str, cells: list[str] | None = None) -> Notebook:
+        if cells is not None:
+            written = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
+            written.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
+            nbformat.write(written, lab.root / name)
         page.goto(f"{lab.base}/lab/tree/{name}?token={lab.token}&reset", wait_until="domcontentloaded")
         page.wait_for_function("() => !!window.jupyterapp?.shell?.currentWidget?.sessionContext", timeout=60_000)
         page.evaluate(READY)

@@ -41,7 +41,7 @@ def job(values, slow_s=0.0):
     return env
 """
 
-Open = Callable[[str, list[str]], Any]
+Open = Callable[..., Any]
 
 
 def the_view(nb: Any, kind: str) -> Locator:
@@ -76,7 +76,7 @@ def check_accessible(view: Locator) -> None:
           for (const b of root.querySelectorAll('button')) if (!named(b)) found.push('a button without a name');
           for (const i of root.querySelectorAll('input'))
             if (!i.getAttribute('aria-label') || !i.getAttribute('aria-valuetext')) found.push('a mute slider');
-          for (const s of root.querySelectorAll('svg')) {
+          for (const s of root.querySelectorAll('svg.sluice-picture')) {
             if (s.getAttribute('role') !== 'img') found.push('svg: role');
             for (const id of s.getAttribute('aria-labelledby').split(' '))
               if (!document.getElementById(id)?.textContent) found.push('svg: ' + id);
@@ -227,27 +227,151 @@ def test_a_simulation_takes_exactly_the_steps_that_were_asked_for(notebook: Open
 
 
 def test_the_ribbon_goes_copy_by_copy_and_marks_the_first_difference(notebook: Open) -> None:
+    counts = """[...document.querySelectorAll('[data-testid=sluice-ribbon] [data-buffer] > text.end')]
+      .filter(text => text.dataset.later !== '1').length"""
     steps = [
         {"buffer": 0, "bytes_hex": "0000000568656c6c", "result": "PARTIAL_RECORD_MEMORY_SEGMENT_FULL"},
         {"buffer": 1, "bytes_hex": "000000056f", "result": "FULL_RECORD"},
     ]
-    nb = notebook("ribbon.ipynb", [JOB, "ribbon(['68656c6c6f'], 8, yours_steps=" + repr(steps) + ")"])
+    nb = notebook("ribbon.ipynb", [JOB, "ribbon(['68656c6c6f', '6869'], 8, yours_steps=" + repr(steps) + ")"])
     nb.run(0)
     nb.run(1)
     view = the_view(nb, "ribbon")
     assert "first difference: copy 2, buffer 1, byte 0" in view.get_by_role("status").inner_text()
     bytes_shown = "document.querySelectorAll('[data-testid=sluice-ribbon] [data-byte]:not([data-later=\"1\"])').length"
-    assert nb.page.evaluate(bytes_shown) == 8 + 5 + 8 + 1
+    assert nb.page.evaluate(bytes_shown) == 8 + 5 + 8 + 1  # it opens on the difference, Flink's last copy is to come
     view.focus()
     view.press("ArrowLeft")
     nb.until(f"() => {bytes_shown} === 16")
-    assert view.get_by_role("slider").get_attribute("aria-valuetext").startswith("frame 2 of 3: yours: copy 1: 8 B")
+    assert view.get_by_role("slider").get_attribute("aria-valuetext").startswith("frame 2 of 4: yours: copy 1: 8 B")
     view.press("Home")
-    nb.until(f"() => {bytes_shown} === 0")
+    nb.until(f"() => {bytes_shown} === 0 && {counts} === 0")
+    assert view.locator("[data-field=nothing]").first.is_visible()
     view.press("End")
-    nb.until(f"() => {bytes_shown} === 22")
+    nb.until(f"() => {bytes_shown} === 8 + 5 + 8 + 7")
+    assert nb.page.evaluate(counts) == 4  # one a buffer, though one of them took two copies
     check_accessible(view)
     view.press("t")
     assert view.get_by_role("table").count() == 2
     view.press("t")
     screenshots(nb, view, "ribbon")
+
+
+def test_a_run_that_fails_says_why_and_can_be_played_again(notebook: Open) -> None:
+    nb = notebook(
+        "failing.ipynb",
+        [JOB, """def land(value):
+    time.sleep(0.002)
+    if value > 300: raise ValueError(f'no runway for {value}')
+    return value
+env = StreamEnvironment(Config(segment_size_bytes=64, num_buffers=14), 2)
+env.source(lambda i, n: IterableReader(range(i, 9_000, n))).map(land).rebalance().sink(lambda v: None)
+run = ThreadedRun(env).start(); view = PipelineMap(run); view""",
+         "print('no runway for' in repr(view), view.sampler.is_alive)"],
+    )  # fmt: skip
+    nb.run(0)
+    nb.run(1)
+    view = the_view(nb, "map")
+    alert = view.get_by_role("alert")
+    alert.wait_for()
+    assert "The job failed. UserCodeError: map" in alert.inner_text()
+    assert view.get_attribute("data-mode") == "failed"
+    assert view.get_by_role("status").inner_text().endswith("the job failed")
+    assert nb.run(2).split() == ["True", "False"]
+    last = number(view, "at")
+    view.get_by_role("button", name="Play").click()
+    nb.until(f"() => document.querySelector('[data-testid=sluice-map]').dataset.at !== '{last}'")
+    nb.until(f"() => document.querySelector('[data-testid=sluice-map]').dataset.at === '{last}'")
+
+
+def test_a_kernel_that_was_restarted_is_missed_only_where_it_is_needed(notebook: Open) -> None:
+    nb = notebook(
+        "restarted.ipynb",
+        [JOB, "PipelineMap(Simulation(job(range(60)), seed=7))", "TwoBufferRibbon([b'hello', b'to'], segment_size=8)"],
+    )
+    for index in range(3):
+        nb.run(index)
+    view, ribbon = the_view(nb, "map"), the_view(nb, "ribbon")
+    view.press(".")
+    nb.until("() => document.querySelector('[data-testid=sluice-map]').dataset.frames === '2'")
+    nb.restart_kernel()
+    view.get_by_role("alert").wait_for()
+    assert "for a new run, run the cell again" in view.get_by_role("alert").inner_text()
+    view.press("Home")
+    nb.until("() => document.querySelector('[data-testid=sluice-map]').dataset.at === '0'")
+    ribbon.press("Home")
+    nb.until("() => document.querySelector('[data-testid=sluice-ribbon]').dataset.at === '0'")
+    assert ribbon.get_by_role("alert").count() == 0
+
+
+def test_a_view_shown_twice_is_two_views_of_one_job(notebook: Open) -> None:
+    nb = notebook(
+        "twice.ipynb",
+        [JOB, "sim = Simulation(job(range(60)), seed=7); view = PipelineMap(sim); view", "view", "view.close()"],
+    )
+    for index in range(3):
+        nb.run(index)
+    nb.until("() => document.querySelectorAll('[data-testid=sluice-map]').length === 2")
+    first, second = (nb.page.locator("[data-testid=sluice-map]").nth(index) for index in range(2))
+    ids = nb.page.evaluate("[...document.querySelectorAll('.sluice [id]')].map(node => node.id)")
+    assert len(ids) > 4
+    assert len(set(ids)) == len(ids)
+    first.press(".")
+    nb.until("() => [...document.querySelectorAll('[data-testid=sluice-map]')].every(v => v.dataset.seq === '1')")
+    second.press(".")
+    nb.until("() => [...document.querySelectorAll('[data-testid=sluice-map]')].every(v => v.dataset.seq === '2')")
+    nb.run(3)
+    nb.until("() => !document.querySelector('[data-testid=sluice-map]')")
+
+
+def test_a_saved_notebook_shows_its_views_again_without_their_kernel(notebook: Open, lab: Any) -> None:
+    nb = notebook("saved.ipynb", [JOB, "PipelineMap(Recording.of(Simulation(job(range(60)), seed=7)))"])
+    nb.run(0)
+    nb.run(1)
+    frames = number(the_view(nb, "map"), "frames")
+    nb.save()
+    for session in lab.api("sessions"):
+        lab.api(f"sessions/{session['id']}", "DELETE")
+    nb = notebook("saved.ipynb")
+    view = the_view(nb, "map")
+    assert number(view, "frames") == frames
+    view.press("End")
+    nb.until(f"() => document.querySelector('[data-testid=sluice-map]').dataset.at === '{frames - 1}'")
+    assert "Error displaying widget" not in nb.page.locator(".jp-Notebook").inner_text()
+    assert view.get_by_role("alert").count() == 0
+
+
+def test_a_narrow_page_and_calm_motion_are_respected(notebook: Open) -> None:
+    nb = notebook("narrow.ipynb", [JOB, "PipelineMap(Recording.of(Simulation(job(range(60)), seed=7)))"])
+    nb.page.set_viewport_size({"width": 900, "height": 1000})
+    nb.page.emulate_media(reduced_motion="reduce")
+    nb.run(0)
+    nb.run(1)
+    view = the_view(nb, "map")
+    facts = view.evaluate(
+        """root => { const bar = root.querySelector('.sluice-bar'), svg = root.querySelector('svg.sluice-picture');
+          return { isOneRow: bar.clientHeight < 1.5 * bar.querySelector('button').offsetHeight,
+            overflow: bar.scrollWidth > bar.clientWidth, words: parseFloat(getComputedStyle(svg).width) >= 660,
+            transition: getComputedStyle(root.querySelector('.level')).transitionDuration }; }"""
+    )
+    assert facts == {"isOneRow": True, "overflow": False, "words": True, "transition": "0s"}
+    assert view.get_by_role("button", name="First").count() == 1  # its word is hidden from eyes only
+    screenshots(nb, view, "map-narrow")
+
+
+def test_keys_of_a_view_do_not_reach_the_notebook(notebook: Open) -> None:
+    nb = notebook("keys.ipynb", [JOB, "TwoBufferRibbon([b'hello', b'to'], segment_size=8)", "'last'"])
+    nb.run(0)
+    nb.run(1)
+    cells = "() => jupyterapp.shell.currentWidget.content.widgets.map(cell => cell.model.id + cell.inputHidden).join()"
+    where = "() => jupyterapp.shell.currentWidget.content.activeCellIndex"
+    view = the_view(nb, "ribbon")
+    view.focus()
+    before = nb.page.evaluate(cells), nb.page.evaluate(where)
+    nb.page.evaluate("() => { window.leaked = []; document.addEventListener('keydown', e => leaked.push(e.key)); }")
+    for key in ("Home", "ArrowRight", "ArrowLeft", "End", ".", "l", "t", "t", "?", "?", " ", " "):
+        view.press(key)
+    assert (nb.page.evaluate(cells), nb.page.evaluate(where)) == before
+    assert view.evaluate("root => root === document.activeElement")
+    view.press("F8")
+    assert nb.page.evaluate("leaked") == ["F8"]  # what is not ours goes on

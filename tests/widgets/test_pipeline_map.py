@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from refimpl.config import Config
 from refimpl.drivers import Simulation, ThreadedRun
-from refimpl.errors import LocalUsageError
+from refimpl.errors import LocalUsageError, UserCodeError
+from refimpl.job import StreamEnvironment
 from widgets import PipelineMap, Recording, topology
 
 
@@ -50,7 +52,43 @@ def test_a_finished_simulation_says_so(simulation, sent):
     simulation.run()
     view = PipelineMap(simulation)
     view._on_message(view, {"type": "step"}, None)
-    assert sent == [{"type": "frames", "frames": [], "done": True}]
+    assert sent == [{"type": "frames", "frames": [], "done": True, "error": ""}]
+
+
+def no_runway(value: int) -> int:
+    if value > 3:
+        raise ValueError(f"no runway for {value}")
+    return value
+
+
+def failing_job() -> StreamEnvironment:
+    environment = StreamEnvironment(Config(segment_size_bytes=64, num_buffers=12), 1)
+    environment.from_collection(range(10)).map(no_runway).rebalance().sink(bool)
+    return environment
+
+
+def test_a_simulation_that_fails_says_why_and_takes_no_further_step(sent):
+    simulation = Simulation(failing_job())
+    view = PipelineMap(simulation)
+    for _ in range(2):
+        view._on_message(view, {"type": "step", "n": 100}, None)
+    assert ["no runway for 4" in message["error"] for message in sent] == [True, True]
+    assert sent[1]["frames"] == []
+    assert "✗ the job failed: UserCodeError" in repr(view)
+    assert "no runway for 4" in view.svg()
+
+
+def test_a_run_on_threads_that_fails_says_why(sent):
+    run = ThreadedRun(failing_job())
+    view = PipelineMap(run)
+    with pytest.raises(UserCodeError):
+        run.run()
+    view._on_message(view, {"type": "visible", "view": "a"}, None)
+    view.sampler._thread.join(10)
+    assert not view.sampler.is_alive
+    assert [(m["done"], "no runway for 4" in m["error"]) for m in sent] == [(True, True)]
+    assert "no runway for 4" in repr(view)
+    view.close()
 
 
 def test_a_threaded_run_is_live_and_untouched_until_someone_looks(job):

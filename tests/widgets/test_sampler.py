@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from typing import Any
 
 import pytest
@@ -100,6 +101,36 @@ def test_an_unwatched_pump_ends_with_the_job(job):
     pump._thread.join(DEADLINE_S)
     assert not pump.is_alive
     assert box.messages == []
+
+
+def test_whoever_looks_after_the_end_still_gets_the_last_frame(job):
+    box = Mailbox()
+    run = ThreadedRun(job(40)).start()
+    pump = Sampler(run, lambda snapshot: [snapshot.num_steps, snapshot.time_ms], box)
+    pump.start()
+    run.join(DEADLINE_S)
+    pump._thread.join(DEADLINE_S)
+    pump.watch(True)
+    assert [(m["done"], m["error"], m["frame"][0]) for m in box.messages] == [(True, "", run.snapshot().num_steps)]
+    pump.watch(False)
+    assert len(box.messages) == 1
+
+
+def test_it_never_looks_more_often_than_it_was_told(job):
+    looks: list[float] = []
+
+    def pack(snapshot):
+        looks.append(time.monotonic())
+        return [len(looks), 0.0]  # never like the last
+
+    with ThreadedRun(job(40)) as run:
+        box = Mailbox()
+        pump = Sampler(run, pack, box, 25)
+        pump.watch(True)
+        pump.start()
+        box.wait_for(lambda message: message["seq"] == 12)
+        assert pump.stop()
+    assert looks[11] - looks[0] >= 11 / 25 * 0.9
 
 
 def test_closing_the_view_stops_the_pump_and_not_the_job(job):

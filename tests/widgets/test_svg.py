@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 import xml.etree.ElementTree as ET
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 
 from widgets import pipeline_svg, pipeline_text, ribbon_model, ribbon_svg
 from widgets.picture import run_picture
 
+TRACKED = Path(__file__).resolve().parents[2] / "lessons" / "images" / "buffers.svg"
 SVG = "{http://www.w3.org/2000/svg}"
 
 
@@ -53,6 +55,58 @@ def test_the_level_of_a_slot_is_the_share_of_the_buffer_that_is_written(recordin
         assert shown == [pytest.approx(26 * e["written_bytes"] / e["capacity_bytes"], abs=0.06) for e in entries]
 
 
+def test_a_failed_job_says_so_in_its_picture(recording):
+    still = pipeline_svg(recording.model(9), error="ValueError: no <runway>")
+    check_still(still)
+    words = [text.text for text in ET.fromstring(still).iterfind(f"{SVG}text")]
+    assert "✗ the job failed: ValueError: no <runway>" in words
+    assert height_of(still) > height_of(pipeline_svg(recording.model(9)))
+
+
+def height_of(still: str) -> float:
+    return float(ET.fromstring(still).get("height"))
+
+
+def test_the_names_of_a_chain_stay_in_their_station(recording):
+    model = recording.model(9)
+    chains = (["a"], ["source", "timestamps", "map", "filter", "flat map", "sink"], ["a long name"] * 6, ["x" * 60] * 2)
+    for operators in chains:
+        model["tasks"][0]["operators"] = operators
+        root = ET.fromstring(pipeline_svg(model))
+        station = next(g for g in root.iter(f"{SVG}g") if g.get("data-task") == "0")
+        names = [text.text for text in station.iterfind(f"{SVG}text[@class='name']") if not text.get("data-field")]
+        assert 1 <= len(names) <= 3
+        assert all(len(name) <= 22 for name in names)
+        card = station.find(f"{SVG}rect[@class='card']")
+        bottom = float(card.get("y")) + float(card.get("height"))
+        assert all(float(mark.get("y")) < bottom - 8 for mark in station.iter(f"{SVG}text"))
+
+
+def test_buffers_without_a_square_are_counted(recording):
+    model = recording.model(9)
+    model["outputs"][0]["size_buffers"] = 15
+    assert " · +3 □" in pipeline_svg(model)
+    assert "□" not in pipeline_svg(recording.model(9))
+
+
+def test_the_count_of_a_buffer_goes_with_the_copies():
+    root = ET.fromstring(ribbon_svg(ribbon_model([b"hello", b"to"], 16)))
+    counts = [
+        (text.text, text.get("data-step"), text.get("data-until"), text.get("data-later"))
+        for text in root.iterfind(f".//{SVG}g[@data-buffer='0']/{SVG}text[@data-step]")
+    ]
+    assert counts == [("9 of 16 B", "0", "1", "1"), ("15 of 16 B", "1", None, None)]
+
+
+def test_an_empty_queue_says_so():
+    def empty_mark(records: list[bytes]) -> str | None:
+        root = ET.fromstring(ribbon_svg(ribbon_model(records, 8)))
+        return root.find(f".//{SVG}text[@data-field='nothing']").get("data-later")
+
+    assert empty_mark([]) == "0"
+    assert empty_mark([b"hello"]) == "1"
+
+
 def test_the_same_model_gives_the_same_bytes(recording):
     assert pipeline_svg(recording.model(9)) == pipeline_svg(recording.model(9))
 
@@ -71,5 +125,7 @@ def test_the_moving_picture_is_small_well_formed_and_the_same_every_time(tmp_pat
     first = run_picture(tmp_path / "a.svg").read_text(encoding="utf-8")
     assert first == run_picture(tmp_path / "b.svg").read_text(encoding="utf-8")
     assert len(first.encode()) < 100_000
+    assert TRACKED.read_text(encoding="utf-8") == first, f"run: python -m widgets.picture {TRACKED}"
+    assert "prefers-color-scheme:dark" in first
     assert "prefers-reduced-motion" in first
     check_still(first)

@@ -1,8 +1,10 @@
 // The pipeline map: a frame (see widgets/frames.py) becomes attributes, levels and words of the drawing.
 
 const PROGRESS = ["made", "idle", "backpressured", "done"];
+const WORD = { made: "moving", idle: "idle", backpressured: "backpressured", done: "done" };
 const SYMBOL = { made: "▶", idle: "○", backpressured: "▲", done: "✓" };
 const watermarkText = w => (w === "none" ? "none yet" : w === "end" ? "end" : `${w} ms`);
+const stepWords = frame => `step ${frame[0]}${frame[3] ? ` (${frame[3].replace(/^step /, "")})` : ""}`;
 const queueOf = c => {
   const queue = [];
   for (let i = 4; i < c.length; i += 4) queue.push({ segment: c[i], written: c[i + 1], unread: c[i + 2], finished: !!(c[i + 3] & 1), event: !!(c[i + 3] & 2) });
@@ -18,6 +20,7 @@ function pipelineView(model) {
   const bind = svg => {
     const field = (g, name) => g.querySelector(`[data-field=${name}]`);
     parts = {
+      moment: svg.querySelector("[data-field=moment]"),
       tasks: [...svg.querySelectorAll("[data-task]")].sort((a, b) => a.dataset.task - b.dataset.task).map(g => ({ g, word: field(g, "word"), flow: field(g, "flow"), watermark: field(g, "watermark") })),
       outputs: [...svg.querySelectorAll("[data-out]")].sort((a, b) => a.dataset.out - b.dataset.out).map(g => ({ words: field(g, "pool"), squares: [...g.querySelectorAll("[data-square]")] })),
       channels: [...svg.querySelectorAll("[data-ch]")].sort((a, b) => a.dataset.ch - b.dataset.ch).map(g => ({
@@ -30,12 +33,13 @@ function pipelineView(model) {
   const drawTask = (part, [progress, into, out, watermark]) => {
     const word = PROGRESS[progress];
     put(part.g, "data-progress", word);
-    say(part.word, `${SYMBOL[word]} ${word}`);
-    say(part.flow, `in ${into} · out ${out}`);
+    say(part.word, `${SYMBOL[word]} ${WORD[word]}`);
+    say(part.flow, `records in ${into} · out ${out}`);
     say(part.watermark, `watermark ${watermarkText(watermark)}`);
   };
   const drawOutput = (part, [limit, , home, queued, reading]) => {
-    say(part.words, `${home} home · ${queued} queued · ${reading} read`);
+    const more = Math.max(0, limit - part.squares.length);
+    say(part.words, `${home} home · ${queued} queued · ${reading} read${more ? ` · +${more} □` : ""}`);
     part.squares.forEach((g, i) => put(g, "data-state",
       i < home ? "home" : i < home + queued ? "queued" : i < home + queued + reading ? "reading" : i < limit ? "away" : "absent"));
   };
@@ -61,21 +65,22 @@ function pipelineView(model) {
     bind,
     seq: frame => frame[0],
     draw(frame) {
+      say(parts.moment, `${stepWords(frame)} · ${frame[2]} of ${topology.num_total_segments} segments of ${size} B free`);
       frame[4].forEach((task, i) => drawTask(parts.tasks[i], task));
       frame[5].forEach((output, i) => drawOutput(parts.outputs[i], output));
       frame[6].forEach((channel, i) => drawChannel(parts.channels[i], channel));
     },
     // The same sentence as widgets/text.py, pipeline_status; a test compares them.
     status(frame) {
-      const counts = PROGRESS.map((word, i) => [frame[4].filter(task => task[0] === i).length, word]).filter(([n]) => n);
+      const counts = PROGRESS.map((word, i) => [frame[4].filter(task => task[0] === i).length, WORD[word]]).filter(([n]) => n);
       const sum = i => frame[5].reduce((total, output) => total + output[i], 0);
-      return `step ${frame[0]}${frame[3] ? ` (${frame[3]})` : ""}: tasks ${counts.map(([n, w]) => `${n} ${w}`).join(", ")}; ` +
+      return `${stepWords(frame)}: tasks ${counts.map(([n, w]) => `${n} ${w}`).join(", ")}; ` +
         `buffers ${sum(3)} queued, ${sum(4)} being read, ${sum(2)} home; ${frame[2]} of ${topology.num_total_segments} segments free`;
     },
     tables(frame) {
       return [
         ["Tasks", ["task", "progress", "records in", "records out", "watermark"],
-          frame[4].map((t, i) => [topology.tasks[i].name, PROGRESS[t[0]], t[1], t[2], watermarkText(t[3])])],
+          frame[4].map((t, i) => [topology.tasks[i].name, WORD[PROGRESS[t[0]]], t[1], t[2], watermarkText(t[3])])],
         ["Outputs, in buffers", ["output", "home", "queued", "being read", "limit"],
           frame[5].map((o, i) => [topology.outputs[i].name, o[2], o[3], o[4], o[0]])],
         ["Channels", ["channel", "to", "backlog (buffers)", "sent (bytes)", "marks", "queue, head first"],

@@ -4,6 +4,8 @@
 const MAX_HISTORY = 3000;
 const PLAY_MS = 160;
 const LIVE_STATUS_MS = 5000;
+const PATIENCE_MS = 4000;
+const LOST = "No answer from the kernel: it is busy with a cell, or it was restarted. What was seen can still be looked at; for a new run, run the cell again.";
 
 const put = (node, name, value) => { const text = String(value); if (node.getAttribute(name) !== text) node.setAttribute(name, text); };
 const say = (node, text) => { if (node.textContent !== text) node.textContent = text; };
@@ -20,33 +22,57 @@ const tableOf = ([caption, head, rows]) => {
   return table;
 };
 
-const HELP = "Keys, while the view has the focus: → and ← one frame on or back, Home and End first and last, " +
-  "space play or pause, . (full stop) one step, L live, T table, ? this help.";
+// Icons of 16 by 16, drawn, since a font may lack a sign or show it as an emoji.
+const ICONS = {
+  first: "M3 3h2v10H3zM13 3v10L6 8z", back: "M11 3v10L4 8z", play: "M4 2.5v11l9-5.5z", pause: "M4 3h3v10H4zM9 3h3v10H9z",
+  step: "M5 3v10l7-5z", ten: "M2 3v10l6-5zM8 3v10l6-5z", last: "M11 3h2v10h-2zM3 3v10l7-5z",
+  table: "M1 2h14v12H1zM3 4v2h4V4zM9 4v2h4V4zM3 8v4h4V8zM9 8v4h4V8z", help: "M1 3h14v10H1zM3 5v2h2V5zM7 5v2h2V5zM11 5v2h2V5zM4 9v2h8V9z",
+};
+const icon = name => {
+  const holder = make("span", { "aria-hidden": "true", class: "sluice-icon" });
+  holder.innerHTML = `<svg viewBox="0 0 16 16" width="14" height="14"><path fill="currentColor" fill-rule="evenodd" d="${ICONS[name]}"/></svg>`;
+  return holder;
+};
+
+const HELP = [["→ ←", "one frame on, one back"], ["Home End", "first frame, last frame"], ["Space", "play or pause"],
+  [".", "one step"], ["L", "the newest frame of a live job"], ["T", "all numbers as a table"], ["?", "these keys"]];
 
 function play(model, el, view) {
   const viewId = Math.random().toString(36).slice(2);
   const mode = model.get("_mode"), controls = model.get("_controls"), title = model.get("title");
   const calm = window.matchMedia("(prefers-reduced-motion: reduce)");
+  let error = "", lost = false;
   let frames = JSON.parse(model.get("_frames"));
   let at = Math.min(model.get("_at"), frames.length - 1);
   let following = mode === "live", paused = false, done = false, timer = null, pending = 0, painted = 0;
   let lastStatus = 0, lastPaint = 0;
 
   const picture = make("div", { class: "sluice-holder" });
-  picture.innerHTML = model.get("_picture");
-  const status = make("p", { class: "sluice-status", role: "status" });
+  const [, svgId] = model.get("_picture").match(/ id="([^"]+)"/);
+  picture.innerHTML = model.get("_picture").replaceAll(svgId, `${svgId}-${viewId}`); // it may be on this page twice
+  const sentence = make("p", { class: "sluice-sentence", "aria-hidden": "true" }); // as quick as the picture
+  const status = make("p", { class: "sluice-status", role: "status" }); // the same for ears, which are slower
+  const notice = make("p", { class: "sluice-notice", role: "alert", hidden: "" });
   const tables = make("div", { class: "sluice-tables", hidden: "" });
-  const help = make("p", { class: "sluice-help", hidden: "" }, HELP);
+  const help = make("ul", { class: "sluice-help", hidden: "" });
+  for (const [keys, words] of HELP) help.append(make("li", {}, ...keys.split(" ").map(key => make("kbd", {}, key)), make("span", {}, words)));
   const bar = make("div", { class: "sluice-bar", role: "toolbar", "aria-label": `${title}: controls` });
-  const root = make("div", { class: "sluice", role: "group", "aria-label": title, tabindex: "0", "data-testid": `sluice-${view.kind}` }, picture, bar, status, help, tables);
+  const root = make("div", { class: "sluice", role: "group", "aria-label": title, tabindex: "0", "data-testid": `sluice-${view.kind}` }, picture, notice, bar, sentence, status, help, tables);
 
-  const button = (id, symbol, words, keys, act) => {
-    const node = make("button", { type: "button", "data-testid": `sluice-${id}`, "aria-keyshortcuts": keys }, make("span", { "aria-hidden": "true" }, symbol), ` ${words}`);
+  const button = (group, id, words, keys, act) => {
+    const node = make("button", { type: "button", title: words, "data-testid": `sluice-${id}`, ...(keys ? { "aria-keyshortcuts": keys } : {}) }, icon(id), make("span", { class: "sluice-words" }, words));
     node.addEventListener("click", act);
-    bar.append(node);
+    group.append(node);
     return node;
   };
-  const send = content => model.send(content);
+  // Whatever is sent is answered, unless nobody is there: a restarted kernel, or a stored notebook.
+  let patience = null;
+  const miss = () => { lost = mode !== "recorded" && mode !== "still"; stop(); };
+  const send = content => {
+    clearTimeout(patience);
+    patience = setTimeout(miss, PATIENCE_MS);
+    try { model.send(content); } catch { /* the comm is closed; patience will run out */ }
+  };
 
   // -- moving in time --
   const stop = () => { clearInterval(timer); timer = null; refresh(); };
@@ -57,16 +83,15 @@ function play(model, el, view) {
   };
   const step = () => {
     if (mode === "live") { if (controls.includes("step")) send({ type: "step", n: 1 }); else go(at + 1); }
-    else if (mode === "stepped" && at === frames.length - 1) send({ type: "step", n: 1 });
+    else if (mode === "stepped" && at === frames.length - 1 && !error) send({ type: "step", n: 1 });
     else go(at + 1);
   };
   const toggle = () => {
-    if (mode === "live" && following && controls.includes("pause")) return send({ type: paused ? "resume" : "pause" });
+    if (isEngine()) return send({ type: paused ? "resume" : "pause" });
     if (timer) return stop();
-    if (at === frames.length - 1 && mode !== "stepped") go(0);
-    timer = setInterval(() => {
-      if (mode === "stepped" ? done && at === frames.length - 1 : at === frames.length - 1) stop(); else step();
-    }, calm.matches ? 4 * PLAY_MS : PLAY_MS);
+    const isGrowing = () => mode === "stepped" && !done && !error && !lost;
+    if (at === frames.length - 1 && !isGrowing()) go(0);
+    timer = setInterval(() => { if (at === frames.length - 1 && !isGrowing()) stop(); else if (mode === "live") go(at + 1); else step(); }, calm.matches ? 4 * PLAY_MS : PLAY_MS);
     return refresh();
   };
   const flip = (node, control) => {
@@ -78,20 +103,22 @@ function play(model, el, view) {
   // -- controls --
   const range = make("input", { type: "range", min: "0", "data-testid": "sluice-range", "aria-label": "Frame" });
   range.addEventListener("input", () => { const wanted = +range.value; stop(); go(wanted); }); // stop() puts the old value back
-  let playButton = null;
+  const moves = make("div", { class: "sluice-group" }), extras = make("div", { class: "sluice-group" });
+  let playButton = null, stepButton = null, tenButton = null;
   if (mode !== "still") {
-    button("first", "|◀", "First", "Home", () => { stop(); go(0); });
-    button("back", "◁", "Back", "ArrowLeft", () => { stop(); go(at - 1); });
-    playButton = button("play", "▶", "Play", "Space", toggle);
-    button("step", "▷", mode === "live" && controls.includes("step") ? "Step the job" : "Step", ".", () => { stop(); step(); });
-    if (mode === "stepped") button("ten", "▷▷", "Ten steps", "", () => { stop(); send({ type: "step", n: 10 }); });
-    button("last", "▶|", mode === "live" ? "Live" : "Last", mode === "live" ? "L" : "End", () => { stop(); go(frames.length - 1, true); });
-    bar.append(range);
+    const stepWords = mode === "live" && controls.includes("step") ? "Step the job" : mode === "stepped" ? "Step" : "Next";
+    button(moves, "first", "First", "Home", () => { stop(); go(0); });
+    button(moves, "back", "Back", "ArrowLeft", () => { stop(); go(at - 1); });
+    playButton = button(moves, "play", "Play", "Space", toggle);
+    stepButton = button(moves, "step", stepWords, ".", () => { stop(); step(); });
+    if (mode === "stepped") tenButton = button(moves, "ten", "Ten steps", "", () => { stop(); send({ type: "step", n: 10 }); });
+    button(moves, "last", mode === "live" ? "Live" : "Last", mode === "live" ? "L" : "End", () => { stop(); go(frames.length - 1, true); });
+    bar.append(moves, range);
   }
   const count = make("span", { class: "sluice-count" });
-  bar.append(count);
-  const tableButton = button("table", "▦", "Table", "T", () => flip(tables, tableButton));
-  const helpButton = button("help", "?", "Keys", "?", () => flip(help, helpButton));
+  bar.append(count, extras);
+  const tableButton = button(extras, "table", "Table", "T", () => flip(tables, tableButton));
+  const helpButton = button(extras, "help", "Keys", "?", () => flip(help, helpButton));
   for (const node of [tableButton, helpButton]) put(node, "aria-expanded", false);
 
   const KEYS = {
@@ -113,13 +140,15 @@ function play(model, el, view) {
   // -- drawing --
   const drawTables = () => { if (!tables.hidden) tables.replaceChildren(...view.tables(frames[at], at).map(tableOf)); };
   const words = () => `frame ${at + 1} of ${frames.length}`;
-  const state = () => (mode !== "live" ? mode : !following ? "scrubbed" : done ? "done" : paused ? "paused" : "live");
+  const state = () => (error && at === frames.length - 1 ? "failed" : mode !== "live" ? mode : !following ? "scrubbed" : done ? "done" : lost ? "lost" : paused ? "paused" : "live");
+  const isEngine = () => mode === "live" && following && !done && !lost && controls.includes("pause");
+  const told = () => `${view.status(frames[at], at)}${error && at === frames.length - 1 ? "; the job failed" : done && at === frames.length - 1 ? "; the job is done" : ""}`;
   const announce = () => {
     const now = performance.now();
     const isQuick = following && state() === "live";
     if (isQuick && now - lastStatus < LIVE_STATUS_MS) return;
     lastStatus = now;
-    say(status, `${mode === "still" ? "" : words() + ", "}${view.status(frames[at], at)}${done ? "; the job is done" : ""}`);
+    say(status, `${mode === "still" ? "" : words() + ", "}${told()}`);
   };
   const refresh = () => {
     put(root, "data-mode", state());
@@ -130,13 +159,19 @@ function play(model, el, view) {
     put(range, "max", frames.length - 1);
     range.value = at;
     put(range, "aria-valuetext", `${words()}: ${view.status(frames[at], at)}`);
-    say(count, mode === "still" ? "" : `${words()}${mode === "live" ? ` · ${state()}` : ""}`);
+    say(count, mode === "still" ? "" : words());
+    put(count, "data-state", state());
+    say(sentence, told());
+    say(notice, error ? `The job failed. ${error}` : lost ? LOST : "");
+    notice.hidden = !notice.textContent;
     if (playButton) {
-      const isEngine = mode === "live" && following && controls.includes("pause");
-      const isMoving = isEngine ? !paused : timer !== null;
-      say(playButton.lastChild, isEngine ? (paused ? " Resume the job" : " Pause the job") : isMoving ? " Pause" : " Play");
-      say(playButton.firstChild, isMoving ? "❚❚" : "▶");
-      playButton.disabled = isEngine && done;
+      const isMoving = isEngine() ? !paused : timer !== null;
+      const playWords = isEngine() ? (paused ? "Resume the job" : "Pause the job") : isMoving ? "Pause" : "Play";
+      say(playButton.lastChild, playWords);
+      put(playButton, "title", playWords);
+      put(playButton.querySelector("path"), "d", ICONS[isMoving ? "pause" : "play"]);
+      const isOver = (done || error) && at === frames.length - 1;
+      if (mode === "stepped") { stepButton.disabled = !!isOver; tenButton.disabled = !!(done || error); }
     }
   };
   const paintNow = () => {
@@ -159,12 +194,15 @@ function play(model, el, view) {
     if (surplus > 0) { frames.splice(0, surplus); at = Math.max(0, at - surplus); }
   };
   const onMessage = content => {
-    if (content.type === "frame") { keep([content.frame]); ({ paused, done } = content); put(root, "data-received", content.seq); }
-    else if (content.type === "frames") { keep(content.frames); done = content.done; if (content.frames.length) at = frames.length - 1; }
-    else if (content.type === "history") { frames = content.frames; done = content.done; at = frames.length - 1; }
+    clearTimeout(patience);
+    lost = false;
+    if (content.type === "frame") { keep([content.frame]); ({ paused, done, error } = content); put(root, "data-received", content.seq); }
+    else if (content.type === "frames") { keep(content.frames); ({ done, error } = content); if (content.frames.length) at = frames.length - 1; }
+    else if (content.type === "history") { ({ frames, done, error } = content); at = frames.length - 1; }
     paint();
   };
   model.on("msg:custom", onMessage);
+  model.on("comm_live_update", miss); // JupyterLab says so when it restarts a kernel
 
   // -- seen or not --
   let isOnScreen = false, wasVisible = false;
@@ -173,6 +211,7 @@ function play(model, el, view) {
     if (isVisible === wasVisible) return;
     wasVisible = isVisible;
     send({ type: isVisible ? "visible" : "hidden", view: viewId });
+    if (!isVisible) clearTimeout(patience); // to this there is no answer
   };
   const observer = new IntersectionObserver(entries => { isOnScreen = entries.at(-1).isIntersecting; tell(); });
   if (mode === "live") { observer.observe(root); document.addEventListener("visibilitychange", tell); }
@@ -190,6 +229,8 @@ function play(model, el, view) {
     observer.disconnect();
     document.removeEventListener("visibilitychange", tell);
     model.off("msg:custom", onMessage);
+    model.off("comm_live_update", miss);
     if (mode === "live" && wasVisible) send({ type: "hidden", view: viewId });
+    clearTimeout(patience);
   };
 }
