@@ -92,6 +92,11 @@ def numbers(environment: StreamEnvironment, count: int, results: list[object], *
     return environment
 
 
+def small() -> StreamEnvironment:
+    """So few and small buffers that a job of `numbers` has all of them in use."""
+    return StreamEnvironment(Config(segment_size_bytes=16, num_buffers=20))
+
+
 # -- the same answer -------------------------------------------------------------------------------
 
 
@@ -139,7 +144,8 @@ def broken(n: int) -> int:
 
 @pytest.mark.parametrize("drive", DRIVERS)
 def test_an_exception_names_operator_subtask_and_record(drive: Callable[[StreamEnvironment], object]) -> None:
-    with pytest.raises(UserCodeError, match="map, subtask 0, raised ValueError: not this one while processing 37") as caught:
+    said = "map, subtask 0, raised ValueError: not this one while processing 37"
+    with pytest.raises(UserCodeError, match=said) as caught:
         drive(numbers(StreamEnvironment(Config(segment_size_bytes=16)), 100, [], function=broken))
     assert isinstance(caught.value.__cause__, ValueError)
     assert (caught.value.operator, caught.value.subtask, caught.value.record) == ("map", 0, 37)
@@ -147,7 +153,7 @@ def test_an_exception_names_operator_subtask_and_record(drive: Callable[[StreamE
 
 def test_an_exception_stops_every_thread_and_gives_back_every_buffer() -> None:
     before = threading.active_count()
-    run = ThreadedRun(numbers(StreamEnvironment(Config(segment_size_bytes=16, num_buffers=20)), 10_000, [], function=broken))
+    run = ThreadedRun(numbers(small(), 10_000, [], function=broken))
     with pytest.raises(UserCodeError):
         run.start().join(TIMEOUT_S)
     assert threading.active_count() == before
@@ -156,7 +162,7 @@ def test_an_exception_stops_every_thread_and_gives_back_every_buffer() -> None:
 
 
 def test_a_failed_simulation_gives_back_every_buffer() -> None:
-    simulation = Simulation(numbers(StreamEnvironment(Config(segment_size_bytes=16, num_buffers=20)), 99, [], function=broken))
+    simulation = Simulation(numbers(small(), 99, [], function=broken))
     with pytest.raises(UserCodeError):
         simulation.run()
     assert simulation.deployment.pool.num_free == 20
@@ -192,7 +198,7 @@ class Gate:
 def test_a_cancelled_run_stops_its_threads_and_gives_everything_back() -> None:
     before = threading.active_count()
     gate = Gate()
-    run = ThreadedRun(numbers(StreamEnvironment(Config(segment_size_bytes=16, num_buffers=20)), 10**9, [], function=gate))
+    run = ThreadedRun(numbers(small(), 10**9, [], function=gate))
     run.start()
     assert gate.reached.wait(TIMEOUT_S)
     gate.go.set()
@@ -280,12 +286,14 @@ class Other(SpanningRecordSerializer):
         super().serialize_record(record)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("segment", [16, 4096])
 def test_a_swap_under_load_loses_nothing(segment: int) -> None:
     Other.num_records = 0
     gate = Gate()
     results: list[object] = []
-    with ThreadedRun(numbers(StreamEnvironment(Config(segment_size_bytes=segment)), 3_000, results, function=gate)) as run:
+    environment = numbers(StreamEnvironment(Config(segment_size_bytes=segment)), 3_000, results, function=gate)
+    with ThreadedRun(environment) as run:
         run.start()
         assert gate.reached.wait(TIMEOUT_S)
         for part in (Other, SpanningRecordSerializer, Other):

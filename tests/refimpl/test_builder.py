@@ -130,7 +130,8 @@ def test_a_slice_keeps_the_segment_after_its_consumer_is_closed(builder: BufferB
 
 
 @pytest.mark.parametrize(
-    ("num_written", "capacity", "expected"), [(0, 20, 20), (0, 0, 0), (0, -1, 0), (12, 4, 12), (0, 41, 40), (12, -1, 12)]
+    ("num_written", "capacity", "expected"),
+    [(0, 20, 20), (0, 0, 0), (0, -1, 0), (12, 4, 12), (0, 41, 40), (12, -1, 12)],
 )
 def test_trimming_keeps_what_is_written(builder: BufferBuilder, num_written: int, capacity: int, expected: int) -> None:
     """P30, behaviour 44."""
@@ -149,7 +150,8 @@ def test_a_builder_has_one_consumer(builder: BufferBuilder) -> None:
 
 def test_a_consumer_starts_at_what_is_committed_unless_told_to_start_at_the_beginning(home: Home) -> None:
     """Behaviour 43."""
-    for make, expected in ((BufferBuilder.create_consumer, (2,)), (BufferBuilder.create_consumer_from_beginning, (1, 2))):
+    from_beginning = BufferBuilder.create_consumer_from_beginning
+    for make, expected in ((BufferBuilder.create_consumer, (2,)), (from_beginning, (1, 2))):
         builder = BufferBuilder(Buffer(MemorySegment.allocate(40), home))
         builder.append_and_commit(ints(1))
         consumer = make(builder)

@@ -117,7 +117,8 @@ def test_the_snapshot_names_the_producer_and_what_waits() -> None:
     bench.fill(1, 3)
     shot = bench.gate.snapshot()
     assert (shot.name, shot.ready, shot.num_ended) == ("sink-0", (1,), 0)
-    assert [(channel.producer, channel.num_available) for channel in shot.channels] == [("map-0[0]", 0), ("map-0[1]", 3)]
+    channels = [(channel.producer, channel.num_available) for channel in shot.channels]
+    assert channels == [("map-0[0]", 0), ("map-0[1]", 3)]
 
 
 def test_the_end_of_one_channel_is_not_the_end_of_the_gate() -> None:

@@ -29,8 +29,11 @@ class Bench:
     """One writer, its channels, and the input that reads them all."""
 
     def __init__(self, channels: int = 1, segment: int = 64, kind: TypeSerializer = LONG, **options: object) -> None:
-        self.config = Config(segment_size_bytes=segment, num_buffers=4_000, buffer_timeout_ms=-1, **options)
-        self.home = NetworkBufferPool(4_000, segment)
+        self.num_buffers = 2_400 // segment + 20
+        self.config = Config(
+            segment_size_bytes=segment, num_buffers=self.num_buffers, buffer_timeout_ms=-1, **options
+        )
+        self.home = NetworkBufferPool(self.num_buffers, segment)
         pool = LocalBufferPool(self.home, 1, num_channels=channels)
         self.partition = ResultPartition("map-0", channels, pool, self.config)
         elements = StreamElementSerializer(kind)
@@ -102,14 +105,14 @@ def test_half_records_of_two_channels_do_not_mix() -> None:
 KINDS = {LONG: st.integers(-(2**63), 2**63 - 1), TupleType(LONG, LONG): st.tuples(st.integers(0, 9), st.integers(0, 9))}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS, ids=repr)
 @given(data=st.data(), segment=st.integers(1, 400))
 def test_runs_of_plain_rows_are_read_as_one_by_one(kind: TypeSerializer, data: st.DataObject, segment: int) -> None:
     """Rows at once, watermarks and untimed records between them: the same elements in the same order."""
     timed = st.builds(StreamRecord, KINDS[kind], st.integers(0, 99))
-    elements = data.draw(
-        st.lists(timed | st.builds(StreamRecord, KINDS[kind]) | st.builds(Watermark, st.integers(0, 10**6)), max_size=80)
-    )
+    untimed, watermark = st.builds(StreamRecord, KINDS[kind]), st.builds(Watermark, st.integers(0, 10**6))
+    elements = data.draw(st.lists(timed | untimed | watermark, max_size=80))
     bench = Bench(segment=segment, kind=kind)
     expected, last = [], -1
     for element in elements:
@@ -147,7 +150,7 @@ def test_bytes_that_are_no_element_name_the_channel() -> None:
     bench.input.close()
     bench.writer.close()
     bench.partition.release()
-    assert bench.home.num_free == 4_000
+    assert bench.home.num_free == bench.num_buffers
 
 
 def test_a_record_that_cannot_be_spilled_fails_and_gives_everything_back(tmp_path: object) -> None:
@@ -158,7 +161,7 @@ def test_a_record_that_cannot_be_spilled_fails_and_gives_everything_back(tmp_pat
     bench.input.close()
     bench.writer.close()
     bench.partition.release()
-    assert bench.home.num_free == 4_000
+    assert bench.home.num_free == bench.num_buffers
 
 
 def test_held_buffers_are_those_not_given_back_yet() -> None:

@@ -302,6 +302,7 @@ def test_a_watermark_reaches_all_channels() -> None:
 # -- being blocked ---------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @given(
     st.lists(st.sampled_from(["record", "watermark", "event", "batch", "private"]), max_size=25),
     st.integers(1, 40),
@@ -313,7 +314,7 @@ def test_a_blocked_writer_resumes_without_loss(
 ) -> None:
     """Whatever is emitted while the pool is empty arrives later, in order, as with an endless pool."""
     results = []
-    for buffers in (channels + 1, 4_000):
+    for buffers in (channels + 1, 6_000 // segment + 100):
         selector = BroadcastSelector() if is_broadcast else RoundRobinSelector()
         bench = Bench(channels, segment, buffers, kind=ROW, selector=selector)
         for number, action in enumerate(actions):
@@ -353,6 +354,7 @@ def test_resume_without_a_buffer_stays_blocked() -> None:
 # -- one format, three ways to write it ------------------------------------------------------------
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(st.integers(-9, 9), st.none() | st.integers(-9, 9)), max_size=30), st.integers(1, 70))
 def test_packing_in_place_writes_the_bytes_of_the_readable_path(
     values: list[tuple[int, int | None]], segment: int
@@ -362,7 +364,7 @@ def test_packing_in_place_writes_the_bytes_of_the_readable_path(
 
     results = []
     for serializer in (SpanningRecordSerializer(), Readable()):
-        bench = Bench(channels=2, segment=segment, buffers=5_000)
+        bench = Bench(channels=2, segment=segment, buffers=700 // segment + 10)
         bench.writer.swap_serializer(serializer)
         bench.writer.emit_many([StreamRecord(value, timestamp) for value, timestamp in values])
         queued = [
@@ -373,9 +375,11 @@ def test_packing_in_place_writes_the_bytes_of_the_readable_path(
     assert results[0] == results[1]
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(*[st.integers(-(2**63), 2**63 - 1)] * 3), max_size=40), st.integers(1, 100))
 def test_a_batch_writes_the_bytes_of_its_rows(rows: list[tuple[int, int, int]], segment: int) -> None:
-    one, many = Bench(segment=segment, buffers=5_000, kind=ROW), Bench(segment=segment, buffers=5_000, kind=ROW)
+    enough = 1_200 // segment + 5
+    one, many = Bench(segment=segment, buffers=enough, kind=ROW), Bench(segment=segment, buffers=enough, kind=ROW)
     for timestamp, *value in rows:
         one.writer.emit(StreamRecord(tuple(value), timestamp))
     many.writer.write_batch(np.array(rows, BatchCodec(ROW).row_dtype), 0)

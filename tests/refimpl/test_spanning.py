@@ -147,7 +147,8 @@ def test_a_record_cannot_be_left_half_copied() -> None:
 
 
 @pytest.mark.parametrize(
-    ("result", "is_full_record", "is_full_buffer"), [(PARTIAL, False, True), (FULL_BOTH, True, True), (FULL, True, False)]
+    ("result", "is_full_record", "is_full_buffer"),
+    [(PARTIAL, False, True), (FULL_BOTH, True, True), (FULL, True, False)],
 )
 def test_a_result_answers_two_questions(
     result: SerializationResult, is_full_record: bool, is_full_buffer: bool
@@ -160,7 +161,9 @@ def test_a_result_answers_two_questions(
 
 
 @given(
-    st.lists(st.binary(max_size=40), max_size=12), st.lists(st.integers(1, 50), min_size=1), st.sampled_from([1, 9, 100])
+    st.lists(st.binary(max_size=40), max_size=12),
+    st.lists(st.integers(1, 50), min_size=1),
+    st.sampled_from([1, 9, 100]),
 )
 def test_records_come_back_whole_from_any_cuts(payloads: list[bytes], cuts: list[int], threshold: int) -> None:
     """P36, behaviours 55 to 57: pieces of any lengths, in memory and spilled."""
