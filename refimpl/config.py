@@ -120,6 +120,7 @@ class Config:
             ("buffer_timeout_ms", -1),
             ("spill_threshold_bytes", 1),
             ("source_batch", 1),
+            ("seed", 0),
         ):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or value < least:

@@ -19,11 +19,15 @@ __all__ = [
     "SluiceError",
     "SpillError",
     "UserCodeError",
+    "speaks_for_itself",
 ]
 
 
 class SluiceError(Exception):
-    """The root of everything the engine raises on purpose."""
+    """The root of everything the engine raises on purpose. Survives pickling, attributes and all."""
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _made_again, (type(self), self.args, self.__dict__)
 
 
 class LocalUsageError(SluiceError):
@@ -104,13 +108,38 @@ class UserCodeError(SluiceError):
     """
 
     def __init__(self, operator: str, subtask: int, record: object, cause: BaseException) -> None:
-        shown = repr(record)
-        if len(shown) > 200:
-            shown = shown[:200] + f"… ({len(shown)} characters)"
         super().__init__(
             f"{operator}, subtask {subtask}, raised {type(cause).__name__}: {cause} "
-            f"while processing {shown}"
+            f"while processing {_shown(record)}"
         )
         self.operator = operator
         self.subtask = subtask
         self.record = record
+
+
+def speaks_for_itself(error: Exception) -> bool:
+    """Whether the name of an operator would add nothing to `error`.
+
+    True of what the engine raises, and of a broken law; false of the user's own exceptions, and of
+    a caller's mistake, since the caller may be the user's code.
+    """
+    if isinstance(error, LocalUsageError):
+        return isinstance(error, PoolDestroyedError)
+    return isinstance(error, SluiceError | AssertionError)
+
+
+def _shown(record: object) -> str:
+    """The record in at most 200 characters; its own `repr` is the user's code too, and may fail."""
+    try:
+        shown = repr(record)
+    except Exception as error:  # noqa: BLE001
+        return f"a {type(record).__name__} whose repr raised {type(error).__name__}"
+    return shown if len(shown) <= 200 else f"{shown[:200]}… ({len(shown)} characters)"
+
+
+def _made_again(
+    kind: type[SluiceError], args: tuple[object, ...], attributes: dict[str, object]
+) -> SluiceError:
+    error = kind.__new__(kind, *args)
+    error.__dict__.update(attributes)
+    return error

@@ -5,7 +5,7 @@
     Order       sequence numbers have no gaps (asserted where buffers are read)
     Records     at the end, every exchange delivered what was emitted
     Liveness    if nothing can move, everything is done
-    Memory      no pool has more out than its size and overdraft, once shrinking has drained
+    Memory      no pool has more out than its size and overdraft; together they have what there is
 
 A broken law is our bug: an `AssertionError` that names the segment and tells its story.
 """
@@ -56,7 +56,17 @@ def check_segments(deployment: Deployment) -> None:
 
 
 def check_memory(deployment: Deployment) -> None:
-    """Pools together never promise or hold more than there is."""
+    """No pool takes more than its share, and together they never promise or hold more than there is.
+
+    Pools shrink only while a job is being deployed, when nothing is out: so there is nothing to
+    drain, and the bound is strict.
+    """
+    for partition in deployment.partitions:
+        pool = partition.pool
+        limit = pool.size + deployment.config.max_overdraft_buffers
+        assert pool.is_destroyed or pool.num_requested <= limit, (
+            f"{pool.name} has {pool.num_requested} segments, its share is {pool.size}, its limit {limit}"
+        )
     total = len(deployment.pool.segments)
     num_out = sum(partition.pool.num_requested for partition in deployment.partitions)
     assert num_out + deployment.pool.num_free == total, (

@@ -651,3 +651,35 @@ def test_a_wrong_deserializer_breaks_a_law(part: type[SpillingAdaptiveSpanningRe
 def test_a_full_buffer_left_open_is_only_slower() -> None:
     """Not every deviation is a mistake: the writer closes it when the next record finds no room."""
     assert Counter(run_plain(SpanningRecordSerializer=LeavesAFullBufferOpen)) == Counter(run_plain())
+
+
+# -- what one part takes or skips --------------------------------------------------------------------
+
+
+def _tight_job() -> StreamEnvironment:
+    config = Config(
+        segment_size_bytes=29, num_buffers=40, buffers_per_channel=1, floating_buffers_per_gate=1, source_batch=5
+    )
+    environment = StreamEnvironment(config)
+    records = [StreamRecord((k, k), k) for k in range(60)]
+    stream = environment.from_collection(records, type=TupleType(LONG, LONG)).rebalance().map(lambda value: value)
+    stream.rebalance().sink(lambda _value: None)
+    return environment
+
+
+def test_a_pool_that_takes_more_than_its_share_breaks_the_law_of_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(LocalBufferPool, "_can_fetch", property(lambda self: self._global.num_free > 0))
+    with pytest.raises(AssertionError, match="its share is"), Simulation(_tight_job(), seed=1) as simulation:
+        simulation.run(max_steps=5000)
+
+
+def test_a_gap_in_sequence_numbers_breaks_the_law_of_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    deliver, num_pieces = PipelinedSubpartition._deliver, iter(range(10**6))
+
+    def skip_a_number(self: PipelinedSubpartition, piece: object) -> object:
+        self._sequence_number += next(num_pieces) % 5 == 4
+        return deliver(self, piece)
+
+    monkeypatch.setattr(PipelinedSubpartition, "_deliver", skip_a_number)
+    with pytest.raises(AssertionError, match="got sequence number"), Simulation(_tight_job(), seed=1) as simulation:
+        simulation.run(max_steps=5000)

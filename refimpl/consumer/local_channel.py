@@ -25,6 +25,7 @@ class LocalInputChannel:
         self.index = index
         self.subpartition = subpartition
         self._is_released = False
+        self._next_sequence_number = 0
 
     def __repr__(self) -> str:
         return f"LocalInputChannel({self.index} reads {self.subpartition!r})"
@@ -33,7 +34,13 @@ class LocalInputChannel:
         self.subpartition.open_view(on_data_available)
 
     def poll(self) -> BufferAndBacklog | None:
-        return None if self._is_released else self.subpartition.poll()
+        piece = None if self._is_released else self.subpartition.poll()
+        if piece is not None:
+            assert piece.sequence_number == self._next_sequence_number, (
+                f"{self} got sequence number {piece.sequence_number}, not {self._next_sequence_number}"
+            )
+            self._next_sequence_number += 1
+        return piece
 
     def resume(self) -> None:
         self.subpartition.resume()

@@ -80,6 +80,8 @@ class ThreadedRun:
 
     def join(self, timeout_s: float | None = None) -> bool:
         """Wait for the end; true if it has come, false if `timeout_s` passed first."""
+        if not self._threads:
+            raise LocalUsageError("this run has not been started; there is nothing to wait for")
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         try:
             with self._monitor:

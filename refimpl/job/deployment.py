@@ -6,14 +6,14 @@ A driver runs it. Everything a widget draws and a law checks is reachable from h
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from functools import partial
 
 from refimpl.consumer.input_gate import GateSnapshot, InputGate
 from refimpl.consumer.local_channel import LocalInputChannel
 from refimpl.consumer.network_input import NetworkInput
-from refimpl.errors import LocalUsageError
+from refimpl.errors import LocalUsageError, UserCodeError, speaks_for_itself
 from refimpl.job.execution_graph import ExecutionGraph, ExecutionVertex
 from refimpl.job.job_graph import JobEdge, JobGraph
 from refimpl.job.parts import Parts
@@ -81,7 +81,13 @@ class Deployment:
             for subtask in range(self.graph.job.vertices[edge.source].parallelism):
                 self._produce(edge_index, edge, subtask)
         self.gates: list[InputGate] = []
-        self.tasks: Sequence[Task] = [self._make_task(vertex) for vertex in self.graph.vertices]
+        self.tasks: list[Task] = []
+        try:
+            for vertex in self.graph.vertices:
+                self.tasks.append(self._make_task(vertex))
+        except BaseException:
+            self.close()
+            raise
         for gate in self.gates:
             gate.open()
 
@@ -151,13 +157,14 @@ class Deployment:
 
     def close(self) -> None:
         """Give everything back: buffers, readers, pools. Called at the end, good or bad."""
-        for task in self.tasks:
-            task.close()
-        for gate in self.gates:
-            gate.release()
-        for partition in self._partitions.values():
-            partition.release()
-        self.pool.destroy()
+        with ExitStack() as last_first:  # one that cannot be closed does not keep the others open
+            last_first.callback(self.pool.destroy)
+            for partition in self._partitions.values():
+                last_first.callback(partition.release)
+            for gate in self.gates:
+                last_first.callback(gate.release)
+            for task in self.tasks:
+                last_first.callback(task.close)
 
     # -- wiring ------------------------------------------------------------------------------------
 
@@ -167,6 +174,8 @@ class Deployment:
         num_channels = len(self.graph.targets(edge, subtask))
         target = job.vertices[edge.target]
         name = f"{job.stream_graph.nodes[edge.edge.source].name}-{subtask} → {target.nodes[0].name}"
+        same = [e.edge.source == edge.edge.source and e.target == edge.target for e in job.edges[:edge_index]]
+        name += f" #{sum(same) + 1}" if any(same) else ""
         pool = LocalBufferPool(
             self.pool, required(num_channels), max_buffers(num_channels, self.config), name,
             num_channels, self.config.max_buffers_per_channel, self.config.max_overdraft_buffers,
@@ -183,15 +192,21 @@ class Deployment:
         )  # fmt: skip
 
     def _element_serializer(self, edge: JobEdge) -> StreamElementSerializer:
-        node = self.graph.job.stream_graph.nodes[edge.edge.source]
-        return StreamElementSerializer(node.value_type, self.config.flink_version)
+        node, tag = self.graph.job.stream_graph.nodes[edge.edge.source], edge.edge.tag
+        value_type = node.value_type if tag is None else tag.value_type
+        return StreamElementSerializer(value_type, self.config.flink_version)
 
     def _make_task(self, execution: ExecutionVertex) -> Task:
         vertex, subtask = execution.vertex, execution.subtask
         head = vertex.nodes[0]
         source: TaskInput
         if head.make_reader is not None:
-            reader = head.make_reader(subtask, vertex.parallelism)
+            try:
+                reader = head.make_reader(subtask, vertex.parallelism)
+            except Exception as error:
+                if speaks_for_itself(error):
+                    raise
+                raise UserCodeError(head.name, subtask, None, error) from error
             source = SourceInput(head.name, subtask, reader, self.config.source_batch)
         else:
             source = self._consume(execution)

@@ -89,7 +89,7 @@ class JobGraph:
     """
 
     def __init__(self, graph: StreamGraph, config: Config) -> None:
-        graph.resolve()
+        graph = graph.resolved()
         self.stream_graph = graph
         self.config = config
         self._reasons = {

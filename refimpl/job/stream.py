@@ -18,6 +18,7 @@ themselves what they are.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from refimpl.config import Config
@@ -80,8 +81,8 @@ class StreamEnvironment:
     ) -> DataStream:
         """A stream read by `make_reader(subtask, parallelism)` in every subtask."""
         node = StreamNode(
-            self._next_id(), name, _positive(parallelism or self.parallelism), Operator, type,
-            ChainingStrategy.HEAD, make_reader=make_reader,
+            self._next_id(), name, _positive(self.parallelism if parallelism is None else parallelism),
+            Operator, type, ChainingStrategy.HEAD, make_reader=make_reader,
         )  # fmt: skip
         self.graph.add_node(node)
         return DataStream(self, node)
@@ -105,30 +106,27 @@ class StreamEnvironment:
         return len(self.graph.nodes)
 
 
+@dataclass(frozen=True, repr=False, eq=False)
 class DataStream:
-    """The results of one operator, and how they leave it.
+    """The results of one operator, and how they leave it; `_others` are united with it.
 
     Flink:   DataStream, SingleOutputStreamOperator (streaming.api.datastream), 1.11.4
     """
 
-    def __init__(
-        self,
-        environment: StreamEnvironment,
-        node: StreamNode,
-        partitioner: Partitioner | None = None,
-        tag: OutputTag | None = None,
-        names: tuple[str, ...] = (),
-        others: tuple[DataStream, ...] = (),
-    ) -> None:
-        self.environment = environment
-        self.node = node
-        self._partitioner = partitioner
-        self._tag = tag
-        self._names = names
-        self._others = others
+    environment: StreamEnvironment
+    node: StreamNode
+    _partitioner: Partitioner | None = None
+    _tag: OutputTag | None = None
+    _names: tuple[str, ...] = ()
+    _others: tuple[DataStream, ...] = ()
 
     def __repr__(self) -> str:
         return f"DataStream({self.node.name})"
+
+    @property
+    def value_type(self) -> TypeSerializer:
+        """How the values of this stream are written."""
+        return self.node.value_type if self._tag is None else self._tag.value_type
 
     # -- operators ---------------------------------------------------------------------------------
 
@@ -140,13 +138,10 @@ class DataStream:
 
     def filter(self, function: Callable[[Any], object], name: str = "filter") -> DataStream:
         """The values for which `function` is true."""
-        return self.transform(name, lambda: FilterOperator(function), self.node.value_type)
+        return self.transform(name, lambda: FilterOperator(function), self.value_type)
 
     def flat_map(
-        self,
-        function: Callable[[Any], object],
-        name: str = "flat_map",
-        type: TypeSerializer = ANY,
+        self, function: Callable[[Any], object], name: str = "flat_map", type: TypeSerializer = ANY
     ) -> DataStream:
         """Any number of results for each value: `function` returns an iterable."""
         return self.transform(name, lambda: FlatMapOperator(function), type)
@@ -162,7 +157,7 @@ class DataStream:
         return self.transform(
             name,
             lambda: WatermarkOperator(timestamp_of, max_out_of_orderness_ms, every),
-            self.node.value_type,
+            self.value_type,
         )
 
     def sink(self, function: Callable[[Any], object], name: str = "sink") -> DataStream:
@@ -174,9 +169,7 @@ class DataStream:
     ) -> DataStream:
         """Any operator; each subtask gets its own from `make_operator`."""
         environment = self.environment
-        node = StreamNode(
-            environment._next_id(), name, environment.parallelism, make_operator, type,
-        )  # fmt: skip
+        node = StreamNode(environment._next_id(), name, environment.parallelism, make_operator, type)
         environment.graph.add_node(node)
         for stream in (self, *self._others):
             stream._connect(node)
@@ -215,47 +208,70 @@ class DataStream:
         return self._by(GLOBAL)
 
     def union(self, *others: DataStream) -> DataStream:
-        """The records of several streams of one type."""
-        return DataStream(
-            self.environment, self.node, self._partitioner, self._tag, self._names,
-            (*self._others, *others),
-        )  # fmt: skip
+        """The records of several streams of one type.
+
+        Raises:
+            LocalUsageError: a stream of another job, or of another type.
+        """
+        for other in others:
+            if other.environment is not self.environment:
+                raise LocalUsageError(f"{other} belongs to another environment")
+            if other.value_type.name != self.value_type.name:
+                raise LocalUsageError(
+                    f"{other} has values of type {other.value_type.name}, {self} of "
+                    f"{self.value_type.name}; give both the same type"
+                )
+        return replace(self, _others=(*self._others, *others))
 
     def side_output(self, tag: OutputTag) -> DataStream:
         """The records the operator sent to `tag`."""
-        return DataStream(self.environment, self.node, None, tag)
+        return DataStream(self.environment, self._operator(), None, tag)
 
     def split(self, select: Callable[[Any], Iterable[str]]) -> SplitStream:
-        """Let `select` name, for each value, the branches it goes to."""
-        self.node.select = select
+        """Let `select` name, for each value, the branches it goes to.
+
+        Raises:
+            LocalUsageError: the stream is a side output, or has been split before.
+        """
+        streams = (self, *self._others)
+        for stream in streams:
+            if stream._tag is not None or stream._names or stream.node.select is not None:
+                raise LocalUsageError(f"{stream} is split already, or a side output; split a map of it")
+        for stream in streams:
+            stream.node.select = select
         return SplitStream(self)
 
     # -- settings of the operator --------------------------------------------------------------------
 
     def set_parallelism(self, parallelism: int) -> DataStream:
         """How many subtasks the operator has."""
-        self.node.parallelism = _positive(parallelism)
+        self._operator().parallelism = _positive(parallelism)
         return self
 
     def start_new_chain(self) -> DataStream:
         """Do not share a task with the operator before."""
-        self.node.chaining = ChainingStrategy.HEAD
+        self._operator().chaining = ChainingStrategy.HEAD
         return self
 
     def disable_chaining(self) -> DataStream:
         """Do not share a task with any operator."""
-        self.node.chaining = ChainingStrategy.NEVER
+        self._operator().chaining = ChainingStrategy.NEVER
         return self
 
     def slot_sharing_group(self, name: str) -> DataStream:
         """Share slots only with operators of this group."""
-        self.node.slot_sharing_group = name
+        self._operator().slot_sharing_group = name
         return self
 
+    def _operator(self) -> StreamNode:
+        """The one operator whose results these are."""
+        if self._others:
+            raise LocalUsageError(f"a union of {self} has no operator of its own to set or ask")
+        return self.node
+
     def _by(self, partitioner: Partitioner) -> DataStream:
-        return DataStream(
-            self.environment, self.node, partitioner, self._tag, self._names, self._others
-        )
+        others = tuple(other._by(partitioner) for other in self._others)
+        return replace(self, _partitioner=partitioner, _others=others)
 
     def _connect(self, target: StreamNode) -> None:
         self.environment.graph.add_edge(
@@ -276,7 +292,11 @@ class SplitStream:
         """The records sent to any of these branches."""
         if not names:
             raise LocalUsageError("select needs the name of at least one branch")
-        return DataStream(self._stream.environment, self._stream.node, None, None, names)
+        first, *others = (
+            DataStream(stream.environment, stream.node, None, None, names)
+            for stream in (self._stream, *self._stream._others)
+        )
+        return first.union(*others)
 
 
 class KeyedStream:
@@ -333,6 +353,7 @@ class WindowedStream:
 
 
 def _positive(parallelism: int) -> int:
-    if parallelism < 1:
-        raise LocalUsageError(f"a parallelism of {parallelism} is no parallelism; use 1 or more")
+    is_number = isinstance(parallelism, int) and not isinstance(parallelism, bool)
+    if not is_number or parallelism < 1:
+        raise LocalUsageError(f"a parallelism of {parallelism!r} is no parallelism; use 1 or more")
     return parallelism

@@ -127,25 +127,31 @@ class StreamGraph:
         """Connect two operators."""
         self.edges.append(edge)
 
-    def resolve(self) -> None:
-        """Choose a partitioner where the user did not: forward if parallelisms agree, else rebalance.
+    def resolved(self) -> StreamGraph:
+        """This graph with a partitioner on each edge: forward where parallelisms agree, else rebalance.
+
+        What the user chose stays. This graph stays as it is too: parallelisms may still change.
 
         Raises:
             LocalUsageError: the user chose forward between different parallelisms.
 
         Flink:   StreamGraph.addEdgeInternal, 1.11.4
         """
-        for index, edge in enumerate(self.edges):
+        graph = StreamGraph()
+        graph.nodes = self.nodes
+        for edge in self.edges:
             source, target = self.nodes[edge.source], self.nodes[edge.target]
             is_same = source.parallelism == target.parallelism
             if edge.partitioner is None:
-                chosen = FORWARD if is_same else REBALANCE
-                self.edges[index] = replace(edge, partitioner=chosen)
-            elif edge.partitioner is FORWARD and not is_same:
+                graph.add_edge(replace(edge, partitioner=FORWARD if is_same else REBALANCE))
+                continue
+            if edge.partitioner is FORWARD and not is_same:
                 raise LocalUsageError(
                     f"forward needs equal parallelism: {source.name} has {source.parallelism}, "
                     f"{target.name} has {target.parallelism}; use rebalance or rescale"
                 )
+            graph.add_edge(edge)
+        return graph
 
     def in_edges(self, node_id: int) -> list[StreamEdge]:
         return [edge for edge in self.edges if edge.target == node_id]

@@ -208,10 +208,8 @@ class RecordWriter:
         self._serializer = serializer
         self._in_hand: RecordSerializer | EncodedBatch = serializer
         self._next_serializer = None
-        value_type = self._elements.value_type
-        is_packable = value_type.struct_format is not None
         is_reference = type(serializer) is SpanningRecordSerializer
-        self._packer = RecordPacker(value_type) if is_packable and is_reference else None
+        self._packer = RecordPacker.of(self._elements.value_type) if is_reference else None
 
     # -- helpers -----------------------------------------------------------------------------------
 

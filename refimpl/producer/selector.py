@@ -188,15 +188,21 @@ class KeyGroupSelector:
 
     def select_channel(self, value: object) -> int:
         key = self.key_of(value)
-        # 1, 1.0 and True are one dict key in Python and three keys in Java: remember the type too.
-        kind = (type(key), key)
-        channel = self._channels.get(kind)
+        # 1, 1.0 and True are one dict key in Python and three keys in Java, and so are 0.0 and -0.0;
+        # text and whole numbers are what can be remembered, each kind by itself.
+        kind = key.__class__
+        if kind is not str and kind is not int:
+            return self._channel_of(key)
+        channel = self._channels.get(key)
         if channel is None:
-            group = key_group_of(key, self.max_parallelism, self._key_type)
-            channel = operator_index_of(group, self.max_parallelism, self._num_channels)
-            if len(self._channels) < self._MAX_REMEMBERED and not isinstance(key, tuple):
-                self._channels[kind] = channel
+            channel = self._channel_of(key)
+            if len(self._channels) < self._MAX_REMEMBERED:
+                self._channels[key] = channel
         return channel
+
+    def _channel_of(self, key: object) -> int:
+        group = key_group_of(key, self.max_parallelism, self._key_type)
+        return operator_index_of(group, self.max_parallelism, self._num_channels)
 
 
 class BroadcastSelector:

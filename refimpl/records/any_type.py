@@ -34,6 +34,12 @@ class AnyType:
         return self.name
 
     def serialize(self, value: object, target: bytearray) -> None:
+        try:
+            self._write(value, target)
+        except RecursionError:
+            raise LocalUsageError("a value is nested too deeply, or holds itself") from None
+
+    def _write(self, value: object, target: bytearray) -> None:
         match value:
             case None:
                 target.append(_NONE)
@@ -54,13 +60,13 @@ class AnyType:
                 target.append(_TUPLE if isinstance(value, tuple) else _LIST)
                 write_varint(len(value), target)
                 for part in value:
-                    self.serialize(part, target)
+                    self._write(part, target)
             case dict():
                 target.append(_DICT)
                 write_varint(len(value), target)
                 for key, part in value.items():
-                    self.serialize(key, target)
-                    self.serialize(part, target)
+                    self._write(key, target)
+                    self._write(part, target)
             case _:
                 raise LocalUsageError(
                     f"{type(value).__name__} has no serializer; use a tuple or dict of plain "
@@ -68,6 +74,12 @@ class AnyType:
                 )
 
     def deserialize(self, source: memoryview, position: int) -> tuple[object, int]:
+        try:
+            return self._read(source, position)
+        except RecursionError:
+            raise RemoteProtocolError("a value is nested too deeply") from None
+
+    def _read(self, source: memoryview, position: int) -> tuple[object, int]:
         if position >= len(source):
             raise RemoteProtocolError(f"the record ends at byte {position}, a value should start")
         reader = _READERS.get(source[position])
@@ -76,12 +88,18 @@ class AnyType:
         return reader(self, source, position + 1)
 
     def copy(self, value: object) -> object:
+        try:
+            return self._copy(value)
+        except RecursionError:
+            raise LocalUsageError("a value is nested too deeply, or holds itself") from None
+
+    def _copy(self, value: object) -> object:
         if isinstance(value, tuple):
-            return tuple(self.copy(part) for part in value)
+            return tuple(self._copy(part) for part in value)
         if isinstance(value, list):
-            return [self.copy(part) for part in value]
+            return [self._copy(part) for part in value]
         if isinstance(value, dict):
-            return {self.copy(key): self.copy(part) for key, part in value.items()}
+            return {self._copy(key): self._copy(part) for key, part in value.items()}
         return bytes(value) if isinstance(value, bytearray) else value
 
     # -- readers, one for each tag ---------------------------------------------------------------
@@ -106,7 +124,10 @@ class AnyType:
 
     def _read_dict(self, source: memoryview, position: int) -> tuple[object, int]:
         parts, position = self._read_parts(source, position, 2)
-        return dict(zip(parts[::2], parts[1::2], strict=True)), position
+        try:
+            return dict(zip(parts[::2], parts[1::2], strict=True)), position
+        except TypeError as error:
+            raise RemoteProtocolError(f"a key of the dict before byte {position}: {error}") from None
 
     def _read_parts(
         self, source: memoryview, position: int, values_each: int
@@ -114,7 +135,7 @@ class AnyType:
         count, position = read_varint(source, position)
         parts = []
         for _ in range(count * values_each):
-            part, position = self.deserialize(source, position)
+            part, position = self._read(source, position)
             parts.append(part)
         return parts, position
 

@@ -29,6 +29,9 @@ RecordBatch = npt.NDArray[np.void]
 class RecordPacker:
     """Packs a record of a fixed-size type into a buffer with one call, if it fits whole.
 
+    `of` gives the packer of a type, or `None` where the general path must look at each value: it
+    differs in length, or `struct` would take any object for a boolean.
+
     Flink:   none; the JIT compiler does this to the general path there
     Differs: only saves work. What it declines, the serializers write, byte for byte the same.
     """
@@ -39,6 +42,11 @@ class RecordPacker:
         self._width = layout.size
         self._payload_bytes = layout.size - LENGTH_BYTES
         self._is_tuple = isinstance(value_type, TupleType)
+
+    @classmethod
+    def of(cls, value_type: TypeSerializer) -> RecordPacker | None:
+        codes = value_type.struct_format
+        return None if codes is None or "?" in codes else cls(value_type)
 
     def pack(self, record: StreamRecord, builder: BufferBuilder) -> bool:
         """Write and commit length, tag, time and value; false if `builder` is left as it was.
@@ -126,12 +134,14 @@ class BatchCodec:
         """The bytes of all rows, ready to be cut into buffers.
 
         Raises:
-            LocalUsageError: the rows have other fields than this type.
+            LocalUsageError: the rows have other fields than this type, or of a kind that would
+                lose something.
         """
-        if batch.dtype.names != self.row_dtype.names:
-            raise LocalUsageError(
-                f"rows have the fields {batch.dtype.names}, this type has {self.row_dtype.names}"
-            )
+        names = self.row_dtype.names or ()
+        if batch.dtype.names != names or not all(
+            np.can_cast(batch.dtype[name], self.row_dtype[name], "safe") for name in names
+        ):
+            raise LocalUsageError(f"rows are {batch.dtype}, this type needs {self.row_dtype}")
         wire = np.empty(len(batch), self._wire_dtype)
         wire["length"] = self._payload_bytes
         wire["tag"] = TAG_RECORD_WITH_TIMESTAMP

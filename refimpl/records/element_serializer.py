@@ -69,12 +69,12 @@ class StreamElementSerializer:
             if element.timestamp is None:
                 target = bytearray((TAG_RECORD,))
             else:
-                target = bytearray(_TIMED.pack(TAG_RECORD_WITH_TIMESTAMP, element.timestamp))
+                target = bytearray(_timed(TAG_RECORD_WITH_TIMESTAMP, element.timestamp))
             self.value_type.serialize(element.value, target)
             return bytes(target)
         match element:
             case Watermark():
-                return _TIMED.pack(TAG_WATERMARK, element.timestamp)
+                return _timed(TAG_WATERMARK, element.timestamp)
             case LatencyMarker():
                 return _MARKER.pack(
                     TAG_LATENCY_MARKER, element.marked_time, element.operator_id_lower,
@@ -138,6 +138,13 @@ class StreamElementSerializer:
     def _check_end(source: memoryview, end: int) -> None:
         if end != len(source):
             raise RemoteProtocolError(f"the element ends at byte {end}, its record at {len(source)}")
+
+
+def _timed(tag: int, timestamp: int) -> bytes:
+    try:
+        return _TIMED.pack(tag, timestamp)
+    except struct.error:
+        raise LocalUsageError(f"an event time is a long, in ms; {timestamp!r} is none") from None
 
 
 def _field(layout: struct.Struct, source: memoryview) -> tuple[int, ...]:

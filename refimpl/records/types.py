@@ -72,9 +72,11 @@ class _FixedType:
         return self.name
 
     def serialize(self, value: object, target: bytearray) -> None:
+        if self.struct_format == "?" and not isinstance(value, bool):  # struct takes anything for one
+            raise LocalUsageError(f"{value!r} is not a {self.name}")
         try:
             target += self._struct.pack(value)
-        except struct.error as error:
+        except (struct.error, OverflowError) as error:
             raise LocalUsageError(f"{value!r} is not a {self.name}: {error}") from None
 
     def deserialize(self, source: memoryview, position: int) -> tuple[object, int]:
@@ -179,7 +181,7 @@ class TupleType:
         self.name = "tuple(" + ", ".join(field.name for field in fields) + ")"
         codes = [field.struct_format for field in fields]
         # A nested tuple packs as one argument, not as several: it takes the general path.
-        is_flat = all(code is not None and len(code) == 1 for code in codes)
+        is_flat = all(codes) and not any(isinstance(field, TupleType) for field in fields)
         self.struct_format = "".join(str(code) for code in codes) if is_flat and codes else None
 
     def __repr__(self) -> str:
@@ -199,7 +201,7 @@ class TupleType:
         return tuple(parts), position
 
     def copy(self, value: object) -> object:
-        if not isinstance(value, tuple):
+        if not isinstance(value, tuple) or len(value) != len(self.fields):
             raise LocalUsageError(f"{value!r} is not a {self.name}")
         return tuple(field.copy(part) for field, part in zip(self.fields, value, strict=True))
 

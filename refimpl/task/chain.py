@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from refimpl.errors import speaks_for_itself
 from refimpl.producer.record_writer import RecordWriter
 from refimpl.records.elements import (
     LatencyMarker,
@@ -32,6 +33,7 @@ from refimpl.task.outputs import (
     Output,
     OutputTag,
     RecordWriterOutput,
+    process,
 )
 
 __all__ = ["ChainEdge", "ChainNode", "OperatorChain"]
@@ -90,7 +92,7 @@ class OperatorChain:
         self._object_reuse = object_reuse
         by_id = {node.id: node for node in nodes}
         for node in reversed(nodes):  # a target stands behind its source, so leaves come first
-            counter = CountingOutput(self._output_of(node, by_id))
+            counter = CountingOutput(self._output_of(node, by_id), node.operator.fail)
             self.counters[node.id] = counter
             node.operator.setup(node.context, counter)
 
@@ -101,13 +103,13 @@ class OperatorChain:
     def open(self) -> None:
         """Open the operators, the last first: an operator may emit as soon as it is open."""
         for operator in reversed(self.operators):
-            operator.open()
+            _call(operator.open, operator)
 
     def process(self, element: StreamElement) -> None:
         """Hand one element to the head; everything it causes in the chain happens in this call."""
         if isinstance(element, StreamRecord):
             self.num_records_in += 1
-            self.head.process(element)
+            process(self.head, element)
             return
         match element:
             case Watermark():
@@ -120,7 +122,7 @@ class OperatorChain:
     def finish(self) -> None:
         """End the operators, the head first: what one still emits the next can still take."""
         for operator in self.operators:
-            operator.finish()
+            _call(operator.finish, operator)
 
     def _output_of(self, node: ChainNode, by_id: Mapping[int, ChainNode]) -> Output:
         outputs = [self._edge_output(edge, node, by_id) for edge in node.edges]
@@ -151,4 +153,15 @@ class OperatorChain:
         receiver = by_id[edge.target].operator
         if self._object_reuse:
             return ChainingOutput(receiver, edge.tag)
-        return CopyingChainingOutput(receiver, node.value_type, edge.tag)
+        value_type = node.value_type if edge.tag is None else edge.tag.value_type
+        return CopyingChainingOutput(receiver, value_type, edge.tag)
+
+
+def _call(method: Callable[[], None], operator: Operator) -> None:
+    """Call `open` or `finish`; what the user's code raises names the operator."""
+    try:
+        method()
+    except Exception as error:
+        if speaks_for_itself(error):
+            raise
+        raise operator.fail(None, error) from error

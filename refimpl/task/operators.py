@@ -7,10 +7,10 @@ names the operator, the subtask and the record.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-from refimpl.errors import LocalUsageError, SluiceError, UserCodeError
+from refimpl.errors import LocalUsageError, SluiceError, UserCodeError, speaks_for_itself
 from refimpl.records.elements import (
     MIN_TIMESTAMP,
     LatencyMarker,
@@ -77,7 +77,7 @@ class Operator:
 
     def fail(self, record: object, error: Exception) -> SluiceError:
         """The error to raise when the user's function raised `error` on `record`."""
-        if isinstance(error, SluiceError):
+        if isinstance(error, SluiceError) and speaks_for_itself(error):
             return error
         return UserCodeError(self.context.name, self.context.subtask, record, error)
 
@@ -118,7 +118,7 @@ class FilterOperator(FunctionOperator):
 
     def process(self, record: StreamRecord) -> None:
         try:
-            is_kept = self.function(record.value)
+            is_kept = bool(self.function(record.value))
         except Exception as error:
             raise self.fail(record.value, error) from error
         if is_kept:
@@ -132,7 +132,7 @@ class FlatMapOperator(FunctionOperator):
     """
 
     def process(self, record: StreamRecord) -> None:
-        values = iter(self._call(record))
+        values = self._call(record)
         while True:
             try:
                 value = next(values)
@@ -142,15 +142,15 @@ class FlatMapOperator(FunctionOperator):
                 raise self.fail(record.value, error) from error
             self.output.collect(StreamRecord(value, record.timestamp))
 
-    def _call(self, record: StreamRecord) -> Iterable[object]:
+    def _call(self, record: StreamRecord) -> Iterator[object]:
         try:
             values = self.function(record.value)
+            if isinstance(values, Iterable):
+                return iter(values)
         except Exception as error:
             raise self.fail(record.value, error) from error
-        if not isinstance(values, Iterable):
-            wrong = TypeError(f"a flat_map function returns an iterable, not {values!r}")
-            raise self.fail(record.value, wrong)
-        return values
+        wrong = TypeError(f"a flat_map function returns an iterable, not {values!r}")
+        raise self.fail(record.value, wrong)
 
 
 class SinkOperator(FunctionOperator):

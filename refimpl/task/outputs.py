@@ -10,10 +10,13 @@ For several outputs at once see `collectors`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Protocol
 
+from refimpl.errors import SluiceError, speaks_for_itself
 from refimpl.producer.record_writer import RecordWriter
+from refimpl.records.any_type import ANY
 from refimpl.records.elements import (
     MIN_TIMESTAMP,
     LatencyMarker,
@@ -38,12 +41,13 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class OutputTag:
-    """Names a side output. Equal names are the same output.
+    """Names a side output, whose values have a type of their own. Equal names are the same output.
 
     Flink:   OutputTag (util), 1.11.4
     """
 
     name: str
+    value_type: TypeSerializer = field(default=ANY, compare=False)
 
 
 class Output(Protocol):
@@ -76,6 +80,8 @@ class Receiver(Protocol):
 
     def process_latency_marker(self, marker: LatencyMarker) -> None: ...
 
+    def fail(self, record: object, error: Exception) -> SluiceError: ...
+
 
 class WatermarkGauge:
     """The last watermark seen, in ms; a metric that others may read at any time.
@@ -98,6 +104,16 @@ class WatermarkGaugeExposingOutput(Output, Protocol):
     watermark_gauge: WatermarkGauge
 
 
+def process(operator: Receiver, record: StreamRecord) -> None:
+    """Hand `record` to `operator`; what its code raises then names the operator and the record."""
+    try:
+        operator.process(record)
+    except Exception as error:
+        if speaks_for_itself(error):
+            raise
+        raise operator.fail(record.value, error) from error
+
+
 class ChainingOutput:
     """Calls the next operator of the chain with the same object.
 
@@ -114,11 +130,11 @@ class ChainingOutput:
 
     def collect(self, record: StreamRecord) -> None:
         if self._tag is None:
-            self._operator.process(record)
+            process(self._operator, record)
 
     def collect_side(self, tag: OutputTag, record: StreamRecord) -> None:
         if tag == self._tag:
-            self._operator.process(record)
+            process(self._operator, record)
 
     def emit_watermark(self, watermark: Watermark) -> None:
         self.watermark_gauge.current = watermark.timestamp
@@ -194,20 +210,36 @@ class RecordWriterOutput:
 class CountingOutput:
     """Counts records, then passes them on.
 
+    `fail` makes the error to raise when a record cannot leave: a key function or a selector of the
+    user's raised, or the value is not of the stream's type.
+
     Flink:   CountingOutput (streaming.api.operators), 1.11.4
     """
 
-    def __init__(self, output: Output) -> None:
+    def __init__(
+        self, output: Output, fail: Callable[[object, Exception], SluiceError] | None = None
+    ) -> None:
         self.num_records = 0
         self.output = output
+        self._fail = fail
 
     def collect(self, record: StreamRecord) -> None:
         self.num_records += 1
-        self.output.collect(record)
+        try:
+            self.output.collect(record)
+        except Exception as error:
+            if self._fail is None or speaks_for_itself(error):
+                raise
+            raise self._fail(record.value, error) from error
 
     def collect_side(self, tag: OutputTag, record: StreamRecord) -> None:
         self.num_records += 1
-        self.output.collect_side(tag, record)
+        try:
+            self.output.collect_side(tag, record)
+        except Exception as error:
+            if self._fail is None or speaks_for_itself(error):
+                raise
+            raise self._fail(record.value, error) from error
 
     def emit_watermark(self, watermark: Watermark) -> None:
         self.output.emit_watermark(watermark)

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from refimpl.errors import SluiceError, UserCodeError
 from refimpl.records.elements import MAX_WATERMARK, StreamElement, StreamRecord
 
 __all__ = ["IterableReader", "ReaderFactory", "SourceInput", "SourceReader"]
+
+
+T = TypeVar("T")
 
 
 class SourceReader(Protocol):
@@ -64,6 +67,7 @@ class SourceInput:
         self._has_turn = False
         self._records: deque[StreamElement] = deque()
         self._has_ended = False
+        self._is_closed = False
 
     @property
     def is_ready(self) -> bool:
@@ -95,18 +99,28 @@ class SourceInput:
         """Nothing to give back: records of a reader are not in buffers."""
 
     def close(self) -> None:
+        """Close the reader, once."""
         self._records.clear()
-        self._reader.close()
+        if not self._is_closed:
+            self._is_closed = True
+            self._call(self._reader.close)
 
     def _read(self) -> None:
+        records = self._call(lambda: self._reader.read(self._batch_size))
+        if records is None:
+            self._has_ended = True
+            self._records.append(MAX_WATERMARK)
+            return
+        for kind in set(map(type, records)):
+            if not issubclass(kind, StreamElement):
+                wrong = TypeError(f"read returned a {kind.__name__}, not a StreamRecord")
+                raise UserCodeError(self._name, self._subtask, None, wrong)
+        self._records.extend(records)
+
+    def _call(self, method: Callable[[], T]) -> T:
         try:
-            records = self._reader.read(self._batch_size)
+            return method()
         except SluiceError:
             raise
         except Exception as error:
             raise UserCodeError(self._name, self._subtask, None, error) from error
-        if records is None:
-            self._has_ended = True
-            self._records.append(MAX_WATERMARK)
-        else:
-            self._records.extend(records)

@@ -202,7 +202,7 @@ class Task:
 
     def step(self) -> Progress:
         """Poll, process and emit, for drivers that have no second thread to wait for."""
-        if self.poll():
+        if not self.is_done and self.poll():
             self.process()
             return self.emit()
         return self.progress
@@ -218,9 +218,11 @@ class Task:
 
     def close(self) -> None:
         """Give back everything held, after a failure or a cancellation."""
-        self.input.close()
-        for writer in self.writers:
-            writer.close()
+        try:
+            self.input.close()
+        finally:
+            for writer in self.writers:
+                writer.close()
 
     def _say(self, progress: Progress) -> None:
         if self._trace is not None and progress is not self.progress:

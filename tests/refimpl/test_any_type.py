@@ -89,3 +89,20 @@ def test_a_copy_is_deep_where_something_can_change() -> None:
 def test_a_copy_of_what_cannot_change_is_the_thing_itself() -> None:
     for value in ("text" * 100, 10**30, b"bytes" * 100, object()):
         assert ANY.copy(value) is value
+
+
+@pytest.mark.parametrize(
+    "raw", [bytes([10, 1, 9, 0, 0]), bytes([9, 1] * 5000)], ids=["a list as a key", "nested without end"]
+)
+def test_garbage_is_the_other_ends_mistake(raw: bytes) -> None:
+    with pytest.raises(RemoteProtocolError):
+        ANY.deserialize(memoryview(raw), 0)
+
+
+def test_a_value_nested_too_deeply_is_the_callers_mistake() -> None:
+    value: list[object] = []
+    value.append(value)
+    with pytest.raises(LocalUsageError, match="nested too deeply"):
+        ANY.serialize(value, bytearray())
+    with pytest.raises(LocalUsageError, match="nested too deeply"):
+        ANY.copy(value)

@@ -71,3 +71,8 @@ def test_every_option_has_a_row_with_its_flink_key_and_a_meaning() -> None:
 def test_the_spill_directory_defaults_to_the_systems(tmp_path: object) -> None:
     assert Config(spill_directory=str(tmp_path)).spill_path == str(tmp_path)
     assert Config().spill_path
+
+
+def test_a_negative_seed_is_refused_by_name() -> None:
+    with pytest.raises(ConfigError, match="seed=-1"):
+        Config(seed=-1)

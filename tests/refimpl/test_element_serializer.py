@@ -115,3 +115,11 @@ def test_records_are_equal_by_value_and_time() -> None:
     assert StreamRecord(1) != StreamRecord(2)
     assert StreamRecord(5) != Watermark(5)
     assert repr(StreamRecord("a", 3)) == "StreamRecord('a', 3)"
+
+
+@pytest.mark.parametrize("time", [2**63, 1.5, "noon"])
+def test_a_time_that_is_no_long_is_the_callers_mistake(time: object) -> None:
+    serializer = StreamElementSerializer(LONG)
+    for element in (StreamRecord(5, time), Watermark(time)):
+        with pytest.raises(LocalUsageError, match="an event time is a long"):
+            serializer.serialize(element)

@@ -41,8 +41,8 @@ def test_an_edge_nobody_chose_is_forward_between_equals_and_rebalance_otherwise(
 ) -> None:
     environment, _, mapped = source_and_map()
     mapped.set_parallelism(parallelism)
-    graph_of(environment)
-    assert [edge.partitioner for edge in environment.graph.edges] == [partitioner]
+    resolved = graph_of(environment).stream_graph
+    assert [edge.partitioner for edge in resolved.edges] == [partitioner]
 
 
 def test_forward_between_different_parallelisms_is_refused_with_what_would_do() -> None:
@@ -111,7 +111,7 @@ def test_two_operators_are_chained_unless_a_condition_says_why_not(
     environment, source, mapped = source_and_map()
     change(source, mapped)
     graph = graph_of(environment)
-    assert reasons_not_to_chain(environment.graph, environment.graph.edges[0], environment.config) == reasons
+    assert reasons_not_to_chain(graph.stream_graph, graph.stream_graph.edges[0], environment.config) == reasons
     assert len(graph.vertices) == (2 if reasons else 1)
     assert len(graph.edges) == (1 if reasons else 0)
 
@@ -129,7 +129,7 @@ def test_only_a_forward_edge_is_chained_also_between_one_subtask_and_one(route: 
     getattr(environment.from_collection([1]), route)().map(abs)
     name = {"to_first": "global"}.get(route, route)
     graph = graph_of(environment)
-    assert reasons_not_to_chain(environment.graph, environment.graph.edges[0], environment.config) == [
+    assert reasons_not_to_chain(graph.stream_graph, graph.stream_graph.edges[0], environment.config) == [
         f"the edge is {name}, not forward"
     ]
     assert [edge.partitioner.name for edge in graph.edges] == [name]
@@ -152,7 +152,8 @@ def test_an_operator_with_two_inputs_is_chained_to_neither() -> None:
     one, two = environment.from_collection([1], "one"), environment.from_collection([2], "two")
     one.union(two).map(abs)
     assert names_of(environment) == ["one", "two", "map"]
-    assert reasons_not_to_chain(environment.graph, environment.graph.edges[0], environment.config) == [
+    graph = graph_of(environment)
+    assert reasons_not_to_chain(graph.stream_graph, graph.stream_graph.edges[0], environment.config) == [
         "map has 2 input edges"
     ]
 
@@ -161,8 +162,8 @@ def test_all_reasons_are_given_not_only_the_first() -> None:
     environment, source, mapped = source_and_map(Config(chaining=False))
     source.disable_chaining()
     mapped.start_new_chain().set_parallelism(2).slot_sharing_group("gpu")
-    graph_of(environment)
-    assert reasons_not_to_chain(environment.graph, environment.graph.edges[0], environment.config) == [
+    graph = graph_of(environment)
+    assert reasons_not_to_chain(graph.stream_graph, graph.stream_graph.edges[0], environment.config) == [
         "chaining is turned off",
         "slot-sharing groups differ: 'default' and 'gpu'",
         "map may be chained only with the one after",
@@ -215,3 +216,12 @@ def test_explain_shows_the_tasks_and_a_verdict_for_every_edge() -> None:
         "  map → filter  not chained: the edge is rebalance, not forward; parallelism 1 is not 4",
         "  filter → sink  not chained: sink may be chained with neither",
     ]
+
+
+def test_explaining_a_job_does_not_change_it() -> None:
+    environment, _, mapped = source_and_map()
+    before = list(environment.graph.edges)
+    environment.explain()
+    assert environment.graph.edges == before
+    mapped.set_parallelism(2)
+    assert "the edge is rebalance" in environment.explain()

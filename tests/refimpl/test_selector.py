@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable
 
@@ -173,3 +174,13 @@ def test_only_a_broadcast_says_that_it_is_one_and_names_differ() -> None:
     ]  # fmt: skip
     assert [selector.name for selector in selectors if selector.is_broadcast] == ["broadcast"]
     assert len({selector.name for selector in selectors}) == len(selectors)
+
+
+def test_minus_zero_has_one_channel_whatever_came_before() -> None:
+    found = []
+    for order in ((0.0, -0.0), (-0.0, 0.0)):
+        selector = KeyGroupSelector(lambda value: value, 128)
+        selector.setup(16)
+        found.append({math.copysign(1, value): selector.select_channel(value) for value in order})
+    assert found[0] == found[1]
+    assert found[0][1.0] != found[0][-1.0]

@@ -219,8 +219,9 @@ def test_a_selection_without_a_name_is_refused() -> None:
 def test_a_declared_type_is_checked_where_values_cross_the_network() -> None:
     environment = StreamEnvironment()
     environment.from_collection(["seven"], type=LONG).rebalance().sink(print)
-    with pytest.raises(LocalUsageError, match="'seven' is not a long"):
+    with pytest.raises(UserCodeError, match="subtask 0, raised LocalUsageError: 'seven' is not a long") as caught:
         run(environment)
+    assert caught.value.record == "seven"
 
 
 def test_filter_and_timestamps_keep_the_type_and_map_has_its_own() -> None:

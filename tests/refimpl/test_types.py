@@ -151,3 +151,22 @@ def test_elements_of_2_do_not_exist_in_1_11(element: object) -> None:
 def test_bytes_that_are_no_element_are_refused(data: bytes) -> None:
     with pytest.raises(RemoteProtocolError):
         StreamElementSerializer(LONG).deserialize(data)
+
+
+@pytest.mark.parametrize("value", ["no", 5, None])
+def test_a_boolean_is_a_boolean(value: object) -> None:
+    with pytest.raises(LocalUsageError, match="is not a boolean"):
+        BOOLEAN.serialize(value, bytearray())
+
+
+def test_a_tuple_that_holds_a_tuple_has_no_flat_layout() -> None:
+    nested = TupleType(TupleType(LONG), LONG)
+    assert nested.struct_format is None
+    target = bytearray()
+    nested.serialize(((7,), 8), target)
+    assert nested.deserialize(memoryview(target), 0) == (((7,), 8), 16)
+
+
+def test_copying_a_tuple_of_another_length_is_the_callers_mistake() -> None:
+    with pytest.raises(LocalUsageError, match="is not a tuple"):
+        TupleType(LONG, LONG).copy((1, 2, 3))

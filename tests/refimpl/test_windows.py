@@ -182,7 +182,7 @@ def test_a_late_record_opens_no_window_again() -> None:
 
 def test_a_record_without_a_time_is_refused() -> None:
     bench = Bench()
-    with pytest.raises(LocalUsageError, match="a record without event time cannot be put into a window"):
+    with pytest.raises(UserCodeError, match="a record without event time cannot be put into a window"):
         bench.add("a", 1, None)
 
 
