@@ -218,22 +218,23 @@ class _Reader:
         return data
 
     def utf(self) -> str:
-        raw = self.raw(self.number(">H"))
+        raw = iter(self.raw(self.number(">H")))
         units = bytearray()
-        index = 0
-        try:
-            while index < len(raw):
-                first = raw[index]
-                if first < 0x80:
-                    unit, index = first, index + 1
-                elif first >> 5 == 0b110:
-                    unit, index = (first & 0x1F) << 6 | raw[index + 1] & 0x3F, index + 2
-                else:
-                    unit = (first & 0x0F) << 12 | (raw[index + 1] & 0x3F) << 6
-                    unit, index = unit | raw[index + 2] & 0x3F, index + 3
-                units += unit.to_bytes(2, "big")
-        except IndexError:
-            raise RemoteProtocolError("a name ends inside a character") from None
+        for first in raw:
+            if first < 0x80:
+                unit, num_more = first, 0
+            elif first >> 5 == 0b110:
+                unit, num_more = first & 0x1F, 1
+            elif first >> 4 == 0b1110:
+                unit, num_more = first & 0x0F, 2
+            else:
+                raise RemoteProtocolError(f"{first:#x} begins no character of a name")
+            for _ in range(num_more):
+                more = next(raw, None)
+                if more is None or more >> 6 != 0b10:
+                    raise RemoteProtocolError("a name has half a character")
+                unit = unit << 6 | more & 0x3F
+            units += unit.to_bytes(2, "big")
         return units.decode("utf-16-be", "surrogatepass")
 
     def choice(self, kinds: type[_E], code: int) -> _E:

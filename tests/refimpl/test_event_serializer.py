@@ -220,8 +220,10 @@ def barrier_with(version: FlinkVersion, position: int, code: bytes) -> bytes:
         (struct.pack(">iiii", 6, 1, 6, 1), V2, "an announcement cannot announce event 6"),
         (struct.pack(">iii", 6, 1, 99), V2, "an announcement cannot announce event 99"),
         (struct.pack(">ihbi", 11, 0, 0, 2) + bytes(8), V2, "2 is no kind of watermark value"),
-        (struct.pack(">ih", 3, 1) + b"\xc3", V1, "ends inside a character"),
-        (struct.pack(">ih", 3, 2) + b"\xe2\x82", V1, "ends inside a character"),
+        (struct.pack(">ih", 3, 1) + b"\xc3", V1, "has half a character"),
+        (struct.pack(">ih", 3, 2) + b"\xe2\x82", V1, "has half a character"),
+        (struct.pack(">ih", 3, 2) + b"\xc3A", V1, "has half a character"),
+        (struct.pack(">ih", 3, 1) + b"\xff", V1, "0xff begins no character"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
