@@ -44,4 +44,4 @@ class Choices:
             said.value = html.escape(self._answer(change["new"]))
 
         radio.observe(choose, "value")
-        return ipywidgets.VBox([asked, radio, said], layout=ipywidgets.Layout(max_width="44em"))
+        return ipywidgets.VBox([asked, radio, said], layout=ipywidgets.Layout(max_width="60em"))

@@ -256,7 +256,7 @@ class LessonHandle:
 
 
 def lesson(number: int) -> LessonHandle:
-    """Open a lesson; prints one line about it.
+    """Open a lesson; prints where you stand.
 
     Raises:
         KeyError: this version has no such lesson.
@@ -264,10 +264,9 @@ def lesson(number: int) -> LessonHandle:
     info = lesson_info(number)
     statuses = [progress.best_status(each.id) for each in info.exercises]
     bar = "".join("■" if status == "passed" else "□" for status in statuses)
-    print(
-        f"Sluice {__version__} · lesson {info.number}: {info.title} · {info.minutes} minutes · "
-        f"vectors of Flink {VECTORS_VERSION} · needs no network · {bar} {statuses.count('passed')} of {len(bar)} passed"
-    )
+    passed = f"{bar} {statuses.count('passed')} of {len(bar)} passed"
+    print(f"Sluice {__version__} · lesson {info.number} · {info.minutes} minutes · {passed}")
+    print(f"Graded against what Flink {VECTORS_VERSION} recorded; needs no network")
     return LessonHandle(info)
 
 

@@ -82,7 +82,7 @@ def outputs() -> dict[str, str]:
 @pytest.mark.parametrize(
     ("cell", "said"),
     [
-        ("setup-01", "needs no network · □ 0 of 1 passed"),
+        ("setup-01", "minutes · □ 0 of 1 passed"),
         ("first", "`late` is defined in cell 2: move it here."),
         ("second", "An early flight is not late"),
         ("hint-1", "Hint 1 of 5 for 0.1, rule D"),
