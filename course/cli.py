@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import io
 import os
 import signal
 import sys
@@ -61,6 +62,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run `sluice` with these arguments (default: those of the process); return the exit status."""
     signal.signal(signal.SIGTERM, _end_by_signal)
     signal.signal(signal.SIGHUP, _end_by_signal)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal without ✓ is no reason to fail
     words = list(sys.argv[1:] if argv is None else argv)
     arguments = _parser(words).parse_args(words)
     try:

@@ -158,6 +158,8 @@ def progress_add_arguments(parser: argparse.ArgumentParser) -> None:
 def _progress(arguments: argparse.Namespace) -> int:
     statuses = {each: progress.best_status(each) for each in EXERCISES}
     print(json.dumps(statuses, indent=1) if arguments.json else progress.progress_text())
+    for trouble in progress.troubles() if arguments.json else ():
+        print(trouble, file=sys.stderr)
     return PASSED
 
 

@@ -129,9 +129,9 @@ def java() -> Finding:
 
 def spark_scripts() -> Finding:
     """Whether the programs that Spark's start scripts call are there."""
-    absent = [name for name in ("bash", "ps", "dirname") if shutil.which(name) is None]
+    absent = [name for name in ("bash", "dirname") if shutil.which(name) is None]
     if absent:
-        step = f"install {', '.join(absent)} (Debian: apt install bash procps coreutils)"
+        step = f"install {', '.join(absent)} (Debian: apt install bash coreutils)"
         return Finding("Spark", Status.MISSING, f"its start scripts need {', '.join(absent)}", step)
     return Finding("Spark", Status.FINE, f"{_version('pyspark')}; `--deep` starts it")
 
@@ -164,7 +164,10 @@ def work() -> Finding:
         if not os.access(existing, os.W_OK | os.X_OK):
             step = "set SLUICE_WORK (lessons) or TMPDIR (temporary files) to another folder"
             return Finding("folders", Status.MISSING, f"cannot write to {folder}", step)
-    return Finding("folders", Status.FINE, f"{folders[0]} and {folders[1]} can be written")
+    text = f"{folders[0]} and {folders[1]} can be written"
+    if (wanted := os.environ.get("TMPDIR")) and not os.access(wanted, os.W_OK | os.X_OK):
+        return Finding("folders", Status.NOTE, f"{text}; TMPDIR cannot: {wanted}")
+    return Finding("folders", Status.FINE, text)
 
 
 def disk() -> Finding:
@@ -240,7 +243,7 @@ def kernel_starts() -> Finding:
         specs = KernelSpecManager(kernel_dirs=[str(register_kernel(folder))])
         manager = KernelManager(kernel_name="python3", kernel_spec_manager=specs)
         # A kernel on TCP warns that local programs could listen; JupyterLab starts it the same way.
-        manager.start_kernel(stderr=subprocess.DEVNULL)
+        manager.start_kernel(stderr=subprocess.DEVNULL, env=dict(os.environ, IPYTHONDIR=str(folder / "ipython")))
         client = manager.client()
         try:
             client.start_channels()

@@ -32,7 +32,11 @@ START_SECONDS = 90.0
 STOP_SECONDS = 15.0
 
 # No news, no question about updates: the course works without a network, and a pop-up would cover the first lesson.
-_OVERRIDES = {"@jupyterlab/apputils-extension:notification": {"fetchNews": "false", "checkForUpdates": False}}
+# Views are saved with the notebook, so that they are there when it is opened again.
+_OVERRIDES = {
+    "@jupyterlab/apputils-extension:notification": {"fetchNews": "false", "checkForUpdates": False},
+    "@jupyter-widgets/jupyterlab-manager:plugin": {"saveState": True},
+}
 
 # Jupyter leaves Nagle's algorithm on, which sends the frames of a live view in bursts, 45 ms apart: the same trade of
 # delay for fewer packets as Flink's buffer timeout. Half of the waiting time is what a kernel has to end its Spark.
@@ -75,12 +79,20 @@ class LabError(RuntimeError):
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Describe `sluice lab`."""
     parser.add_argument("--no-browser", action="store_true", help="print the address, open nothing")
-    parser.add_argument("--port", type=int, default=FIRST_PORT, metavar="N", help="first port to try (%(default)s)")
+    parser.add_argument("--port", type=_port, default=FIRST_PORT, metavar="N", help="first port to try (%(default)s)")
+
+
+def _port(text: str) -> int:
+    """A port as an argument."""
+    if not text.isdecimal() or not 1 <= int(text) <= 65_535:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 to 65535")
+    return int(text)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Hand out the lessons and serve them until Ctrl-C; return the exit status."""
     work = work_folder()
+    os.environ.update(_own_places(work))  # here too: a lesson is handed out as one that Jupyter trusts
     try:
         for line in hand_out(lessons_folder(), work):
             print(line)
@@ -99,10 +111,8 @@ def free_port(wanted: int) -> int:
     """Return `wanted` or the next port of 127.0.0.1 that is free, and say so when it is another one.
 
     Raises:
-        LabError: `wanted` is not a port, or it and the 49 after it are in use.
+        LabError: it and the 49 after it are in use.
     """
-    if not 1 <= wanted <= 65_535:
-        raise LabError(f"--port must be 1 to 65535, got {wanted}")
     for port in range(wanted, min(wanted + NUM_PORTS, 65_536)):
         if not is_free(port):
             continue
@@ -147,7 +157,9 @@ def _serve(work: Path, port: int, folder: Path, *, opens_browser: bool) -> int:
         print(f"Your copies of the lessons are in {work}. Ctrl-C stops the server.", flush=True)
         if opens_browser and _has_screen():
             webbrowser.open(url)
-        return 1 if server.wait() else 0
+        if status := server.wait():
+            print(f"JupyterLab ended by itself with status {status}; see {log}.", file=sys.stderr)
+        return 1 if status else 0
     except KeyboardInterrupt:
         print("\nStopping JupyterLab and its kernels …", flush=True)
         raise
@@ -170,9 +182,15 @@ def _environment(work: Path, folder: Path, token: str) -> dict[str, str]:
     (config / "labconfig" / "default_setting_overrides.json").write_text(json.dumps(_OVERRIDES), encoding="utf-8")
     (config / "jupyter_server_config.py").write_text(_SERVER_CONFIG, encoding="utf-8")
     register_kernel(data / "kernels")
+    # JupyterLab looks for extensions with a pattern, so in a checkout named `sluice [1]` it would not find our views'.
+    (data / "labextensions").symlink_to(Path(sys.prefix) / "share" / "jupyter" / "labextensions")
 
     env = dict(os.environ)
-    settings = Path(env.get("JUPYTER_CONFIG_DIR") or Path.home() / ".jupyter") / "lab" / "user-settings"
+    # The kernels run in the work folder, where a relative name, or the current folder, is another place.
+    env["SLUICE_WORK"], env["SLUICE_LESSONS"] = str(work), str(lessons_folder())
+    env |= _own_places(work)
+    Path(env["HOME"]).mkdir(parents=True, exist_ok=True)
+    settings = Path(env.get("JUPYTER_CONFIG_DIR") or Path(env["HOME"], ".jupyter")) / "lab" / "user-settings"
     env.setdefault("JUPYTERLAB_SETTINGS_DIR", str(settings))
     env["JUPYTERLAB_WORKSPACES_DIR"] = str(work / ".jupyter" / "workspaces")
     env["JUPYTER_CONFIG_DIR"] = str(config)
@@ -182,6 +200,19 @@ def _environment(work: Path, folder: Path, token: str) -> dict[str, str]:
     env["JUPYTER_TOKEN"] = token
     env["PATH"] = os.pathsep.join((str(Path(sys.executable).parent), env.get("PATH", os.defpath)))
     return env
+
+
+def _own_places(work: Path) -> dict[str, str]:
+    """Environment variables with which Jupyter and IPython keep what they know, and whom they trust, in `work`."""
+    own = work / ".jupyter"
+    # Without a home, Jupyter would answer with errors, and IPython and matplotlib would leave folders in /tmp.
+    home = Path.home() if _has_home() else own / "home"
+    return {"HOME": str(home), "IPYTHONDIR": str(own / "ipython"), "JUPYTER_DATA_DIR": str(own / "data")}
+
+
+def _has_home() -> bool:
+    """Whether the user has a home folder that can be written; some containers and services do without."""
+    return os.access(os.path.expanduser("~"), os.W_OK | os.X_OK)  # noqa: PTH111 (Path knows only users with a home)
 
 
 def register_kernel(kernels: Path) -> Path:

@@ -1,8 +1,9 @@
 """Progress: an append-only file of events, and every checked source.
 
 `progress.jsonl` holds one JSON object a line. A line is written with a single write under a lock, so
-two kernels can write at once; a crash in the middle of a line costs that line and no other. Files of
-two machines are merged by union. Nothing in it names a person.
+two kernels can write at once; a crash in the middle of a line costs that line and no other. What cannot be
+read is left out, said, and kept: nothing here is ever overwritten. Files of two machines are merged by union.
+Nothing in it names a person.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import Any
 from course.manifest import EXERCISES, LESSONS
 from course.places import state_folder
 
-__all__ = ["attempts", "best_status", "events", "keep_attempt", "merge", "progress_text", "record"]
+__all__ = ["attempts", "best_status", "events", "keep_attempt", "merge", "progress_text", "record", "troubles"]
 
 _SYMBOLS = {"passed": "✓", "failed": "✗", "error": "✗", "timeout": "✗", "not_started": "○"}
 _WORDS = {"passed": "passed", "failed": "tried", "error": "tried", "timeout": "tried", "not_started": "not started"}
@@ -48,7 +49,7 @@ def _locked(folder: Path) -> Iterator[None]:
 def record(event: str, **fields: Any) -> None:
     """Append one event with the time in seconds since 1970; a folder that cannot be written is not an error.
 
-    A learner on a read-only disk can still learn; `progress` then says that nothing is kept.
+    A learner on a read-only disk can still learn; `progress_text` then says that nothing is kept.
     """
     line = json.dumps({"event": event, "time": round(time.time(), 3), **fields}, sort_keys=True) + "\n"
     with contextlib.suppress(OSError), _locked(state_folder()):
@@ -71,18 +72,39 @@ def _ends_well() -> bool:
 
 def events(file: Path | None = None) -> list[dict[str, Any]]:
     """All readable events, oldest first; broken lines are skipped."""
-    found = []
+    return [event for line in _lines(file or _file()) if (event := _event(line)) is not None]
+
+
+def _lines(file: Path) -> list[str]:
     try:
-        text = (file or _file()).read_text(encoding="utf-8", errors="replace")
+        return file.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
         return []
-    for line in text.splitlines():
-        try:
-            event = json.loads(line)
-        except ValueError:
-            continue
-        if isinstance(event, dict) and isinstance(event.get("event"), str):
-            found.append(event)
+
+
+def _event(line: str) -> dict[str, Any] | None:
+    """What a line says; None if it cannot be read. A field that has to be a number is one, or 0."""
+    try:
+        event = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(event, dict) or not isinstance(event.get("event"), str):
+        return None
+    wrong = [name for name in ("time", "rung") if name in event and type(event[name]) not in {int, float}]
+    return event | dict.fromkeys(wrong, 0)
+
+
+def troubles() -> list[str]:
+    """What is wrong with the files of progress, in a sentence each; empty if nothing is."""
+    found = []
+    num_broken = sum(1 for line in _lines(_file()) if _event(line) is None)
+    if num_broken:
+        lines = "1 line" if num_broken == 1 else f"{num_broken} lines"
+        found.append(f"{lines} of {_file()} cannot be read and are left out; they stay in the file.")
+    place = next(path for path in (_file(), *_file().parents) if path.exists())
+    is_one = place.is_file() == (place == _file())  # not a folder in place of the file, nor the reverse
+    if not is_one or not os.access(place, os.W_OK):
+        found.append(f"Progress is not kept: {place} cannot be written; name another folder in SLUICE_WORK.")
     return found
 
 
@@ -97,8 +119,8 @@ def keep_attempt(exercise_id: str, source: str) -> Path | None:
     folder = state_folder() / "attempts" / exercise_id
     with contextlib.suppress(OSError), _locked(state_folder()):
         folder.mkdir(parents=True, exist_ok=True)
-        kept = sorted(folder.glob("[0-9]*.py"))
-        if kept and kept[-1].read_text(encoding="utf-8") == source:
+        kept = _numbered(folder)
+        if kept and kept[-1].read_bytes() == source.encode():
             return kept[-1]
         number = int(kept[-1].stem) + 1 if kept else 1
         file = folder / f"{number:04d}.py"
@@ -108,8 +130,21 @@ def keep_attempt(exercise_id: str, source: str) -> Path | None:
 
 
 def attempts(exercise_id: str) -> list[Path]:
-    """The kept sources of one exercise, oldest first."""
-    return sorted((state_folder() / "attempts" / exercise_id).glob("[0-9]*.py"))
+    """The kept sources of one exercise, oldest first; what is damaged is left out."""
+    return [file for file in _numbered(state_folder() / "attempts" / exercise_id) if _is_text(file)]
+
+
+def _numbered(folder: Path) -> list[Path]:
+    """The files NNNN.py of this folder by number."""
+    return sorted((file for file in folder.glob("*.py") if file.stem.isdecimal()), key=lambda file: int(file.stem))
+
+
+def _is_text(file: Path) -> bool:
+    try:
+        file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return False
+    return True
 
 
 def best_status(exercise_id: str, found: list[Mapping[str, Any]] | None = None) -> str:
@@ -133,4 +168,4 @@ def progress_text() -> str:
         for each in lesson.exercises:
             status = statuses[each.id]
             lines.append(f"  {_SYMBOLS[status]} {each.id} {each.title}: {_WORDS[status]}")
-    return "\n".join(lines)
+    return "\n".join(lines + [f"! {trouble}" for trouble in troubles()])

@@ -34,7 +34,7 @@ def make_scratch(purpose: str) -> Path:
     Raises:
         OSError: the place for temporary folders cannot be written.
     """
-    parent = Path(os.environ.get("SLUICE_SCRATCH") or tempfile.gettempdir())
+    parent = Path(os.environ.get("SLUICE_SCRATCH") or tempfile.gettempdir()).absolute()
     for folder in parent.glob("sluice-*-*-*"):
         _remove_if_abandoned(folder)
     folder = Path(tempfile.mkdtemp(prefix=f"sluice-{os.getpid()}-{purpose}-", dir=parent))

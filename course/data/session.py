@@ -26,13 +26,14 @@ __all__ = ["SparkUnavailable", "cancels", "spark"]
 
 DEFAULT_MASTER = "local[2]"
 
-# Root level `error`, and the same for the logger that announces "Setting default log level": together with the java
-# shim (course/java.py) that makes 0 lines. What the JVM prints lands in the notebook's cell and would fail nbval.
+# No log: together with the java shim (course/java.py) that makes 0 lines. What the JVM prints lands in the notebook's
+# cell and would fail nbval; why a job fails, Python says too. The logger that announces "Setting default log level" has
+# a level of its own.
 _LOG4J = """\
-rootLogger.level = error
+rootLogger.level = off
 rootLogger.appenderRef.stderr.ref = console
 logger.gateway.name = org.apache.spark.api.python.PythonGatewayServer
-logger.gateway.level = error
+logger.gateway.level = off
 appender.console.type = Console
 appender.console.name = console
 appender.console.target = SYSTEM_ERR
@@ -56,6 +57,13 @@ _QUICK = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
 
 # What somebody else's Spark left in the environment would start another Spark, or another kind of session.
 _FOREIGN = ("SPARK_HOME", "SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED", "PYSPARK_SUBMIT_ARGS", "PYSPARK_GATEWAY_PORT")
+
+
+_ENDED = (
+    "Spark ended in the middle of its work: its JVM was killed or crashed, perhaps because memory ran out. "
+    "Close other programs and try again (in a notebook: restart the kernel)."
+)
+_FULL = "Spark cannot go on: the disk of {folder} is full; make room, or set TMPDIR (or SLUICE_SCRATCH) to another."
 
 
 class SparkUnavailable(RuntimeError):  # noqa: N818 (a state to report)
@@ -86,7 +94,8 @@ def spark(app: str = "sluice", *, master: str | None = None, quick: bool = False
     except JavaUnavailable as error:
         raise SparkUnavailable(f"Spark could not start: {error}") from error
     except OSError as error:
-        raise SparkUnavailable(f"Spark could not start: no temporary folder ({error}); set TMPDIR.") from error
+        advice = "set TMPDIR (or SLUICE_SCRATCH) to a folder that can be written"
+        raise SparkUnavailable(f"Spark could not start: no temporary folder ({error}); {advice}.") from error
     conf = _SETTINGS | {key.replace("_", "."): value for key, value in settings.items()}
     conf |= {"spark.sql.warehouse.dir": str(state / "warehouse"), "spark.local.dir": str(state / "blocks")}
     if master.startswith("local"):
@@ -101,14 +110,32 @@ def cancels(session: SparkSession) -> Iterator[None]:
     """Cancel the session's jobs when the body is interrupted or fails.
 
     An interrupted notebook cell ends, but its Spark job would go on and the next cell would wait for it.
+
+    Raises:
+        SparkUnavailable: the JVM is gone, or its disk is full.
     """
     try:
         yield
     except BaseException as error:
-        session.sparkContext.cancelAllJobs()
+        with suppress(_java_error(), OSError):  # the JVM may be what failed
+            session.sparkContext.cancelAllJobs()
         if _was_interrupted(error):
             raise KeyboardInterrupt from None
+        process = getattr(session.sparkContext._gateway, "proc", None)
+        if process is not None and _has_ended(process):
+            raise SparkUnavailable(_ENDED) from error
+        if "No space left on device" in str(error):
+            raise SparkUnavailable(_FULL.format(folder=session.conf.get("spark.local.dir"))) from error
         raise
+
+
+def _has_ended(process: subprocess.Popen[bytes]) -> bool:
+    """Whether a process has ended, or does so at once: its connections close a moment before it is gone."""
+    try:
+        process.wait(0.5)
+    except subprocess.TimeoutExpired:
+        return False
+    return True
 
 
 def _was_interrupted(error: BaseException) -> bool:
@@ -143,9 +170,9 @@ def _start(app: str, master: str, conf: dict[str, str], state: Path, java: Java)
             return SparkSession.builder.config(map=conf).getOrCreate()
     except (PySparkException, OSError, _java_error()) as error:
         _end(state)
-        first = str(error).strip().splitlines()[0]
+        first = str(error).strip().splitlines()[0].rstrip(".")
         raise SparkUnavailable(
-            f"Spark could not start on {master} with {java.verdict}: {first} See `sluice doctor --deep`."
+            f"Spark could not start on {master} with {java.verdict}: {first}. See `sluice doctor --deep`."
         ) from error
     except BaseException:
         # Interrupted while the JVM starts: nobody knows it yet, and it would outlive this process.
@@ -222,11 +249,12 @@ def _stop() -> None:
 
     context, gateway = SparkContext._active_spark_context, SparkContext._gateway
     process = getattr(gateway, "proc", None)
-    # Without its JVM, if that was killed, a session cannot be asked anything.
-    if context is not None and (process is None or process.poll() is None):
-        context.stop()
+    with suppress(_java_error(), OSError):  # the JVM may have been killed
+        if context is not None:
+            context.stop()
     if gateway is not None and process is not None:
-        gateway.shutdown()
+        with suppress(_java_error(), OSError):
+            gateway.shutdown()
         process.stdin.close()  # the JVM ends when its standard input does
         try:
             process.wait(10)

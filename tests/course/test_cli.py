@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -20,15 +19,10 @@ def run(*words, **options):
     return subprocess.run([*SLUICE, *words], capture_output=True, text=True, check=False, cwd=ROOT, **options)
 
 
-def test_help_is_instant_and_names_every_command():
-    best = 9.0
-    for _ in range(3):
-        started = time.monotonic()
-        done = run("--help")
-        best = min(best, time.monotonic() - started)
+def test_help_names_every_command():
+    done = run("--help")
     assert done.returncode == 0
     assert all(f"    {name} " in done.stdout for name in COMMANDS)
-    assert best < 0.3
 
 
 def test_help_imports_nothing_large():
@@ -46,10 +40,13 @@ def test_each_command_has_help_with_an_example(name, capsys):
     assert f"example: sluice {name}" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("words", [[], ["nonsense"], ["lab", "--port", "x"], ["data"], ["doctor", "--nonsense"]])
+WRONG = ("", "nonsense", "lab --port x", "lab --port 70000", "data", "doctor --nonsense")
+
+
+@pytest.mark.parametrize("words", WRONG)
 def test_wrong_use_is_status_2(words, capsys):
     with pytest.raises(SystemExit) as ended:
-        main(words)
+        main(words.split())
     assert ended.value.code == 2
     assert "usage: sluice" in capsys.readouterr().err
 
@@ -101,3 +98,9 @@ def test_a_reader_that_leaves_early_is_no_error():
     command = f"'{sys.executable}' -m course.cli doctor | head -1"
     done = subprocess.run(command, shell=True, capture_output=True, text=True, check=False, cwd=ROOT)
     assert done.stderr == ""
+
+
+def test_a_terminal_without_the_marks_is_no_error():
+    done = run("progress", env=dict(os.environ, PYTHONIOENCODING="ascii"))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "L00" in done.stdout

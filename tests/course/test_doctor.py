@@ -5,7 +5,6 @@ import shutil
 import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -31,9 +30,7 @@ def complete(monkeypatch, tmp_path):
 
 
 def test_a_complete_machine_is_ready(capsys):
-    started = time.monotonic()
     assert main(["doctor"]) == 0
-    assert time.monotonic() - started < 5
     lines = capsys.readouterr().out.splitlines()
     assert lines[-1] == "This machine is ready."
     assert [line[10:22].strip() for line in lines if line[:1] in "✓•"][: len(NAMES)] == NAMES
@@ -81,7 +78,7 @@ def test_a_path_without_the_programs_of_sparks_scripts_is_said(monkeypatch):
     monkeypatch.setenv("PATH", "/nowhere")
     found = doctor.spark_scripts()
     assert found.status is Status.MISSING
-    assert "bash, ps, dirname" in found.text
+    assert "bash, dirname" in found.text
 
 
 def test_damaged_flights_are_said(monkeypatch, tmp_path):
@@ -109,6 +106,13 @@ def test_a_folder_that_cannot_be_written_is_said(monkeypatch):
     found = doctor.work()
     assert found.status is Status.MISSING
     assert found.text == "cannot write to /proc/1/work"
+
+
+def test_a_temporary_folder_that_is_not_there_is_a_note(monkeypatch):
+    monkeypatch.setenv("TMPDIR", "/nowhere")
+    found = doctor.work()
+    assert found.status is Status.NOTE
+    assert found.text.endswith("TMPDIR cannot: /nowhere")
 
 
 def test_a_full_disk_is_said(monkeypatch):

@@ -91,7 +91,9 @@ def test_the_shim_hands_on_all_but_the_options_this_java_lacks(tmp_path, major, 
     home = make_java_home(tmp_path / "jre home", Java(echo, major, "test"))
     given = ["-cp", "a b", VECTOR, "", SECURITY, "$x 'y'", VECTOR]
     said = subprocess.run([home / "bin" / "java", *given], capture_output=True, text=True, check=True).stdout
-    assert said.splitlines() == [f"<{argument}>" for argument in given if argument not in dropped]
+    added = [f"-Djava.io.tmpdir={tmp_path}/jre home/tmp", "-XX:-UsePerfData"]
+    assert said.splitlines() == [f"<{argument}>" for argument in added + [a for a in given if a not in dropped]]
+    assert (home / "tmp").is_dir()
 
 
 def test_the_packaged_java_starts_with_the_option_that_it_alone_refuses(machine, tmp_path):

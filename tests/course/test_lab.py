@@ -14,10 +14,13 @@ import urllib.request
 from pathlib import Path
 
 import nbformat
+import psutil
 import pytest
 
-from course.lab import LabError, free_port
+from course.lab import _environment as lab_environment
+from course.lab import free_port
 from course.lessons import LessonsError, hand_out
+from course.places import state_folder, work_folder
 
 
 @pytest.fixture
@@ -117,20 +120,33 @@ def test_a_port_in_use_is_passed_over_and_said(capsys):
     assert capsys.readouterr().out == f"Port {port} is in use; taking {taken}.\n"
 
 
-@pytest.mark.parametrize("port", [0, -1, 65_536])
-def test_a_port_that_is_none_is_refused(port):
-    with pytest.raises(LabError, match=f"1 to 65535, got {port}"):
-        free_port(port)
+def test_kernels_find_the_same_places(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SLUICE_WORK", "mine/work")
+    env = lab_environment(work_folder(), tmp_path / "folder", "token")
+    assert (env["SLUICE_WORK"], env["HOME"]) == (str(tmp_path / "mine" / "work"), os.environ["HOME"])
+    assert env["IPYTHONDIR"].startswith(env["SLUICE_WORK"])
+    before = state_folder()
+    monkeypatch.setenv("SLUICE_WORK", env["SLUICE_WORK"])
+    monkeypatch.chdir("/")
+    assert state_folder() == before
+
+
+def test_the_views_extension_is_found_whatever_the_checkout_is_called(tmp_path):
+    env = lab_environment(tmp_path / "work", tmp_path / "folder", "token")
+    assert (Path(env["JUPYTER_PATH"].split(os.pathsep)[0]) / "labextensions" / "anywidget" / "package.json").is_file()
 
 
 class Lab:
     """A running `sluice lab` with a home, lessons and folders of its own."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, home: str | None = None) -> None:
         self.root = root
-        for name in ("home", "lessons", "scratch", "tools"):
+        for name in ("home", "lessons", "scratch", "tmp"):
             (root / name).mkdir()
-        nbformat.write(nbformat.v4.new_notebook(), root / "lessons" / "00_start.ipynb")
+        output = nbformat.v4.new_output("display_data", {"text/html": "<b>1</b>"})
+        cells = [nbformat.v4.new_code_cell("1", outputs=[output])]
+        nbformat.write(nbformat.v4.new_notebook(cells=cells), root / "lessons" / "00_start.ipynb")
         # Another program registered `python3`, and the user's own server lives under another address.
         kernel = root / "home" / ".local" / "share" / "jupyter" / "kernels" / "python3"
         kernel.mkdir(parents=True)
@@ -139,8 +155,9 @@ class Lab:
         (root / "home" / ".jupyter").mkdir()
         (root / "home" / ".jupyter" / "jupyter_server_config.py").write_text("c.ServerApp.base_url = '/elsewhere'\n")
         env = {key: value for key, value in os.environ.items() if not key.startswith("JUPYTER")}
-        env |= {"HOME": str(root / "home"), "SLUICE_WORK": str(root / "work"), "SLUICE_LESSONS": str(root / "lessons")}
-        env |= {"SLUICE_SCRATCH": str(root / "scratch"), "http_proxy": "http://127.0.0.1:9", "PYTHONUNBUFFERED": "1"}
+        names = {"SLUICE_WORK": "work", "SLUICE_LESSONS": "lessons", "SLUICE_SCRATCH": "scratch", "TMPDIR": "tmp"}
+        env |= {name: str(root / folder) for name, folder in names.items()} | {"HOME": home or str(root / "home")}
+        env |= {"http_proxy": "http://127.0.0.1:9", "PYTHONUNBUFFERED": "1"}
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             self.port = probe.getsockname()[1]
@@ -177,8 +194,8 @@ class Lab:
 
 
 @pytest.fixture
-def lab(tmp_path):
-    lab = Lab(tmp_path)
+def lab(tmp_path, request):
+    lab = Lab(tmp_path, *getattr(request, "param", ()))
     yield lab
     lab.watchdog.cancel()
     if lab.process.poll() is None:
@@ -187,9 +204,11 @@ def lab(tmp_path):
 
 
 def processes_with(text: str) -> list[str]:
-    """The commands of all processes whose command line holds `text`."""
-    listing = subprocess.run(["ps", "-wweo", "pid,args"], capture_output=True, text=True, check=True).stdout
-    return [line for line in listing.splitlines() if text in line]
+    """The commands of all processes whose command line holds `text`; not those that only wait to be collected."""
+    listing = psutil.process_iter(["cmdline", "status"])
+    running = (each.info for each in listing if each.info["status"] != psutil.STATUS_ZOMBIE)
+    commands = (" ".join(info["cmdline"] or ()) for info in running)
+    return [command for command in commands if text in command]
 
 
 @pytest.mark.slow
@@ -207,6 +226,8 @@ def test_the_server_shows_the_first_lesson_and_ends_without_a_trace(lab, number,
     while not processes_with(kernel["id"]):
         assert time.monotonic() < deadline, "the kernel did not start"
         time.sleep(0.1)
+    opened = lab.api("api/contents/00_start.ipynb?content=1")["content"]
+    assert [cell["metadata"].get("trusted") for cell in opened["cells"]] == [True]
     settings = lab.api("lab/api/settings/@jupyterlab/apputils-extension:notification")
     assert settings["schema"]["properties"]["fetchNews"]["default"] == "false"
 
@@ -216,3 +237,40 @@ def test_the_server_shows_the_first_lesson_and_ends_without_a_trace(lab, number,
     assert processes_with(str(lab.root)) == []
     assert list((lab.root / "scratch").iterdir()) == []
 
+
+def eventually(condition) -> bool:
+    """Whether it comes true in a minute."""
+    deadline = time.monotonic() + 60
+    while not (answer := condition()) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    return bool(answer)
+
+
+@pytest.mark.slow
+def test_when_the_command_is_killed_the_server_and_its_kernels_end(lab):
+    lab.wait_until_ready()
+    kernel = lab.api("api/kernels", "POST")
+    assert eventually(lambda: processes_with(kernel["id"]))
+    assert lab.end(signal.SIGKILL) == -signal.SIGKILL
+    assert eventually(lambda: not processes_with(str(lab.root)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("lab", [("/dev/null/home",)], indirect=True)
+def test_without_a_home_lessons_open_and_nothing_is_left_elsewhere(lab):
+    lab.wait_until_ready()
+    assert lab.api("api/contents/00_start.ipynb?content=1")["type"] == "notebook"
+    kernel = lab.api("api/kernels", "POST")
+    assert eventually(lambda: processes_with(kernel["id"]))
+    assert lab.end(signal.SIGTERM) == 143
+    assert list((lab.root / "tmp").iterdir()) == []
+
+
+@pytest.mark.slow
+def test_a_server_that_ends_by_itself_is_said(lab):
+    lab.wait_until_ready()
+    (server,) = psutil.Process(lab.process.pid).children()
+    server.kill()
+    rest, _ = lab.process.communicate(timeout=60)
+    assert lab.process.returncode == 1
+    assert re.search(r"ended by itself with status -9; see .*lab\.log\.", rest)

@@ -45,6 +45,38 @@ def test_a_crash_in_the_middle_of_a_line_costs_that_line_only(state):
     assert [e["n"] for e in progress.events()] == [1, 2]
 
 
+def test_lines_that_cannot_be_read_are_left_out_said_and_kept(state):
+    progress.record("check", exercise="3.1", status="passed")
+    with (state / "progress.jsonl").open("ab") as file:
+        file.write(b'\xff\x00\n[]\n{"event": "hint", "exercise": "3.1", "rung": "two", "time": null}\n')
+    before = (state / "progress.jsonl").read_bytes()
+    progress.record("check", exercise="0.1", status="passed")
+    assert [progress.best_status(each) for each in ("3.1", "0.1")] == ["passed", "passed"]
+    assert progress.events()[1]["rung"] == 0
+    assert "! 2 lines of " in progress.progress_text()
+    assert (state / "progress.jsonl").read_bytes().startswith(before)
+    assert len(progress.merge(state / "progress.jsonl")) == 3
+
+
+def test_a_place_that_cannot_be_written_is_said(state):
+    assert progress.troubles() == []
+    state.mkdir()
+    (state / "progress.jsonl").mkdir()
+    progress.record("check", exercise="3.1")
+    (said,) = progress.troubles()
+    assert said.startswith("Progress is not kept: ")
+    assert "SLUICE_WORK" in said
+
+
+def test_a_damaged_attempt_is_left_out_and_kept(state):
+    first = progress.keep_attempt("3.1", "a = 1\n")
+    (first.parent / "0002.py").write_bytes(b"\xff")
+    (first.parent / "notes.py").write_text("mine")
+    assert progress.keep_attempt("3.1", "a = 3\n").name == "0003.py"
+    assert [file.name for file in progress.attempts("3.1")] == ["0001.py", "0003.py"]
+    assert (first.parent / "0002.py").read_bytes() == b"\xff"
+
+
 def test_a_folder_that_cannot_be_written_is_no_error(tmp_path, monkeypatch):
     blocker = tmp_path / "file"
     blocker.write_text("")

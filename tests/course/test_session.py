@@ -9,11 +9,15 @@ import threading
 import time
 
 import pytest
+from jupyter_client.kernelspec import KernelSpecManager
+from jupyter_client.manager import KernelManager
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
-from course.data.session import cancels
+from course.data.scratch import make_scratch, remove_scratch
+from course.data.session import SparkUnavailable, cancels
 from course.data.session import spark as start
+from course.lab import register_kernel
 
 pytestmark = pytest.mark.spark
 
@@ -58,7 +62,7 @@ def is_alive(process_id):
 def test_without_java_on_the_path_it_runs_and_prints_nothing_of_its_own(tmp_path):
     tools = tmp_path / "tools"
     tools.mkdir()
-    for name in ("bash", "sh", "ps", "dirname", "cat", "env"):
+    for name in ("bash", "dirname"):
         tools.joinpath(name).symlink_to(shutil.which(name))
     scratch = tmp_path / "with blanks [1]"
     scratch.mkdir()
@@ -97,22 +101,81 @@ def test_an_interrupt_while_the_jvm_starts_leaves_no_jvm(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_folder_of_a_killed_process_is_removed_by_the_next(tmp_path, monkeypatch):
-    from course.data.scratch import make_scratch
+KILLED = """
+import os, signal
+from course.data.scratch import make_scratch, remove_scratch
+from course.data.session import SparkUnavailable, cancels, spark
+session = spark("child", quick=True)
+session.range(10).repartition(2).count()
+jvm = session.sparkContext._gateway.proc
+print(os.getsid(jvm.pid) == jvm.pid, session._jvm.System.getProperty("java.io.tmpdir"))
+os.kill(jvm.pid, signal.SIGKILL)
+try:
+    with cancels(session):
+        session.range(3).count()
+except SparkUnavailable as error:
+    print(error)
+"""
 
+
+@pytest.mark.slow
+def test_a_killed_jvm_is_one_clear_sentence_and_leaves_nothing(tmp_path):
+    (tmp_path / "tmp").mkdir()
+    (tmp_path / "scratch").mkdir()
+    process = child(KILLED, tmp_path / "scratch", TMPDIR=str(tmp_path / "tmp"))
+    out, err = process.communicate(timeout=120)
+    where, said = out.splitlines()
+    assert where.startswith(f"True {tmp_path}/scratch/sluice-")
+    assert said.startswith("Spark ended in the middle of its work")
+    assert (process.returncode, err) == (0, "")
+    assert [list(folder.iterdir()) for folder in tmp_path.iterdir()] == [[], []]
+
+
+@pytest.mark.slow
+def test_a_notebook_that_used_spark_ends_without_a_trace(tmp_path, monkeypatch):
+    """ipykernel ends the processes of its group first; the JVM must not be one of them."""
+    monkeypatch.setenv("SLUICE_SCRATCH", str(tmp_path / "scratch"))
+    monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
+    (tmp_path / "scratch").mkdir()
+    specs = KernelSpecManager(kernel_dirs=[str(register_kernel(tmp_path / "kernels"))])
+    manager = KernelManager(kernel_name="python3", kernel_spec_manager=specs, shutdown_wait_time=12.0)
+    manager.start_kernel(stderr=subprocess.DEVNULL)
+    client = manager.client()
+    client.start_channels()
+    client.wait_for_ready(timeout=60)
+    code = "from course.data import spark; assert spark('notebook', quick=True).range(3).count() == 3"
+    answer = client.execute_interactive(code, timeout=120, allow_stdin=False)["content"]
+    assert answer["status"] == "ok", answer
+    assert list((tmp_path / "scratch").iterdir()) != []
+    client.stop_channels()
+    manager.shutdown_kernel()
+    assert list((tmp_path / "scratch").iterdir()) == []
+
+
+def test_a_full_disk_is_one_clear_sentence(spark):
+    with pytest.raises(SparkUnavailable, match=r"disk of .* is full; make room, or set TMPDIR"), cancels(spark):
+        raise OSError(28, "No space left on device")
+    assert spark.range(3).count() == 3
+
+
+def test_a_folder_of_a_killed_process_is_removed_by_the_next(tmp_path, monkeypatch):
     monkeypatch.setenv("SLUICE_SCRATCH", str(tmp_path))
-    gone = subprocess.Popen([sys.executable, "-c", ""])
-    gone.wait()
-    names = (f"sluice-{gone.pid}-spark-x", "sluice-notes", f"sluice-{os.getpid()}-lab-x")
-    abandoned, foreign, ours = (tmp_path / name for name in names)
-    for folder in (abandoned, foreign, ours):
+    abandoned, foreign, young = (tmp_path / name for name in ("sluice-1-spark-x", "sluice-notes", "sluice-1-lab-x"))
+    for folder in (abandoned, foreign, young):
         folder.mkdir()
+    ours = make_scratch("spark")  # holds its lock
+    for folder in (abandoned, foreign, ours):
+        os.utime(folder, (0, 0))
     fresh = make_scratch("spark")
-    assert sorted(tmp_path.iterdir()) == sorted([foreign, ours, fresh])
+    assert sorted(tmp_path.iterdir()) == sorted([foreign, young, ours, fresh])
+    remove_scratch(ours)
+    remove_scratch(fresh)
+    assert sorted(tmp_path.iterdir()) == sorted([foreign, young])
 
 
 def test_an_unusable_java_is_one_clear_sentence(tmp_path):
     code = """
+from course.data.scratch import make_scratch, remove_scratch
 from course.data.session import SparkUnavailable, spark
 try: spark()
 except SparkUnavailable as error: print(error)
@@ -126,6 +189,7 @@ except SparkUnavailable as error: print(error)
 @pytest.mark.slow
 def test_a_jvm_that_does_not_start_is_one_clear_sentence(tmp_path):
     code = """
+from course.data.scratch import make_scratch, remove_scratch
 from course.data.session import SparkUnavailable, spark
 try: spark(spark_driver_memory="1k")
 except SparkUnavailable as error: print(error)
