@@ -85,11 +85,13 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _run(arguments: argparse.Namespace, config: Config) -> int:
     from course.data import cancels, compare, departures_per_window, load, partitions, spark
+    from course.data.flights import verified_path
     from course.data.source import reader_of
 
     records = arguments.records
     if records is None:
         records = 0 if arguments.driver == "threads" else _SAMPLE_FOR_SIMULATION
+    verified_path()  # a damaged file is told before twenty seconds of Spark
     with ExitStack() as stack:
         view = stack.enter_context(DemoView(is_quiet=arguments.json))
         view.stage("starting Spark")
@@ -166,13 +168,19 @@ def _summary(
 
 
 def _config(arguments: argparse.Namespace) -> Config:
-    """The engine's options, with `--buffers min` resolved."""
+    """The engine's options, with `--buffers min` resolved; too few are refused before Spark is started.
+
+    Raises:
+        ConfigError: an option the engine cannot work with, or fewer buffers than the job needs to start.
+    """
     options = {"segment_size_bytes": arguments.segment_size, "object_reuse": True}
-    if arguments.buffers != "min":
-        return Config(num_buffers=arguments.buffers, **options)
     environment = flights_job(_no_reader, print, Config(**options), arguments.parallelism)
-    graph = ExecutionGraph(JobGraph(environment.graph, environment.config))
-    return Config(num_buffers=graph.num_required_buffers, **options)
+    least = ExecutionGraph(JobGraph(environment.graph, environment.config)).num_required_buffers
+    wanted = least if arguments.buffers == "min" else arguments.buffers
+    if wanted < least:
+        needed = f"with parallelism {arguments.parallelism} it must be at least {least}"
+        raise ConfigError("num_buffers", wanted, needed)
+    return Config(num_buffers=wanted, **options)
 
 
 def _no_reader(subtask: int, parallelism: int) -> Any:
