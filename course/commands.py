@@ -44,9 +44,9 @@ def _source(arguments: argparse.Namespace) -> str | None:
     exercise(arguments.exercise)
     if arguments.file is None:
         return saved_source(arguments.exercise)
-    file = Path(arguments.file)
     try:
-        return without_magics(file.read_text(encoding="utf-8"))
+        raw = sys.stdin.buffer.read() if arguments.file == "-" else Path(arguments.file).read_bytes()
+        return without_magics(raw.decode("utf-8"))
     except OSError as error:
         raise _WrongUseError(f"{arguments.file} cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
@@ -72,7 +72,9 @@ def _answering(call: Callable[[argparse.Namespace], int]) -> Callable[[argparse.
 def check_add_arguments(parser: argparse.ArgumentParser) -> None:
     """Describe `sluice check`."""
     _exercise(parser)
-    parser.add_argument("--file", metavar="F", help="the file to grade (default: your notebook, or your last attempt)")
+    parser.add_argument(
+        "--file", metavar="F", help="the file to grade; - is standard input (default: your notebook, or last attempt)"
+    )
     parser.add_argument("--json", action="store_true", help="print the report as JSON")
     said = "seed of the random cases (%(default)s)"
     parser.add_argument("--seed", type=int, default=DEFAULT_SEED, metavar="N", help=said)

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from course.grading.rules import Case
+from course.grading.runner import GraderError
 
 __all__ = ["cases", "vector_cases"]
 
@@ -216,8 +218,18 @@ def _random(seed: int) -> list[Case]:
 
 @cache
 def vector_cases() -> tuple[Case, ...]:
-    """The cases recorded from a real Flink that are small enough for a check, with its answers."""
-    found = []
+    """The cases recorded from a real Flink that are small enough for a check, with its answers.
+
+    Raises:
+        GraderError: the file they stand in is missing or damaged.
+    """
+    try:
+        return tuple(_read_vectors())
+    except (OSError, ValueError, KeyError) as error:
+        raise GraderError(f"the recorded Flink cannot be read ({error!r}); restore course/vectors") from error
+
+
+def _read_vectors() -> Iterator[Case]:
     for number, case in enumerate(json.loads(_VECTORS.read_text(encoding="utf-8"))["cases"]):
         records = [[r["gen_len"], r["gen_seed"]] if isinstance(r, dict) else r for r in case["records"]]
         sizes = [r[0] if isinstance(r, list) else len(r) // 2 for r in records]
@@ -228,8 +240,7 @@ def vector_cases() -> tuple[Case, ...]:
         ops += [["emit", 0, capacity, r, _copies(n, capacity, capacity)] for r, n in zip(records, sizes, strict=True)]
         recorded = {"copies": case["copies"], "buffers": case.get("buffers"), "sizes": case["buffer_sizes"],
                     "sha256": case.get("all_bytes_sha256")}  # fmt: skip
-        found.append(Case("N", ops, f"case {case['name']} of spanning.json ({number + 1})", recorded))
-    return tuple(found)
+        yield Case("N", ops, f"case {case['name']} of spanning.json ({number + 1})", recorded)
 
 
 def cases(seed: int) -> list[Case]:

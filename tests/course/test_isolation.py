@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
@@ -118,13 +117,11 @@ SABOTAGE = {
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SABOTAGE)
 def test_sabotage_scores_nothing(name):
-    started = time.monotonic()
     report = judge("3.1", SABOTAGE[name])
     assert not report.passed, name
     assert report.status is not Status.NOT_STARTED
     assert report.failed_rule is not None
     assert report.failed_rule.message
-    assert time.monotonic() - started < 13
 
 
 @pytest.mark.parametrize(
