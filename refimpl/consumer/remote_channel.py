@@ -192,7 +192,7 @@ class RemoteInputChannel:
             if buffer is not None:
                 buffer.recycle()
         else:
-            self._queue(buffer, response.partial_sizes)
+            self._queue(buffer, response.partial_sizes, received.size)
             self._is_blocked = self._is_blocked or response.data_type.blocks_upstream
             self.on_backlog(response.backlog)
 
@@ -210,22 +210,22 @@ class RemoteInputChannel:
 
     # -- helpers ---------------------------------------------------------------------------------
 
-    def _queue(self, buffer: Buffer | None, partial_sizes: tuple[int, ...]) -> None:
-        """Append the pieces of `buffer`, one number each; nothing but a number if there is none."""
+    def _queue(self, buffer: Buffer | None, partial_sizes: tuple[int, ...], size: int) -> None:
+        """Append the pieces of `buffer`, one sequence number each; an empty one is only counted."""
         was_empty = not self._received
-        if buffer is None:
-            self._expected_sequence_number = _after(self._expected_sequence_number)
-            return
         start = 0
-        for size in partial_sizes or (buffer.size,):
+        for piece_size in partial_sizes or (size,):
+            sequence_number = self._expected_sequence_number
+            self._expected_sequence_number = _after(sequence_number)
+            if buffer is None or (piece_size == 0 and buffer.is_buffer):
+                continue
             if start:
                 buffer.retain()
-            piece = buffer.read_only_slice(start, size)
-            self._received.append((piece, self._expected_sequence_number))
+            piece = buffer.read_only_slice(start, piece_size)
+            self._received.append((piece, sequence_number))
             self._event_bytes += _event_cost(piece)
-            self._expected_sequence_number = _after(self._expected_sequence_number)
-            start += size
-        if was_empty and self._on_data_available is not None:
+            start += piece_size
+        if was_empty and self._received and self._on_data_available is not None:
             self._on_data_available()
 
     def _call_for_attention(self) -> None:

@@ -38,6 +38,8 @@ _BUFFER_RESPONSE = 0
 _OF_ANY_LENGTH = {1, 3}  # an ErrorResponse holds a Java object, a TaskEventRequest an event
 _LONGEST_FIXED_BODY = 128  # no message but those above and BufferResponse has a longer one
 
+_MOST_EMPTY_PIECES = 1_024  # a payload has hardly more pieces than bytes
+
 
 class BufferProvider(Protocol):
     """Finds the buffer that a payload is to be copied into."""
@@ -210,7 +212,7 @@ class FrameDecoder:
         header_bytes = self._body_bytes - size
         longest = self._response_header_bytes
         if self._version is not FlinkVersion.V1_11:
-            longest += _INT.size * size  # no piece is empty
+            longest += _INT.size * max(size, _MOST_EMPTY_PIECES)
         if size < 0 or not self._response_header_bytes <= header_bytes <= longest:
             raise RemoteProtocolError(
                 f"a BufferResponse with a payload of {size} B cannot have a body of "
@@ -222,8 +224,6 @@ class FrameDecoder:
         reader = BodyReader(memoryview(self._gathered_bytes()), "BufferResponse")
         response, self._payload_bytes = read_response_header(reader, self._version)
         reader.end()
-        if 0 in response.partial_sizes:
-            raise RemoteProtocolError("a BufferResponse has a piece without bytes")
         self._response = response
         if size or not response.data_type.is_buffer:
             self._buffer = self._buffers.request_buffer(response, size)
