@@ -14,7 +14,7 @@ from refimpl.consumer.buffer_manager import BufferManager
 from refimpl.consumer.channel import ChannelSnapshot
 from refimpl.errors import LocalUsageError, RemoteProtocolError, SluiceError
 from refimpl.exchange.decoder import BufferReceived
-from refimpl.exchange.frames import BufferResponse
+from refimpl.exchange.messages import BufferResponse
 from refimpl.memory.buffer import Buffer, BufferSlice, heap_buffer
 from refimpl.memory.local_pool import LocalBufferPool
 from refimpl.memory.network_pool import NetworkBufferPool

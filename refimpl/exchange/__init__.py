@@ -3,10 +3,10 @@
 from refimpl.exchange.consumer_connection import ConnectionState, ConsumerConnection
 from refimpl.exchange.credit import ConsumerCredit
 from refimpl.exchange.decoder import BufferProvider, BufferReceived, FrameDecoder
-from refimpl.exchange.frames import (
-    HEADER_BYTES,
+from refimpl.exchange.frames import HEADER_BYTES, MAGIC, decode, encode
+from refimpl.exchange.java_errors import JavaError, read_java_error, throwable_length
+from refimpl.exchange.messages import (
     ID_BYTES,
-    MAGIC,
     AckAllUserRecordsProcessed,
     AddCredit,
     BacklogAnnouncement,
@@ -22,10 +22,7 @@ from refimpl.exchange.frames import (
     ResumeConsumption,
     SegmentId,
     TaskEventRequest,
-    decode,
-    encode,
 )
-from refimpl.exchange.java_errors import JavaError, read_java_error, throwable_length
 from refimpl.exchange.partition_reader import PartitionReader, ReceivingChannel
 
 __all__ = [

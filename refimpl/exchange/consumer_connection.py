@@ -28,7 +28,9 @@ from refimpl.errors import (
     SluiceError,
 )
 from refimpl.exchange.decoder import BufferReceived, FrameDecoder
-from refimpl.exchange.frames import (
+from refimpl.exchange.frames import encode
+from refimpl.exchange.java_errors import read_java_error
+from refimpl.exchange.messages import (
     AddCredit,
     BacklogAnnouncement,
     BufferResponse,
@@ -39,9 +41,7 @@ from refimpl.exchange.frames import (
     PartitionRequest,
     ResultPartitionId,
     ResumeConsumption,
-    encode,
 )
-from refimpl.exchange.java_errors import read_java_error
 from refimpl.exchange.partition_reader import PartitionReader, ReceivingChannel
 from refimpl.memory.buffer import Buffer
 

@@ -18,16 +18,8 @@ from typing import Protocol
 
 from refimpl.config import FlinkVersion
 from refimpl.errors import LocalUsageError, RemoteProtocolError
-from refimpl.exchange.frames import (
-    HEADER_BYTES,
-    MAGIC,
-    BodyReader,
-    BufferResponse,
-    Message,
-    decode,
-    read_response_header,
-    response_header,
-)
+from refimpl.exchange.frames import HEADER_BYTES, MAGIC, BodyReader, decode, read_response_header, response_header
+from refimpl.exchange.messages import BufferResponse, Message
 from refimpl.memory.buffer import Buffer, DataType
 
 __all__ = ["BufferProvider", "BufferReceived", "FrameDecoder"]
