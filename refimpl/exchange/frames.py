@@ -170,6 +170,7 @@ class BodyReader:
         return len(self._body) - self._position
 
     def fields(self, layout: struct.Struct) -> tuple[Any, ...]:
+        """The fields of `layout`."""
         if self.num_left < layout.size:
             raise RemoteProtocolError(
                 f"the body of a {self._name} ends at byte {len(self._body)}, "
@@ -180,6 +181,7 @@ class BodyReader:
         return found
 
     def number(self, least: int = 0) -> int:
+        """An int that is at least `least`."""
         number: int = self.fields(_INT)[0]
         if number < least:
             raise RemoteProtocolError(f"a {self._name} has {number} where at least {least} must be")
@@ -190,6 +192,7 @@ class BodyReader:
         return found
 
     def raw(self, length: int) -> bytes:
+        """The next `length` bytes, copied."""
         if length > self.num_left:
             raise RemoteProtocolError(
                 f"a {self._name} promises {length} bytes, its body has {self.num_left}"
@@ -198,6 +201,7 @@ class BodyReader:
         return bytes(self._body[self._position - length : self._position])
 
     def end(self) -> None:
+        """Nothing may be left."""
         if self.num_left:
             raise RemoteProtocolError(f"a {self._name} has {self.num_left} bytes too many")
 
