@@ -23,6 +23,8 @@ READING_ORDER = [
     "records.event_serializer", "records.spill_file", "records.spanning", "records.batch",
     "producer.key_groups", "producer.selector", "producer.subpartition", "producer.result_partition",
     "producer.record_writer", "producer.broadcast_writer",
+    "exchange.java_errors", "exchange.frames", "exchange.java_writer", "exchange.request_decoder",
+    "exchange.producer_reader", "exchange.producer_connection",
     "consumer.channel", "consumer.local_channel", "consumer.input_gate", "consumer.watermark_valve",
     "consumer.network_input",
     "task.outputs", "task.collectors", "task.operators", "task.state", "task.windows", "task.chain", "task.source",

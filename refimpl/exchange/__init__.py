@@ -1,0 +1,83 @@
+"""Bytes travel: frames, credit, and the two ends of a connection."""
+
+from refimpl.exchange.frames import (
+    HEADER_BYTES,
+    ID_BYTES,
+    MAGIC,
+    AckAllUserRecordsProcessed,
+    AddCredit,
+    BacklogAnnouncement,
+    BufferResponse,
+    CancelPartitionRequest,
+    CloseRequest,
+    ErrorResponse,
+    Message,
+    NewBufferSize,
+    PartitionRequest,
+    ProducerId,
+    ResultPartitionId,
+    ResumeConsumption,
+    SegmentId,
+    TaskEventRequest,
+    decode,
+    encode,
+)
+from refimpl.exchange.java_errors import JavaError, read_java_error, throwable_length
+from refimpl.exchange.java_writer import (
+    DECODER_EXCEPTION,
+    ILLEGAL_ARGUMENT,
+    ILLEGAL_STATE,
+    PRODUCER_FAILED,
+    partition_not_found,
+    write_java_error,
+)
+from refimpl.exchange.producer_connection import (
+    PartitionProvider,
+    ProducerConnection,
+    ProducerConnectionSnapshot,
+)
+from refimpl.exchange.producer_reader import (
+    ReaderSnapshot,
+    SubpartitionReader,
+    SubpartitionView,
+)
+from refimpl.exchange.request_decoder import RequestDecoder
+
+__all__ = [
+    "DECODER_EXCEPTION",
+    "HEADER_BYTES",
+    "ID_BYTES",
+    "ILLEGAL_ARGUMENT",
+    "ILLEGAL_STATE",
+    "MAGIC",
+    "PRODUCER_FAILED",
+    "AckAllUserRecordsProcessed",
+    "AddCredit",
+    "BacklogAnnouncement",
+    "BufferResponse",
+    "CancelPartitionRequest",
+    "CloseRequest",
+    "ErrorResponse",
+    "JavaError",
+    "Message",
+    "NewBufferSize",
+    "PartitionProvider",
+    "PartitionRequest",
+    "ProducerConnection",
+    "ProducerConnectionSnapshot",
+    "ProducerId",
+    "ReaderSnapshot",
+    "RequestDecoder",
+    "ResultPartitionId",
+    "ResumeConsumption",
+    "SegmentId",
+    "SubpartitionReader",
+    "SubpartitionView",
+    "TaskEventRequest",
+    "decode",
+    "encode",
+    "partition_not_found",
+    "read_java_error",
+    "throwable_length",
+    "write_java_error",
+]
