@@ -27,16 +27,17 @@ from refimpl.exchange.java_writer import (
     DECODER_EXCEPTION,
     ILLEGAL_ARGUMENT,
     ILLEGAL_STATE,
+    INDEX_OUT_OF_BOUNDS,
     PRODUCER_FAILED,
     partition_not_found,
     write_java_error,
 )
 from refimpl.exchange.producer_connection import (
-    PartitionProvider,
     ProducerConnection,
     ProducerConnectionSnapshot,
 )
 from refimpl.exchange.producer_reader import (
+    PartitionProvider,
     ReaderSnapshot,
     SubpartitionReader,
     SubpartitionView,
@@ -49,6 +50,7 @@ __all__ = [
     "ID_BYTES",
     "ILLEGAL_ARGUMENT",
     "ILLEGAL_STATE",
+    "INDEX_OUT_OF_BOUNDS",
     "MAGIC",
     "PRODUCER_FAILED",
     "AckAllUserRecordsProcessed",

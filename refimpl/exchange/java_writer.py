@@ -24,6 +24,7 @@ __all__ = [
     "DECODER_EXCEPTION",
     "ILLEGAL_ARGUMENT",
     "ILLEGAL_STATE",
+    "INDEX_OUT_OF_BOUNDS",
     "PRODUCER_FAILED",
     "partition_not_found",
     "write_java_error",
@@ -32,6 +33,7 @@ __all__ = [
 DECODER_EXCEPTION = "org.apache.flink.shaded.netty4.io.netty.handler.codec.DecoderException"
 ILLEGAL_ARGUMENT = "java.lang.IllegalArgumentException"
 ILLEGAL_STATE = "java.lang.IllegalStateException"
+INDEX_OUT_OF_BOUNDS = "java.lang.IndexOutOfBoundsException"
 PRODUCER_FAILED = "org.apache.flink.runtime.io.network.partition.ProducerFailedException"
 
 _STREAM_MAGIC = b"\xac\xed\x00\x05"
@@ -100,7 +102,7 @@ _KNOWN = {
         _Class("java.net.ProtocolException", -6098449442062388080, _IO),
         _Class(ILLEGAL_STATE, -1848914673093119416, _RUNTIME),
         _Class(ILLEGAL_ARGUMENT, -5365630128856068164, _RUNTIME),
-        _Class("java.lang.UnsupportedOperationException", -1242599979055084673, _RUNTIME),
+        _Class(INDEX_OUT_OF_BOUNDS, 234122996006267687, _RUNTIME),
         _Class(DECODER_EXCEPTION, 6926716840699621852, _CODEC),
         _Class(PRODUCER_FAILED, -1555492656299526395, _CANCEL_TASK),
     )

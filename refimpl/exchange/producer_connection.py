@@ -19,7 +19,6 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Protocol
 
 from refimpl.config import UNBOUNDED, Config
 from refimpl.errors import LocalUsageError, RemoteProtocolError
@@ -40,33 +39,23 @@ from refimpl.exchange.java_writer import (
     DECODER_EXCEPTION,
     ILLEGAL_ARGUMENT,
     ILLEGAL_STATE,
+    INDEX_OUT_OF_BOUNDS,
     PRODUCER_FAILED,
     partition_not_found,
     write_java_error,
 )
-from refimpl.exchange.producer_reader import ReaderSnapshot, SubpartitionReader, SubpartitionView
+from refimpl.exchange.producer_reader import PartitionProvider, ReaderSnapshot, SubpartitionReader
 from refimpl.exchange.request_decoder import RequestDecoder
 from refimpl.memory.buffer import BufferSlice
 from refimpl.producer.subpartition import BufferAndBacklog
 from refimpl.trace import Trace
 
 __all__ = [
-    "PartitionProvider",
     "ProducerConnection",
     "ProducerConnectionSnapshot",
 ]
 
 _MAX_ANSWERS = 4096  # so many errors nobody fetches: the consumer sends and does not read
-
-
-class PartitionProvider(Protocol):
-    """Knows the partitions that can be read here.
-
-    Flink:   ResultPartitionProvider (runtime.io.network.partition), 1.11.4
-    """
-
-    def find(self, partition: ResultPartitionId, subpartition: int) -> SubpartitionView | None:
-        """The subpartition, or `None` if there is no such partition, or not yet, or no more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +72,7 @@ class ProducerConnection:
     """What one consumer TaskManager reads from this one, as bytes in and bytes out.
 
     `on_task_event` gets the bytes of events against the stream's direction and says whether anybody
-    wanted them. It, and `partitions`, are the caller's: what they raise, besides `LocalUsageError`
-    from `partitions`, passes through.
+    wanted them. It and `partitions` are the caller's: what else they raise passes through.
 
     Ownership: a reader's subpartition view is closed when the consumer cancels it and when the
     connection ends, however it ends. Buffers are lent to the transport from `data_to_send` to
@@ -158,7 +146,7 @@ class ProducerConnection:
             return
         self._decoder.feed(data)
         try:
-            while not self._is_closed and (message := self._decoder.next_message()) is not None:
+            while (message := self._decoder.next_message()) is not None:
                 self._handle(message)
         except RemoteProtocolError as error:
             self._close()
@@ -173,6 +161,7 @@ class ProducerConnection:
             case AddCredit():
                 if (reader := self._reader_of(message.receiver)) is not None:
                     reader.credit += message.credit
+                    self._note("add credit", reader)
                     self._enqueue(reader)
             case ResumeConsumption():
                 if (reader := self._reader_of(message.receiver)) is not None:
@@ -191,33 +180,30 @@ class ProducerConnection:
                 pass
 
     def _open_reader(self, request: PartitionRequest) -> None:
+        partition, receiver = request.partition, request.receiver
         try:
-            if request.receiver in self._readers or request.first != request.last:
-                raise LocalUsageError(f"receiver {request.receiver.hex()} can read one subpartition")
-            view = self._partitions.find(request.partition, request.first)
+            if receiver in self._readers or request.first != request.last:
+                raise LocalUsageError(f"receiver {receiver.hex()} reads one subpartition, once")
+            view = self._partitions.find(partition, request.first)
             if view is None:
-                self._put(
-                    ErrorResponse(partition_not_found(request.partition, self._version), request.receiver)
-                )
+                self._put(ErrorResponse(partition_not_found(partition, self._version), receiver))
                 return
             reader = SubpartitionReader(view, request)
             view.open_view(partial(self._on_data_available, reader))
         except LocalUsageError as error:
             self._answer(JavaError(ILLEGAL_STATE, str(error)))
-            return
-        self._readers[request.receiver] = reader
-        if self._trace is not None:
-            self._trace.add(
-                "open reader", self.name, receiver=request.receiver.hex(), credit=request.credit
-            )
+        except IndexError:
+            text = f"Subpartition not found. Index: {request.first}"
+            self._answer(JavaError(INDEX_OUT_OF_BOUNDS, text))
+        else:
+            self._readers[receiver] = reader
+            self._note("open reader", reader)
 
     def _resume(self, reader: SubpartitionReader) -> None:
         try:
-            reader.view.resume()
+            reader.view.resume()  # tells the reader if there is something for it
         except LocalUsageError:
             self._answer(JavaError(ILLEGAL_STATE, "Should be blocked by checkpoint."))
-            return
-        self._enqueue(reader)
 
     def _reader_of(self, receiver: bytes) -> SubpartitionReader | None:
         """The reader, or `None` and an error that is fatal to the consumer, as Flink has it."""
@@ -282,10 +268,7 @@ class ProducerConnection:
         piece = taken.buffer
         self._lent.append(piece)
         if self._trace is not None:
-            self._trace.add(
-                "send", self.name, segment=piece.segment.id, receiver=reader.receiver.hex(),
-                sequence=reader.sequence_number, bytes=piece.size, credit=reader.credit,
-            )  # fmt: skip
+            self._note("send", reader, segment=piece.segment.id, bytes=piece.size)
         return reader.response(taken, self._version)
 
     # -- the line ----------------------------------------------------------------------------------
@@ -294,6 +277,13 @@ class ProducerConnection:
         if reader.view.failure_cause is not None and not reader.is_enqueued:
             self._stand_in_line(reader)
         self._enqueue(reader)
+
+    def _note(self, kind: str, reader: SubpartitionReader, **detail: int) -> None:
+        if self._trace is not None:
+            self._trace.add(
+                kind, self.name, receiver=reader.receiver.hex(), sequence=reader.sequence_number,
+                credit=reader.credit, **detail,
+            )  # fmt: skip
 
     def _enqueue(self, reader: SubpartitionReader) -> None:
         if not reader.is_enqueued and reader.is_available:

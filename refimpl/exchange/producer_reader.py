@@ -17,11 +17,12 @@ from refimpl.exchange.frames import (
     MAGIC,
     BufferResponse,
     PartitionRequest,
+    ResultPartitionId,
     response_header,
 )
 from refimpl.producer.subpartition import BufferAndBacklog
 
-__all__ = ["ReaderSnapshot", "SubpartitionReader", "SubpartitionView"]
+__all__ = ["PartitionProvider", "ReaderSnapshot", "SubpartitionReader", "SubpartitionView"]
 
 _HEADER = struct.Struct(">iIB")
 _BUFFER_RESPONSE = 0
@@ -49,6 +50,21 @@ class SubpartitionView(Protocol):
     def poll(self) -> BufferAndBacklog | None: ...
 
     def resume(self) -> None: ...
+
+
+class PartitionProvider(Protocol):
+    """Knows the partitions that can be read here.
+
+    Flink:   ResultPartitionProvider (runtime.io.network.partition), 1.11.4
+    """
+
+    def find(self, partition: ResultPartitionId, subpartition: int) -> SubpartitionView | None:
+        """The subpartition, or `None` if there is no such partition, or not yet, or no more.
+
+        Raises:
+            IndexError: the partition has no such subpartition; answered, and the connection goes on.
+            LocalUsageError: it cannot be read; the same.
+        """
 
 
 @dataclass(frozen=True, slots=True)
