@@ -24,6 +24,7 @@ READING_ORDER = [
     "producer.key_groups", "producer.selector", "producer.subpartition", "producer.result_partition",
     "producer.record_writer", "producer.broadcast_writer",
     "exchange.messages", "exchange.java_errors", "exchange.frames", "exchange.credit", "exchange.decoder",
+    "exchange.java_writer", "exchange.request_decoder", "exchange.producer_reader", "exchange.producer_connection",
     "exchange.partition_reader", "exchange.consumer_connection",
     "consumer.channel", "consumer.local_channel", "consumer.buffer_manager", "consumer.remote_channel",
     "consumer.input_gate", "consumer.watermark_valve",

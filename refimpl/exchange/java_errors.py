@@ -2,7 +2,7 @@
 
 So whoever reads one must follow Java's serialization format far enough to know where the object
 ends; on the way there lie the name of its class and its message, which is what a person wants.
-Nothing is ever made of what is read but text.
+Nothing is ever made of what is read but text. How they are written is in `java_writer`.
 
 Source:  Java Object Serialization Specification, version 6.0, chapter 6 (stream protocol)
 """
@@ -226,7 +226,13 @@ class _Parser:
         return int(struct.unpack(layout, self._take(struct.calcsize(layout)))[0])
 
     def _text(self, length: int) -> str:
-        return bytes(self._take(length)).decode("utf-8", "replace")
+        """Java's own UTF-8: no zero byte, and each half of a surrogate pair by itself."""
+        raw = bytes(self._take(length)).replace(b"\xc0\x80", b"\0")
+        try:
+            units = raw.decode("utf-8", "surrogatepass").encode("utf-16-be", "surrogatepass")
+        except UnicodeDecodeError:
+            return raw.decode("utf-8", "replace")
+        return units.decode("utf-16-be", "replace")
 
     def _take(self, length: int) -> memoryview:
         end = self.position + length
