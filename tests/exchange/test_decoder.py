@@ -215,13 +215,14 @@ RESPONSE_2 = struct.Struct(">16siiiiBBi")
     [
         ((2, 2), 3, "2 pieces have 4 bytes, the buffer 3"),
         ((-1, 4), 3, "-1 where at least 0"),
+        ((), -1, "payload of -1 B cannot have a body"),
         ((0,) * 1_025, 0, "payload of 0 B cannot have a body"),
     ],
 )
 def test_pieces_that_make_no_payload_are_refused(pieces: tuple[int, ...], size: int, message: str) -> None:
     body = RESPONSE_2.pack(RECEIVER, 0, len(pieces), 0, 0, 1, 0, size) + struct.pack(f">{len(pieces)}i", *pieces)
     with pytest.raises(RemoteProtocolError, match=message):
-        list(FrameDecoder(HeapBuffers(), 2**20, V2).receive(frame(body + bytes(size), 0)))
+        list(FrameDecoder(HeapBuffers(), 2**20, V2).receive(frame(body + bytes(max(0, size)), 0)))
 
 
 def test_a_count_of_pieces_that_are_not_there_is_refused() -> None:
