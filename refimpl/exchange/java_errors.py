@@ -23,7 +23,7 @@ _LONG_STRING, _PROXY, _ENUM = 0x7C, 0x7D, 0x7E
 _FIRST_HANDLE = 0x7E0000
 _HAS_WRITE_METHOD, _IS_SERIALIZABLE, _IS_EXTERNAL = 0x01, 0x02, 0x04
 _SIZES = {"B": 1, "C": 2, "D": 8, "F": 4, "I": 4, "J": 8, "S": 2, "Z": 1}
-_MAX_DEPTH = 200
+_MAX_DEPTH = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +45,7 @@ class _ClassDesc:
     flags: int = 0
     fields: list[tuple[str, str]] = field(default_factory=list)
     parent: _ClassDesc | None = None
+    num_ancestors: int = 0
 
 
 @dataclass(slots=True)
@@ -99,15 +100,18 @@ class _Parser:
 
     def content(self) -> object:
         """The next object, string, array, class or null."""
+        return self._content(self._number(">B"))
+
+    def _content(self, tag: int) -> object:
         if self._depth >= _MAX_DEPTH:
             raise RemoteProtocolError("a serialized error is nested too deeply")
         self._depth += 1
         try:
-            return self._content(self._number(">B"))
+            return self._tagged(tag)
         finally:
             self._depth -= 1
 
-    def _content(self, tag: int) -> object:
+    def _tagged(self, tag: int) -> object:
         if tag == _NULL:
             return None
         if tag == _REFERENCE:
@@ -128,6 +132,8 @@ class _Parser:
             kind = self._class()
             index = self._place()
             self._handles[index] = name = self.content()
+            if not isinstance(name, str):
+                raise RemoteProtocolError("an enum constant of an error has no name")
             return f"{kind.name if kind else '?'}.{name}"
         raise RemoteProtocolError(f"{tag:#x} at byte {self.position - 1} of an error is no Java type code")
 
@@ -183,8 +189,19 @@ class _Parser:
                 self.content()  # the type's name
             made.fields.append((name, code))
         self._annotations()
-        made.parent = self._class()
+        made.parent = self._parent_of(made)
         return made
+
+    def _parent_of(self, made: _ClassDesc) -> _ClassDesc | None:
+        """The class above `made`, which cannot be `made` again, however far up."""
+        parent = step = self._class()
+        if parent is not None:
+            made.num_ancestors = parent.num_ancestors + 1
+        while step is not None and step is not made:
+            step = step.parent
+        if step is made or made.num_ancestors > _MAX_DEPTH:
+            raise RemoteProtocolError("a class of an error has no end of ancestors")
+        return parent
 
     def _value(self, code: str) -> object:
         if code in _SIZES:

@@ -182,6 +182,7 @@ class World:
             gate.release()
         for source in self.inputs:
             source.close()
+        self.writer.close()
         self.partition.release()
         self.lent.destroy()
 

@@ -160,3 +160,37 @@ def shown(error: JavaError) -> str:
     message = "-" if error.message is None else error.message
     line = f"{error.class_name} {message.encode().hex()} "
     return line + (shown(error.cause) if error.cause else "")
+
+
+# -- a hostile end ---------------------------------------------------------------------------------
+
+STREAM = b"\xac\xed\x00\x05"
+NAMELESS_CLASS = b"\x72\x00\x00" + bytes(8) + b"\x02\x00\x00"
+FIRST_HANDLE = 0x7E0000
+
+
+def reference(number: int) -> bytes:
+    return b"\x71" + struct.pack(">i", FIRST_HANDLE + number)
+
+
+def doubling_arrays(num_levels: int) -> bytes:
+    """An enum whose name is an array of two arrays of two arrays: its text would have 2^n parts."""
+    arrays = b"\x75\x72\x00\x02[L" + bytes(8) + b"\x02\x00\x00\x78\x70" + struct.pack(">i", num_levels + 2)
+    arrays += b"\x75" + reference(0) + struct.pack(">i", 0)
+    for level in range(num_levels):
+        arrays += b"\x75" + reference(0) + struct.pack(">i", 2) + reference(2 + level) * 2
+    return STREAM + arrays + b"\x7e" + reference(0) + reference(2 + num_levels)
+
+
+@pytest.mark.parametrize(
+    ("data", "complaint"),
+    [
+        (STREAM + NAMELESS_CLASS * 5_000, "nested too deeply"),
+        (STREAM + b"\x73" + NAMELESS_CLASS + b"\x78" + reference(0), "no end of ancestors"),
+        (doubling_arrays(40), "no name"),
+    ],
+    ids=["annotations of annotations", "its own ancestor", "two of two of two"],
+)
+def test_an_error_made_to_do_harm_is_refused(data: bytes, complaint: str) -> None:
+    with pytest.raises(RemoteProtocolError, match=complaint):
+        throwable_length(memoryview(data))
