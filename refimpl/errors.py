@@ -38,7 +38,7 @@ class LocalUsageError(SluiceError):
 
 
 class RemoteProtocolError(SluiceError):
-    """Bytes from the producer's end cannot be what a producer sends."""
+    """Bytes from the other end of a connection cannot be what such an end sends."""
 
 
 class RemoteTransportError(SluiceError):
