@@ -7,6 +7,7 @@ imports only the ones above it:
     memory/                 bytes have a home: segments, buffers, pools
     records/                a record becomes bytes: types, elements, events, spanning
     producer/               bytes wait: selectors, subpartitions, the record writer
+    exchange/               bytes travel: frames, credit, the ends of a connection
     consumer/               bytes arrive: channels, the gate, bytes become elements again
     task/                   records are processed: operators, outputs, chains, tasks
     job/                    what the user wants: streams, graphs, chaining, deployment

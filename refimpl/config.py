@@ -76,6 +76,22 @@ class Config:
         100, "execution.buffer-timeout", "ms", "100",
         "period of the output flusher; 0 flushes after each record, -1 never by time",
     )
+    request_backoff_initial_ms: int = option(  # type: ignore[assignment]
+        100, "taskmanager.network.request-backoff.initial", "ms", "100",
+        "wait before a partition that was not found is asked for again; it doubles each time",
+    )
+    request_backoff_max_ms: int = option(  # type: ignore[assignment]
+        10_000, "taskmanager.network.request-backoff.max", "ms", "10000",
+        "longest such wait; after it the channel fails, and 0 never asks again",
+    )
+    max_frame_bytes: int = option(  # type: ignore[assignment]
+        4 * 1024 * 1024, "(none)", "bytes", "2147483647",
+        "longest frame a connection takes in, besides one that fills a segment",
+    )
+    max_event_bytes: int = option(  # type: ignore[assignment]
+        1024 * 1024, "(none)", "bytes", "no limit",
+        "events that may wait in one remote channel; they need no credit, so nothing else limits them",
+    )
     spill_threshold_bytes: int = option(  # type: ignore[assignment]
         5 * 1024 * 1024, "(constant THRESHOLD_FOR_SPILLING)", "bytes", "5242880",
         "a record longer than this that spans buffers is gathered in a file",
@@ -118,6 +134,10 @@ class Config:
             ("max_buffers_per_channel", 1),
             ("max_overdraft_buffers", 0),
             ("buffer_timeout_ms", -1),
+            ("request_backoff_initial_ms", 0),
+            ("request_backoff_max_ms", 0),
+            ("max_frame_bytes", 1_024),
+            ("max_event_bytes", 1_024),
             ("spill_threshold_bytes", 1),
             ("source_batch", 1),
             ("seed", 0),
@@ -131,6 +151,11 @@ class Config:
         is_number = isinstance(groups, int) and not isinstance(groups, bool)
         if groups is not None and not (is_number and 1 <= groups <= 32_768):
             raise ConfigError("max_parallelism", groups, "between 1 and 32768, or None")
+
+    @property
+    def frame_limit_bytes(self) -> int:
+        """The longest frame: `max_frame_bytes`, or a full segment with the longest header."""
+        return max(self.max_frame_bytes, 5 * self.segment_size_bytes + 64)
 
     @property
     def spill_path(self) -> str:

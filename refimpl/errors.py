@@ -2,6 +2,7 @@
 
 The caller broke a rule: `LocalUsageError`, and the object is as it was before the call.
 The other end broke a rule: `RemoteProtocolError`, and what it sent is lost.
+The other end, or the way to it, failed: `RemoteTransportError`, `PartitionNotFoundError`.
 The machine or the configuration cannot do it: the other classes here.
 A broken law of the engine itself is an `AssertionError` with its story (see `invariants`).
 
@@ -14,8 +15,10 @@ __all__ = [
     "ConfigError",
     "InsufficientBuffersError",
     "LocalUsageError",
+    "PartitionNotFoundError",
     "PoolDestroyedError",
     "RemoteProtocolError",
+    "RemoteTransportError",
     "SluiceError",
     "SpillError",
     "UserCodeError",
@@ -35,7 +38,28 @@ class LocalUsageError(SluiceError):
 
 
 class RemoteProtocolError(SluiceError):
-    """Bytes from the producer's end cannot be what a producer sends."""
+    """Bytes from the other end of a connection cannot be what such an end sends."""
+
+
+class RemoteTransportError(SluiceError):
+    """The other end says that it failed, or the connection to it was lost."""
+
+
+class PartitionNotFoundError(SluiceError):
+    """The other end does not have the partition, however often it was asked.
+
+    Attributes:
+        partition: its id as on the wire, in hex: data set, number, producer.
+        num_requests: how often it was asked for.
+    """
+
+    def __init__(self, partition: str, num_requests: int) -> None:
+        super().__init__(
+            f"Partition {partition} not found, asked {num_requests} times; see whether its "
+            f"producer runs, or raise request_backoff_max_ms if it only starts late"
+        )
+        self.partition = partition
+        self.num_requests = num_requests
 
 
 class ConfigError(LocalUsageError, ValueError):

@@ -1,12 +1,16 @@
 """Bytes arrive: channels, the gate that gives each its turn, and elements again."""
 
+from refimpl.consumer.buffer_manager import BufferManager, BufferManagerSnapshot
 from refimpl.consumer.channel import BufferOrEvent, ChannelSnapshot, InputChannel
 from refimpl.consumer.input_gate import GateSnapshot, InputGate
 from refimpl.consumer.local_channel import LocalInputChannel
 from refimpl.consumer.network_input import NetworkInput
+from refimpl.consumer.remote_channel import RemoteInputChannel
 from refimpl.consumer.watermark_valve import StatusWatermarkValve
 
 __all__ = [
+    "BufferManager",
+    "BufferManagerSnapshot",
     "BufferOrEvent",
     "ChannelSnapshot",
     "GateSnapshot",
@@ -14,5 +18,6 @@ __all__ = [
     "InputGate",
     "LocalInputChannel",
     "NetworkInput",
+    "RemoteInputChannel",
     "StatusWatermarkValve",
 ]

@@ -81,6 +81,11 @@ class ResultPartition:
         return self._is_finished
 
     @property
+    def is_consumed(self) -> bool:
+        """Whether every reader has come and gone, so that nobody needs what is left."""
+        return all(sub.is_consumed for sub in self.subpartitions)
+
+    @property
     def has_unannounced_data(self) -> bool:
         """Whether a flush would make something available."""
         return any(sub.has_unannounced_data for sub in self.subpartitions)
@@ -113,10 +118,10 @@ class ResultPartition:
         for subpartition in self.subpartitions:
             subpartition.finish(self.config.flink_version)
 
-    def release(self) -> None:
-        """Drop what is queued and give the pool up."""
+    def release(self, failure_cause: str | None = None) -> None:
+        """Drop what is queued and give the pool up; readers are told `failure_cause`, if any."""
         for subpartition in self.subpartitions:
-            subpartition.release()
+            subpartition.release(failure_cause)
         self.pool.destroy()
 
     def snapshot(self) -> PartitionSnapshot:

@@ -90,6 +90,8 @@ class PipelinedSubpartition:
         self.owner = owner
         self.num_buffers_total = 0
         self.num_bytes_total = 0
+        self.failure_cause: str | None = None
+        self.is_consumed = False  # whether its one reader has come and gone
         self._trace = trace
         self._queue: deque[BufferConsumer] = deque()
         self._on_data_available: Callable[[], None] | None = None
@@ -146,9 +148,7 @@ class PipelinedSubpartition:
 
     @property
     def backlog(self) -> int:
-        """Data buffers the consumer should make room for."""
-        if self._is_blocked:
-            return 0
+        """Data buffers the consumer should make room for; 2.x says 0 while blocked, 1.11 does not."""
         if self._is_flush_requested or self._is_finished:
             return self._num_data_buffers
         return max(0, self._num_data_buffers - 1)
@@ -189,12 +189,17 @@ class PipelinedSubpartition:
         return True
 
     def flush(self) -> None:
-        """Make what is written so far available, without waiting for the buffer to be full."""
+        """Make what is written so far available, without waiting for the buffer to be full.
+
+        While blocked, a single buffer is left as it is: 1.11 forgets that flush, 2.x does not.
+        """
         if not self._queue or self._is_flush_requested:
             return
-        is_new_data = len(self._queue) == 1 and self._queue[0].is_data_available
+        is_new_data = (
+            not self._is_blocked and len(self._queue) == 1 and self._queue[0].is_data_available
+        )
         self._is_flush_requested = len(self._queue) > 1 or is_new_data
-        if is_new_data and not self._is_blocked:
+        if is_new_data:
             self._notify()
 
     def finish(self, version: FlinkVersion = FlinkVersion.V1_11) -> None:
@@ -210,12 +215,19 @@ class PipelinedSubpartition:
             self._is_finished = True
             self._notify()
 
-    def release(self) -> None:
-        """Drop everything queued; nothing can be added or read from now on."""
+    def release(self, failure_cause: str | None = None) -> None:
+        """Drop everything queued; nothing can be added or read from now on.
+
+        If that is because the producer failed, the reader is told, and finds `failure_cause`.
+        """
         self._is_released = True
+        self.failure_cause = self.failure_cause or failure_cause
         while self._queue:
             self._queue.popleft().close()
         self._num_data_buffers = 0
+        self._is_flush_requested = False
+        if failure_cause is not None:
+            self._notify()
         self._on_data_available = None
 
     def _enqueue(self, consumer: BufferConsumer) -> None:
@@ -242,6 +254,11 @@ class PipelinedSubpartition:
         self._on_data_available = on_data_available
         if self._queue:
             self._notify()
+
+    def close_view(self) -> None:
+        """The reader leaves for good. What is queued stays; the owner decides what becomes of it."""
+        self.is_consumed = self._has_view
+        self._on_data_available = None
 
     def poll(self) -> BufferAndBacklog | None:
         """The next bytes, or `None` if there are none now.

@@ -1,7 +1,8 @@
 """`--vectors DIR`: run the conformance tests on other files of the format `flink-vectors/1`.
 
 A test module names its file with `TOPIC`, and says with `BY_VERSION` whether our code depends on the version of
-Flink. Its test then gets one `case` (and `version`) at a time. Nothing here or there knows the visible cases.
+Flink; `SIDE` picks those of its cases that are for one end. Its test then gets one `case` (and `version`) at a time.
+Nothing here or there knows the visible cases.
 """
 
 from __future__ import annotations
@@ -58,7 +59,10 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize(names, [skipped(f"there is no {path}", "missing")])
         return
     rows = []
+    side = getattr(metafunc.module, "SIDE", None)
     for case in load(path):
+        if side is not None and case.get("side") != side:
+            continue
         versions = [KNOWN[version] for version in case["flink"] if version in KNOWN]
         marks = [pytest.mark.slow] if len(json.dumps(case)) > 100_000 or is_big(case) else []
         if not versions:

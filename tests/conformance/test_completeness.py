@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 VECTORS = Path(__file__).parent / "vectors"
-TOPICS = ["spanning", "stream_elements", "events", "keygroups", "pool", "selectors", "valve"]
+TOPICS = ["spanning", "stream_elements", "events", "keygroups", "pool", "selectors", "valve", "netty", "credit"]
 
 
 @pytest.mark.parametrize("topic", TOPICS)
@@ -16,5 +16,6 @@ def test_a_topic_has_its_vectors_and_its_test(topic: str) -> None:
     content = json.loads((VECTORS / f"{topic}.json").read_text(encoding="utf-8"))
     assert (content["format"], content["file"]) == ("flink-vectors/1", topic)
     assert len(content["cases"]) == content["case_count"] > 0
-    test = (Path(__file__).parent / f"test_{topic}.py").read_text(encoding="utf-8")
-    assert f'TOPIC = "{topic}"' in test
+    tests = [path.read_text(encoding="utf-8") for path in Path(__file__).parent.glob(f"test_{topic}*.py")]
+    assert tests
+    assert all(f'TOPIC = "{topic}"' in test for test in tests)

@@ -24,6 +24,10 @@ from refimpl.errors import ConfigError, LocalUsageError
         ("max_buffers_per_channel", 0),
         ("max_overdraft_buffers", -1),
         ("buffer_timeout_ms", -2),
+        ("request_backoff_initial_ms", -1),
+        ("request_backoff_max_ms", -1),
+        ("max_frame_bytes", 1_023),
+        ("max_event_bytes", 1_023),
         ("spill_threshold_bytes", 0),
         ("source_batch", 0),
         ("max_parallelism", 0),
@@ -49,13 +53,14 @@ def test_the_least_value_of_an_option_works(least: dict[str, int]) -> None:
 
 
 def test_the_defaults_are_flinks() -> None:
-    """Behaviours 1, 2, 28 and 72."""
+    """Behaviours 1, 2, 28, 72 and 150."""
     config = Config()
     assert config.segment_size_bytes == 32 * 1024
     assert config.num_buffers == 2048
     assert (config.buffers_per_channel, config.floating_buffers_per_gate) == (2, 8)
     assert config.max_buffers_per_channel == 10
     assert config.buffer_timeout_ms == 100
+    assert (config.request_backoff_initial_ms, config.request_backoff_max_ms) == (100, 10_000)
     assert config.spill_threshold_bytes == 5 * 1024 * 1024
     assert config.flink_version is FlinkVersion.V1_11
 
@@ -71,6 +76,11 @@ def test_every_option_has_a_row_with_its_flink_key_and_a_meaning() -> None:
 def test_the_spill_directory_defaults_to_the_systems(tmp_path: object) -> None:
     assert Config(spill_directory=str(tmp_path)).spill_path == str(tmp_path)
     assert Config().spill_path
+
+
+def test_a_full_segment_fits_a_frame_however_large_it_is() -> None:
+    assert Config().frame_limit_bytes == Config().max_frame_bytes
+    assert Config(segment_size_bytes=2**30).frame_limit_bytes > 2**30
 
 
 def test_a_negative_seed_is_refused_by_name() -> None:

@@ -257,26 +257,75 @@ def test_a_blocking_event_stops_everything_until_resume(bench: Bench) -> None:
     bench.subpartition.flush()
     subpartition = bench.subpartition
     assert (bench.num_told, bench.poll()) == (told, None)
-    assert (subpartition.backlog, subpartition.is_data_available) == (0, False)
+    assert (subpartition.backlog, subpartition.is_data_available) == (2, False)
     subpartition.resume()
     assert bench.num_told == told + 1
     assert bench.poll() == (8, True, 1, False)
 
 
-@pytest.mark.parametrize(("behind", "is_told"), [("event", True), ("flushed", True), ("unflushed", False)])
+@pytest.mark.parametrize(
+    ("behind", "is_told"), [("event", True), ("two", True), ("flushed", False), ("unflushed", False)]
+)
 def test_resume_tells_only_of_what_can_be_read(bench: Bench, behind: str, is_told: bool) -> None:
-    """P60: an event yes, one flushed buffer yes, one unflushed buffer no."""
+    """Trap 36, as 1.11.4 has it: it forgets the flush of a single buffer while blocked; 2.x remembers."""
     bench.add_event(BARRIER)
     bench.poll()
     if behind == "event":
         bench.add_event(EndOfSuperstep())
     else:
         bench.add_finished(8)
+        if behind == "two":
+            bench.add_open()
         if behind == "flushed":
             bench.subpartition.flush()
     told = bench.num_told
     bench.subpartition.resume()
     assert (bench.num_told > told) is is_told
+
+
+def test_a_forgotten_flush_can_be_repeated(bench: Bench) -> None:
+    bench.add_event(BARRIER)
+    bench.poll()
+    bench.add_finished(8)
+    bench.subpartition.flush()
+    bench.subpartition.resume()
+    assert bench.subpartition.has_unannounced_data
+    bench.subpartition.flush()
+    assert bench.poll() == (8, False, 0, False)
+
+
+def test_a_reader_that_left_is_told_nothing_and_leaves_the_queue_as_it_is(bench: Bench) -> None:
+    bench.add_finished(8)
+    bench.subpartition.close_view()
+    told = bench.num_told
+    bench.add_open(8)
+    bench.subpartition.finish()
+    assert (bench.num_told, bench.subpartition.num_queued, bench.subpartition.is_consumed) == (told, 3, True)
+    with pytest.raises(LocalUsageError, match="read already"):
+        bench.subpartition.open_view(bench.on_data_available)
+
+
+def test_nobody_has_left_where_nobody_came() -> None:
+    subpartition = PipelinedSubpartition(0)
+    subpartition.close_view()
+    assert not subpartition.is_consumed
+
+
+@pytest.mark.parametrize(("cause", "num_told"), [("disk full", 1), (None, 0)])
+def test_a_release_tells_the_reader_only_of_a_failure(bench: Bench, cause: str | None, num_told: int) -> None:
+    bench.add_open(8)
+    bench.subpartition.release(cause)
+    assert (bench.num_told, bench.subpartition.failure_cause, bench.poll()) == (num_told, cause, None)
+    bench.subpartition.release("a later cause" if cause else None)
+    assert (bench.num_told, bench.subpartition.failure_cause) == (num_told, cause)
+
+
+def test_nothing_is_available_after_a_release(bench: Bench) -> None:
+    bench.add_finished(8)
+    bench.add_open(8)
+    bench.subpartition.flush()
+    bench.subpartition.release()
+    assert not bench.subpartition.is_data_available
 
 
 def test_an_unaligned_or_loose_barrier_does_not_block(bench: Bench) -> None:

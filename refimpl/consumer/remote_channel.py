@@ -1,0 +1,242 @@
+"""A channel whose producer lives elsewhere: what comes over a connection waits here for its task.
+
+The channel has buffers and a queue. It knows nothing of its connection: that one asks it what is to
+be announced, and is told only that asking is worth while.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+
+from refimpl.config import Config
+from refimpl.consumer.buffer_manager import BufferManager
+from refimpl.consumer.channel import ChannelSnapshot
+from refimpl.errors import LocalUsageError, RemoteProtocolError, SluiceError
+from refimpl.exchange.decoder import BufferReceived
+from refimpl.exchange.messages import BufferResponse
+from refimpl.memory.buffer import Buffer, BufferSlice, heap_buffer
+from refimpl.memory.local_pool import LocalBufferPool
+from refimpl.memory.network_pool import NetworkBufferPool
+from refimpl.memory.segment import MemorySegment
+from refimpl.producer.subpartition import BufferAndBacklog
+
+__all__ = ["RemoteInputChannel"]
+
+_EVENT_OVERHEAD_BYTES = 64  # what an event costs besides its bytes, so that tiny ones count too
+
+
+class RemoteInputChannel:
+    """Receives one subpartition over a connection.
+
+    `receiver` is the id (16 bytes) by which the producer names this channel; `exclusive` are its own
+    segments, taken from `global_pool` with `request_unpooled`. `producer` says in words what is read.
+
+    Ownership: a polled buffer belongs to whoever polled; the queued ones belong to the channel.
+    Memory: data waits in the channel's buffers, so there is never more than they hold. Events need
+    no buffer: they may use `max_event_bytes` while they wait.
+
+    Raises (`poll`):
+        RemoteProtocolError, RemoteTransportError, PartitionNotFoundError: why nothing more comes.
+
+    Flink:   RemoteInputChannel (runtime.io.network.partition.consumer), 1.11.4
+    Differs: events that wait are bounded. A compressed buffer is refused, and a priority event of
+             2.x waits its turn.
+    """
+
+    def __init__(
+        self,
+        index: int,
+        receiver: bytes,
+        producer: str,
+        exclusive: Sequence[MemorySegment],
+        global_pool: NetworkBufferPool,
+        floating_pool: LocalBufferPool,
+        config: Config,
+    ) -> None:
+        self.index = index
+        self.receiver = receiver
+        self.producer = producer
+        self.initial_credit = len(exclusive)
+        self.is_released = False
+        self.error: SluiceError | None = None
+        self.buffers = BufferManager(exclusive, global_pool, floating_pool, self._call_for_attention)
+        self._segment_size_bytes = global_pool.segment_size_bytes
+        self._max_event_bytes = config.max_event_bytes
+        self._received: deque[tuple[BufferSlice, int]] = deque()
+        self._event_bytes = 0
+        self._expected_sequence_number = 0
+        self._is_blocked = False
+        self._has_resumed = False
+        self._why_refused = ""
+        self._on_data_available: Callable[[], None] | None = None
+        self._on_message: Callable[[], None] | None = None
+
+    def __repr__(self) -> str:
+        return f"RemoteInputChannel({self.index} reads {self.producer}, {len(self._received)} queued)"
+
+    # -- for the gate ----------------------------------------------------------------------------
+
+    def open(self, on_data_available: Callable[[], None]) -> None:
+        self._on_data_available = on_data_available
+        if self._received or self.error is not None:
+            on_data_available()
+
+    def poll(self) -> BufferAndBacklog | None:
+        if self.is_released:
+            return None
+        if self.error is not None:
+            raise self.error
+        if not self._received:
+            return None
+        buffer, sequence_number = self._received.popleft()
+        self._event_bytes -= _event_cost(buffer)
+        is_event_next = bool(self._received) and not self._received[0][0].is_buffer
+        backlog = max(0, self.buffers.credit.num_required - self.initial_credit)
+        return BufferAndBacklog(
+            buffer, bool(self._received), backlog, is_event_next, sequence_number
+        )
+
+    def resume(self) -> None:
+        """Let the producer go on that stopped behind a blocking event.
+
+        Raises:
+            LocalUsageError: no such event has come, or the channel is released.
+        """
+        if self.is_released or not self._is_blocked:
+            raise LocalUsageError(f"{self} is not blocked")
+        self._is_blocked = False
+        self._has_resumed = True
+        self._call_for_attention()
+
+    def release(self) -> None:
+        if self.is_released:
+            return
+        self.is_released = True
+        self._call_for_attention()
+        received = [piece.parent for piece, _ in self._received]
+        self._received.clear()
+        self._event_bytes = 0
+        self.buffers.release(received)
+
+    def snapshot(self) -> ChannelSnapshot:
+        return ChannelSnapshot(self.index, self.producer, len(self._received), self.is_released)
+
+    @property
+    def held_buffers(self) -> list[Buffer | BufferSlice]:
+        """Every buffer that is here, empty or full, for the laws."""
+        return [*self.buffers.empty_buffers, *(piece for piece, _ in self._received)]
+
+    # -- for the connection ----------------------------------------------------------------------
+
+    def connect(self, on_message: Callable[[], None]) -> None:
+        """`on_message` is called when there is something to take, or the channel was released."""
+        self._on_message = on_message
+
+    def take_unannounced_credit(self) -> int:
+        """How much credit to announce now; it counts as announced from here on."""
+        return self.buffers.credit.announce()
+
+    def take_resume(self) -> bool:
+        """Whether to tell the producer to go on; true once for each `resume`."""
+        has_resumed = self._has_resumed
+        self._has_resumed = False
+        return has_resumed
+
+    def request_buffer(self, response: BufferResponse, size: int) -> Buffer | None:
+        """A buffer for a payload of `size` bytes, or `None` if it is to be skipped."""
+        if self.is_released:
+            return None
+        if not response.data_type.is_buffer:
+            if self._event_bytes + _EVENT_OVERHEAD_BYTES + size > self._max_event_bytes:
+                self._why_refused = (
+                    f"an event of {size} B came while {self._event_bytes} B of events wait to be "
+                    f"read, max_event_bytes is {self._max_event_bytes}"
+                )
+                return None
+            buffer = heap_buffer(bytes(size), response.data_type)
+            buffer.size = 0
+            return buffer
+        if size > self._segment_size_bytes:
+            self._why_refused = f"{size} B do not fit a buffer of {self._segment_size_bytes} B"
+            return None
+        promised = self.buffers.credit.num_promised
+        self._why_refused = (
+            f"The read buffer is null in credit-based input channel: the producer sent sequence "
+            f"number {response.sequence_number} with credit {promised}"
+        )
+        return self.buffers.request_buffer()
+
+    def on_buffer(self, received: BufferReceived) -> None:
+        """Queue what has come and make room for what waits behind it.
+
+        Ownership: takes over the buffer.
+        """
+        response, buffer = received.response, received.buffer
+        is_empty_data = response.data_type.is_buffer and received.size == 0
+        if self.is_released or (buffer is None and not is_empty_data):
+            if buffer is not None:
+                buffer.recycle()
+            self.on_error(RemoteProtocolError(f"{self}: {self._why_refused}"))
+        elif response.is_compressed:
+            if buffer is not None:
+                buffer.recycle()
+            self.on_error(RemoteProtocolError(f"{self}: compressed buffers are not supported"))
+        elif response.sequence_number != self._expected_sequence_number:
+            self.on_error(
+                RemoteProtocolError(
+                    f"Buffer re-ordering: expected buffer with sequence number "
+                    f"{self._expected_sequence_number}, but received {response.sequence_number}"
+                )
+            )
+            if buffer is not None:
+                buffer.recycle()
+        else:
+            self._queue(buffer, response.partial_sizes, received.size)
+            self._is_blocked = self._is_blocked or response.data_type.blocks_upstream
+            self.on_backlog(response.backlog)
+
+    def on_backlog(self, backlog: int) -> None:
+        """So many data buffers wait at the producer; below 0 it does not say."""
+        if backlog >= 0:
+            self.buffers.set_backlog(backlog)
+
+    def on_error(self, error: SluiceError) -> None:
+        """Nothing more comes; the next `poll` raises `error`. Only the first one counts."""
+        if self.error is None and not self.is_released:
+            self.error = error
+            if self._on_data_available is not None:
+                self._on_data_available()
+
+    # -- helpers ---------------------------------------------------------------------------------
+
+    def _queue(self, buffer: Buffer | None, partial_sizes: tuple[int, ...], size: int) -> None:
+        """Append the pieces of `buffer`, one sequence number each; an empty one is only counted."""
+        was_empty = not self._received
+        start = 0
+        for piece_size in partial_sizes or (size,):
+            sequence_number = self._expected_sequence_number
+            self._expected_sequence_number = _after(sequence_number)
+            if buffer is None or (piece_size == 0 and buffer.is_buffer):
+                continue
+            if start:
+                buffer.retain()
+            piece = buffer.read_only_slice(start, piece_size)
+            self._received.append((piece, sequence_number))
+            self._event_bytes += _event_cost(piece)
+            start += piece_size
+        if was_empty and self._received and self._on_data_available is not None:
+            self._on_data_available()
+
+    def _call_for_attention(self) -> None:
+        if self._on_message is not None:
+            self._on_message()
+
+
+def _event_cost(piece: BufferSlice) -> int:
+    return 0 if piece.is_buffer else piece.parent.segment.size + _EVENT_OVERHEAD_BYTES
+
+
+def _after(sequence_number: int) -> int:
+    """The next sequence number: an `int` of Java, which goes from its largest to its smallest."""
+    return sequence_number + 1 if sequence_number < 2**31 - 1 else -(2**31)

@@ -1,0 +1,91 @@
+"""Bytes travel: frames, credit, and the two ends of a connection."""
+
+from refimpl.exchange.consumer_connection import ConnectionState, ConsumerConnection
+from refimpl.exchange.credit import ConsumerCredit
+from refimpl.exchange.decoder import BufferProvider, BufferReceived, FrameDecoder
+from refimpl.exchange.frames import HEADER_BYTES, MAGIC, decode, encode
+from refimpl.exchange.java_errors import JavaError, read_java_error, throwable_length
+from refimpl.exchange.java_writer import (
+    DECODER_EXCEPTION,
+    ILLEGAL_ARGUMENT,
+    ILLEGAL_STATE,
+    INDEX_OUT_OF_BOUNDS,
+    PRODUCER_FAILED,
+    partition_not_found,
+    write_java_error,
+)
+from refimpl.exchange.messages import (
+    ID_BYTES,
+    AckAllUserRecordsProcessed,
+    AddCredit,
+    BacklogAnnouncement,
+    BufferResponse,
+    CancelPartitionRequest,
+    CloseRequest,
+    ErrorResponse,
+    Message,
+    NewBufferSize,
+    PartitionRequest,
+    ProducerId,
+    ResultPartitionId,
+    ResumeConsumption,
+    SegmentId,
+    TaskEventRequest,
+)
+from refimpl.exchange.partition_reader import PartitionReader, ReceivingChannel
+from refimpl.exchange.producer_connection import ProducerConnection, ProducerConnectionSnapshot
+from refimpl.exchange.producer_reader import (
+    PartitionProvider,
+    ReaderSnapshot,
+    SubpartitionReader,
+    SubpartitionView,
+)
+from refimpl.exchange.request_decoder import RequestDecoder
+
+__all__ = [
+    "DECODER_EXCEPTION",
+    "HEADER_BYTES",
+    "ID_BYTES",
+    "ILLEGAL_ARGUMENT",
+    "ILLEGAL_STATE",
+    "INDEX_OUT_OF_BOUNDS",
+    "MAGIC",
+    "PRODUCER_FAILED",
+    "AckAllUserRecordsProcessed",
+    "AddCredit",
+    "BacklogAnnouncement",
+    "BufferProvider",
+    "BufferReceived",
+    "BufferResponse",
+    "CancelPartitionRequest",
+    "CloseRequest",
+    "ConnectionState",
+    "ConsumerConnection",
+    "ConsumerCredit",
+    "ErrorResponse",
+    "FrameDecoder",
+    "JavaError",
+    "Message",
+    "NewBufferSize",
+    "PartitionProvider",
+    "PartitionReader",
+    "PartitionRequest",
+    "ProducerConnection",
+    "ProducerConnectionSnapshot",
+    "ProducerId",
+    "ReaderSnapshot",
+    "ReceivingChannel",
+    "RequestDecoder",
+    "ResultPartitionId",
+    "ResumeConsumption",
+    "SegmentId",
+    "SubpartitionReader",
+    "SubpartitionView",
+    "TaskEventRequest",
+    "decode",
+    "encode",
+    "partition_not_found",
+    "read_java_error",
+    "throwable_length",
+    "write_java_error",
+]

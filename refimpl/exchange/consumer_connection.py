@@ -1,0 +1,270 @@
+"""The consumer's end of one connection: every channel that reads from one other TaskManager.
+
+Bytes come in and are handed to the channel they name; bytes go out when the transport can take them.
+What goes out is decided at that moment and not before: credit that has gathered since the last time
+goes out as one number.
+
+    receive_data(bytes)   BufferResponse  ->  the channel named by `receiver`
+                          ErrorResponse   ->  that channel fails, or is asked for again, or all fail
+    data_to_send()        PartitionRequest, AddCredit, ResumeConsumption, CancelPartitionRequest,
+                          and CloseRequest after the last channel
+    next_deadline(now), on_timeout(now)     when to ask again for a partition that was not there
+
+One channel's trouble stays its own: only bytes that are no frames, and errors that name no channel,
+end the connection.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from enum import Enum
+from functools import partial
+
+from refimpl.config import Config
+from refimpl.errors import (
+    LocalUsageError,
+    RemoteProtocolError,
+    RemoteTransportError,
+    SluiceError,
+)
+from refimpl.exchange.decoder import BufferReceived, FrameDecoder
+from refimpl.exchange.frames import encode
+from refimpl.exchange.java_errors import read_java_error
+from refimpl.exchange.messages import (
+    AddCredit,
+    BacklogAnnouncement,
+    BufferResponse,
+    CancelPartitionRequest,
+    CloseRequest,
+    ErrorResponse,
+    Message,
+    PartitionRequest,
+    ResultPartitionId,
+    ResumeConsumption,
+)
+from refimpl.exchange.partition_reader import PartitionReader, ReceivingChannel
+from refimpl.memory.buffer import Buffer
+
+__all__ = ["ConnectionState", "ConsumerConnection"]
+
+_PARTITION_NOT_FOUND = "org.apache.flink.runtime.io.network.partition.PartitionNotFoundException"
+_MAX_STRANGERS = 1_000  # receivers nobody asked for; an honest producer knows none
+
+
+class ConnectionState(Enum):
+    """Whether anything more will come or go."""
+
+    OPEN = "open"
+    CLOSED = "closed"  # CloseRequest was sent; what still comes is not read
+    FAILED = "failed"
+
+
+class ConsumerConnection:
+    """The consumer's end of one connection, without the connection: bytes in, bytes out.
+
+    After a failure `error` says why, every channel has been told, and nothing more goes out: the
+    driver closes the transport. The same when `is_closed` without an error.
+
+    Flink:   CreditBasedPartitionRequestClientHandler, NettyPartitionRequestClient
+             (runtime.io.network.netty), 1.11.4
+    Differs: data for more than 1000 receivers nobody asked for ends the connection; Flink cancels
+             any number.
+    """
+
+    def __init__(self, config: Config, name: str = "connection") -> None:
+        self.name = name
+        self.state = ConnectionState.OPEN
+        self.error: SluiceError | None = None
+        self.decoder = FrameDecoder(self, config.frame_limit_bytes, config.flink_version)
+        self._config = config
+        self._readers: dict[bytes, PartitionReader] = {}
+        self._line: deque[PartitionReader] = deque()
+        self._outbox: list[Message] = []
+        self._cancelled: set[bytes] = set()
+        self._num_strangers = 0
+
+    def __repr__(self) -> str:
+        return f"ConsumerConnection({self.name}, {self.state.value}, {len(self._readers)} channels)"
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether the transport has nothing more to do."""
+        return self.state is not ConnectionState.OPEN
+
+    # -- channels --------------------------------------------------------------------------------
+
+    def request(
+        self, channel: ReceivingChannel, partition: ResultPartitionId, subpartition: int
+    ) -> None:
+        """Ask the producer to send `subpartition` of `partition` to `channel`.
+
+        Ask for every channel before the first is released: after the last one the connection ends.
+
+        Raises:
+            LocalUsageError: the connection has ended, or has a channel with this id.
+        """
+        receiver = channel.receiver
+        if self.is_closed:
+            raise LocalUsageError(f"{self} has ended; a new channel needs a new connection")
+        if receiver in self._readers or receiver in self._cancelled:
+            raise LocalUsageError(f"{self} has had a channel {receiver.hex()} already")
+        message = PartitionRequest(
+            partition, subpartition, subpartition, receiver, channel.initial_credit
+        )
+        reader = PartitionReader(channel, message, self._config)
+        self._readers[receiver] = reader
+        self._outbox.append(message)
+        channel.connect(partial(self._enter_line, reader))
+        if channel.is_released:
+            self._enter_line(reader)
+
+    # -- bytes in --------------------------------------------------------------------------------
+
+    def receive_data(self, data: bytes | bytearray | memoryview) -> None:
+        """Hand on what `data` completes. Does not raise: see `error`, and each channel's `poll`."""
+        if self.is_closed:
+            return
+        try:
+            for message in self.decoder.receive(data):
+                self._dispatch(message)
+        except RemoteProtocolError as error:
+            self._fail(error)
+
+    def receive_end(self) -> None:
+        """The transport was closed, by the other end or by an accident."""
+        if self.is_closed:
+            return
+        where = "" if self.decoder.is_between_frames else ", in the middle of a frame"
+        self._fail(
+            RemoteTransportError(
+                f"{self.name}: Connection unexpectedly closed by remote task manager{where}. "
+                f"This might indicate that the remote task manager was lost"
+            )
+        )
+
+    def request_buffer(self, response: BufferResponse, size: int) -> Buffer | None:
+        """For the decoder: the buffer that the channel gives, if there is a channel."""
+        reader = self._readers.get(response.receiver)
+        return None if reader is None else reader.channel.request_buffer(response, size)
+
+    # -- bytes out -------------------------------------------------------------------------------
+
+    def data_to_send(self) -> bytes:
+        """Everything there is to say now; empty if nothing. Call it when the transport can take it."""
+        if self.is_closed:
+            return b""
+        while self._line:
+            reader = self._line.popleft()
+            reader.is_in_line = False
+            self._outbox += self._news_of(reader)
+        frames = [encode(message, self._config.flink_version) for message in self._outbox]
+        self._outbox.clear()
+        return b"".join(frames)
+
+    # -- time ------------------------------------------------------------------------------------
+
+    def next_deadline(self, now_ms: float) -> float | None:
+        """When to call `on_timeout`, or `None` if there is nothing to wait for."""
+        return min((reader.deadline(now_ms) for reader in self._waiting_to_ask()), default=None)
+
+    def on_timeout(self, now_ms: float) -> None:
+        """Ask again for each partition whose wait is over."""
+        for reader in self._waiting_to_ask():
+            if reader.deadline(now_ms) <= now_ms:
+                self._outbox.append(reader.ask_again())
+
+    # -- messages in -----------------------------------------------------------------------------
+
+    def _dispatch(self, message: Message | BufferReceived) -> None:
+        match message:
+            case BufferReceived():
+                self._on_buffer(message)
+            case ErrorResponse():
+                self._on_error(message)
+            case BacklogAnnouncement():
+                reader = self._readers.get(message.receiver)
+                if reader is not None:
+                    reader.channel.on_backlog(message.backlog)
+            case _:
+                raise RemoteProtocolError(f"a producer sent {type(message).__name__}")
+
+    def _on_buffer(self, received: BufferReceived) -> None:
+        reader = self._readers.get(received.response.receiver)
+        if reader is not None and not reader.channel.is_released:
+            reader.has_answer = True
+            reader.channel.on_buffer(received)
+            return
+        if received.buffer is not None:
+            received.buffer.recycle()
+        if reader is None:  # a released channel is cancelled when its turn in the line comes
+            self._cancel(received.response.receiver)
+
+    def _cancel(self, receiver: bytes) -> None:
+        """Tell the producer, once, that nobody wants what it sends to `receiver`."""
+        if receiver in self._cancelled:
+            return
+        self._num_strangers += 1
+        if self._num_strangers > _MAX_STRANGERS:
+            raise RemoteProtocolError(
+                f"data came for {self._num_strangers} receivers nobody asked for"
+            )
+        self._cancelled.add(receiver)
+        self._outbox.append(CancelPartitionRequest(receiver))
+
+    def _on_error(self, message: ErrorResponse) -> None:
+        error = read_java_error(message.error)
+        if message.receiver is None:
+            self._fail(RemoteTransportError(f"{self.name}: Fatal error at remote task manager: {error}"))
+            return
+        reader = self._readers.get(message.receiver)
+        if reader is None:
+            return
+        if error.class_name == _PARTITION_NOT_FOUND:
+            reader.on_not_found()
+        else:
+            reader.channel.on_error(
+                RemoteTransportError(f"{self.name}: Error at remote task manager: {error}")
+            )
+
+    # -- messages out ----------------------------------------------------------------------------
+
+    def _enter_line(self, reader: PartitionReader) -> None:
+        if not reader.is_in_line:
+            reader.is_in_line = True
+            self._line.append(reader)
+
+    def _news_of(self, reader: PartitionReader) -> list[Message]:
+        """What a channel in line has to say: that it goes, or how much room it has."""
+        channel = reader.channel
+        receiver = channel.receiver
+        if channel.is_released:
+            del self._readers[receiver]
+            self._cancelled.add(receiver)
+            if self._readers:
+                return [CancelPartitionRequest(receiver)]
+            self.state = ConnectionState.CLOSED
+            self.decoder.close()
+            return [CloseRequest()]
+        news: list[Message] = []
+        credit = channel.take_unannounced_credit()
+        if credit:
+            news.append(AddCredit(credit, receiver))
+        if channel.take_resume():
+            news.append(ResumeConsumption(receiver))
+        return news
+
+    # -- helpers ---------------------------------------------------------------------------------
+
+    def _waiting_to_ask(self) -> list[PartitionReader]:
+        if self.is_closed:
+            return []
+        return [reader for reader in self._readers.values() if reader.is_waiting_to_ask]
+
+    def _fail(self, error: SluiceError) -> None:
+        """End the connection, and every channel of it with the same error."""
+        self.state = ConnectionState.FAILED
+        self.error = error
+        self.decoder.close()
+        self._outbox.clear()
+        for reader in self._readers.values():
+            reader.channel.on_error(error)

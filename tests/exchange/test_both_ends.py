@@ -1,0 +1,244 @@
+"""Our producer's end and our consumer's end, over a wire that cuts anywhere, delays, and can be lost.
+
+One seeded schedule decides who moves next. After each move the law of credit must hold: a consumer's empty buffers are
+those it has not announced and those it has promised, and what it has promised is on its way, at the producer, or data
+on the way back.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+import numpy as np
+import pytest
+from consumer_bench import partition, receiver
+
+from refimpl.config import Config
+from refimpl.consumer import InputGate, NetworkInput, RemoteInputChannel
+from refimpl.errors import RemoteTransportError
+from refimpl.exchange import (
+    AddCredit,
+    BufferReceived,
+    BufferResponse,
+    ConsumerConnection,
+    FrameDecoder,
+    PartitionRequest,
+    ProducerConnection,
+    ResultPartitionId,
+)
+from refimpl.memory import Buffer, LocalBufferPool, NetworkBufferPool
+from refimpl.producer import KeyGroupSelector, RecordWriter, ResultPartition, max_buffers, required_buffers
+from refimpl.producer.subpartition import PipelinedSubpartition
+from refimpl.records import (
+    ANY,
+    SpillingAdaptiveSpanningRecordDeserializer,
+    StreamElementSerializer,
+    StreamRecord,
+)
+
+NUM_RECORDS = 120
+
+
+class Skipping:
+    """Reads frames for the law: payloads are of no interest to it."""
+
+    def request_buffer(self, _response: BufferResponse, _size: int) -> Buffer | None:
+        return None
+
+
+class Wire:
+    """Bytes on their way in one direction, and the frames they are."""
+
+    def __init__(self) -> None:
+        self.bytes = bytearray()
+
+    def messages(self) -> list[object]:
+        """What would arrive if nothing more were sent; the first frame may have been delivered in part."""
+        return list(FrameDecoder(Skipping(), 2**20).receive(bytes(self.bytes)))
+
+
+class World:
+    """One partition of `num_channels` subpartitions, read over one connection."""
+
+    def __init__(self, seed: int, num_channels: int = 3) -> None:
+        self.random = np.random.default_rng(seed)
+        segment_size = int(self.random.choice([8, 16, 29, 64]))
+        self.config = Config(segment_size_bytes=segment_size, buffer_timeout_ms=-1)
+        self.elements = StreamElementSerializer(ANY)
+        self.home = NetworkBufferPool(max_buffers(num_channels, self.config), segment_size)
+        pool = LocalBufferPool(
+            self.home, required_buffers(num_channels), max_buffers(num_channels, self.config), "map-0", num_channels
+        )
+        self.partition = ResultPartition("map-0", num_channels, pool, self.config)
+        self.writer = RecordWriter(self.partition, KeyGroupSelector(lambda value: value[0], 128), self.elements)
+        self.producer = ProducerConnection(self, self.config)
+        exclusive, floating = int(self.random.integers(1, 4)), int(self.random.integers(0, 5))
+        self.away = NetworkBufferPool(num_channels * exclusive + floating, segment_size)
+        self.floating = LocalBufferPool(self.away, 0, floating, "floating") if floating else None
+        self.consumer = ConsumerConnection(self.config, "to tm-1")
+        lent = self.floating or LocalBufferPool(self.away, 0, 1, "none")
+        self.lent = lent
+        self.channels = [
+            RemoteInputChannel(
+                0, receiver(index), f"map-0[{index}]", self.away.request_unpooled(exclusive, "c"), self.away, lent,
+                self.config,
+            )
+            for index in range(num_channels)
+        ]  # fmt: skip
+        self.gates = [InputGate(f"sink-{index}", [channel]) for index, channel in enumerate(self.channels)]
+        self.inputs = [
+            NetworkInput(gate, self.elements, lambda: SpillingAdaptiveSpanningRecordDeserializer(self.config))
+            for gate in self.gates
+        ]
+        for index, (gate, channel) in enumerate(zip(self.gates, self.channels, strict=True)):
+            gate.open()
+            self.consumer.request(channel, partition(0), index)
+        self.requests, self.responses = Wire(), Wire()
+        self.left = deque(
+            StreamRecord((f"k{number % 11}", number, "x" * int(self.random.integers(0, 50))), number)
+            for number in range(NUM_RECORDS)
+        )
+        self.is_finished = False
+        self.results: list[tuple[int, object]] = []
+
+    def find(self, wanted: ResultPartitionId, index: int) -> PipelinedSubpartition | None:
+        return self.partition.subpartitions[index] if wanted == partition(0) else None
+
+    # -- moves -------------------------------------------------------------------------------------
+
+    def write(self) -> None:
+        if not self.writer.resume():
+            return
+        if self.left and self.writer.is_available:
+            self.writer.emit(self.left.popleft())
+            if self.random.random() < 0.2:
+                self.partition.flush_all()
+        elif not self.left and not self.is_finished and not self.writer.is_blocked:
+            self.is_finished = True
+            self.writer.finish()
+
+    def send(self) -> None:
+        for piece in self.producer.data_to_send(int(self.random.integers(1, 200))):
+            self.responses.bytes += piece
+        self.producer.data_sent()
+
+    def answer(self) -> None:
+        self.requests.bytes += self.consumer.data_to_send()
+
+    def deliver(self) -> None:
+        for wire, take in ((self.requests, self.producer.receive_data), (self.responses, self.consumer.receive_data)):
+            num_bytes = int(self.random.integers(0, 40))
+            data = bytes(wire.bytes[:num_bytes])
+            del wire.bytes[:num_bytes]
+            take(data)
+
+    def read(self) -> None:
+        index = int(self.random.integers(len(self.inputs)))
+        source = self.inputs[index]
+        source.take()
+        while (element := source.next_element()) is not None:
+            if isinstance(element, StreamRecord):
+                self.results.append((index, element.value))
+        source.recycle()
+
+    def run(self, num_moves: int = 60_000) -> None:
+        moves = [self.write, self.send, self.answer, self.deliver, self.read]
+        for _ in range(num_moves):
+            moves[int(self.random.integers(len(moves)))]()
+            self.check_buffers()
+            if self.is_done:
+                return
+        raise AssertionError(f"nothing moves any more: {self.producer}, {self.consumer}, {self.channels}")
+
+    @property
+    def is_done(self) -> bool:
+        return self.consumer.is_closed and self.producer.is_closed
+
+    def check_buffers(self) -> None:
+        for channel in self.channels:
+            if not channel.is_released:
+                credit = channel.buffers.credit
+                assert channel.buffers.num_available == credit.num_unannounced + credit.num_promised
+
+    def check_credit(self) -> None:
+        """Needs whole frames on both wires: call it when the last delivery ended with one."""
+        at_producer = {reader.receiver: reader.credit for reader in self.producer.snapshot().readers.values()}
+        for message in self.requests.messages():
+            match message:
+                case AddCredit() | PartitionRequest():
+                    at_producer[message.receiver] = at_producer.get(message.receiver, 0) + message.credit
+        for message in self.responses.messages():
+            if isinstance(message, BufferReceived) and message.response.data_type.is_buffer:
+                at_producer[message.response.receiver] += 1
+        for channel in self.channels:
+            if not channel.is_released:
+                # A request that has not left yet brings the first credit.
+                found = at_producer.get(channel.receiver, channel.initial_credit)
+                assert channel.buffers.credit.num_promised == found
+
+    def close(self) -> None:
+        self.producer.connection_lost()
+        for gate in self.gates:
+            gate.release()
+        for source in self.inputs:
+            source.close()
+        self.writer.close()
+        self.partition.release()
+        self.lent.destroy()
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_every_record_arrives_once_and_in_order_and_every_buffer_comes_home(seed: int) -> None:
+    print(f"seed {seed}")
+    world = World(seed)
+    sent = list(world.left)
+    world.run()
+    for key in {record.value[0] for record in sent}:
+        arrived = [value for _, value in world.results if value[0] == key]
+        assert arrived == [record.value for record in sent if record.value[0] == key]
+    assert len(world.results) == NUM_RECORDS
+    world.close()
+    assert (world.home.num_free, world.away.num_free) == (len(world.home.segments), len(world.away.segments))
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_credit_is_never_made_or_lost(seed: int) -> None:
+    print(f"seed {seed}")
+    world = World(seed)
+
+    def deliver_frames() -> None:
+        for wire, take in (
+            (world.requests, world.producer.receive_data),
+            (world.responses, world.consumer.receive_data),
+        ):
+            if wire.bytes:
+                length = int.from_bytes(wire.bytes[:4], "big")
+                data = bytes(wire.bytes[:length])
+                del wire.bytes[:length]
+                take(data)
+
+    moves = [world.write, world.send, world.answer, deliver_frames, world.read]
+    for _ in range(4_000):
+        moves[int(world.random.integers(len(moves)))]()
+        if world.is_done:
+            break
+        world.check_credit()
+    assert len(world.results) > NUM_RECORDS // 2
+    world.close()
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_lost_connection_fails_its_channels_and_leaks_nothing(seed: int) -> None:
+    print(f"seed {seed}")
+    world = World(seed)
+    moves = [world.write, world.send, world.answer, world.deliver, world.read]
+    for _ in range(int(world.random.integers(1, 1_500))):
+        moves[int(world.random.integers(len(moves)))]()
+    open_channels = [channel for channel in world.channels if not channel.is_released]
+    world.consumer.receive_end()
+    for channel in open_channels:
+        if not world.consumer.is_closed or world.consumer.error is not None:
+            with pytest.raises(RemoteTransportError, match="unexpectedly closed"):
+                channel.poll()
+    world.close()
+    assert (world.home.num_free, world.away.num_free) == (len(world.home.segments), len(world.away.segments))
