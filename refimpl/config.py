@@ -1,6 +1,7 @@
-"""Every size and limit of the engine, with the name and default it has in Flink.
+"""Every option of the engine, with the name and default it has in Flink.
 
-Rule: no other file holds a tunable number. A default that differs from Flink's says why.
+Rule: what a user may want to change stands here. A number that is part of a format or of a rule,
+and a bound that only an attacker meets, is a constant of the file it belongs to.
 """
 
 from __future__ import annotations

@@ -134,8 +134,8 @@ class Simulation:
             )
         try:
             self._do(action)
-        except BaseException:
-            self.deployment.close()
+        except BaseException as error:
+            self.deployment.close_after(error)
             raise
         self.num_steps += 1
         if self._check_every and self.num_steps % self._check_every == 0:
@@ -157,8 +157,8 @@ class Simulation:
                     break
                 if on_step is not None:
                     on_step(self)
-        except BaseException:
-            self.deployment.close()
+        except BaseException as error:
+            self.deployment.close_after(error)
             raise
         return self
 

@@ -97,7 +97,7 @@ class ThreadedRun:
         for thread in self._threads:
             thread.join()
         if self.error is not None:
-            self.deployment.close()
+            self.deployment.close_after(self.error)
             raise self.error
         if not self._is_cancelled:
             check_end(self.deployment)

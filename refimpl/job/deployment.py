@@ -85,8 +85,8 @@ class Deployment:
         try:
             for vertex in self.graph.vertices:
                 self.tasks.append(self._make_task(vertex))
-        except BaseException:
-            self.close()
+        except BaseException as error:
+            self.close_after(error)
             raise
         for gate in self.gates:
             gate.open()
@@ -165,6 +165,13 @@ class Deployment:
                 last_first.callback(gate.release)
             for task in self.tasks:
                 last_first.callback(task.close)
+
+    def close_after(self, error: BaseException) -> None:
+        """Give everything back after `error`, which the caller raises; trouble on the way is noted on it."""
+        try:
+            self.close()
+        except Exception as trouble:  # noqa: BLE001
+            error.add_note(f"and while giving everything back: {type(trouble).__name__}: {trouble}")
 
     # -- wiring ------------------------------------------------------------------------------------
 

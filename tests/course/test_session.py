@@ -27,11 +27,16 @@ session = spark("child", quick=True)
 print(session.range(10).repartition(2).count())
 """
 ENDLESS = """
-import time
+import threading, time
 from course.data.session import cancels, spark
 session = spark("child", quick=True)
 session.range(1).count()
 print(session.sparkContext._gateway.proc.pid, flush=True)
+def tell():
+    while not session.sparkContext.statusTracker().getActiveJobsIds():
+        time.sleep(0.01)
+    print("running", flush=True)
+threading.Thread(target=tell, daemon=True).start()
 with cancels(session):
     session.range(10**15).selectExpr("sum(id * id % 7)").collect()
 """
@@ -77,7 +82,7 @@ def test_without_java_on_the_path_it_runs_and_prints_nothing_of_its_own(tmp_path
 def test_an_interrupted_process_leaves_no_jvm(tmp_path, number):
     process = child(ENDLESS, tmp_path)
     jvm = int(process.stdout.readline())
-    time.sleep(0.5)  # into the endless job; too early only makes the test easier
+    assert process.stdout.readline() == "running\n"
     process.send_signal(number)
     process.communicate(timeout=60)
     deadline = time.monotonic() + 20

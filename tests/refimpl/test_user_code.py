@@ -183,3 +183,19 @@ def test_a_run_that_was_not_started_has_no_end_to_wait_for() -> None:
     environment.from_collection([1]).sink(print)
     with pytest.raises(LocalUsageError, match="has not been started"):
         ThreadedRun(environment).join()
+
+
+class Unlucky(Reader):
+    """Fails to read, and then to be closed."""
+
+    def read(self, _max_records: int) -> list[StreamRecord]:
+        raise ValueError("no runway")
+
+
+@pytest.mark.parametrize("driver", [ThreadedRun, Simulation])
+def test_trouble_in_closing_does_not_hide_the_error_that_came_first(driver: type[ThreadedRun | Simulation]) -> None:
+    environment = StreamEnvironment()
+    environment.source(lambda i, _n: Unlucky(i, [], fails=True), "flights").sink(print)
+    with pytest.raises(UserCodeError, match="raised ValueError: no runway") as caught:
+        driver(environment).run()
+    assert "raised OSError: stuck" in caught.value.__notes__[0]
