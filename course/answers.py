@@ -73,14 +73,12 @@ def saved_source(exercise_id: str) -> str | None:
 
 
 def _from_notebook(file: Path, exercise_id: str) -> str | None:
+    """The last cell of a notebook that is marked as this answer; None if there is none, or no notebook."""
     try:
         cells = json.loads(file.read_text(encoding="utf-8"))["cells"]
-    except (OSError, ValueError, KeyError, TypeError):
+        sources = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
     marks = (f'exercise("{exercise_id}")', f"exercise('{exercise_id}')")
-    found = None
-    for cell in cells:
-        source = "".join(cell.get("source", "")) if cell.get("cell_type") == "code" else ""
-        if any(mark in source for mark in marks):
-            found = without_magics(source)
-    return found
+    marked = [source for source in sources if any(mark in source for mark in marks)]
+    return without_magics(marked[-1]) if marked else None

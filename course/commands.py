@@ -18,8 +18,6 @@ from pathlib import Path
 from course import hints, progress
 from course.answers import saved_source, without_magics
 from course.grading.judge import judge
-from course.grading.report import Report
-from course.grading.rules import Status
 from course.grading.runner import GraderError
 from course.manifest import DEFAULT_SEED, EXERCISES, NoSuchExerciseError, exercise
 from course.receipts import ReceiptError, make_receipt, verify
@@ -86,19 +84,9 @@ def _check(arguments: argparse.Namespace) -> int:
     report = judge(arguments.exercise, source, arguments.seed)
     report.num_specimens = len(zoo(arguments.exercise))
     report.show_all = arguments.all
-    _note(report, source)
+    progress.record_check(report, source)
     print(json.dumps(report.as_json(), indent=1, ensure_ascii=False) if arguments.json else report)
     return PASSED if report.passed else NOT_PASSED
-
-
-def _note(report: Report, source: str | None) -> None:
-    if source is not None and report.status is not Status.NOT_STARTED:
-        progress.keep_attempt(report.exercise, source)
-    failed = report.failed_rule
-    progress.record(
-        "check", lesson=exercise(report.exercise).lesson, exercise=report.exercise, status=report.status.value,
-        rule=failed.id if failed else None, code_hash=report.code_hash, vectors=report.vectors, seed=report.seed,
-    )  # fmt: skip
 
 
 def hint_add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -112,18 +100,7 @@ def hint_add_arguments(parser: argparse.ArgumentParser) -> None:
 def _hint(arguments: argparse.Namespace) -> int:
     source = _source(arguments)
     report = judge(arguments.exercise, source)
-    failed = report.failed_rule
-    if failed is None:
-        passed = report.passed
-        first = exercise(arguments.exercise).first_step
-        print(f"✓ {arguments.exercise} holds: nothing to hint at." if passed else f"○ Not started. First step: {first}")
-        return PASSED
-    rung, why = hints.next_rung(arguments.exercise, failed.id, report.code_hash, now=arguments.now)
-    rung = arguments.rung if arguments.rung and why is None else rung
-    progress.record("hint", exercise=arguments.exercise, rule=failed.id, rung=rung, code_hash=report.code_hash)
-    print(hints.hint_text(arguments.exercise, failed.id, rung, source or "", ""))
-    if why:
-        print(f"\n  ({why})")
+    print(hints.hint_for(report, source or "", arguments.rung, now=arguments.now))
     return PASSED
 
 
@@ -138,16 +115,19 @@ def _reset(arguments: argparse.Namespace) -> int:
     if arguments.file is None:
         print(text, end="")
     else:
-        file = Path(arguments.file)
+        file, after = Path(arguments.file), ""
         try:
             if file.exists() and file.read_text(encoding="utf-8") != text:
                 kept = progress.keep_attempt(arguments.exercise, file.read_text(encoding="utf-8"))
                 if kept is None:
                     raise _WrongUseError(f"{file.name} could not be kept, so it was not changed: is the disk full?")
+                after = "; your version is kept with your attempts"
             file.write_text(text, encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise _WrongUseError(f"{arguments.file} cannot be written: {error}") from error
-        print(f"○ {arguments.exercise} starts afresh in {arguments.file}; your version is kept with your attempts.")
+        except OSError as error:
+            raise _WrongUseError(f"{arguments.file} cannot be written: {error.strerror}") from error
+        except UnicodeDecodeError as error:
+            raise _WrongUseError(f"{arguments.file} is not a text file in UTF-8") from error
+        print(f"○ {arguments.exercise} starts afresh in {arguments.file}{after}.")
     progress.record("reset", exercise=arguments.exercise)
     return PASSED
 
@@ -210,6 +190,8 @@ def _verify_notebook(file: Path) -> int:
     if status == 4:
         print("nbval is missing: pip install nbval", file=sys.stderr)
         return MISSING
+    if status > 1:
+        raise _WrongUseError(f"{file.name} could not be run as a notebook")
     words = "what your code produces from top to bottom" if status == 0 else "not what your code produces"
     print(f"{'✓' if status == 0 else '✗'} {file.name}: the saved outputs are {words}")
     return PASSED if status == 0 else NOT_PASSED
@@ -235,12 +217,13 @@ def _export(arguments: argparse.Namespace) -> int:
         with (folder / "progress.csv").open("w", newline="", encoding="utf-8") as file:
             table = csv.DictWriter(file, _COLUMNS)
             table.writeheader()
+            noted = progress.events()
             for each in EXERCISES:
                 entry = by_exercise.get(each, {})
                 rules = entry.get("rules", {})
-                asked = [e for e in progress.events() if e["event"] == "hint" and e.get("exercise") == each]
+                asked = [e for e in noted if e["event"] == "hint" and e.get("exercise") == each]
                 rungs = [int(e.get("rung", 0)) for e in asked]
-                row = (each, progress.best_status(each), list(rules.values()).count("passed"), len(rules),
+                row = (each, progress.best_status(each, noted), list(rules.values()).count("passed"), len(rules),
                        len(progress.attempts(each)), max(rungs, default=0), entry.get("code_hash", ""),
                        receipt["vectors"], entry.get("seed", ""))  # fmt: skip
                 table.writerow(dict(zip(_COLUMNS, row, strict=True)))
@@ -269,33 +252,20 @@ def _build(arguments: argparse.Namespace) -> int:
     return NOT_PASSED if arguments.check and different else PASSED
 
 
-
-check_run = _answering(_check)
-hint_run = _answering(_hint)
-reset_run = _answering(_reset)
-progress_run = _answering(_progress)
-zoo_run = _answering(_zoo)
-verify_run = _answering(_verify)
-export_run = _answering(_export)
-build_run = _answering(_build)
-
-
 @dataclass(frozen=True, slots=True)
 class Command:
-    """One subcommand: what `--help` says, its arguments, and what runs (and gives the exit status)."""
+    """One subcommand: its arguments, and what runs and gives the exit status."""
 
-    help: str
     add_arguments: Callable[[argparse.ArgumentParser], None]
     run: Callable[[argparse.Namespace], int]
 
 
 COMMANDS: dict[str, Command] = {
-    "check": Command("grade an exercise", check_add_arguments, check_run),
-    "hint": Command("ask for the next hint", hint_add_arguments, hint_run),
-    "reset": Command("start an exercise afresh", reset_add_arguments, reset_run),
-    "progress": Command("show what is done", progress_add_arguments, progress_run),
-    "zoo": Command("show known-wrong parts and what catches them", zoo_add_arguments, zoo_run),
-    "verify": Command("check a notebook or a receipt again", verify_add_arguments, verify_run),
-    "export": Command("write a receipt of what was passed", export_add_arguments, export_run),
-    "build": Command("make the notebooks from their sources", build_add_arguments, build_run),
-}
+    name: Command(add_arguments, _answering(call))
+    for name, add_arguments, call in (
+        ("check", check_add_arguments, _check), ("hint", hint_add_arguments, _hint),
+        ("reset", reset_add_arguments, _reset), ("progress", progress_add_arguments, _progress),
+        ("zoo", zoo_add_arguments, _zoo), ("verify", verify_add_arguments, _verify),
+        ("export", export_add_arguments, _export), ("build", build_add_arguments, _build),
+    )
+}  # fmt: skip

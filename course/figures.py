@@ -7,13 +7,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from course.data.sample import sample_flights
+from course.data.sample import reader_of_flights, sample_flights
 from course.flights_job import departure, flights_job
 from refimpl.config import Config
 from refimpl.drivers import Simulation
 from refimpl.job import Deployment
 from refimpl.records import SerializationResult
-from refimpl.task import IterableReader, SourceReader
 from widgets import Recording, copies_of
 
 __all__ = ["FlightsRun", "OperatorCounts", "count_results", "run_flights"]
@@ -57,13 +56,9 @@ def run_flights(
 ) -> FlightsRun:
     """Run the first flights of 2013 through the job in the simulation, the laws checked after each step."""
     flights = sample_flights(num_flights)
-
-    def make_reader(subtask: int, of: int) -> SourceReader:
-        return IterableReader(dict(flight) for flight in flights[subtask::of])
-
     results: list[Any] = []
     config = Config(segment_size_bytes=segment_size, num_buffers=32, source_batch=2, object_reuse=True)
-    job = flights_job(make_reader, results.append, config, parallelism, function)
+    job = flights_job(reader_of_flights(flights), results.append, config, parallelism, function)
     with Simulation(job, _SEED) as simulation:
         recording = Recording.of(simulation)
         return FlightsRun(recording, sorted(results), OperatorCounts.of(simulation.deployment))

@@ -13,14 +13,17 @@ import time
 import tomllib
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from course import progress
 from course.manifest import exercise
 from course.messages import title
 from course.seams import reference_source
 
-__all__ = ["NUM_RUNGS", "difference", "hint_text", "next_rung", "rungs"]
+__all__ = ["NUM_RUNGS", "difference", "hint_for", "hint_text", "next_rung", "rungs"]
+
+if TYPE_CHECKING:
+    from course.grading.report import Report
 
 NUM_RUNGS = 5
 _WAIT_SECONDS = 300.0
@@ -57,6 +60,25 @@ def next_rung(exercise_id: str, rule: str, code_hash: str, *, now: bool = False)
     if waited or last.get("code_hash") != code_hash:
         return rung, None
     return int(last.get("rung", 1)), "the next rung comes with changed code, or after five minutes"
+
+
+def hint_for(report: Report, source: str, rung: int | None = None, *, now: bool = False) -> str:
+    """The hint a report calls for, noted in the progress; without a failed rule, what there is to say instead."""
+    exercise_id, failed = report.exercise, report.failed_rule
+    if failed is None:
+        if report.passed:
+            return f"✓ {exercise_id} holds: there is nothing to hint at."
+        if report.status.value == "not_started":
+            return f"○ {exercise_id} has not failed yet. First step:\n  {exercise(exercise_id).first_step}"
+        return str(report)
+    number, why = next_rung(exercise_id, failed.id, report.code_hash, now=now)
+    if rung is not None and why is None:
+        number = max(1, min(NUM_RUNGS, rung))
+    progress.record("hint", exercise=exercise_id, rule=failed.id, rung=number, code_hash=report.code_hash)
+    marks = (" yours ", " Flink ", " right ")
+    failing = [line for line in failed.message.splitlines() if any(mark in line for mark in marks)]
+    text = hint_text(exercise_id, failed.id, number, source, "\n".join(failing))
+    return text if why is None else f"{text}\n\n  ({why})"
 
 
 def hint_text(exercise_id: str, rule: str, rung: int, source: str = "", failing: str = "") -> str:

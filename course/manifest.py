@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 __all__ = ["EXERCISES", "LESSONS", "Exercise", "Lesson", "NoSuchExerciseError", "exercise", "lesson_info"]
 
 DEFAULT_SEED = 20110404
 VECTORS_VERSION = "1.11.4"
+VECTORS = Path(__file__).parent / "vectors" / VECTORS_VERSION
+"""What a real Flink of this version answered: the files that checks are held against."""
 
 
 class NoSuchExerciseError(KeyError):

@@ -16,7 +16,6 @@ from course.answers import cell_names, current_source, shell
 from course.choices import Choices
 from course.grading.remote import judge_apart
 from course.grading.report import Report
-from course.grading.rules import Status
 from course.manifest import DEFAULT_SEED, VECTORS_VERSION, Lesson, exercise, lesson_info
 from course.places import work_folder
 from course.seams import stub
@@ -68,13 +67,7 @@ def check(exercise_id: str, *, seed: int | None = None, all: bool = False) -> Re
     report.num_specimens = len(specimens(exercise_id))
     report.show_all = all
     answer.report = report
-    if answer.source is not None and report.status is not Status.NOT_STARTED:
-        progress.keep_attempt(exercise_id, answer.source)
-    failed = report.failed_rule
-    progress.record(
-        "check", lesson=exercise(exercise_id).lesson, exercise=exercise_id, status=report.status.value,
-        rule=failed.id if failed else None, code_hash=report.code_hash, vectors=report.vectors, seed=chosen,
-    )  # fmt: skip
+    progress.record_check(report, answer.source)
     return report
 
 
@@ -83,19 +76,9 @@ def hint(exercise_id: str, *, rung: int | None = None, now: bool = False) -> Tex
     answer = _answer(exercise_id)
     if answer.report is None:
         check(exercise_id)
-    report = answer.report
-    if report is None or report.status is Status.NOT_STARTED:
-        return Text(f"○ {exercise_id} has not failed yet. First step:\n  {exercise(exercise_id).first_step}")
-    failed = report.failed_rule
-    if failed is None:
-        return Text(f"✓ {exercise_id} holds: there is nothing to hint at.")
-    number, why = hints.next_rung(exercise_id, failed.id, report.code_hash, now=now)
-    if rung is not None and why is None:
-        number = max(1, min(hints.NUM_RUNGS, rung))
-    progress.record("hint", exercise=exercise_id, rule=failed.id, rung=number, code_hash=report.code_hash)
-    failing = "\n".join(line for line in failed.message.splitlines() if " yours " in line or " Flink " in line)
-    text = hints.hint_text(exercise_id, failed.id, number, answer.source or "", failing)
-    return Text(text if why is None else f"{text}\n\n  ({why})")
+    if answer.report is None:  # the check was interrupted
+        return Text(f"○ {exercise_id}: there is no answer of a check to hint at.")
+    return Text(hints.hint_for(answer.report, answer.source or "", rung, now=now))
 
 
 def show(exercise_id: str) -> object:
@@ -136,14 +119,16 @@ def reveal(exercise_id: str) -> Text:
 def reset(exercise_id: str) -> Text:
     """The stub again, in a new cell below; your version is kept with the attempts."""
     answer = _answer(exercise_id)
-    if answer.source:
-        progress.keep_attempt(exercise_id, answer.source)
+    if answer.source and progress.keep_attempt(exercise_id, answer.source) is None:
+        why = " ".join(progress.troubles())
+        return Text(f"✗ {exercise_id} was not reset: your version could not be kept.\n  {why}")
+    kept = "; your version is kept" if answer.source else ""
     _answers[exercise_id] = _Answer()
     progress.record("reset", exercise=exercise_id)
     running = shell()
     if running is not None:
         running.set_next_input(stub(exercise_id), replace=False)
-        return Text(f"○ {exercise_id} starts afresh in the cell below; your version is kept.")
+        return Text(f"○ {exercise_id} starts afresh in the cell below{kept}.")
     return Text(stub(exercise_id))
 
 
@@ -166,7 +151,7 @@ def swap(exercise_id: str, **options: Any) -> Any:
 
 def predict(name: str, chosen: str | None = None) -> Text | Choices:
     """Ask for a prediction, or record the letter you choose; the next cell answers it."""
-    asked = questions.question(int(name.partition(".")[0]), name)
+    asked = questions.question(name, "predict")
     if chosen is None:
         how = f'Choose with L.predict("{name}", "a"); the next cell gives the answer.'
         return Choices(asked, lambda letter: _predicted(asked, letter), how)
@@ -181,7 +166,7 @@ def _predicted(asked: questions.Question, chosen: str) -> str:
 
 def quiz(name: str, chosen: str | None = None) -> Text | Choices:
     """Ask a quiz question, or answer it with a letter."""
-    asked = questions.question(int(name.partition(".")[0]), name)
+    asked = questions.question(name, "quiz")
     if chosen is None:
         how = f'Answer with L.quiz("{name}", "a").'
         return Choices(asked, lambda letter: _answered(asked, letter), how)

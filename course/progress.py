@@ -10,16 +10,22 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from course.manifest import EXERCISES, LESSONS
+from course.manifest import EXERCISES, LESSONS, exercise
 from course.places import state_folder
 
-__all__ = ["attempts", "best_status", "events", "keep_attempt", "merge", "progress_text", "record", "troubles"]
+__all__ = [
+    "attempts", "best_status", "events", "keep_attempt", "merge", "progress_text", "record", "record_check", "troubles",
+]  # fmt: skip
+
+if TYPE_CHECKING:
+    from course.grading.report import Report
 
 _SYMBOLS = {"passed": "✓", "failed": "✗", "error": "✗", "timeout": "✗", "not_started": "○"}
 _WORDS = {"passed": "passed", "failed": "tried", "error": "tried", "timeout": "tried", "not_started": "not started"}
@@ -61,6 +67,17 @@ def record(event: str, **fields: Any) -> None:
             os.close(descriptor)
 
 
+def record_check(report: Report, source: str | None) -> None:
+    """Append what became of a check, and keep the source that was checked."""
+    if source is not None and report.status.value != "not_started":
+        keep_attempt(report.exercise, source)
+    failed = report.failed_rule
+    record(
+        "check", lesson=exercise(report.exercise).lesson, exercise=report.exercise, status=report.status.value,
+        rule=failed.id if failed else None, code_hash=report.code_hash, vectors=report.vectors, seed=report.seed,
+    )  # fmt: skip
+
+
 def _ends_well() -> bool:
     with _file().open("rb") as file:
         size = file.seek(0, os.SEEK_END)
@@ -90,8 +107,12 @@ def _event(line: str) -> dict[str, Any] | None:
         return None
     if not isinstance(event, dict) or not isinstance(event.get("event"), str):
         return None
-    wrong = [name for name in ("time", "rung") if name in event and type(event[name]) not in {int, float}]
+    wrong = [name for name in ("time", "rung") if name in event and not _is_number(event[name])]
     return event | dict.fromkeys(wrong, 0)
+
+
+def _is_number(value: object) -> bool:
+    return type(value) in {int, float} and math.isfinite(value)
 
 
 def troubles() -> list[str]:
@@ -117,14 +138,15 @@ def merge(*files: Path) -> list[dict[str, Any]]:
 def keep_attempt(exercise_id: str, source: str) -> Path | None:
     """Keep a checked source as attempts/<id>/NNNN.py; the same text twice in a row is kept once."""
     folder = state_folder() / "attempts" / exercise_id
+    raw = source.encode(errors="replace")
     with contextlib.suppress(OSError), _locked(state_folder()):
         folder.mkdir(parents=True, exist_ok=True)
         kept = _numbered(folder)
-        if kept and kept[-1].read_bytes() == source.encode():
+        if kept and kept[-1].read_bytes() == raw:
             return kept[-1]
         number = int(kept[-1].stem) + 1 if kept else 1
         file = folder / f"{number:04d}.py"
-        file.write_text(source, encoding="utf-8")
+        file.write_bytes(raw)
         return file
     return None
 

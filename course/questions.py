@@ -7,8 +7,11 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from course.manifest import LESSONS
+
 __all__ = ["NoSuchQuestionError", "Question", "question", "questions"]
 
+_NAMES = {"predict": "no prediction", "quiz": "no quiz question"}
 _HERE = Path(__file__).parent / "questions"
 
 
@@ -56,13 +59,16 @@ def questions(lesson: int) -> dict[str, Question]:
     return {name: Question(name, **row) for name, row in tomllib.loads(file.read_text(encoding="utf-8")).items()}
 
 
-def question(lesson: int, name: str) -> Question:
-    """One question.
+def question(name: str, kind: str) -> Question:
+    """One question by its name, such as "3.a"; `kind` is "predict" or "quiz".
 
     Raises:
-        NoSuchQuestionError: the lesson does not have it; the text lists those it has.
+        NoSuchQuestionError: its lesson does not have it, or not of this kind; the text lists those it has.
     """
-    found = questions(lesson)
+    number = name.partition(".")[0]
+    lesson = int(number) if number.isdecimal() else -1
+    found = {each.id: each for each in questions(lesson).values() if each.kind == kind}
     if name not in found:
-        raise NoSuchQuestionError(f"lesson {lesson} has no question {name!r}; it has {', '.join(found) or 'none'}")
+        where = f"lesson {lesson}" if lesson in LESSONS else "the course"
+        raise NoSuchQuestionError(f"{where} has {_NAMES[kind]} {name!r}; it has {', '.join(found) or 'none'}")
     return found[name]

@@ -71,7 +71,7 @@ def verify(file: Path) -> tuple[bool, list[str]]:
         receipt = json.loads(file.read_text(encoding="utf-8"))
     except OSError as error:
         raise ReceiptError(f"{file.name} cannot be read: {error.strerror}") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ReceiptError(f"{file.name} is not JSON: {error}") from error
     if not isinstance(receipt, dict) or receipt.get("format") != FORMAT or not isinstance(receipt.get("entries"), list):
         raise ReceiptError(f"{file.name} is not a receipt in the format {FORMAT}")
@@ -89,7 +89,7 @@ def verify(file: Path) -> tuple[bool, list[str]]:
 
 
 def _verify_entry(entry: Any) -> tuple[bool, str]:
-    if not isinstance(entry, dict) or entry.get("exercise") not in EXERCISES:
+    if not isinstance(entry, dict) or entry.get("exercise") not in list(EXERCISES):
         return False, "✗ an entry names no exercise of this version"
     name, source, seed = entry["exercise"], entry.get("source"), entry.get("seed")
     if not isinstance(source, str) or not isinstance(seed, int) or isinstance(seed, bool):

@@ -192,6 +192,5 @@ def child_job(exercise: str) -> dict[str, Any]:
         "modules": {wanted.module: stripped_module(exercise)},
         "engine_root": str(_ROOT),
         "engine": str(engine),
-        "readable": [],
         "denied": denied,
     }

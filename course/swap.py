@@ -7,17 +7,15 @@ counted, and the answer is compared with a run that used our part throughout.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
-from course.data.sample import sample_flights
+from course.data.sample import reader_of_flights, sample_flights
 from course.flights_job import MAP_OPERATOR, flights_job
 from course.parts import to_departure
 from refimpl.config import Config
 from refimpl.drivers import Simulation
-from refimpl.job import JobSnapshot
 from refimpl.records import SpanningRecordSerializer
-from refimpl.task import IterableReader, SourceReader
 
 __all__ = ["SwapReport", "run"]
 
@@ -42,7 +40,6 @@ class SwapReport:
     steps: int
     is_equal: bool
     error: str = ""
-    frames: list[JobSnapshot] = field(default_factory=list, repr=False)
 
     @property
     def num_after(self) -> int:
@@ -80,32 +77,27 @@ def run(
 
     Raises:
         KeyError: there is no such exercise.
+        ConfigError: `pool` is below 1.
         InsufficientBuffersError: `pool` is too small for the job.
     """
     swap, ours = _SWAPS[exercise_id]
     flights = sample_flights(records)
-    options = Config(segment_size_bytes=segment_size, num_buffers=pool or 64, object_reuse=True)
-    parallelism = 1 if pool else 2
-    want, _, _ = _go(flights, options, parallelism, None, None)
-    got, numbers, frames = _go(flights, options, parallelism, swap, part or ours)
+    options = Config(segment_size_bytes=segment_size, num_buffers=64 if pool is None else pool, object_reuse=True)
+    parallelism = 2 if pool is None else 1
+    want, _ = _go(flights, options, parallelism, None, None)
+    got, numbers = _go(flights, options, parallelism, swap, part or ours)
     name = getattr(part or ours, "__name__", type(part).__name__)
-    return SwapReport(
-        exercise_id, name, part is not None, is_equal=sorted(got) == sorted(want), frames=frames, **numbers
-    )
+    return SwapReport(exercise_id, name, part is not None, is_equal=sorted(got) == sorted(want), **numbers)
 
 
 def _go(
     flights: list[dict[str, Any]], config: Config, parallelism: int, swap: Callable[..., None] | None, part: Any
-) -> tuple[list[Any], dict[str, Any], list[JobSnapshot]]:
-    """Run the job once, with a swap when half of the flights have left; return results, counts and a few moments."""
+) -> tuple[list[Any], dict[str, Any]]:
+    """Run the job once, with a swap when half of the flights have left; return results and counts."""
     results: list[Any] = []
 
-    def make_reader(subtask: int, of: int) -> SourceReader:
-        return IterableReader(dict(flight) for flight in flights[subtask::of])
-
-    environment = flights_job(make_reader, results.append, config, parallelism, to_departure)
+    environment = flights_job(reader_of_flights(flights), results.append, config, parallelism, to_departure)
     numbers: dict[str, Any] = {"num_before": 0, "swapped_at": 0, "error": ""}
-    frames: list[JobSnapshot] = []
     with Simulation(environment, _SEED, check_every=0) as simulation:
         waiting = swap
         try:
@@ -115,14 +107,13 @@ def _go(
                     waiting(simulation, part)
                     waiting = None
                     numbers |= {"num_before": num_out, "swapped_at": simulation.num_steps}
-                    frames.append(simulation.snapshot())
         except Exception as error:  # noqa: BLE001 (the learner's part may raise anything; it is reported, not hidden)
             numbers["error"] = f"{type(error).__name__}: {error}"
         numbers |= {
             "num_in": _records_in(simulation, 0), "num_arrived": _records_in(simulation, 1),
             "steps": simulation.num_steps,
         }  # fmt: skip
-    return results, numbers, frames
+    return results, numbers
 
 
 def _records_in(simulation: Simulation, vertex: int) -> int:

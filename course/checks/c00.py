@@ -8,19 +8,18 @@ from typing import Any
 
 from course.checks import drive_c00
 from course.checks.common import ending_finding
+from course.data.flights import FLIGHT_COLUMNS
 from course.grading.rules import Case, Finding, Row, Rule, Seen
 from course.parts import to_departure
 
 __all__ = ["CHECK", "MapCheck"]
-
-_KEYS = ("event_time_ms", "origin", "carrier", "dest", "dep_delay_minutes")
 
 _OTHER_ORDER = "a flight LGA to ATL, its keys in another order"
 
 
 def _flight(delay: int, origin: str = "JFK", dest: str = "LAX", carrier: str = "AA") -> dict[str, Any]:
     values = (1_357_034_400_000 + 60_000 * delay, origin, carrier, dest, delay)
-    return dict(zip(_KEYS, values, strict=True))
+    return dict(zip(FLIGHT_COLUMNS, values, strict=True))
 
 
 def _shuffled(flight: dict[str, Any], first: str) -> dict[str, Any]:
@@ -35,7 +34,6 @@ class MapCheck:
     """The check of 0.1, as the judge needs it."""
 
     exercise = "0.1"
-    driver = "drive_c00.py"
     rules: Sequence[Rule] = tuple(Rule(each) for each in "ABCDEFG")
 
     def cases(self, seed: int) -> list[Case]:
@@ -97,8 +95,8 @@ class MapCheck:
         return ending_finding("0.1", rule.id, case, seen, (), "the end") if seen.ending is not None else None
 
     def tell(self, event: list[Any]) -> str:
-        """An answer as Python writes it."""
-        return f"{_text(event[1])}" if len(event) == 3 else "the call did not come back"
+        """An answer as Python writes it, and the flight as it is afterwards."""
+        return f"{_text(event[1])}   flight {_dict(event[2])}" if len(event) == 3 else "the call did not come back"
 
 
 def _text(plain: list[Any]) -> str:

@@ -122,14 +122,14 @@ class SpanningCheck:
 
     exercise = "3.1"
     rules: Sequence[Rule] = _RULES
-    driver = "drive_c03.py"
 
     def cases(self, seed: int) -> list[Case]:
         """All cases; see c03_cases."""
         return c03_cases.cases(seed)
 
     def expected(self, cases: Sequence[Case]) -> list[list[Any]]:
-        """The reference part's events, which must agree with the recorded Flink where there is one.
+        """The reference part's events, which must agree with the recorded Flink where there is one: in their
+        answers always, in their bytes where the recording holds them whole.
 
         Raises:
             GraderError: they do not agree; the engine's own file has been changed.

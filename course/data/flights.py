@@ -30,12 +30,16 @@ __all__ = [
     "ARRIVAL_ORDER",
     "COLUMNS",
     "CONTENT_SHA256",
+    "FLIGHT_COLUMNS",
     "NUM_FLIGHTS",
     "FlightsUnavailable",
     "content_digest",
     "load",
     "verified_path",
 ]
+
+FLIGHT_COLUMNS = ("event_time_ms", "origin", "carrier", "dest", "dep_delay_minutes")
+"""What a flight is in the lessons: a dict with these keys."""
 
 FOLDER = Path(__file__).resolve().parent
 PARQUET = FOLDER / "flights.parquet"

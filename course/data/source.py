@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from course.data.flights import FLIGHT_COLUMNS
 from course.data.partitions import Partition
 from refimpl.records import StreamRecord
 from refimpl.task import ReaderFactory
 
-__all__ = ["FLIGHT_COLUMNS", "FlightsReader", "reader_of"]
-
-FLIGHT_COLUMNS = ("event_time_ms", "origin", "carrier", "dest", "dep_delay_minutes")
-"""What a flight is in the lessons: a dict with these keys."""
+__all__ = ["FlightsReader", "reader_of"]
 
 
 class FlightsReader:

@@ -266,7 +266,7 @@ def main() -> None:
     for descriptor in (0, 1):
         os.dup2(null, descriptor)
     fence["limit_resources"](job["limits"])
-    readable = [sys.prefix, sys.base_prefix, sys.exec_prefix, job["engine"], *job["readable"]]
+    readable = [sys.prefix, sys.base_prefix, sys.exec_prefix, job["engine"]]
     fence["raise_fence"](here, readable, [job["engine_root"]], job["denied"])
     builtins.input = lambda *_: (_ for _ in ()).throw(EOFError("a check has no keyboard"))
     try:

@@ -11,14 +11,13 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache, lru_cache
-from pathlib import Path
 from typing import Any
 
 from course.checks import check_of
 from course.grading.report import Report, RuleResult, message
 from course.grading.rules import Case, Check, Finding, Row, RuleStatus, Status
 from course.grading.runner import Grader, Limits, Transcript
-from course.manifest import DEFAULT_SEED, VECTORS_VERSION, exercise
+from course.manifest import DEFAULT_SEED, VECTORS, VECTORS_VERSION, exercise
 from course.messages import title
 from course.seams import child_job, seam
 
@@ -31,20 +30,19 @@ _LOAD_CODES = {
     "ModuleNotFoundError": "no_module", "ImportError": "no_module",
 }  # fmt: skip
 _WHOLE = "your code, from its first line, in a fresh Python"
-_VECTORS = Path(__file__).parent.parent / "vectors" / VECTORS_VERSION
 
 
 def code_hash(source: str) -> str:
     """The hash of a source as it is written in reports and receipts; ends of lines do not count."""
     normal = "\n".join(line.rstrip() for line in source.strip().splitlines()) + "\n"
-    return "sha256:" + hashlib.sha256(normal.encode()).hexdigest()
+    return "sha256:" + hashlib.sha256(normal.encode(errors="surrogatepass")).hexdigest()
 
 
 @cache
 def vectors_version() -> str:
     """Flink's version and the beginning of the hash over all recorded vectors."""
     total = hashlib.sha256()
-    for file in sorted(_VECTORS.glob("*.json")):
+    for file in sorted(VECTORS.glob("*.json")):
         total.update(file.read_bytes())
     return f"{VECTORS_VERSION}+{total.hexdigest()[:12]}"
 
@@ -95,12 +93,18 @@ def judge(
     transcript = run.finish()
     report.printed, report.printed_text = transcript.printed, transcript.printed_text
     finding = _source_finding(exercise_id, transcript, names or {})
-    findings = {_SOURCE_RULE: finding} if finding else _compare_all(check, cases, expected, transcript)
+    failing: dict[str, int] = {}
+    if finding:
+        findings: dict[str, Finding | None] = {_SOURCE_RULE: finding}
+    else:
+        findings, failing = _compare_all(check, cases, expected, transcript)
     if not transcript.ended and not any(findings.values()):
         # A child that answered everything and then left without its last word may have been made to.
         findings = {_SOURCE_RULE: Finding("S", "vanished_loading", _WHOLE, status=Status.ERROR)}
     _fill(report, check, {rule: _placed(each, names or {}) for rule, each in findings.items()}, source)
-    report.trace = _trace(report, check, cases, expected, transcript)
+    first = report.failed_rule
+    if first is not None and first.id in failing:
+        report.trace = _trace(failing[first.id], check, cases, expected, transcript)
     return report
 
 
@@ -174,9 +178,10 @@ def _load_error(
 
 def _compare_all(
     check: Check, cases: Sequence[Case], expected: Sequence[list[Any]], transcript: Transcript
-) -> dict[str, Finding | None]:
-    """For every rule that was tried: its finding, or None where it holds."""
+) -> tuple[dict[str, Finding | None], dict[str, int]]:
+    """For every rule that was tried, its finding or None where it holds; and the number of each failing case."""
     found: dict[str, Finding | None] = {}
+    failing: dict[str, int] = {}
     for rule in check.rules:
         mine = [index for index, case in enumerate(cases) if case.rule == rule.id]
         assert mine, f"rule {rule.id} of {check.exercise} has no case, so it could never fail"
@@ -192,27 +197,21 @@ def _compare_all(
             finding = check.compare(rule, cases[index], seen, expected[index])
             found[rule.id] = finding
             if finding is not None:
+                failing[rule.id] = index
                 break
-    return found
+    return found, failing
 
 
 def _trace(
-    report: Report, check: Check, cases: Sequence[Case], expected: Sequence[list[Any]], transcript: Transcript
+    index: int, check: Check, cases: Sequence[Case], expected: Sequence[list[Any]], transcript: Transcript
 ) -> dict[str, Any] | None:
-    """The first failing case, event by event, yours and Flink's; None if there is none or it is huge."""
-    failed = report.failed_rule
-    if failed is None or failed.finding is None:
+    """The failing case `index`, event by event, yours and Flink's; None if it is huge."""
+    case, yours, flink = cases[index], transcript.seen[index].events, expected[index]
+    if max(len(yours), len(flink)) > _TRACE_EVENTS:
         return None
-    for index, case in enumerate(cases):
-        if case.rule != failed.id or case.ran != failed.finding.ran or index not in transcript.seen:
-            continue
-        yours, flink = transcript.seen[index].events, expected[index]
-        if max(len(yours), len(flink)) > _TRACE_EVENTS:
-            return None
-        return {"ran": case.ran, "ops": case.ops, "yours": yours, "flink": flink,
-                "yours_lines": [check.tell(event) for event in yours],
-                "flink_lines": [check.tell(event) for event in flink]}  # fmt: skip
-    return None
+    return {"ran": case.ran, "ops": case.ops, "yours": yours, "flink": flink,
+            "yours_lines": [check.tell(event) for event in yours],
+            "flink_lines": [check.tell(event) for event in flink]}  # fmt: skip
 
 
 def _lost(rule: str, case: Case, index: int, transcript: Transcript) -> Finding | None:
@@ -255,13 +254,13 @@ def _fill(report: Report, check: Check, findings: Mapping[str, Finding | None], 
         if result.finding.status is Status.TIMEOUT:
             result.finding = replace(result.finding, line=_loop_around(source, result.finding.line))
         result.message = message(report.exercise, result.finding, source)
+        result.ended = result.finding.status
     if failed and failed[0].finding is not None:
         report.status = failed[0].finding.status
     elif all(result.status is RuleStatus.PASSED for result in report.rules) and len(report.rules) > 1:
         report.status = Status.PASSED
     else:
         report.status = Status.TIMEOUT
-    report.source = source
 
 
 def _loop_around(source: str, line: int | None) -> int | None:

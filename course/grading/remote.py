@@ -24,14 +24,16 @@ _START = "import sys; sys.path.insert(0, sys.argv[1]); from course.grading.remot
 
 def report_to_plain(report: Report) -> dict[str, Any]:
     """A report as JSON-ready data, with what `show` needs beside the public form."""
-    extra = {"printed": report.printed, "printed_text": report.printed_text, "trace": report.trace}
+    extra = {"printed": report.printed, "printed_text": report.printed_text, "trace": report.trace,
+             "ended": [rule.ended.value for rule in report.rules]}  # fmt: skip
     return {**report.as_json(), **extra}
 
 
 def report_from_plain(data: Mapping[str, Any]) -> Report:
     """The report from its plain form; findings are not carried over, their messages are."""
     rules = [
-        RuleResult(rule["id"], rule["title"], RuleStatus(rule["status"]), rule["message"]) for rule in data["rules"]
+        RuleResult(rule["id"], rule["title"], RuleStatus(rule["status"]), rule["message"], Status(ended))
+        for rule, ended in zip(data["rules"], data["ended"], strict=True)
     ]
     return Report(
         data["exercise"], Status(data["status"]), data["seed"], data["vectors"], data["code_hash"], rules,

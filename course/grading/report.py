@@ -29,12 +29,13 @@ _SYMBOLS = {
 
 @dataclass(slots=True)
 class RuleResult:
-    """One rule in a report; `message` is empty unless it failed."""
+    """One rule in a report; `message` is empty unless it failed, and `ended` says how it did then."""
 
     id: str
     title: str
     status: RuleStatus
     message: str
+    ended: Status = Status.FAILED
     finding: Finding | None = None
 
     def as_json(self) -> dict[str, str]:
@@ -56,7 +57,6 @@ class Report:
     rules: list[RuleResult] = field(default_factory=list)
     printed: int = 0
     printed_text: str = ""
-    source: str = ""
     trace: dict[str, Any] | None = None
     num_specimens: int = 0
     show_all: bool = False
@@ -119,12 +119,12 @@ class Report:
         position = self.rules.index(rule)
         before = [each for each in holds if each in [r.id for r in self.rules[:position]]]
         rest = len(self.rules) - position - 1
-        how = {Status.TIMEOUT: "timeout", Status.ERROR: "error"}.get(self.status, "failed")
+        how = {Status.TIMEOUT: "timeout", Status.ERROR: "error"}.get(rule.ended, "failed")
         right = words[how].format(rule=rule.id)
         if before:
             right += " · " + words["hold" if len(before) > 1 else "holds"].format(rules=" ".join(before))
         if rest:
-            right += " · " + words["not_tried"].format(count=rest)
+            right += " · " + words["follow"].format(count=rest)
         left = f"{_SYMBOLS[self.status]} {self.exercise}  {rule.title}"
         if len(left) + 2 + len(right) <= COLUMNS:
             return left + right.rjust(COLUMNS - len(left))

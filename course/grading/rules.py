@@ -25,7 +25,7 @@ class Status(Enum):
 
 
 class RuleStatus(Enum):
-    """How one rule ended. NOT_TRIED: an earlier rule failed first, or the run did not get there."""
+    """How one rule ended. NOT_TRIED: the code could not be loaded, or the run did not get there."""
 
     PASSED = "passed"
     FAILED = "failed"

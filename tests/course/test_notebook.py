@@ -98,7 +98,7 @@ def outputs() -> dict[str, str]:
         ("receipt", "0.1 passed, 8 rules, seed 7"),
         ("progress", "1 of 2 exercises passed"),
         ("wrong-lesson", "exercise 3.1 belongs to lesson 3, not 0"),
-        ("no-question", "lesson 0 has no question '0.zz'; it has 0.a"),
+        ("no-question", "lesson 0 has no prediction '0.zz'; it has 0.a"),
     ],
 )
 def test_a_cell_says(outputs, cell, said):
