@@ -31,7 +31,8 @@ READING_ORDER = [
     "consumer.network_input",
     "task.outputs", "task.collectors", "task.operators", "task.state", "task.windows", "task.chain", "task.source",
     "task.task",
-    "job.stream_graph", "job.parts", "job.job_graph", "job.stream", "job.execution_graph", "job.deployment",
+    "job.stream_graph", "job.parts", "job.job_graph", "job.stream", "job.placement", "job.execution_graph",
+    "job.shuffle_environment", "job.deployment",
     "invariants",
     "drivers.simulation", "drivers.threads",
 ]  # fmt: skip

@@ -1,9 +1,17 @@
 """What the user wants: streams, the graphs they become, and the tasks that run them."""
 
 from refimpl.job.deployment import Deployment, JobSnapshot
-from refimpl.job.execution_graph import ExecutionGraph, ExecutionVertex, channels_of
+from refimpl.job.execution_graph import (
+    ChannelPlan,
+    ExecutionGraph,
+    ExecutionVertex,
+    channels_of,
+    required_input_buffers,
+)
 from refimpl.job.job_graph import JobEdge, JobGraph, JobVertex, reasons_not_to_chain
 from refimpl.job.parts import Parts
+from refimpl.job.placement import Placement
+from refimpl.job.shuffle_environment import RemoteRead, ShuffleEnvironment
 from refimpl.job.stream import (
     DataStream,
     KeyedStream,
@@ -33,6 +41,7 @@ __all__ = [
     "RESCALE",
     "SHUFFLE",
     "ChainingStrategy",
+    "ChannelPlan",
     "DataStream",
     "Deployment",
     "ExecutionGraph",
@@ -44,6 +53,9 @@ __all__ = [
     "KeyedStream",
     "Partitioner",
     "Parts",
+    "Placement",
+    "RemoteRead",
+    "ShuffleEnvironment",
     "SplitStream",
     "StreamEdge",
     "StreamEnvironment",
@@ -52,4 +64,5 @@ __all__ = [
     "WindowedStream",
     "channels_of",
     "reasons_not_to_chain",
+    "required_input_buffers",
 ]

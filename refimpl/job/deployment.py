@@ -1,6 +1,8 @@
-"""A job made real in one process: its segments, queues, gates and tasks, connected and not yet run.
+"""A job made real on one TaskManager: its segments, queues, gates and tasks, connected, not yet run.
 
-A driver runs it. Everything a widget draws and a law checks is reachable from here.
+A job may be spread over several TaskManagers. Each makes its own part of the same execution graph;
+what a task reads from a task elsewhere it reads through a remote channel, which a driver connects.
+Everything a widget draws and a law checks is reachable from here.
 """
 
 from __future__ import annotations
@@ -11,19 +13,17 @@ from dataclasses import dataclass
 from functools import partial
 
 from refimpl.consumer.input_gate import GateSnapshot, InputGate
-from refimpl.consumer.local_channel import LocalInputChannel
 from refimpl.consumer.network_input import NetworkInput
 from refimpl.errors import LocalUsageError, UserCodeError, speaks_for_itself
 from refimpl.job.execution_graph import ExecutionGraph, ExecutionVertex
 from refimpl.job.job_graph import JobEdge, JobGraph
 from refimpl.job.parts import Parts
+from refimpl.job.shuffle_environment import ShuffleEnvironment
 from refimpl.job.stream import StreamEnvironment
-from refimpl.memory.local_pool import LocalBufferPool
 from refimpl.memory.network_pool import NetworkBufferPool, NetworkPoolSnapshot
 from refimpl.producer.broadcast_writer import BroadcastRecordWriter
 from refimpl.producer.record_writer import RecordWriter
-from refimpl.producer.result_partition import PartitionSnapshot, ResultPartition, max_buffers
-from refimpl.producer.result_partition import required_buffers as required
+from refimpl.producer.result_partition import PartitionSnapshot, ResultPartition
 from refimpl.records.element_serializer import StreamElementSerializer
 from refimpl.task.chain import ChainEdge, ChainNode, OperatorChain
 from refimpl.task.operators import FunctionOperator, OperatorContext
@@ -45,15 +45,37 @@ class JobSnapshot:
     partitions: tuple[PartitionSnapshot, ...]
     gates: tuple[GateSnapshot, ...]
 
+    @staticmethod
+    def joined(parts: Sequence[JobSnapshot]) -> JobSnapshot:
+        """One snapshot of the parts that the TaskManagers run; `pool` counts all their segments."""
+        if len(parts) == 1:
+            return parts[0]
+        pools = [part.pool for part in parts]
+        return JobSnapshot(
+            max(part.time_ms for part in parts),
+            sum(part.num_steps for part in parts),
+            NetworkPoolSnapshot(
+                sum(pool.num_total for pool in pools),
+                sum(pool.num_free for pool in pools),
+                sum(pool.num_required for pool in pools),
+                pools[0].segment_size_bytes,
+            ),
+            tuple(task for part in parts for task in part.tasks),
+            tuple(partition for part in parts for partition in part.partitions),
+            tuple(gate for part in parts for gate in part.gates),
+        )
+
 
 class Deployment:
-    """All tasks of a job, in one process.
+    """The tasks of a job that TaskManager `task_manager` of `num_task_managers` runs.
 
     `exclusion` is held by writers while they touch what other tasks see; a driver with one thread
-    gives none.
+    gives none. `remote_reads` says, by the number of the other TaskManager, what is to be read there.
+    `run_id` is that of the execution graph.
 
     Raises:
         InsufficientBuffersError: the pool is too small for the job; nothing is left behind.
+        LocalUsageError: the job has no operators, or too few slots for so many TaskManagers.
 
     Flink:   TaskExecutor, NettyShuffleEnvironment (runtime), 1.11.4, the part that wires a task
     """
@@ -63,28 +85,28 @@ class Deployment:
         environment: StreamEnvironment,
         trace: Trace | None = None,
         exclusion: AbstractContextManager[object] | None = None,
+        task_manager: int = 0,
+        num_task_managers: int = 1,
+        run_id: bytes = bytes(8),
     ) -> None:
         if not environment.graph.nodes:
             raise LocalUsageError("the job has no operators; start with a source")
         self.config = environment.config
         self.parts: Parts = environment.parts
-        self.graph = ExecutionGraph(JobGraph(environment.graph, self.config))
+        self.graph = ExecutionGraph(JobGraph(environment.graph, self.config), num_task_managers, run_id)
         self.trace = trace
-        self.pool = NetworkBufferPool(
-            self.config.num_buffers, self.config.segment_size_bytes,
-            self.config.flink_version, trace,
-        )  # fmt: skip
-        self._exclusion = exclusion
-        self._partitions: dict[tuple[int, int], ResultPartition] = {}
+        self.shuffle = ShuffleEnvironment(self.graph, trace)
         self.writers: dict[tuple[int, int], RecordWriter] = {}
-        for edge_index, edge in enumerate(self.graph.job.edges):
-            for subtask in range(self.graph.job.vertices[edge.source].parallelism):
-                self._produce(edge_index, edge, subtask)
-        self.gates: list[InputGate] = []
         self.tasks: list[Task] = []
+        self._exclusion = exclusion
+        here = [each for each in self.graph.vertices if each.task_manager == task_manager]
         try:
-            for vertex in self.graph.vertices:
-                self.tasks.append(self._make_task(vertex))
+            for index, edge in enumerate(self.graph.job.edges):
+                for execution in here:
+                    if execution.vertex.id == edge.source:
+                        self._produce(index, edge, execution)
+            for execution in here:
+                self.tasks.append(self._make_task(execution))
         except BaseException as error:
             self.close_after(error)
             raise
@@ -92,8 +114,16 @@ class Deployment:
             gate.open()
 
     @property
+    def pool(self) -> NetworkBufferPool:
+        return self.shuffle.pool
+
+    @property
     def partitions(self) -> Sequence[ResultPartition]:
-        return tuple(self._partitions.values())
+        return tuple(self.shuffle.partitions.values())
+
+    @property
+    def gates(self) -> Sequence[InputGate]:
+        return self.shuffle.gates
 
     @property
     def is_done(self) -> bool:
@@ -151,18 +181,14 @@ class Deployment:
             sum(task.num_steps for task in self.tasks),
             self.pool.snapshot(),
             tuple(task.snapshot() for task in self.tasks),
-            tuple(partition.snapshot() for partition in self._partitions.values()),
+            tuple(partition.snapshot() for partition in self.partitions),
             tuple(gate.snapshot() for gate in self.gates),
         )
 
     def close(self) -> None:
         """Give everything back: buffers, readers, pools. Called at the end, good or bad."""
         with ExitStack() as last_first:  # one that cannot be closed does not keep the others open
-            last_first.callback(self.pool.destroy)
-            for partition in self._partitions.values():
-                last_first.callback(partition.release)
-            for gate in self.gates:
-                last_first.callback(gate.release)
+            last_first.callback(self.shuffle.close)
             for task in self.tasks:
                 last_first.callback(task.close)
 
@@ -175,25 +201,15 @@ class Deployment:
 
     # -- wiring ------------------------------------------------------------------------------------
 
-    def _produce(self, edge_index: int, edge: JobEdge, subtask: int) -> None:
+    def _produce(self, index: int, edge: JobEdge, execution: ExecutionVertex) -> None:
         """Build the partition and the writer of one producing subtask on one edge."""
-        job = self.graph.job
-        num_channels = len(self.graph.targets(edge, subtask))
-        target = job.vertices[edge.target]
-        name = f"{job.stream_graph.nodes[edge.edge.source].name}-{subtask} → {target.nodes[0].name}"
-        same = [e.edge.source == edge.edge.source and e.target == edge.target for e in job.edges[:edge_index]]
-        name += f" #{sum(same) + 1}" if any(same) else ""
-        pool = LocalBufferPool(
-            self.pool, required(num_channels), max_buffers(num_channels, self.config), name,
-            num_channels, self.config.max_buffers_per_channel, self.config.max_overdraft_buffers,
-        )  # fmt: skip
-        partition = ResultPartition(name, num_channels, pool, self.config, self.trace)
-        self._partitions[edge_index, subtask] = partition
+        partition = self.shuffle.create_partition(index, execution)
         selector = edge.partitioner.make(
-            self.config.seed + subtask, self.graph.max_parallelism(target)
+            self.config.seed + execution.subtask,
+            self.graph.max_parallelism(self.graph.job.vertices[edge.target]),
         )
         make = BroadcastRecordWriter if selector.is_broadcast else RecordWriter
-        self.writers[edge_index, subtask] = make(
+        self.writers[index, execution.subtask] = make(
             partition, selector, self._element_serializer(edge),
             self.parts.SpanningRecordSerializer(), self._exclusion,
         )  # fmt: skip
@@ -228,23 +244,11 @@ class Deployment:
         )
 
     def _consume(self, execution: ExecutionVertex) -> NetworkInput:
-        """Build the gate of one consuming subtask: a channel from each producer that has one to it."""
-        channels: list[LocalInputChannel] = []
-        job_edges = self.graph.job.edges
-        inputs = [(i, edge) for i, edge in enumerate(job_edges) if edge.target == execution.vertex.id]
-        for edge_index, edge in inputs:
-            for producer in range(self.graph.job.vertices[edge.source].parallelism):
-                targets = self.graph.targets(edge, producer)
-                if execution.subtask in targets:
-                    partition = self._partitions[edge_index, producer]
-                    subpartition = partition.subpartitions[targets.index(execution.subtask)]
-                    channels.append(LocalInputChannel(len(channels), subpartition))
-        gate = InputGate(execution.name, channels, self.config.flink_version)
-        self.gates.append(gate)
+        """Build the gate of one consuming subtask and what reads elements from it."""
+        gate = self.shuffle.create_gate(execution)
+        edge = next(edge for edge in self.graph.job.edges if edge.target == execution.vertex.id)
         make = self.parts.SpillingAdaptiveSpanningRecordDeserializer
-        return NetworkInput(
-            gate, self._element_serializer(inputs[0][1]), lambda: make(self.config)
-        )
+        return NetworkInput(gate, self._element_serializer(edge), lambda: make(self.config))
 
     def _chain(self, execution: ExecutionVertex) -> OperatorChain:
         job = self.graph.job

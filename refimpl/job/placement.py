@@ -1,0 +1,52 @@
+"""Which TaskManager runs which subtask.
+
+A *slot* is a share of a TaskManager. It holds one subtask of every operator of a slot-sharing group:
+so the slots of a group are as many as its widest operator has subtasks, and subtask i stands in the
+i-th. What is in one slot exchanges records without a network. Groups get their slots in the order in
+which the job first names them, and the TaskManagers are filled one after the other.
+"""
+
+from __future__ import annotations
+
+from itertools import accumulate
+
+from refimpl.errors import LocalUsageError
+from refimpl.job.job_graph import JobGraph, JobVertex
+
+__all__ = ["Placement"]
+
+
+class Placement:
+    """The slots of a job, dealt out to `num_task_managers` in equal parts.
+
+    Raises:
+        LocalUsageError: fewer than one TaskManager, or more than the job has slots.
+
+    Flink:   SlotSharingManager, SlotManagerImpl (runtime), 1.11.4, without
+             cluster.evenly-spread-out-slots
+    Differs: the number of slots of a TaskManager follows from the job; there it is configured.
+    """
+
+    def __init__(self, job: JobGraph, num_task_managers: int = 1) -> None:
+        widths: dict[str, int] = {}
+        for vertex in job.vertices.values():
+            group = _group_of(vertex)
+            widths[group] = max(widths.get(group, 0), vertex.parallelism)
+        self.num_slots = sum(widths.values())
+        self.num_task_managers = num_task_managers
+        if not 1 <= num_task_managers <= self.num_slots:
+            raise LocalUsageError(
+                f"{num_task_managers} TaskManagers cannot share the {self.num_slots} slots of this job; "
+                f"give 1 to {self.num_slots}, or the job more parallelism"
+            )
+        ends = accumulate(widths.values())
+        self._first_slot = {group: end - widths[group] for group, end in zip(widths, ends, strict=True)}
+
+    def task_manager_of(self, vertex: JobVertex, subtask: int) -> int:
+        """The number of the TaskManager, from 0."""
+        slot = self._first_slot[_group_of(vertex)] + subtask
+        return slot * self.num_task_managers // self.num_slots
+
+
+def _group_of(vertex: JobVertex) -> str:
+    return vertex.nodes[0].slot_sharing_group

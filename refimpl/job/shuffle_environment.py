@@ -1,0 +1,141 @@
+"""The queues and gates of one TaskManager: what its tasks write into and read from.
+
+Every output of a subtask here is a result partition, readable by tasks here and, over connections,
+by tasks elsewhere. Every input is a gate with a channel for each producer: a local channel reads the
+producer's queue, a remote one has buffers of its own and waits for a driver to connect it.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+from refimpl.consumer.channel import InputChannel
+from refimpl.consumer.input_gate import InputGate
+from refimpl.consumer.local_channel import LocalInputChannel
+from refimpl.consumer.remote_channel import RemoteInputChannel
+from refimpl.exchange.messages import ResultPartitionId
+from refimpl.job.execution_graph import ChannelPlan, ExecutionGraph, ExecutionVertex
+from refimpl.memory.local_pool import LocalBufferPool
+from refimpl.memory.network_pool import NetworkBufferPool
+from refimpl.producer.result_partition import ResultPartition, max_buffers, required_buffers
+from refimpl.producer.subpartition import PipelinedSubpartition
+from refimpl.trace import Trace
+
+__all__ = ["RemoteRead", "ShuffleEnvironment"]
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteRead:
+    """A channel here, and the subpartition elsewhere that a driver is to connect it to."""
+
+    channel: RemoteInputChannel
+    partition_id: ResultPartitionId
+    subpartition: int
+
+
+class ShuffleEnvironment:
+    """The network memory of one TaskManager, and all that is made of it.
+
+    `remote_reads` lists, by the number of the other TaskManager, what is to be read there.
+
+    Flink:   NettyShuffleEnvironment (runtime.io.network), 1.11.4
+    """
+
+    def __init__(self, graph: ExecutionGraph, trace: Trace | None = None) -> None:
+        self.graph = graph
+        self.config = graph.job.config
+        self.trace = trace
+        self.pool = NetworkBufferPool(
+            self.config.num_buffers, self.config.segment_size_bytes, self.config.flink_version, trace
+        )
+        self.partitions: dict[tuple[int, int], ResultPartition] = {}
+        self.gates: list[InputGate] = []
+        self.floating_pools: list[LocalBufferPool] = []
+        self.remote_reads: defaultdict[int, list[RemoteRead]] = defaultdict(list)
+        self._partition_by_id: dict[ResultPartitionId, ResultPartition] = {}
+
+    @property
+    def remote_channels(self) -> list[RemoteInputChannel]:
+        """The channels that read from other TaskManagers."""
+        return [read.channel for reads in self.remote_reads.values() for read in reads]
+
+    def find(self, partition: ResultPartitionId, subpartition: int) -> PipelinedSubpartition | None:
+        """For the connections of other TaskManagers: what they may read here.
+
+        Raises:
+            IndexError: the partition has no such subpartition.
+        """
+        found = self._partition_by_id.get(partition)
+        if found is None:
+            return None
+        if not 0 <= subpartition < len(found.subpartitions):
+            raise IndexError(subpartition)
+        return found.subpartitions[subpartition]
+
+    def create_partition(self, edge: int, producer: ExecutionVertex) -> ResultPartition:
+        """The output of one subtask for one edge of the job.
+
+        Raises:
+            InsufficientBuffersError: the pool cannot promise what the output requires.
+        """
+        num_channels = len(self.graph.targets(edge, producer.subtask))
+        name = self.graph.partition_name(edge, producer.subtask)
+        pool = LocalBufferPool(
+            self.pool, required_buffers(num_channels), max_buffers(num_channels, self.config), name,
+            num_channels, self.config.max_buffers_per_channel, self.config.max_overdraft_buffers,
+        )  # fmt: skip
+        partition = ResultPartition(name, num_channels, pool, self.config, self.trace)
+        self.partitions[edge, producer.subtask] = partition
+        self._partition_by_id[self.graph.partition_id(edge, producer)] = partition
+        return partition
+
+    def create_gate(self, consumer: ExecutionVertex) -> InputGate:
+        """The input of one subtask; the partitions it reads here must have been made.
+
+        Raises:
+            InsufficientBuffersError: the pool cannot promise what its remote channels require.
+        """
+        plans = self.graph.inputs(consumer)
+        num_remote = sum(plan.is_remote for plan in plans)
+        most = self.config.floating_buffers_per_gate
+        floating: LocalBufferPool | None = None
+        if num_remote:
+            floating = LocalBufferPool(self.pool, min(1, most), most, f"{consumer.name} (floating)")
+            self.floating_pools.append(floating)
+        channels: list[InputChannel] = []
+        for index, plan in enumerate(plans):
+            if floating is not None and plan.is_remote:
+                channels.append(self._remote_channel(index, plan, floating))
+            else:
+                partition = self.partitions[plan.edge, plan.producer.subtask]
+                channels.append(LocalInputChannel(index, partition.subpartitions[plan.subpartition]))
+        gate = InputGate(consumer.name, channels, self.config.flink_version)
+        self.gates.append(gate)
+        return gate
+
+    def close(self) -> None:
+        """Give everything back: what channels and queues hold, then the pools."""
+        with ExitStack() as last_first:  # one that cannot be closed does not keep the others open
+            last_first.callback(self.pool.destroy)
+            for pool in self.floating_pools:
+                last_first.callback(pool.destroy)
+            for partition in self.partitions.values():
+                last_first.callback(partition.release)
+            for gate in self.gates:
+                last_first.callback(gate.release)
+
+    def _remote_channel(
+        self, index: int, plan: ChannelPlan, floating: LocalBufferPool
+    ) -> RemoteInputChannel:
+        name = self.graph.partition_name(plan.edge, plan.producer.subtask)
+        exclusive = self.pool.request_unpooled(self.config.buffers_per_channel, plan.consumer.name)
+        assert exclusive is not None, f"{self.pool}: segments are out before the job has begun"
+        channel = RemoteInputChannel(
+            index, plan.receiver, f"{name}[{plan.subpartition}]", exclusive, self.pool, floating,
+            self.config,
+        )  # fmt: skip
+        read = RemoteRead(channel, plan.partition_id, plan.subpartition)
+        self.remote_reads[plan.producer.task_manager].append(read)
+        return channel
