@@ -1,7 +1,8 @@
 """The laws every run keeps, checked on the whole system and not on its parts.
 
     Segments    every segment has exactly one holder: the global pool, an idle place in a local pool,
-                or one buffer; and a buffer has exactly the references that can be found
+                a remote channel, or one buffer; and a buffer has exactly the references to be found
+    Credit      what a remote channel has promised is on its way, with the producer, or data coming back
     Order       sequence numbers have no gaps (asserted where buffers are read)
     Records     at the end, every exchange delivered what was emitted
     Liveness    if nothing can move, everything is done
@@ -13,46 +14,51 @@ A broken law is our bug: an `AssertionError` that names the segment and tells it
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 
+from refimpl.consumer.remote_channel import RemoteInputChannel
+from refimpl.exchange.consumer_connection import ConsumerConnection
+from refimpl.exchange.messages import AddCredit, BufferResponse, Message, PartitionRequest
+from refimpl.exchange.producer_connection import ProducerConnection
 from refimpl.job.deployment import Deployment
 from refimpl.memory.buffer import Buffer, BufferSlice
+from refimpl.memory.local_pool import LocalBufferPool
 from refimpl.producer.broadcast_writer import BroadcastRecordWriter
 from refimpl.trace import Trace
 
-__all__ = ["check_all", "check_end", "check_liveness", "check_memory", "check_segments"]
+__all__ = ["check_all", "check_credit", "check_end", "check_liveness", "check_memory", "check_segments"]
 
 
-def check_all(deployment: Deployment) -> None:
-    """The laws that hold between any two steps."""
-    check_segments(deployment)
-    check_memory(deployment)
+def check_all(*deployments: Deployment) -> None:
+    """The laws that hold between any two steps, on every TaskManager by itself."""
+    for deployment in deployments:
+        check_segments(deployment)
+        check_memory(deployment)
 
 
 def check_segments(deployment: Deployment) -> None:
     """Every segment is in one place, and every reference to its buffer is accounted for."""
+    trace = deployment.trace
     holders: dict[int, str] = {
         segment.id: "the global pool" for segment in deployment.pool.free_segments
     }
     num_references = _count_references(deployment)
-    for partition in deployment.partitions:
-        pool = partition.pool
+    for pool in _local_pools(deployment):
         for segment in pool.idle_segments:
-            _claim(holders, segment.id, f"{pool.name} (idle)", deployment.trace)
+            _claim(holders, segment.id, f"{pool.name} (idle)", trace)
         for segment_id, buffer in pool.lent.items():
-            _claim(holders, segment_id, f"{pool.name} (lent)", deployment.trace)
-            found = num_references[id(buffer)]
-            assert buffer.num_references == found, (
-                f"segment {segment_id} of {pool.name}: its buffer counts {buffer.num_references} "
-                f"references, {found} holders can be found\n{_story(deployment.trace, segment_id)}"
-            )
+            _claim(holders, segment_id, f"{pool.name} (lent)", trace)
+            _check_references(buffer, pool.name, num_references, trace)
         in_use = len(pool.idle_segments) + len(pool.lent)
         assert in_use == pool.num_requested, (
             f"{pool.name} requested {pool.num_requested} segments, {in_use} can be found"
         )
+    for channel in deployment.shuffle.remote_channels:
+        for buffer in channel.buffers.exclusive_buffers:
+            _claim(holders, buffer.segment.id, f"{channel} (exclusive)", trace)
+            _check_references(buffer, repr(channel), num_references, trace)
     for segment in deployment.pool.segments:
-        assert segment.id in holders, (
-            f"nobody holds segment {segment.id}\n{_story(deployment.trace, segment.id)}"
-        )
+        assert segment.id in holders, f"nobody holds segment {segment.id}\n{_story(trace, segment.id)}"
 
 
 def check_memory(deployment: Deployment) -> None:
@@ -61,54 +67,106 @@ def check_memory(deployment: Deployment) -> None:
     Pools shrink only while a job is being deployed, when nothing is out: so there is nothing to
     drain, and the bound is strict.
     """
-    for partition in deployment.partitions:
-        pool = partition.pool
+    pools = _local_pools(deployment)
+    for pool in pools:
         limit = pool.size + deployment.config.max_overdraft_buffers
         assert pool.is_destroyed or pool.num_requested <= limit, (
             f"{pool.name} has {pool.num_requested} segments, its share is {pool.size}, its limit {limit}"
         )
     total = len(deployment.pool.segments)
-    num_out = sum(partition.pool.num_requested for partition in deployment.partitions)
-    assert num_out + deployment.pool.num_free == total, (
-        f"{num_out} segments are with local pools and {deployment.pool.num_free} are free, "
-        f"together not {total}"
+    exclusive = sum(len(channel.buffers.exclusive_buffers) for channel in deployment.shuffle.remote_channels)
+    num_out = sum(pool.num_requested for pool in pools)
+    assert num_out + exclusive + deployment.pool.num_free == total, (
+        f"{num_out} segments are with local pools, {exclusive} with remote channels and "
+        f"{deployment.pool.num_free} are free, together not {total}"
     )
-    sizes = sum(partition.pool.size for partition in deployment.partitions)
-    assert sizes <= total, f"local pools may use {sizes} segments, there are {total}"
+    sizes = sum(pool.size for pool in pools)
+    assert sizes + exclusive <= total, (
+        f"local pools may use {sizes} segments and remote channels have {exclusive}, there are {total}"
+    )
 
 
-def check_liveness(deployment: Deployment) -> None:
-    """Nothing can move, so everything must be done."""
-    for task in deployment.tasks:
-        assert task.is_done, (
-            f"nothing can move, but {task.name} is {task.progress.value}; "
-            f"its outputs: {[writer.partition.pool for writer in task.writers]}"
+def check_credit(
+    channels: Iterable[RemoteInputChannel],
+    consumer: ConsumerConnection,
+    producer: ProducerConnection,
+    to_producer: Iterable[Message],
+    to_consumer: Iterable[Message],
+) -> None:
+    """What a channel has promised is on its way, with the producer, or data on the way back.
+
+    `channels` are those of this connection; the messages are those that one end has sent and the
+    other has not received. Events cost nothing and do not count. The law holds for every channel that
+    still reads, until the connection ends.
+    """
+    if consumer.is_closed or producer.is_closed:
+        return
+    on_its_way: Counter[bytes] = Counter()
+    asked_for = set(producer.snapshot().readers)
+    for message in (*consumer.unsent_messages, *to_producer):
+        if isinstance(message, PartitionRequest | AddCredit):
+            on_its_way[message.receiver] += message.credit
+            asked_for.add(message.receiver)
+    num_data: Counter[bytes] = Counter()
+    for answer in to_consumer:
+        if isinstance(answer, BufferResponse) and answer.data_type.is_buffer:
+            num_data[answer.receiver] += 1
+    readers = producer.snapshot().readers
+    for channel in channels:
+        if channel.is_released or channel.receiver not in asked_for:
+            continue  # not asked for: the wait before the request is repeated
+        at_producer = readers[channel.receiver].credit if channel.receiver in readers else 0
+        found = on_its_way[channel.receiver] + at_producer + num_data[channel.receiver]
+        promised = channel.buffers.credit.num_promised
+        assert promised == found, (
+            f"{channel} has promised {promised} buffers; {on_its_way[channel.receiver]} credits are on "
+            f"their way, {at_producer} with the producer, {num_data[channel.receiver]} buffers on the way back"
         )
 
 
-def check_end(deployment: Deployment) -> None:
-    """A run that ended well left nothing behind, and every exchange delivered what was emitted."""
-    check_liveness(deployment)
-    check_all(deployment)
-    for partition in deployment.partitions:
-        for subpartition in partition.subpartitions:
-            assert subpartition.num_queued == 0, f"{subpartition} was not read to its end"
-        assert not partition.pool.lent, f"{partition.pool.name} still has buffers out"
+def check_liveness(*deployments: Deployment) -> None:
+    """Nothing can move, so everything must be done."""
+    for deployment in deployments:
+        for task in deployment.tasks:
+            assert task.is_done, (
+                f"nothing can move, but {task.name} is {task.progress.value}; "
+                f"its outputs: {[writer.partition.pool for writer in task.writers]}"
+            )
+
+
+def check_end(*deployments: Deployment) -> None:
+    """A run that ended well left nothing behind, and every exchange delivered what was emitted.
+
+    The last is checked if these are all parts of the job.
+    """
+    check_liveness(*deployments)
+    check_all(*deployments)
     delivered: Counter[int] = Counter()
     emitted: Counter[int] = Counter()
-    for index, edge in enumerate(deployment.graph.job.edges):
-        for subtask in range(deployment.graph.job.vertices[edge.source].parallelism):
-            writer = deployment.writers[index, subtask]
+    for deployment in deployments:
+        for partition in deployment.partitions:
+            for subpartition in partition.subpartitions:
+                assert subpartition.num_queued == 0, f"{subpartition} was not read to its end"
+        for pool in _local_pools(deployment):
+            assert not pool.lent, f"{pool.name} still has buffers out"
+        edges = deployment.graph.job.edges
+        for (index, _), writer in deployment.writers.items():
             is_broadcast = isinstance(writer, BroadcastRecordWriter)
             copies = len(writer.partition.subpartitions) if is_broadcast else 1
-            emitted[edge.target] += writer.num_records * copies
-    for vertex, task in zip(deployment.graph.vertices, deployment.tasks, strict=True):
-        delivered[vertex.vertex.id] += task.chain.num_records_in
+            emitted[edges[index].target] += writer.num_records * copies
+        for vertex_id, task in deployment.vertices_and_tasks:
+            delivered[vertex_id] += task.chain.num_records_in
+    if len(deployments) < deployments[0].graph.placement.num_task_managers:
+        return
     for vertex_id, num_emitted in emitted.items():
-        name = deployment.graph.job.vertices[vertex_id].name
+        name = deployments[0].graph.job.vertices[vertex_id].name
         assert num_emitted == delivered[vertex_id], (
             f"{num_emitted} records were emitted to {name}, {delivered[vertex_id]} arrived"
         )
+
+
+def _local_pools(deployment: Deployment) -> list[LocalBufferPool]:
+    return [*(partition.pool for partition in deployment.partitions), *deployment.shuffle.floating_pools]
 
 
 def _count_references(deployment: Deployment) -> Counter[int]:
@@ -123,10 +181,26 @@ def _count_references(deployment: Deployment) -> Counter[int]:
             found[id(builder.buffer)] += 1
         if isinstance(writer, BroadcastRecordWriter) and writer.private_consumer is not None:
             found[id(writer.private_consumer.buffer)] += 1
-    for task in deployment.tasks:
-        for held in task.held_buffers():
-            found[id(_whole(held))] += 1
+    held = [piece for task in deployment.tasks for piece in task.held_buffers()]
+    for channel in deployment.shuffle.remote_channels:
+        held += channel.held_buffers
+    for connection in deployment.shuffle.producer_connections:
+        held += connection.lent_buffers
+    for receiving in deployment.shuffle.consumer_connections:
+        if receiving.decoder.held_buffer is not None:
+            held.append(receiving.decoder.held_buffer)
+    found.update(id(_whole(piece)) for piece in held)
     return found
+
+
+def _check_references(
+    buffer: Buffer, holder: str, num_references: Counter[int], trace: Trace | None
+) -> None:
+    found = num_references[id(buffer)]
+    assert buffer.num_references == found, (
+        f"segment {buffer.segment.id} of {holder}: its buffer counts {buffer.num_references} "
+        f"references, {found} holders can be found\n{_story(trace, buffer.segment.id)}"
+    )
 
 
 def _whole(buffer: Buffer | BufferSlice) -> Buffer:

@@ -91,6 +91,11 @@ class BufferManager:
         """The buffers that wait here for data, for the laws."""
         return [*self._floating, *self._exclusive]
 
+    @property
+    def exclusive_buffers(self) -> list[Buffer]:
+        """The channel's own buffers, here or lent, as long as they have not gone home, for the laws."""
+        return [*self._exclusive, *self.lent.values()]
+
     def snapshot(self) -> BufferManagerSnapshot:
         return BufferManagerSnapshot(
             self.credit.num_exclusive, len(self._exclusive), len(self._floating),

@@ -10,7 +10,8 @@ The contract between a driver and the core:
 6. `Task.process`, the user's code, may run outside the exclusion; everything else may not.
 """
 
-from refimpl.drivers.simulation import Action, Flush, Simulation, StepTask
+from refimpl.drivers.link import Link, Way
+from refimpl.drivers.simulation import Action, AskAgain, Deliver, Flush, Send, Simulation, StepTask
 from refimpl.drivers.threads import ThreadedRun
 
-__all__ = ["Action", "Flush", "Simulation", "StepTask", "ThreadedRun"]
+__all__ = ["Action", "AskAgain", "Deliver", "Flush", "Link", "Send", "Simulation", "StepTask", "ThreadedRun", "Way"]

@@ -1,7 +1,10 @@
 """One step at a time, in an order you choose: the driver for learning and for finding bugs.
 
-Time is virtual. A step of a task takes `step_ms`; when no task can move, time jumps to the next
-flush. The same job, seed and policy take the same steps on every machine.
+Time is virtual. Every step takes `step_ms`; when nothing can move, time jumps to the next flush or
+arrival. The same job, seed and policy take the same steps on every machine.
+
+With several TaskManagers each has its own memory, and what they send one another is on a simulated
+wire: sending and arriving are steps too.
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ from typing import Self
 
 import numpy as np
 
+from refimpl.drivers.link import Link, Way
 from refimpl.errors import LocalUsageError
 from refimpl.invariants import check_all, check_end, check_liveness
 from refimpl.job.deployment import Deployment, JobSnapshot
@@ -19,7 +23,7 @@ from refimpl.job.stream import StreamEnvironment
 from refimpl.task.task import Progress
 from refimpl.trace import Trace
 
-__all__ = ["Action", "Flush", "Simulation", "StepTask"]
+__all__ = ["Action", "AskAgain", "Deliver", "Flush", "Send", "Simulation", "StepTask"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +47,41 @@ class Flush:
         return f"flush {self.partition} at {self.time_ms:.3f} ms"
 
 
-Action = StepTask | Flush
+@dataclass(frozen=True, slots=True)
+class Send:
+    """Let one end of a connection put on the wire what it has to say."""
+
+    link: str
+    way: Way
+
+    def __str__(self) -> str:
+        return f"send {self.way.value}, {self.link}"
+
+
+@dataclass(frozen=True, slots=True)
+class Deliver:
+    """Let what was sent first in one direction arrive, at `time_ms`."""
+
+    link: str
+    way: Way
+    time_ms: float
+
+    def __str__(self) -> str:
+        return f"deliver {self.way.value} at {self.time_ms:.3f} ms, {self.link}"
+
+
+@dataclass(frozen=True, slots=True)
+class AskAgain:
+    """Let one end of a connection ask again for what was not there before, at `time_ms`."""
+
+    link: str
+    time_ms: float
+
+    def __str__(self) -> str:
+        return f"ask again at {self.time_ms:.3f} ms, {self.link}"
+
+
+Action = StepTask | Flush | Send | Deliver | AskAgain
 
 _POLICIES = ("random", "round_robin", "first")
 
@@ -51,6 +89,7 @@ _POLICIES = ("random", "round_robin", "first")
 class Simulation:
     """Runs a job in one thread, one action after the other.
 
+    With several TaskManagers, what one sends another takes up to `max_delay_ms`, by `seed`.
     `policy` picks among `enabled()` actions: `random` by `seed`, `round_robin` gives every task its
     turn, `first` is the order of the job (data flows only when it must). `check_every` n checks the
     laws after each n-th step, 0 only at the end.
@@ -68,51 +107,74 @@ class Simulation:
         check_every: int = 1,
         step_ms: float = 0.01,
         trace: Trace | None = None,
+        num_task_managers: int = 1,
+        max_delay_ms: float = 0.0,
     ) -> None:
         if policy not in _POLICIES:
             raise LocalUsageError(f"policy {policy!r} is none of {', '.join(_POLICIES)}")
-        self.deployment = Deployment(environment, trace)
+        if max_delay_ms < 0:
+            raise LocalUsageError(f"a delay of {max_delay_ms} ms would arrive before it was sent")
+        self.deployments: list[Deployment] = []
+        self.links: dict[str, Link] = {}
+        self._deploy(environment, trace, num_task_managers)
+        self.deployment = self.deployments[0]
         self.seed = seed
         self.time_ms = 0.0
         self.num_steps = 0
         self._policy = policy
         self._check_every = check_every
         self._step_ms = step_ms
+        self._max_delay_ms = max_delay_ms
         self._trace = trace
         self._random = np.random.default_rng(seed)
+        self._delays = np.random.default_rng((seed, 1))
         self._draws: list[float] = []
         self._turn = 0
-        self._tasks = {task.name: task for task in self.deployment.tasks}
-        self._writers = {w.partition.name: w for w in self.deployment.writers.values()}
+        in_order = {each.name: None for each in self.deployment.graph.vertices}
+        tasks = {task.name: task for deployment in self.deployments for task in deployment.tasks}
+        self._tasks = {name: tasks[name] for name in in_order}
+        writers = [writer for deployment in self.deployments for writer in deployment.writers.values()]
+        self._writers = {writer.partition.name: writer for writer in writers}
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_exc: object) -> None:
-        self.deployment.close()
+        for deployment in self.deployments:
+            deployment.close()
 
     @property
     def is_done(self) -> bool:
-        return self.deployment.is_done
+        return all(deployment.is_done for deployment in self.deployments)
 
     def snapshot(self) -> JobSnapshot:
-        return self.deployment.snapshot(self.time_ms)
+        return JobSnapshot.joined([deployment.snapshot(self.time_ms) for deployment in self.deployments])
 
     def enabled(self) -> Sequence[Action]:
         """What could happen next. Empty means quiescent: the job is done, or a law is broken."""
         now = self.time_ms
         actions: list[Action] = [
-            StepTask(task.name) for task in self.deployment.tasks if task.is_runnable
+            StepTask(name) for name, task in self._tasks.items() if task.is_runnable
         ]
-        waiting = []
+        waiting: list[Flush | Deliver | AskAgain] = []
         for name, writer in self._writers.items():
             deadline = writer.next_deadline(now)
             if deadline is not None:
                 waiting.append(Flush(name, deadline))
-        due = [flush for flush in waiting if flush.time_ms <= now]
+        for name, link in self.links.items():
+            again = link.consumer.next_deadline(now)
+            if again is not None:
+                waiting.append(AskAgain(name, again))
+            for way in Way:
+                if link.can_send(way):
+                    actions.append(Send(name, way))
+                arrival = link.next_arrival_ms(way)
+                if arrival is not None:
+                    waiting.append(Deliver(name, way, arrival))
+        due = [action for action in waiting if action.time_ms <= now]
         if actions or due:
             return [*actions, *due]
-        return sorted(waiting, key=lambda flush: flush.time_ms)[:1]
+        return sorted(waiting, key=lambda action: action.time_ms)[:1]
 
     def step(self, action: Action | None = None) -> Action | None:
         """Do `action`, or the one the policy picks; return it, or `None` if nothing is enabled.
@@ -124,7 +186,7 @@ class Simulation:
             self._draws = self._random.random(1024).tolist()
         enabled = self.enabled()
         if not enabled:
-            check_liveness(self.deployment)
+            check_liveness(*self.deployments)
             return None
         if action is None:
             action = self._pick(enabled)
@@ -135,12 +197,18 @@ class Simulation:
         try:
             self._do(action)
         except BaseException as error:
-            self.deployment.close_after(error)
+            self._close_after(error)
             raise
         self.num_steps += 1
         if self._check_every and self.num_steps % self._check_every == 0:
-            check_all(self.deployment)
+            self.check()
         return action
+
+    def check(self) -> None:
+        """Check every law that holds between two steps."""
+        check_all(*self.deployments)
+        for link in self.links.values():
+            link.check()
 
     def run(
         self, max_steps: int | None = None, on_step: Callable[[Simulation], None] | None = None
@@ -153,22 +221,31 @@ class Simulation:
         try:
             while limit is None or self.num_steps < limit:
                 if self.step() is None:
-                    check_end(self.deployment)
+                    check_end(*self.deployments)
                     break
                 if on_step is not None:
                     on_step(self)
         except BaseException as error:
-            self.deployment.close_after(error)
+            self._close_after(error)
             raise
         return self
 
+    def lose(self, link: str) -> None:
+        """Cut a connection, by its name in `links`, between two steps: the tasks that read there fail."""
+        if link not in self.links:
+            raise LocalUsageError(f"no link {link!r}; there are {list(self.links)}")
+        self.links[link].lose()
+
     def swap(self, **parts: object) -> None:
         """Put other parts in, between two steps: `swap(SpanningRecordSerializer=Mine)`."""
-        self.deployment.swap(**parts)
+        for deployment in self.deployments:
+            deployment.swap(**parts)
 
     def swap_function(self, operator_name: str, function: object) -> None:
         """Put another function into an operator, between two steps."""
-        self.deployment.swap_function(operator_name, function)
+        holders = [each for each in self.deployments if each.holds(operator_name)]
+        for deployment in holders or self.deployments:
+            deployment.swap_function(operator_name, function)
 
     def _pick(self, enabled: Sequence[Action]) -> Action:
         if self._policy == "first":
@@ -179,14 +256,41 @@ class Simulation:
         return enabled[int(self._draws.pop() * len(enabled))]
 
     def _do(self, action: Action) -> None:
-        if isinstance(action, Flush):
+        if isinstance(action, Flush | Deliver | AskAgain):
             self.time_ms = max(self.time_ms, action.time_ms)
         else:
             self.time_ms += self._step_ms
         if self._trace is not None:
             self._trace.now_ms = self.time_ms
-        if isinstance(action, Flush):
-            self._writers[action.partition].on_timeout(self.time_ms)
-            return
-        progress = self._tasks[action.task].step()
-        assert progress in Progress, f"{action} returned {progress!r}"
+        match action:
+            case StepTask(name):
+                progress = self._tasks[name].step()
+                assert progress in Progress, f"{action} returned {progress!r}"
+            case Flush(partition):
+                self._writers[partition].on_timeout(self.time_ms)
+            case Send(link, way):
+                delay = float(self._delays.random()) * self._max_delay_ms
+                self.links[link].send(way, self.time_ms + delay)
+            case Deliver(link, way):
+                self.links[link].deliver(way)
+            case AskAgain(link):
+                self.links[link].consumer.on_timeout(self.time_ms)
+
+    def _deploy(self, environment: StreamEnvironment, trace: Trace | None, num_task_managers: int) -> None:
+        """Make every TaskManager's part of the job, and the links that the parts need."""
+        try:
+            for number in range(num_task_managers):
+                self.deployments.append(
+                    Deployment(environment, trace, None, number, num_task_managers)
+                )
+        except BaseException as error:
+            self._close_after(error)
+            raise
+        for consumer in self.deployments:
+            for number in consumer.shuffle.remote_reads:
+                link = Link(consumer, self.deployments[number])
+                self.links[link.name] = link
+
+    def _close_after(self, error: BaseException) -> None:
+        for deployment in self.deployments:
+            deployment.close_after(error)

@@ -11,7 +11,10 @@ goes out as one number.
     next_deadline(now), on_timeout(now)     when to ask again for a partition that was not there
 
 One channel's trouble stays its own: only bytes that are no frames, and errors that name no channel,
-end the connection.
+end the connection. Without credits (see `connection_flow`) a channel that has no room stops all others:
+
+    is_reading            false while data waits for a buffer: read nothing from the transport
+    can_resume_reading    its wait is over: call resume_reading()
 """
 
 from __future__ import annotations
@@ -27,6 +30,7 @@ from refimpl.errors import (
     RemoteTransportError,
     SluiceError,
 )
+from refimpl.exchange.connection_flow import BufferWait
 from refimpl.exchange.decoder import BufferReceived, FrameDecoder
 from refimpl.exchange.frames import encode
 from refimpl.exchange.java_errors import read_java_error
@@ -66,9 +70,9 @@ class ConsumerConnection:
     driver closes the transport. The same when `is_closed` without an error.
 
     Flink:   CreditBasedPartitionRequestClientHandler, NettyPartitionRequestClient
-             (runtime.io.network.netty), 1.11.4
+             (runtime.io.network.netty), 1.11.4; without credits PartitionRequestClientHandler, to 1.9
     Differs: data for more than 1000 receivers nobody asked for ends the connection; Flink cancels
-             any number.
+             any number. Auto-read is a question the driver asks; Flink sets it on the transport.
     """
 
     def __init__(self, config: Config, name: str = "connection") -> None:
@@ -90,6 +94,16 @@ class ConsumerConnection:
     def is_closed(self) -> bool:
         """Whether the transport has nothing more to do."""
         return self.state is not ConnectionState.OPEN
+
+    @property
+    def has_data_to_send(self) -> bool:
+        """Whether asking for bytes is worth while; there may be none all the same."""
+        return not self.is_closed and bool(self._line or self._outbox)
+
+    @property
+    def unsent_messages(self) -> tuple[Message, ...]:
+        """What stands in the way out already, for the laws."""
+        return tuple(self._outbox)
 
     # -- channels --------------------------------------------------------------------------------
 
@@ -120,8 +134,28 @@ class ConsumerConnection:
 
     # -- bytes in --------------------------------------------------------------------------------
 
+    @property
+    def is_reading(self) -> bool:
+        """Whether to read from the transport; with credits, always."""
+        return not self.decoder.is_waiting
+
+    @property
+    def can_resume_reading(self) -> bool:
+        """Whether what is staged can be read on: its buffer has come, or its channel has gone."""
+        return self.decoder.is_wait_over
+
+    def resume_reading(self) -> None:
+        """Read on what is staged, up to the next data without a buffer, or else to its end."""
+        self.receive_data(b"")
+
     def receive_data(self, data: bytes | bytearray | memoryview) -> None:
-        """Hand on what `data` completes. Does not raise: see `error`, and each channel's `poll`."""
+        """Hand on what `data` completes. For what the other end does, see `error` and `poll`.
+
+        While not `is_reading` a piece that was read too much is kept, behind what is staged.
+
+        Raises:
+            LocalUsageError: such pieces are larger than a frame may be.
+        """
         if self.is_closed:
             return
         try:
@@ -130,19 +164,20 @@ class ConsumerConnection:
         except RemoteProtocolError as error:
             self._fail(error)
 
-    def receive_end(self) -> None:
-        """The transport was closed, by the other end or by an accident."""
+    def receive_end(self, cause: str = "") -> None:
+        """The transport was closed by the other end, or by an accident that `cause` tells of."""
         if self.is_closed:
             return
         where = "" if self.decoder.is_between_frames else ", in the middle of a frame"
+        why = f" ({cause})" if cause else ""
         self._fail(
             RemoteTransportError(
-                f"{self.name}: Connection unexpectedly closed by remote task manager{where}. "
+                f"{self.name}: Connection unexpectedly closed by remote task manager{where}{why}. "
                 f"This might indicate that the remote task manager was lost"
             )
         )
 
-    def request_buffer(self, response: BufferResponse, size: int) -> Buffer | None:
+    def request_buffer(self, response: BufferResponse, size: int) -> Buffer | BufferWait | None:
         """For the decoder: the buffer that the channel gives, if there is a channel."""
         reader = self._readers.get(response.receiver)
         return None if reader is None else reader.channel.request_buffer(response, size)

@@ -94,12 +94,14 @@ class Deployment:
         self.config = environment.config
         self.parts: Parts = environment.parts
         self.graph = ExecutionGraph(JobGraph(environment.graph, self.config), num_task_managers, run_id)
+        self.task_manager = task_manager
         self.trace = trace
         self.shuffle = ShuffleEnvironment(self.graph, trace)
         self.writers: dict[tuple[int, int], RecordWriter] = {}
         self.tasks: list[Task] = []
         self._exclusion = exclusion
         here = [each for each in self.graph.vertices if each.task_manager == task_manager]
+        self._here = here
         try:
             for index, edge in enumerate(self.graph.job.edges):
                 for execution in here:
@@ -124,6 +126,11 @@ class Deployment:
     @property
     def gates(self) -> Sequence[InputGate]:
         return self.shuffle.gates
+
+    @property
+    def vertices_and_tasks(self) -> list[tuple[int, Task]]:
+        """The tasks, each with the id of its job vertex."""
+        return [(each.vertex.id, task) for each, task in zip(self._here, self.tasks, strict=True)]
 
     @property
     def is_done(self) -> bool:
@@ -156,6 +163,14 @@ class Deployment:
         for (task, writer), serializer in zip(writers, serializers, strict=True):
             task.submit(partial(writer.swap_serializer, serializer))
 
+    def holds(self, operator_name: str) -> bool:
+        """Whether an operator of that name holds a function here."""
+        return any(
+            node.context.name == operator_name and isinstance(node.operator, FunctionOperator)
+            for task in self.tasks
+            for node in task.chain.nodes
+        )
+
     def swap_function(self, operator_name: str, function: object) -> None:
         """Put another function into the operator called `operator_name`, in every subtask.
 
@@ -164,15 +179,13 @@ class Deployment:
         """
         if not callable(function):
             raise LocalUsageError(f"{function!r} is no function")
-        found = False
+        if not self.holds(operator_name):
+            raise LocalUsageError(f"no operator called {operator_name!r} holds a function")
         for task in self.tasks:
             for node in task.chain.nodes:
                 operator = node.operator
                 if node.context.name == operator_name and isinstance(operator, FunctionOperator):
-                    found = True
                     task.submit(partial(operator.swap_function, function))
-        if not found:
-            raise LocalUsageError(f"no operator called {operator_name!r} holds a function")
 
     def snapshot(self, time_ms: float = 0.0) -> JobSnapshot:
         """The whole job at this moment."""

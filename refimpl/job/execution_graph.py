@@ -6,7 +6,7 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from refimpl.config import Config
+from refimpl.config import Config, FlinkVersion
 from refimpl.exchange.messages import ProducerId, ResultPartitionId
 from refimpl.job.job_graph import JobGraph, JobVertex
 from refimpl.job.placement import Placement
@@ -125,9 +125,12 @@ class ExecutionGraph:
 
     def partition_id(self, edge: int, producer: ExecutionVertex) -> ResultPartitionId:
         """What the output of `producer` for edge `edge` is called on the wire."""
-        vertex_id = producer.vertex.id
-        attempt = ProducerId(self._id(vertex_id, producer.subtask), self._id(vertex_id), producer.subtask)
-        return ResultPartitionId(self._id(edge), producer.subtask, attempt)
+        vertex_id, subtask = producer.vertex.id, producer.subtask
+        if self.job.config.flink_version is FlinkVersion.V1_11:
+            attempt = ProducerId(self._id(vertex_id, subtask))
+        else:
+            attempt = ProducerId(self._id(0), self._id(vertex_id), subtask)
+        return ResultPartitionId(self._id(edge), subtask, attempt)
 
     def partition_name(self, edge: int, subtask: int) -> str:
         """What it is called in words, such as `map-0 → sink`; numbered if several edges lead there."""

@@ -15,7 +15,9 @@ from refimpl.consumer.channel import InputChannel
 from refimpl.consumer.input_gate import InputGate
 from refimpl.consumer.local_channel import LocalInputChannel
 from refimpl.consumer.remote_channel import RemoteInputChannel
+from refimpl.exchange.consumer_connection import ConsumerConnection
 from refimpl.exchange.messages import ResultPartitionId
+from refimpl.exchange.producer_connection import ProducerConnection
 from refimpl.job.execution_graph import ChannelPlan, ExecutionGraph, ExecutionVertex
 from refimpl.memory.local_pool import LocalBufferPool
 from refimpl.memory.network_pool import NetworkBufferPool
@@ -54,25 +56,14 @@ class ShuffleEnvironment:
         self.gates: list[InputGate] = []
         self.floating_pools: list[LocalBufferPool] = []
         self.remote_reads: defaultdict[int, list[RemoteRead]] = defaultdict(list)
+        self.consumer_connections: list[ConsumerConnection] = []
+        self.producer_connections: list[ProducerConnection] = []
         self._partition_by_id: dict[ResultPartitionId, ResultPartition] = {}
 
     @property
     def remote_channels(self) -> list[RemoteInputChannel]:
         """The channels that read from other TaskManagers."""
         return [read.channel for reads in self.remote_reads.values() for read in reads]
-
-    def find(self, partition: ResultPartitionId, subpartition: int) -> PipelinedSubpartition | None:
-        """For the connections of other TaskManagers: what they may read here.
-
-        Raises:
-            IndexError: the partition has no such subpartition.
-        """
-        found = self._partition_by_id.get(partition)
-        if found is None:
-            return None
-        if not 0 <= subpartition < len(found.subpartitions):
-            raise IndexError(subpartition)
-        return found.subpartitions[subpartition]
 
     def create_partition(self, edge: int, producer: ExecutionVertex) -> ResultPartition:
         """The output of one subtask for one edge of the job.
@@ -115,8 +106,45 @@ class ShuffleEnvironment:
         self.gates.append(gate)
         return gate
 
+    # -- connections -------------------------------------------------------------------------------
+
+    def connect_to(self, task_manager: int, name: str) -> ConsumerConnection:
+        """Our end of the connection to that TaskManager, with everything that is read there asked for."""
+        connection = ConsumerConnection(self.config, name)
+        for read in self.remote_reads[task_manager]:
+            connection.request(read.channel, read.partition_id, read.subpartition)
+        self.consumer_connections.append(connection)
+        return connection
+
+    def accept(self, name: str) -> ProducerConnection:
+        """Our end of a connection through which another TaskManager reads here."""
+        connection = ProducerConnection(self, self.config, name, trace=self.trace)
+        self.producer_connections.append(connection)
+        return connection
+
+    def find(self, partition: ResultPartitionId, subpartition: int) -> PipelinedSubpartition | None:
+        """For the connections of other TaskManagers: what they may read here.
+
+        Raises:
+            IndexError: the partition has no such subpartition.
+        """
+        found = self._partition_by_id.get(partition)
+        if found is None:
+            return None
+        if not 0 <= subpartition < len(found.subpartitions):
+            raise IndexError(subpartition)
+        return found.subpartitions[subpartition]
+
+    def forget(self, connection: ProducerConnection) -> None:
+        """The transport of `connection` is gone: its readers leave and its buffers come home."""
+        connection.connection_lost()
+        self.producer_connections.remove(connection)
+
     def close(self) -> None:
-        """Give everything back: what channels and queues hold, then the pools."""
+        """Give everything back: what channels and queues hold, then the pools.
+
+        No transport may be reading lent memory any more.
+        """
         with ExitStack() as last_first:  # one that cannot be closed does not keep the others open
             last_first.callback(self.pool.destroy)
             for pool in self.floating_pools:
@@ -125,6 +153,8 @@ class ShuffleEnvironment:
                 last_first.callback(partition.release)
             for gate in self.gates:
                 last_first.callback(gate.release)
+            for connection in self.producer_connections:
+                last_first.callback(connection.connection_lost)
 
     def _remote_channel(
         self, index: int, plan: ChannelPlan, floating: LocalBufferPool

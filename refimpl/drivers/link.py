@@ -1,0 +1,126 @@
+"""A connection made of two lists: the simulation's wire.
+
+Rules of this file:
+- What one end has to say is sent when the driver says so, and arrives when the driver says so, never
+  before its delay has passed. Each direction keeps its order.
+- A wire holds little: an end waits with sending while `CAPACITY` pieces of it are on their way.
+- A lost wire loses what was on it. Both ends are told.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections import deque
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from enum import Enum
+
+from refimpl.errors import RemoteProtocolError
+from refimpl.exchange.frames import HEADER_BYTES, decode
+from refimpl.exchange.messages import Message
+from refimpl.invariants import check_credit
+from refimpl.job.deployment import Deployment
+
+__all__ = ["CAPACITY", "Link", "Way"]
+
+CAPACITY = 8
+_HEADER = struct.Struct(">iIB")
+
+
+class Way(Enum):
+    """The two directions of a connection: to the producer, and to the consumer."""
+
+    REQUESTS = "requests"
+    RESPONSES = "responses"
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """Whole frames on their way, and when they arrive."""
+
+    data: bytes
+    arrival_ms: float
+
+
+class Link:
+    """The connection through which tasks of `consumer_side` read from tasks of `producer_side`.
+
+    The two ends are those of every other driver; only what lies between them is made of lists.
+    """
+
+    def __init__(self, consumer_side: Deployment, producer_side: Deployment) -> None:
+        here, there = consumer_side.task_manager, producer_side.task_manager
+        self.name = f"tm-{here} reads tm-{there}"
+        self.consumer = consumer_side.shuffle.connect_to(there, self.name)
+        self.producer = producer_side.shuffle.accept(self.name)
+        self._channels = [read.channel for read in consumer_side.shuffle.remote_reads[there]]
+        self._version = consumer_side.config.flink_version
+        self._on_the_way: dict[Way, deque[_Piece]] = {way: deque() for way in Way}
+
+    def __repr__(self) -> str:
+        numbers = ", ".join(f"{len(pieces)} {way.value}" for way, pieces in self._on_the_way.items())
+        return f"Link({self.name}, {numbers} on the way)"
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether nothing will come or go any more."""
+        return self.consumer.is_closed and self.producer.is_closed
+
+    def can_send(self, way: Way) -> bool:
+        """Whether an end has something to say and the wire has room for it."""
+        if len(self._on_the_way[way]) >= CAPACITY:
+            return False
+        end = self.consumer if way is Way.REQUESTS else self.producer
+        return end.has_data_to_send
+
+    def send(self, way: Way, arrival_ms: float) -> None:
+        """Put on the wire what an end has to say now: requests all at once, responses one by one."""
+        if way is Way.REQUESTS:
+            data = self.consumer.data_to_send()
+        else:
+            data = b"".join(self.producer.data_to_send(1))
+            self.producer.data_sent()
+        pieces = self._on_the_way[way]
+        if data:
+            earliest = pieces[-1].arrival_ms if pieces else arrival_ms
+            pieces.append(_Piece(data, max(earliest, arrival_ms)))
+
+    def next_arrival_ms(self, way: Way) -> float | None:
+        """When the oldest piece of one direction arrives; `None` if there is none."""
+        pieces = self._on_the_way[way]
+        return pieces[0].arrival_ms if pieces else None
+
+    def deliver(self, way: Way) -> None:
+        """Hand the oldest piece of one direction to the end it was sent to."""
+        data = self._on_the_way[way].popleft().data
+        if way is Way.RESPONSES:
+            self.consumer.receive_data(data)
+            return
+        with suppress(RemoteProtocolError):  # the answer that is ready now tells the consumer
+            self.producer.receive_data(data)
+
+    def lose(self) -> None:
+        """The connection breaks, and what was on its way is gone."""
+        for pieces in self._on_the_way.values():
+            pieces.clear()
+        self.producer.connection_lost()
+        self.consumer.receive_end("the simulated wire was cut")
+
+    def messages(self, way: Way) -> list[Message]:
+        """What is on its way in one direction, the oldest first."""
+        return [message for piece in self._on_the_way[way] for message in self._read(piece.data)]
+
+    def check(self) -> None:
+        """The law of credit."""
+        check_credit(
+            self._channels, self.consumer, self.producer,
+            self.messages(Way.REQUESTS), self.messages(Way.RESPONSES),
+        )  # fmt: skip
+
+    def _read(self, data: bytes) -> Iterator[Message]:
+        start = 0
+        while start < len(data):
+            length, _, frame_id = _HEADER.unpack_from(data, start)
+            yield decode(frame_id, memoryview(data)[start + HEADER_BYTES : start + length], self._version)
+            start += length
