@@ -18,6 +18,8 @@ __all__ = ["UNBOUNDED", "Config", "FlinkVersion", "option_table"]
 UNBOUNDED = 2_147_483_647
 """`Integer.MAX_VALUE`, what Flink uses for "no upper limit" on a number of buffers."""
 
+_OWN_ERROR_BYTES = 4_096  # a missing partition takes half of that in 2.x: a consumer must be able to read it
+
 
 class FlinkVersion(Enum):
     """Which Flink's byte layouts and rules to follow where they differ."""
@@ -73,6 +75,10 @@ class Config:
         0, "taskmanager.network.memory.max-overdraft-buffers-per-gate", "buffers", "none in 1.11",
         "buffers an output may take beyond its size to finish a record (5 since 1.16, 20 in 2.x)",
     )
+    credit_based: bool = option(  # type: ignore[assignment]
+        True, "taskmanager.network.credit-model", "", "true",
+        "a producer sends only what its consumer has promised room for; False as before 1.5 (an option to 1.9)",
+    )
     buffer_timeout_ms: int = option(  # type: ignore[assignment]
         100, "execution.buffer-timeout", "ms", "100",
         "period of the output flusher; 0 flushes after each record, -1 never by time",
@@ -84,6 +90,14 @@ class Config:
     request_backoff_max_ms: int = option(  # type: ignore[assignment]
         10_000, "taskmanager.network.request-backoff.max", "ms", "10000",
         "longest such wait; after it the channel fails, and 0 never asks again",
+    )
+    connect_retries: int = option(  # type: ignore[assignment]
+        3, "taskmanager.network.retries", "attempts", "0",
+        "how often a connection that could not be made is tried again, with waits as above",
+    )
+    connect_timeout_ms: int = option(  # type: ignore[assignment]
+        120_000, "taskmanager.network.netty.client.connectTimeoutSec", "ms", "120 s",
+        "how long one attempt to connect may take, the handshake of TLS included",
     )
     max_frame_bytes: int = option(  # type: ignore[assignment]
         4 * 1024 * 1024, "(none)", "bytes", "2147483647",
@@ -137,6 +151,8 @@ class Config:
             ("buffer_timeout_ms", -1),
             ("request_backoff_initial_ms", 0),
             ("request_backoff_max_ms", 0),
+            ("connect_retries", 0),
+            ("connect_timeout_ms", 1),
             ("max_frame_bytes", 1_024),
             ("max_event_bytes", 1_024),
             ("spill_threshold_bytes", 1),
@@ -155,8 +171,8 @@ class Config:
 
     @property
     def frame_limit_bytes(self) -> int:
-        """The longest frame: `max_frame_bytes`, or a full segment with the longest header."""
-        return max(self.max_frame_bytes, 5 * self.segment_size_bytes + 64)
+        """The longest frame: `max_frame_bytes`, a full segment with the longest header, or an error of ours."""
+        return max(self.max_frame_bytes, 5 * self.segment_size_bytes + 64, _OWN_ERROR_BYTES)
 
     @property
     def spill_path(self) -> str:

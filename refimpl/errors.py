@@ -27,10 +27,10 @@ __all__ = [
 
 
 class SluiceError(Exception):
-    """The root of everything the engine raises on purpose. Survives pickling, attributes and all."""
+    """The root of everything the engine raises on purpose. Survives pickling, attributes and cause."""
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _made_again, (type(self), self.args, self.__dict__)
+        return _made_again, (type(self), self.args, self.__dict__, self.__cause__)
 
 
 class LocalUsageError(SluiceError):
@@ -162,8 +162,12 @@ def _shown(record: object) -> str:
 
 
 def _made_again(
-    kind: type[SluiceError], args: tuple[object, ...], attributes: dict[str, object]
+    kind: type[SluiceError],
+    args: tuple[object, ...],
+    attributes: dict[str, object],
+    cause: BaseException | None,
 ) -> SluiceError:
     error = kind.__new__(kind, *args)
     error.__dict__.update(attributes)
+    error.__cause__ = cause
     return error

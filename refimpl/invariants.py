@@ -14,7 +14,8 @@ A broken law is our bug: an `AssertionError` that names the segment and tells it
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from refimpl.consumer.remote_channel import RemoteInputChannel
 from refimpl.exchange.consumer_connection import ConsumerConnection
@@ -26,7 +27,17 @@ from refimpl.memory.local_pool import LocalBufferPool
 from refimpl.producer.broadcast_writer import BroadcastRecordWriter
 from refimpl.trace import Trace
 
-__all__ = ["check_all", "check_credit", "check_end", "check_liveness", "check_memory", "check_segments"]
+__all__ = [
+    "RecordCounts",
+    "check_all",
+    "check_credit",
+    "check_end",
+    "check_end_here",
+    "check_liveness",
+    "check_memory",
+    "check_records",
+    "check_segments",
+]
 
 
 def check_all(*deployments: Deployment) -> None:
@@ -137,31 +148,52 @@ def check_liveness(*deployments: Deployment) -> None:
 def check_end(*deployments: Deployment) -> None:
     """A run that ended well left nothing behind, and every exchange delivered what was emitted.
 
-    The last is checked if these are all parts of the job.
+    The deployments are those of all TaskManagers.
     """
-    check_liveness(*deployments)
-    check_all(*deployments)
-    delivered: Counter[int] = Counter()
-    emitted: Counter[int] = Counter()
     for deployment in deployments:
-        for partition in deployment.partitions:
-            for subpartition in partition.subpartitions:
-                assert subpartition.num_queued == 0, f"{subpartition} was not read to its end"
-        for pool in _local_pools(deployment):
-            assert not pool.lent, f"{pool.name} still has buffers out"
-        edges = deployment.graph.job.edges
+        check_end_here(deployment)
+    check_records([RecordCounts.of(deployment) for deployment in deployments])
+
+
+def check_end_here(deployment: Deployment) -> None:
+    """On one TaskManager, a run that ended well left nothing behind."""
+    check_liveness(deployment)
+    check_all(deployment)
+    for partition in deployment.partitions:
+        for subpartition in partition.subpartitions:
+            assert subpartition.num_queued == 0, f"{subpartition} was not read to its end"
+    for pool in _local_pools(deployment):
+        assert not pool.lent, f"{pool.name} still has buffers out"
+
+
+@dataclass(frozen=True, slots=True)
+class RecordCounts:
+    """On one TaskManager, records emitted to and arrived at each job vertex, by its name."""
+
+    emitted: Counter[str]
+    delivered: Counter[str]
+
+    @staticmethod
+    def of(deployment: Deployment) -> RecordCounts:
+        """The counts of one part of a job."""
+        job = deployment.graph.job
+        counts = RecordCounts(Counter(), Counter())
         for (index, _), writer in deployment.writers.items():
             is_broadcast = isinstance(writer, BroadcastRecordWriter)
             copies = len(writer.partition.subpartitions) if is_broadcast else 1
-            emitted[edges[index].target] += writer.num_records * copies
-        for vertex_id, task in deployment.vertices_and_tasks:
-            delivered[vertex_id] += task.chain.num_records_in
-    if len(deployments) < deployments[0].graph.placement.num_task_managers:
-        return
-    for vertex_id, num_emitted in emitted.items():
-        name = deployments[0].graph.job.vertices[vertex_id].name
-        assert num_emitted == delivered[vertex_id], (
-            f"{num_emitted} records were emitted to {name}, {delivered[vertex_id]} arrived"
+            counts.emitted[job.vertices[job.edges[index].target].name] += writer.num_records * copies
+        for vertex, task in deployment.vertices_and_tasks:
+            counts.delivered[vertex.name] += task.chain.num_records_in
+        return counts
+
+
+def check_records(parts: Sequence[RecordCounts]) -> None:
+    """At the end, what all TaskManagers together emitted to a vertex has arrived there."""
+    emitted = sum((part.emitted for part in parts), Counter())
+    delivered = sum((part.delivered for part in parts), Counter())
+    for name, num_emitted in emitted.items():
+        assert num_emitted == delivered[name], (
+            f"{num_emitted} records were emitted to {name}, {delivered[name]} arrived"
         )
 
 

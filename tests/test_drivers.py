@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from typing import Protocol
 
+import psutil
 import pytest
 
 from refimpl.config import Config
-from refimpl.drivers import Flush, Simulation, StepTask, ThreadedRun
+from refimpl.drivers import AsyncRun, Flush, ProcessRun, Simulation, StepTask, ThreadedRun
 from refimpl.errors import InsufficientBuffersError, LocalUsageError, UserCodeError
-from refimpl.job import ExecutionGraph, JobGraph, StreamEnvironment
+from refimpl.job import Deployment, ExecutionGraph, JobGraph, StreamEnvironment
 from refimpl.records import LONG, STRING, SpanningRecordSerializer, TupleType
 from refimpl.task import IterableReader, TumblingWindows
 from refimpl.trace import Trace
@@ -60,23 +63,46 @@ def windows_by_hand(num_records: int) -> list[object]:
     return sorted((key, start, start + 60_000, tuple(cell)) for (key, start), cell in found.items())
 
 
-def required(environment: StreamEnvironment) -> int:
-    return ExecutionGraph(JobGraph(environment.graph, environment.config)).num_required_buffers
+def required(environment: StreamEnvironment, width: int) -> int:
+    return ExecutionGraph(JobGraph(environment.graph, environment.config), width).num_required_buffers
 
 
-def simulate(environment: StreamEnvironment) -> object:
-    with Simulation(environment, seed=5) as simulation:
+class Drive(Protocol):
+    """Runs a job to its end on `width` TaskManagers; how many segments are out then, as far as we can look."""
+
+    def __call__(self, environment: StreamEnvironment, width: int = 1) -> int: ...
+
+
+def num_out(deployments: Iterable[Deployment]) -> int:
+    return sum(len(each.pool.segments) - each.pool.num_free for each in deployments)
+
+
+def simulate(environment: StreamEnvironment, width: int = 1) -> int:
+    with Simulation(environment, seed=5, num_task_managers=width, max_delay_ms=0.5) as simulation:
         simulation.run()
-        return simulation.deployment
+    return num_out(simulation.deployments)
 
 
-def thread(environment: StreamEnvironment) -> object:
-    with ThreadedRun(environment) as run:
+def thread(environment: StreamEnvironment, width: int = 1) -> int:
+    with ThreadedRun(environment, num_task_managers=width) as run:
         assert run.start().join(TIMEOUT_S), "the job did not end"
-        return run.deployment
+    return num_out(run.deployments)
 
 
-DRIVERS = [simulate, thread]
+def in_a_loop(environment: StreamEnvironment, width: int = 1) -> int:
+    with AsyncRun(environment, num_task_managers=width) as run:
+        asyncio.run(asyncio.wait_for(run.execute(), TIMEOUT_S))
+    return num_out(run.deployments)
+
+
+def in_processes(environment: StreamEnvironment, width: int = 1) -> int:
+    with ProcessRun(environment, num_task_managers=width) as run:
+        assert run.start().join(TIMEOUT_S), "the job did not end"
+    assert not any(psutil.pid_exists(process) for process in run.process_ids)
+    return 0  # each process has checked its own
+
+
+DRIVERS = [simulate, thread, in_a_loop, pytest.param(in_processes, marks=pytest.mark.slow)]
 
 
 def numbers(environment: StreamEnvironment, count: int, results: list[object], **of_map: object) -> StreamEnvironment:
@@ -101,32 +127,29 @@ def small() -> StreamEnvironment:
 
 
 @pytest.mark.parametrize("drive", DRIVERS)
-@pytest.mark.parametrize("parallelism", [1, 3])
+@pytest.mark.parametrize(("parallelism", "width"), [(1, 1), (3, 1), (3, 2), (3, 3)])
 @pytest.mark.parametrize("segment", [1, 64, 32_768])
 def test_every_driver_gives_the_answer_worked_out_by_hand(
-    drive: Callable[[StreamEnvironment], object], parallelism: int, segment: int
+    drive: Drive, parallelism: int, width: int, segment: int
 ) -> None:
     num_records = 60 if segment == 1 else 400
-    least = required(windows_of(Config(), parallelism, 0, []))
+    least = required(windows_of(Config(), parallelism, 0, []), width)
     results: list[object] = []
     config = Config(segment_size_bytes=segment, num_buffers=least, buffer_timeout_ms=5)
-    deployment = drive(windows_of(config, parallelism, num_records, results))
+    assert drive(windows_of(config, parallelism, num_records, results), width) == 0
     assert sorted(results) == windows_by_hand(num_records)
-    assert deployment.pool.num_free == least
 
 
 @pytest.mark.parametrize("timeout", [-1, 0, 1])
 @pytest.mark.parametrize("drive", DRIVERS)
-def test_every_buffer_timeout_gives_the_same_answer(
-    drive: Callable[[StreamEnvironment], object], timeout: int
-) -> None:
+def test_every_buffer_timeout_gives_the_same_answer(drive: Drive, timeout: int) -> None:
     results: list[object] = []
     drive(numbers(StreamEnvironment(Config(segment_size_bytes=32, buffer_timeout_ms=timeout)), 200, results))
     assert sorted(results) == list(range(1, 201))
 
 
 @pytest.mark.parametrize("drive", DRIVERS)
-def test_too_few_buffers_are_said_before_anything_runs(drive: Callable[[StreamEnvironment], object]) -> None:
+def test_too_few_buffers_are_said_before_anything_runs(drive: Drive) -> None:
     results: list[object] = []
     with pytest.raises(InsufficientBuffersError, match=r"needs 2 buffers of 32768 B, 1 of 3 are free"):
         drive(numbers(StreamEnvironment(Config(num_buffers=3)), 10, results))
@@ -143,7 +166,7 @@ def broken(n: int) -> int:
 
 
 @pytest.mark.parametrize("drive", DRIVERS)
-def test_an_exception_names_operator_subtask_and_record(drive: Callable[[StreamEnvironment], object]) -> None:
+def test_an_exception_names_operator_subtask_and_record(drive: Drive) -> None:
     said = "map, subtask 0, raised ValueError: not this one while processing 37"
     with pytest.raises(UserCodeError, match=said) as caught:
         drive(numbers(StreamEnvironment(Config(segment_size_bytes=16)), 100, [], function=broken))
@@ -230,7 +253,7 @@ def test_control_c_during_join_cancels_and_is_passed_on() -> None:
     def interrupted(timeout: float | None = None) -> bool:
         raise KeyboardInterrupt
 
-    run._stopped.wait = interrupted
+    run._changed.wait = interrupted
     with pytest.raises(KeyboardInterrupt):
         run.join()
     assert threading.active_count() == before

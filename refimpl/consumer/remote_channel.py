@@ -12,7 +12,8 @@ from collections.abc import Callable, Sequence
 from refimpl.config import Config
 from refimpl.consumer.buffer_manager import BufferManager
 from refimpl.consumer.channel import ChannelSnapshot
-from refimpl.errors import LocalUsageError, RemoteProtocolError, SluiceError
+from refimpl.errors import LocalUsageError, PoolDestroyedError, RemoteProtocolError, SluiceError
+from refimpl.exchange.connection_flow import BufferWait, PoolBuffers
 from refimpl.exchange.decoder import BufferReceived
 from refimpl.exchange.messages import BufferResponse
 from refimpl.memory.buffer import Buffer, BufferSlice, heap_buffer
@@ -30,7 +31,8 @@ class RemoteInputChannel:
     """Receives one subpartition over a connection.
 
     `receiver` is the id (16 bytes) by which the producer names this channel; `exclusive` are its own
-    segments, taken from `global_pool` with `request_unpooled`. `producer` says in words what is read.
+    segments, taken from `global_pool` with `request_unpooled`; none without credits. `producer` says
+    in words what is read.
 
     Ownership: a polled buffer belongs to whoever polled; the queued ones belong to the channel.
     Memory: data waits in the channel's buffers, so there is never more than they hold. Events need
@@ -38,6 +40,7 @@ class RemoteInputChannel:
 
     Raises (`poll`):
         RemoteProtocolError, RemoteTransportError, PartitionNotFoundError: why nothing more comes.
+        PoolDestroyedError: the same; only without credits.
 
     Flink:   RemoteInputChannel (runtime.io.network.partition.consumer), 1.11.4
     Differs: events that wait are bounded. A compressed buffer is refused, and a priority event of
@@ -60,7 +63,13 @@ class RemoteInputChannel:
         self.initial_credit = len(exclusive)
         self.is_released = False
         self.error: SluiceError | None = None
-        self.buffers = BufferManager(exclusive, global_pool, floating_pool, self._call_for_attention)
+        self.buffers: BufferManager | PoolBuffers
+        if config.credit_based:
+            self.buffers = BufferManager(exclusive, global_pool, floating_pool, self._call_for_attention)
+        elif exclusive:
+            raise LocalUsageError("without credits a channel has no segments of its own")
+        else:
+            self.buffers = PoolBuffers(floating_pool)
         self._segment_size_bytes = global_pool.segment_size_bytes
         self._max_event_bytes = config.max_event_bytes
         self._received: deque[tuple[BufferSlice, int]] = deque()
@@ -143,12 +152,13 @@ class RemoteInputChannel:
         self._has_resumed = False
         return has_resumed
 
-    def request_buffer(self, response: BufferResponse, size: int) -> Buffer | None:
-        """A buffer for a payload of `size` bytes, or `None` if it is to be skipped."""
+    def request_buffer(self, response: BufferResponse, size: int) -> Buffer | BufferWait | None:
+        """A buffer for a payload of `size` bytes, `None` to skip it, or what it has to wait for."""
         if self.is_released:
             return None
         if not response.data_type.is_buffer:
-            if self._event_bytes + _EVENT_OVERHEAD_BYTES + size > self._max_event_bytes:
+            num_pieces = max(1, len(response.partial_sizes))
+            if self._event_bytes + num_pieces * (size + _EVENT_OVERHEAD_BYTES) > self._max_event_bytes:
                 self._why_refused = (
                     f"an event of {size} B came while {self._event_bytes} B of events wait to be "
                     f"read, max_event_bytes is {self._max_event_bytes}"
@@ -165,7 +175,11 @@ class RemoteInputChannel:
             f"The read buffer is null in credit-based input channel: the producer sent sequence "
             f"number {response.sequence_number} with credit {promised}"
         )
-        return self.buffers.request_buffer()
+        try:
+            return self.buffers.request_buffer()
+        except PoolDestroyedError as error:
+            self.on_error(error)
+            return None
 
     def on_buffer(self, received: BufferReceived) -> None:
         """Queue what has come and make room for what waits behind it.
@@ -214,13 +228,15 @@ class RemoteInputChannel:
         """Append the pieces of `buffer`, one sequence number each; an empty one is only counted."""
         was_empty = not self._received
         start = 0
+        is_first = True
         for piece_size in partial_sizes or (size,):
             sequence_number = self._expected_sequence_number
             self._expected_sequence_number = _after(sequence_number)
             if buffer is None or (piece_size == 0 and buffer.is_buffer):
                 continue
-            if start:
+            if not is_first:  # the first piece has the reference that came with the buffer
                 buffer.retain()
+            is_first = False
             piece = buffer.read_only_slice(start, piece_size)
             self._received.append((piece, sequence_number))
             self._event_bytes += _event_cost(piece)

@@ -2,16 +2,112 @@
 
 The contract between a driver and the core:
 
-1. Calls into one process' tasks and queues never overlap.
+1. Calls into one TaskManager's tasks, queues and connections never overlap.
 2. No call blocks. `None`, `IDLE` and `BACKPRESSURED` mean: ask again after something changed.
 3. After any call something else may be able to move: wake whoever waits.
-4. Bytes for another process are asked for only when the transport can take them.
+4. Bytes for another TaskManager are asked for only when the transport can take them, and written
+   outside the call.
 5. Time is passed in: `next_deadline(now)`, `on_timeout(now)`.
 6. `Task.process`, the user's code, may run outside the exclusion; everything else may not.
+
+One job runs on each of them, on one TaskManager or several, with the same result:
+
+    driver        keeps calls apart by             waits by       time        TaskManagers speak over
+    Simulation    one loop that picks              never          virtual     a wire of lists
+    ThreadedRun   one monitor per TaskManager      conditions     monotonic   TCP
+    AsyncRun      the event loop                   futures        monotonic   TCP
+    ProcessRun    a process per TaskManager        as on threads  monotonic   TCP
 """
 
-from refimpl.drivers.link import Link, Way
+from refimpl.drivers.addresses import Address, resolve_address, show_address
+from refimpl.drivers.aio import AsyncRun
+from refimpl.drivers.carrier import LINGER_S, Carrier, ConsumerEnd, End, Host, ProducerEnd
+from refimpl.drivers.child import Child
+from refimpl.drivers.link import CAPACITY, Link, Way
+from refimpl.drivers.processes import ProcessRun
+from refimpl.drivers.refusals import HandshakeError, Refusal, explain_refusal, may_be_tls
 from refimpl.drivers.simulation import Action, AskAgain, Deliver, Flush, Send, Simulation, StepTask
+from refimpl.drivers.sockets import (
+    ClosedHereError,
+    ConnectionFailedError,
+    PlainStream,
+    SocketUse,
+    batches,
+)
+from refimpl.drivers.streams import (
+    ByteStream,
+    Handshake,
+    Incoming,
+    Listener,
+    Security,
+    connect,
+    listen,
+)
+from refimpl.drivers.task_threads import TaskManagerThreads
 from refimpl.drivers.threads import ThreadedRun
+from refimpl.drivers.tls import ClusterKeys, MutualTls
+from refimpl.drivers.tls_stream import TlsStream
+from refimpl.drivers.worker import (
+    Answer,
+    Command,
+    Deploy,
+    Ended,
+    Results,
+    Worker,
+    obey,
+    without_sinks,
+)
 
-__all__ = ["Action", "AskAgain", "Deliver", "Flush", "Link", "Send", "Simulation", "StepTask", "ThreadedRun", "Way"]
+__all__ = [
+    "CAPACITY",
+    "LINGER_S",
+    "Action",
+    "Address",
+    "Answer",
+    "AskAgain",
+    "AsyncRun",
+    "ByteStream",
+    "Carrier",
+    "Child",
+    "ClosedHereError",
+    "ClusterKeys",
+    "Command",
+    "ConnectionFailedError",
+    "ConsumerEnd",
+    "Deliver",
+    "Deploy",
+    "End",
+    "Ended",
+    "Flush",
+    "Handshake",
+    "HandshakeError",
+    "Host",
+    "Incoming",
+    "Link",
+    "Listener",
+    "MutualTls",
+    "PlainStream",
+    "ProcessRun",
+    "ProducerEnd",
+    "Refusal",
+    "Results",
+    "Security",
+    "Send",
+    "Simulation",
+    "SocketUse",
+    "StepTask",
+    "TaskManagerThreads",
+    "ThreadedRun",
+    "TlsStream",
+    "Way",
+    "Worker",
+    "batches",
+    "connect",
+    "explain_refusal",
+    "listen",
+    "may_be_tls",
+    "obey",
+    "resolve_address",
+    "show_address",
+    "without_sinks",
+]

@@ -1,5 +1,6 @@
 """Bytes travel: frames, credit, and the two ends of a connection."""
 
+from refimpl.exchange.connection_flow import BufferWait, NoCredit, PoolBuffers, WaterMarks
 from refimpl.exchange.consumer_connection import ConnectionState, ConsumerConnection
 from refimpl.exchange.credit import ConsumerCredit
 from refimpl.exchange.decoder import BufferProvider, BufferReceived, FrameDecoder
@@ -57,6 +58,7 @@ __all__ = [
     "BufferProvider",
     "BufferReceived",
     "BufferResponse",
+    "BufferWait",
     "CancelPartitionRequest",
     "CloseRequest",
     "ConnectionState",
@@ -67,9 +69,11 @@ __all__ = [
     "JavaError",
     "Message",
     "NewBufferSize",
+    "NoCredit",
     "PartitionProvider",
     "PartitionReader",
     "PartitionRequest",
+    "PoolBuffers",
     "ProducerConnection",
     "ProducerConnectionSnapshot",
     "ProducerId",
@@ -82,6 +86,7 @@ __all__ = [
     "SubpartitionReader",
     "SubpartitionView",
     "TaskEventRequest",
+    "WaterMarks",
     "decode",
     "encode",
     "partition_not_found",

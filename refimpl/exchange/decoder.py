@@ -6,6 +6,8 @@ Rules of this file:
 - A payload is copied once: from the bytes that came into a buffer of the channel it is for. That is
   why the header of a BufferResponse is read before its payload is there. If the channel is gone or
   has no buffer, the payload is skipped, and the frames behind it are read as if nothing had happened.
+- Without credits a payload may have to wait for its buffer (see `connection_flow`). Then it is staged,
+  with everything behind it, and nothing is read before it.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from typing import Protocol
 
 from refimpl.config import FlinkVersion
 from refimpl.errors import LocalUsageError, RemoteProtocolError
+from refimpl.exchange.connection_flow import BufferWait
 from refimpl.exchange.frames import HEADER_BYTES, MAGIC, BodyReader, decode, read_response_header, response_header
 from refimpl.exchange.messages import BufferResponse, Message
 from refimpl.memory.buffer import Buffer, DataType
@@ -36,8 +39,8 @@ _MOST_EMPTY_PIECES = 1_024  # a payload has hardly more pieces than bytes
 class BufferProvider(Protocol):
     """Finds the buffer that a payload is to be copied into."""
 
-    def request_buffer(self, response: BufferResponse, size: int) -> Buffer | None:
-        """A buffer of at least `size` bytes, or `None` if the payload is to be skipped."""
+    def request_buffer(self, response: BufferResponse, size: int) -> Buffer | BufferWait | None:
+        """A buffer of at least `size` bytes, `None` to skip the payload, or what it has to wait for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +60,7 @@ class _Part(Enum):
 
     HEADER = "header"
     RESPONSE_HEADER = "response header"
+    STAGED = "payload without a buffer"
     PAYLOAD = "payload"
     BODY = "body"
 
@@ -64,14 +68,17 @@ class _Part(Enum):
 class FrameDecoder:
     """Reads the frames of one direction of one connection.
 
-    `buffers` is asked once for each payload that is not empty. An empty data buffer needs none.
-    Memory: at most one unfinished frame of `max_frame_bytes`, and only as much of it as has come.
+    `buffers` is asked once for each payload that is not empty, and again each time its wait is over.
+    An empty data buffer needs none.
+    Memory: at most one unfinished frame of `max_frame_bytes`, and only as much of it as has come;
+    while a payload waits, what came along with it, and `max_frame_bytes` handed in all the same.
 
     Raises (`receive`):
         RemoteProtocolError: the bytes are no frames. The decoder reads nothing more after that.
+        LocalUsageError: it is closed, or a payload waits and too much was handed in meanwhile.
 
     Flink:   NettyMessageClientDecoderDelegate, BufferResponseDecoder
-             (runtime.io.network.netty), 1.11.4
+             (runtime.io.network.netty), 1.11.4; PartitionRequestClientHandler.stagedMessages, to 1.9
     Differs: a length is bounded; Flink takes any up to 2^31 - 1. Client and server frames are read
              by one class.
     """
@@ -93,6 +100,8 @@ class FrameDecoder:
         self._payload_bytes = 0
         self._response: BufferResponse | None = None
         self._buffer: Buffer | None = None
+        self._wait: BufferWait | None = None
+        self._staged = b""
         self._is_closed = False
 
     def __repr__(self) -> str:
@@ -102,6 +111,16 @@ class FrameDecoder:
     def is_between_frames(self) -> bool:
         """Whether the connection may end here without cutting a frame."""
         return self._part is _Part.HEADER and not self._gathered
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether a payload waits for a buffer: hand in nothing more until its wait is over."""
+        return self._wait is not None
+
+    @property
+    def is_wait_over(self) -> bool:
+        """Whether a call of `receive`, with no bytes, would read on what is staged."""
+        return self._wait is not None and self._wait.is_over
 
     @property
     def held_buffer(self) -> Buffer | None:
@@ -116,13 +135,16 @@ class FrameDecoder:
         """
         if self._is_closed:
             raise LocalUsageError("the decoder has been closed")
-        rest = memoryview(data).cast("B")
+        rest = self._unstage(memoryview(data).cast("B"))
         try:
             while not self._is_closed:
                 rest = self._take_in(rest)
                 if self._num_wanted:
                     return
                 message = self._finish_part()
+                if self._wait is not None:
+                    self._staged = bytes(rest)
+                    return
                 if message is not None:
                     yield message
         except RemoteProtocolError:
@@ -133,11 +155,27 @@ class FrameDecoder:
         """Read nothing more and give back the buffer of an unfinished payload."""
         self._is_closed = True
         self._gathered.clear()
+        self._staged = b""
+        if self._wait is not None:
+            self._wait.give_up()
+            self._wait = None
         if self._buffer is not None:
             self._buffer.recycle()
             self._buffer = None
 
     # -- bytes in --------------------------------------------------------------------------------
+
+    def _unstage(self, data: memoryview) -> memoryview:
+        """What was staged, and `data` behind it."""
+        if self._wait is None:
+            return data
+        if data and len(self._staged) + len(data) > self._max_frame_bytes:
+            raise LocalUsageError(
+                f"{len(data)} B were handed in while {len(self._staged)} B wait for a buffer; "
+                f"read nothing from the transport while the connection is not reading"
+            )
+        staged, self._staged = self._staged, b""
+        return memoryview(staged + data)
 
     def _take_in(self, data: memoryview) -> memoryview:
         """Put what belongs to the current part where it goes; return the rest."""
@@ -160,6 +198,8 @@ class FrameDecoder:
                 return self._read_body()
             case _Part.RESPONSE_HEADER:
                 self._read_response_header()
+            case _Part.STAGED:
+                self._request_buffer()
             case _Part.PAYLOAD:
                 return self._hand_over()
         return None
@@ -218,8 +258,22 @@ class FrameDecoder:
         reader.end()
         self._response = response
         if size or not response.data_type.is_buffer:
-            self._buffer = self._buffers.request_buffer(response, size)
-        self._expect(_Part.PAYLOAD, size)
+            self._request_buffer()
+        else:
+            self._expect(_Part.PAYLOAD, size)
+
+    def _request_buffer(self) -> None:
+        """Find out where the payload goes, or that it has to wait."""
+        response, size = self._response, self._payload_bytes
+        assert response is not None, f"{self} has a payload without a header"
+        answer = self._buffers.request_buffer(response, size)
+        if isinstance(answer, BufferWait):
+            self._wait = answer
+            self._expect(_Part.STAGED, 0)
+        else:
+            self._wait = None
+            self._buffer = answer
+            self._expect(_Part.PAYLOAD, size)
 
     def _hand_over(self) -> BufferReceived:
         response, buffer = self._response, self._buffer

@@ -11,6 +11,7 @@ from typing import Protocol
 
 from refimpl.config import Config
 from refimpl.errors import PartitionNotFoundError, RemoteProtocolError, SluiceError
+from refimpl.exchange.connection_flow import BufferWait
 from refimpl.exchange.decoder import BufferReceived
 from refimpl.exchange.messages import BufferResponse, PartitionRequest
 from refimpl.memory.buffer import Buffer
@@ -27,7 +28,7 @@ class ReceivingChannel(Protocol):
 
     def connect(self, on_message: Callable[[], None]) -> None: ...
 
-    def request_buffer(self, response: BufferResponse, size: int) -> Buffer | None: ...
+    def request_buffer(self, response: BufferResponse, size: int) -> Buffer | BufferWait | None: ...
 
     def on_buffer(self, received: BufferReceived) -> None: ...
 

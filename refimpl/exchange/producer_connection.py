@@ -10,7 +10,8 @@ Rules of this file:
 - A mistake about one reader is answered and the connection goes on. Bytes that are no frames, or no
   message of a consumer, end the connection: the last frame says why.
 
-A payload leaves as a view of its segment. The segment is lent until `data_sent`.
+A payload leaves as a view of its segment. The segment is lent until `data_sent`. Without credits (see
+`connection_flow`) data costs nothing, and what is lent is limited by water marks.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from functools import partial
 
 from refimpl.config import UNBOUNDED, Config
 from refimpl.errors import LocalUsageError, RemoteProtocolError
+from refimpl.exchange.connection_flow import WaterMarks
 from refimpl.exchange.frames import encode
 from refimpl.exchange.java_errors import JavaError
 from refimpl.exchange.java_writer import (
@@ -50,10 +52,7 @@ from refimpl.memory.buffer import BufferSlice
 from refimpl.producer.subpartition import BufferAndBacklog
 from refimpl.trace import Trace
 
-__all__ = [
-    "ProducerConnection",
-    "ProducerConnectionSnapshot",
-]
+__all__ = ["ProducerConnection", "ProducerConnectionSnapshot"]
 
 _MAX_ANSWERS = 4096  # so many errors nobody fetches: the consumer sends and does not read
 
@@ -77,7 +76,7 @@ class ProducerConnection:
     Ownership: a reader's subpartition view is closed when the consumer cancels it and when the
     connection ends, however it ends. Buffers are lent to the transport from `data_to_send` to
     `data_sent`.
-    Memory: an unfinished frame, some thousand errors, and the lent buffers, which credit limits.
+    Memory: an unfinished frame, some thousand errors, and the lent buffers, within credit or marks.
 
     Flink:   PartitionRequestServerHandler, PartitionRequestQueue (runtime.io.network.netty), 1.11.4
     Differs: the driver fetches bytes when it can write; Flink is told that the socket is writable.
@@ -96,13 +95,15 @@ class ProducerConnection:
         self.name = name
         self._partitions = partitions
         self._version = config.flink_version
+        self._credit_based = config.credit_based
+        self._marks = WaterMarks.of(config)
         self._on_task_event = on_task_event
         self._trace = trace
         self._decoder = RequestDecoder(config)
         self._readers: dict[bytes, SubpartitionReader] = {}
         self._line: deque[SubpartitionReader] = deque()
         self._answers: deque[ErrorResponse] = deque()
-        self._lent: list[BufferSlice] = []
+        self._lent: deque[tuple[int, BufferSlice]] = deque()  # each with where its frame ends
         self._is_closed = False
 
     def __repr__(self) -> str:
@@ -110,18 +111,18 @@ class ProducerConnection:
 
     @property
     def is_closed(self) -> bool:
-        """Whether to close the transport once `data_to_send` has nothing more."""
+        """Whether to close the transport, once all is written and `data_to_send` has nothing more."""
         return self._is_closed
 
     @property
     def has_data_to_send(self) -> bool:
         """Whether asking for bytes is worth while; there may be none all the same."""
-        return bool(self._answers or self._line)
+        return self._marks.is_writable and bool(self._answers or self._line)
 
     @property
     def lent_buffers(self) -> tuple[BufferSlice, ...]:
         """What the transport has been given and has not confirmed, for the laws."""
-        return tuple(self._lent)
+        return tuple(piece for _, piece in self._lent)
 
     def next_deadline(self) -> float | None:
         """Nothing here waits for a time."""
@@ -188,7 +189,7 @@ class ProducerConnection:
             if view is None:
                 self._put(ErrorResponse(partition_not_found(partition, self._version), receiver))
                 return
-            reader = SubpartitionReader(view, request)
+            reader = SubpartitionReader(view, request, self._credit_based)
             view.open_view(partial(self._on_data_available, reader))
         except LocalUsageError as error:
             self._answer(JavaError(ILLEGAL_STATE, str(error)))
@@ -226,19 +227,25 @@ class ProducerConnection:
     def data_to_send(self, max_bytes: int = UNBOUNDED) -> list[bytes | memoryview]:
         """The next whole frames, in pieces to be written in order; empty if nobody may speak.
 
-        The last frame is the one that reaches `max_bytes`. The pieces stay valid until `data_sent`.
+        The last frame is the one that reaches `max_bytes` or exceeds the high water mark. The pieces
+        stay valid until `data_sent`.
         """
         pieces: list[bytes | memoryview] = []
-        num_bytes = 0
-        while num_bytes < max_bytes and (frame := self._next_frame()):
+        end = self._marks.num_handed_out + max_bytes
+        while self._marks.is_writable and self._marks.num_handed_out < end and (frame := self._next_frame()):
             pieces += frame
-            num_bytes += sum(map(len, frame))
+            self._marks.hand_out(sum(map(len, frame)))
         return pieces
 
-    def data_sent(self) -> None:
-        """Everything handed out has been written: the buffers go home."""
-        lent, self._lent = self._lent, []
-        for piece in lent:
+    def data_sent(self, num_bytes: int | None = None) -> None:
+        """All that was handed out is written, or its next `num_bytes`: buffers of whole frames go home.
+
+        Raises:
+            LocalUsageError: so many bytes have not been handed out.
+        """
+        self._marks.confirm(self._marks.num_pending if num_bytes is None else num_bytes)
+        while self._lent and self._lent[0][0] <= self._marks.num_written:
+            _, piece = self._lent.popleft()
             piece.recycle()
 
     def connection_lost(self) -> None:
@@ -266,10 +273,11 @@ class ProducerConnection:
 
     def _send(self, reader: SubpartitionReader, taken: BufferAndBacklog) -> tuple[bytes, memoryview]:
         piece = taken.buffer
-        self._lent.append(piece)
+        head, payload = reader.response(taken, self._version)
+        self._lent.append((self._marks.num_handed_out + len(head) + len(payload), piece))
         if self._trace is not None:
             self._note("send", reader, segment=piece.segment.id, bytes=piece.size)
-        return reader.response(taken, self._version)
+        return head, payload
 
     # -- the line ----------------------------------------------------------------------------------
 

@@ -1,7 +1,8 @@
 """One channel of the consumer, seen from the producer: its subpartition, its credit, its numbers.
 
 A data buffer costs one credit, an event none. So a reader may speak if it has data and credit, or if
-an event is next: an end or a barrier must get through to a consumer that has no room left.
+an event is next: an end or a barrier must get through to a consumer that has no room left. In the way
+before credits (see `connection_flow`) data costs nothing either: whoever has something may speak.
 """
 
 from __future__ import annotations
@@ -76,16 +77,18 @@ class SubpartitionReader:
 
     `is_enqueued` belongs to the connection: whether the reader stands in its line.
 
-    Flink:   CreditBasedSequenceNumberingViewReader (runtime.io.network.netty), 1.11.4
+    Flink:   CreditBasedSequenceNumberingViewReader (runtime.io.network.netty), 1.11.4;
+             without credits SequenceNumberingViewReader, 1.4 to 1.9
     """
 
-    __slots__ = ("credit", "is_enqueued", "receiver", "sequence_number", "subpartition", "view")
+    __slots__ = ("_price", "credit", "is_enqueued", "receiver", "sequence_number", "subpartition", "view")
 
-    def __init__(self, view: SubpartitionView, request: PartitionRequest) -> None:
+    def __init__(self, view: SubpartitionView, request: PartitionRequest, credit_based: bool = True) -> None:
         self.view = view
         self.receiver = request.receiver
         self.subpartition = request.first
         self.credit = request.credit
+        self._price = 1 if credit_based else 0  # what a data buffer costs
         self.is_enqueued = False
         self.sequence_number = -1
 
@@ -95,7 +98,11 @@ class SubpartitionReader:
     @property
     def is_available(self) -> bool:
         """Whether it may speak now."""
-        return self.view.is_data_available if self.credit else self.view.is_event_available
+        return self.view.is_data_available if self._can_pay else self.view.is_event_available
+
+    @property
+    def _can_pay(self) -> bool:
+        return self.credit >= self._price
 
     def poll(self) -> tuple[BufferAndBacklog, bool] | None:
         """What to send now and whether it may speak again, or `None` if there is nothing.
@@ -107,9 +114,9 @@ class SubpartitionReader:
             return None
         # Flink counts in 32 bits with a sign, and so does the consumer.
         self.sequence_number = (self.sequence_number + 1 + 2**31) % 2**32 - 2**31
-        self.credit -= taken.buffer.is_buffer
+        self.credit -= self._price * taken.buffer.is_buffer
         assert self.credit >= 0, f"{self} took a buffer without credit"
-        return taken, taken.is_more_available if self.credit else taken.is_event_next
+        return taken, taken.is_more_available if self._can_pay else taken.is_event_next
 
     def response(self, taken: BufferAndBacklog, version: FlinkVersion) -> tuple[bytes, memoryview]:
         """The frame of what was just polled: all before the payload, and a view of the payload."""

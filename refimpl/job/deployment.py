@@ -16,7 +16,7 @@ from refimpl.consumer.input_gate import GateSnapshot, InputGate
 from refimpl.consumer.network_input import NetworkInput
 from refimpl.errors import LocalUsageError, UserCodeError, speaks_for_itself
 from refimpl.job.execution_graph import ExecutionGraph, ExecutionVertex
-from refimpl.job.job_graph import JobEdge, JobGraph
+from refimpl.job.job_graph import JobEdge, JobGraph, JobVertex
 from refimpl.job.parts import Parts
 from refimpl.job.shuffle_environment import ShuffleEnvironment
 from refimpl.job.stream import StreamEnvironment
@@ -128,9 +128,9 @@ class Deployment:
         return self.shuffle.gates
 
     @property
-    def vertices_and_tasks(self) -> list[tuple[int, Task]]:
-        """The tasks, each with the id of its job vertex."""
-        return [(each.vertex.id, task) for each, task in zip(self._here, self.tasks, strict=True)]
+    def vertices_and_tasks(self) -> list[tuple[JobVertex, Task]]:
+        """The tasks, each with its job vertex."""
+        return [(each.vertex, task) for each, task in zip(self._here, self.tasks, strict=True)]
 
     @property
     def is_done(self) -> bool:

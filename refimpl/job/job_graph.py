@@ -44,7 +44,7 @@ def reasons_not_to_chain(graph: StreamGraph, edge: StreamEdge, config: Config) -
         reasons.append(f"{target.name} may be chained {target.chaining.value}")
     if source.chaining is ChainingStrategy.NEVER:
         reasons.append(f"{source.name} may be chained {source.chaining.value}")
-    if edge.partitioner is not None and edge.partitioner is not FORWARD:
+    if edge.partitioner is not None and edge.partitioner != FORWARD:
         reasons.append(f"the edge is {edge.partitioner.name}, not forward")
     if source.parallelism != target.parallelism:
         reasons.append(f"parallelism {source.parallelism} is not {target.parallelism}")

@@ -10,9 +10,8 @@
     )
     Simulation(env).run()
 
-Every word adds an operator and returns the stream of its results; nothing runs until a driver runs
-it. `type` names how values are written when they cross the network; without one, values say
-themselves what they are.
+Every word adds an operator and returns the stream of its results; nothing runs until a driver does.
+`type` names how values cross the network; without one, they say themselves what they are.
 """
 
 from __future__ import annotations
@@ -161,8 +160,10 @@ class DataStream:
         )
 
     def sink(self, function: Callable[[Any], object], name: str = "sink") -> DataStream:
-        """Call `function` with every value."""
-        return self.transform(name, lambda: SinkOperator(function), ANY)
+        """Call `function` with every value, in the process that runs the job."""
+        stream = self.transform(name, lambda: SinkOperator(function), ANY)
+        stream.node.sink = function
+        return stream
 
     def transform(
         self, name: str, make_operator: Callable[[], Operator], type: TypeSerializer = ANY

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
+from typing import Any
 
 import networkx as nx
 
@@ -51,14 +52,14 @@ class ChainingStrategy(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Partitioner:
-    """How records choose a channel on an edge.
+    """How records choose a channel on an edge. Equal names are the same way.
 
     `make` builds the selector of one producing subtask from (seed, number of key groups).
     `is_pointwise`: each subtask is connected to some of the others, not to all.
     """
 
     name: str
-    make: Callable[[int, int], ChannelSelector]
+    make: Callable[[int, int], ChannelSelector] = field(compare=False)
     is_pointwise: bool = False
 
 
@@ -72,7 +73,7 @@ BROADCAST = Partitioner("broadcast", lambda _seed, _groups: BroadcastSelector())
 
 @dataclass(slots=True)
 class StreamNode:
-    """One operator of the job. `make_reader` makes it a source."""
+    """One operator of the job. `make_reader` makes it a source; `sink` is the user's function of a sink."""
 
     id: int
     name: str
@@ -83,6 +84,7 @@ class StreamNode:
     slot_sharing_group: str = "default"
     make_reader: ReaderFactory | None = None
     select: Callable[[object], Iterable[str]] | None = None
+    sink: Callable[[Any], object] | None = None
 
     @property
     def is_source(self) -> bool:
@@ -145,7 +147,7 @@ class StreamGraph:
             if edge.partitioner is None:
                 graph.add_edge(replace(edge, partitioner=FORWARD if is_same else REBALANCE))
                 continue
-            if edge.partitioner is FORWARD and not is_same:
+            if edge.partitioner == FORWARD and not is_same:
                 raise LocalUsageError(
                     f"forward needs equal parallelism: {source.name} has {source.parallelism}, "
                     f"{target.name} has {target.parallelism}; use rebalance or rescale"

@@ -61,7 +61,7 @@ class TypeSerializer(Protocol):
 
 
 class _FixedType:
-    """Any type that is one `struct` code."""
+    """Any type that is one `struct` code. The same object in every process, like the constants it is."""
 
     def __init__(self, name: str, code: str) -> None:
         self.name = name
@@ -70,6 +70,9 @@ class _FixedType:
 
     def __repr__(self) -> str:
         return self.name
+
+    def __reduce__(self) -> str:
+        return self.name.upper()
 
     def serialize(self, value: object, target: bytearray) -> None:
         if self.struct_format == "?" and not isinstance(value, bool):  # struct takes anything for one

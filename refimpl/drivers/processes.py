@@ -1,0 +1,235 @@
+"""A job on several processes: each is one TaskManager, and they speak over TCP.
+
+The job is written once, here; each process gets a copy and runs its part of it, on threads. Results
+come back: what a sink does is done here, in the process that started the job.
+"""
+
+from __future__ import annotations
+
+import secrets
+import threading
+import time
+from collections.abc import Mapping
+from typing import Any, Self
+
+from refimpl.drivers.child import Child
+from refimpl.drivers.streams import Security
+from refimpl.drivers.worker import Command, Deploy, without_sinks
+from refimpl.errors import LocalUsageError, RemoteTransportError, SluiceError, UserCodeError
+from refimpl.invariants import check_records
+from refimpl.job.deployment import JobSnapshot
+from refimpl.job.execution_graph import ExecutionGraph
+from refimpl.job.job_graph import JobGraph
+from refimpl.job.stream import StreamEnvironment
+
+__all__ = ["ProcessRun"]
+
+_SECONDS_TO_STOP = 10.0
+
+class ProcessRun:
+    """Runs a job on `num_task_managers` processes of this machine.
+
+    `run()` starts it and waits; or `start()`, look at `snapshot()`, `swap(...)`, and `join()`.
+    Leaving a `with` block ends what still runs.
+
+    Functions, readers and parts of the job are copied to the processes, wherever they were defined,
+    and what they change there is not seen here. The functions of sinks are called here.
+
+    Raises (constructor):
+        LocalUsageError: something in the job belongs to this process, such as an open file.
+        InsufficientBuffersError: a TaskManager's pool is too small for its part.
+    Raises (run, join):
+        SluiceError: the job failed; the first error, after every process has ended.
+        KeyboardInterrupt: passed on after every process has ended.
+
+    Flink:   a standalone cluster; here without a JobManager, this process stands in for it
+    """
+
+    def __init__(
+        self,
+        environment: StreamEnvironment,
+        num_task_managers: int = 2,
+        security: Security | None = None,
+        host: str = "127.0.0.1",
+    ) -> None:
+        if not environment.graph.nodes:
+            raise LocalUsageError("the job has no operators; start with a source")
+        ExecutionGraph(JobGraph(environment.graph, environment.config), num_task_managers)
+        run_id = secrets.token_bytes(8)
+        job, sinks = without_sinks(environment)
+        self.error: BaseException | None = None  # the first one, as soon as it has happened
+        self._nodes = environment.graph.nodes
+        self._changed = threading.Condition()
+        self._asking = threading.Lock()
+        self._is_started = False
+        self._is_closed = False
+        self._started_s = 0.0
+        self._ended_s: float | None = None
+        self._children: list[Child] = []
+        try:
+            for number in range(num_task_managers):
+                self._children.append(Child(number, self._deliver, self._on_change))
+            self._exchange({
+                child: Deploy(job, sinks, child.number, num_task_managers, run_id, host, security)
+                for child in self._children
+            })  # fmt: skip
+            self._addresses = self._ask_all("address")
+        except BaseException:
+            self._close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        self.cancel()
+
+    # -- the life of a run ---------------------------------------------------------------------------
+
+    def start(self) -> ProcessRun:
+        """Start all tasks; returns at once."""
+        if self._is_started:
+            raise LocalUsageError("this run has been started before; make a new one")
+        self._is_started = True
+        self._started_s = time.monotonic()
+        self._ask_all("start", self._addresses)
+        return self
+
+    def join(self, timeout_s: float | None = None) -> bool:
+        """Wait for the end; true if it has come, false if `timeout_s` passed first."""
+        if not self._is_started:
+            raise LocalUsageError("this run has not been started; there is nothing to wait for")
+        deadline = None if timeout_s is None else time.monotonic() + timeout_s
+        try:
+            with self._changed:
+                while not self.is_done and self.error is None:
+                    left = None if deadline is None else deadline - time.monotonic()
+                    if left is not None and left <= 0:
+                        return False
+                    # A wait without end cannot be interrupted by Ctrl-C on every platform.
+                    self._changed.wait(0.2 if left is None else min(left, 0.2))
+            if self.error is None and not self._is_closed:
+                check_records(self._ask_all("settle"))
+        except SluiceError as error:
+            self.error = self.error or error
+        except BaseException:
+            self.cancel()
+            raise
+        self._close()
+        if self.error is not None:
+            raise self._root_of(self.error)
+        return True
+
+    def run(self) -> ProcessRun:
+        """Start and wait for the end."""
+        self.start().join()
+        return self
+
+    def cancel(self) -> None:
+        """End every process; what they held ends with them. Does nothing after the end."""
+        self._close()
+
+    # -- from outside ----------------------------------------------------------------------------------
+
+    @property
+    def is_done(self) -> bool:
+        """Whether no task runs any more."""
+        return self._is_started and all(child.ended is not None for child in self._children)
+
+    @property
+    def elapsed_s(self) -> float:
+        """Seconds since the start, or from start to end."""
+        return (self._ended_s or time.monotonic()) - self._started_s if self._is_started else 0.0
+
+    @property
+    def process_ids(self) -> list[int]:
+        """The process of each TaskManager."""
+        return [child.process.pid for child in self._children]
+
+    def snapshot(self) -> JobSnapshot:
+        """The whole job; each TaskManager at one moment, one after the other."""
+        return JobSnapshot.joined(self._ask_all("snapshot"))
+
+    def pause(self) -> None:
+        """Let every task stand still after the step it is in."""
+        self._ask_all("pause")
+
+    def resume(self) -> None:
+        """Let the tasks go on."""
+        self._ask_all("resume")
+
+    def swap(self, **parts: object) -> None:
+        """Put other parts into the running job: `swap(SpanningRecordSerializer=Mine)`."""
+        self._ask_all("swap", parts)
+
+    def swap_function(self, operator_name: str, function: object) -> None:
+        """Put another function into an operator of the running job."""
+        holds = self._ask_all("holds", operator_name)
+        holders = [child for child, is_here in zip(self._children, holds, strict=True) if is_here]
+        swap = Command("swap_function", (operator_name, function))
+        self._exchange(dict.fromkeys(holders or self._children, swap))
+
+    # -- the children --------------------------------------------------------------------------------
+
+    def _ask_all(self, name: str, *arguments: object) -> list[Any]:
+        return self._exchange(dict.fromkeys(self._children, Command(name, arguments)))
+
+    def _exchange(self, commands: Mapping[Child, Command | Deploy]) -> list[Any]:
+        """Give each process its command, all at once; what they answer, or the first error."""
+        with self._asking:
+            for child, command in commands.items():
+                child.tell(command)
+            answers = [child.answers.get() for child in commands]
+        for answer in answers:
+            if answer.error is not None:
+                raise answer.error
+        return [answer.value for answer in answers]
+
+    def _deliver(self, values: list[tuple[int, int, object]]) -> None:
+        """Do what the sinks do, as long as nothing has failed."""
+        for node_id, subtask, value in values:
+            if self.error is not None or self._is_closed:
+                return
+            node = self._nodes[node_id]
+            assert node.sink is not None, f"{node.name} sent results and is no sink"
+            try:
+                node.sink(value)
+            except Exception as error:  # noqa: BLE001 - the user's function; raised by `join`
+                failure = UserCodeError(node.name, subtask, value, error)
+                failure.__cause__ = error
+                self._fail(failure)
+
+    def _on_change(self, child: Child) -> None:
+        """A TaskManager's tasks have ended, or its process has."""
+        if child.ended is not None and child.ended.error is not None:
+            self._fail(child.ended.error)
+        if child.is_gone and not self._is_closed:
+            self._fail(child.death())
+        with self._changed:
+            if self.is_done:
+                self._ended_s = self._ended_s or time.monotonic()
+            self._changed.notify_all()
+
+    def _fail(self, error: BaseException) -> None:
+        with self._changed:
+            self.error = self.error or error
+            self._changed.notify_all()
+
+    def _close(self) -> None:
+        """End every process, with a word first, by force if that does not help."""
+        self._is_closed = True
+        for child in self._children:
+            child.tell(Command("close"))
+        give_up = time.monotonic() + _SECONDS_TO_STOP
+        for child in self._children:
+            child.end(give_up)
+
+    def _root_of(self, error: BaseException) -> BaseException:
+        """A process that died takes its neighbours' connections with it: it is the one to be named."""
+        died = [child for child in self._children if child.has_died]
+        if not died or not isinstance(error, RemoteTransportError):
+            return error
+        root = died[0].death()
+        if str(root) != str(error):
+            root.add_note(f"and so: {error}")
+        return root
