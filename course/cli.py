@@ -47,6 +47,8 @@ COMMANDS = {
     "verify": Subcommand("course.commands", "check a notebook or receipt", "sluice verify receipt.json"),
     "export": Subcommand("course.commands", "write a receipt of what was passed", "sluice export"),
     "build": Subcommand("course.commands", "make the notebooks from their sources", "sluice build --check"),
+    "cluster": Subcommand("course.cluster_keys", "make keys for several machines", "sluice cluster keys DIR"),
+    "flink": Subcommand("course.flink", "bring the real Flink, for the tests against it", "sluice flink fetch"),
 }
 
 _DESCRIPTION = "Sluice: a course on how a distributed stream processor moves data, whose textbook is a running program."

@@ -23,6 +23,7 @@ from pathlib import Path
 from course.data import FlightsUnavailable, SparkUnavailable
 from course.data.flights import NUM_FLIGHTS, verified_path
 from course.data.scratch import scratch
+from course.flink import FlinkUnavailable, find_compiler, flink_folder, jar_path
 from course.java import JavaUnavailable, candidates, find_java
 from course.lab import FIRST_PORT, is_free, register_kernel
 from course.places import home, lessons_folder, work_folder
@@ -88,7 +89,7 @@ def run(arguments: argparse.Namespace) -> int:
 def examine(*, deep: bool = False) -> Iterator[Finding]:
     """Look at one thing after the other and yield what was found; `deep` starts Spark and a kernel too."""
     looks: list[Callable[[], Finding]] = [python, packages, java, spark_scripts, data, lessons, work, disk, memory]
-    looks += [port, kernel, browser]
+    looks += [port, kernel, browser, flink, compiler]
     looks += [spark_starts, kernel_starts] if deep else []
     for look in looks:
         yield look()
@@ -216,6 +217,24 @@ def browser() -> Finding:
     if program is None:
         return Finding("Chromium", Status.NOTE, "not found; only the browser tests of `make test` need it")
     return Finding("Chromium", Status.FINE, f"{program}, for the browser tests")
+
+
+def flink() -> Finding:
+    """Whether the real Flink is there; learners do not need it."""
+    try:
+        return Finding("Flink", Status.FINE, f"{jar_path(flink_folder())}, for the tests against the real Flink")
+    except FlinkUnavailable:
+        text = f"not in {flink_folder()}; only the tests against it need it (`sluice flink fetch`)"
+        return Finding("Flink", Status.NOTE, text)
+
+
+def compiler() -> Finding:
+    """Whether these tests can compile the Java part of theirs."""
+    try:
+        return Finding("compiler", Status.FINE, f"{find_compiler(flink_folder()).verdict}, for the same tests")
+    except FlinkUnavailable:
+        text = "no javac; only the same tests need one (`sluice flink fetch` brings another)"
+        return Finding("compiler", Status.NOTE, text)
 
 
 def spark_starts() -> Finding:
