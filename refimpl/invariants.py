@@ -198,7 +198,7 @@ def check_records(parts: Sequence[RecordCounts]) -> None:
 
 
 def _local_pools(deployment: Deployment) -> list[LocalBufferPool]:
-    return [*(partition.pool for partition in deployment.partitions), *deployment.shuffle.floating_pools]
+    return [*(partition.pool for partition in deployment.partitions), *deployment.shuffle.gate_pools]
 
 
 def _count_references(deployment: Deployment) -> Counter[int]:

@@ -26,7 +26,16 @@ from refimpl.drivers.child import Child
 from refimpl.drivers.link import CAPACITY, Link, Way
 from refimpl.drivers.processes import ProcessRun
 from refimpl.drivers.refusals import HandshakeError, Refusal, explain_refusal, may_be_tls
-from refimpl.drivers.simulation import Action, AskAgain, Deliver, Flush, Send, Simulation, StepTask
+from refimpl.drivers.simulation import (
+    Action,
+    AskAgain,
+    Deliver,
+    Flush,
+    ReadOn,
+    Send,
+    Simulation,
+    StepTask,
+)
 from refimpl.drivers.sockets import (
     ClosedHereError,
     ConnectionFailedError,
@@ -89,6 +98,7 @@ __all__ = [
     "PlainStream",
     "ProcessRun",
     "ProducerEnd",
+    "ReadOn",
     "Refusal",
     "Results",
     "Security",

@@ -259,7 +259,10 @@ class _Connections:
             while data := await reader.read(_READ_BYTES):
                 end.receive_data(data)
                 changes.tell()
-                await changes.wait_until(lambda: end.is_reading or end.is_closed)
+                while not (end.is_reading or end.is_closed):  # without credits
+                    await changes.wait_until(lambda: end.can_resume_reading or end.is_closed)
+                    end.resume_reading()
+                    changes.tell()
         except OSError as error:
             cause = str(error)
         finally:

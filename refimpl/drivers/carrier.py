@@ -52,7 +52,12 @@ class End(Protocol):
     def is_reading(self) -> bool: ...
 
     @property
+    def can_resume_reading(self) -> bool: ...
+
+    @property
     def has_data_to_send(self) -> bool: ...
+
+    def resume_reading(self) -> None: ...
 
     def data_to_send(self) -> list[bytes | memoryview]: ...
 
@@ -77,6 +82,7 @@ class ConsumerEnd:
         self.next_deadline = connection.next_deadline
         self.on_timeout = connection.on_timeout
         self.receive_data = connection.receive_data
+        self.resume_reading = connection.resume_reading
         self.lose = connection.receive_end
 
     @property
@@ -86,6 +92,10 @@ class ConsumerEnd:
     @property
     def is_reading(self) -> bool:
         return self._connection.is_reading
+
+    @property
+    def can_resume_reading(self) -> bool:
+        return self._connection.can_resume_reading
 
     @property
     def has_data_to_send(self) -> bool:
@@ -102,6 +112,7 @@ class ProducerEnd:
     """The end that is read from: what goes wrong here is the other end's trouble, and is logged."""
 
     is_reading = True
+    can_resume_reading = False
 
     def __init__(self, connection: ProducerConnection, shuffle: ShuffleEnvironment) -> None:
         self.name = connection.name
@@ -115,6 +126,8 @@ class ProducerEnd:
     @property
     def has_data_to_send(self) -> bool:
         return self._connection.has_data_to_send
+
+    def resume_reading(self) -> None: ...
 
     def next_deadline(self, now_ms: float) -> float | None:
         return None
@@ -169,7 +182,7 @@ class Carrier:
         """Wake the threads that would find something to do now. Under the monitor."""
         can_end = self._is_over or self.end.is_closed
         can_write = self._is_writer_waiting and (can_end or self.end.has_data_to_send)
-        can_read = self._is_reader_waiting and (can_end or self.end.is_reading)
+        can_read = self._is_reader_waiting and (can_end or self.end.can_resume_reading)
         if can_write or can_read:
             self._waker.notify_all()
 
@@ -213,6 +226,7 @@ class Carrier:
             writer.join()
         if self._linger is not None:
             self._linger.cancel()
+            self._linger.join()
         with self._host.monitor:
             self.end.lose(self._cause)
             self._host.wake()
@@ -223,12 +237,20 @@ class Carrier:
                 with self._host.monitor:
                     self.end.receive_data(data)
                     self._host.wake()
-                    self._is_reader_waiting = True
-                    while not (self.end.is_reading or self.end.is_closed or self._is_over):
-                        self._waker.wait()
-                    self._is_reader_waiting = False
+                    self._wait_to_read_on()
         except OSError as error:
             self._cause = self._cause or str(error)
+
+    def _wait_to_read_on(self) -> None:
+        """Without credits, wait until what has come has found its buffer. Under the monitor."""
+        self._is_reader_waiting = True
+        while not (self.end.is_reading or self.end.is_closed or self._is_over):
+            if self.end.can_resume_reading:
+                self.end.resume_reading()
+                self._host.wake()
+            else:
+                self._waker.wait()
+        self._is_reader_waiting = False
 
     def _write(self, stream: ByteStream) -> None:
         try:

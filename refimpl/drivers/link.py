@@ -56,6 +56,7 @@ class Link:
         self.producer = producer_side.shuffle.accept(self.name)
         self._channels = [read.channel for read in consumer_side.shuffle.remote_reads[there]]
         self._version = consumer_side.config.flink_version
+        self._has_credit = consumer_side.config.credit_based
         self._on_the_way: dict[Way, deque[_Piece]] = {way: deque() for way in Way}
 
     def __repr__(self) -> str:
@@ -87,7 +88,9 @@ class Link:
             pieces.append(_Piece(data, max(earliest, arrival_ms)))
 
     def next_arrival_ms(self, way: Way) -> float | None:
-        """When the oldest piece of one direction arrives; `None` if there is none."""
+        """When the oldest piece of one direction arrives; `None` if there is none, or nobody reads."""
+        if way is Way.RESPONSES and not self.consumer.is_reading and not self.consumer.is_closed:
+            return None
         pieces = self._on_the_way[way]
         return pieces[0].arrival_ms if pieces else None
 
@@ -112,7 +115,9 @@ class Link:
         return [message for piece in self._on_the_way[way] for message in self._read(piece.data)]
 
     def check(self) -> None:
-        """The law of credit."""
+        """The law of credit, if there is any."""
+        if not self._has_credit:
+            return
         check_credit(
             self._channels, self.consumer, self.producer,
             self.messages(Way.REQUESTS), self.messages(Way.RESPONSES),

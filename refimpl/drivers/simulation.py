@@ -23,7 +23,7 @@ from refimpl.job.stream import StreamEnvironment
 from refimpl.task.task import Progress
 from refimpl.trace import Trace
 
-__all__ = ["Action", "AskAgain", "Deliver", "Flush", "Send", "Simulation", "StepTask"]
+__all__ = ["Action", "AskAgain", "Deliver", "Flush", "ReadOn", "Send", "Simulation", "StepTask"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,17 @@ class AskAgain:
         return f"ask again at {self.time_ms:.3f} ms, {self.link}"
 
 
-Action = StepTask | Flush | Send | Deliver | AskAgain
+@dataclass(frozen=True, slots=True)
+class ReadOn:
+    """Without credits: let one end of a connection go on with what waited for a buffer."""
+
+    link: str
+
+    def __str__(self) -> str:
+        return f"read on, {self.link}"
+
+
+Action = StepTask | Flush | Send | Deliver | AskAgain | ReadOn
 
 _POLICIES = ("random", "round_robin", "first")
 
@@ -165,6 +175,8 @@ class Simulation:
             again = link.consumer.next_deadline(now)
             if again is not None:
                 waiting.append(AskAgain(name, again))
+            if link.consumer.can_resume_reading:
+                actions.append(ReadOn(name))
             for way in Way:
                 if link.can_send(way):
                     actions.append(Send(name, way))
@@ -273,6 +285,8 @@ class Simulation:
                 self.links[link].send(way, self.time_ms + delay)
             case Deliver(link, way):
                 self.links[link].deliver(way)
+            case ReadOn(link):
+                self.links[link].consumer.resume_reading()
             case AskAgain(link):
                 self.links[link].consumer.on_timeout(self.time_ms)
 

@@ -12,6 +12,7 @@ Rules of this file:
 from __future__ import annotations
 
 import contextlib
+import errno
 import ssl
 import sys
 import threading
@@ -163,7 +164,7 @@ class TlsStream:
         except ssl.SSLError as error:
             if self._plain.is_closed:
                 raise ClosedHereError from error
-            raise explain_refusal(self.peer, error) from error
+            raise BrokenPipeError(errno.EPIPE, "this connection has ended or failed") from error
         return self._to_send.read()
 
     # -- the end -------------------------------------------------------------------------------------------

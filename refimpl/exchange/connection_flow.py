@@ -176,7 +176,6 @@ class PoolBuffers:
         self.credit = NoCredit()
         self._pool = pool
         self._wait: BufferWait | None = None
-        self._is_released = False
 
     def __repr__(self) -> str:
         return f"PoolBuffers({self._pool!r}, {self._wait!r})"
@@ -191,16 +190,12 @@ class PoolBuffers:
         """None: all buffers are the gate's."""
         return []
 
-    def request_buffer(self) -> Buffer | BufferWait | None:
+    def request_buffer(self) -> Buffer | BufferWait:
         """A buffer for data that has come, or the wait for one; ask again when that is over.
-
-        `None` if the channel is released.
 
         Raises:
             PoolDestroyedError: there will be no buffer.
         """
-        if self._is_released:
-            return None
         buffer = None if self._wait is None else self._wait.take()
         if buffer is None:
             buffer = self._pool.request_buffer()
@@ -215,8 +210,7 @@ class PoolBuffers:
         """Nothing: what waits at the producer comes whether there is room or not."""
 
     def release(self, received: Iterable[Buffer]) -> None:
-        """Give back those in `received`, and end the wait."""
-        self._is_released = True
+        """Give back those in `received`, and end the wait; nothing is requested any more."""
         self._end_wait()
         for buffer in received:
             buffer.recycle()

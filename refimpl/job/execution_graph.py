@@ -172,10 +172,12 @@ class ExecutionGraph:
 
 
 def required_input_buffers(num_remote: int, config: Config) -> int:
-    """Buffers an input cannot start without: the exclusive ones, and one that floats.
+    """Buffers an input cannot start without: the exclusive ones and one that floats.
+
+    Without credits one for each channel.
 
     Flink:   SingleInputGateFactory.createBufferPoolFactory, 1.11.4
     """
-    if num_remote == 0:
-        return 0
+    if num_remote == 0 or not config.credit_based:
+        return num_remote
     return num_remote * config.buffers_per_channel + min(1, config.floating_buffers_per_gate)

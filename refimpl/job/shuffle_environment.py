@@ -8,6 +8,7 @@ producer's queue, a remote one has buffers of its own and waits for a driver to 
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 
@@ -21,6 +22,7 @@ from refimpl.exchange.producer_connection import ProducerConnection
 from refimpl.job.execution_graph import ChannelPlan, ExecutionGraph, ExecutionVertex
 from refimpl.memory.local_pool import LocalBufferPool
 from refimpl.memory.network_pool import NetworkBufferPool
+from refimpl.memory.segment import MemorySegment
 from refimpl.producer.result_partition import ResultPartition, max_buffers, required_buffers
 from refimpl.producer.subpartition import PipelinedSubpartition
 from refimpl.trace import Trace
@@ -54,7 +56,7 @@ class ShuffleEnvironment:
         )
         self.partitions: dict[tuple[int, int], ResultPartition] = {}
         self.gates: list[InputGate] = []
-        self.floating_pools: list[LocalBufferPool] = []
+        self.gate_pools: list[LocalBufferPool] = []
         self.remote_reads: defaultdict[int, list[RemoteRead]] = defaultdict(list)
         self.consumer_connections: list[ConsumerConnection] = []
         self.producer_connections: list[ProducerConnection] = []
@@ -90,21 +92,31 @@ class ShuffleEnvironment:
         """
         plans = self.graph.inputs(consumer)
         num_remote = sum(plan.is_remote for plan in plans)
-        most = self.config.floating_buffers_per_gate
-        floating: LocalBufferPool | None = None
-        if num_remote:
-            floating = LocalBufferPool(self.pool, min(1, most), most, f"{consumer.name} (floating)")
-            self.floating_pools.append(floating)
+        pool = self._gate_pool(consumer, num_remote) if num_remote else None
         channels: list[InputChannel] = []
         for index, plan in enumerate(plans):
-            if floating is not None and plan.is_remote:
-                channels.append(self._remote_channel(index, plan, floating))
+            if pool is not None and plan.is_remote:
+                channels.append(self._remote_channel(index, plan, pool))
             else:
                 partition = self.partitions[plan.edge, plan.producer.subtask]
                 channels.append(LocalInputChannel(index, partition.subpartitions[plan.subpartition]))
         gate = InputGate(consumer.name, channels, self.config.flink_version)
         self.gates.append(gate)
         return gate
+
+    def _gate_pool(self, consumer: ExecutionVertex, num_remote: int) -> LocalBufferPool:
+        """The buffers that the remote channels of one gate share: with credits the floating ones.
+
+        Flink:   SingleInputGateFactory.createBufferPoolFactory, 1.11.4; without credits
+                 NetworkEnvironment.setupInputGate, 1.5
+        """
+        required, most, kind = num_remote, max_buffers(num_remote, self.config), "input"
+        if self.config.credit_based:
+            most, kind = self.config.floating_buffers_per_gate, "floating"
+            required = min(1, most)
+        pool = LocalBufferPool(self.pool, required, most, f"{consumer.name} ({kind})")
+        self.gate_pools.append(pool)
+        return pool
 
     # -- connections -------------------------------------------------------------------------------
 
@@ -147,7 +159,7 @@ class ShuffleEnvironment:
         """
         with ExitStack() as last_first:  # one that cannot be closed does not keep the others open
             last_first.callback(self.pool.destroy)
-            for pool in self.floating_pools:
+            for pool in self.gate_pools:
                 last_first.callback(pool.destroy)
             for partition in self.partitions.values():
                 last_first.callback(partition.release)
@@ -156,16 +168,16 @@ class ShuffleEnvironment:
             for connection in self.producer_connections:
                 last_first.callback(connection.connection_lost)
 
-    def _remote_channel(
-        self, index: int, plan: ChannelPlan, floating: LocalBufferPool
-    ) -> RemoteInputChannel:
+    def _remote_channel(self, index: int, plan: ChannelPlan, pool: LocalBufferPool) -> RemoteInputChannel:
         name = self.graph.partition_name(plan.edge, plan.producer.subtask)
-        exclusive = self.pool.request_unpooled(self.config.buffers_per_channel, plan.consumer.name)
-        assert exclusive is not None, f"{self.pool}: segments are out before the job has begun"
+        exclusive: Sequence[MemorySegment] = ()
+        if self.config.credit_based:
+            taken = self.pool.request_unpooled(self.config.buffers_per_channel, plan.consumer.name)
+            assert taken is not None, f"{self.pool}: segments are out before the job has begun"
+            exclusive = taken
         channel = RemoteInputChannel(
-            index, plan.receiver, f"{name}[{plan.subpartition}]", exclusive, self.pool, floating,
-            self.config,
-        )  # fmt: skip
+            index, plan.receiver, f"{name}[{plan.subpartition}]", exclusive, self.pool, pool, self.config
+        )
         read = RemoteRead(channel, plan.partition_id, plan.subpartition)
         self.remote_reads[plan.producer.task_manager].append(read)
         return channel
