@@ -60,6 +60,7 @@ def test_the_defaults_are_flinks() -> None:
     assert (config.buffers_per_channel, config.floating_buffers_per_gate) == (2, 8)
     assert config.max_buffers_per_channel == 10
     assert config.buffer_timeout_ms == 100
+    assert config.credit_based is True
     assert (config.request_backoff_initial_ms, config.request_backoff_max_ms) == (100, 10_000)
     assert config.spill_threshold_bytes == 5 * 1024 * 1024
     assert config.flink_version is FlinkVersion.V1_11
@@ -70,6 +71,7 @@ def test_every_option_has_a_row_with_its_flink_key_and_a_meaning() -> None:
     assert set(rows) == set(Config.__slots__)
     assert rows["segment_size_bytes"]["flink_key"] == "taskmanager.memory.segment-size"
     assert rows["segment_size_bytes"]["unit"] == "bytes"
+    assert rows["credit_based"]["flink_key"] == "taskmanager.network.credit-model"
     assert all(row["meaning"] and row["flink_key"] for row in rows.values())
 
 
