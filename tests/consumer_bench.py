@@ -17,7 +17,7 @@ from refimpl.exchange import (
     ResultPartitionId,
     encode,
 )
-from refimpl.memory import Buffer, DataType, LocalBufferPool, NetworkBufferPool, heap_buffer
+from refimpl.memory import Buffer, BufferSlice, DataType, LocalBufferPool, NetworkBufferPool, heap_buffer
 from refimpl.records import Event, event_to_buffer
 
 SEGMENT_SIZE = 16
@@ -92,16 +92,25 @@ class Bench:
         shot = self.channels[channel].buffers.snapshot()
         return shot.num_exclusive_available, shot.num_floating_available, shot.num_required
 
-    def check(self) -> None:
-        """The laws: credit as the consumer counts it, and every segment in one place."""
+    def check(self, *polled: BufferSlice) -> None:
+        """The laws: credit as the consumer counts it, and every segment in one place.
+
+        `polled` are the buffers the task holds: with those of the channels they are the floating ones in use.
+        """
         exclusive = 0
+        held = [piece.parent for piece in polled]
+        if (unfinished := self.connection.decoder.held_buffer) is not None:
+            held.append(unfinished)
         for channel in self.channels:
+            held += [each.parent if isinstance(each, BufferSlice) else each for each in channel.held_buffers]
             shot = channel.buffers.snapshot()
             if not channel.is_released:
                 assert shot.num_available == shot.num_unannounced + shot.num_promised
                 exclusive += shot.num_exclusive_available
             exclusive += len(channel.buffers.lent)
         assert exclusive + self.floating.num_requested + self.pool.num_free == self.num_segments
+        floating = {buffer.segment.id for buffer in held if buffer.recycler is self.floating}
+        assert self.floating.snapshot().num_in_use == len(floating)
 
 
 def receiver(channel: int) -> bytes:

@@ -2,12 +2,14 @@
 
 A test module names its file with `TOPIC`, and says with `BY_VERSION` whether our code depends on the version of
 Flink; `SIDE` picks those of its cases that are for one end. Its test then gets one `case` (and `version`) at a time.
-Nothing here or there knows the visible cases.
+Nothing here or there knows the visible cases. Of other files, a case that cannot be understood is skipped; of those in
+this folder it fails.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
@@ -72,6 +74,16 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         else:
             rows.append(pytest.param(case, marks=marks, id=case["name"]))
     metafunc.parametrize(names, rows)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """All vectors that ship with the project can be understood: one that is skipped is one that went untested."""
+    report = yield
+    if report.skipped and not hasattr(report, "wasxfail") and item.config.getoption("vectors", default=None) is None:
+        report.outcome = "failed"
+        report.longrepr = f"{report.longrepr[-1]}; without --vectors no case may be skipped"
+    return report
 
 
 def is_big(case: dict[str, object]) -> bool:

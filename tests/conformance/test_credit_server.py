@@ -6,15 +6,12 @@ Everything is real: a `PipelinedSubpartition` for each subpartition, the consume
 
 from __future__ import annotations
 
-import struct
-
 import pytest
+from raw_frames import frames_in
 
 from refimpl.config import Config
 from refimpl.errors import RemoteProtocolError
 from refimpl.exchange import (
-    HEADER_BYTES,
-    MAGIC,
     AddCredit,
     BufferResponse,
     CancelPartitionRequest,
@@ -26,7 +23,6 @@ from refimpl.exchange import (
     ProducerId,
     ResultPartitionId,
     ResumeConsumption,
-    decode,
     encode,
     read_java_error,
 )
@@ -40,16 +36,6 @@ SIDE = "server"
 
 PARTITION = ResultPartitionId(b"\x11" * 16, 0, ProducerId(b"\x33" * 16))
 UNKNOWN = ResultPartitionId(b"\x99" * 16, 0, ProducerId(b"\x33" * 16))
-
-
-def frames_in(data: bytes) -> list[Message]:
-    found = []
-    while data:
-        length, magic, frame_id = struct.unpack_from(">iIB", data)
-        assert magic == MAGIC
-        found.append(decode(frame_id, memoryview(data)[HEADER_BYTES:length]))
-        data = data[length:]
-    return found
 
 
 class Script:

@@ -16,12 +16,9 @@ from course.grading.rules import RuleStatus, Status
 from course.manifest import EXERCISES
 from course.messages import title
 
+pytestmark = pytest.mark.usefixtures("own_state")
+
 RIGHT = seams.solution("3.1")
-
-
-@pytest.fixture(autouse=True)
-def own_state(tmp_path, monkeypatch):
-    monkeypatch.setenv("SLUICE_WORK", str(tmp_path / "work"))
 
 
 def sluice(*words: str, **options) -> subprocess.CompletedProcess[str]:

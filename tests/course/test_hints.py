@@ -8,12 +8,9 @@ from course import hints, progress
 from course.checks import check_of
 from course.manifest import EXERCISES
 
+pytestmark = pytest.mark.usefixtures("own_state")
+
 ALL = [(e, rule) for e in EXERCISES for rule in ("S", *(r.id for r in check_of(e).rules))]
-
-
-@pytest.fixture(autouse=True)
-def own_state(tmp_path, monkeypatch):
-    monkeypatch.setenv("SLUICE_WORK", str(tmp_path / "work"))
 
 
 @pytest.mark.parametrize(("exercise", "rule"), ALL)

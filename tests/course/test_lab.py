@@ -211,6 +211,14 @@ def processes_with(text: str) -> list[str]:
     return [command for command in commands if text in command]
 
 
+def eventually(condition) -> bool:
+    """Whether it comes true in a minute."""
+    deadline = time.monotonic() + 60
+    while not (answer := condition()) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    return bool(answer)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_the_server_shows_the_first_lesson_and_ends_without_a_trace(lab, number, status):
@@ -222,10 +230,7 @@ def test_the_server_shows_the_first_lesson_and_ends_without_a_trace(lab, number,
     assert kernel["name"] == "python3"
     argv = lab.api("api/kernelspecs")["kernelspecs"]["python3"]["spec"]["argv"]
     assert argv[0] == sys.executable
-    deadline = time.monotonic() + 20
-    while not processes_with(kernel["id"]):
-        assert time.monotonic() < deadline, "the kernel did not start"
-        time.sleep(0.1)
+    assert eventually(lambda: processes_with(kernel["id"])), "the kernel did not start"
     opened = lab.api("api/contents/00_start.ipynb?content=1")["content"]
     assert [cell["metadata"].get("trusted") for cell in opened["cells"]] == [True]
     settings = lab.api("lab/api/settings/@jupyterlab/apputils-extension:notification")
@@ -236,14 +241,6 @@ def test_the_server_shows_the_first_lesson_and_ends_without_a_trace(lab, number,
     assert processes_with(kernel["id"]) == []
     assert processes_with(str(lab.root)) == []
     assert list((lab.root / "scratch").iterdir()) == []
-
-
-def eventually(condition) -> bool:
-    """Whether it comes true in a minute."""
-    deadline = time.monotonic() + 60
-    while not (answer := condition()) and time.monotonic() < deadline:
-        time.sleep(0.1)
-    return bool(answer)
 
 
 @pytest.mark.slow

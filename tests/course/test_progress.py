@@ -9,6 +9,8 @@ import pytest
 
 from course import progress
 
+pytestmark = pytest.mark.usefixtures("own_state")
+
 WRITER = """
 from course import progress
 for i in range(300):
@@ -16,16 +18,10 @@ for i in range(300):
 """
 
 
-@pytest.fixture(autouse=True)
-def state(tmp_path, monkeypatch):
-    monkeypatch.setenv("SLUICE_WORK", str(tmp_path / "work"))
-    return tmp_path / ".course"
-
-
-def test_an_event_comes_back(state):
+def test_an_event_comes_back(own_state):
     progress.record("check", exercise="3.1", status="failed")
     assert [(e["event"], e["status"]) for e in progress.events()] == [("check", "failed")]
-    assert (state / "progress.jsonl").read_text().count("\n") == 1
+    assert (own_state / "progress.jsonl").read_text().count("\n") == 1
 
 
 @pytest.mark.slow
@@ -37,38 +33,38 @@ def test_two_processes_lose_nothing():
     assert all([e["n"] for e in found if e["who"] == who] == list(range(300)) for who in (1, 2))
 
 
-def test_a_crash_in_the_middle_of_a_line_costs_that_line_only(state):
+def test_a_crash_in_the_middle_of_a_line_costs_that_line_only(own_state):
     progress.record("check", exercise="3.1", n=1)
-    with (state / "progress.jsonl").open("a") as file:
+    with (own_state / "progress.jsonl").open("a") as file:
         file.write('{"event": "check", "exer')
     progress.record("check", exercise="3.1", n=2)
     assert [e["n"] for e in progress.events()] == [1, 2]
 
 
-def test_lines_that_cannot_be_read_are_left_out_said_and_kept(state):
+def test_lines_that_cannot_be_read_are_left_out_said_and_kept(own_state):
     progress.record("check", exercise="3.1", status="passed")
-    with (state / "progress.jsonl").open("ab") as file:
+    with (own_state / "progress.jsonl").open("ab") as file:
         file.write(b'\xff\x00\n[]\n{"event": "hint", "exercise": "3.1", "rung": "two", "time": null}\n')
-    before = (state / "progress.jsonl").read_bytes()
+    before = (own_state / "progress.jsonl").read_bytes()
     progress.record("check", exercise="0.1", status="passed")
     assert [progress.best_status(each) for each in ("3.1", "0.1")] == ["passed", "passed"]
     assert progress.events()[1]["rung"] == 0
     assert "! 2 lines of " in progress.progress_text()
-    assert (state / "progress.jsonl").read_bytes().startswith(before)
-    assert len(progress.merge(state / "progress.jsonl")) == 3
+    assert (own_state / "progress.jsonl").read_bytes().startswith(before)
+    assert len(progress.merge(own_state / "progress.jsonl")) == 3
 
 
-def test_a_place_that_cannot_be_written_is_said(state):
+def test_a_place_that_cannot_be_written_is_said(own_state):
     assert progress.troubles() == []
-    state.mkdir()
-    (state / "progress.jsonl").mkdir()
+    own_state.mkdir()
+    (own_state / "progress.jsonl").mkdir()
     progress.record("check", exercise="3.1")
     (said,) = progress.troubles()
     assert said.startswith("Progress is not kept: ")
     assert "SLUICE_WORK" in said
 
 
-def test_a_damaged_attempt_is_left_out_and_kept(state):
+def test_a_damaged_attempt_is_left_out_and_kept(own_state):
     first = progress.keep_attempt("3.1", "a = 1\n")
     (first.parent / "0002.py").write_bytes(b"\xff")
     (first.parent / "notes.py").write_text("mine")
@@ -86,7 +82,7 @@ def test_a_folder_that_cannot_be_written_is_no_error(tmp_path, monkeypatch):
     assert progress.keep_attempt("3.1", "x = 1") is None
 
 
-def test_attempts_are_numbered_and_doubles_are_kept_once(state):
+def test_attempts_are_numbered_and_doubles_are_kept_once(own_state):
     for source in ("a = 1\n", "a = 2\n", "a = 2\n", "a = 1\n"):
         progress.keep_attempt("3.1", source)
     assert [file.name for file in progress.attempts("3.1")] == ["0001.py", "0002.py", "0003.py"]

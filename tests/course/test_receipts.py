@@ -10,10 +10,7 @@ from course import progress, seams
 from course.grading.judge import judge
 from course.receipts import ReceiptError, make_receipt, verify
 
-
-@pytest.fixture(autouse=True)
-def own_state(tmp_path, monkeypatch):
-    monkeypatch.setenv("SLUICE_WORK", str(tmp_path / "work"))
+pytestmark = pytest.mark.usefixtures("own_state")
 
 
 @pytest.fixture

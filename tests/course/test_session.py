@@ -237,7 +237,7 @@ def test_an_interrupt_cancels_the_jobs(spark):
         except (PySparkException, Py4JError) as error:
             failed.append(error)
 
-    thread = threading.Thread(target=endless)
+    thread = threading.Thread(target=endless, daemon=True)  # a failure here must not keep the test run alive
     tracker = spark.sparkContext.statusTracker()
     thread.start()
     deadline = time.monotonic() + 30

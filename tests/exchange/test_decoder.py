@@ -9,11 +9,11 @@ import pytest
 from consumer_bench import HeapBuffers, java_error
 from hypothesis import given
 from hypothesis import strategies as st
+from raw_frames import frame
 
 from refimpl.config import FlinkVersion
 from refimpl.errors import LocalUsageError, RemoteProtocolError
 from refimpl.exchange import (
-    MAGIC,
     AddCredit,
     BufferReceived,
     BufferResponse,
@@ -47,10 +47,6 @@ def data(payload: bytes, sequence_number: int = 0) -> BufferResponse:
 
 def decoder(version: FlinkVersion = FlinkVersion.V1_11) -> FrameDecoder:
     return FrameDecoder(HeapBuffers(), LIMIT, version)
-
-
-def frame(body: bytes, frame_id: int = 6, magic: int = MAGIC, length: int | None = None) -> bytes:
-    return struct.pack(">iIB", 9 + len(body) if length is None else length, magic, frame_id) + body
 
 
 def read_all(reading: FrameDecoder, pieces: list[bytes]) -> list:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-import shutil
 import struct
-import subprocess
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import example, given
@@ -28,6 +27,9 @@ from refimpl.exchange import (
     throwable_length,
     write_java_error,
 )
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 VECTORS = Path(__file__).parents[1] / "conformance" / "vectors" / "netty.json"
 KNOWN = [
@@ -114,53 +116,56 @@ def test_a_damaged_error_is_an_error_or_something_else_but_no_crash(data: st.Dat
         return
 
 
-READER = """
-import java.io.*;
-import java.nio.charset.StandardCharsets;
-import java.util.*;
-
-public class Reader {
-    public static void main(String[] args) throws Exception {
-        PrintStream out = new PrintStream(System.out, true, "UTF-8");
-        Scanner lines = new Scanner(System.in);
-        while (lines.hasNextLine()) {
-            byte[] raw = HexFormat.of().parseHex(lines.nextLine());
-            ObjectInputStream in = new ObjectInputStream(new ByteArrayInputStream(raw));
-            Throwable thrown = (Throwable) in.readObject();
-            if (in.read() != -1 || thrown.getStackTrace().length != 0) throw new IOException("more than one error");
-            for (Throwable each = thrown; each != null; each = each.getCause()) {
-                String text = each.getMessage() == null ? "-" : each.getMessage();
-                byte[] utf8 = text.getBytes(StandardCharsets.UTF_8);
-                out.print(each.getClass().getName() + " " + HexFormat.of().formatHex(utf8) + " ");
-            }
-            out.println();
-        }
-    }
-}
-"""
+# -- Java itself -----------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
-@pytest.mark.skipif(shutil.which("javac") is None, reason="no javac on the PATH, so no Java program can be started")
-def test_java_reads_what_we_write(tmp_path: Path) -> None:
-    """A real `ObjectInputStream`; it has only the classes of Java itself."""
-    (tmp_path / "Reader.java").write_text(READER, encoding="utf-8")
-    texts = [None, "", "No reader", "Grüße \0 \U0001f600", "x" * 70_000]
-    classes = [name for name in KNOWN if name.startswith("java.")]
-    written = [JavaError(name, text) for name in classes for text in texts]
-    written.append(JavaError(ILLEGAL_STATE, "outer", JavaError("java.net.ProtocolException", "inner")))
-    lines = "\n".join(write_java_error(error).hex() for error in written)
-    done = subprocess.run(
-        ["java", "Reader.java"], cwd=tmp_path, input=lines, capture_output=True, text=True, timeout=60, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines() == [shown(error) for error in written]
+def read_by_java(jvm: Any, data: bytes) -> Any:
+    """The `Throwable` an `ObjectInputStream` makes of `data`, which knows the classes of Java only."""
+    stream = jvm.java.io.ObjectInputStream(jvm.java.io.ByteArrayInputStream(data))
+    thrown = stream.readObject()
+    assert stream.read() == -1
+    return thrown
 
 
-def shown(error: JavaError) -> str:
-    message = "-" if error.message is None else error.message
-    line = f"{error.class_name} {message.encode().hex()} "
-    return line + (shown(error.cause) if error.cause else "")
+def written_by_java(jvm: Any, thrown: Any) -> bytes:
+    data = jvm.java.io.ByteArrayOutputStream()
+    jvm.java.io.ObjectOutputStream(data).writeObject(thrown)
+    return bytes(data.toByteArray())
+
+
+def as_ours(thrown: Any) -> JavaError:
+    cause = thrown.getCause()
+    return JavaError(thrown.getClass().getName(), thrown.getMessage(), None if cause is None else as_ours(cause))
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("class_name", [name for name in KNOWN if name.startswith("java.")])
+def test_java_reads_what_we_write_and_writes_the_same_bytes(spark: SparkSession, class_name: str) -> None:
+    jvm = spark.sparkContext._jvm
+    for text in (None, "", "No reader", "Grüße \0 \U0001f600", "x" * 70_000):
+        data = write_java_error(JavaError(class_name, text))
+        thrown = read_by_java(jvm, data)
+        assert as_ours(thrown) == JavaError(class_name, text)
+        assert len(thrown.getStackTrace()) == 0
+        assert written_by_java(jvm, thrown) == data
+
+
+@pytest.mark.spark
+def test_java_reads_a_cause(spark: SparkSession) -> None:
+    error = JavaError(ILLEGAL_STATE, "outer", JavaError("java.net.ProtocolException", "inner"))
+    assert as_ours(read_by_java(spark.sparkContext._jvm, write_java_error(error))) == error
+
+
+@pytest.mark.spark
+def test_an_exception_born_in_java_is_read_with_all_it_carries(spark: SparkSession) -> None:
+    """Behind its cause come a trace of the stack and a suppressed exception, which our own never have."""
+    jvm = spark.sparkContext._jvm
+    thrown = jvm.java.lang.IllegalStateException("outer", jvm.java.io.IOException("inner"))
+    thrown.addSuppressed(jvm.java.lang.RuntimeException("on the way"))
+    assert len(thrown.getStackTrace()) > 0
+    data = written_by_java(jvm, thrown)
+    assert read_java_error(data) == JavaError(ILLEGAL_STATE, "outer", JavaError("java.io.IOException", "inner"))
+    assert throwable_length(memoryview(data + b"behind")) == len(data)
 
 
 # -- a hostile end ---------------------------------------------------------------------------------

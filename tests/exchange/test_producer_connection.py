@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import struct
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from raw_frames import frame, frames_in
 
 from refimpl.config import Config, FlinkVersion
 from refimpl.errors import LocalUsageError, RemoteProtocolError
 from refimpl.exchange import (
     HEADER_BYTES,
-    MAGIC,
     AckAllUserRecordsProcessed,
     AddCredit,
     BacklogAnnouncement,
@@ -30,7 +28,6 @@ from refimpl.exchange import (
     ResumeConsumption,
     SegmentId,
     TaskEventRequest,
-    decode,
     encode,
     read_java_error,
 )
@@ -133,16 +130,6 @@ class Exchange:
             self.finish_open(channel)
         self.partition.release()
         assert self.home.num_free == len(self.home.segments)
-
-
-def frames_in(data: bytes, version: FlinkVersion = FlinkVersion.V1_11) -> list[Message]:
-    found = []
-    while data:
-        length, magic, frame_id = struct.unpack_from(">iIB", data)
-        assert magic == MAGIC
-        found.append(decode(frame_id, memoryview(data)[HEADER_BYTES:length], version))
-        data = data[length:]
-    return found
 
 
 @pytest.fixture
@@ -453,24 +440,20 @@ def test_a_close_request_ends_the_connection_without_a_word(exchange: Exchange) 
     exchange.check_nothing_is_left()
 
 
-def frame(length: int, body: bytes, magic: int = MAGIC, frame_id: int = 6) -> bytes:
-    return struct.pack(">iIB", length, magic, frame_id) + body
-
-
 @pytest.mark.parametrize(
     ("raw", "text"),
     [
-        (frame(29, bytes(20), magic=0xBADC0FFF), "IllegalStateException: Network stream corrupted: received"),
-        (frame(9, b"", frame_id=99), "ProtocolException: Received unknown message from producer: "),
-        (frame(9, b"", frame_id=8), "ProtocolException: Received unknown message from producer: "),
+        (frame(bytes(20), magic=0xBADC0FFF), "IllegalStateException: Network stream corrupted: received"),
+        (frame(b"", 99), "ProtocolException: Received unknown message from producer: "),
+        (frame(b"", 8), "ProtocolException: Received unknown message from producer: "),
         (encode(BufferResponse(A, 0, 0, DataType.DATA, b"")), "ProtocolException: Received unknown message"),
         (encode(ErrorResponse(b"", A)), "ProtocolException: Received unknown message"),
-        (frame(2**31 - 1, b""), "ProtocolException: a frame of 2147483647 B is not between 9 and 144"),
-        (frame(8, b""), "ProtocolException: a frame of 8 B is not between"),
-        (frame(-1, b""), "ProtocolException: a frame of -1 B is not between"),
-        (frame(29, bytes(4) + A), "ProtocolException: a AddCredit has 0 where at least 1 must be"),
-        (frame(13, bytes((0, 0, 0, 1))), "ProtocolException: the body of a AddCredit ends"),
-        (frame(33, bytes((0, 0, 0, 1)) + A + bytes(4)), "ProtocolException: a AddCredit has 4 bytes too many"),
+        (frame(b"", length=2**31 - 1), "ProtocolException: a frame of 2147483647 B is not between 9 and 144"),
+        (frame(b"", length=8), "ProtocolException: a frame of 8 B is not between"),
+        (frame(b"", length=-1), "ProtocolException: a frame of -1 B is not between"),
+        (frame(bytes(4) + A), "ProtocolException: a AddCredit has 0 where at least 1 must be"),
+        (frame(bytes((0, 0, 0, 1))), "ProtocolException: the body of a AddCredit ends"),
+        (frame(bytes((0, 0, 0, 1)) + A + bytes(4)), "ProtocolException: a AddCredit has 4 bytes too many"),
         (encode(PartitionRequest(PARTITION, 0, 0, A, -1)), "ProtocolException: a PartitionRequest has -1"),
     ],
 )
@@ -579,7 +562,7 @@ def test_the_second_codec_says_which_subpartition_and_ignores_advice() -> None:
     assert exchange.hear() == [BufferResponse(A, 0, 0, DataType.DATA, b"one", subpartition=1)]
     exchange.tell(PartitionRequest(PARTITION, 0, 1, B, 1))
     assert exchange.refusal()[0] == "IllegalStateException"
-    with pytest.raises(RemoteProtocolError):
+    with pytest.raises(RemoteProtocolError, match="9 is no message id of a consumer"):
         exchange.tell(BacklogAnnouncement(1, A))
 
 
@@ -599,7 +582,7 @@ others = st.one_of(
 deadly = st.one_of(
     st.just(encode(CloseRequest())),
     st.binary(max_size=40),
-    st.binary(max_size=20).map(lambda body: frame(HEADER_BYTES + len(body), body, frame_id=len(body) % 9)),
+    st.binary(max_size=20).map(lambda body: frame(body, len(body) % 9)),
 )
 from_consumer = st.integers(0, 39).flatmap(
     lambda die: deadly if die == 13 else (requests if die % 2 else others).map(encode)

@@ -212,7 +212,7 @@ def test_a_released_channel_reads_nothing_and_cannot_be_resumed() -> None:
     channel.release()
     channel.release()
     assert (channel.poll(), channel.snapshot().num_available) == (None, 0)
-    with pytest.raises(LocalUsageError):
+    with pytest.raises(LocalUsageError, match="not blocked"):
         channel.resume()
     bench.check()
 

@@ -394,7 +394,7 @@ def test_a_value_of_another_type_is_refused_wherever_it_would_stand(num_before: 
     bench = Bench(segment=256, kind=ROW)
     for _ in range(num_before):
         bench.writer.emit(StreamRecord((0, 0), 0))
-    with pytest.raises(LocalUsageError):
+    with pytest.raises(LocalUsageError, match=r"is not a (long|tuple\(long, long\))"):
         bench.writer.emit(StreamRecord(value, 1))
     bench.writer.emit(StreamRecord((3, 4), 1))
     assert bench.finish() == [element((0, 0), 0, ROW) * num_before + element((3, 4), 1, ROW)]

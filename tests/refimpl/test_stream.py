@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable
 
 import pytest
+from small_jobs import Count, Where, run
 
 from refimpl.config import Config
 from refimpl.drivers import Simulation
@@ -13,29 +14,6 @@ from refimpl.errors import LocalUsageError, UserCodeError
 from refimpl.job import DataStream, StreamEnvironment
 from refimpl.records import LONG, STRING, StreamRecord, TupleType
 from refimpl.task import LATE, IterableReader, Operator, OutputTag, TumblingWindows
-
-
-def run(environment: StreamEnvironment, seed: int = 0) -> None:
-    with Simulation(environment, seed=seed) as simulation:
-        simulation.run()
-
-
-class Count:
-    def create_accumulator(self) -> int:
-        return 0
-
-    def add(self, value: object, accumulator: int) -> int:
-        return accumulator + 1
-
-    def get_result(self, accumulator: int) -> int:
-        return accumulator
-
-
-class Where(Operator):
-    """Puts the subtask it runs in before each value."""
-
-    def process(self, record: StreamRecord) -> None:
-        self.output.collect(StreamRecord((self.context.subtask, record.value)))
 
 
 def subtasks_of(route: Callable[[DataStream], DataStream], values: int = 30, seed: int = 0) -> dict[int, list[int]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 
 import pytest
+from small_jobs import Count, Where, run
 
 from refimpl.config import Config
 from refimpl.drivers import Simulation
@@ -14,20 +15,8 @@ from refimpl.records import DOUBLE, LONG, STRING, StreamRecord, TupleType
 from refimpl.task import LATE, IterableReader, Operator, OutputTag, TumblingWindows
 
 
-def run(environment: StreamEnvironment) -> None:
-    with Simulation(environment) as simulation:
-        simulation.run()
-
-
 def one_and_two(environment: StreamEnvironment) -> DataStream:
     return environment.from_collection([1], "one").union(environment.from_collection([2], "two"))
-
-
-class Where(Operator):
-    """Says in which subtask a value arrived."""
-
-    def process(self, record: StreamRecord) -> None:
-        self.output.collect(StreamRecord((self.context.subtask, record.value)))
 
 
 @pytest.mark.parametrize("route", ["key_by", "broadcast", "rebalance", "to_first"])
@@ -108,17 +97,6 @@ def test_two_edges_between_the_same_operators_are_both_flushed_by_time() -> None
         assert names == ["siding-0 → sink", "siding-0 → sink #2"]
         simulation.run()
     assert sorted(results) == [1, 2]
-
-
-class Count:
-    def create_accumulator(self) -> int:
-        return 0
-
-    def add(self, _value: object, accumulator: int) -> int:
-        return accumulator + 1
-
-    def get_result(self, accumulator: int) -> object:
-        return accumulator
 
 
 @pytest.mark.parametrize("chaining", [False, True])

@@ -6,23 +6,13 @@ import threading
 from collections.abc import Callable, Iterator
 
 import pytest
+from small_jobs import Count
 
 from refimpl.config import Config
 from refimpl.drivers import Simulation
 from refimpl.job import StreamEnvironment
 from refimpl.task import IterableReader, TumblingWindows
 from widgets import Recording
-
-
-class Count:
-    def create_accumulator(self) -> int:
-        return 0
-
-    def add(self, _value: object, total: int) -> int:
-        return total + 1
-
-    def get_result(self, total: int) -> int:
-        return total
 
 
 def two_by_two(num_records: int = 40, on_result: Callable[[object], object] = bool) -> StreamEnvironment:
