@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 import json
 import sys
 import time
@@ -14,13 +15,13 @@ from course.data.flights import NUM_FLIGHTS
 from course.demo_view import DemoView
 from course.flights_job import flights_job, to_rows
 from refimpl.config import Config
-from refimpl.drivers import Simulation, ThreadedRun
+from refimpl.drivers import AsyncRun, ProcessRun, Simulation, ThreadedRun
 from refimpl.errors import ConfigError, InsufficientBuffersError, SluiceError
-from refimpl.job import ExecutionGraph, JobGraph, StreamEnvironment
-from refimpl.task import WindowOperator
+from refimpl.job import ExecutionGraph, JobGraph, JobSnapshot, StreamEnvironment
 
 __all__ = ["add_arguments", "run"]
 
+_DRIVERS = ("threads", "simulation", "aio", "processes")
 _SAMPLE_FOR_SIMULATION = 20_000
 _STEPS_BETWEEN_LAWS = 100
 
@@ -41,23 +42,29 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of the demo."""
     parser.add_argument(
         "--records", type=_records, metavar="N",
-        help=f"first N flights in order of arrival, or 'all' ({NUM_FLIGHTS}); default: all on threads, "
+        help=f"first N flights in order of arrival, or 'all' ({NUM_FLIGHTS}); default: all, "
         f"{_SAMPLE_FOR_SIMULATION} in the simulation",
     )  # fmt: skip
     parser.add_argument(
-        "--driver", choices=("threads", "simulation"), default="threads",
-        help="run on threads (default), or one step at a time with the laws checked",
+        "--driver", choices=_DRIVERS, default="threads",
+        help="threads (default); simulation: one step at a time with the laws checked; aio: an event loop; "
+        "processes: one for each TaskManager",
+    )  # fmt: skip
+    parser.add_argument(
+        "--task-managers", type=int, metavar="N",
+        help="TaskManagers to spread the subtasks over, at most P; what one sends another goes over TCP, in the "
+        "simulation over a wire of lists (default: 2 for processes, else 1)",
     )  # fmt: skip
     parser.add_argument(
         "--segment-size", type=int, default=32_768, metavar="BYTES", help="size of a buffer (default: %(default)s)"
     )
     parser.add_argument(
         "--buffers", type=_buffers, default=2048, metavar="N",
-        help="buffers of the whole engine, or 'min' for the least the job can start with (default: %(default)s)",
+        help="buffers of each TaskManager, or 'min' for the least the job can start with (default: %(default)s)",
     )  # fmt: skip
     parser.add_argument(
         "--parallelism", type=int, default=2, metavar="P",
-        help="subtasks of each operator; P TaskManagers with one slot each would hold them (default: %(default)s)",
+        help="subtasks of each operator (default: %(default)s)",
     )  # fmt: skip
     parser.add_argument("--seed", type=int, default=0, help="order of steps in the simulation (default: %(default)s)")
     parser.add_argument("--explain", action="store_true", help="say which operators share a task and why, then stop")
@@ -68,6 +75,14 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the demo; 0 only if the engine's answer equals Spark's."""
     if arguments.parallelism < 1:
         print(f"--parallelism must be at least 1, got {arguments.parallelism}", file=sys.stderr)
+        return 2
+    if arguments.task_managers is None:
+        arguments.task_managers = min(2, arguments.parallelism) if arguments.driver == "processes" else 1
+    if not 1 <= arguments.task_managers <= arguments.parallelism:
+        print(
+            f"--task-managers must be from 1 to the parallelism, which is {arguments.parallelism}; "
+            f"got {arguments.task_managers}", file=sys.stderr,
+        )  # fmt: skip
         return 2
     if arguments.explain:
         print(flights_job(_no_reader, print, parallelism=arguments.parallelism).explain())
@@ -90,7 +105,7 @@ def _run(arguments: argparse.Namespace, config: Config) -> int:
 
     records = arguments.records
     if records is None:
-        records = 0 if arguments.driver == "threads" else _SAMPLE_FOR_SIMULATION
+        records = _SAMPLE_FOR_SIMULATION if arguments.driver == "simulation" else 0
     verified_path()  # a damaged file is told before twenty seconds of Spark
     with ExitStack() as stack:
         view = stack.enter_context(DemoView(is_quiet=arguments.json))
@@ -121,26 +136,45 @@ def _execute(
     arguments: argparse.Namespace, environment: StreamEnvironment, results: list[Any], total: int, view: DemoView
 ) -> _Outcome:
     """Run the job on the driver that was asked for, with the view open."""
-    view.stage(f"running the engine: {arguments.driver}")
-    if arguments.driver == "threads":
-        with ThreadedRun(environment) as threaded:
-            threaded.start()
-            while not threaded.join(timeout_s=view.seconds_between_frames):
-                view.show(threaded.snapshot(), total)
-            deployment, seconds, steps, checks = threaded.deployment, threaded.elapsed_s, 0, 0
-    else:
+    width = arguments.task_managers
+    view.stage(f"running the engine: {arguments.driver}" + (f", {width} TaskManagers" if width > 1 else ""))
+    steps = checks = 0
+    if arguments.driver == "simulation":
         # The laws look at everything there is, so each of the first steps is checked, then one in a hundred.
         every = 1 if total <= _SAMPLE_FOR_SIMULATION else _STEPS_BETWEEN_LAWS
-        with Simulation(environment, arguments.seed, check_every=every) as simulation:
+        with Simulation(environment, arguments.seed, check_every=every, num_task_managers=width) as simulation:
             started = time.perf_counter()
             simulation.run(on_step=lambda run: view.show_now_and_then(run, total))
             seconds = time.perf_counter() - started
-            deployment, steps = simulation.deployment, simulation.num_steps
+            last, steps = simulation.snapshot(), simulation.num_steps
             checks = steps // every
-    windows = [op for task in deployment.tasks for op in task.chain.operators if isinstance(op, WindowOperator)]
-    sources = [task for task in deployment.tasks if task.chain.nodes[0].context.name == "flights"]
-    num_in = sum(task.chain.num_records_in for task in sources)
-    return _Outcome(seconds, num_in, results, sum(window.num_late for window in windows), steps, checks)
+    elif arguments.driver == "aio":
+        with AsyncRun(environment, num_task_managers=width) as looped:
+            asyncio.run(_watch(looped, total, view))
+            last, seconds = looped.snapshot(), looped.elapsed_s
+    else:
+        make = ThreadedRun if arguments.driver == "threads" else ProcessRun
+        with make(environment, num_task_managers=width) as run:
+            run.start()
+            while not run.join(timeout_s=view.seconds_between_frames):
+                view.show(run, total)
+            last, seconds = run.snapshot(), run.elapsed_s
+    num_in = _num_records_in(last, "flights")
+    num_late = _num_records_in(last, "hourly") - sum(departures for *_, (departures, _) in results)
+    return _Outcome(seconds, num_in, results, num_late, steps, checks)
+
+
+async def _watch(run: AsyncRun, total: int, view: DemoView) -> None:
+    """Run the job in this loop and show it meanwhile."""
+    job = asyncio.ensure_future(run.execute())
+    while not (await asyncio.wait([job], timeout=view.seconds_between_frames))[0]:
+        view.show(run, total)
+    await job
+
+
+def _num_records_in(snapshot: JobSnapshot, operator: str) -> int:
+    """Records that came to the tasks whose first operator has that name."""
+    return sum(task.num_records_in for task in snapshot.tasks if task.operators[0] == operator)
 
 
 def _summary(
@@ -157,6 +191,7 @@ def _summary(
         "records_per_second": round(outcome.num_in / outcome.seconds) if outcome.seconds else 0,
         "spark_seconds": round(spark_seconds, 3),
         "driver": arguments.driver,
+        "task_managers": arguments.task_managers,
         "parallelism": arguments.parallelism,
         "tasks": 2 * arguments.parallelism,
         "buffers": config.num_buffers,
@@ -175,10 +210,13 @@ def _config(arguments: argparse.Namespace) -> Config:
     """
     options = {"segment_size_bytes": arguments.segment_size, "object_reuse": True}
     environment = flights_job(_no_reader, print, Config(**options), arguments.parallelism)
-    least = ExecutionGraph(JobGraph(environment.graph, environment.config)).num_required_buffers
+    job = JobGraph(environment.graph, environment.config)
+    least = ExecutionGraph(job, arguments.task_managers).num_required_buffers
     wanted = least if arguments.buffers == "min" else arguments.buffers
     if wanted < least:
         needed = f"with parallelism {arguments.parallelism} it must be at least {least}"
+        if arguments.task_managers > 1:
+            needed += " on each TaskManager"
         raise ConfigError("num_buffers", wanted, needed)
     return Config(num_buffers=wanted, **options)
 

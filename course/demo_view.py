@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 from rich.console import Console, Group
 from rich.live import Live
@@ -19,6 +19,12 @@ __all__ = ["DemoView"]
 _FRAMES_PER_SECOND = 10
 _STEPS_BETWEEN_LOOKS = 200
 _SIGNS = {"made": "● moving", "idle": "○ idle", "backpressured": "▲ backpressured", "done": "✓ done"}
+
+
+class Observed(Protocol):
+    """A run, on whatever driver."""
+
+    def snapshot(self) -> JobSnapshot: ...
 
 
 class DemoView:
@@ -62,12 +68,13 @@ class DemoView:
             now = time.monotonic()
             if now - self._last_frame_s > self.seconds_between_frames:
                 self._last_frame_s = now
-                self.show(run.snapshot(), total)
+                self.show(run, total)
 
-    def show(self, snapshot: JobSnapshot, total: int) -> None:
-        """Draw one moment of the job."""
+    def show(self, run: Observed, total: int) -> None:
+        """Draw this moment of a run, if anybody looks."""
         if not self._is_live:
             return
+        snapshot = run.snapshot()
         num_read = sum(task.num_records_in for task in snapshot.tasks if task.operators[0] == "flights")
         self._progress.update(self._bar, completed=num_read, total=total)
         self._live.update(Group(Text(f"{self._stage} …"), self._progress, _queues(snapshot), _tasks(snapshot)))
@@ -76,7 +83,8 @@ class DemoView:
         """Print the figures of the run and whether Spark agrees."""
         table = Table(show_header=False, box=None, padding=(0, 2))
         for name in ("records_in", "windows", "records_late", "seconds", "records_per_second", "spark_seconds",
-                     "driver", "parallelism", "tasks", "buffers", "segment_size", "steps", "law_checks"):  # fmt: skip
+                     "driver", "task_managers", "parallelism", "tasks", "buffers", "segment_size", "steps",
+                     "law_checks"):  # fmt: skip
             value = figures[name]
             if value or name == "records_late":
                 table.add_row(name.replace("_", " "), f"{value:,}" if isinstance(value, int) else str(value))

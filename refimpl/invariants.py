@@ -75,12 +75,13 @@ def check_segments(deployment: Deployment) -> None:
 def check_memory(deployment: Deployment) -> None:
     """No pool takes more than its share, and together they never promise or hold more than there is.
 
-    Pools shrink only while a job is being deployed, when nothing is out: so there is nothing to
-    drain, and the bound is strict.
+    Shares are dealt anew when a remote channel gives its exclusive buffers back, and one may come out
+    smaller than what its pool has out, which then drains. Before that the bound is strict.
     """
     pools = _local_pools(deployment)
+    has_dealt_anew = any(channel.is_released for channel in deployment.shuffle.remote_channels)
     for pool in pools:
-        limit = pool.size + deployment.config.max_overdraft_buffers
+        limit = (pool.num_max if has_dealt_anew else pool.size) + deployment.config.max_overdraft_buffers
         assert pool.is_destroyed or pool.num_requested <= limit, (
             f"{pool.name} has {pool.num_requested} segments, its share is {pool.size}, its limit {limit}"
         )

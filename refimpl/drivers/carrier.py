@@ -147,8 +147,8 @@ class ProducerEnd:
             _log.warning("%s: %s", self.name, error)
 
     def lose(self, cause: str) -> None:
-        if cause and not self.is_closed:
-            _log.warning("%s: %s", self.name, cause)
+        if cause and not self.is_closed:  # the other end has trouble too, and is the one to say so
+            _log.info("%s: %s", self.name, cause)
         self._shuffle.forget(self._connection)
 
 

@@ -61,6 +61,7 @@ class ProcessRun:
         self._nodes = environment.graph.nodes
         self._changed = threading.Condition()
         self._asking = threading.Lock()
+        self._last_snapshot: JobSnapshot | None = None
         self._is_started = False
         self._is_closed = False
         self._started_s = 0.0
@@ -109,7 +110,9 @@ class ProcessRun:
                     # A wait without end cannot be interrupted by Ctrl-C on every platform.
                     self._changed.wait(0.2 if left is None else min(left, 0.2))
             if self.error is None and not self._is_closed:
-                check_records(self._ask_all("settle"))
+                parts = self._ask_all("settle")
+                check_records([counts for counts, _ in parts])
+                self._last_snapshot = JobSnapshot.joined([snapshot for _, snapshot in parts])
         except SluiceError as error:
             self.error = self.error or error
         except BaseException:
@@ -147,7 +150,15 @@ class ProcessRun:
         return [child.process.pid for child in self._children]
 
     def snapshot(self) -> JobSnapshot:
-        """The whole job; each TaskManager at one moment, one after the other."""
+        """The whole job; each TaskManager at one moment, one after the other. At last as it ended.
+
+        Raises:
+            LocalUsageError: the run was ended before the job had.
+        """
+        if self._last_snapshot is not None:
+            return self._last_snapshot
+        if self._is_closed:
+            raise LocalUsageError("the processes of this run have ended; there is nothing to look at")
         return JobSnapshot.joined(self._ask_all("snapshot"))
 
     def pause(self) -> None:

@@ -1,10 +1,11 @@
 """What runs in the process of one TaskManager, and what it says to the process that started it.
 
-Two pipes lead to the parent. Commands come in one by one and each is answered by one `Answer`; between
-the answers come `Results` and one `Ended`. When the parent is gone its pipe ends, and so does this
-process. What crosses the pipes is pickled: both ends are processes of one user, and no socket is near.
+Three pipes lead to the parent: commands come in; each is answered by one `Answer`; `Results` go out, and
+behind them one `Ended`. Answers have a pipe of their own, since results wait while a sink is slow. When
+the parent is gone its pipe ends, and so does this process, whatever it is doing.
 
-The functions of sinks stay with the parent: that is where the user waits for what they do.
+What crosses the pipes is pickled: both ends are processes of one user, and no socket is near. The
+functions of sinks stay with the parent: that is where the user waits for what they do.
 """
 
 from __future__ import annotations
@@ -217,11 +218,11 @@ class Worker:
     def swap_function(self, operator_name: str, function: object) -> None:
         self._threads.swap_function(operator_name, function)
 
-    def settle(self) -> RecordCounts:
+    def settle(self) -> tuple[RecordCounts, JobSnapshot]:
         """After the last task everywhere has ended: nothing may be left here. What went through."""
         self._threads.settle()
         check_end_here(self._threads.deployment)
-        return RecordCounts.of(self._threads.deployment)
+        return RecordCounts.of(self._threads.deployment), self._threads.snapshot()
 
     def close(self) -> None:
         self._threads.close()
