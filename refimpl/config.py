@@ -107,6 +107,14 @@ class Config:
         1024 * 1024, "(none)", "bytes", "no limit",
         "events that may wait in one remote channel; they need no credit, so nothing else limits them",
     )
+    max_channels_per_connection: int = option(  # type: ignore[assignment]
+        65_536, "(none)", "channels", "no limit",
+        "channels that one consumer may read over one connection",
+    )
+    first_frame_timeout_ms: int = option(  # type: ignore[assignment]
+        10_000, "(none)", "ms", "no limit",
+        "a connection over which nothing was asked for after so long is closed",
+    )
     spill_threshold_bytes: int = option(  # type: ignore[assignment]
         5 * 1024 * 1024, "(constant THRESHOLD_FOR_SPILLING)", "bytes", "5242880",
         "a record longer than this that spans buffers is gathered in a file",
@@ -155,6 +163,8 @@ class Config:
             ("connect_timeout_ms", 1),
             ("max_frame_bytes", 1_024),
             ("max_event_bytes", 1_024),
+            ("max_channels_per_connection", 1),
+            ("first_frame_timeout_ms", 1),
             ("spill_threshold_bytes", 1),
             ("source_batch", 1),
             ("seed", 0),

@@ -130,9 +130,12 @@ class ProducerEnd:
     def resume_reading(self) -> None: ...
 
     def next_deadline(self, now_ms: float) -> float | None:
-        return None
+        return self._connection.next_deadline(now_ms)
 
-    def on_timeout(self, now_ms: float) -> None: ...
+    def on_timeout(self, now_ms: float) -> None:
+        self._connection.on_timeout(now_ms)
+        if self.is_closed:
+            _log.warning("%s: nothing was asked for in time", self.name)
 
     def data_to_send(self) -> list[bytes | memoryview]:
         return self._connection.data_to_send(_WRITE_BYTES)

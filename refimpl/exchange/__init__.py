@@ -34,9 +34,10 @@ from refimpl.exchange.messages import (
     TaskEventRequest,
 )
 from refimpl.exchange.partition_reader import PartitionReader, ReceivingChannel
-from refimpl.exchange.producer_connection import ProducerConnection, ProducerConnectionSnapshot
+from refimpl.exchange.producer_connection import ProducerConnection
 from refimpl.exchange.producer_reader import (
     PartitionProvider,
+    ProducerConnectionSnapshot,
     ReaderSnapshot,
     SubpartitionReader,
     SubpartitionView,

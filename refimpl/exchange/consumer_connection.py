@@ -79,6 +79,7 @@ class ConsumerConnection:
         self.name = name
         self.state = ConnectionState.OPEN
         self.error: SluiceError | None = None
+        self.num_not_found = 0  # how often the producer did not have what was asked for
         self.decoder = FrameDecoder(self, config.frame_limit_bytes, config.flink_version)
         self._config = config
         self._readers: dict[bytes, PartitionReader] = {}
@@ -255,6 +256,7 @@ class ConsumerConnection:
         if reader is None:
             return
         if error.class_name == _PARTITION_NOT_FOUND:
+            self.num_not_found += 1
             reader.on_not_found()
         else:
             reader.channel.on_error(

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 
 from refimpl.config import UNBOUNDED, Config
@@ -46,25 +45,15 @@ from refimpl.exchange.messages import (
     ResumeConsumption,
     TaskEventRequest,
 )
-from refimpl.exchange.producer_reader import PartitionProvider, ReaderSnapshot, SubpartitionReader
+from refimpl.exchange.producer_reader import PartitionProvider, ProducerConnectionSnapshot, SubpartitionReader
 from refimpl.exchange.request_decoder import RequestDecoder
 from refimpl.memory.buffer import BufferSlice
 from refimpl.producer.subpartition import BufferAndBacklog
 from refimpl.trace import Trace
 
-__all__ = ["ProducerConnection", "ProducerConnectionSnapshot"]
+__all__ = ["ProducerConnection"]
 
 _MAX_ANSWERS = 4096  # so many errors nobody fetches: the consumer sends and does not read
-
-
-@dataclass(frozen=True, slots=True)
-class ProducerConnectionSnapshot:
-    """One producer's end at one moment: readers by receiver, and buffers not yet written."""
-
-    readers: dict[bytes, ReaderSnapshot]
-    num_answers: int
-    num_lent: int
-    is_closed: bool
 
 
 class ProducerConnection:
@@ -82,6 +71,7 @@ class ProducerConnection:
     Differs: the driver fetches bytes when it can write; Flink is told that the socket is writable.
              A receiver's second request is refused; Flink loses the first reader.
              A failed producer is reported at once; Flink's reader notices at its next turn.
+             A consumer has a time to speak and a number of channels to ask for.
     """
 
     def __init__(
@@ -94,8 +84,8 @@ class ProducerConnection:
     ) -> None:
         self.name = name
         self._partitions = partitions
+        self._config = config
         self._version = config.flink_version
-        self._credit_based = config.credit_based
         self._marks = WaterMarks.of(config)
         self._on_task_event = on_task_event
         self._trace = trace
@@ -104,6 +94,7 @@ class ProducerConnection:
         self._line: deque[SubpartitionReader] = deque()
         self._answers: deque[ErrorResponse] = deque()
         self._lent: deque[tuple[int, BufferSlice]] = deque()  # each with where its frame ends
+        self._give_up_ms: float | None = None
         self._is_closed = False
 
     def __repr__(self) -> str:
@@ -124,15 +115,23 @@ class ProducerConnection:
         """What the transport has been given and has not confirmed, for the laws."""
         return tuple(piece for _, piece in self._lent)
 
-    def next_deadline(self) -> float | None:
-        """Nothing here waits for a time."""
-        return None
+    def next_deadline(self, now_ms: float) -> float | None:
+        """When a consumer that has said nothing is given up, or `None` once it has spoken."""
+        if self._is_closed or self._decoder.has_read_frame:
+            return None
+        if self._give_up_ms is None:
+            self._give_up_ms = now_ms + self._config.first_frame_timeout_ms
+        return self._give_up_ms
+
+    def on_timeout(self, now_ms: float) -> None:
+        """Give up a consumer that has said nothing for too long."""
+        deadline_ms = self.next_deadline(now_ms)
+        if deadline_ms is not None and deadline_ms <= now_ms:
+            self._close()
 
     def snapshot(self) -> ProducerConnectionSnapshot:
-        readers = {reader.receiver: reader.snapshot() for reader in self._readers.values()}
-        return ProducerConnectionSnapshot(
-            readers, len(self._answers), len(self._lent), self._is_closed
-        )
+        readers = {receiver: reader.snapshot() for receiver, reader in self._readers.items()}
+        return ProducerConnectionSnapshot(readers, len(self._answers), len(self._lent), self._is_closed)
 
     # -- bytes in ----------------------------------------------------------------------------------
 
@@ -182,6 +181,9 @@ class ProducerConnection:
 
     def _open_reader(self, request: PartitionRequest) -> None:
         partition, receiver = request.partition, request.receiver
+        most = self._config.max_channels_per_connection
+        if len(self._readers) >= most:
+            raise RemoteProtocolError(f"the consumer asked for more than {most} channels")
         try:
             if receiver in self._readers or request.first != request.last:
                 raise LocalUsageError(f"receiver {receiver.hex()} reads one subpartition, once")
@@ -189,7 +191,7 @@ class ProducerConnection:
             if view is None:
                 self._put(ErrorResponse(partition_not_found(partition, self._version), receiver))
                 return
-            reader = SubpartitionReader(view, request, self._credit_based)
+            reader = SubpartitionReader(view, request, self._config.credit_based)
             view.open_view(partial(self._on_data_available, reader))
         except LocalUsageError as error:
             self._answer(JavaError(ILLEGAL_STATE, str(error)))

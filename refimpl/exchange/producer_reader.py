@@ -17,7 +17,13 @@ from refimpl.exchange.frames import HEADER_BYTES, MAGIC, response_header
 from refimpl.exchange.messages import BufferResponse, PartitionRequest, ResultPartitionId
 from refimpl.producer.subpartition import BufferAndBacklog
 
-__all__ = ["PartitionProvider", "ReaderSnapshot", "SubpartitionReader", "SubpartitionView"]
+__all__ = [
+    "PartitionProvider",
+    "ProducerConnectionSnapshot",
+    "ReaderSnapshot",
+    "SubpartitionReader",
+    "SubpartitionView",
+]
 
 _HEADER = struct.Struct(">iIB")
 _BUFFER_RESPONSE = 0
@@ -131,3 +137,13 @@ class SubpartitionReader:
 
     def snapshot(self) -> ReaderSnapshot:
         return ReaderSnapshot(self.receiver, self.credit, self.is_enqueued, self.sequence_number)
+
+
+@dataclass(frozen=True, slots=True)
+class ProducerConnectionSnapshot:
+    """One producer's end at one moment: readers by receiver, and buffers not yet written."""
+
+    readers: dict[bytes, ReaderSnapshot]
+    num_answers: int
+    num_lent: int
+    is_closed: bool

@@ -30,6 +30,7 @@ class RequestDecoder:
     """Reads the frames of a consumer; call `feed`, then `next_message` until it says `None`.
 
     `failure` is what Flink would have thrown where Flink has words of its own for it.
+    `has_read_frame` says whether the other end has shown yet that it speaks our language.
     Memory: what was fed and not yet read, so one call's bytes and at most one unfinished frame. The
     longest frame is a TaskEventRequest whose event fills a segment.
 
@@ -39,6 +40,7 @@ class RequestDecoder:
 
     def __init__(self, config: Config) -> None:
         self.failure: JavaError | None = None
+        self.has_read_frame = False
         self._version = config.flink_version
         self._max_frame_bytes = config.segment_size_bytes + _LONGEST_WITHOUT_EVENT
         self._gathered = bytearray()
@@ -80,7 +82,9 @@ class RequestDecoder:
                 f"Received unknown message from producer: id {frame_id}, {length} bytes",
             )
             raise RemoteProtocolError(f"{frame_id} is no message id of a consumer")
-        return decode(frame_id, memoryview(frame)[HEADER_BYTES:], self._version)
+        message = decode(frame_id, memoryview(frame)[HEADER_BYTES:], self._version)
+        self.has_read_frame = True
+        return message
 
     def close(self) -> None:
         """Forget what has not been read."""

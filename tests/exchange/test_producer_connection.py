@@ -47,8 +47,11 @@ SEGMENT = 16
 class Exchange:
     """A partition, its pool, a connection to it, and a consumer that only reads and writes bytes."""
 
-    def __init__(self, num_subpartitions: int = 2, num_buffers: int = 8, version: FlinkVersion = FlinkVersion.V1_11):
-        self.config = Config(segment_size_bytes=SEGMENT, flink_version=version)
+    def __init__(
+        self, num_subpartitions: int = 2, num_buffers: int = 8, version: FlinkVersion = FlinkVersion.V1_11,
+        **options: int,
+    ) -> None:
+        self.config = Config(segment_size_bytes=SEGMENT, flink_version=version, **options)
         self.version = version
         self.home = NetworkBufferPool(num_buffers, SEGMENT)
         pool = LocalBufferPool(self.home, num_buffers, num_channels=num_subpartitions)
@@ -535,9 +538,47 @@ def test_a_lost_connection_leaves_nothing_behind(exchange: Exchange) -> None:
     exchange.check_nothing_is_left()
 
 
-def test_nothing_waits_for_a_time(exchange: Exchange) -> None:
+# -- limits ----------------------------------------------------------------------------------------
+
+
+def test_a_consumer_that_has_spoken_is_waited_for_without_end(exchange: Exchange) -> None:
+    deadline = exchange.connection.next_deadline(5.0)
+    assert deadline == 5.0 + exchange.config.first_frame_timeout_ms
+    exchange.connection.on_timeout(deadline - 1)
     exchange.request(A, 0, 1)
-    assert exchange.connection.next_deadline() is None
+    assert exchange.connection.next_deadline(deadline) is None
+    exchange.connection.on_timeout(2 * deadline)
+    assert not exchange.connection.is_closed
+
+
+@pytest.mark.parametrize("said", [b"", encode(PartitionRequest(PARTITION, 0, 0, A, 1))[:-1]])
+def test_a_consumer_that_says_nothing_or_half_of_it_is_given_up(exchange: Exchange, said: bytes) -> None:
+    exchange.connection.receive_data(said)
+    deadline = exchange.connection.next_deadline(5.0)
+    assert exchange.connection.next_deadline(99.0) == deadline, "the wait began with the first question"
+    exchange.connection.on_timeout(deadline)
+    assert exchange.connection.is_closed
+    assert exchange.connection.next_deadline(deadline) is None
+    exchange.check_nothing_is_left()
+
+
+def test_a_consumer_may_read_so_many_channels_and_no_more() -> None:
+    exchange = Exchange(num_subpartitions=3, max_channels_per_connection=2)
+    exchange.request(A, 0, 1)
+    exchange.request(B, 1, 1)
+    with pytest.raises(RemoteProtocolError, match="asked for more than 2 channels"):
+        exchange.request(C, 2, 1)
+    assert exchange.connection.is_closed
+    assert isinstance(exchange.hear()[-1], ErrorResponse)
+    exchange.check_nothing_is_left()
+
+
+def test_a_channel_that_was_given_up_makes_room_for_another() -> None:
+    exchange = Exchange(num_subpartitions=2, max_channels_per_connection=1)
+    exchange.request(A, 0, 1)
+    exchange.tell(CancelPartitionRequest(A))
+    exchange.request(B, 1, 1)
+    assert set(exchange.connection.snapshot().readers) == {B}
 
 
 def test_the_story_of_a_segment_tells_when_it_was_sent(exchange: Exchange) -> None:
