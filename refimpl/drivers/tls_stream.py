@@ -44,6 +44,7 @@ class TlsStream:
         self._has_heard = False
         self._has_ended = False
         self._is_writing = False
+        self._is_closed = False
 
     # -- the handshake, in one thread --------------------------------------------------------------------
 
@@ -162,7 +163,7 @@ class TlsStream:
             while rest:
                 rest = rest[self._tls.write(rest) :]
         except ssl.SSLError as error:
-            if self._plain.is_closed:
+            if self._is_closed:
                 raise ClosedHereError from error
             raise BrokenPipeError(errno.EPIPE, "this connection has ended or failed") from error
         return self._to_send.read()
@@ -182,7 +183,8 @@ class TlsStream:
         In the middle of a write, or if the system takes no more bytes, the other end sees a cut.
         """
         with self._lock:
-            encrypted = b"" if self._is_writing or self._plain.is_closed else self._farewell()
+            encrypted = b"" if self._is_writing or self._is_closed else self._farewell()
+            self._is_closed = True
         self._plain.write_at_once(encrypted)
         self._plain.close()
 
