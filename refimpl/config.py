@@ -89,7 +89,7 @@ class Config:
     )
     request_backoff_max_ms: int = option(  # type: ignore[assignment]
         10_000, "taskmanager.network.request-backoff.max", "ms", "10000",
-        "longest such wait; after it the channel fails, and 0 never asks again",
+        "longest such wait; after it the channel fails. With both 0 nothing is asked for again",
     )
     connect_retries: int = option(  # type: ignore[assignment]
         3, "taskmanager.network.retries", "attempts", "0",
@@ -154,7 +154,8 @@ class Config:
             ("num_buffers", 1),
             ("buffers_per_channel", 1),
             ("floating_buffers_per_gate", 0),
-            ("max_buffers_per_channel", 1),
+            # 2.x stops a task at this number: at 1 its open buffer would do so, which only the task can fill.
+            ("max_buffers_per_channel", 1 if self.flink_version is FlinkVersion.V1_11 else 2),
             ("max_overdraft_buffers", 0),
             ("buffer_timeout_ms", -1),
             ("request_backoff_initial_ms", 0),
@@ -172,6 +173,9 @@ class Config:
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or value < least:
                 raise ConfigError(name, value, f"it must be a whole number, at least {least}")
+        if self.request_backoff_max_ms < self.request_backoff_initial_ms:
+            expected = f"at least request_backoff_initial_ms, {self.request_backoff_initial_ms}"
+            raise ConfigError("request_backoff_max_ms", self.request_backoff_max_ms, expected)
         if self.segment_size_bytes > 2**30:
             raise ConfigError("segment_size_bytes", self.segment_size_bytes, "at most 1 GiB")
         groups = self.max_parallelism

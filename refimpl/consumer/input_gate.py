@@ -35,6 +35,9 @@ class InputGate:
     `on_ready` is called when a gate that had nothing gets something.
 
     Flink:   SingleInputGate (runtime.io.network.partition.consumer), 1.11.4
+    Differs: the inputs of a union share one line, so that each channel has the same turn; Flink's
+             UnionInputGate gives each input the same. There are no unknown channels: who produces is
+             known before the gate is made.
     """
 
     def __init__(

@@ -19,6 +19,7 @@ class LocalInputChannel:
     """Reads one subpartition of this process.
 
     Flink:   LocalInputChannel (runtime.io.network.partition.consumer), 1.11.4
+    Differs: never asks again for a partition: all there are in a process exist before its gates.
     """
 
     def __init__(self, index: int, subpartition: PipelinedSubpartition) -> None:
@@ -46,7 +47,9 @@ class LocalInputChannel:
         self.subpartition.resume()
 
     def release(self) -> None:
-        self._is_released = True
+        if not self._is_released:
+            self._is_released = True
+            self.subpartition.close_view()
 
     def snapshot(self) -> ChannelSnapshot:
         return ChannelSnapshot(

@@ -44,7 +44,7 @@ class RemoteInputChannel:
 
     Flink:   RemoteInputChannel (runtime.io.network.partition.consumer), 1.11.4
     Differs: events that wait are bounded. A compressed buffer is refused, and a priority event of
-             2.x waits its turn.
+             2.x waits its turn, and is not announced before it.
     """
 
     def __init__(

@@ -24,6 +24,8 @@ Nobody says "stop". Each part finds that it cannot go on, from the slow task bac
     what was handed out is unwritten  above the high mark no more is given out  `WaterMarks`
     buffers stay in subpartitions     the producers' pools are empty            `LocalBufferPool`
 
+The frames are those of the version in use, credit field and all; only what they mean is old.
+
 With credits (see `credit`) the same task stops its own channel only, and none of that channel's data
 is on the wire meanwhile. That costs a message more, and buffers that each channel keeps for itself.
 

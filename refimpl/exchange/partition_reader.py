@@ -49,7 +49,8 @@ class PartitionReader:
 
     Flink:   InputChannel.increaseBackoff, RemoteInputChannel.retriggerSubpartitionRequest
              (runtime.io.network.partition.consumer), 1.11.4
-    Differs: asks again without asking the JobMaster first whether the producer still lives.
+    Differs: asks again without asking the JobMaster first whether the producer still lives. A
+             partition that has answered and is then not found fails its channel at once.
     """
 
     def __init__(self, channel: ReceivingChannel, request: PartitionRequest, config: Config) -> None:

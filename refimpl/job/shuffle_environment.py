@@ -45,6 +45,9 @@ class ShuffleEnvironment:
     `remote_reads` lists, by the number of the other TaskManager, what is to be read there.
 
     Flink:   NettyShuffleEnvironment (runtime.io.network), 1.11.4
+    Differs: a gate has a pool only if it has remote channels, for these alone; Flink's always has one,
+             of at least 1 buffer. One connection joins two TaskManagers, as in 2.x; 1.11 has one for
+             each result. Nobody sends events against the stream.
     """
 
     def __init__(self, graph: ExecutionGraph, trace: Trace | None = None) -> None:
@@ -80,6 +83,7 @@ class ShuffleEnvironment:
             num_channels, self.config.max_buffers_per_channel, self.config.max_overdraft_buffers,
         )  # fmt: skip
         partition = ResultPartition(name, num_channels, pool, self.config, self.trace)
+        assert (edge, producer.subtask) not in self.partitions, f"{name} has been made before"
         self.partitions[edge, producer.subtask] = partition
         self._partition_by_id[self.graph.partition_id(edge, producer)] = partition
         return partition
@@ -145,7 +149,8 @@ class ShuffleEnvironment:
             return None
         if not 0 <= subpartition < len(found.subpartitions):
             raise IndexError(subpartition)
-        return found.subpartitions[subpartition]
+        wanted = found.subpartitions[subpartition]
+        return None if wanted.is_released else wanted
 
     def forget(self, connection: ProducerConnection) -> None:
         """The transport of `connection` is gone: its readers leave and its buffers come home."""

@@ -26,6 +26,11 @@ from refimpl.errors import ConfigError, LocalUsageError
         ("buffer_timeout_ms", -2),
         ("request_backoff_initial_ms", -1),
         ("request_backoff_max_ms", -1),
+        ("request_backoff_max_ms", 99),  # less than the first wait
+        ("connect_retries", -1),
+        ("connect_timeout_ms", 0),
+        ("max_channels_per_connection", 0),
+        ("first_frame_timeout_ms", 0),
         ("max_frame_bytes", 1_023),
         ("max_event_bytes", 1_023),
         ("spill_threshold_bytes", 0),
@@ -42,6 +47,13 @@ def test_a_value_that_cannot_work_is_refused_by_name(name: str, value: object) -
     assert (caught.value.option, caught.value.value) == (name, value)
     assert repr(value) in str(caught.value)
     assert isinstance(caught.value, LocalUsageError | ValueError)
+
+
+def test_in_2x_a_channel_needs_a_second_buffer_or_its_open_one_stops_the_task_for_good() -> None:
+    assert Config(max_buffers_per_channel=1).max_buffers_per_channel == 1
+    assert Config(max_buffers_per_channel=2, flink_version=FlinkVersion.V2_2).max_buffers_per_channel == 2
+    with pytest.raises(ConfigError, match=r"max_buffers_per_channel=1 cannot work: .* at least 2"):
+        Config(max_buffers_per_channel=1, flink_version=FlinkVersion.V2_2)
 
 
 @pytest.mark.parametrize(
