@@ -49,6 +49,7 @@ COMMANDS = {
     "build": Subcommand("course.commands", "make the notebooks from their sources", "sluice build --check"),
     "cluster": Subcommand("course.cluster_keys", "make keys for several machines", "sluice cluster keys DIR"),
     "flink": Subcommand("course.flink", "bring the real Flink, for the tests against it", "sluice flink fetch"),
+    "peer": Subcommand("course.peer", "be one end of a conversation with Flink", "sluice peer serve --records 100000"),
 }
 
 _DESCRIPTION = "Sluice: a course on how a distributed stream processor moves data, whose textbook is a running program."

@@ -104,7 +104,6 @@ def make_keys(folder: Path, days: int = DEFAULT_DAYS, *, force: bool = False) ->
             with contextlib.suppress(OSError):
                 folder.rmdir()
         raise
-    keys.load()
     return until.date()
 
 

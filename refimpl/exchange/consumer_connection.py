@@ -19,7 +19,7 @@ end the connection. Without credits (see `connection_flow`) a channel that has n
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from enum import Enum
 from functools import partial
 
@@ -79,7 +79,7 @@ class ConsumerConnection:
         self.name = name
         self.state = ConnectionState.OPEN
         self.error: SluiceError | None = None
-        self.num_not_found = 0  # how often the producer did not have what was asked for
+        self.num_not_found: Counter[ResultPartitionId] = Counter()  # how often the producer did not have it
         self.decoder = FrameDecoder(self, config.frame_limit_bytes, config.flink_version)
         self._config = config
         self._readers: dict[bytes, PartitionReader] = {}
@@ -256,8 +256,9 @@ class ConsumerConnection:
         if reader is None:
             return
         if error.class_name == _PARTITION_NOT_FOUND:
-            self.num_not_found += 1
+            self.num_not_found[reader.request.partition] += 1
             reader.on_not_found()
+            self._enter_line(reader)  # it may have nothing to say, but whoever sends learns of the deadline
         else:
             reader.channel.on_error(
                 RemoteTransportError(f"{self.name}: Error at remote task manager: {error}")

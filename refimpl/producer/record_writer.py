@@ -129,9 +129,12 @@ class RecordWriter:
         """
         if self._codec is None:
             self._codec = BatchCodec(self._elements.value_type)
-        self.num_records += len(batch)
-        data = self._codec.encode(batch)
-        if len(batch):
+        self.write_encoded(self._codec.encode(batch), len(batch), channel)
+
+    def write_encoded(self, data: EncodedBatch, num_records: int, channel: int) -> None:
+        """Write so many records to one channel that the caller has serialised, with their lengths, as `emit` would."""
+        self.num_records += num_records
+        if num_records:
             self._write(data, (channel,))
 
     # -- going on, flushing, ending ----------------------------------------------------------------

@@ -139,8 +139,8 @@ class _StringType:
             return
         if not isinstance(value, str):
             raise LocalUsageError(f"{value!r} is not a string")
-        if value.isascii() and len(value) < 127:
-            target.append(len(value) + 1)
+        if value.isascii():  # each unit is one byte
+            write_varint(len(value) + 1, target)
             target += value.encode("ascii")
             return
         raw = value.encode("utf-16-be", "surrogatepass")

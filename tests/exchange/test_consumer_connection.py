@@ -299,6 +299,17 @@ def test_a_wait_begins_when_somebody_with_a_clock_asks() -> None:
     assert [bench.connection.next_deadline(now) for now in (50, 60)] == [150, 150]
 
 
+def test_whoever_sends_is_called_when_a_wait_begins() -> None:
+    """It may be asleep without a deadline; it has nothing to send, but then it asks for the time."""
+    bench = Bench().request()
+    assert not bench.connection.has_data_to_send
+    bench.fail(NOT_FOUND, "not here", receiver(0))
+    assert bench.connection.has_data_to_send
+    assert bench.connection.data_to_send() == b""
+    assert not bench.connection.has_data_to_send
+    assert bench.connection.num_not_found.total() == 1
+
+
 def test_the_next_deadline_is_the_earliest() -> None:
     bench = Bench(num_channels=2).request()
     bench.fail(NOT_FOUND, "not here", receiver(1))

@@ -385,7 +385,10 @@ def test_a_batch_writes_the_bytes_of_its_rows(rows: list[tuple[int, int, int]], 
     many.writer.write_batch(np.array(rows, BatchCodec(ROW).row_dtype), 0)
     assert one.queued() == many.queued()
     assert one.writer.num_records == many.writer.num_records == len(rows)
-    assert one.finish() == many.finish()
+    ready = Bench(segment=segment, buffers=enough, kind=ROW)
+    ready.writer.write_encoded(BatchCodec(ROW).encode(np.array(rows, BatchCodec(ROW).row_dtype)), len(rows), 0)
+    assert (ready.queued(), ready.writer.num_records) == (one.queued(), len(rows))
+    assert one.finish() == many.finish() == ready.finish()
 
 
 @pytest.mark.parametrize("num_before", [0, 1])

@@ -63,6 +63,14 @@ def test_a_value_comes_back_from_the_middle_of_other_bytes(
     assert kind.copy(value) == value
 
 
+@pytest.mark.parametrize("length", [0, 1, 126, 127, 128, 20_000])
+def test_a_long_string_of_ascii_is_a_count_and_a_byte_for_each_letter(length: int) -> None:
+    target, count = bytearray(), bytearray()
+    STRING.serialize("\x7f" * length, target)
+    write_varint(length + 1, count)
+    assert target == count + b"\x7f" * length
+
+
 @pytest.mark.parametrize("kind", [kind for kind in VALUES if kind.name != "tuple()"], ids=repr)
 @given(data=st.data())
 def test_bytes_that_end_early_are_the_producers_mistake(kind: TypeSerializer, data: st.DataObject) -> None:

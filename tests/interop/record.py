@@ -1,0 +1,66 @@
+"""Records what Flink's end says, for the tests of ours that run without it: `python -m tests.interop.record`.
+
+Two conversations: one with barriers and watermarks, and one about a partition that is not there. `test_both_ways.py`
+sees whether Flink's end still says the same.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from tests.interop.flink_peer import ROOT, Peer
+
+__all__ = ["CONSUMING", "PRODUCING", "RECORDED", "converse", "not_found"]
+
+RECORDED = ROOT / "tests" / "course" / "golden" / "flink_peer.json"
+
+PRODUCING = {
+    "records": 12, "partitions": 2, "elements": "stream", "watermark_every": 6, "barrier_every": 6, "segment_size": 64,
+    "flush_ms": -1,  # so that where buffers end is no matter of time
+}  # fmt: skip
+CONSUMING = {"exclusive": 1, "floating": 2}
+
+Said = dict[str, list[dict[str, Any]]]
+
+
+def converse(producing: str, consuming: str, folder: Path) -> Said:
+    """The lines that a producer and a consumer of these kinds print and trace."""
+    traces = {mode: folder / f"{mode}.jsonl" for mode in ("serve", "consume")}
+    with (
+        Peer(producing, "serve", trace=traces["serve"], **PRODUCING) as producer,
+        Peer(consuming, "consume", trace=traces["consume"], **CONSUMING, **producer.offer()) as consumer,
+    ):
+        consumer.done()
+        producer.done()
+        said = {"serve": producer.events, "consume": consumer.events}
+    return said | {f"{mode} --trace": _lines(path) for mode, path in traces.items()}
+
+
+def not_found(producing: str, consuming: str) -> Said:
+    """What a consumer prints that asks for what the producer does not have."""
+    with Peer(producing, "serve", **PRODUCING) as producer:
+        offer = producer.offer()
+        missing = f"{offer.pop('partitions').split(':')[0]}:{'ee' * 16}"
+        with Peer(consuming, "consume", partitions=missing, retriggers=0, **offer) as consumer:
+            done = consumer.done(exit_code=1)
+    return {"consume not found": [{**done, "error": done["error"].splitlines()[0]}]}
+
+
+def _lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def _main() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        said = converse("flink", "flink", Path(folder)) | not_found("flink", "flink")
+    lines = ",\n".join(
+        f" {json.dumps(name)}: [\n  " + ",\n  ".join(map(json.dumps, events)) + "\n ]" for name, events in said.items()
+    )
+    RECORDED.write_text("{\n" + lines + "\n}\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    _main()
