@@ -21,9 +21,23 @@ One job runs on each of them, on one TaskManager or several, with the same resul
 
 from refimpl.drivers.addresses import Address, resolve_address, show_address
 from refimpl.drivers.aio import AsyncRun
-from refimpl.drivers.carrier import LINGER_S, Carrier, ConsumerEnd, End, Host, ProducerEnd
+from refimpl.drivers.carrier import LINGER_S, Carrier, Host
 from refimpl.drivers.child import Child
+from refimpl.drivers.ends import ConsumerEnd, End, ProducerEnd
 from refimpl.drivers.link import CAPACITY, Link, Way
+from refimpl.drivers.loop_connections import Changes, Connections
+from refimpl.drivers.pipes import (
+    TICKET_BYTES,
+    Answer,
+    Command,
+    Deploy,
+    Ended,
+    Results,
+    pack,
+    portable,
+    unpack,
+    without_sinks,
+)
 from refimpl.drivers.processes import ProcessRun
 from refimpl.drivers.refusals import HandshakeError, Refusal, explain_refusal, may_be_tls
 from refimpl.drivers.simulation import (
@@ -56,20 +70,12 @@ from refimpl.drivers.task_threads import TaskManagerThreads
 from refimpl.drivers.threads import ThreadedRun
 from refimpl.drivers.tls import ClusterKeys, MutualTls
 from refimpl.drivers.tls_stream import TlsStream
-from refimpl.drivers.worker import (
-    Answer,
-    Command,
-    Deploy,
-    Ended,
-    Results,
-    Worker,
-    obey,
-    without_sinks,
-)
+from refimpl.drivers.worker import Worker, obey
 
 __all__ = [
     "CAPACITY",
     "LINGER_S",
+    "TICKET_BYTES",
     "Action",
     "Address",
     "Answer",
@@ -77,11 +83,13 @@ __all__ = [
     "AsyncRun",
     "ByteStream",
     "Carrier",
+    "Changes",
     "Child",
     "ClosedHereError",
     "ClusterKeys",
     "Command",
     "ConnectionFailedError",
+    "Connections",
     "ConsumerEnd",
     "Deliver",
     "Deploy",
@@ -117,7 +125,10 @@ __all__ = [
     "listen",
     "may_be_tls",
     "obey",
+    "pack",
+    "portable",
     "resolve_address",
     "show_address",
+    "unpack",
     "without_sinks",
 ]

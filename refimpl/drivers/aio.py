@@ -12,10 +12,9 @@ import asyncio
 import secrets
 import time
 from collections.abc import Coroutine
-from functools import partial
 from typing import Any, Self
 
-from refimpl.drivers.carrier import ConsumerEnd, End, ProducerEnd
+from refimpl.drivers.loop_connections import Changes, Connections
 from refimpl.errors import LocalUsageError
 from refimpl.invariants import check_end
 from refimpl.job.deployment import Deployment, JobSnapshot
@@ -24,10 +23,6 @@ from refimpl.task.task import Task
 from refimpl.trace import Trace
 
 __all__ = ["AsyncRun"]
-
-_HOST = "127.0.0.1"
-_READ_BYTES = 256 * 1024
-_SECONDS_TO_STOP = 5.0
 
 
 class AsyncRun:
@@ -59,7 +54,7 @@ class AsyncRun:
             self._close_after(error)
             raise
         self.deployment = self.deployments[0]
-        self._changes = {id(each): _Changes(each) for each in self.deployments}
+        self._changes = {id(each): Changes(each) for each in self.deployments}
 
     def __enter__(self) -> Self:
         return self
@@ -90,13 +85,13 @@ class AsyncRun:
         self._is_started = True
         self._started_s = time.monotonic()
         try:
-            async with _Connections(self.deployments, self._changes) as connections:
+            async with Connections(self.deployments, self._changes) as connections:
                 tasks = [
                     self._run_task(task, self._changes[id(deployment)])
                     for deployment in self.deployments
                     for task in deployment.tasks
                 ]
-                await _all_or_first_error(tasks, self._run_flusher())
+                await _all_or_first_error(tasks, [self._run_flusher(), connections.watch()])
                 self._ended_s = time.monotonic()
                 await connections.settle()
             check_end(*self.deployments)
@@ -138,7 +133,7 @@ class AsyncRun:
 
     # -- coroutines ------------------------------------------------------------------------------------
 
-    async def _run_task(self, task: Task, changes: _Changes) -> None:
+    async def _run_task(self, task: Task, changes: Changes) -> None:
         while not task.is_done:
             await changes.wait_until(lambda: task.is_runnable)
             if self._trace is not None:
@@ -164,147 +159,20 @@ class AsyncRun:
             deployment.close_after(error)
 
 
-class _Changes:
-    """Wakes the coroutines of one TaskManager that wait for something to be true."""
-
-    def __init__(self, deployment: Deployment) -> None:
-        self.deployment = deployment
-        self._waiting: dict[asyncio.Future[None], Any] = {}
-
-    def tell(self) -> None:
-        """Something has changed."""
-        for future, condition in list(self._waiting.items()):
-            if not future.done() and condition():
-                future.set_result(None)
-
-    async def wait_until(self, condition: Any, timeout_s: float | None = None) -> None:
-        """Wait until `condition()` is true, or for `timeout_s`."""
-        if condition():
-            return
-        future = asyncio.get_running_loop().create_future()
-        self._waiting[future] = condition
-        try:
-            await asyncio.wait_for(future, timeout_s)
-        except TimeoutError:
-            pass
-        finally:
-            del self._waiting[future]
-
-
-class _Connections:
-    """The servers and clients of all TaskManagers, as long as the `async with` block lasts."""
-
-    def __init__(self, deployments: list[Deployment], changes: dict[int, _Changes]) -> None:
-        self._deployments = deployments
-        self._changes = changes
-        self._servers: list[asyncio.Server] = []
-        self._carrying: set[asyncio.Task[None]] = set()
-
-    async def __aenter__(self) -> Self:
-        if len(self._deployments) == 1:
-            return self
-        for deployment in self._deployments:
-            accept = partial(self._accept, deployment)
-            self._servers.append(await asyncio.start_server(accept, _HOST, 0))
-        addresses = [server.sockets[0].getsockname() for server in self._servers]
-        for deployment in self._deployments:
-            for number in deployment.shuffle.remote_reads:
-                self._add(self._connect(deployment, number, *addresses[number]))
-        return self
-
-    async def __aexit__(self, *_exc: object) -> None:
-        for server in self._servers:
-            server.close()
-        for task in self._carrying:
-            task.cancel()
-        await asyncio.gather(*self._carrying, return_exceptions=True)
-
-    async def settle(self) -> None:
-        """After the last task everywhere has ended: wait until the connections have too."""
-        if self._carrying:
-            await asyncio.wait(self._carrying, timeout=_SECONDS_TO_STOP)
-
-    def _add(self, carry: Coroutine[Any, Any, None]) -> None:
-        self._carrying.add(asyncio.create_task(carry))
-
-    async def _accept(
-        self, deployment: Deployment, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-    ) -> None:
-        shuffle = deployment.shuffle
-        name = f"tm-{deployment.task_manager} to {writer.get_extra_info('peername')}"
-        end = ProducerEnd(shuffle.accept(name), shuffle)
-        self._add(self._carry(end, reader, writer, self._changes[id(deployment)]))
-
-    async def _connect(self, deployment: Deployment, number: int, host: str, port: int) -> None:
-        name = f"tm-{deployment.task_manager} reads tm-{number} at {host}:{port}"
-        end = ConsumerEnd(deployment.shuffle.connect_to(number, name))
-        changes = self._changes[id(deployment)]
-        try:
-            reader, writer = await asyncio.open_connection(host, port)
-        except OSError as error:
-            end.lose(str(error))
-            changes.tell()
-            return
-        await self._carry(end, reader, writer, changes)
-
-    async def _carry(
-        self, end: End, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, changes: _Changes
-    ) -> None:
-        """Move the bytes of one connection, until both directions have ended."""
-        # Drained means written: only then does lent memory go home.
-        writer.transport.set_write_buffer_limits(high=0)
-        writing = asyncio.create_task(_write(end, writer, changes))
-        cause = ""
-        try:
-            while data := await reader.read(_READ_BYTES):
-                end.receive_data(data)
-                changes.tell()
-                while not (end.is_reading or end.is_closed):  # without credits
-                    await changes.wait_until(lambda: end.can_resume_reading or end.is_closed)
-                    end.resume_reading()
-                    changes.tell()
-        except OSError as error:
-            cause = str(error)
-        finally:
-            writing.cancel()
-            await asyncio.gather(writing, return_exceptions=True)
-            writer.transport.abort()
-            end.lose(cause)
-            changes.tell()
-
-
-async def _write(end: End, writer: asyncio.StreamWriter, changes: _Changes) -> None:
-    """Write what an end has to say, until it has said its last word."""
-    while True:
-        pieces = end.data_to_send()
-        if pieces:
-            changes.tell()  # room in a queue
-            writer.writelines(pieces)
-            await writer.drain()
-            end.data_sent()
-            changes.tell()
-        elif end.is_closed:
-            writer.write_eof()
-            return
-        else:
-            now_ms = time.monotonic() * 1000
-            deadline_ms = end.next_deadline(now_ms)
-            if deadline_ms is not None and deadline_ms <= now_ms:
-                end.on_timeout(now_ms)
-                continue
-            timeout_s = None if deadline_ms is None else (deadline_ms - now_ms) / 1000
-            await changes.wait_until(lambda: end.has_data_to_send or end.is_closed, timeout_s)
-
-
 async def _all_or_first_error(
-    tasks: list[Coroutine[Any, Any, None]], beside: Coroutine[Any, Any, None]
+    tasks: list[Coroutine[Any, Any, None]], beside: list[Coroutine[Any, Any, None]]
 ) -> None:
-    """Wait for all, with `beside` going on meanwhile; the first error cancels what is left."""
-    running = [asyncio.create_task(each) for each in tasks]
-    extra = asyncio.create_task(beside)
+    """Wait for all tasks, with `beside` going on meanwhile; the first error of any ends the others."""
+    needed = [asyncio.create_task(each) for each in tasks]
+    running = [*(asyncio.create_task(each) for each in beside), *needed]
     try:
-        await asyncio.gather(*running)
+        while not all(each.done() for each in needed):
+            waiting = [each for each in running if not each.done()]
+            await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+            for each in running:
+                if each.done():
+                    each.result()
     finally:
-        for each in (*running, extra):
+        for each in running:
             each.cancel()
-        await asyncio.gather(*running, extra, return_exceptions=True)
+        await asyncio.gather(*running, return_exceptions=True)

@@ -5,30 +5,26 @@ Rules of this file:
 - Bytes are asked for when the last ones are written. So who speaks is decided at the last moment.
 - Lent memory goes home when no thread can be reading it any more.
 - An end that has said its last word lets the other end read it: half of the stream ends, and what
-  still comes is thrown away, until the other end closes too or `LINGER_S` have passed.
+  still comes is read, until the other end closes too or `LINGER_S` have passed.
 """
 
 from __future__ import annotations
 
-import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Protocol
 
+from refimpl.drivers.ends import End
+from refimpl.drivers.sockets import ClosedHereError
 from refimpl.drivers.streams import ByteStream
-from refimpl.errors import RemoteProtocolError
-from refimpl.exchange.consumer_connection import ConsumerConnection
-from refimpl.exchange.producer_connection import ProducerConnection
-from refimpl.job.shuffle_environment import ShuffleEnvironment
+from refimpl.errors import SluiceError
 
-__all__ = ["LINGER_S", "Carrier", "ConsumerEnd", "End", "Host", "ProducerEnd"]
+__all__ = ["LINGER_S", "Carrier", "Host"]
 
 LINGER_S = 5.0
 _READ_BYTES = 256 * 1024
-_WRITE_BYTES = 256 * 1024
-
-_log = logging.getLogger("sluice.drivers.carrier")
 
 
 class Host(Protocol):
@@ -39,133 +35,30 @@ class Host(Protocol):
     def wake(self) -> None:
         """Something has changed: wake whoever may be able to move. Under the monitor."""
 
-
-class End(Protocol):
-    """One end of a connection, as a carrier sees it. Everything is called under the monitor."""
-
-    name: str
-
-    @property
-    def is_closed(self) -> bool: ...
-
-    @property
-    def is_reading(self) -> bool: ...
-
-    @property
-    def can_resume_reading(self) -> bool: ...
-
-    @property
-    def has_data_to_send(self) -> bool: ...
-
-    def resume_reading(self) -> None: ...
-
-    def data_to_send(self) -> list[bytes | memoryview]: ...
-
-    def data_sent(self) -> None: ...
-
-    def receive_data(self, data: bytes) -> None: ...
-
-    def next_deadline(self, now_ms: float) -> float | None: ...
-
-    def on_timeout(self, now_ms: float) -> None: ...
-
-    def lose(self, cause: str) -> None:
-        """The transport is gone, and no thread looks at lent memory."""
-
-
-class ConsumerEnd:
-    """The end that reads: its channels fail when the connection does."""
-
-    def __init__(self, connection: ConsumerConnection) -> None:
-        self.name = connection.name
-        self._connection = connection
-        self.next_deadline = connection.next_deadline
-        self.on_timeout = connection.on_timeout
-        self.receive_data = connection.receive_data
-        self.resume_reading = connection.resume_reading
-        self.lose = connection.receive_end
-
-    @property
-    def is_closed(self) -> bool:
-        return self._connection.is_closed
-
-    @property
-    def is_reading(self) -> bool:
-        return self._connection.is_reading
-
-    @property
-    def can_resume_reading(self) -> bool:
-        return self._connection.can_resume_reading
-
-    @property
-    def has_data_to_send(self) -> bool:
-        return self._connection.has_data_to_send
-
-    def data_to_send(self) -> list[bytes | memoryview]:
-        data = self._connection.data_to_send()
-        return [data] if data else []
-
-    def data_sent(self) -> None: ...
-
-
-class ProducerEnd:
-    """The end that is read from: what goes wrong here is the other end's trouble, and is logged."""
-
-    is_reading = True
-    can_resume_reading = False
-
-    def __init__(self, connection: ProducerConnection, shuffle: ShuffleEnvironment) -> None:
-        self.name = connection.name
-        self._connection = connection
-        self._shuffle = shuffle
-
-    @property
-    def is_closed(self) -> bool:
-        return self._connection.is_closed
-
-    @property
-    def has_data_to_send(self) -> bool:
-        return self._connection.has_data_to_send
-
-    def resume_reading(self) -> None: ...
-
-    def next_deadline(self, now_ms: float) -> float | None:
-        return self._connection.next_deadline(now_ms)
-
-    def on_timeout(self, now_ms: float) -> None:
-        self._connection.on_timeout(now_ms)
-        if self.is_closed:
-            _log.warning("%s: nothing was asked for in time", self.name)
-
-    def data_to_send(self) -> list[bytes | memoryview]:
-        return self._connection.data_to_send(_WRITE_BYTES)
-
-    def data_sent(self) -> None:
-        self._connection.data_sent()
-
-    def receive_data(self, data: bytes) -> None:
-        try:
-            self._connection.receive_data(data)
-        except RemoteProtocolError as error:  # what is to be sent now tells the other end
-            _log.warning("%s: %s", self.name, error)
-
-    def lose(self, cause: str) -> None:
-        if cause and not self.is_closed:  # the other end has trouble too, and is the one to say so
-            _log.info("%s: %s", self.name, cause)
-        self._shuffle.forget(self._connection)
+    def fail(self, error: BaseException) -> None:
+        """A connection has found a bug of ours: the job ends with it. Not under the monitor."""
 
 
 class Carrier:
     """Moves the bytes of `end` over the stream that `open_stream` makes, on threads of its own.
 
+    `abandon` lets an `open_stream` that waits for the other end fail, if that can be done.
+
     Flink:   NettyClient, NettyServer (runtime.io.network.netty), 1.11.4
     Differs: two threads for each connection; Netty's event loops share a few among all.
     """
 
-    def __init__(self, host: Host, end: End, open_stream: Callable[[], ByteStream]) -> None:
+    def __init__(
+        self,
+        host: Host,
+        end: End,
+        open_stream: Callable[[], ByteStream],
+        abandon: Callable[[], None] = lambda: None,
+    ) -> None:
         self.end = end
         self._host = host
         self._open_stream = open_stream
+        self._abandon = abandon
         self._waker = threading.Condition(host.monitor)
         self._is_writer_waiting = False
         self._is_reader_waiting = False
@@ -177,6 +70,11 @@ class Carrier:
 
     def __repr__(self) -> str:
         return f"Carrier({self.end.name})"
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether it has moved all it ever will, and has let go of its end."""
+        return self._reader.ident is not None and not self._reader.is_alive()
 
     def start(self) -> None:
         self._reader.start()
@@ -195,6 +93,8 @@ class Carrier:
         self._waker.notify_all()
         if self._stream is not None:
             self._stream.close()
+        else:
+            self._abandon()
 
     def join(self, timeout_s: float) -> None:
         """Wait until nothing moves any more. Not under the monitor."""
@@ -207,10 +107,9 @@ class Carrier:
         """Open the stream, read it to its end, and see the writer off."""
         try:
             stream = self._open_stream()
-        except OSError as error:
-            with self._host.monitor:
-                self.end.lose(str(error))
-                self._host.wake()
+        except (OSError, SluiceError) as error:  # a SluiceError: keys that have become unusable, say
+            self._cause = str(error)
+            self._lose()
             return
         writer = threading.Thread(
             target=self._write, args=(stream,), name=f"{self.end.name} (write)", daemon=True
@@ -230,19 +129,34 @@ class Carrier:
         if self._linger is not None:
             self._linger.cancel()
             self._linger.join()
+        self._lose()
+
+    def _lose(self) -> None:
         with self._host.monitor:
             self.end.lose(self._cause)
             self._host.wake()
 
-    def _read(self, stream: ByteStream) -> None:
+    @contextmanager
+    def _noting(self) -> Iterator[None]:
+        """Note what goes wrong with the transport; what we closed ourselves has nothing to say."""
         try:
+            yield
+        except ClosedHereError:
+            pass
+        except OSError as error:
+            self._cause = self._cause or str(error)
+        except BaseException as error:  # noqa: BLE001 - handed to whoever joins
+            self._host.fail(error)
+
+    def _read(self, stream: ByteStream) -> None:
+        with self._noting():
             while data := stream.read(_READ_BYTES):
                 with self._host.monitor:
                     self.end.receive_data(data)
                     self._host.wake()
+                    if self.end.is_closed:
+                        self._linger_from_now(stream)
                     self._wait_to_read_on()
-        except OSError as error:
-            self._cause = self._cause or str(error)
 
     def _wait_to_read_on(self) -> None:
         """Without credits, wait until what has come has found its buffer. Under the monitor."""
@@ -256,20 +170,22 @@ class Carrier:
         self._is_reader_waiting = False
 
     def _write(self, stream: ByteStream) -> None:
-        try:
+        with self._noting():
             while pieces := self._next_pieces():
                 stream.write(pieces)
                 with self._host.monitor:
                     self.end.data_sent()
                     self._host.wake()
             stream.end()
-        except OSError as error:
-            self._cause = self._cause or str(error)
-            stream.close()
-            return
-        self._linger = threading.Timer(LINGER_S, stream.close)
-        self._linger.daemon = True
-        self._linger.start()
+        with self._host.monitor:  # also when writing has failed: what the other end said last may be why
+            self._linger_from_now(stream)
+
+    def _linger_from_now(self, stream: ByteStream) -> None:
+        """Leave the other end some time to read our last word, and to end too. Under the monitor."""
+        if self._linger is None and not self._is_over:
+            self._linger = threading.Timer(LINGER_S, stream.close)
+            self._linger.daemon = True
+            self._linger.start()
 
     def _next_pieces(self) -> list[bytes | memoryview]:
         """What is to be written next, after a wait if need be; empty when all is said."""

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import json
 import os
-import queue
 import signal
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import Future
+from contextlib import suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import Any
 
-import cloudpickle
-
-from refimpl.drivers.worker import Answer, Command, Deploy, Ended, Results
+from refimpl.drivers.pipes import TICKET_BYTES, Answer, Command, Ended, Results, pack, unpack
 from refimpl.errors import LocalUsageError, RemoteTransportError
 
 __all__ = ["Child"]
@@ -27,96 +27,141 @@ sys.path[:] = json.loads(sys.argv[1])
 from refimpl.drivers.worker import obey
 obey(*map(int, sys.argv[2:]))
 """
+_SIGNALS = {each.value: each.name for each in signal.Signals}
 
 
 class Child:
     """The process of TaskManager `number`.
 
-    `deliver` gets its results and `on_change` is called when its tasks or it have ended, both on a
-    thread of this object. `answers` holds what it answered, one for each command.
+    `deliver` gets its results and `on_change` is called when its tasks or it have ended, both on threads
+    of this object: one hears answers and the end of the process, the other one results, so that a slow
+    sink keeps no answer waiting.
     """
 
     def __init__(
         self,
         number: int,
-        deliver: Callable[[list[tuple[int, int, object]]], None],
+        deliver: Callable[[list[tuple[int, int, bytes]]], None],
         on_change: Callable[[Child], None],
     ) -> None:
         self.number = number
-        self.answers: queue.SimpleQueue[Answer] = queue.SimpleQueue()
         self.ended: Ended | None = None
         self.is_gone = False
         self._deliver = deliver
         self._on_change = on_change
+        self._lock = threading.Lock()
+        self._asked: dict[int, Future[Any]] = {}
+        self._num_asked = 0
         self._telling = threading.Lock()
+        self._goodbye: Future[Any] | None = None
+        self._has_obeyed = False  # the last command
         self._was_killed = False
         for_child, commands = os.pipe()
-        messages, from_child = os.pipe()
+        answers, of_child = os.pipe()
+        results, from_child = os.pipe()
         self._commands = Connection(commands, readable=False)
-        self._messages = Connection(messages, writable=False)
-        path = json.dumps([str(Path(__file__).resolve().parents[2]), *sys.path])
+        self._answers = Connection(answers, writable=False)
+        self._results = Connection(results, writable=False)
+        inherited = (for_child, of_child, from_child)
+        path = json.dumps([str(each) for each in (Path(__file__).resolve().parents[2], *sys.path)])
         try:
             # A process group of its own: Ctrl-C in a terminal is for the parent alone.
             self.process = subprocess.Popen(
-                [sys.executable, "-c", _START, path, str(for_child), str(from_child)],
-                stdin=subprocess.DEVNULL, pass_fds=(for_child, from_child), process_group=0,
+                [sys.executable, "-c", _START, path, *map(str, inherited)],
+                stdin=subprocess.DEVNULL, pass_fds=inherited, process_group=0,
             )  # fmt: skip
         finally:
-            os.close(for_child)
-            os.close(from_child)
-        threading.Thread(target=self._listen, name=f"tm-{number}", daemon=True).start()
+            for each in inherited:
+                os.close(each)
+        self._threads = [
+            threading.Thread(target=self._hear_answers, name=f"tm-{number} (answers)", daemon=True),
+            threading.Thread(target=self._hear_results, name=f"tm-{number} (results)", daemon=True),
+        ]
+        for thread in self._threads:
+            thread.start()
 
     @property
     def has_died(self) -> bool:
-        """Whether it ended, and neither by itself nor by us."""
-        return self.process.poll() not in {None, 0} and not self._was_killed
+        """Whether it has ended, and neither because we said so nor by our force."""
+        return self.is_gone and not self._has_obeyed and not self._was_killed
 
     def death(self) -> RemoteTransportError:
         """What to say of a process that has ended before its time."""
         status = self.process.wait()
         how = f"ended with status {status}"
         if status < 0:
-            how = f"was killed by {signal.Signals(-status).name}"
+            how = f"was killed by {_SIGNALS.get(-status, f'signal {-status}')}"
         return RemoteTransportError(f"TaskManager tm-{self.number}, process {self.process.pid}, {how}")
 
-    def tell(self, command: Deploy | Command) -> None:
-        """Send a command; a process that is gone answers with its death.
+    def ask(self, command: bytes) -> Future[Any]:
+        """Send a command that was packed; its answer comes later. A process that is gone answers with its death."""
+        answer: Future[Any] = Future()
+        with self._lock:
+            if self.is_gone:
+                answer.set_exception(self.death())
+                return answer
+            self._num_asked += 1
+            ticket = self._num_asked
+            self._asked[ticket] = answer
+        with self._telling, suppress(OSError):  # it has just gone; whoever hears answers knows
+            self._commands.send_bytes(ticket.to_bytes(TICKET_BYTES, "big") + command)
+        return answer
 
-        Raises:
-            LocalUsageError: something in the command belongs to this process, such as an open file.
-        """
-        try:
-            data = cloudpickle.dumps(command)
-        except Exception as error:
-            raise LocalUsageError(f"this cannot be sent to another process: {error}") from error
-        with self._telling:
-            try:
-                self._commands.send_bytes(data)
-            except OSError:
-                self.answers.put(Answer(error=self.death()))
+    def close(self) -> None:
+        """Tell the process to end."""
+        if self._goodbye is None:
+            self._goodbye = self.ask(pack(Command("close")))
 
     def end(self, give_up_s: float) -> None:
-        """Wait for the process to end; after `give_up_s` kill it."""
+        """Wait for the process to end; after `give_up_s` kill it. A sink that never returns is left behind."""
         try:
             self.process.wait(max(0.0, give_up_s - time.monotonic()))
         except subprocess.TimeoutExpired:
             self._was_killed = True
             self.process.kill()
             self.process.wait()
+        for thread in self._threads:
+            if thread is not threading.current_thread():
+                thread.join(max(1.0, give_up_s - time.monotonic()))
+        with self._telling:
+            self._commands.close()
 
-    def _listen(self) -> None:
-        try:
+    # -- the threads ---------------------------------------------------------------------------------
+
+    def _hear_answers(self) -> None:
+        with suppress(EOFError, OSError), self._answers:
             while True:
-                match self._messages.recv():
-                    case Answer() as answer:
-                        self.answers.put(answer)
+                message = self._answers.recv_bytes()
+                try:
+                    answer = unpack(message[TICKET_BYTES:])
+                except LocalUsageError as error:
+                    answer = Answer(error=error)
+                with self._lock:
+                    asked = self._asked.pop(int.from_bytes(message[:TICKET_BYTES], "big"))
+                if answer.error is not None:
+                    asked.set_exception(answer.error)
+                else:
+                    asked.set_result(answer.value)
+        death = self.death()
+        with self._lock:
+            self.is_gone = True
+            unanswered, self._asked = self._asked, {}
+            self._has_obeyed = self._goodbye is not None and self._goodbye.done()
+        for asked in unanswered.values():
+            asked.set_exception(death)
+        self._on_change(self)
+
+    def _hear_results(self) -> None:
+        with suppress(EOFError, OSError), self._results:
+            while True:
+                data = self._results.recv_bytes()
+                try:
+                    message = unpack(data)
+                except LocalUsageError as error:
+                    message = Ended(error)
+                match message:
                     case Results(values):
                         self._deliver(values)
                     case Ended() as ended:
                         self.ended = ended
                         self._on_change(self)
-        except (EOFError, OSError):
-            pass
-        self.is_gone = True
-        self.answers.put(Answer(error=self.death()))
-        self._on_change(self)

@@ -10,12 +10,19 @@ import secrets
 import threading
 import time
 from collections.abc import Mapping
+from concurrent.futures import wait
 from typing import Any, Self
 
 from refimpl.drivers.child import Child
+from refimpl.drivers.pipes import Command, Deploy, pack, unpack, without_sinks
 from refimpl.drivers.streams import Security
-from refimpl.drivers.worker import Command, Deploy, without_sinks
-from refimpl.errors import LocalUsageError, RemoteTransportError, SluiceError, UserCodeError
+from refimpl.errors import (
+    LocalUsageError,
+    RemoteTransportError,
+    SluiceError,
+    UserCodeError,
+    speaks_for_itself,
+)
 from refimpl.invariants import check_records
 from refimpl.job.deployment import JobSnapshot
 from refimpl.job.execution_graph import ExecutionGraph
@@ -57,8 +64,13 @@ class ProcessRun:
         ExecutionGraph(JobGraph(environment.graph, environment.config), num_task_managers)
         run_id = secrets.token_bytes(8)
         job, sinks = without_sinks(environment)
+        orders = [
+            pack(Deploy(job, sinks, number, num_task_managers, run_id, host, security))
+            for number in range(num_task_managers)
+        ]
         self.error: BaseException | None = None  # the first one, as soon as it has happened
         self._nodes = environment.graph.nodes
+        self._sinks = {number: environment.graph.nodes[number].sink for number in sinks}
         self._changed = threading.Condition()
         self._asking = threading.Lock()
         self._last_snapshot: JobSnapshot | None = None
@@ -70,10 +82,7 @@ class ProcessRun:
         try:
             for number in range(num_task_managers):
                 self._children.append(Child(number, self._deliver, self._on_change))
-            self._exchange({
-                child: Deploy(job, sinks, child.number, num_task_managers, run_id, host, security)
-                for child in self._children
-            })  # fmt: skip
+            self._exchange(dict(zip(self._children, orders, strict=True)))
             self._addresses = self._ask_all("address")
         except BaseException:
             self._close()
@@ -93,7 +102,11 @@ class ProcessRun:
             raise LocalUsageError("this run has been started before; make a new one")
         self._is_started = True
         self._started_s = time.monotonic()
-        self._ask_all("start", self._addresses)
+        try:
+            self._ask_all("start", self._addresses)
+        except BaseException:
+            self._close()
+            raise
         return self
 
     def join(self, timeout_s: float | None = None) -> bool:
@@ -103,7 +116,7 @@ class ProcessRun:
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         try:
             with self._changed:
-                while not self.is_done and self.error is None:
+                while not (self.is_done or self._is_closed) and self.error is None:
                     left = None if deadline is None else deadline - time.monotonic()
                     if left is not None and left <= 0:
                         return False
@@ -114,7 +127,8 @@ class ProcessRun:
                 check_records([counts for counts, _ in parts])
                 self._last_snapshot = JobSnapshot.joined([snapshot for _, snapshot in parts])
         except SluiceError as error:
-            self.error = self.error or error
+            if not self._is_closed:  # else somebody has cancelled the run meanwhile
+                self.error = self.error or error
         except BaseException:
             self.cancel()
             raise
@@ -137,7 +151,7 @@ class ProcessRun:
     @property
     def is_done(self) -> bool:
         """Whether no task runs any more."""
-        return self._is_started and all(child.ended is not None for child in self._children)
+        return self._is_started and all(child.ended is not None or child.is_gone for child in self._children)
 
     @property
     def elapsed_s(self) -> float:
@@ -175,40 +189,52 @@ class ProcessRun:
 
     def swap_function(self, operator_name: str, function: object) -> None:
         """Put another function into an operator of the running job."""
+        if not callable(function):
+            raise LocalUsageError(f"{function!r} is no function")
+        for number in self._sinks:
+            if self._nodes[number].name == operator_name:
+                self._sinks[number] = function
+                return
         holds = self._ask_all("holds", operator_name)
         holders = [child for child, is_here in zip(self._children, holds, strict=True) if is_here]
-        swap = Command("swap_function", (operator_name, function))
+        swap = pack(Command("swap_function", (operator_name, function)))
         self._exchange(dict.fromkeys(holders or self._children, swap))
 
     # -- the children --------------------------------------------------------------------------------
 
     def _ask_all(self, name: str, *arguments: object) -> list[Any]:
-        return self._exchange(dict.fromkeys(self._children, Command(name, arguments)))
+        return self._exchange(dict.fromkeys(self._children, pack(Command(name, arguments))))
 
-    def _exchange(self, commands: Mapping[Child, Command | Deploy]) -> list[Any]:
+    def _exchange(self, commands: Mapping[Child, bytes]) -> list[Any]:
         """Give each process its command, all at once; what they answer, or the first error."""
-        with self._asking:
-            for child, command in commands.items():
-                child.tell(command)
-            answers = [child.answers.get() for child in commands]
-        for answer in answers:
-            if answer.error is not None:
-                raise answer.error
-        return [answer.value for answer in answers]
+        with self._asking:  # two commands reach every process in the same order
+            if self._is_closed:
+                raise LocalUsageError("this run has ended, and its processes with it")
+            answers = [child.ask(command) for child, command in commands.items()]
+        wait(answers)
+        return [answer.result() for answer in answers]
 
-    def _deliver(self, values: list[tuple[int, int, object]]) -> None:
+    def _deliver(self, values: list[tuple[int, int, bytes]]) -> None:
         """Do what the sinks do, as long as nothing has failed."""
-        for node_id, subtask, value in values:
+        for node_id, subtask, data in values:
             if self.error is not None or self._is_closed:
                 return
-            node = self._nodes[node_id]
-            assert node.sink is not None, f"{node.name} sent results and is no sink"
+            sink = self._sinks[node_id]
+            assert sink is not None, f"{self._nodes[node_id].name} sent results and is no sink"
+            value = None
             try:
-                node.sink(value)
-            except Exception as error:  # noqa: BLE001 - the user's function; raised by `join`
-                failure = UserCodeError(node.name, subtask, value, error)
-                failure.__cause__ = error
-                self._fail(failure)
+                value = unpack(data)
+                sink(value)
+            except BaseException as error:  # noqa: BLE001 - the user's function; raised by `join`
+                self._fail(self._failure_of(node_id, subtask, value, error))
+
+    def _failure_of(self, node_id: int, subtask: int, value: object, error: BaseException) -> BaseException:
+        """What to raise for what a sink raised: the same as where sinks run in their tasks."""
+        if not isinstance(error, Exception) or (isinstance(error, SluiceError) and speaks_for_itself(error)):
+            return error
+        failure = UserCodeError(self._nodes[node_id].name, subtask, value, error)
+        failure.__cause__ = error
+        return failure
 
     def _on_change(self, child: Child) -> None:
         """A TaskManager's tasks have ended, or its process has."""
@@ -228,19 +254,21 @@ class ProcessRun:
 
     def _close(self) -> None:
         """End every process, with a word first, by force if that does not help."""
-        self._is_closed = True
+        with self._changed:
+            self._is_closed = True
+            self._changed.notify_all()
         for child in self._children:
-            child.tell(Command("close"))
+            child.close()
         give_up = time.monotonic() + _SECONDS_TO_STOP
         for child in self._children:
             child.end(give_up)
 
     def _root_of(self, error: BaseException) -> BaseException:
         """A process that died takes its neighbours' connections with it: it is the one to be named."""
-        died = [child for child in self._children if child.has_died]
-        if not died or not isinstance(error, RemoteTransportError):
+        deaths = [child.death() for child in self._children if child.has_died]
+        if not deaths or not isinstance(error, RemoteTransportError):
             return error
-        root = died[0].death()
-        if str(root) != str(error):
-            root.add_note(f"and so: {error}")
-        return root
+        if str(error) not in map(str, deaths):
+            deaths[0].add_note(f"and so: {error}")
+            return deaths[0]
+        return error

@@ -13,7 +13,8 @@ import time
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from refimpl.drivers.carrier import Carrier, ConsumerEnd, ProducerEnd
+from refimpl.drivers.carrier import Carrier
+from refimpl.drivers.ends import ConsumerEnd, ProducerEnd
 from refimpl.drivers.streams import ByteStream, Incoming, Listener, Security, connect, listen
 from refimpl.job.deployment import Deployment, JobSnapshot
 from refimpl.job.stream import StreamEnvironment
@@ -55,6 +56,7 @@ class TaskManagerThreads:
         self.error: BaseException | None = None  # the first one, as soon as it has happened
         self.is_paused = False
         self.is_cancelled = False
+        self._is_closing = False
         self._number = number
         self._config = environment.config
         self._trace = trace
@@ -121,6 +123,13 @@ class TaskManagerThreads:
             self.is_paused = False
             self.wake_all()
 
+    def fail(self, error: BaseException) -> None:
+        """End the job with an error that is no task's. Not under the monitor."""
+        with self.monitor:
+            self.error = self.error or error
+            self.cancel()
+        self._on_end()
+
     def settle(self) -> None:
         """After the last task everywhere has ended: wait until the connections have too."""
         give_up = time.monotonic() + _SECONDS_TO_STOP
@@ -137,11 +146,12 @@ class TaskManagerThreads:
         if self._listener is not None:
             self._listener.close()
         with self.monitor:
+            self._is_closing = True
             for carrier in self._carriers:
                 carrier.stop()
         give_up = time.monotonic() + _SECONDS_TO_STOP
         for thread in self._threads:
-            if thread is not threading.current_thread():
+            if thread.ident is not None and thread is not threading.current_thread():
                 thread.join(max(0.0, give_up - time.monotonic()))
         for carrier in self._carriers:
             carrier.join(max(0.0, give_up - time.monotonic()))
@@ -287,9 +297,13 @@ class TaskManagerThreads:
         """Let others read what is produced here."""
         while (incoming := listener.accept()) is not None:
             with self.monitor:
+                if self._is_closing:  # it came in while the others were being stopped
+                    incoming.close()
+                    return
                 shuffle = self.deployment.shuffle
                 end = ProducerEnd(shuffle.accept(f"tm-{self._number} to {incoming.peer}"), shuffle)
-                carrier = Carrier(self, end, partial(self._shake_hands, incoming))
+                carrier = Carrier(self, end, partial(self._shake_hands, incoming), incoming.close)
+                self._carriers = [each for each in self._carriers if not each.is_finished]
                 self._carriers.append(carrier)
                 carrier.start()
 

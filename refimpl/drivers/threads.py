@@ -95,10 +95,14 @@ class ThreadedRun:
             self.cancel()
             raise
         was_cancelled = self._is_closed or any(each.is_cancelled for each in self.task_managers)
-        if self.error is None and not was_cancelled:
-            for task_manager in self.task_managers:
-                task_manager.settle()
-            check_end(*self.deployments)
+        try:
+            if self.error is None and not was_cancelled:
+                for task_manager in self.task_managers:
+                    task_manager.settle()
+                check_end(*self.deployments)
+        except BaseException as error:
+            self._close(error)
+            raise
         self._close(self.error)
         if self.error is not None:
             raise self.error

@@ -1,105 +1,38 @@
-"""What runs in the process of one TaskManager, and what it says to the process that started it.
+"""What runs in the process of one TaskManager, at the other end of its parent's pipes.
 
-Three pipes lead to the parent: commands come in; each is answered by one `Answer`; `Results` go out, and
-behind them one `Ended`. Answers have a pipe of their own, since results wait while a sink is slow. When
-the parent is gone its pipe ends, and so does this process, whatever it is doing.
-
-What crosses the pipes is pickled: both ends are processes of one user, and no socket is near. The
-functions of sinks stay with the parent: that is where the user waits for what they do.
+When the parent is gone its pipe ends, and so does this process, whatever it is doing. The functions of
+sinks stay with the parent: that is where the user waits for what they do.
 """
 
 from __future__ import annotations
 
+import io
 import os
+import pickle
+import queue
 import signal
+import sys
 import threading
-import traceback
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from contextlib import suppress
 from functools import partial
 from multiprocessing.connection import Connection
-from typing import Any
 
-import cloudpickle
-
-from refimpl.drivers.streams import Security
+from refimpl.drivers.pipes import TICKET_BYTES, Answer, Deploy, Ended, Results, pack, portable, unpack
 from refimpl.drivers.task_threads import TaskManagerThreads
-from refimpl.errors import SluiceError
 from refimpl.invariants import RecordCounts, check_end_here
 from refimpl.job.deployment import JobSnapshot
-from refimpl.job.stream import StreamEnvironment
 from refimpl.records.elements import StreamRecord
-from refimpl.task.operators import Operator, SinkOperator
+from refimpl.task.operators import SinkOperator
 
-__all__ = ["Answer", "Command", "Deploy", "Ended", "Results", "Worker", "obey", "without_sinks"]
+__all__ = ["Worker", "obey"]
 
 _MOST_RESULTS_WAITING = 128
-
-
-# -- what is said ------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Deploy:
-    """The first command: become TaskManager `number`. `sinks` are operators of `job` whose values we get."""
-
-    job: StreamEnvironment
-    sinks: list[int]
-    number: int
-    num_task_managers: int
-    run_id: bytes
-    host: str
-    security: Security | None
-
-
-@dataclass(frozen=True, slots=True)
-class Command:
-    """Any later command: a method of `Worker`, and its arguments."""
-
-    name: str
-    arguments: tuple[Any, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What a command came to: its value, or the exception it raised."""
-
-    value: Any = None
-    error: BaseException | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Results:
-    """Values for the sinks, in order: operator, subtask, value."""
-
-    values: list[tuple[int, int, object]]
-
-
-@dataclass(frozen=True, slots=True)
-class Ended:
-    """No task runs any more, or one has failed."""
-
-    error: BaseException | None
-
-
-def without_sinks(environment: StreamEnvironment) -> tuple[StreamEnvironment, list[int]]:
-    """The job for another process, without the functions of its sinks, and which those are."""
-    job = StreamEnvironment(environment.config, environment.parallelism)
-    job.parts = environment.parts
-    job.graph.edges = environment.graph.edges
-    nodes = environment.graph.nodes
-    job.graph.nodes = {
-        number: node if node.sink is None else replace(node, sink=None, make_operator=Operator)
-        for number, node in nodes.items()
-    }
-    return job, [number for number, node in nodes.items() if node.sink is not None]
-
-
-# -- the worker --------------------------------------------------------------------------------------
+_MOST_BYTES_WAITING = 1024 * 1024
 
 
 class Outbox:
-    """Sends messages to the parent; results gather while one is being sent.
+    """Sends results to the parent; they gather while some are being sent.
 
     `put` waits when too many have gathered: the parent's sinks are slow, and the task is with them.
     """
@@ -108,29 +41,43 @@ class Outbox:
         self._pipe = pipe
         self._sending = threading.Lock()
         self._changed = threading.Condition()
-        self._waiting: list[tuple[int, int, object]] = []
+        self._waiting: list[tuple[int, int, bytes]] = []
+        self._num_bytes = 0
         self._is_sending = False
+        self._is_closed = False
         threading.Thread(target=self._run, name="results", daemon=True).start()
 
-    def put(self, node_id: int, subtask: int, value: object) -> None:
-        """Send one value, soon."""
+    def put(self, node_id: int, subtask: int, value: bytes) -> None:
+        """Send one value, soon. Nobody wants it any more after `close`."""
         with self._changed:
-            while len(self._waiting) >= _MOST_RESULTS_WAITING:
+            while not self._is_closed and (
+                len(self._waiting) >= _MOST_RESULTS_WAITING or self._num_bytes >= _MOST_BYTES_WAITING
+            ):
                 self._changed.wait()
+            if self._is_closed:
+                return
             self._waiting.append((node_id, subtask, value))
+            self._num_bytes += len(value)
             if not self._is_sending:
                 self._changed.notify_all()
 
-    def drain(self) -> None:
-        """Wait until every value has been sent."""
-        with self._changed:
-            while self._waiting or self._is_sending:
-                self._changed.wait()
+    def end(self, message: Ended) -> None:
+        """Say the last word; if all is well, behind the last result."""
+        if message.error is None:
+            with self._changed:
+                while (self._waiting or self._is_sending) and not self._is_closed:
+                    self._changed.wait()
+        self._send(message)
 
-    def send(self, message: Answer | Ended | Results) -> None:
-        """Send a message at once."""
-        data = cloudpickle.dumps(message)
-        with self._sending:
+    def close(self) -> None:
+        """Let nobody wait here any more."""
+        with self._changed:
+            self._is_closed = True
+            self._changed.notify_all()
+
+    def _send(self, message: Ended | Results) -> None:
+        data = pack(message)
+        with self._sending, suppress(OSError):  # the parent is gone, and whoever hears commands knows it
             self._pipe.send_bytes(data)
 
     def _run(self) -> None:
@@ -141,30 +88,10 @@ class Outbox:
                 while not self._waiting:
                     self._changed.wait()
                 values, self._waiting = self._waiting, []
+                self._num_bytes = 0
                 self._is_sending = True
                 self._changed.notify_all()
-            self.send(Results(values))
-
-
-def portable(error: BaseException) -> BaseException:
-    """The error as another process can have it: with a note where it came from, and what fits of it."""
-    error.add_note("".join(traceback.format_exception(error)).rstrip())
-    if _can_travel(error):
-        return error
-    error.__cause__ = None  # an exception of the user's, perhaps with a lock or a file in it
-    if _can_travel(error):
-        return error
-    stand_in = SluiceError(f"{type(error).__name__}: {error}")
-    stand_in.__notes__ = error.__notes__
-    return stand_in
-
-
-def _can_travel(error: BaseException) -> bool:
-    try:
-        cloudpickle.loads(cloudpickle.dumps(error))
-    except Exception:  # noqa: BLE001 - whatever the user's exception does when it is copied
-        return False
-    return True
+            self._send(Results(values))
 
 
 class Delivery(SinkOperator):
@@ -176,7 +103,12 @@ class Delivery(SinkOperator):
         self._node_id = node_id
 
     def process(self, record: StreamRecord) -> None:
-        self._outbox.put(self._node_id, self.context.subtask, record.value)
+        # At once: the operators before this one may change the value when this call is over.
+        try:
+            value = pickle.dumps(record.value)  # fast; refuses what came by value, as from a notebook
+        except Exception:  # noqa: BLE001 - whatever the user's value does when it is copied
+            value = pack(record.value)
+        self._outbox.put(self._node_id, self.context.subtask, value)
 
 
 class Worker:
@@ -225,6 +157,7 @@ class Worker:
         return RecordCounts.of(self._threads.deployment), self._threads.snapshot()
 
     def close(self) -> None:
+        self._outbox.close()
         self._threads.close()
 
     def _on_end(self) -> None:
@@ -234,32 +167,47 @@ class Worker:
                 return
             self._has_said_end = True
         error = self._threads.error
-        if error is None:
-            self._outbox.drain()
-        self._outbox.send(Ended(None if error is None else portable(error)))
+        self._outbox.end(Ended(None if error is None else portable(error)))
 
 
-def obey(commands: int, messages: int) -> None:
-    """Obey the parent until it says `close` or is gone. The arguments are the numbers of two pipes."""
+# -- the process -------------------------------------------------------------------------------------
+
+
+def obey(commands: int, answers: int, results: int) -> None:
+    """Obey the parent until it says `close` or is gone. The arguments are the numbers of three pipes."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which then tells us
-    pipe = Connection(commands, writable=False)
-    outbox = Outbox(Connection(messages, readable=False))
+    if isinstance(sys.stdout, io.TextIOWrapper):  # what user code prints is seen at once, in whole lines
+        sys.stdout.reconfigure(line_buffering=True, write_through=False)
+    asked: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+    threading.Thread(target=_hear, args=(commands, asked), name="commands", daemon=True).start()
+    outbox = Outbox(Connection(results, readable=False))
+    said = Connection(answers, readable=False)
     worker: Worker | None = None
-    try:
-        while True:
-            command = pipe.recv()
-            try:
-                value = None
-                if isinstance(command, Deploy):
-                    worker = Worker(command, outbox)
-                elif worker is not None:
-                    value = getattr(worker, command.name)(*command.arguments)
-            except Exception as error:  # noqa: BLE001 - it is raised where the command came from
-                outbox.send(Answer(error=portable(error)))
+    is_last = False
+    while not is_last:
+        message = asked.get()
+        try:
+            command, value = unpack(message[TICKET_BYTES:]), None
+            if isinstance(command, Deploy):
+                worker = Worker(command, outbox)
             else:
-                outbox.send(Answer(value))
-            if isinstance(command, Command) and command.name == "close":
-                break
-    except (EOFError, OSError):  # the parent is gone
-        pass
+                is_last = command.name == "close"
+                if worker is not None:
+                    value = getattr(worker, command.name)(*command.arguments)
+            answer = Answer(value)
+        except Exception as error:  # noqa: BLE001 - it is raised where the command came from
+            answer = Answer(error=portable(error))
+        with suppress(OSError):  # the parent is gone, and `_hear` knows it
+            said.send_bytes(message[:TICKET_BYTES] + pack(answer))
+    with suppress(OSError, ValueError):  # what is printed last, if anybody reads it
+        sys.stdout.flush()
     os._exit(0)  # not even user code that never returns keeps this process
+
+
+def _hear(commands: int, asked: queue.SimpleQueue[bytes]) -> None:
+    """Take commands in while others are obeyed; when the parent is gone, so is this process."""
+    pipe = Connection(commands, writable=False)
+    with suppress(EOFError, OSError):
+        while True:
+            asked.put(pipe.recv_bytes())
+    os._exit(0)

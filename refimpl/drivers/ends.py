@@ -1,0 +1,132 @@
+"""The two ends of a connection as a driver sees them: one face for the end that reads and the other one."""
+
+from __future__ import annotations
+
+import logging
+from typing import Protocol
+
+from refimpl.errors import RemoteProtocolError
+from refimpl.exchange.consumer_connection import ConsumerConnection
+from refimpl.exchange.producer_connection import ProducerConnection
+from refimpl.job.shuffle_environment import ShuffleEnvironment
+
+__all__ = ["ConsumerEnd", "End", "ProducerEnd"]
+
+_WRITE_BYTES = 256 * 1024
+
+_log = logging.getLogger("sluice.drivers.ends")
+
+
+class End(Protocol):
+    """One end of a connection. A driver with threads calls everything under the monitor."""
+
+    name: str
+
+    @property
+    def is_closed(self) -> bool: ...
+
+    @property
+    def is_reading(self) -> bool: ...
+
+    @property
+    def can_resume_reading(self) -> bool: ...
+
+    @property
+    def has_data_to_send(self) -> bool: ...
+
+    def resume_reading(self) -> None: ...
+
+    def data_to_send(self) -> list[bytes | memoryview]: ...
+
+    def data_sent(self) -> None: ...
+
+    def receive_data(self, data: bytes) -> None: ...
+
+    def next_deadline(self, now_ms: float) -> float | None: ...
+
+    def on_timeout(self, now_ms: float) -> None: ...
+
+    def lose(self, cause: str) -> None:
+        """The transport is gone, and no thread looks at lent memory."""
+
+
+class ConsumerEnd:
+    """The end that reads: its channels fail when the connection does."""
+
+    def __init__(self, connection: ConsumerConnection) -> None:
+        self.name = connection.name
+        self._connection = connection
+        self.next_deadline = connection.next_deadline
+        self.on_timeout = connection.on_timeout
+        self.receive_data = connection.receive_data
+        self.resume_reading = connection.resume_reading
+        self.lose = connection.receive_end
+
+    @property
+    def is_closed(self) -> bool:
+        return self._connection.is_closed
+
+    @property
+    def is_reading(self) -> bool:
+        return self._connection.is_reading
+
+    @property
+    def can_resume_reading(self) -> bool:
+        return self._connection.can_resume_reading
+
+    @property
+    def has_data_to_send(self) -> bool:
+        return self._connection.has_data_to_send
+
+    def data_to_send(self) -> list[bytes | memoryview]:
+        data = self._connection.data_to_send()
+        return [data] if data else []
+
+    def data_sent(self) -> None: ...
+
+
+class ProducerEnd:
+    """The end that is read from: what goes wrong here is the other end's trouble, and is logged."""
+
+    is_reading = True
+    can_resume_reading = False
+
+    def __init__(self, connection: ProducerConnection, shuffle: ShuffleEnvironment) -> None:
+        self.name = connection.name
+        self._connection = connection
+        self._shuffle = shuffle
+
+    @property
+    def is_closed(self) -> bool:
+        return self._connection.is_closed
+
+    @property
+    def has_data_to_send(self) -> bool:
+        return self._connection.has_data_to_send
+
+    def resume_reading(self) -> None: ...
+
+    def next_deadline(self, now_ms: float) -> float | None:
+        return self._connection.next_deadline(now_ms)
+
+    def on_timeout(self, now_ms: float) -> None:
+        self._connection.on_timeout(now_ms)
+        if self.is_closed:
+            _log.warning("%s: nothing was asked for in time", self.name)
+
+    def data_to_send(self) -> list[bytes | memoryview]:
+        return self._connection.data_to_send(_WRITE_BYTES)
+
+    def data_sent(self) -> None:
+        self._connection.data_sent()
+
+    def receive_data(self, data: bytes) -> None:
+        try:
+            self._connection.receive_data(data)
+        except RemoteProtocolError as error:  # what is to be sent now tells the other end
+            _log.warning("%s: %s", self.name, error)
+
+    def lose(self, cause: str) -> None:
+        if cause and not self.is_closed:  # the other end has trouble too, and is the one to say so
+            _log.info("%s: %s", self.name, cause)
+        self._shuffle.forget(self._connection)

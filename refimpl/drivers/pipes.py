@@ -1,0 +1,154 @@
+"""What the processes of a run say to one another, and how it crosses the pipes between them.
+
+Three pipes join a TaskManager's process to the one that started it: commands come in; each is answered
+by one `Answer`; `Results` go out, and behind them one `Ended`. Answers have a pipe of their own, since
+results wait while a sink is slow.
+
+What crosses is pickled: both ends are processes of one user, and no socket is near.
+"""
+
+from __future__ import annotations
+
+import os
+import reprlib
+import traceback
+from dataclasses import dataclass, replace
+from typing import Any
+
+import cloudpickle
+
+from refimpl.drivers.streams import Security
+from refimpl.errors import LocalUsageError, SluiceError, UserCodeError
+from refimpl.job.stream import StreamEnvironment
+from refimpl.task.operators import Operator
+
+__all__ = [
+    "TICKET_BYTES",
+    "Answer",
+    "Command",
+    "Deploy",
+    "Ended",
+    "Results",
+    "pack",
+    "portable",
+    "unpack",
+    "without_sinks",
+]
+
+TICKET_BYTES = 8
+"""Before each command stands a number, which comes back before its answer."""
+
+_SHOWN = reprlib.Repr()  # of a record, even if its own `repr` fails
+_SHOWN.maxother = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Deploy:
+    """The first command: become TaskManager `number`. `sinks` are operators of `job` whose values we get."""
+
+    job: StreamEnvironment
+    sinks: list[int]
+    number: int
+    num_task_managers: int
+    run_id: bytes
+    host: str
+    security: Security | None
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """Any later command: a method of `Worker`, and its arguments."""
+
+    name: str
+    arguments: tuple[Any, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a command came to: its value, or the exception it raised."""
+
+    value: Any = None
+    error: BaseException | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """Values for the sinks, in order: operator, subtask, and the value as `pack` makes it."""
+
+    values: list[tuple[int, int, bytes]]
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """No task runs any more, or one has failed."""
+
+    error: BaseException | None
+
+
+def pack(value: object) -> bytes:
+    """A value as it crosses a pipe.
+
+    Raises:
+        LocalUsageError: something in it belongs to this process, such as an open file.
+    """
+    try:
+        return bytes(cloudpickle.dumps(value))
+    except Exception as error:
+        raise LocalUsageError(f"this cannot be sent to another process: {error}") from error
+
+
+def unpack(data: bytes) -> Any:
+    """What `pack` was given, in the process it was sent to.
+
+    Raises:
+        LocalUsageError: it cannot be made again here, since a module is missing, say.
+    """
+    try:
+        return cloudpickle.loads(data)
+    except Exception as error:
+        why = f"{type(error).__name__}: {error}"
+        raise LocalUsageError(f"what another process sent cannot be read here: {why}") from error
+
+
+def without_sinks(environment: StreamEnvironment) -> tuple[StreamEnvironment, list[int]]:
+    """The job for another process, without the functions of its sinks, and which those are."""
+    job = StreamEnvironment(environment.config, environment.parallelism)
+    job.parts = environment.parts
+    job.graph.edges = environment.graph.edges
+    nodes = environment.graph.nodes
+    job.graph.nodes = {
+        number: node if node.sink is None else replace(node, sink=None, make_operator=Operator)
+        for number, node in nodes.items()
+    }
+    return job, [number for number, node in nodes.items() if node.sink is not None]
+
+
+# -- errors ------------------------------------------------------------------------------------------
+
+
+def portable(error: BaseException) -> BaseException:
+    """The error as another process can have it: with a note where it came from, and what fits of it."""
+    error.add_note(f"in process {os.getpid()}:\n" + "".join(traceback.format_exception(error)).rstrip())
+    if _can_travel(error):
+        return error
+    if error.__cause__ is not None:  # an exception of the user's, perhaps with a lock or a file in it
+        error.__cause__ = _stand_in(error.__cause__)
+    if isinstance(error, UserCodeError) and not _can_travel(error.record):
+        error.record = _SHOWN.repr(error.record)
+    return error if _can_travel(error) else _stand_in(error)
+
+
+def _can_travel(value: object) -> bool:
+    try:
+        unpack(pack(value))
+    except LocalUsageError:
+        return False
+    return True
+
+
+def _stand_in(error: BaseException) -> BaseException:
+    if _can_travel(error):
+        return error
+    stand_in = SluiceError(f"{type(error).__name__}: {error}")
+    stand_in.__notes__ = list(getattr(error, "__notes__", ()))
+    return stand_in
