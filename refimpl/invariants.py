@@ -2,7 +2,11 @@
 
     Segments    every segment has exactly one holder: the global pool, an idle place in a local pool,
                 a remote channel, or one buffer; and a buffer has exactly the references to be found
-    Credit      what a remote channel has promised is on its way, with the producer, or data coming back
+    Credit      the empty buffers of a remote channel are those it will announce and those it has
+                promised; the promises are on their way, with the producer, or data coming back
+    Backlog     a remote channel wants what its producer last said waits there, and its own buffers
+    Fairness    on a connection, a channel with data and credit waits at most one round
+    Hunger      a remote channel that has more empty buffers than it wants takes no more
     Order       sequence numbers have no gaps (asserted where buffers are read)
     Records     at the end, every exchange delivered what was emitted
     Liveness    if nothing can move, everything is done
@@ -14,13 +18,15 @@ A broken law is our bug: an `AssertionError` that names the segment and tells it
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from refimpl.consumer.remote_channel import RemoteInputChannel
 from refimpl.exchange.consumer_connection import ConsumerConnection
+from refimpl.exchange.credit import ConsumerCredit
 from refimpl.exchange.messages import AddCredit, BufferResponse, Message, PartitionRequest
 from refimpl.exchange.producer_connection import ProducerConnection
+from refimpl.exchange.producer_reader import ReaderSnapshot
 from refimpl.job.deployment import Deployment
 from refimpl.memory.buffer import Buffer, BufferSlice
 from refimpl.memory.local_pool import LocalBufferPool
@@ -29,7 +35,9 @@ from refimpl.trace import Trace
 
 __all__ = [
     "RecordCounts",
+    "StepLaws",
     "check_all",
+    "check_backlog",
     "check_credit",
     "check_end",
     "check_end_here",
@@ -114,7 +122,8 @@ def check_credit(
     if consumer.is_closed or producer.is_closed:
         return
     on_its_way: Counter[bytes] = Counter()
-    asked_for = set(producer.snapshot().readers)
+    readers = producer.snapshot().readers
+    asked_for = set(readers)
     for message in (*consumer.unsent_messages, *to_producer):
         if isinstance(message, PartitionRequest | AddCredit):
             on_its_way[message.receiver] += message.credit
@@ -123,17 +132,65 @@ def check_credit(
     for answer in to_consumer:
         if isinstance(answer, BufferResponse) and answer.data_type.is_buffer:
             num_data[answer.receiver] += 1
-    readers = producer.snapshot().readers
-    for channel in channels:
-        if channel.is_released or channel.receiver not in asked_for:
-            continue  # not asked for: the wait before the request is repeated
-        at_producer = readers[channel.receiver].credit if channel.receiver in readers else 0
-        found = on_its_way[channel.receiver] + at_producer + num_data[channel.receiver]
-        promised = channel.buffers.credit.num_promised
-        assert promised == found, (
-            f"{channel} has promised {promised} buffers; {on_its_way[channel.receiver]} credits are on "
-            f"their way, {at_producer} with the producer, {num_data[channel.receiver]} buffers on the way back"
+    for channel, credit in _reading(channels):
+        num_empty = len(channel.buffers.empty_buffers)
+        assert num_empty == credit.num_unannounced + credit.num_promised, (
+            f"{channel} has {num_empty} empty buffers, {credit.num_promised} promised and "
+            f"{credit.num_unannounced} to be announced"
         )
+        receiver = channel.receiver
+        if receiver not in asked_for:
+            continue  # the wait before the request is repeated
+        at_producer = readers[receiver].credit if receiver in readers else 0
+        assert at_producer >= 0, f"{channel}: its producer has sent {-at_producer} buffers without credit"
+        assert credit.num_promised == on_its_way[receiver] + at_producer + num_data[receiver], (
+            f"{channel} has promised {credit.num_promised} buffers; {on_its_way[receiver]} credits are on "
+            f"their way, {at_producer} with the producer, {num_data[receiver]} buffers on the way back"
+        )
+
+
+def check_backlog(channels: Iterable[RemoteInputChannel], backlogs: Mapping[bytes, int]) -> None:
+    """A channel wants as many buffers as its producer last said wait there, and its own.
+
+    A backlog is a level: each one replaces the last. `backlogs` are the last that came, by receiver.
+    """
+    for channel, credit in _reading(channels):
+        backlog = backlogs.get(channel.receiver, -1)  # below 0 it does not say
+        assert backlog < 0 or credit.num_required == backlog + credit.num_exclusive, (
+            f"{channel} wants {credit.num_required} buffers: {credit.num_exclusive} are its own, {backlog} wait"
+        )
+
+
+class StepLaws:
+    """Fairness and hunger on one connection. Between two calls of `check` there must be one step."""
+
+    def __init__(self) -> None:
+        self._said: dict[bytes, int] = {}
+        self._turns: dict[bytes, Counter[bytes]] = {}  # of the others, for each that waits
+        self._num_empty: dict[bytes, int] = {}
+
+    def check(
+        self, channels: Iterable[RemoteInputChannel], readers: Mapping[bytes, ReaderSnapshot],
+        may_speak: Iterable[bytes],
+    ) -> None:  # fmt: skip
+        """`readers` are the producer's, by receiver; `may_speak` have data and credit, or an event."""
+        said = {receiver: reader.last_sequence_number for receiver, reader in readers.items()}
+        spoke = [receiver for receiver, number in said.items() if number != self._said.get(receiver, -1)]
+        turns: dict[bytes, Counter[bytes]] = {}
+        for waiting in may_speak:
+            assert readers[waiting].is_enqueued, f"{waiting.hex()} may speak and is not in the line"
+            turns[waiting] = Counter()
+            if waiting in self._turns and waiting not in spoke:
+                turns[waiting] = self._turns[waiting]
+                turns[waiting].update(spoke)
+            for other in spoke:
+                assert turns[waiting][other] <= 1, f"{other.hex()} spoke twice while {waiting.hex()} waited"
+        self._said, self._turns = said, turns
+        for channel, credit in _reading(channels):
+            num_empty = len(channel.buffers.empty_buffers)
+            most = max(credit.num_required, self._num_empty.get(channel.receiver, num_empty))
+            assert num_empty <= most, f"{channel} needs {most} empty buffers at most, it has {num_empty}"
+            self._num_empty[channel.receiver] = num_empty
 
 
 def check_liveness(*deployments: Deployment) -> None:
@@ -196,6 +253,14 @@ def check_records(parts: Sequence[RecordCounts]) -> None:
         assert num_emitted == delivered[name], (
             f"{num_emitted} records were emitted to {name}, {delivered[name]} arrived"
         )
+
+
+def _reading(channels: Iterable[RemoteInputChannel]) -> Iterator[tuple[RemoteInputChannel, ConsumerCredit]]:
+    """The channels that may still receive, with their credit; without credits there are none."""
+    for channel in channels:
+        credit = channel.buffers.credit
+        if isinstance(credit, ConsumerCredit) and not channel.is_released and channel.error is None:
+            yield channel, credit
 
 
 def _local_pools(deployment: Deployment) -> list[LocalBufferPool]:

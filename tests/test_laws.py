@@ -1,29 +1,29 @@
 """The laws of `refimpl.invariants`, checked after every step of random small jobs; and that they can be broken.
 
-A job is drawn by hypothesis: its shape, parallelism, segment size and policy. It runs in the simulation with a pool
-that is just large enough, so that everything blocks that can. The answer is computed a second time in plain Python.
+A job is drawn by hypothesis: its shape, parallelism, segment size and policy. All of it runs on one TaskManager; with
+several, and wires between them, see `test_remote_laws.py`.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from random_jobs import OPERATORS, ROUTES, Every, Shape, check
 
-from refimpl.config import Config
+from refimpl.config import Config, FlinkVersion
 from refimpl.consumer import InputGate, NetworkInput
 from refimpl.drivers import Action, Flush, Simulation, StepTask
 from refimpl.errors import LocalUsageError, RemoteProtocolError, SluiceError
 from refimpl.invariants import check_end
-from refimpl.job import DataStream, ExecutionGraph, JobGraph, StreamEnvironment
+from refimpl.job import StreamEnvironment
 from refimpl.memory import Buffer, BufferBuilder, LocalBufferPool
 from refimpl.producer import PipelinedSubpartition, RecordWriter, ResultPartition
 from refimpl.records import (
-    ANY,
     LONG,
     DeserializationResult,
     SerializationResult,
@@ -32,106 +32,8 @@ from refimpl.records import (
     StreamRecord,
     TupleType,
 )
-from refimpl.task import LATE, FlatMapOperator, IterableReader, Operator, OutputTag, TumblingWindows
+from refimpl.task import LATE, IterableReader, TumblingWindows
 from refimpl.trace import Trace
-
-EVENS = OutputTag("evens")
-ROUTES = ("forward", "rebalance", "rescale", "shuffle", "broadcast", "to_first", "key_by", "default")
-
-
-class SideOperator(Operator):
-    """Sends even numbers to the side and all numbers on."""
-
-    def process(self, record: StreamRecord) -> None:
-        if record.value[0] % 2 == 0:
-            self.output.collect_side(EVENS, StreamRecord(record.value, record.timestamp))
-        self.output.collect(record)
-
-
-@dataclass(frozen=True)
-class Shape:
-    """One random job. `stages` are (route, operator, parallelism)."""
-
-    num_records: int
-    source_parallelism: int
-    stages: tuple[tuple[str, str, int], ...]
-    segment: int
-    timeout: int
-    policy: str
-    seed: int
-    object_reuse: bool
-    chaining: bool
-    is_fixed_size: bool
-    spare_buffers: int
-    max_per_channel: int
-    overdraft: int
-
-    def environment(self, num_buffers: int = 4_000) -> StreamEnvironment:
-        config = Config(
-            segment_size_bytes=self.segment, num_buffers=num_buffers, buffer_timeout_ms=self.timeout,
-            object_reuse=self.object_reuse, chaining=self.chaining, source_batch=5,
-            buffers_per_channel=1, floating_buffers_per_gate=2, spill_threshold_bytes=20,
-            max_buffers_per_channel=self.max_per_channel, max_overdraft_buffers=self.overdraft, seed=self.seed,
-        )  # fmt: skip
-        return StreamEnvironment(config)
-
-    @property
-    def kind(self) -> object:
-        return TupleType(LONG, LONG) if self.is_fixed_size else ANY
-
-    def build(self, environment: StreamEnvironment, results: list[object]) -> list[object]:
-        """Write the job; return what it must bring, by the same operators in plain Python."""
-        values = [(number, number * 7 % 5) for number in range(self.num_records)]
-
-        def reader(subtask: int, parallelism: int) -> IterableReader:
-            return IterableReader([StreamRecord(value, value[0]) for value in values[subtask::parallelism]])
-
-        stream = environment.source(reader, type=self.kind, parallelism=self.source_parallelism)
-        width = self.source_parallelism
-        expected = values
-        sides: list[DataStream] = []
-        aside: list[object] = []
-        for number, (route, operator, parallelism) in enumerate(self.stages):
-            if route == "forward":
-                parallelism = width
-            if route == "broadcast":
-                expected = expected * parallelism
-            stream = self.add(stream, number, route, operator, parallelism)
-            if operator == "side":
-                sides.append(stream.side_output(EVENS))
-                aside += [value for value in expected if value[0] % 2 == 0]
-            answer = OPERATORS[operator][1]
-            expected = [result for value in expected for result in answer(value)]
-            width = parallelism
-        for number, side in enumerate(sides):
-            side.sink(results.append, name=f"evens-{number}").set_parallelism(1)
-        stream.sink(results.append).set_parallelism(1)
-        return expected + aside
-
-    def add(self, stream: DataStream, number: int, route: str, operator: str, parallelism: int) -> DataStream:
-        if route == "key_by":
-            routed = stream.key_by(lambda value: value[1])
-        else:
-            routed = stream if route == "default" else getattr(stream, route)()
-        made = routed.transform(f"{operator}-{number}", OPERATORS[operator][0], self.kind)
-        return made.set_parallelism(parallelism)
-
-
-def flat_map(function: Callable[[tuple], Iterable[tuple]]) -> Callable[[], Operator]:
-    return lambda: FlatMapOperator(function)
-
-
-def explode(value: tuple) -> list[tuple]:
-    return [(value[0], value[1] + copy) for copy in range(value[0] % 4)]
-
-
-# What each operator is, and what it makes of a value.
-OPERATORS: dict[str, tuple[Callable[[], Operator], Callable[[tuple], Iterable[tuple]]]] = {
-    "map": (flat_map(lambda v: [(v[0] + 1, v[1])]), lambda v: [(v[0] + 1, v[1])]),
-    "filter": (flat_map(lambda v: [v] if v[0] % 3 else []), lambda v: [v] if v[0] % 3 else []),
-    "explode": (flat_map(explode), explode),
-    "side": (SideOperator, lambda value: [value]),
-}
 
 STAGES = st.lists(
     st.tuples(st.sampled_from(ROUTES), st.sampled_from(sorted(OPERATORS)), st.integers(1, 3)), min_size=1, max_size=3
@@ -151,26 +53,9 @@ SHAPES = st.builds(
     spare_buffers=st.sampled_from([0, 1, 5]),
     max_per_channel=st.sampled_from([1, 10]),
     overdraft=st.sampled_from([0, 2]),
+    version=st.sampled_from(FlinkVersion),
+    is_union=st.booleans(),
 )
-
-
-def num_required(shape: Shape) -> int:
-    environment = shape.environment()
-    shape.build(environment, [])
-    return ExecutionGraph(JobGraph(environment.graph, environment.config)).num_required_buffers
-
-
-def check(shape: Shape) -> Simulation:
-    """Run the job with hardly enough buffers, check every step, compare with plain Python."""
-    num_buffers = max(1, num_required(shape) + shape.spare_buffers)
-    results: list[object] = []
-    environment = shape.environment(num_buffers)
-    expected = shape.build(environment, results)
-    with Simulation(environment, seed=shape.seed, policy=shape.policy) as simulation:
-        simulation.run()
-        assert Counter(results) == Counter(expected), f"seed {shape.seed}"
-    assert simulation.deployment.pool.num_free == num_buffers
-    return simulation
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -235,7 +120,7 @@ def test_no_scheduler_can_break_a_law(
     stages = (("key_by", "explode", 2), ("broadcast", "side", 2), ("rescale", "filter", 1))
     shape = replace(PLAIN, stages=stages, timeout=timeout, segment=segment, num_records=12, spare_buffers=0)
     results: list[object] = []
-    environment = shape.environment(num_required(shape))
+    environment = shape.environment(shape.num_required())
     expected = shape.build(environment, results)
     with Simulation(environment, step_ms=0.4) as simulation:
         last: Action | None = None
@@ -325,17 +210,6 @@ def test_the_same_seed_takes_the_same_steps() -> None:
 
 
 # -- mutants: the laws must catch each of these ----------------------------------------------------
-
-
-class Every:
-    """Says yes once in `n` times, so that a mutant strikes in the middle of a run."""
-
-    def __init__(self, n: int) -> None:
-        self.n, self.count = n, 0
-
-    def __call__(self) -> bool:
-        self.count += 1
-        return self.count % self.n == 0
 
 
 def lose_a_recycle(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -471,7 +345,7 @@ CAUGHT_BY_USE = {forget_a_reference, drop_a_buffer}  # a reader may stumble befo
 def run_plain(**parts: object) -> list[object]:
     """The job every mutant runs: two exchanges, buffers shorter than records, one buffer to spare."""
     results: list[object] = []
-    environment = PLAIN.environment(num_required(PLAIN) + 1).use(**parts)
+    environment = PLAIN.environment(PLAIN.num_required() + 1).use(**parts)
     PLAIN.build(environment, results)
     with Simulation(environment, seed=PLAIN.seed) as simulation:
         simulation.run(max_steps=5_000)

@@ -5,6 +5,7 @@ is about, and each block ends with the state: who is blocked, how many buffers a
 
     exchange segment=16 buffers=3 …     writers and readers alone; the script decides who does what
     job words segment=32 buffers=8 …    a whole job in the simulation; see JOBS for those there are
+    job far task_managers=2 …           the same, with a wire between its tasks
 
     python -m tests.test_scenarios --rewrite [NAME …]     write what happens now; then read the diff as prose
 
@@ -16,14 +17,19 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from textwrap import wrap
 from typing import ClassVar, Protocol
 
 import pytest
 
 from refimpl.config import Config
-from refimpl.consumer import InputGate, LocalInputChannel, NetworkInput
-from refimpl.drivers import Flush, Simulation, StepTask
+from refimpl.consumer import BufferManager, InputGate, LocalInputChannel, NetworkInput, RemoteInputChannel
+from refimpl.drivers import Action, Deliver, Flush, Send, Simulation, StepTask
+from refimpl.drivers.link import Link, Way
+from refimpl.errors import RemoteTransportError
+from refimpl.exchange import AddCredit, BufferResponse, CloseRequest, Message, PartitionRequest
 from refimpl.invariants import check_segments
 from refimpl.job import StreamEnvironment
 from refimpl.memory import DataType, LocalBufferPool, NetworkBufferPool
@@ -276,36 +282,86 @@ def clocks(environment: StreamEnvironment, results: list[object]) -> None:
     timed.rebalance().sink(results.append)
 
 
+def far(environment: StreamEnvironment, results: list[object]) -> None:
+    """The letters, with a sink that shares no slot with the source: with two TaskManagers each has its own."""
+    stream = environment.from_collection("abcdefgh", "letters", STRING).rebalance()
+    stream.sink(results.append).slot_sharing_group("far")
+
+
+def pairs(environment: StreamEnvironment, results: list[object]) -> None:
+    """Two sources, of capital and of small letters, and two far sinks that read one of them each."""
+
+    def reader(subtask: int, _parallelism: int) -> IterableReader:
+        return IterableReader("ABCDEFGH" if subtask == 0 else "abcdefgh")
+
+    stream = environment.source(reader, "letters", STRING, parallelism=2).forward()
+    stream.sink(results.append).set_parallelism(2).slot_sharing_group("far")
+
+
 JOBS: dict[str, Callable[[StreamEnvironment, list[object]], None]] = {
-    "words": words, "letters": letters, "clocks": clocks,
+    "words": words, "letters": letters, "clocks": clocks, "far": far, "pairs": pairs,
 }  # fmt: skip
 
 
+@dataclass(frozen=True)
+class FarRead:
+    """A channel of `gate` over `link`, and the queue it reads."""
+
+    link: str
+    gate: str
+    channel: RemoteInputChannel
+    queue: PipelinedSubpartition
+
+
 class Job:
-    """A job of `JOBS` in the simulation; the script steps it, or the policy does."""
+    """A job of `JOBS` in the simulation; the script steps it, or the policy does.
+
+    With several TaskManagers, `delay` is how long something is on a wire at most, in ms.
+    """
 
     DEFAULTS: ClassVar[dict[str, object]] = {
         "segment": 32, "buffers": 8, "timeout": -1, "batch": 1, "seed": 0, "policy": "random",
+        "task_managers": 1, "exclusive": 1, "floating": 1, "credit": 1, "delay": 0,
     }  # fmt: skip
 
     def __init__(self, words: list[str]) -> None:
         given = numbers_of(words[1:], self.DEFAULTS)
         config = Config(
             segment_size_bytes=given["segment"], num_buffers=given["buffers"], buffer_timeout_ms=given["timeout"],
-            source_batch=given["batch"], buffers_per_channel=1, floating_buffers_per_gate=1,
+            source_batch=given["batch"], buffers_per_channel=given["exclusive"],
+            floating_buffers_per_gate=given["floating"], credit_based=bool(given["credit"]),
         )  # fmt: skip
         environment = StreamEnvironment(config)
         self.results: list[object] = []
         JOBS[words[0]](environment, self.results)
-        self.simulation = Simulation(environment, given["seed"], given["policy"])
+        self.simulation = Simulation(
+            environment, given["seed"], given["policy"], num_task_managers=given["task_managers"],
+            max_delay_ms=given["delay"],
+        )  # fmt: skip
+        self.far_reads: dict[bytes, FarRead] = {}
+        parts = self.simulation.deployments
+        for deployment in parts:
+            for number, reads in deployment.shuffle.remote_reads.items():
+                for read in reads:
+                    gate = next(gate.name for gate in deployment.gates if read.channel in gate.channels)
+                    queue = parts[number].shuffle.find(read.partition_id, read.subpartition)
+                    link = f"tm-{deployment.task_manager} reads tm-{number}"
+                    self.far_reads[read.channel.receiver] = FarRead(link, gate, read.channel, queue)
 
     def do(self, words: list[str]) -> Lines:
         match words:
             case ["step", *name]:
-                yield self.step(StepTask(" ".join(name)))
+                yield from self.step(StepTask(" ".join(name)))
             case ["flush"]:
-                due = [action for action in self.simulation.enabled() if isinstance(action, Flush)]
-                yield self.step(due[0])
+                yield from self.step(self.first_enabled(Flush))
+            case ["send", way, *link]:
+                yield from self.send(self.link(link), Way(way))
+            case ["deliver", way, *link]:
+                yield from self.step(self.first_enabled(Deliver, self.link(link), Way(way)))
+            case ["lose", *link]:
+                name = self.link(link)
+                self.simulation.lose(name)
+                yield f"lost: {name}"
             case ["enabled"]:
                 yield "enabled: " + (", ".join(map(str, self.simulation.enabled())) or "nothing, the job is done")
             case ["run"]:
@@ -313,35 +369,118 @@ class Job:
                 self.simulation.run(max_steps=MOST_STEPS)
                 assert self.simulation.is_done, f"{MOST_STEPS} steps and no end"
                 yield f"done after {self.simulation.num_steps - before} more steps"
+            case ["run", "without", *name]:
+                yield self.run_without(StepTask(" ".join(name)))
             case ["results"]:
                 yield f"results: {' '.join(map(str, self.results))}"
             case _:
-                raise ValueError(f"{' '.join(words)!r} is none of step TASK, flush, enabled, run, results")
+                known = "step TASK, flush, send WAY, deliver WAY, lose, enabled, run, run without TASK, results"
+                raise ValueError(f"{' '.join(words)!r} is none of {known}")
 
-    def step(self, action: StepTask | Flush) -> str:
-        self.simulation.step(action)
-        return f"{self.simulation.time_ms:g} ms: {action}"
+    def step(self, action: Action) -> Lines:
+        try:
+            self.simulation.step(action)
+        except RemoteTransportError as error:
+            yield f"{action}: the job fails"
+            yield from wrap(f"{type(error).__name__}: {error}", 110, initial_indent="  ", subsequent_indent="  ")
+        else:
+            yield f"{self.simulation.time_ms:g} ms: {action}"
+
+    def run_without(self, asleep: StepTask) -> str:
+        """Let everything move but one task."""
+        for num_steps in range(MOST_STEPS):
+            awake = [action for action in self.simulation.enabled() if action != asleep]
+            if not awake:
+                return f"after {num_steps} more steps nothing else can move"
+            self.simulation.step(awake[0])
+        raise AssertionError(f"{MOST_STEPS} steps and no end")
+
+    def send(self, link: str, way: Way) -> Lines:
+        num_before = len(self.simulation.links[link].messages(way))
+        yield from self.step(Send(link, way))
+        yield from self.on_its_way(link, way, num_before)
+
+    def first_enabled(self, kind: type[Action], *values: object) -> Action:
+        """The action of that kind, and on that link, that could happen first."""
+        for action in self.simulation.enabled():
+            if isinstance(action, kind) and not (values and (action.link, action.way) != values):
+                return action
+        raise ValueError(f"no {kind.__name__} is enabled")
+
+    def link(self, words: list[str]) -> str:
+        """The one that is named, or the only one."""
+        return " ".join(words) or next(iter(self.simulation.links))
+
+    # -- in words ----------------------------------------------------------------------------------------
 
     def state(self) -> Lines:
-        deployment = self.simulation.deployment
-        check_segments(deployment)
-        for task in deployment.snapshot().tasks:
+        for deployment in self.simulation.deployments:
+            check_segments(deployment)
+        for task in self.simulation.snapshot().tasks:
             clock = {MIN_TIMESTAMP: "none yet", MAX_WATERMARK.timestamp: "end"}.get(task.watermark, task.watermark)
             moved = f"{task.num_records_in} in, {task.num_records_out} out"
             yield f"{task.name}: {task.progress.value}; {moved}; watermark {clock}"
-        for writer in deployment.writers.values():
-            yield from state_of(writer, self.readers_of(writer.partition))
+        for deployment in self.simulation.deployments:
+            for writer in deployment.writers.values():
+                yield from state_of(writer, self.readers_of(writer.partition))
+        for link in self.simulation.links.values():
+            yield from self.state_of_link(link)
 
     def readers_of(self, partition: ResultPartition) -> list[str]:
         """The tasks that read the queues of `partition`, in the order of the queues."""
-        names = {id(channel.subpartition): gate.name
-                 for gate in self.simulation.deployment.gates for channel in gate.channels}  # fmt: skip
+        names = {id(read.queue): read.gate for read in self.far_reads.values()}
+        for deployment in self.simulation.deployments:
+            for gate in deployment.gates:
+                for channel in gate.channels:
+                    if isinstance(channel, LocalInputChannel):
+                        names[id(channel.subpartition)] = gate.name
         return [names[id(sub)] for sub in partition.subpartitions]
 
+    def state_of_link(self, link: Link) -> Lines:
+        """A wire in words: each channel with its buffers, as both ends know them, and what is on its way."""
+        if link.is_closed:
+            yield f"{link.name}: {'closed' if link.consumer.error is None else 'lost'}"
+            return
+        yield f"{link.name}: open" + ("" if link.consumer.is_reading else "; the consumer reads nothing from it")
+        at_producer = {reader.receiver: reader.credit for reader in link.producer.snapshot().readers.values()}
+        for receiver, read in self.far_reads.items():
+            buffers = read.channel.buffers
+            if read.link != link.name:
+                continue
+            if read.channel.is_released:
+                yield f"  for {read.gate}: has ended"
+            elif isinstance(buffers, BufferManager):
+                shot, num_received = buffers.snapshot(), read.channel.snapshot().num_available
+                empty = f"{shot.num_exclusive_available} exclusive and {shot.num_floating_available} floating empty"
+                yield f"  for {read.gate}: {num_received} received; {empty}, {shot.num_promised} of them promised"
+                yield f"  from {read.channel.producer}: credit {at_producer.get(receiver, 0)}"
+        for way in Way:
+            yield from self.on_its_way(link.name, way)
+
+    def on_its_way(self, link: str, way: Way, first: int = 0) -> Lines:
+        """What is on its way, from the `first` message on."""
+        arrow = "consumer → producer" if way is Way.REQUESTS else "producer → consumer"
+        for message in self.simulation.links[link].messages(way)[first:]:
+            yield f"  {arrow}: {self.message_in_words(message)}"
+
+    def message_in_words(self, message: Message) -> str:
+        kind = type(message).__name__
+        if isinstance(message, CloseRequest):
+            return kind
+        kind += f" {self.far_reads[message.receiver].channel.producer}"
+        match message:
+            case PartitionRequest() | AddCredit():
+                return f"{kind}, credit {message.credit}"
+            case BufferResponse():
+                size = f"{len(message.payload)} B" if message.data_type is DataType.DATA else "an event"
+                return f"{kind}, number {message.sequence_number}, {size}, backlog {message.backlog}"
+        return kind
+
     def close(self) -> None:
-        self.simulation.deployment.close()
-        pool = self.simulation.deployment.pool
-        assert pool.num_free == len(pool.segments), "a buffer did not come home"
+        for deployment in self.simulation.deployments:
+            deployment.close()
+            pool = deployment.pool
+            assert pool.num_free == len(pool.segments), "a buffer did not come home"
 
 
 WORLDS: dict[str, Callable[[list[str]], World]] = {"exchange": Exchange, "job": Job}
@@ -392,7 +531,7 @@ def test_a_scenario_goes_as_it_is_written(path: Path) -> None:
 
 
 def test_every_scenario_says_what_it_shows_and_shows_something() -> None:
-    assert len(ALL) >= 8
+    assert len(ALL) >= 17
     for path in ALL:
         script = path.read_text(encoding="utf-8")
         assert script.startswith("# "), f"{path.name}: begin with what it shows"
@@ -415,6 +554,9 @@ def test_a_changed_expectation_is_noticed() -> None:
         ("exchange\nsink-0 sing", "a reader cannot 'sing'"),
         ("job sums", "'job sums': 'sums'"),
         ("job letters\njump", "'jump' is none of step TASK"),
+        ("job far task_managers=2\nsend smoke", "'smoke' is not a valid Way"),
+        ("job far task_managers=2\nsend requests tm-7", "'send requests tm-7': 'tm-7'"),
+        ("job far task_managers=2\ndeliver requests", "no Deliver is enabled"),
         ("dance", "'dance': 'dance'"),
     ],
 )

@@ -18,8 +18,8 @@ from enum import Enum
 
 from refimpl.errors import RemoteProtocolError
 from refimpl.exchange.frames import HEADER_BYTES, decode
-from refimpl.exchange.messages import Message
-from refimpl.invariants import check_credit
+from refimpl.exchange.messages import BacklogAnnouncement, BufferResponse, Message
+from refimpl.invariants import StepLaws, check_backlog, check_credit
 from refimpl.job.deployment import Deployment
 
 __all__ = ["CAPACITY", "Link", "Way"]
@@ -54,7 +54,11 @@ class Link:
         self.name = f"tm-{here} reads tm-{there}"
         self.consumer = consumer_side.shuffle.connect_to(there, self.name)
         self.producer = producer_side.shuffle.accept(self.name)
-        self._channels = [read.channel for read in consumer_side.shuffle.remote_reads[there]]
+        self._reads = consumer_side.shuffle.remote_reads[there]
+        self._channels = [read.channel for read in self._reads]
+        self._find = producer_side.shuffle.find
+        self._backlogs: dict[bytes, int] = {}  # the last that came, by receiver
+        self._step_laws = StepLaws()
         self._version = consumer_side.config.flink_version
         self._has_credit = consumer_side.config.credit_based
         self._on_the_way: dict[Way, deque[_Piece]] = {way: deque() for way in Way}
@@ -98,6 +102,9 @@ class Link:
         """Hand the oldest piece of one direction to the end it was sent to."""
         data = self._on_the_way[way].popleft().data
         if way is Way.RESPONSES:
+            for message in self._read(data):
+                if isinstance(message, BufferResponse | BacklogAnnouncement):
+                    self._backlogs[message.receiver] = message.backlog
             self.consumer.receive_data(data)
             return
         with suppress(RemoteProtocolError):  # the answer that is ready now tells the consumer
@@ -115,13 +122,30 @@ class Link:
         return [message for piece in self._on_the_way[way] for message in self._read(piece.data)]
 
     def check(self) -> None:
-        """The law of credit, if there is any."""
-        if not self._has_credit:
-            return
+        """The laws of credit and backlog."""
         check_credit(
             self._channels, self.consumer, self.producer,
             self.messages(Way.REQUESTS), self.messages(Way.RESPONSES),
         )  # fmt: skip
+        check_backlog(self._channels, self._backlogs)
+
+    def check_step(self) -> None:
+        """The laws of fairness and hunger; call it after every step or never."""
+        readers = self.producer.snapshot().readers
+        may_speak = []
+        for read in self._reads:
+            receiver = read.channel.receiver
+            view = self._find(read.partition_id, read.subpartition)
+            if view is not None and receiver in readers:
+                can_pay = readers[receiver].credit > 0 or not self._has_credit
+                if view.is_data_available if can_pay else view.is_event_available:
+                    may_speak.append(receiver)
+        self._step_laws.check(self._channels, readers, may_speak)
+
+    def check_end(self) -> None:
+        """When nothing can move any more, both ends know that it is over, and nothing is on its way."""
+        assert self.is_closed, f"{self} was left open: {self.consumer}, {self.producer}"
+        assert not any(self._on_the_way.values()), f"{self} has ended"
 
     def _read(self, data: bytes) -> Iterator[Message]:
         start = 0

@@ -221,6 +221,8 @@ class Simulation:
         check_all(*self.deployments)
         for link in self.links.values():
             link.check()
+            if self._check_every == 1:
+                link.check_step()
 
     def run(
         self, max_steps: int | None = None, on_step: Callable[[Simulation], None] | None = None
@@ -234,6 +236,8 @@ class Simulation:
             while limit is None or self.num_steps < limit:
                 if self.step() is None:
                     check_end(*self.deployments)
+                    for link in self.links.values():
+                        link.check_end()
                     break
                 if on_step is not None:
                     on_step(self)

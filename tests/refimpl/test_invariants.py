@@ -7,10 +7,15 @@ from collections.abc import Callable
 import pytest
 
 from refimpl.config import Config
-from refimpl.invariants import check_all, check_end, check_liveness, check_memory, check_segments
+from refimpl.consumer import RemoteInputChannel
+from refimpl.drivers import Simulation
+from refimpl.drivers.link import Link, Way
+from refimpl.exchange import ReaderSnapshot, encode
+from refimpl.invariants import StepLaws, check_all, check_end, check_liveness, check_memory, check_segments
 from refimpl.job import Deployment, StreamEnvironment
 from refimpl.memory import Buffer, LocalBufferPool
 from refimpl.records import EndOfSuperstep
+from refimpl.task import IterableReader
 from refimpl.trace import Trace
 
 
@@ -152,3 +157,217 @@ def test_at_the_end_no_writer_keeps_a_buffer() -> None:
     check_all(deployment)  # it is held, and known to be held
     with pytest.raises(AssertionError, match="source-0 → map still has buffers out"):
         check_end(deployment)
+
+
+# -- several TaskManagers --------------------------------------------------------------------------
+
+NAME = "tm-1 reads tm-0"
+
+
+def far(num_steps: int, check_every: int = 1) -> Simulation:
+    """Two sources on tm-0, two sinks on tm-1, each sink reading both; full buffers, and full wires."""
+    config = Config(
+        segment_size_bytes=32, num_buffers=40, source_batch=4, buffers_per_channel=2, floating_buffers_per_gate=3
+    )
+    environment = StreamEnvironment(config, parallelism=2)
+    source = environment.source(lambda _i, _n: IterableReader(range(60)))
+    source.rebalance().sink([].append).slot_sharing_group("far")
+    simulation = Simulation(
+        environment, seed=1, check_every=check_every, trace=Trace(), num_task_managers=2, max_delay_ms=0.05
+    )
+    return simulation.run(max_steps=num_steps)
+
+
+def halfway() -> tuple[Simulation, Link, RemoteInputChannel]:
+    """With the channel that has the most data."""
+    simulation = far(100)
+    link = simulation.links[NAME]
+    channel = max(simulation.deployments[1].shuffle.remote_channels, key=lambda each: len(each.held_buffers))
+    simulation.check()
+    assert link.messages(Way.RESPONSES)
+    return simulation, link, channel
+
+
+@pytest.mark.parametrize("check_every", [1, 2, 7])
+def test_the_laws_of_several_task_managers_hold_however_often_they_are_checked(check_every: int) -> None:
+    with far(10_000, check_every) as simulation:
+        assert simulation.is_done
+    assert [each.pool.num_free for each in simulation.deployments] == [40, 40]
+
+
+def announce_too_much(link: Link, channel: RemoteInputChannel) -> None:
+    channel.buffers.credit.num_unannounced += 1
+
+
+def promise_what_is_not_there(link: Link, channel: RemoteInputChannel) -> None:
+    channel.buffers.credit.num_promised += 1
+
+
+def add_credit_at_the_producer(link: Link, channel: RemoteInputChannel) -> None:
+    link.producer._readers[channel.receiver].credit += 1
+
+
+def lose_a_buffer_on_the_way(link: Link, channel: RemoteInputChannel) -> None:
+    link._on_the_way[Way.RESPONSES].popleft()
+
+
+def run_into_debt(link: Link, channel: RemoteInputChannel) -> None:
+    link.producer._readers[channel.receiver].credit = -2
+
+
+def want_too_much(link: Link, channel: RemoteInputChannel) -> None:
+    channel.buffers.credit.num_required += 1
+
+
+CREDIT = [
+    (announce_too_much, r"has \d+ empty buffers, \d+ promised and \d+ to be announced"),
+    (promise_what_is_not_there, r"has \d+ empty buffers, \d+ promised and \d+ to be announced"),
+    (add_credit_at_the_producer, r"has promised \d+ buffers; \d+ credits are on their way, \d+ with the producer, \d+"),
+    (lose_a_buffer_on_the_way, r"has promised \d+ buffers; \d+ credits are on their way, \d+ with the producer, \d+"),
+    (run_into_debt, "its producer has sent 2 buffers without credit"),
+    (want_too_much, r"wants \d+ buffers: 2 are its own, \d+ wait"),
+]
+
+
+@pytest.mark.parametrize(("tamper", "said"), CREDIT, ids=[tamper.__name__ for tamper, _ in CREDIT])
+def test_a_promise_is_on_its_way_at_the_producer_or_data_on_the_way_back(
+    tamper: Callable[[Link, RemoteInputChannel], None], said: str
+) -> None:
+    simulation, link, channel = halfway()
+    tamper(link, channel)
+    with pytest.raises(AssertionError, match=said):
+        simulation.check()
+
+
+def test_a_channel_that_has_failed_or_gone_owes_nothing_any_more() -> None:
+    simulation, link, channel = halfway()
+    simulation.lose(NAME)
+    channel.buffers.credit.num_promised += 1
+    simulation.check()
+    assert link.is_closed
+
+
+def lose_an_exclusive_segment(channel: RemoteInputChannel) -> None:
+    channel.buffers._exclusive.popleft()
+
+
+def give_an_exclusive_segment_to_everybody(channel: RemoteInputChannel) -> None:
+    channel.buffers._global_pool._free.append(channel.buffers.exclusive_buffers[0].segment)
+
+
+def forget_what_was_received(channel: RemoteInputChannel) -> None:
+    channel._received.popleft()
+
+
+REMOTE_SEGMENTS = [
+    (lose_an_exclusive_segment, r"nobody holds segment \d+"),
+    (give_an_exclusive_segment_to_everybody, r"segment \d+ is with the global pool and with .* \(exclusive\)"),
+    (forget_what_was_received, r"segment \d+ of .*: its buffer counts 1 references, 0 holders can be found"),
+]
+
+
+@pytest.mark.parametrize(("tamper", "said"), REMOTE_SEGMENTS, ids=[tamper.__name__ for tamper, _ in REMOTE_SEGMENTS])
+def test_the_buffers_of_a_channel_are_in_one_place_too(tamper: Callable[[RemoteInputChannel], None], said: str) -> None:
+    simulation, _, channel = halfway()
+    while not (channel.buffers._exclusive and channel._received):
+        simulation.step()
+    tamper(channel)
+    with pytest.raises(AssertionError, match=said):
+        check_segments(simulation.deployments[1])
+
+
+def test_a_buffer_that_is_half_received_is_with_the_decoder() -> None:
+    simulation, link, _ = halfway()
+    frame = encode(link.messages(Way.RESPONSES)[0], link.consumer._config.flink_version)
+    link.consumer.receive_data(frame[:-1])
+    assert link.consumer.decoder.held_buffer is not None
+    check_all(*simulation.deployments)
+    link.consumer.decoder._buffer = None
+    with pytest.raises(AssertionError, match="1 references, 0 holders can be found"):
+        check_all(*simulation.deployments)
+
+
+def test_a_pool_may_have_more_than_its_share_only_after_the_shares_were_dealt_anew() -> None:
+    """Exclusive buffers that come home can make the share of another pool smaller; what it has out drains."""
+    simulation, _, channel = halfway()
+    here = simulation.deployments[1]
+    pool = here.shuffle.gate_pools[0]
+    while pool.num_requested < pool.num_max:
+        assert pool.request_buffer() is not None
+    pool.size = pool.num_max - 1
+    with pytest.raises(AssertionError, match=r"sink-0 \(floating\) has 3 segments, its share is 2, its limit 2"):
+        check_memory(here)
+    channel.release()
+    pool.size = pool.num_max - 1
+    check_memory(here)
+    pool.num_requested = pool.num_max + 1
+    with pytest.raises(AssertionError, match="has 4 segments, its share is 2, its limit 3"):
+        check_memory(here)
+
+
+A, B, C = (bytes([number]) * 16 for number in (10, 11, 12))
+
+
+def said(*waiting: bytes, **numbers: int) -> dict[bytes, ReaderSnapshot]:
+    """Readers that have sent so much; those in `waiting` stand in the line."""
+    names = {"a": A, "b": B, "c": C}
+    return {
+        names[name]: ReaderSnapshot(names[name], 1, names[name] in waiting, number - 1)
+        for name, number in numbers.items()
+    }
+
+
+def test_whoever_may_speak_stands_in_the_line() -> None:
+    with pytest.raises(AssertionError, match=f"{B.hex()} may speak and is not in the line"):
+        StepLaws().check([], said(A, a=0, b=0), [A, B])
+
+
+def test_nobody_speaks_twice_before_one_who_waits() -> None:
+    laws = StepLaws()
+    laws.check([], said(A, B, a=0, b=0), [A, B])
+    laws.check([], said(A, B, a=1, b=0), [A, B])
+    with pytest.raises(AssertionError, match=f"{A.hex()} spoke twice while {B.hex()} waited"):
+        laws.check([], said(A, B, a=2, b=0), [A, B])
+
+
+def test_the_first_turn_of_one_who_joins_counts() -> None:
+    laws = StepLaws()
+    laws.check([], said(A, a=0), [A])
+    laws.check([], said(A, C, a=0, c=1), [A, C])
+    with pytest.raises(AssertionError, match=f"{C.hex()} spoke twice while {A.hex()} waited"):
+        laws.check([], said(A, C, a=0, c=2), [A, C])
+
+
+def test_a_wait_begins_anew_after_a_turn_and_with_new_data() -> None:
+    laws = StepLaws()
+    laws.check([], said(A, B, a=0, b=0), [A, B])
+    laws.check([], said(A, B, a=1, b=0), [A, B])
+    laws.check([], said(A, B, a=1, b=1), [A, B])  # B had its turn
+    laws.check([], said(A, B, a=2, b=1), [A, B])
+    laws.check([], said(A, a=2, b=2), [A])  # and now it has nothing to say
+    laws.check([], said(A, a=3, b=2), [A])
+    laws.check([], said(A, B, a=4, b=2), [A, B])
+    laws.check([], said(A, B, C, a=5, b=2, c=0), [A, B, C])  # one that joins stands at the end
+    laws.check([], said(A, B, C, a=5, b=3, c=0), [A, B, C])
+    laws.check([], said(A, B, C, a=6, b=3, c=0), [A, B, C])
+    with pytest.raises(AssertionError, match=f"{B.hex()} spoke twice while {C.hex()} waited"):
+        laws.check([], said(A, B, C, a=6, b=4, c=0), [A, B, C])
+
+
+def test_a_channel_that_has_more_than_it_wants_takes_no_more() -> None:
+    simulation, link, channel = halfway()
+    pool = simulation.deployments[1].shuffle.gate_pools[channel is simulation.deployments[1].gates[1].channels[0]]
+    before = len(channel.buffers.empty_buffers)
+    channel.buffers.credit.num_required = before
+    link.check_step()
+    channel.buffers._floating.append(pool.request_buffer())
+    with pytest.raises(AssertionError, match=f"needs {before} empty buffers at most, it has {before + 1}"):
+        link.check_step()
+
+
+def test_at_the_end_both_ends_of_every_connection_know_that_it_is_over() -> None:
+    simulation, link, _ = halfway()
+    with pytest.raises(AssertionError, match=f"{NAME}, .* was left open"):
+        link.check_end()
+    simulation.lose(NAME)
+    link.check_end()
