@@ -13,13 +13,14 @@ FIND_PYTHON = for python in $(PYTHON) python3 python3.13 python3.12 python3.11 p
 	fi
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lab test demo bench lint clean requirements
+.PHONY: help setup lab test demo bench fuzz lint clean requirements
 
 help: ## show this list
 	@echo "make lab          open the course in JupyterLab         (ARGS='--no-browser --port 8890')"
 	@echo "make demo         flights from Spark through the engine  (ARGS='--records 5000 --json')"
 	@echo "make test         everything that must hold, < 25 min    (ARGS='-k spanning' to pick tests)"
 	@echo "make bench        benchmarks as ratios to a peer         (ARGS='--help')"
+	@echo "make fuzz         a million hostile inputs, < 1 hour      (ARGS='--seconds 60')"
 	@echo "make lint         style and types only"
 	@echo "make clean        remove .venv and caches; learners' work/ and .course/ stay"
 	@echo "make requirements pin the packages of pyproject.toml again"
@@ -37,6 +38,9 @@ demo: setup
 
 bench: setup
 	@exec $(RUN)/python -m tests.bench $(ARGS)
+
+fuzz: setup
+	@exec $(RUN)/python -m tests.fuzz $(ARGS)
 
 lint: setup
 	$(RUN)/ruff check .

@@ -45,7 +45,7 @@ class _ClassDesc:
     flags: int = 0
     fields: list[tuple[str, str]] = field(default_factory=list)
     parent: _ClassDesc | None = None
-    num_ancestors: int = 0
+    num_ancestors: int = _MAX_DEPTH  # until its parent is known, so that nobody can be its child before
 
 
 @dataclass(slots=True)
@@ -168,7 +168,10 @@ class _Parser:
         if length < 0 or length > len(self._data) - self.position:
             raise RemoteProtocolError(f"an array of {length} members does not fit the error")
         code = kind.name[1:2] if kind is not None else ""
-        made.extend(self._value(code) for _ in range(length))
+        if code in _SIZES:
+            self._take(length * _SIZES[code])  # numbers tell nobody anything
+        else:
+            made.extend(self._value(code) for _ in range(length))
         return made
 
     def _class(self) -> _ClassDesc | None:
@@ -194,12 +197,9 @@ class _Parser:
 
     def _parent_of(self, made: _ClassDesc) -> _ClassDesc | None:
         """The class above `made`, which cannot be `made` again, however far up."""
-        parent = step = self._class()
-        if parent is not None:
-            made.num_ancestors = parent.num_ancestors + 1
-        while step is not None and step is not made:
-            step = step.parent
-        if step is made or made.num_ancestors > _MAX_DEPTH:
+        parent = self._class()
+        made.num_ancestors = 0 if parent is None else parent.num_ancestors + 1
+        if made.num_ancestors > _MAX_DEPTH:
             raise RemoteProtocolError("a class of an error has no end of ancestors")
         return parent
 
