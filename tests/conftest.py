@@ -6,6 +6,7 @@ import signal
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -14,6 +15,11 @@ if TYPE_CHECKING:
 # A shell that starts us in the background lets us, and all that we start, ignore Ctrl-C; tests send one.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+# How long an example takes says something of the machine, not of the code.
+settings.register_profile("sluice", deadline=None)
+settings.load_profile("sluice")
 
 
 @pytest.fixture(scope="session")

@@ -1,7 +1,7 @@
 """The laws of `refimpl.invariants` on several TaskManagers: with delays, with a lost connection, and broken on purpose.
 
 What `test_laws.py` does for one TaskManager, plus what lies between them. Everything about a run follows from its seed,
-which is the name of the test: `pytest tests/test_remote_laws.py -k 'delays and 17'` repeats it. No TaskManager has a
+which is the name of the test: `pytest tests/test_remote_laws.py -k 'delays and [17]'` repeats it. No TaskManager has a
 buffer more than it needs to start, so everything blocks that can.
 """
 
@@ -94,6 +94,7 @@ def test_with_any_delays_the_laws_hold_and_the_answer_is_right(seed: int) -> Non
     assert all(link.is_closed for link in simulation.links.values())
 
 
+@pytest.mark.slow
 def test_the_seeds_above_try_every_option_and_most_of_them_a_wire() -> None:
     shapes = [drawn(seed) for seed in range(300)]
     for version in FlinkVersion:
@@ -235,11 +236,12 @@ def lose_a_connection(seed: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(350))
+@pytest.mark.parametrize("seed", range(360))
 def test_a_lost_connection_fails_what_reads_from_it_and_nothing_else(seed: int) -> None:
     lose_a_connection(seed)
 
 
+@pytest.mark.slow
 def test_without_a_loss_every_trail_comes_to_its_end() -> None:
     for seed in range(5):
         job, results = Trails(seed), []
@@ -556,6 +558,7 @@ def lose_connections(num_seeds: int) -> None:
         lose_a_connection(seed)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mutate", BAD_FALLS, ids=lambda mutate: mutate.__name__)
 def test_an_engine_that_falls_badly_is_noticed_within_a_few_losses(
     mutate: Callable[[pytest.MonkeyPatch], None],

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from refimpl.config import Config, FlinkVersion
@@ -42,11 +42,13 @@ def test_pointwise_each_subtask_has_channels_to_the_nearby_ones(
     assert channels_of(producers, consumers, is_pointwise=True) == channels
 
 
+@settings(deadline=None)
 @given(COUNTS, COUNTS)
 def test_all_to_all_is_every_pair(producers: int, consumers: int) -> None:
     assert channels_of(producers, consumers, is_pointwise=False) == [list(range(consumers))] * producers
 
 
+@settings(deadline=None)
 @given(COUNTS, COUNTS)
 def test_pointwise_channels_are_even_and_leave_nobody_out(producers: int, consumers: int) -> None:
     channels = channels_of(producers, consumers, is_pointwise=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from refimpl.errors import LocalUsageError
@@ -64,6 +64,7 @@ def test_a_chain_stands_in_the_group_of_its_head() -> None:
 WIDTHS = st.lists(st.tuples(st.integers(1, 6), st.sampled_from("abc")), min_size=1, max_size=5)
 
 
+@settings(deadline=None)
 @given(WIDTHS, st.data())
 def test_every_task_manager_gets_its_part_of_the_slots_and_something_to_run(
     widths: list[tuple[int, str]], data: st.DataObject
