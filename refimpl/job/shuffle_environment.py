@@ -47,7 +47,8 @@ class ShuffleEnvironment:
     Flink:   NettyShuffleEnvironment (runtime.io.network), 1.11.4
     Differs: a gate has a pool only if it has remote channels, for these alone; Flink's always has one,
              of at least 1 buffer. One connection joins two TaskManagers, as in 2.x; 1.11 has one for
-             each result. Nobody sends events against the stream.
+             each result. So without credits a job with several exchanges between the same two can
+             stand still: each waits behind the other's data. Nobody sends events upstream.
     """
 
     def __init__(self, graph: ExecutionGraph, trace: Trace | None = None) -> None:
