@@ -82,7 +82,7 @@ class Lab:
         return json.loads(body) if body else None
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser_program() -> str:
     program = chromium()
     if program is None:
@@ -92,7 +92,7 @@ def browser_program() -> str:
     return program
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def lab(tmp_path_factory: pytest.TempPathFactory, browser_program: str) -> Iterator[Lab]:
     home, root, token = tmp_path_factory.mktemp("home"), tmp_path_factory.mktemp("root"), secrets.token_hex(8)
     for plugin, settings in SETTINGS.items():
@@ -143,7 +143,7 @@ def close_kernels(lab: Lab) -> None:
         lab.api(f"kernels/{kernel['id']}", "DELETE")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def context(tmp_path_factory: pytest.TempPathFactory, browser_program: str) -> Iterator[BrowserContext]:
     with sync_playwright() as playwright:
         context = playwright.chromium.launch_persistent_context(
