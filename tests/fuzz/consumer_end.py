@@ -223,8 +223,6 @@ class ConsumerEnd:
         assert shot.num_unannounced >= 0, f"{shot}: less than nothing is to be announced"
         assert shot.num_promised >= 0, f"{shot}: less than nothing is promised"
         assert shot.num_available == shot.num_unannounced + shot.num_promised, f"{shot}: buffers are not credit"
-        most = self._setup.num_exclusive + self._setup.num_floating
-        assert shot.num_promised <= most, f"{shot} promises more buffers than there are"
 
     def _check_segments(self) -> None:
         exclusive = [buffer for channel in self.channels for buffer in channel.buffers.exclusive_buffers]

@@ -7,7 +7,6 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
-from functools import lru_cache
 from types import BuiltinFunctionType, FrameType, FunctionType, ModuleType, TracebackType
 from typing import Protocol
 
@@ -18,6 +17,7 @@ from refimpl.exchange import (
     BufferResponse,
     CancelPartitionRequest,
     CloseRequest,
+    ErrorResponse,
     Message,
     PartitionRequest,
     decode,
@@ -35,6 +35,8 @@ __all__ = [
     "numbered",
     "pieces_of",
 ]
+
+ERROR_RESPONSE = 1
 
 
 # -- segments --------------------------------------------------------------------------------------
@@ -107,10 +109,10 @@ def frames_in(data: bytes, version: FlinkVersion) -> list[Frame]:
     return found
 
 
-@lru_cache(maxsize=64)
 def _message(frame: bytes, version: FlinkVersion) -> Message:
-    """What a frame says; the long ones are errors, and they say the same again and again."""
-    return decode(frame[HEADER_BYTES - 1], memoryview(frame)[HEADER_BYTES:], version)
+    """What a frame says; an error with all that follows it, since to read one takes long."""
+    frame_id, body = frame[HEADER_BYTES - 1], memoryview(frame)[HEADER_BYTES:]
+    return ErrorResponse(bytes(body)) if frame_id == ERROR_RESPONSE else decode(frame_id, body, version)
 
 
 def numbered(frame: bytes, position: int, count: int) -> Iterator[bytes]:
@@ -154,7 +156,7 @@ class Ledger:
                 self.close()
 
     def close(self) -> None:
-        """Nobody is owed anything."""
+        """Nobody is owed anything, so that whatever is sent from now on is for nobody."""
         self._accounts.clear()
 
     def send(self, message: BufferResponse) -> None:
