@@ -136,12 +136,7 @@ class Child:
                     answer = unpack(message[TICKET_BYTES:])
                 except LocalUsageError as error:
                     answer = Answer(error=error)
-                with self._lock:
-                    asked = self._asked.pop(int.from_bytes(message[:TICKET_BYTES], "big"))
-                if answer.error is not None:
-                    asked.set_exception(answer.error)
-                else:
-                    asked.set_result(answer.value)
+                self._answer(int.from_bytes(message[:TICKET_BYTES], "big"), answer)
         death = self.death()
         with self._lock:
             self.is_gone = True
@@ -151,17 +146,26 @@ class Child:
             asked.set_exception(death)
         self._on_change(self)
 
+    def _answer(self, ticket: int, answer: Answer | Ended) -> None:
+        if ticket == 0:
+            self._end(Ended(answer.error))
+            return
+        with self._lock:
+            asked = self._asked.pop(ticket)
+        if answer.error is not None:
+            asked.set_exception(answer.error)
+        elif isinstance(answer, Answer):
+            asked.set_result(answer.value)
+
     def _hear_results(self) -> None:
         with suppress(EOFError, OSError), self._results:
             while True:
-                data = self._results.recv_bytes()
-                try:
-                    message = unpack(data)
-                except LocalUsageError as error:
-                    message = Ended(error)
-                match message:
+                match unpack(self._results.recv_bytes()):
                     case Results(values):
                         self._deliver(values)
                     case Ended() as ended:
-                        self.ended = ended
-                        self._on_change(self)
+                        self._end(ended)
+
+    def _end(self, ended: Ended) -> None:
+        self.ended = ended
+        self._on_change(self)

@@ -1,8 +1,8 @@
 """What the processes of a run say to one another, and how it crosses the pipes between them.
 
 Three pipes join a TaskManager's process to the one that started it: commands come in; each is answered
-by one `Answer`; `Results` go out, and behind them one `Ended`. Answers have a pipe of their own, since
-results wait while a sink is slow.
+by one `Answer`; `Results` go out, and behind the last of them `Ended`. Answers have a pipe of their own,
+since results wait while a sink is slow. An error takes it too.
 
 What crosses is pickled: both ends are processes of one user, and no socket is near.
 """
@@ -36,7 +36,7 @@ __all__ = [
 ]
 
 TICKET_BYTES = 8
-"""Before each command stands a number, which comes back before its answer."""
+"""Before each command stands a number, which comes back before its answer; 0 before an error nobody asked for."""
 
 _SHOWN = reprlib.Repr()  # of a record, even if its own `repr` fails
 _SHOWN.maxother = 200
@@ -127,8 +127,10 @@ def without_sinks(environment: StreamEnvironment) -> tuple[StreamEnvironment, li
 
 
 def portable(error: BaseException) -> BaseException:
-    """The error as another process can have it: with a note where it came from, and what fits of it."""
-    error.add_note(f"in process {os.getpid()}:\n" + "".join(traceback.format_exception(error)).rstrip())
+    """The error as another process can have it: what fits of it, and where it came from unless that is us."""
+    if isinstance(error, UserCodeError) or not isinstance(error, SluiceError):
+        story = "".join(traceback.format_exception(error)).rstrip()
+        error.add_note(f"in process {os.getpid()}:\n{story}")
     if _can_travel(error):
         return error
     if error.__cause__ is not None:  # an exception of the user's, perhaps with a lock or a file in it

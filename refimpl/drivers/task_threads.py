@@ -124,7 +124,7 @@ class TaskManagerThreads:
             self.wake_all()
 
     def fail(self, error: BaseException) -> None:
-        """End the job with an error that is no task's. Not under the monitor."""
+        """End the job with an error, wherever it was found. Not under the monitor."""
         with self.monitor:
             self.error = self.error or error
             self.cancel()
@@ -212,35 +212,38 @@ class TaskManagerThreads:
     # -- tasks -----------------------------------------------------------------------------------------
 
     def _add_thread(self, name: str, run: Callable[[], None]) -> None:
-        self._threads.append(threading.Thread(target=run, name=name, daemon=True))
+        thread = threading.Thread(target=self._guard, args=(run,), name=name, daemon=True)
+        self._threads.append(thread)
+
+    def _guard(self, run: Callable[[], None]) -> None:
+        try:
+            run()
+        except BaseException as error:  # noqa: BLE001 - handed to whoever joins; ends the other threads
+            self.fail(error)
 
     def _run_task(self, task: Task) -> None:
-        try:
-            while not task.is_done:
-                with self.monitor:
-                    if not self._wait_for_turn(task):
-                        return
-                    has_work = task.poll()
-                    self.wake()
-                if has_work:
-                    task.process()
-                    with self.monitor:
-                        if self.is_cancelled:
-                            return
-                        task.emit()
-                        self.wake()
-        except BaseException as error:  # noqa: BLE001 - handed to whoever joins; cancels the others
-            with self.monitor:
-                self.error = self.error or error
-                self.is_cancelled = True
+        self._guard(partial(self._work, task))
+        with self.monitor:
+            self._num_running -= 1
+            if self._num_running == 0:
                 self.wake_all()
-        finally:
+        if self.is_ended:
+            self._on_end()
+
+    def _work(self, task: Task) -> None:
+        while not task.is_done:
             with self.monitor:
-                self._num_running -= 1
-                if self._num_running == 0:
-                    self.wake_all()
-            if self.is_ended or self.error is not None:
-                self._on_end()
+                if not self._wait_for_turn(task):
+                    return
+                has_work = task.poll()
+                self.wake()
+            if has_work:
+                task.process()
+                with self.monitor:
+                    if self.is_cancelled:
+                        return
+                    task.emit()
+                    self.wake()
 
     def _wait_for_turn(self, task: Task) -> bool:
         """Wait until a step of `task` would do something; false if the job was cancelled."""

@@ -32,14 +32,15 @@ _MOST_BYTES_WAITING = 1024 * 1024
 
 
 class Outbox:
-    """Sends results to the parent; they gather while some are being sent.
+    """Sends answers to the parent at once, and results in batches that gather while one is being sent.
 
     `put` waits when too many have gathered: the parent's sinks are slow, and the task is with them.
     """
 
-    def __init__(self, pipe: Connection) -> None:
-        self._pipe = pipe
-        self._sending = threading.Lock()
+    def __init__(self, answers: Connection, results: Connection) -> None:
+        self._answers = answers
+        self._results = results
+        self._answering = threading.Lock()
         self._changed = threading.Condition()
         self._waiting: list[tuple[int, int, bytes]] = []
         self._num_bytes = 0
@@ -61,13 +62,23 @@ class Outbox:
             if not self._is_sending:
                 self._changed.notify_all()
 
-    def end(self, message: Ended) -> None:
-        """Say the last word; if all is well, behind the last result."""
-        if message.error is None:
-            with self._changed:
-                while (self._waiting or self._is_sending) and not self._is_closed:
-                    self._changed.wait()
-        self._send(message)
+    def answer(self, ticket: bytes, answer: Answer | Ended) -> None:
+        """Say what the command with this number came to."""
+        data = ticket + pack(answer)
+        with self._answering, suppress(OSError):  # the parent is gone, and whoever hears commands knows it
+            self._answers.send_bytes(data)
+
+    def end(self, error: BaseException | None) -> None:
+        """Say that the tasks have ended: if all is well, behind the last result."""
+        if error is not None:
+            self.answer(bytes(TICKET_BYTES), Ended(portable(error)))
+            return
+        with self._changed:
+            while (self._waiting or self._is_sending) and not self._is_closed:
+                self._changed.wait()
+            if self._is_closed:  # a result may still be on its way, and nobody waits for what follows it
+                return
+        self._send(Ended(None))
 
     def close(self) -> None:
         """Let nobody wait here any more."""
@@ -76,9 +87,8 @@ class Outbox:
             self._changed.notify_all()
 
     def _send(self, message: Ended | Results) -> None:
-        data = pack(message)
-        with self._sending, suppress(OSError):  # the parent is gone, and whoever hears commands knows it
-            self._pipe.send_bytes(data)
+        with suppress(OSError):  # as above
+            self._results.send_bytes(pack(message))
 
     def _run(self) -> None:
         while True:
@@ -166,8 +176,7 @@ class Worker:
             if self._has_said_end:
                 return
             self._has_said_end = True
-        error = self._threads.error
-        self._outbox.end(Ended(None if error is None else portable(error)))
+        self._outbox.end(self._threads.error)
 
 
 # -- the process -------------------------------------------------------------------------------------
@@ -180,8 +189,7 @@ def obey(commands: int, answers: int, results: int) -> None:
         sys.stdout.reconfigure(line_buffering=True, write_through=False)
     asked: queue.SimpleQueue[bytes] = queue.SimpleQueue()
     threading.Thread(target=_hear, args=(commands, asked), name="commands", daemon=True).start()
-    outbox = Outbox(Connection(results, readable=False))
-    said = Connection(answers, readable=False)
+    outbox = Outbox(Connection(answers, readable=False), Connection(results, readable=False))
     worker: Worker | None = None
     is_last = False
     while not is_last:
@@ -197,8 +205,7 @@ def obey(commands: int, answers: int, results: int) -> None:
             answer = Answer(value)
         except Exception as error:  # noqa: BLE001 - it is raised where the command came from
             answer = Answer(error=portable(error))
-        with suppress(OSError):  # the parent is gone, and `_hear` knows it
-            said.send_bytes(message[:TICKET_BYTES] + pack(answer))
+        outbox.answer(message[:TICKET_BYTES], answer)
     with suppress(OSError, ValueError):  # what is printed last, if anybody reads it
         sys.stdout.flush()
     os._exit(0)  # not even user code that never returns keeps this process

@@ -29,6 +29,7 @@ from refimpl.exchange import AddCredit, CloseRequest, ConsumerConnection, ErrorR
 from refimpl.exchange.java_errors import JavaError
 from refimpl.exchange.java_writer import write_java_error
 from refimpl.invariants import check_all
+from refimpl.producer import ResultPartition
 from refimpl.records import BYTES
 
 SMALL = Config(segment_size_bytes=64, num_buffers=60, buffer_timeout_ms=1, request_backoff_initial_ms=1)
@@ -272,3 +273,12 @@ def test_a_broken_law_on_a_connections_thread_ends_the_run(
     assert all(each.pool.num_free == 60 for each in run.deployments)
 
 
+def test_a_broken_law_on_the_flushers_thread_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(_partition: ResultPartition) -> None:
+        raise AssertionError("a law is broken")
+
+    monkeypatch.setattr(ResultPartition, "flush_all", broken)
+    job = apart(range(10**9), Tally(), SMALL)
+    failure = pytest.raises(AssertionError, match="a law is broken")
+    with nothing_left(), ThreadedRun(job, num_task_managers=2) as run, failure:
+        run.start().join(TIMEOUT_S)

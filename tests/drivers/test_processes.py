@@ -6,8 +6,10 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from driver_bench import TIMEOUT_S, Tally, nothing_left
@@ -301,6 +303,28 @@ def test_a_slow_sink_holds_everybody_up_and_little_lies_in_between() -> None:
         slow.go.set()
         assert run.join(TIMEOUT_S)
     assert slow.sink == [bytes([n % 251]) * 100_000 for n in range(300)]
+
+
+def test_an_error_elsewhere_is_known_while_a_sink_stands_still(tmp_path: Path) -> None:
+    """Results may wait for a sink; what went wrong in their process must not."""
+    is_held = tmp_path / "held"
+
+    def function(n: int) -> int:
+        if n == 3:
+            while not is_held.exists():
+                time.sleep(0.001)
+            raise ValueError("three")
+        return n
+
+    def sink(_: object) -> None:
+        is_held.touch()
+        deadline = time.monotonic() + TIMEOUT_S
+        while run.error is None and time.monotonic() < deadline:
+            time.sleep(0.001)
+
+    environment = job(FOREVER, sink, function)
+    with nothing_left(), ProcessRun(environment, 1) as run, pytest.raises(UserCodeError, match="three"):
+        run.start().join(TIMEOUT_S / 2)
 
 
 class Slow:
