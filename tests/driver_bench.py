@@ -18,7 +18,7 @@ from raw_frames import frames_in
 from refimpl.config import Config
 from refimpl.drivers import Security, TaskManagerThreads
 from refimpl.exchange import BufferResponse, Message, PartitionRequest, encode
-from refimpl.job import Deployment, StreamEnvironment
+from refimpl.job import ConnectionId, Deployment, StreamEnvironment
 from refimpl.memory import DataType
 from refimpl.records import LONG, EndOfPartition, TypeSerializer, event_to_buffer
 from refimpl.task import IterableReader
@@ -203,7 +203,7 @@ def call_on(address: tuple[str, int]) -> Peer:
 def requests_of(environment: StreamEnvironment, credit: int) -> list[PartitionRequest]:
     """What TaskManager 1 would ask TaskManager 0 for."""
     side = Deployment(environment, None, None, 1, 2)
-    reads = side.shuffle.remote_reads[0]
+    reads = side.shuffle.remote_reads[ConnectionId(0)]
     found = [
         PartitionRequest(read.partition_id, read.subpartition, read.subpartition, read.channel.receiver, credit)
         for read in reads

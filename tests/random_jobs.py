@@ -6,7 +6,7 @@ everything blocks that can, and with the laws checked after each step.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
@@ -154,28 +154,10 @@ class Shape:
         """Between how many TaskManagers the job can be shared."""
         return self._graph(1).placement.num_slots
 
-    def can_do_without_credit(self) -> bool:
-        """Whether no connection carries two exchanges; see `num_exchanges_together`."""
-        return num_exchanges_together(self._graph(self.num_task_managers)) <= 1
-
     def _graph(self, num_task_managers: int) -> ExecutionGraph:
         environment = self.environment()
         self.build(environment, [])
         return ExecutionGraph(JobGraph(environment.graph, environment.config), num_task_managers)
-
-
-def num_exchanges_together(graph: ExecutionGraph) -> int:
-    """How many edges of the job share a connection, at most.
-
-    Without credits two that do can stop each other for good: what one waits for may stand behind it on the wire. Flink
-    has a connection for each of them (ConnectionID.getConnectionIndex).
-    """
-    edges: dict[tuple[int, int], set[int]] = defaultdict(set)
-    for consumer in graph.vertices:
-        for plan in graph.inputs(consumer):
-            if plan.is_remote:
-                edges[plan.producer.task_manager, consumer.task_manager].add(plan.edge)
-    return max(map(len, edges.values()), default=0)
 
 
 def check(shape: Shape) -> Simulation:

@@ -14,7 +14,7 @@ from typing import TypeVar
 
 import numpy as np
 import pytest
-from random_jobs import OPERATORS, ROUTES, Every, Shape, check, num_exchanges_together
+from random_jobs import OPERATORS, ROUTES, Every, Shape, check
 
 from refimpl.config import FlinkVersion
 from refimpl.consumer import BufferManager, RemoteInputChannel
@@ -84,7 +84,7 @@ def drawn(seed: int) -> Shape:
     while len(shape.build(shape.environment(), [])) > 40:  # broadcasts multiply
         shape = replace(shape, num_records=shape.num_records // 2)
     shape = replace(shape, num_task_managers=min(int(random.integers(1, 4)), shape.num_slots()))
-    return replace(shape, has_credit=flip(random) or not shape.can_do_without_credit())
+    return replace(shape, has_credit=flip(random))
 
 
 @pytest.mark.slow  # each seed takes a tenth of a second, but there are hundreds
@@ -133,8 +133,7 @@ class Trails:
         self.options = replace(drawn(seed), segment=one_of(random, (16, 40, 100)))
         num_slots = self._graph(1).placement.num_slots
         self.num_task_managers = min(int(random.integers(2, 4)), num_slots)
-        has_credit = flip(random) or num_exchanges_together(self._graph(self.num_task_managers)) > 1
-        self.options = replace(self.options, has_credit=has_credit)
+        self.options = replace(self.options, has_credit=flip(random))
         self.num_buffers = self._graph(self.num_task_managers).num_required_buffers
 
     def build(self, environment: StreamEnvironment, results: list[tuple]) -> None:
@@ -184,9 +183,9 @@ class Trails:
 
 def channels_by_link(simulation: Simulation) -> dict[str, list[RemoteInputChannel]]:
     return {
-        f"tm-{consumer.task_manager} reads tm-{number}": [read.channel for read in reads]
+        f"tm-{consumer.task_manager} reads {connection_id}": [read.channel for read in reads]
         for consumer in simulation.deployments
-        for number, reads in consumer.shuffle.remote_reads.items()
+        for connection_id, reads in consumer.shuffle.remote_reads.items()
     }
 
 

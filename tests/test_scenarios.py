@@ -341,11 +341,11 @@ class Job:
         self.far_reads: dict[bytes, FarRead] = {}
         parts = self.simulation.deployments
         for deployment in parts:
-            for number, reads in deployment.shuffle.remote_reads.items():
+            for connection_id, reads in deployment.shuffle.remote_reads.items():
                 for read in reads:
                     gate = next(gate.name for gate in deployment.gates if read.channel in gate.channels)
-                    queue = parts[number].shuffle.find(read.partition_id, read.subpartition)
-                    link = f"tm-{deployment.task_manager} reads tm-{number}"
+                    queue = parts[connection_id.task_manager].shuffle.find(read.partition_id, read.subpartition)
+                    link = f"tm-{deployment.task_manager} reads {connection_id}"
                     self.far_reads[read.channel.receiver] = FarRead(link, gate, read.channel, queue)
 
     def do(self, words: list[str]) -> Lines:

@@ -21,6 +21,7 @@ from refimpl.exchange.frames import HEADER_BYTES, decode
 from refimpl.exchange.messages import BacklogAnnouncement, BufferResponse, Message
 from refimpl.invariants import StepLaws, check_backlog, check_credit
 from refimpl.job.deployment import Deployment
+from refimpl.job.shuffle_environment import ConnectionId
 
 __all__ = ["CAPACITY", "Link", "Way"]
 
@@ -44,17 +45,18 @@ class _Piece:
 
 
 class Link:
-    """The connection through which tasks of `consumer_side` read from tasks of `producer_side`.
+    """A connection through which tasks of `consumer_side` read from tasks of `producer_side`.
 
     The two ends are those of every other driver; only what lies between them is made of lists.
     """
 
-    def __init__(self, consumer_side: Deployment, producer_side: Deployment) -> None:
-        here, there = consumer_side.task_manager, producer_side.task_manager
-        self.name = f"tm-{here} reads tm-{there}"
-        self.consumer = consumer_side.shuffle.connect_to(there, self.name)
+    def __init__(
+        self, consumer_side: Deployment, producer_side: Deployment, connection_id: ConnectionId
+    ) -> None:
+        self.name = f"tm-{consumer_side.task_manager} reads {connection_id}"
+        self.consumer = consumer_side.shuffle.connect(connection_id, self.name)
         self.producer = producer_side.shuffle.accept(self.name)
-        self._reads = consumer_side.shuffle.remote_reads[there]
+        self._reads = consumer_side.shuffle.remote_reads[connection_id]
         self._channels = [read.channel for read in self._reads]
         self._find = producer_side.shuffle.find
         self._backlogs: dict[bytes, int] = {}  # the last that came, by receiver

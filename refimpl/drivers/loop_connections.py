@@ -12,6 +12,7 @@ from typing import Any, Self
 from refimpl.drivers.addresses import show_address
 from refimpl.drivers.ends import ConsumerEnd, End, ProducerEnd
 from refimpl.job.deployment import Deployment
+from refimpl.job.shuffle_environment import ConnectionId
 
 __all__ = ["Changes", "Connections"]
 
@@ -78,8 +79,9 @@ class Connections:
             self._loop.add_reader(listening, self._accept, deployment, listening)
         addresses = [each.getsockname() for each in self._listening]
         for deployment in self._deployments:
-            for number in deployment.shuffle.remote_reads:
-                self._add(self._connect(deployment, number, *addresses[number]))
+            for connection_id in deployment.shuffle.remote_reads:
+                host, port = addresses[connection_id.task_manager]
+                self._add(self._connect(deployment, connection_id, host, port))
 
     async def __aexit__(self, *_exc: object) -> None:
         for each in self._listening:
@@ -137,9 +139,9 @@ class Connections:
         end = ProducerEnd(shuffle.accept(f"tm-{deployment.task_manager} to {peer}"), shuffle)
         await self._carry(end, reader, writer, self._changes[id(deployment)])
 
-    async def _connect(self, deployment: Deployment, number: int, host: str, port: int) -> None:
-        name = f"tm-{deployment.task_manager} reads tm-{number} at {host}:{port}"
-        end = ConsumerEnd(deployment.shuffle.connect_to(number, name))
+    async def _connect(self, deployment: Deployment, connection_id: ConnectionId, host: str, port: int) -> None:
+        name = f"tm-{deployment.task_manager} reads {connection_id} at {host}:{port}"
+        end = ConsumerEnd(deployment.shuffle.connect(connection_id, name))
         changes = self._changes[id(deployment)]
         try:
             reader, writer = await asyncio.open_connection(host, port)

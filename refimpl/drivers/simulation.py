@@ -305,8 +305,8 @@ class Simulation:
             self._close_after(error)
             raise
         for consumer in self.deployments:
-            for number in consumer.shuffle.remote_reads:
-                link = Link(consumer, self.deployments[number])
+            for connection_id in consumer.shuffle.remote_reads:
+                link = Link(consumer, self.deployments[connection_id.task_manager], connection_id)
                 self.links[link.name] = link
 
     def _close_after(self, error: BaseException) -> None:

@@ -17,6 +17,7 @@ from refimpl.drivers.carrier import Carrier
 from refimpl.drivers.ends import ConsumerEnd, ProducerEnd
 from refimpl.drivers.streams import ByteStream, Incoming, Listener, Security, connect, listen
 from refimpl.job.deployment import Deployment, JobSnapshot
+from refimpl.job.shuffle_environment import ConnectionId
 from refimpl.job.stream import StreamEnvironment
 from refimpl.task.task import Task
 from refimpl.trace import Trace
@@ -105,8 +106,8 @@ class TaskManagerThreads:
         self._started_s = time.monotonic()
         if self._listener is not None:
             self._add_thread(f"tm-{self._number} (accept)", partial(self._accept, self._listener))
-        for number in self.deployment.shuffle.remote_reads:
-            self._connect_to(number, *addresses[number])
+        for connection_id in self.deployment.shuffle.remote_reads:
+            self._connect(connection_id, *addresses[connection_id.task_manager])
         for task in self.deployment.tasks:
             self._add_thread(task.name, partial(self._run_task, task))
         if self._config.buffer_timeout_ms > 0:
@@ -269,10 +270,10 @@ class TaskManagerThreads:
 
     # -- connections -----------------------------------------------------------------------------------
 
-    def _connect_to(self, number: int, host: str, port: int) -> None:
-        """Read from another TaskManager, over one connection for all channels."""
-        name = f"tm-{self._number} reads tm-{number} at {host}:{port}"
-        connection = self.deployment.shuffle.connect_to(number, name)
+    def _connect(self, connection_id: ConnectionId, host: str, port: int) -> None:
+        """Read from another TaskManager."""
+        name = f"tm-{self._number} reads {connection_id} at {host}:{port}"
+        connection = self.deployment.shuffle.connect(connection_id, name)
         open_stream = partial(self._reach, host, port)
         self._carriers.append(Carrier(self, ConsumerEnd(connection), open_stream))
 

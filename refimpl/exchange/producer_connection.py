@@ -69,9 +69,9 @@ class ProducerConnection:
 
     Flink:   PartitionRequestServerHandler, PartitionRequestQueue (runtime.io.network.netty), 1.11.4
     Differs: the driver fetches bytes when it can write; Flink is told that the socket is writable.
-             A receiver's second request is refused; Flink loses the first reader.
-             A failed producer is reported at once; Flink's reader notices at its next turn.
-             A consumer has a time to speak and a number of channels to ask for.
+             A receiver's second request is refused; Flink loses the first reader. A failed producer is
+             reported at once, not at its reader's next turn. A consumer has a time to speak and a number
+             of channels to ask for. No announcements of backlog, new sizes or task events of 2.x are sent.
     """
 
     def __init__(

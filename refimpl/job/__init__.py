@@ -11,7 +11,7 @@ from refimpl.job.execution_graph import (
 from refimpl.job.job_graph import JobEdge, JobGraph, JobVertex, reasons_not_to_chain
 from refimpl.job.parts import Parts
 from refimpl.job.placement import Placement
-from refimpl.job.shuffle_environment import RemoteRead, ShuffleEnvironment
+from refimpl.job.shuffle_environment import ConnectionId, RemoteRead, ShuffleEnvironment
 from refimpl.job.stream import (
     DataStream,
     KeyedStream,
@@ -42,6 +42,7 @@ __all__ = [
     "SHUFFLE",
     "ChainingStrategy",
     "ChannelPlan",
+    "ConnectionId",
     "DataStream",
     "Deployment",
     "ExecutionGraph",

@@ -70,8 +70,7 @@ class Deployment:
     """The tasks of a job that TaskManager `task_manager` of `num_task_managers` runs.
 
     `exclusion` is held by writers while they touch what other tasks see; a driver with one thread
-    gives none. `remote_reads` says, by the number of the other TaskManager, what is to be read there.
-    `run_id` is that of the execution graph.
+    gives none. `run_id` is that of the execution graph.
 
     Raises:
         InsufficientBuffersError: the pool is too small for the job; nothing is left behind.

@@ -27,7 +27,22 @@ from refimpl.producer.result_partition import ResultPartition, max_buffers, requ
 from refimpl.producer.subpartition import PipelinedSubpartition
 from refimpl.trace import Trace
 
-__all__ = ["RemoteRead", "ShuffleEnvironment"]
+__all__ = ["ConnectionId", "RemoteRead", "ShuffleEnvironment"]
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionId:
+    """Names one of the connections of a TaskManager: whom it reads from, and there which exchange only.
+
+    Flink:   ConnectionID (runtime.io.network), 1.11.4; there `connectionIndex`
+    """
+
+    task_manager: int
+    exchange: int | None = None
+
+    def __str__(self) -> str:
+        where = f"tm-{self.task_manager}"
+        return where if self.exchange is None else f"exchange {self.exchange} of {where}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +57,14 @@ class RemoteRead:
 class ShuffleEnvironment:
     """The network memory of one TaskManager, and all that is made of it.
 
-    `remote_reads` lists, by the number of the other TaskManager, what is to be read there.
+    `remote_reads` lists, by connection, what is to be read through it. With credits one connection joins
+    two TaskManagers. Without, each exchange has its own, lest one wait behind the data of another, which
+    waits for the first.
 
     Flink:   NettyShuffleEnvironment (runtime.io.network), 1.11.4
     Differs: a gate has a pool only if it has remote channels, for these alone; Flink's always has one,
-             of at least 1 buffer. One connection joins two TaskManagers, as in 2.x; 1.11 has one for
-             each result. So without credits a job with several exchanges between the same two can
-             stand still: each waits behind the other's data. Nobody sends events upstream.
+             of at least 1 buffer. With credits 1.11, too, has a connection for each result, 2.x as here
+             one for all. Nobody sends events upstream.
     """
 
     def __init__(self, graph: ExecutionGraph, trace: Trace | None = None) -> None:
@@ -61,7 +77,7 @@ class ShuffleEnvironment:
         self.partitions: dict[tuple[int, int], ResultPartition] = {}
         self.gates: list[InputGate] = []
         self.gate_pools: list[LocalBufferPool] = []
-        self.remote_reads: defaultdict[int, list[RemoteRead]] = defaultdict(list)
+        self.remote_reads: defaultdict[ConnectionId, list[RemoteRead]] = defaultdict(list)
         self.consumer_connections: list[ConsumerConnection] = []
         self.producer_connections: list[ProducerConnection] = []
         self._partition_by_id: dict[ResultPartitionId, ResultPartition] = {}
@@ -125,10 +141,10 @@ class ShuffleEnvironment:
 
     # -- connections -------------------------------------------------------------------------------
 
-    def connect_to(self, task_manager: int, name: str) -> ConsumerConnection:
-        """Our end of the connection to that TaskManager, with everything that is read there asked for."""
+    def connect(self, connection_id: ConnectionId, name: str) -> ConsumerConnection:
+        """Our end of that connection, with everything that is read through it asked for."""
         connection = ConsumerConnection(self.config, name)
-        for read in self.remote_reads[task_manager]:
+        for read in self.remote_reads[connection_id]:
             connection.request(read.channel, read.partition_id, read.subpartition)
         self.consumer_connections.append(connection)
         return connection
@@ -185,5 +201,6 @@ class ShuffleEnvironment:
             index, plan.receiver, f"{name}[{plan.subpartition}]", exclusive, self.pool, pool, self.config
         )
         read = RemoteRead(channel, plan.partition_id, plan.subpartition)
-        self.remote_reads[plan.producer.task_manager].append(read)
+        exchange = None if self.config.credit_based else plan.edge
+        self.remote_reads[ConnectionId(plan.producer.task_manager, exchange)].append(read)
         return channel

@@ -80,7 +80,8 @@ class _FixedType:
         try:
             target += self._struct.pack(value)
         except (struct.error, OverflowError) as error:
-            raise LocalUsageError(f"{value!r} is not a {self.name}: {error}") from None
+            article = "an" if self.name == "int" else "a"
+            raise LocalUsageError(f"{value!r} is not {article} {self.name}: {error}") from None
 
     def deserialize(self, source: memoryview, position: int) -> tuple[object, int]:
         try:

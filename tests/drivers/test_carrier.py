@@ -29,6 +29,7 @@ from refimpl.exchange import AddCredit, CloseRequest, ConsumerConnection, ErrorR
 from refimpl.exchange.java_errors import JavaError
 from refimpl.exchange.java_writer import write_java_error
 from refimpl.invariants import check_all
+from refimpl.job import ConnectionId
 from refimpl.producer import ResultPartition
 from refimpl.records import BYTES
 
@@ -88,7 +89,8 @@ def test_a_connection_that_opens_after_the_stop_is_closed_and_never_used() -> No
         return PlainStream(ours, "them")
 
     with consumer_of_nothing(Tally()) as side, theirs:
-        carrier = Carrier(side.threads, ConsumerEnd(side.deployment.shuffle.connect_to(0, "late")), open_stream)
+        connection = side.deployment.shuffle.connect(ConnectionId(0), "late")
+        carrier = Carrier(side.threads, ConsumerEnd(connection), open_stream)
         carrier.start()
         assert opening.wait(TIMEOUT_S)
         with side.threads.monitor:
@@ -235,7 +237,7 @@ class Deaf:
 def test_what_the_other_end_said_last_is_read_also_when_nothing_can_be_written() -> None:
     error = write_java_error(JavaError("java.io.IOException", "no more"))
     with nothing_left(), consumer_of_nothing(Tally()) as side:
-        connection = side.deployment.shuffle.connect_to(0, "to tm-0")
+        connection = side.deployment.shuffle.connect(ConnectionId(0), "to tm-0")
         carrier = Carrier(side.threads, ConsumerEnd(connection), lambda: Deaf(encode(ErrorResponse(error))))
         carrier.start()
         carrier.join(TIMEOUT_S)

@@ -18,7 +18,7 @@ from refimpl.config import Config, FlinkVersion
 from refimpl.drivers import ConsumerEnd, ProducerEnd, Way
 from refimpl.errors import RemoteTransportError
 from refimpl.invariants import check_all
-from refimpl.job import Deployment
+from refimpl.job import ConnectionId, Deployment
 from refimpl.records import BYTES
 
 # -- by hand -----------------------------------------------------------------------------------------
@@ -44,7 +44,7 @@ class Conversation:
         self.sides = [Deployment(environment, None, None, number, 2) for number in range(2)]
         there, here = self.sides
         self.producer = ProducerEnd(there.shuffle.accept("tm-0 to tm-1"), there.shuffle)
-        self.connection = here.shuffle.connect_to(0, "tm-1 reads tm-0 at 10.0.0.7:4711")
+        self.connection = here.shuffle.connect(ConnectionId(0), "tm-1 reads tm-0 at 10.0.0.7:4711")
         self.consumer = ConsumerEnd(self.connection)
         self.error: Exception | None = None
         self.num_passed = dict.fromkeys(Way, 0)

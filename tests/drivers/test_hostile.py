@@ -38,6 +38,7 @@ from refimpl.exchange import (
     read_java_error,
 )
 from refimpl.invariants import check_all
+from refimpl.job import ConnectionId
 from refimpl.records import BYTES
 
 Leave = Callable[[Peer], None]
@@ -86,7 +87,8 @@ def test_a_producer_that_lies_fails_the_connection_or_the_channel_it_lies_about(
             error = side.end()
             assert isinstance(error, RemoteProtocolError)
             assert any(word in str(error) for word in said.split("|")), error
-            failed = [read.channel.receiver for read in side.deployment.shuffle.remote_reads[0] if read.channel.error]
+            reads = side.deployment.shuffle.remote_reads[ConnectionId(0)]
+            failed = [read.channel.receiver for read in reads if read.channel.error]
             assert sorted(failed) == sorted([receiver, *others] if name in LIES else [receiver])
             side.threads.close()
             peer.hear_all()

@@ -10,7 +10,15 @@ from refimpl.config import Config, FlinkVersion
 from refimpl.consumer import LocalInputChannel, RemoteInputChannel
 from refimpl.errors import InsufficientBuffersError, LocalUsageError
 from refimpl.exchange import CloseRequest, FrameDecoder, PartitionRequest, ProducerConnection, ResultPartitionId
-from refimpl.job import ExecutionGraph, ExecutionVertex, JobGraph, ShuffleEnvironment, StreamEnvironment
+from refimpl.job import (
+    ConnectionId,
+    Deployment,
+    ExecutionGraph,
+    ExecutionVertex,
+    JobGraph,
+    ShuffleEnvironment,
+    StreamEnvironment,
+)
 from refimpl.memory import LocalBufferPool
 from refimpl.task import IterableReader
 
@@ -54,7 +62,7 @@ def fill(shuffle: ShuffleEnvironment, source: int) -> None:
 
 
 def ask(connection: ProducerConnection, consumer: ShuffleEnvironment, task_manager: int) -> None:
-    connection.receive_data(consumer.connect_to(task_manager, "to the producer").data_to_send())
+    connection.receive_data(consumer.connect(ConnectionId(task_manager), "to the producer").data_to_send())
 
 
 # -- what is made ----------------------------------------------------------------------------------
@@ -68,7 +76,7 @@ def test_a_gate_reads_a_queue_of_its_own_task_manager_directly_and_others_throug
     assert isinstance(remote, RemoteInputChannel)
     assert len(remote.buffers.exclusive_buffers) == remote.initial_credit == 2
     assert shuffle.remote_channels == [remote]
-    [read] = shuffle.remote_reads[1]
+    [read] = shuffle.remote_reads[ConnectionId(1)]
     assert (read.channel, read.subpartition) == (remote, 0)
     assert read.partition_id == shuffle.graph.partition_id(0, subtask(shuffle.graph, "source-1"))
     assert [pool.name for pool in shuffle.gate_pools] == ["sink-0 (floating)"]
@@ -104,14 +112,14 @@ def test_too_few_buffers_name_who_went_without(num_buffers: int, owner: str) -> 
 def test_a_subpartition_is_found_by_the_name_it_has_on_the_wire(version: FlinkVersion) -> None:
     graph = graph_of(replace(CONFIG, flink_version=version))
     here, there = part(0, graph), part(1, graph_of(replace(CONFIG, flink_version=version)))
-    for read in there.remote_reads[0]:
+    for read in there.remote_reads[ConnectionId(0)]:
         assert here.find(read.partition_id, read.subpartition) is here.partitions[0, 0].subpartitions[1]
         assert there.find(read.partition_id, read.subpartition) is None  # it lives elsewhere
 
 
 def test_a_partition_of_another_run_is_not_there() -> None:
     here, there = part(0, graph_of(run_id=b"run no 1")), part(1, graph_of(run_id=b"run no 2"))
-    [read] = there.remote_reads[0]
+    [read] = there.remote_reads[ConnectionId(0)]
     assert here.find(read.partition_id, read.subpartition) is None
 
 
@@ -132,11 +140,11 @@ def test_a_connection_asks_for_everything_that_is_read_there() -> None:
     both_here = [replace(each, task_manager=int(each.vertex.name == "sink")) for each in graph.vertices]
     graph.vertices = both_here  # the sources on tm-0, the sinks on tm-1: four channels
     shuffle = part(1, graph)
-    connection = shuffle.connect_to(0, "tm-1 reads tm-0")
+    connection = shuffle.connect(ConnectionId(0), "tm-1 reads tm-0")
     asked = list(FrameDecoder(connection, 1_024).receive(connection.data_to_send()))
     assert asked == [
         PartitionRequest(read.partition_id, read.subpartition, read.subpartition, read.channel.receiver, 2)
-        for read in shuffle.remote_reads[0]
+        for read in shuffle.remote_reads[ConnectionId(0)]
     ]
     assert len(asked) == 4
     assert connection.name == "tm-1 reads tm-0"
@@ -144,7 +152,27 @@ def test_a_connection_asks_for_everything_that_is_read_there() -> None:
 
 
 def test_a_connection_to_a_task_manager_from_which_nothing_is_read_asks_for_nothing() -> None:
-    assert part(0).connect_to(7, "to nobody").data_to_send() == b""
+    assert part(0).connect(ConnectionId(7), "to nobody").data_to_send() == b""
+
+
+def exchanges_between(has_credit: bool) -> StreamEnvironment:
+    """Sources and maps on tm-0, sinks on tm-1, which read both."""
+    environment = StreamEnvironment(replace(CONFIG, num_buffers=40, credit_based=has_credit))
+    source = environment.source(lambda *_: IterableReader(range(200))).slot_sharing_group("sources")
+    for name in ("first", "second"):
+        mapped = source.rebalance().map(lambda n: n, name).slot_sharing_group("sources")
+        mapped.rebalance().sink(print, f"{name} sink").slot_sharing_group("sinks")
+    return environment
+
+
+@pytest.mark.parametrize(("has_credit", "names"), [
+    (True, ["tm-0"]), (False, ["exchange 1 of tm-0", "exchange 3 of tm-0"]),
+])  # fmt: skip
+def test_exchanges_share_a_connection_only_if_credit_keeps_them_apart(has_credit: bool, names: list[str]) -> None:
+    environment = exchanges_between(has_credit)
+    shuffle = Deployment(environment, task_manager=1, num_task_managers=2).shuffle
+    assert [str(each) for each in shuffle.remote_reads] == names
+    assert sum(map(len, shuffle.remote_reads.values())) == 2
 
 
 def test_whoever_is_forgotten_leaves_and_what_was_lent_to_it_comes_home() -> None:
@@ -176,7 +204,8 @@ def test_after_closing_every_segment_is_home(has_credit: bool) -> None:
     fill(here, 0)
     fill(here, 0)
     connection = here.accept("tm-1 reads tm-0")
-    consumer = there.connect_to(0, "tm-1 reads tm-0")
+    [connection_id] = there.remote_reads
+    consumer = there.connect(connection_id, "tm-1 reads tm-0")
     connection.receive_data(consumer.data_to_send())
     consumer.receive_data(b"".join(connection.data_to_send(1)))
     connection.data_sent()
@@ -193,7 +222,7 @@ def test_after_closing_every_segment_is_home(has_credit: bool) -> None:
 
 def test_closing_tells_the_producer_that_its_reader_has_gone() -> None:
     shuffle = part(1)
-    connection = shuffle.connect_to(0, "tm-1 reads tm-0")
+    connection = shuffle.connect(ConnectionId(0), "tm-1 reads tm-0")
     connection.data_to_send()
     shuffle.close()
     assert list(FrameDecoder(connection, 1_024).receive(connection.data_to_send())) == [CloseRequest()]

@@ -95,7 +95,7 @@ def test_garbage_is_a_value_or_a_protocol_error(kind: TypeSerializer, garbage: b
 @pytest.mark.parametrize(
     ("kind", "value", "complaint"),
     [(LONG, 2**63, "is not a long"), (LONG, "1", "is not a long"), (LONG, 1.5, "is not a long"),
-     (INT, 2**31, "is not an? int"), (DOUBLE, "x", "is not a double"), (BYTES, "x", "is not bytes"),
+     (INT, 2**31, "is not an int"), (DOUBLE, "x", "is not a double"), (BYTES, "x", "is not bytes"),
      (STRING, b"x", "is not a string"), (TupleType(LONG, LONG), (1,), r"is not a tuple\(long, long\)"),
      (TupleType(LONG, LONG), [1, 2], r"is not a tuple\(long, long\)"), (TupleType(LONG), ("x",), "'x' is not a long"),
      (ANY, {1, 2}, "set has no serializer")],
