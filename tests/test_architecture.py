@@ -19,10 +19,11 @@ REFIMPL = ROOT / "refimpl"
 READING_ORDER = [
     "errors", "config", "trace",
     "memory.segment", "memory.buffer", "memory.builder", "memory.network_pool", "memory.local_pool",
-    "records.elements", "records.events", "records.types", "records.any_type", "records.element_serializer",
+    "records.elements", "records.vectorized", "records.events",
+    "records.types", "records.any_type", "records.element_serializer",
     "records.event_serializer", "records.spill_file", "records.spanning", "records.batch",
     "producer.key_groups", "producer.selector", "producer.subpartition", "producer.result_partition",
-    "producer.record_writer", "producer.broadcast_writer",
+    "producer.batch_routing", "producer.record_writer", "producer.broadcast_writer",
     "exchange.messages", "exchange.java_errors", "exchange.frames", "exchange.credit", "exchange.connection_flow",
     "exchange.decoder",
     "exchange.java_writer", "exchange.request_decoder", "exchange.producer_reader", "exchange.producer_connection",

@@ -8,7 +8,7 @@ says `None`, `recycle`.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from refimpl.consumer.input_gate import InputGate
 from refimpl.consumer.watermark_valve import StatusWatermarkValve
@@ -16,17 +16,17 @@ from refimpl.errors import RemoteProtocolError
 from refimpl.memory.buffer import Buffer, BufferSlice
 from refimpl.records.batch import BatchCodec
 from refimpl.records.element_serializer import StreamElementSerializer
-from refimpl.records.elements import StreamElement, StreamRecord, StreamStatus, Watermark
+from refimpl.records.elements import StreamElement, StreamStatus, Watermark
 from refimpl.records.events import EndOfPartition, Event
 from refimpl.records.spanning import (
     RecordDeserializer,
     SpillingAdaptiveSpanningRecordDeserializer,
 )
-from refimpl.records.types import TupleType
 
 __all__ = ["NetworkInput"]
 
-_MIN_ROWS_AT_ONCE = 8  # below this many rows numpy costs more than it saves
+_MOST_BETWEEN_LOOKS = 1023
+_MIN_RECORDS_AT_ONCE = 8  # below this many numpy costs more than it saves
 
 
 class NetworkInput:
@@ -46,6 +46,7 @@ class NetworkInput:
         gate: InputGate,
         element_serializer: StreamElementSerializer,
         make_deserializer: Callable[[], RecordDeserializer],
+        takes_batches: bool = False,
     ) -> None:
         self.gate = gate
         self.valve = StatusWatermarkValve(len(gate.channels))
@@ -58,11 +59,10 @@ class NetworkInput:
         self._active_buffer: BufferSlice | None = None
         self._decoded: deque[StreamElement | Event] = deque()
         self._consumed: list[Buffer | BufferSlice] = []
-        self._codec: BatchCodec | None = None
-        value_type = element_serializer.value_type
-        if value_type.struct_format is not None:
-            self._codec = BatchCodec(value_type)
-            self._is_tuple = isinstance(value_type, TupleType)
+        self._codec = BatchCodec.of(element_serializer.value_type)
+        self._takes_batches = takes_batches
+        self._num_between_looks = 0
+        self._num_until_look = 0
 
     @property
     def is_ready(self) -> bool:
@@ -163,7 +163,7 @@ class NetworkInput:
         if self._codec is not None and isinstance(
             deserializer, SpillingAdaptiveSpanningRecordDeserializer
         ):
-            self._read_run(self._codec, deserializer)
+            self._read_many(self._codec, channel, deserializer)
         try:
             result, payload = deserializer.get_next_record()
             if payload is not None:
@@ -178,18 +178,61 @@ class NetworkInput:
             self._active = None
             self._active_buffer = None
 
-    def _read_run(
-        self, codec: BatchCodec, deserializer: SpillingAdaptiveSpanningRecordDeserializer
+    def _read_many(
+        self, codec: BatchCodec, channel: int, deserializer: SpillingAdaptiveSpanningRecordDeserializer
     ) -> None:
-        """Read the records at hand that are plain rows, all at once."""
-        source = deserializer.peek()
-        if len(source) < _MIN_ROWS_AT_ONCE * codec.width:
+        """Read the records at hand that are equally wide, all at once.
+
+        Where they are not, a look is for nothing: then so many records are read one by one before the
+        next, twice as many each time.
+        """
+        if self._num_until_look:
+            self._num_until_look -= 1
             return
-        batch, end = codec.decode(source)
-        deserializer.skip(end)
-        times, *fields = (batch[name].tolist() for name in codec.row_dtype.names or ())
-        values = zip(*fields, strict=True) if self._is_tuple else fields[0]
-        self._decoded.extend(map(StreamRecord, values, times))
+        source = deserializer.peek()
+        following = self._following(channel) if source and self._takes_batches else []
+        # For numpy one large array is less work than small ones, and a record cut in two between them.
+        data = memoryview(b"".join((source, *(each.data for each in following)))) if following else source
+        batch, end = codec.decode(data, _MIN_RECORDS_AT_ONCE)
+        if batch is None:
+            self._num_between_looks = min(2 * self._num_between_looks + 1, _MOST_BETWEEN_LOOKS)
+            self._num_until_look = self._num_between_looks
+            return
+        self._num_between_looks = 0
+        if self._takes_batches:
+            self._decoded.append(batch)
+        else:
+            self._decoded.extend(batch.records())
+        self._skip(end, len(source), channel, following, deserializer)
+
+    def _skip(
+        self, num_bytes: int, num_here: int, channel: int, following: Sequence[BufferSlice],
+        deserializer: SpillingAdaptiveSpanningRecordDeserializer,
+    ) -> None:  # fmt: skip
+        """Go on reading behind `num_bytes`, of which `num_here` are in the buffer at hand."""
+        for buffer in following:
+            if num_bytes <= num_here:
+                break
+            deserializer.skip(num_here)
+            num_bytes -= num_here
+            num_here = len(buffer.data)
+            read = deserializer.get_current_buffer()
+            assert read is not None, f"{self.gate}: channel {channel} has no buffer to read"
+            self._consumed.append(read)
+            self._taken.remove((channel, buffer))
+            deserializer.set_next_buffer(buffer)
+            self._active_buffer = buffer
+        deserializer.skip(num_bytes)
+
+    def _following(self, channel: int) -> list[BufferSlice]:
+        """The buffers taken from a channel, up to its next event."""
+        following: list[BufferSlice] = []
+        for index, item in self._taken:
+            if index == channel:
+                if not isinstance(item, BufferSlice):
+                    break
+                following.append(item)
+        return following
 
     def _arrived(self, element: StreamElement, channel: int) -> None:
         if isinstance(element, Watermark):

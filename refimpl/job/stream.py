@@ -40,6 +40,7 @@ from refimpl.job.stream_graph import (
 from refimpl.producer.selector import KeyGroupSelector
 from refimpl.records.any_type import ANY
 from refimpl.records.types import TypeSerializer
+from refimpl.records.vectorized import Field
 from refimpl.task.operators import (
     FilterOperator,
     FlatMapOperator,
@@ -49,7 +50,7 @@ from refimpl.task.operators import (
     WatermarkOperator,
 )
 from refimpl.task.outputs import OutputTag
-from refimpl.task.source import IterableReader, ReaderFactory, SourceReader
+from refimpl.task.source import IterableReader, ReaderFactory
 from refimpl.task.windows import AggregateFunction, TumblingWindows, WindowOperator
 
 __all__ = ["DataStream", "KeyedStream", "SplitStream", "StreamEnvironment", "WindowedStream"]
@@ -91,11 +92,7 @@ class StreamEnvironment:
     ) -> DataStream:
         """A stream of these values, read by one subtask."""
         kept: Sequence[object] = list(values)
-
-        def make_reader(_subtask: int, _parallelism: int) -> SourceReader:
-            return IterableReader(kept)
-
-        return self.source(make_reader, name, type, parallelism=1)
+        return self.source(lambda *_: IterableReader(kept), name, type, parallelism=1)
 
     def explain(self) -> str:
         """The tasks this job becomes, and for every edge why it was or was not chained."""
@@ -179,10 +176,10 @@ class DataStream:
     # -- which way records leave ---------------------------------------------------------------------
 
     def key_by(
-        self, key_of: Callable[[Any], Hashable], key_type: TypeSerializer | None = None
+        self, key_of: Callable[[Any], Hashable] | int | str, key_type: TypeSerializer | None = None
     ) -> KeyedStream:
-        """All records of one key to one subtask."""
-        return KeyedStream(self, key_of, key_type)
+        """All records of one key to one subtask; `key_of` takes the key out of a value, or names its field."""
+        return KeyedStream(self, key_of if callable(key_of) else Field(key_of), key_type)
 
     def forward(self) -> DataStream:
         """To the subtask with the same index."""

@@ -1,11 +1,13 @@
 """Bytes wait: which channel, which queue, and when a buffer leaves."""
 
+from refimpl.producer.batch_routing import by_channel, channels_of_batch
 from refimpl.producer.broadcast_writer import BroadcastRecordWriter
 from refimpl.producer.key_groups import (
     default_max_parallelism,
     java_hash_code,
     key_group_of,
     key_group_range,
+    key_groups_of,
     murmur_hash,
     operator_index_of,
 )
@@ -52,10 +54,13 @@ __all__ = [
     "RoundRobinSelector",
     "ShuffleSelector",
     "SubpartitionSnapshot",
+    "by_channel",
+    "channels_of_batch",
     "default_max_parallelism",
     "java_hash_code",
     "key_group_of",
     "key_group_range",
+    "key_groups_of",
     "max_buffers",
     "murmur_hash",
     "operator_index_of",

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 
 from refimpl.memory.builder import BufferBuilder, BufferConsumer
 from refimpl.producer.record_writer import RecordWriter
-from refimpl.records.batch import EncodedBatch, RecordBatch
-from refimpl.records.elements import StreamElement, StreamRecord
+from refimpl.records.batch import EncodedBatch
+from refimpl.records.elements import RecordBatch, StreamElement, StreamRecord
 
 __all__ = ["BroadcastRecordWriter"]
 
@@ -42,7 +42,7 @@ class BroadcastRecordWriter(RecordWriter):
         # A channel c > 0 or 0 is told apart from the shared slot by its sign.
         self._write(self._elements.serialize(element), (-1 - channel,))
 
-    def write_batch(self, batch: RecordBatch, channel: int = _SHARED) -> None:
+    def write_batch(self, batch: RecordBatch, channel: int | None = None) -> None:
         super().write_batch(batch, _SHARED)
 
     def close(self) -> None:

@@ -18,17 +18,17 @@ from contextlib import AbstractContextManager, nullcontext
 
 from refimpl.errors import LocalUsageError, SluiceError
 from refimpl.memory.builder import BufferBuilder
+from refimpl.producer.batch_routing import by_channel, channels_of_batch
 from refimpl.producer.result_partition import ResultPartition
 from refimpl.producer.selector import ChannelSelector
-from refimpl.records.batch import BatchCodec, EncodedBatch, RecordBatch, RecordPacker
+from refimpl.records.batch import BatchCodec, EncodedBatch, RecordPacker
 from refimpl.records.element_serializer import StreamElementSerializer
-from refimpl.records.elements import StreamElement, StreamRecord
+from refimpl.records.elements import RecordBatch, StreamElement, StreamRecord
 from refimpl.records.events import Event
 from refimpl.records.spanning import RecordSerializer, SpanningRecordSerializer
 
 __all__ = ["RecordWriter"]
 
-FLUSH_NEVER = -1
 FLUSH_ALWAYS = 0
 
 
@@ -121,15 +121,20 @@ class RecordWriter:
 
     # -- many records at a time --------------------------------------------------------------------
 
-    def write_batch(self, batch: RecordBatch, channel: int) -> None:
-        """Write rows of a fixed-size type to one channel: the same bytes as `emit` row by row.
+    def write_batch(self, batch: RecordBatch, channel: int | None = None) -> None:
+        """Write the records of a batch, each to the channel its value selects, or all to `channel`.
 
-        Raises:
-            LocalUsageError: the stream's type has no fixed size, or the rows are of another type.
+        The bytes are those of `emit` one by one.
         """
-        if self._codec is None:
-            self._codec = BatchCodec(self._elements.value_type)
-        self.write_encoded(self._codec.encode(batch), len(batch), channel)
+        rows = None if self._codec is None else self._codec.encode(batch)
+        if rows is None:
+            for record in batch.records():
+                self.num_records += 1
+                self._emit(record, self.selector.select_channel(record.value) if channel is None else channel)
+            return
+        channels = channels_of_batch(self.selector, batch) if channel is None else channel
+        for each, part in by_channel(rows, channels, len(self._all_channels)):
+            self.write_encoded(EncodedBatch.of(part), len(part), each)
 
     def write_encoded(self, data: EncodedBatch, num_records: int, channel: int) -> None:
         """Write so many records to one channel that the caller has serialised, with their lengths, as `emit` would."""
@@ -202,7 +207,7 @@ class RecordWriter:
         """
         if self.is_blocked:
             self._next_serializer = serializer
-            self._packer = None  # nothing more is packed in place for the part that goes
+            self._packer = self._codec = None  # nothing more goes past the part that goes
         else:
             self._use(serializer)
 
@@ -213,6 +218,7 @@ class RecordWriter:
         self._next_serializer = None
         is_reference = type(serializer) is SpanningRecordSerializer
         self._packer = RecordPacker.of(self._elements.value_type) if is_reference else None
+        self._codec = BatchCodec.of(self._elements.value_type) if is_reference else None
 
     # -- helpers -----------------------------------------------------------------------------------
 

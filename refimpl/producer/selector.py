@@ -12,7 +12,8 @@ from typing import Protocol
 import numpy as np
 
 from refimpl.errors import LocalUsageError
-from refimpl.producer.key_groups import key_group_of, operator_index_of
+from refimpl.producer.key_groups import key_group_of, key_groups_of, operator_index_of
+from refimpl.records.elements import Column, RecordBatch
 from refimpl.records.types import TypeSerializer
 
 __all__ = [
@@ -41,6 +42,9 @@ class ChannelSelector(Protocol):
 
     def select_channel(self, value: object) -> int: ...
 
+    def select_channels(self, batch: RecordBatch) -> Column | int:
+        """The channel of each record of a batch, in order; or the one of all."""
+
 
 class _Cyclic:
     """One channel after the other; `state` is the channel of the record before."""
@@ -59,6 +63,11 @@ class _Cyclic:
     def select_channel(self, value: object) -> int:
         self.state = (self.state + 1) % self.num_channels
         return self.state
+
+    def select_channels(self, batch: RecordBatch) -> Column | int:
+        first = self.state + 1
+        self.state = (self.state + len(batch)) % self.num_channels
+        return np.arange(first, first + len(batch)) % self.num_channels
 
 
 class RoundRobinSelector(_Cyclic):
@@ -112,6 +121,9 @@ class ForwardSelector:
     def select_channel(self, value: object) -> int:
         return 0
 
+    def select_channels(self, batch: RecordBatch) -> Column | int:
+        return 0
+
 
 class GlobalSelector:
     """Always the first channel: one subtask gets everything.
@@ -125,6 +137,9 @@ class GlobalSelector:
     def setup(self, num_channels: int) -> None: ...
 
     def select_channel(self, value: object) -> int:
+        return 0
+
+    def select_channels(self, batch: RecordBatch) -> Column | int:
         return 0
 
 
@@ -151,12 +166,15 @@ class ShuffleSelector:
             self._drawn = self._random.integers(self._num_channels, size=1024).tolist()
         return self._drawn.pop()
 
+    def select_channels(self, batch: RecordBatch) -> Column | int:
+        return np.array([self.select_channel(None) for _ in range(len(batch))])
+
 
 class KeyGroupSelector:
     """The channel to the subtask that owns the key's group.
 
-    `key_of` takes the key out of a value. Keys seen are remembered, up to a limit: looking one up
-    is much cheaper than hashing it again.
+    `key_of` takes the key out of a value, and if it is vectorized all keys out of a batch. Keys seen are
+    remembered, up to a limit: looking one up is much cheaper than hashing it again.
 
     Flink:   KeyGroupStreamPartitioner (streaming.runtime.partitioner), 1.11.4
     """
@@ -200,6 +218,13 @@ class KeyGroupSelector:
                 self._channels[key] = channel
         return channel
 
+    def select_channels(self, batch: RecordBatch) -> Column | int:
+        many = getattr(self.key_of, "many", None)
+        groups = None if many is None else key_groups_of(many(batch), self.max_parallelism, self._key_type)
+        if groups is None:
+            return np.fromiter(map(self.select_channel, batch.values()), np.int64, len(batch))
+        return groups * self._num_channels // self.max_parallelism
+
     def _channel_of(self, key: object) -> int:
         group = key_group_of(key, self.max_parallelism, self._key_type)
         return operator_index_of(group, self.max_parallelism, self._num_channels)
@@ -218,3 +243,6 @@ class BroadcastSelector:
 
     def select_channel(self, value: object) -> int:
         raise LocalUsageError("a broadcast goes to all channels; there is no one to select")
+
+    def select_channels(self, batch: RecordBatch) -> Column | int:
+        raise LocalUsageError("a broadcast goes to all channels; there is none to select")

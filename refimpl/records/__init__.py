@@ -1,14 +1,16 @@
 """A record becomes bytes, and bytes become a record."""
 
 from refimpl.records.any_type import ANY, AnyType
-from refimpl.records.batch import BatchCodec, EncodedBatch, RecordBatch, RecordPacker
+from refimpl.records.batch import BatchCodec, EncodedBatch, RecordPacker, WireRows
 from refimpl.records.element_serializer import StreamElementSerializer
 from refimpl.records.elements import (
     MAX_WATERMARK,
     MIN_TIMESTAMP,
+    Column,
     InternalWatermark,
     LatencyMarker,
     RecordAttributes,
+    RecordBatch,
     StreamElement,
     StreamRecord,
     StreamStatus,
@@ -61,6 +63,7 @@ from refimpl.records.types import (
     read_varint,
     write_varint,
 )
+from refimpl.records.vectorized import Field, Vectorized
 
 __all__ = [
     "ALL_WORKERS_DONE",
@@ -82,6 +85,7 @@ __all__ = [
     "CancelCheckpointMarker",
     "CheckpointBarrier",
     "CheckpointType",
+    "Column",
     "DeserializationResult",
     "EncodedBatch",
     "EndOfChannelState",
@@ -92,6 +96,7 @@ __all__ = [
     "EndOfSuperstep",
     "Event",
     "EventAnnouncement",
+    "Field",
     "GenericEvent",
     "InternalWatermark",
     "LatencyMarker",
@@ -114,8 +119,10 @@ __all__ = [
     "SubtaskConnectionDescriptor",
     "TupleType",
     "TypeSerializer",
+    "Vectorized",
     "Watermark",
     "WatermarkEvent",
+    "WireRows",
     "data_type_of",
     "event_from_bytes",
     "event_to_buffer",

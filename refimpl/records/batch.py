@@ -16,15 +16,16 @@ import numpy.typing as npt
 
 from refimpl.errors import LocalUsageError
 from refimpl.memory.builder import BufferBuilder
-from refimpl.records.element_serializer import TAG_RECORD_WITH_TIMESTAMP
-from refimpl.records.elements import StreamRecord
+from refimpl.records.element_serializer import TAG_RECORD, TAG_RECORD_WITH_TIMESTAMP
+from refimpl.records.elements import Column, RecordBatch, StreamRecord
 from refimpl.records.spanning import LENGTH_BYTES, SerializationResult
-from refimpl.records.types import TupleType, TypeSerializer
+from refimpl.records.types import STRING, TupleType, TypeSerializer
 
-__all__ = ["BatchCodec", "EncodedBatch", "RecordBatch", "RecordPacker"]
+__all__ = ["BatchCodec", "EncodedBatch", "RecordPacker", "WireRows"]
 
-RecordBatch = npt.NDArray[np.void]
-"""Rows with fields `timestamp` (ms), `f0`, `f1`, …, one for each field of the value."""
+WireRows = npt.NDArray[np.void]
+"""Records as they stand on the stream, one after the other, all of one width."""
+
 
 class RecordPacker:
     """Packs a record of a fixed-size type into a buffer with one call, if it fits whole.
@@ -79,6 +80,10 @@ class EncodedBatch:
         self._data = data
         self._position = 0
 
+    @classmethod
+    def of(cls, rows: WireRows) -> EncodedBatch:
+        return cls(rows.view(np.uint8).data)
+
     def copy_to_buffer_builder(self, builder: BufferBuilder) -> SerializationResult:
         """Copy on as far as `builder` has room; "record" in the result stands for the batch."""
         self._position += builder.append_and_commit(self._data, self._position)
@@ -96,73 +101,162 @@ class EncodedBatch:
         """Nothing grows for a batch."""
 
 
-_DTYPES = {"q": "i8", "i": "i4", "d": "f8", "?": "?"}
+_DTYPES = {"q": "i8", "i": "i4", "d": "f8", "?": "u1"}
+_TAG_AT = LENGTH_BYTES
+_TIME_BYTES = 8
+_ONE_BYTE = 0x80  # characters and lengths below this take one byte on the stream
 
 
 class BatchCodec:
-    """Rows of records of one fixed-size type, to and from their bytes on the stream.
+    """Records of one type in columns, to and from their bytes on the stream.
 
-    `row_dtype` is the layout of a batch in memory; `width` is the bytes of one record on the
-    stream, its length of four bytes included.
+    It works wherever all records of a batch are equally wide: fields of a fixed size, and text of one
+    length and plain characters. How wide text is the first record says; whether all others are as wide
+    is looked up, for all at once. What differs goes the way of single records, and nobody but the
+    clock can tell.
 
     Raises:
-        LocalUsageError: values of the type differ in length.
+        LocalUsageError: values of the type are no fields of fixed size and text.
 
-    Source:  the wire format is Flink's `StreamRecord` with a timestamp (1.11.4); doing it for many
-             rows at once is ours.
+    Source:  the wire format is that of Flink's `StreamRecord` (1.11.4); doing it for many rows at once
+             is ours.
     """
 
     def __init__(self, value_type: TypeSerializer) -> None:
-        codes = value_type.struct_format
-        if codes is None or any(code not in _DTYPES for code in codes):
-            raise LocalUsageError(
-                f"values of type {value_type.name} differ in length; write them one by one"
-            )
-        fields = [(f"f{index}", _DTYPES[code]) for index, code in enumerate(codes)]
-        self.row_dtype = np.dtype([("timestamp", "i8"), *fields])
-        self._wire_dtype = np.dtype(
-            [("length", ">i4"), ("tag", "u1"), ("timestamp", ">i8")]
-            + [(name, kind if kind == "?" else ">" + kind) for name, kind in fields]
-        )
-        self.width = self._wire_dtype.itemsize
+        self._is_tuple = isinstance(value_type, TupleType)
+        fields = value_type.fields if isinstance(value_type, TupleType) else [value_type]
+        kinds = [_DTYPES.get(str(field.struct_format), "U" if field is STRING else "") for field in fields]
+        if not all(kinds):
+            raise LocalUsageError(f"values of type {value_type.name} differ in length; write them one by one")
+        self._kinds = kinds
+        self._layouts: dict[tuple[bool, tuple[int, ...]], np.dtype[np.void]] = {}
 
-    @property
-    def _payload_bytes(self) -> int:
-        return self.width - LENGTH_BYTES
+    @classmethod
+    def of(cls, value_type: TypeSerializer) -> BatchCodec | None:
+        """The codec of a type, or `None` if it has none."""
+        try:
+            return cls(value_type)
+        except LocalUsageError:
+            return None
 
-    def encode(self, batch: RecordBatch) -> EncodedBatch:
-        """The bytes of all rows, ready to be cut into buffers.
+    def encode(self, batch: RecordBatch) -> WireRows | None:
+        """The records as they stand on the stream, a row each; `None` if they are not equally wide.
 
-        Raises:
-            LocalUsageError: the rows have other fields than this type, or of a kind that would
-                lose something.
+        Also if a column is of another kind than its field: the way of single records says of which
+        value that is.
         """
-        names = self.row_dtype.names or ()
-        if batch.dtype.names != names or not all(
-            np.can_cast(batch.dtype[name], self.row_dtype[name], "safe") for name in names
-        ):
-            raise LocalUsageError(f"rows are {batch.dtype}, this type needs {self.row_dtype}")
-        wire = np.empty(len(batch), self._wire_dtype)
-        wire["length"] = self._payload_bytes
-        wire["tag"] = TAG_RECORD_WITH_TIMESTAMP
-        for name in self.row_dtype.names or ():
-            wire[name] = batch[name]
-        return EncodedBatch(wire.view(np.uint8).data)
+        given = batch.columns
+        if batch.is_tuple is not self._is_tuple or batch.names is not None or len(given) != len(self._kinds):
+            return None
+        columns = {f"f{index}": _plain(given[index], kind) for index, kind in enumerate(self._kinds)}
+        if batch.timestamps is not None:
+            columns["timestamp"] = _plain(batch.timestamps, "i8")
+        filled = {name: column for name, column in columns.items() if column is not None}
+        if len(filled) < len(columns):
+            return None
+        texts = [column.shape[1] for column in filled.values() if column.ndim == 2]
+        layout = self._layout(batch.timestamps is not None, tuple(texts))
+        rows = np.empty(len(batch), layout)
+        rows["length"] = layout.itemsize - LENGTH_BYTES
+        rows["tag"] = TAG_RECORD if batch.timestamps is None else TAG_RECORD_WITH_TIMESTAMP
+        for name, column in filled.items():
+            rows[name] = column
+            if column.ndim == 2:
+                rows[name.replace("f", "n")] = column.shape[1] + 1
+        return rows
 
-    def decode(self, source: memoryview, position: int = 0) -> tuple[RecordBatch, int]:
-        """The rows that start at `position`, and the position after the last of them.
+    def decode(self, source: memoryview, least: int = 1) -> tuple[RecordBatch | None, int]:
+        """The records that `source` begins with and that are like the first, and where they end.
 
-        Stops before the first record that is cut off or is no record with a time of this type;
-        the batch may be empty.
+        `None` if there are fewer than `least`. Stops before the first that is cut off, that is wider
+        or narrower, or that is no record.
         """
-        count = (len(source) - position) // self.width
-        wire = np.frombuffer(source, self._wire_dtype, count, position)
-        plain = (wire["length"] == self._payload_bytes) & (
-            wire["tag"] == TAG_RECORD_WITH_TIMESTAMP
-        )
-        if not plain.all():
-            wire = wire[: int(np.argmin(plain))]
-        batch = np.empty(len(wire), self.row_dtype)
-        for name in self.row_dtype.names or ():
-            batch[name] = wire[name]
-        return batch, position + len(wire) * self.width
+        layout = self._layout_of_first(source)
+        if layout is None:
+            return None, 0
+        rows = np.frombuffer(source, layout, len(source) // layout.itemsize)
+        is_alike = (rows["length"] == layout.itemsize - LENGTH_BYTES) & (rows["tag"] == source[_TAG_AT])
+        for index, kind in enumerate(self._kinds):
+            if kind == "U":
+                text = rows[f"f{index}"]
+                is_alike &= (rows[f"n{index}"] == text.shape[1] + 1) & (text < _ONE_BYTE).all(axis=1)
+                if text.shape[1]:
+                    is_alike &= text[:, -1] != 0  # numpy's text cannot end with one
+        if not is_alike.all():
+            rows = rows[: int(np.argmin(is_alike))]
+        if len(rows) < least:
+            return None, 0
+        columns = [_native(rows[f"f{index}"], kind) for index, kind in enumerate(self._kinds)]
+        times = _native(rows["timestamp"], "i8") if source[_TAG_AT] == TAG_RECORD_WITH_TIMESTAMP else None
+        return RecordBatch(columns, times, None, self._is_tuple), len(rows) * layout.itemsize
+
+    def _layout(self, is_timed: bool, widths: tuple[int, ...]) -> np.dtype[np.void]:
+        """One record on the stream, with texts of these widths."""
+        layout = self._layouts.get((is_timed, widths))
+        if layout is None:
+            parts: list[tuple[str, str] | tuple[str, str, tuple[int]]] = [("length", ">i4"), ("tag", "u1")]
+            if is_timed:
+                parts.append(("timestamp", ">i8"))
+            width = iter(widths)
+            for index, kind in enumerate(self._kinds):
+                if kind == "U":
+                    parts += [(f"n{index}", "u1"), (f"f{index}", "u1", (next(width),))]
+                else:
+                    parts.append((f"f{index}", ">" + kind))
+            layout = self._layouts[is_timed, widths] = np.dtype(parts)
+        return layout
+
+    def _layout_of_first(self, source: memoryview) -> np.dtype[np.void] | None:
+        """The layout of the record that `source` begins with, if it is one and whole."""
+        if len(source) <= _TAG_AT or source[_TAG_AT] not in (TAG_RECORD, TAG_RECORD_WITH_TIMESTAMP):
+            return None
+        is_timed = source[_TAG_AT] == TAG_RECORD_WITH_TIMESTAMP
+        position = _TAG_AT + 1 + is_timed * _TIME_BYTES
+        widths = []
+        for kind in self._kinds:
+            if kind != "U":
+                position += np.dtype(kind).itemsize
+                continue
+            if position >= len(source) or not 0 < source[position] < _ONE_BYTE:
+                return None
+            widths.append(source[position] - 1)
+            position += source[position]
+        return self._layout(is_timed, tuple(widths)) if position <= len(source) else None
+
+
+def _plain(column: Column, kind: str) -> Column | None:
+    """The numbers of a column, or the characters of its texts in rows; `None` if not all fit `kind`."""
+    if isinstance(column, np.ma.MaskedArray):
+        if np.ma.is_masked(column):
+            return None
+        column = column.data
+    if column.ndim != 1:
+        return None
+    if kind != "U":
+        is_kept = np.can_cast(column.dtype, "?" if kind == "u1" else kind, "safe")
+        return column if is_kept or _is_in_range(column, kind) else None
+    if column.dtype.kind != "U":
+        return None
+    characters = np.ascontiguousarray(column).view(np.uint32).reshape(len(column), -1)
+    lengths = np.strings.str_len(column)
+    width = int(lengths[0]) if len(lengths) else 0
+    if width >= _ONE_BYTE - 1 or (lengths != width).any():
+        return None
+    characters = characters[:, :width]
+    return characters if (characters < _ONE_BYTE).all() else None
+
+
+def _is_in_range(column: Column, kind: str) -> bool:
+    """Whether all numbers of a column of wider integers are some that `kind` has."""
+    if column.dtype.kind not in "iu" or kind not in ("i4", "i8"):
+        return False
+    limits = np.iinfo(kind)
+    return not len(column) or (int(column.min()) >= limits.min and int(column.max()) <= limits.max)
+
+
+def _native(part: Column, kind: str) -> Column:
+    """One field of some rows as a column of its own."""
+    if kind == "U":
+        num_rows, width = part.shape
+        return part.astype(np.uint32).view(f"U{width}").ravel() if width else np.zeros(num_rows, "U1")
+    return part != 0 if kind == "u1" else part.astype(kind)

@@ -1,20 +1,27 @@
 """What travels in a stream besides the user's values: the elements.
 
 A record carries a value and maybe the time it happened. A watermark says "no record older than
-this will follow". The others keep latency statistics and say whether a channel is idle.
+this will follow". The others keep latency statistics and say whether a channel is idle. A batch stands for
+the records in it: where it goes they go, and nobody can tell but by the clock.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from typing import Any
+
+import numpy.typing as npt
 
 __all__ = [
     "MAX_WATERMARK",
     "MIN_TIMESTAMP",
+    "Column",
     "InternalWatermark",
     "LatencyMarker",
     "RecordAttributes",
+    "RecordBatch",
     "StreamElement",
     "StreamRecord",
     "StreamStatus",
@@ -49,6 +56,102 @@ class StreamRecord:
 
     def __repr__(self) -> str:
         return f"StreamRecord({self.value!r}, {self.timestamp})"
+
+
+Column = npt.NDArray[Any]
+"""The values of one field, one for each record of a batch."""
+
+
+class RecordBatch:
+    """Many records at once, as columns: one array for each field of their values, all of one length.
+
+    `timestamps` are event times in ms, or `None` if the records have none. A value is a tuple of its
+    fields; with `names` a dict; without `is_tuple` it is what the one column holds. Text is a column of
+    numpy's `U`, a missing value a masked entry. Nobody changes the columns of a batch: a new batch may
+    share them.
+
+    Flink:   none; PyFlink hands Arrow batches to Python functions (ArrowSerializer, 1.11)
+
+    Raises:
+        ValueError: the columns are not of one length, or do not fit their names.
+    """
+
+    __slots__ = ("columns", "timestamps", "names", "is_tuple")
+
+    def __init__(
+        self,
+        columns: Sequence[Column],
+        timestamps: Column | None = None,
+        names: Sequence[str] | None = None,
+        is_tuple: bool = True,
+    ) -> None:
+        self.columns = tuple(columns)
+        self.timestamps = timestamps
+        self.names = None if names is None else tuple(names)
+        self.is_tuple = is_tuple
+        lengths = [len(column) for column in self.columns]
+        if not lengths or set(lengths) != {lengths[0] if timestamps is None else len(timestamps)}:
+            times = "" if timestamps is None else f" and {len(timestamps)} times"
+            raise ValueError(f"a batch has columns of one length, not of {lengths or 'none'}{times}")
+        if self.names is not None and len(self.names) != len(lengths):
+            raise ValueError(f"{len(self.names)} names for {len(lengths)} columns")
+        if not is_tuple and len(lengths) != 1:
+            raise ValueError(f"bare values have one column, not {len(lengths)}")
+
+    def __len__(self) -> int:
+        return len(self.columns[0])
+
+    def __repr__(self) -> str:
+        return f"RecordBatch({len(self)} records)"
+
+    def __getitem__(self, field: int | str) -> Column:
+        """The column of a field, by its number or its name."""
+        if isinstance(field, str):
+            if self.names is None or field not in self.names:
+                raise KeyError(f"there is no field {field!r}; there are {self.names or len(self.columns)}")
+            field = self.names.index(field)
+        return self.columns[field]
+
+    def __getstate__(self) -> tuple[Any, ...]:
+        return self.columns, self.timestamps, self.names, self.is_tuple
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        self.columns, self.timestamps, self.names, self.is_tuple = state
+
+    def with_columns(self, columns: Sequence[Column], is_tuple: bool = True) -> RecordBatch:
+        """Other values at the same times."""
+        return RecordBatch(columns, self.timestamps, None, is_tuple)
+
+    def with_timestamps(self, timestamps: Column) -> RecordBatch:
+        """The same values at other times."""
+        return RecordBatch(self.columns, timestamps, self.names, self.is_tuple)
+
+    def take(self, where: Column | slice) -> RecordBatch:
+        """Some of the records: a mask, their numbers, or a slice."""
+        times = None if self.timestamps is None else self.timestamps[where]
+        return RecordBatch([column[where] for column in self.columns], times, self.names, self.is_tuple)
+
+    def copy(self) -> RecordBatch:
+        """A batch that shares no memory with this one."""
+        times = None if self.timestamps is None else self.timestamps.copy()
+        return RecordBatch([column.copy() for column in self.columns], times, self.names, self.is_tuple)
+
+    def values(self) -> Iterator[object]:
+        """The values of the records, in order, as Python's own kinds."""
+        columns = [column.tolist() for column in self.columns]
+        if not self.is_tuple:
+            return iter(columns[0])
+        rows: Iterator[tuple[object, ...]] = zip(*columns, strict=True)
+        if self.names is None:
+            return rows
+        names = self.names
+        return (dict(zip(names, row, strict=True)) for row in rows)
+
+    def records(self) -> Iterator[StreamRecord]:
+        """The records one by one."""
+        if self.timestamps is None:
+            return map(StreamRecord, self.values())
+        return map(StreamRecord, self.values(), self.timestamps.tolist())
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,5 +209,5 @@ class InternalWatermark:
 
 
 StreamElement = (
-    StreamRecord | Watermark | LatencyMarker | StreamStatus | RecordAttributes | InternalWatermark
+    StreamRecord | RecordBatch | Watermark | LatencyMarker | StreamStatus | RecordAttributes | InternalWatermark
 )

@@ -35,6 +35,7 @@ __all__ = [
 ]
 
 LENGTH_BYTES = 4
+_SHORT_BYTES = 4096
 _PRUNE_THRESHOLD_BYTES = 5 * 1024 * 1024
 _MAX_RECORD_BYTES = 2**31 - 1
 
@@ -227,12 +228,18 @@ class SpillingAdaptiveSpanningRecordDeserializer:
         return DeserializationResult.PARTIAL_RECORD, None
 
     def peek(self) -> memoryview:
-        """The bytes at hand where a record starts; none while a spanning record is gathered."""
-        return memoryview(b"") if self._length_bytes else self._view[self._position :]
+        """The bytes at hand from where a record starts; none while a long one is gathered."""
+        if not self._length_bytes:
+            return self._view[self._position :]
+        if self._num_gathered > _SHORT_BYTES:
+            return memoryview(b"")
+        return memoryview(b"".join((self._length_bytes, self._gathered, self._view[self._position :])))
 
     def skip(self, num_bytes: int) -> None:
         """Leave out bytes that `peek` showed: the caller has read whole records from them."""
-        self._position += num_bytes
+        if num_bytes:
+            self._position += num_bytes - len(self._length_bytes) - self._num_gathered
+            self._forget_gathered()
 
     def get_unconsumed(self) -> bytes:
         """Everything held and not handed out: the record begun, from its length, and what follows."""

@@ -34,6 +34,7 @@ from refimpl.task.task import Progress, Task, TaskInput, TaskSnapshot
 from refimpl.task.windows import (
     LATE,
     AggregateFunction,
+    BatchAggregateFunction,
     TimeWindow,
     TumblingWindows,
     WindowOperator,
@@ -42,6 +43,7 @@ from refimpl.task.windows import (
 __all__ = [
     "LATE",
     "AggregateFunction",
+    "BatchAggregateFunction",
     "BroadcastingOutputCollector",
     "ChainEdge",
     "ChainNode",

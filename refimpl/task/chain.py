@@ -13,6 +13,7 @@ from refimpl.errors import speaks_for_itself
 from refimpl.producer.record_writer import RecordWriter
 from refimpl.records.elements import (
     LatencyMarker,
+    RecordBatch,
     StreamElement,
     StreamRecord,
     StreamStatus,
@@ -34,6 +35,7 @@ from refimpl.task.outputs import (
     OutputTag,
     RecordWriterOutput,
     process,
+    process_batch,
 )
 
 __all__ = ["ChainEdge", "ChainNode", "OperatorChain"]
@@ -68,6 +70,8 @@ class _Nowhere:
     """The output of an operator nobody reads."""
 
     def collect(self, record: StreamRecord) -> None: ...
+
+    def collect_batch(self, batch: RecordBatch) -> None: ...
 
     def collect_side(self, tag: OutputTag, record: StreamRecord) -> None: ...
 
@@ -112,6 +116,9 @@ class OperatorChain:
             process(self.head, element)
             return
         match element:
+            case RecordBatch():
+                self.num_records_in += len(element)
+                process_batch(self.head, element)
             case Watermark():
                 self.head.process_watermark(element)
             case StreamStatus():

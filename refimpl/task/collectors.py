@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from refimpl.records.elements import LatencyMarker, StreamRecord, StreamStatus, Watermark
+from refimpl.records.elements import LatencyMarker, RecordBatch, StreamRecord, StreamStatus, Watermark
 from refimpl.task.outputs import Output, OutputTag, WatermarkGauge
 
 __all__ = [
@@ -39,6 +39,10 @@ class BroadcastingOutputCollector:
     def collect(self, record: StreamRecord) -> None:
         for output in self._outputs:
             output.collect(record)
+
+    def collect_batch(self, batch: RecordBatch) -> None:
+        for output in self._outputs:
+            output.collect_batch(batch)
 
     def collect_side(self, tag: OutputTag, record: StreamRecord) -> None:
         for output in self._outputs:
@@ -107,6 +111,11 @@ class DirectedOutput:
     def collect(self, record: StreamRecord) -> None:
         for output in self._selected(record):
             output.collect(record)
+
+    def collect_batch(self, batch: RecordBatch) -> None:
+        """One by one: each record goes where its own value says."""
+        for record in batch.records():
+            self.collect(record)
 
     def collect_side(self, tag: OutputTag, record: StreamRecord) -> None:
         """Drop the record: split and side outputs do not go together."""

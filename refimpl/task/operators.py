@@ -1,24 +1,30 @@
 """The user's functions, each in the operator that calls it.
 
-An operator gets one record at a time and sends what it makes of it to its output. It knows neither
-the network nor its neighbours. An exception in the user's function becomes a `UserCodeError` that
-names the operator, the subtask and the record.
+An operator gets one record at a time, or a batch of them, and sends what it makes of it to its output.
+One that knows single records only takes a batch apart. It knows neither the network nor its neighbours.
+An exception in the user's function becomes a `UserCodeError` that names the operator, the subtask and
+the record.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
 
 from refimpl.errors import LocalUsageError, SluiceError, UserCodeError, speaks_for_itself
 from refimpl.records.elements import (
     MIN_TIMESTAMP,
+    Column,
     LatencyMarker,
+    RecordBatch,
     StreamRecord,
     StreamStatus,
     Watermark,
 )
-from refimpl.task.outputs import Output
+from refimpl.task.outputs import Output, process
 
 __all__ = [
     "FilterOperator",
@@ -63,6 +69,23 @@ class Operator:
     def process(self, record: StreamRecord) -> None:
         self.output.collect(record)
 
+    @property
+    def takes_batches(self) -> bool:
+        """Whether a batch stays one here. One that leaves records as they are does so with batches."""
+        return type(self).process is Operator.process
+
+    def process_batch(self, batch: RecordBatch) -> None:
+        """Treat all records of a batch: at once, or where that is not known, one by one."""
+        if self.takes_batches:
+            self.output.collect_batch(batch)
+        else:
+            self.process_each(batch)
+
+    def process_each(self, batch: RecordBatch) -> None:
+        """Treat the records of a batch one by one."""
+        for record in batch.records():
+            process(self, record)
+
     def process_watermark(self, watermark: Watermark) -> None:
         self.current_watermark = watermark.timestamp
         self.output.emit_watermark(watermark)
@@ -85,15 +108,41 @@ class Operator:
 class FunctionOperator(Operator):
     """An operator around one function of the user's; the function is a seam of its own.
 
+    If the function is `Vectorized`, it is asked once for a batch.
+
     Flink:   AbstractUdfStreamOperator (streaming.api.operators), 1.11.4
     """
 
     def __init__(self, function: Callable[[object], object]) -> None:
-        self.function = function
+        self.swap_function(function)
 
     def swap_function(self, function: Callable[[object], object]) -> None:
         """Use another function from the next record on."""
-        self.function = function
+        self.function: Callable[[object], object] = getattr(function, "one", function)
+        self.many: Callable[[RecordBatch], Any] | None = getattr(function, "many", None)
+
+    @property
+    def takes_batches(self) -> bool:
+        return self.many is not None
+
+    def process_batch(self, batch: RecordBatch) -> None:
+        if self.many is None:
+            self.process_each(batch)
+            return
+        try:
+            answer = self.answer(batch, self.many(batch))
+        except Exception as error:
+            raise self.fail(batch, error) from error
+        if answer is not None and len(answer):
+            self.output.collect_batch(answer)
+
+    def answer(self, batch: RecordBatch, found: Any) -> RecordBatch | None:
+        """What to send on when the function has answered for a batch; nothing at the end of a stream.
+
+        Raises:
+            ValueError: the answer does not fit the batch.
+        """
+        return None
 
 
 class MapOperator(FunctionOperator):
@@ -108,6 +157,11 @@ class MapOperator(FunctionOperator):
         except Exception as error:
             raise self.fail(record.value, error) from error
         self.output.collect(StreamRecord(value, record.timestamp))
+
+    def answer(self, batch: RecordBatch, found: Any) -> RecordBatch | None:
+        columns = found if isinstance(found, tuple) else (found,)
+        _check_lengths(batch, columns)
+        return batch.with_columns(columns, is_tuple=isinstance(found, tuple))
 
 
 class FilterOperator(FunctionOperator):
@@ -124,9 +178,14 @@ class FilterOperator(FunctionOperator):
         if is_kept:
             self.output.collect(record)
 
+    def answer(self, batch: RecordBatch, found: Any) -> RecordBatch | None:
+        mask = np.asarray(found, bool)
+        _check_lengths(batch, (mask,))
+        return batch if mask.all() else batch.take(mask)
+
 
 class FlatMapOperator(FunctionOperator):
-    """One value in, any number out: the function returns an iterable.
+    """One value in, any number out: the function returns an iterable; for a batch, a batch.
 
     Flink:   StreamFlatMap (streaming.api.operators), 1.11.4
     """
@@ -151,6 +210,11 @@ class FlatMapOperator(FunctionOperator):
             raise self.fail(record.value, error) from error
         wrong = TypeError(f"a flat_map function returns an iterable, not {values!r}")
         raise self.fail(record.value, wrong)
+
+    def answer(self, batch: RecordBatch, found: Any) -> RecordBatch | None:
+        if not isinstance(found, RecordBatch):
+            raise ValueError(f"for a batch a flat_map function answers a RecordBatch, not {found!r}")
+        return found
 
 
 class SinkOperator(FunctionOperator):
@@ -183,7 +247,7 @@ class WatermarkOperator(Operator):
 
     Flink:   TimestampsAndWatermarksOperator with BoundedOutOfOrdernessWatermarks, 1.11.4
     Differs: counts records; Flink asks every 200 ms of processing time, so its results depend on
-             how fast it runs.
+             how fast it runs. After a batch the watermark goes out once.
     """
 
     def __init__(
@@ -211,7 +275,29 @@ class WatermarkOperator(Operator):
         record.timestamp = timestamp
         self._max_timestamp = max(self._max_timestamp, timestamp)
         self.output.collect(record)
-        self._num_since += 1
+        self._say_watermark(1)
+
+    @property
+    def takes_batches(self) -> bool:
+        return hasattr(self._timestamp_of, "many")
+
+    def process_batch(self, batch: RecordBatch) -> None:
+        many = getattr(self._timestamp_of, "many", None)
+        if many is None:
+            self.process_each(batch)
+            return
+        try:
+            timed = batch.with_timestamps(np.asarray(many(batch)).astype(np.int64, casting="same_kind"))
+        except Exception as error:
+            raise self.fail(batch, error) from error
+        assert timed.timestamps is not None
+        if len(timed):
+            self._max_timestamp = max(self._max_timestamp, int(timed.timestamps.max()))
+            self.output.collect_batch(timed)
+            self._say_watermark(len(timed))
+
+    def _say_watermark(self, num_records: int) -> None:
+        self._num_since += num_records
         if self._num_since >= self._every:
             self._num_since = 0
             self._emit(self._max_timestamp - self._bound_ms - 1)
@@ -224,3 +310,10 @@ class WatermarkOperator(Operator):
         if timestamp > self.current_watermark:
             self.current_watermark = timestamp
             self.output.emit_watermark(Watermark(timestamp))
+
+
+def _check_lengths(batch: RecordBatch, columns: Sequence[Column]) -> None:
+    for column in columns:
+        if not isinstance(column, np.ndarray) or len(column) != len(batch):
+            found = f"{len(column)} values" if isinstance(column, np.ndarray) else repr(column)
+            raise ValueError(f"for {batch} the function answered {found}; it must answer an array with one for each")

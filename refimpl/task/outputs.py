@@ -20,6 +20,7 @@ from refimpl.records.any_type import ANY
 from refimpl.records.elements import (
     MIN_TIMESTAMP,
     LatencyMarker,
+    RecordBatch,
     StreamRecord,
     StreamStatus,
     Watermark,
@@ -59,6 +60,9 @@ class Output(Protocol):
     def collect(self, record: StreamRecord) -> None:
         """Send a record down the main output."""
 
+    def collect_batch(self, batch: RecordBatch) -> None:
+        """Send the records of a batch down the main output."""
+
     def collect_side(self, tag: OutputTag, record: StreamRecord) -> None:
         """Send a record down the side output `tag`; nobody listening is no error."""
 
@@ -73,6 +77,8 @@ class Receiver(Protocol):
     """What an output needs of the operator behind it."""
 
     def process(self, record: StreamRecord) -> None: ...
+
+    def process_batch(self, batch: RecordBatch) -> None: ...
 
     def process_watermark(self, watermark: Watermark) -> None: ...
 
@@ -114,6 +120,16 @@ def process(operator: Receiver, record: StreamRecord) -> None:
         raise operator.fail(record.value, error) from error
 
 
+def process_batch(operator: Receiver, batch: RecordBatch) -> None:
+    """Hand `batch` to `operator`, likewise."""
+    try:
+        operator.process_batch(batch)
+    except Exception as error:
+        if speaks_for_itself(error):
+            raise
+        raise operator.fail(batch, error) from error
+
+
 class ChainingOutput:
     """Calls the next operator of the chain with the same object.
 
@@ -131,6 +147,10 @@ class ChainingOutput:
     def collect(self, record: StreamRecord) -> None:
         if self._tag is None:
             process(self._operator, record)
+
+    def collect_batch(self, batch: RecordBatch) -> None:
+        if self._tag is None:
+            process_batch(self._operator, batch)
 
     def collect_side(self, tag: OutputTag, record: StreamRecord) -> None:
         if tag == self._tag:
@@ -164,6 +184,9 @@ class CopyingChainingOutput(ChainingOutput):
     def collect(self, record: StreamRecord) -> None:
         super().collect(StreamRecord(self._type.copy(record.value), record.timestamp))
 
+    def collect_batch(self, batch: RecordBatch) -> None:
+        super().collect_batch(batch.copy())
+
     def collect_side(self, tag: OutputTag, record: StreamRecord) -> None:
         if tag == self._tag:
             copied = StreamRecord(self._type.copy(record.value), record.timestamp)
@@ -186,6 +209,10 @@ class RecordWriterOutput:
     def collect(self, record: StreamRecord) -> None:
         if self._tag is None:
             self.writer.emit(record)
+
+    def collect_batch(self, batch: RecordBatch) -> None:
+        if self._tag is None:
+            self.writer.write_batch(batch)
 
     def collect_side(self, tag: OutputTag, record: StreamRecord) -> None:
         if tag == self._tag:
@@ -231,6 +258,15 @@ class CountingOutput:
             if self._fail is None or speaks_for_itself(error):
                 raise
             raise self._fail(record.value, error) from error
+
+    def collect_batch(self, batch: RecordBatch) -> None:
+        self.num_records += len(batch)
+        try:
+            self.output.collect_batch(batch)
+        except Exception as error:
+            if self._fail is None or speaks_for_itself(error):
+                raise
+            raise self._fail(batch, error) from error
 
     def collect_side(self, tag: OutputTag, record: StreamRecord) -> None:
         self.num_records += 1

@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Protocol, TypeVar
 
 from refimpl.errors import SluiceError, UserCodeError
-from refimpl.records.elements import MAX_WATERMARK, StreamElement, StreamRecord
+from refimpl.records.elements import MAX_WATERMARK, RecordBatch, StreamElement, StreamRecord
 
 __all__ = ["IterableReader", "ReaderFactory", "SourceInput", "SourceReader"]
 
@@ -17,12 +17,12 @@ T = TypeVar("T")
 
 
 class SourceReader(Protocol):
-    """Reads one subtask's share of a source.
+    """Reads one subtask's share of a source, as records or as batches.
 
     Flink:   SourceReader (api.connector.source), 1.11.4
     """
 
-    def read(self, max_records: int) -> Sequence[StreamRecord] | None:
+    def read(self, max_records: int) -> Sequence[StreamRecord] | RecordBatch | None:
         """Up to `max_records` records, none if there are none now, or `None` at the end."""
 
     def close(self) -> None:
@@ -110,6 +110,9 @@ class SourceInput:
         if records is None:
             self._has_ended = True
             self._records.append(MAX_WATERMARK)
+            return
+        if isinstance(records, RecordBatch):
+            self._records.append(records)
             return
         for kind in set(map(type, records)):
             if not issubclass(kind, StreamElement):

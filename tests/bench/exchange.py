@@ -9,12 +9,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Sequence
 
+import numpy as np
+
 from refimpl.config import Config
-from refimpl.consumer import BufferOrEvent, InputGate, LocalInputChannel, NetworkInput
+from refimpl.consumer import InputGate, LocalInputChannel, NetworkInput
 from refimpl.memory import LocalBufferPool, NetworkBufferPool
 from refimpl.producer import ForwardSelector, RecordWriter, ResultPartition, max_buffers, required_buffers
 from refimpl.records import (
-    BatchCodec,
     RecordBatch,
     SpillingAdaptiveSpanningRecordDeserializer,
     StreamElement,
@@ -29,7 +30,7 @@ __all__ = ["Exchange"]
 class Exchange:
     """One producer's output and one consumer's input; buffers of 32 KiB leave when they are full, not by time."""
 
-    def __init__(self, kind: TypeSerializer, num_buffers: int) -> None:
+    def __init__(self, kind: TypeSerializer, num_buffers: int, takes_batches: bool = False) -> None:
         config = Config(buffer_timeout_ms=-1, buffers_per_channel=num_buffers, floating_buffers_per_gate=0)
         elements = StreamElementSerializer(kind)
         self.monitor = threading.Condition()
@@ -40,9 +41,8 @@ class Exchange:
         channel = LocalInputChannel(0, self.partition.subpartitions[0])
         self.gate = InputGate("sink-0", [channel], on_ready=self.monitor.notify)
         self.input = NetworkInput(
-            self.gate, elements, lambda: SpillingAdaptiveSpanningRecordDeserializer(config)
+            self.gate, elements, lambda: SpillingAdaptiveSpanningRecordDeserializer(config), takes_batches
         )
-        self._codec = BatchCodec(kind)
         self._most = max(1, num_buffers * 3 // 4)  # taken at once; the rest is for the producer to go on with
         self._has_failed = False
         with self.monitor:
@@ -94,32 +94,11 @@ class Exchange:
         return True
 
     def consume_batches(self, process: Callable[[RecordBatch], None]) -> None:
-        """Call `process` with the rows of all buffers at hand, to the end.
-
-        The engine's input hands out single elements, so this reads its gate with its codec. Bytes of several buffers
-        are put together first: for numpy one large array costs less than some small ones and a record cut in two.
-        """
-        rest = b""
-        while taken := self._take_buffers():
-            data = b"".join([rest, *(arrived.buffer.data for arrived in taken if arrived.buffer is not None)])
-            self._give_back(taken)
-            rows, end = self._codec.decode(memoryview(data))
-            rest = data[end:]
-            process(rows)
-
-    def _take_buffers(self) -> list[BufferOrEvent]:
-        taken: list[BufferOrEvent] = []
-        with self.monitor:
-            while not taken and not self.gate.is_finished and not self._has_failed:
-                while len(taken) < self._most and (arrived := self.gate.poll_next()) is not None:
-                    taken.append(arrived)
-                if not taken and not self.gate.is_finished:
-                    self.monitor.wait()
-        return taken
-
-    def _give_back(self, taken: Sequence[BufferOrEvent]) -> None:
-        with self.monitor:
-            for arrived in taken:
-                if arrived.buffer is not None:
-                    arrived.buffer.recycle()
-            self.monitor.notify()
+        """Call `process` with the records of all buffers at hand, to the end."""
+        source = self.input
+        while self._take():
+            while (element := source.next_element()) is not None:
+                if isinstance(element, StreamRecord):  # too few for a batch
+                    fields = [np.array([part]) for part in element.value]
+                    element = RecordBatch(fields, np.array([element.timestamp]))
+                process(element)

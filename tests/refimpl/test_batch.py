@@ -6,17 +6,22 @@ import struct
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from refimpl.errors import LocalUsageError
 from refimpl.memory import BufferBuilder, DataType, heap_buffer
 from refimpl.records import (
     ANY,
     BOOLEAN,
+    BYTES,
     DOUBLE,
     INT,
     LONG,
     STRING,
     BatchCodec,
+    EncodedBatch,
+    RecordBatch,
     RecordPacker,
     SerializationResult,
     SpanningRecordSerializer,
@@ -51,14 +56,28 @@ def framed(element: object, kind: TypeSerializer = LONG) -> bytes:
     return filled(builder)
 
 
-def rows_of(kind: TypeSerializer, rows: list[tuple[int, object]]) -> np.ndarray:
-    flat = [(time, *value) if isinstance(value, tuple) else (time, value) for time, value in rows]
-    return np.array(flat, BatchCodec(kind).row_dtype)
+def batch_of(rows: list[tuple[int | None, object]]) -> RecordBatch:
+    """The records as columns; all have a time, or none."""
+    times, values = zip(*rows, strict=True)
+    is_tuple = isinstance(values[0], tuple)
+    columns = zip(*values, strict=True) if is_tuple else [values]
+    timestamps = None if times[0] is None else np.array(times, np.int64)
+    return RecordBatch([np.array(column) for column in columns], timestamps, is_tuple=is_tuple)
 
 
-def encoded(kind: TypeSerializer, rows: list[tuple[int, object]]) -> bytes:
-    builder = builder_of(1_000)
-    assert BatchCodec(kind).encode(rows_of(kind, rows)).copy_to_buffer_builder(builder) is FULL
+def rows_of(batch: RecordBatch | None) -> list[tuple[int | None, object]]:
+    return [] if batch is None else [(record.timestamp, record.value) for record in batch.records()]
+
+
+def encoded(kind: TypeSerializer, rows: list[tuple[int | None, object]]) -> EncodedBatch:
+    wire = BatchCodec(kind).encode(batch_of(rows))
+    assert wire is not None
+    return EncodedBatch.of(wire)
+
+
+def written(kind: TypeSerializer, rows: list[tuple[int | None, object]]) -> bytes:
+    builder = builder_of(10_000)
+    assert encoded(kind, rows).copy_to_buffer_builder(builder) is FULL
     return filled(builder)
 
 
@@ -102,40 +121,72 @@ def test_what_the_packer_declines_leaves_the_buffer_as_it_was(record: StreamReco
 # -- many records ----------------------------------------------------------------------------------
 
 
+NAMED = TupleType(STRING, LONG, STRING)
+PLAIN = [(5, ("EWR", 4, "")), (-1, ("JFK", -9, "")), (0, ("\0\x7fA", 0, ""))]
+
+
 @pytest.mark.parametrize(
-    ("kind", "width", "names"),
-    [(LONG, 21, ("timestamp", "f0")), (BOOLEAN, 14, ("timestamp", "f0")),
-     (FLIGHT, 34, ("timestamp", "f0", "f1", "f2", "f3"))],
+    ("kind", "rows"),
+    [(FLIGHT, ROWS), (LONG, [(7, -3), (8, 2**40)]), (DOUBLE, [(1, 0.1)]), (BOOLEAN, [(1, True), (2, False)]),
+     (NAMED, PLAIN), (STRING, [(None, "x" * 126)]), (LONG, [(None, 1), (None, 2)]),
+     (TupleType(INT), [(None, (-1,)), (None, (5,))])],
     ids=repr,
 )  # fmt: skip
-def test_a_row_is_as_wide_as_its_length_tag_time_and_fields(
-    kind: TypeSerializer, width: int, names: tuple[str, ...]
+def test_columns_become_the_bytes_of_the_readable_path_and_come_back(
+    kind: TypeSerializer, rows: list[tuple[int | None, object]]
 ) -> None:
-    codec = BatchCodec(kind)
-    assert (codec.width, codec.row_dtype.names) == (width, names)
-
-
-@pytest.mark.parametrize(("kind", "rows"), [(FLIGHT, ROWS), (LONG, [(7, -3), (8, 2**40)]), (DOUBLE, [(1, 0.1)])])
-def test_rows_become_the_bytes_of_the_readable_path_and_come_back(
-    kind: TypeSerializer, rows: list[tuple[int, object]]
-) -> None:
-    data = encoded(kind, rows)
+    data = written(kind, rows)
     assert data == b"".join(framed(StreamRecord(value, time), kind) for time, value in rows)
     batch, end = BatchCodec(kind).decode(memoryview(data))
-    assert (batch.tolist(), end) == (rows_of(kind, rows).tolist(), len(data))
+    assert (rows_of(batch), end) == (rows, len(data))
+    assert [type(value) for _, value in rows_of(batch)] == [type(value) for _, value in rows]
+
+
+FIELDS = {
+    LONG: st.integers(-(2**63), 2**63 - 1), INT: st.integers(-(2**31), 2**31 - 1), BOOLEAN: st.booleans(),
+    DOUBLE: st.floats(allow_nan=False), STRING: st.text("aZ\x7f\0é€😀", max_size=3),
+}  # fmt: skip
+
+
+@pytest.mark.slow
+@given(st.data(), st.lists(st.sampled_from(list(FIELDS)), min_size=1, max_size=4), st.booleans(), st.booleans())
+def test_whatever_the_values_a_batch_has_the_bytes_of_its_records(
+    data: st.DataObject, fields: list[TypeSerializer], is_tuple: bool, is_timed: bool
+) -> None:
+    """Or none, where they differ in length; and reading stops where the first one differs."""
+    kind = TupleType(*fields) if is_tuple else fields[0]
+    values = st.tuples(*(FIELDS[field] for field in fields)) if is_tuple else FIELDS[fields[0]]
+    times = st.integers(-(2**63), 2**63 - 1) if is_timed else st.none()
+    rows = data.draw(st.lists(st.tuples(times, values), min_size=1, max_size=5))
+    texts = [part for _, value in rows for part in (value if is_tuple else (value,)) if isinstance(part, str)]
+    if any(text.endswith("\0") for text in texts):
+        return  # numpy's columns cannot hold them
+    source = b"".join(framed(StreamRecord(value, time), kind) for time, value in rows)
+    wire = BatchCodec(kind).encode(batch_of(rows))
+    parts = [value if is_tuple else (value,) for _, value in rows]
+    widths = {tuple(len(part) for part in fields if isinstance(part, str)) for fields in parts}
+    assert (wire is not None) == (len(widths) == 1 and all(text.isascii() for text in texts))
+    if wire is not None:
+        assert wire.tobytes() == source
+    batch, end = BatchCodec(kind).decode(memoryview(source))
+    read = rows_of(batch)
+    assert read == rows[: len(read)]
+    assert end == len(b"".join(framed(StreamRecord(value, time), kind) for time, value in read))
+    if wire is not None:
+        assert len(read) == len(rows)
 
 
 def test_a_batch_is_cut_anywhere_and_goes_on_with_the_next_byte() -> None:
     rows = [(time, time * 3) for time in range(4)]
-    whole = encoded(LONG, rows)
-    batch = BatchCodec(LONG).encode(rows_of(LONG, rows))
+    whole = written(LONG, rows)
+    batch = encoded(LONG, rows)
     builders = [builder_of(50), builder_of(34), builder_of(1)]
     assert [batch.copy_to_buffer_builder(builder) for builder in builders] == [PARTIAL, FULL_BOTH, FULL]
     assert [filled(builder) for builder in builders] == [whole[:50], whole[50:], b""]
 
 
 def test_a_batch_can_start_over_for_another_channel() -> None:
-    batch = BatchCodec(LONG).encode(rows_of(LONG, [(1, 2)]))
+    batch = encoded(LONG, [(1, 2)])
     copies = []
     for _ in range(2):
         builder = builder_of(100)
@@ -151,46 +202,71 @@ def test_a_batch_can_start_over_for_another_channel() -> None:
      framed(StreamRecord((1, 2), 3), TupleType(LONG, LONG)), struct.pack(">i", 17) + b"\1" + bytes(16), b"\0"],
     ids=["watermark", "status", "no time", "another width", "another tag", "one byte"],
 )  # fmt: skip
-def test_reading_stops_before_the_first_thing_that_is_no_plain_row(other: bytes) -> None:
+def test_reading_stops_before_the_first_thing_that_is_no_such_record(other: bytes) -> None:
     rows = [framed(StreamRecord(number, -number)) for number in range(3)]
     source = memoryview(b"".join([*rows, other, *rows]))
     batch, end = BatchCodec(LONG).decode(source)
-    assert batch.tolist() == [(0, 0), (-1, 1), (-2, 2)]
+    assert rows_of(batch) == [(0, 0), (-1, 1), (-2, 2)]
     assert end == 3 * 21
 
 
-def test_reading_starts_at_a_position_and_may_find_nothing() -> None:
-    row = framed(StreamRecord(5, 6))
-    codec = BatchCodec(LONG)
-    assert codec.decode(memoryview(b"xyz" + row + row[:-1]), 3)[0].tolist() == [(6, 5)]
-    for source, position in ((b"", 0), (b"abc", 0), (row, 21), (row[:-1], 0)):
-        batch, end = codec.decode(memoryview(source), position)
-        assert (batch.tolist(), end) == ([], position)
+@pytest.mark.parametrize("other", ["ab", "abcd", "", "abé", "ab\0", None], ids=repr)
+def test_reading_stops_before_a_text_that_is_not_like_the_first(other: str | None) -> None:
+    kind = TupleType(STRING, INT)
+    first, then = framed(StreamRecord(("abc", 1)), kind), framed(StreamRecord((other, 2)), kind)
+    batch, end = BatchCodec(kind).decode(memoryview(first + then + first))
+    assert (rows_of(batch), end) == ([(None, ("abc", 1))], len(first))
+
+
+@pytest.mark.parametrize("source", [b"", b"abc", framed(StreamRecord(5, 6))[:-1], framed(Watermark(7))], ids=repr)
+def test_where_nothing_whole_begins_nothing_is_read(source: bytes) -> None:
+    assert BatchCodec(LONG).decode(memoryview(source)) == (None, 0)
+
+
+@pytest.mark.parametrize("source", [framed(StreamRecord(None), STRING), framed(StreamRecord("x" * 127), STRING)])
+def test_no_text_and_a_long_one_go_the_way_of_single_records(source: bytes) -> None:
+    assert BatchCodec(STRING).decode(memoryview(source * 20)) == (None, 0)
+
+
+def test_too_few_records_are_left_to_others() -> None:
+    source = memoryview(framed(StreamRecord(5, 6)) * 3)
+    assert BatchCodec(LONG).decode(source, least=4) == (None, 0)
+    assert BatchCodec(LONG).decode(source, least=3)[1] == len(source)
 
 
 def test_what_was_read_does_not_look_into_the_buffer_any_more() -> None:
-    source = bytearray(framed(StreamRecord(5, 6)))
-    batch, _ = BatchCodec(LONG).decode(memoryview(source))
+    source = bytearray(framed(StreamRecord((5, "ab", True), 6), TupleType(LONG, STRING, BOOLEAN)))
+    batch, _ = BatchCodec(TupleType(LONG, STRING, BOOLEAN)).decode(memoryview(source))
     source[:] = bytes(len(source))
-    assert batch.tolist() == [(6, 5)]
+    assert rows_of(batch) == [(6, (5, "ab", True))]
 
 
-@pytest.mark.parametrize("kind", [STRING, ANY, TupleType(LONG, STRING), TupleType(TupleType(LONG, LONG))], ids=repr)
-def test_values_that_differ_in_length_are_refused(kind: TypeSerializer) -> None:
+@pytest.mark.parametrize("kind", [BYTES, ANY, TupleType(LONG, BYTES), TupleType(TupleType(LONG, LONG))], ids=repr)
+def test_types_that_have_no_columns_are_refused(kind: TypeSerializer) -> None:
+    assert BatchCodec.of(kind) is None
     with pytest.raises(LocalUsageError, match="differ in length; write them one by one"):
         BatchCodec(kind)
 
 
-def test_rows_with_other_fields_are_refused_by_name() -> None:
-    rows = rows_of(TupleType(LONG, LONG), [(1, (2, 3))])
-    with pytest.raises(LocalUsageError, match=r"rows are .*'f1'.*, this type needs "):
-        BatchCodec(LONG).encode(rows)
+@pytest.mark.parametrize(
+    ("kind", "batch"),
+    [(LONG, RecordBatch([np.array([1.7])], is_tuple=False)), (LONG, RecordBatch([np.array([1])])),
+     (LONG, RecordBatch([np.array([2**64 - 1], np.uint64)], is_tuple=False)),
+     (TupleType(LONG), RecordBatch([np.array([1]), np.array([2])])),
+     (TupleType(LONG), RecordBatch([np.array([1])], names=["n"])),
+     (LONG, RecordBatch([np.ma.array([1, 2], mask=[False, True])], is_tuple=False)),
+     (LONG, RecordBatch([np.array([[1]])], is_tuple=False)), (BOOLEAN, RecordBatch([np.array([1])], is_tuple=False)),
+     (STRING, RecordBatch([np.array(["a", None], object)], is_tuple=False)),
+     (LONG, RecordBatch([np.array([1])], np.array([1.5]), is_tuple=False))],
+    ids=repr,
+)  # fmt: skip
+def test_columns_that_would_lose_something_are_not_written_at_once(kind: TypeSerializer, batch: RecordBatch) -> None:
+    assert BatchCodec(kind).encode(batch) is None
 
 
-def test_rows_of_a_kind_that_would_lose_something_are_refused() -> None:
-    rows = np.array([(1, 1.7)], [("timestamp", "i8"), ("f0", "f8")])
-    with pytest.raises(LocalUsageError, match="this type needs"):
-        BatchCodec(LONG).encode(rows)
+def test_a_mask_that_hides_nothing_is_no_obstacle() -> None:
+    masked = RecordBatch([np.ma.array([1, 2], mask=[False, False])], is_tuple=False)
+    assert BatchCodec(LONG).encode(masked).tobytes() == b"".join(framed(StreamRecord(n)) for n in (1, 2))
 
 
 def test_booleans_are_not_packed_unseen() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,8 +15,10 @@ from refimpl.memory import LocalBufferPool, NetworkBufferPool
 from refimpl.producer import RecordWriter, ResultPartition, RoundRobinSelector
 from refimpl.records import (
     LONG,
+    STRING,
     CheckpointBarrier,
     EndOfSuperstep,
+    RecordBatch,
     SpillingAdaptiveSpanningRecordDeserializer,
     StreamElementSerializer,
     StreamRecord,
@@ -28,7 +32,10 @@ from refimpl.records import (
 class Bench:
     """One writer, its channels, and the input that reads them all."""
 
-    def __init__(self, channels: int = 1, segment: int = 64, kind: TypeSerializer = LONG, **options: object) -> None:
+    def __init__(
+        self, channels: int = 1, segment: int = 64, kind: TypeSerializer = LONG, takes_batches: bool = False,
+        **options: object,
+    ) -> None:
         self.num_buffers = 2_400 // segment + 20
         self.config = Config(
             segment_size_bytes=segment, num_buffers=self.num_buffers, buffer_timeout_ms=-1, **options
@@ -39,14 +46,16 @@ class Bench:
         elements = StreamElementSerializer(kind)
         self.writer = RecordWriter(self.partition, RoundRobinSelector(), elements)
         gate = InputGate("sink-0", [LocalInputChannel(i, s) for i, s in enumerate(self.partition.subpartitions)])
-        self.input = NetworkInput(gate, elements, lambda: SpillingAdaptiveSpanningRecordDeserializer(self.config))
+        self.input = NetworkInput(
+            gate, elements, lambda: SpillingAdaptiveSpanningRecordDeserializer(self.config), takes_batches
+        )
         gate.open()
 
-    def read(self) -> list[object]:
-        """Everything there is now, as a task reads it."""
+    def read(self, limit: int = 1) -> list[object]:
+        """Everything there is now, as a task reads it, `limit` buffers at a time."""
         self.partition.flush_all()
         elements = []
-        while self.input.take():
+        while self.input.take(limit):
             while (element := self.input.next_element()) is not None:
                 elements.append(element)
             self.input.recycle()
@@ -177,3 +186,105 @@ def test_held_buffers_are_those_not_given_back_yet() -> None:
     bench.input.take(limit=3)
     bench.input.close()
     assert (bench.input.held_buffers, bench.num_out) == ([], 0)
+
+
+# -- batches ---------------------------------------------------------------------------------------
+
+
+def apart(elements: list[object]) -> list[object]:
+    """The elements, with the records of batches one by one."""
+    single: list[object] = []
+    for each in elements:
+        single.extend(each.records() if isinstance(each, RecordBatch) else [each])
+    return single
+
+
+NAMED = TupleType(LONG, STRING)
+
+
+@pytest.mark.slow
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 99), st.text("aé", max_size=2)).map(StreamRecord)
+        | st.tuples(st.integers(0, 99), st.just("ab")).map(lambda value: StreamRecord(value, 7))
+        | st.sampled_from([Watermark(3), StreamStatus.IDLE, EndOfSuperstep(), CheckpointBarrier(1, 0)])
+        | st.sampled_from([StreamRecord((number, "x" * 5_000)) for number in range(3)])
+        | st.integers(8, 60).map(lambda n: [StreamRecord((number, "abc"), number) for number in range(n)]),
+        max_size=12,
+    ),
+    st.integers(1, 300), st.integers(1, 3), st.integers(1, 9), st.booleans(),
+)  # fmt: skip
+def test_batches_hold_what_single_records_would_be(
+    items: list[object], segment: int, channels: int, limit: int, is_flushed: bool
+) -> None:
+    """For each channel: nothing lost, doubled or out of order, events where they were, every buffer home."""
+    answers = []
+    for takes_batches in (False, True):
+        bench = Bench(channels, segment, NAMED, takes_batches, spill_threshold_bytes=1_000)
+        read: list[object] = []
+        for item in items:
+            if isinstance(item, EndOfSuperstep | CheckpointBarrier):
+                bench.writer.broadcast_event(item)
+            elif isinstance(item, StreamRecord | list):
+                bench.writer.emit_many(item if isinstance(item, list) else [item])
+            else:
+                bench.writer.broadcast(item)
+            if is_flushed:
+                bench.partition.flush_all()
+            while bench.writer.is_blocked:
+                read += resumed(bench, limit)
+                bench.writer.resume()
+        bench.writer.finish()
+        read += resumed(bench, limit)
+        assert bench.input.is_finished
+        assert bench.num_out == 0
+        answers.append(apart(read))
+    if channels == 1:
+        assert answers[0] == answers[1]
+    assert Counter(map(repr, answers[0])) == Counter(map(repr, answers[1]))
+
+
+def resumed(bench: Bench, limit: int) -> list[object]:
+    """What there is, also behind barriers."""
+    read = []
+    while True:
+        found = bench.read(limit)
+        read += found
+        for channel in bench.input.gate.channels:
+            if channel.subpartition.snapshot().is_blocked:
+                channel.resume()
+                found.append(None)
+        if not found:
+            return read
+
+
+def test_buffers_of_one_channel_become_one_batch_and_a_record_cut_in_two_is_in_it() -> None:
+    bench = Bench(segment=50, kind=TupleType(LONG, LONG), takes_batches=True)
+    records = [StreamRecord((number, -number), number) for number in range(40)]  # 29 bytes each
+    bench.writer.emit_many(records)
+    bench.partition.flush_all()
+    assert bench.input.take(limit=8) == 8
+    first = bench.input.next_element()
+    assert isinstance(first, RecordBatch)
+    assert list(first.records()) == records[: 8 * 50 // 29]
+    assert bench.input.next_element() is None
+    bench.input.recycle()
+    assert bench.num_out == 40 * 29 // 50 + 1 - 8
+    [rest] = bench.read(limit=16)
+    assert list(rest.records()) == records[8 * 50 // 29 :]
+    assert bench.num_out == 1  # the last buffer is still open
+
+
+def test_a_batch_ends_where_a_watermark_stands() -> None:
+    bench = Bench(segment=500, takes_batches=True)
+    bench.writer.emit_many([StreamRecord(number, number) for number in range(10)])
+    bench.writer.broadcast(Watermark(5))
+    bench.writer.emit_many([StreamRecord(number, number) for number in range(9)])
+    batch, watermark, rest = bench.read()
+    assert (len(batch), watermark, len(rest)) == (10, Watermark(5), 9)
+
+
+def test_few_records_are_handed_out_one_by_one() -> None:
+    bench = Bench(takes_batches=True)
+    bench.writer.emit_many([StreamRecord(1, 1), StreamRecord(2, 2)])
+    assert bench.read() == [StreamRecord(1, 1), StreamRecord(2, 2)]

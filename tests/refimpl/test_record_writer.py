@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import struct
 
 import numpy as np
@@ -16,17 +17,25 @@ from refimpl.producer import (
     BroadcastRecordWriter,
     BroadcastSelector,
     ChannelSelector,
+    ForwardSelector,
+    GlobalSelector,
+    KeyGroupSelector,
+    RebalanceSelector,
     RecordWriter,
     ResultPartition,
     RoundRobinSelector,
+    ShuffleSelector,
 )
 from refimpl.records import (
-    BYTES,
     LONG,
+    STRING,
     BatchCodec,
     CheckpointBarrier,
+    EncodedBatch,
     EndOfPartition,
     EndOfSuperstep,
+    Field,
+    RecordBatch,
     SerializationResult,
     SpanningRecordSerializer,
     StreamElementSerializer,
@@ -38,6 +47,12 @@ from refimpl.records import (
 )
 
 ROW = TupleType(LONG, LONG)
+
+
+def batch_of(rows: list[tuple[int, int, int]]) -> RecordBatch:
+    """Records of (time, (key, value))."""
+    times, keys, values = np.array(rows, np.int64).reshape(-1, 3).T
+    return RecordBatch([keys, values], times)
 
 
 class Payload:
@@ -327,9 +342,8 @@ def test_a_blocked_writer_resumes_without_loss(
             elif action == "event":
                 bench.writer.broadcast_event(EndOfSuperstep())
             else:
-                rows = np.zeros(number % 4, BatchCodec(ROW).row_dtype)
-                rows["f0"] = number
-                bench.writer.write_batch(rows, number % channels)
+                rows = [(0, number, 0)] * (number % 4)
+                bench.writer.write_batch(batch_of(rows), number % channels)
         results.append((bench.finish(), bench.events))
         assert bench.global_pool.num_free + bench.pool.snapshot().num_idle == buffers
     assert results[0] == results[1]
@@ -382,13 +396,94 @@ def test_a_batch_writes_the_bytes_of_its_rows(rows: list[tuple[int, int, int]], 
     one, many = Bench(segment=segment, buffers=enough, kind=ROW), Bench(segment=segment, buffers=enough, kind=ROW)
     for timestamp, *value in rows:
         one.writer.emit(StreamRecord(tuple(value), timestamp))
-    many.writer.write_batch(np.array(rows, BatchCodec(ROW).row_dtype), 0)
+    many.writer.write_batch(batch_of(rows), 0)
     assert one.queued() == many.queued()
     assert one.writer.num_records == many.writer.num_records == len(rows)
     ready = Bench(segment=segment, buffers=enough, kind=ROW)
-    ready.writer.write_encoded(BatchCodec(ROW).encode(np.array(rows, BatchCodec(ROW).row_dtype)), len(rows), 0)
+    ready.writer.write_encoded(EncodedBatch.of(BatchCodec(ROW).encode(batch_of(rows))), len(rows), 0)
     assert (ready.queued(), ready.writer.num_records) == (one.queued(), len(rows))
     assert one.finish() == many.finish() == ready.finish()
+
+
+SELECTORS = {
+    "forward": ForwardSelector, "round robin": RoundRobinSelector, "rebalance": lambda: RebalanceSelector(3),
+    "shuffle": lambda: ShuffleSelector(3), "global": GlobalSelector, "broadcast": BroadcastSelector,
+    "key": lambda: KeyGroupSelector(Field(0), 128), "plain key": lambda: KeyGroupSelector(lambda v: v[0], 128),
+}  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("selector", SELECTORS)
+@given(
+    st.lists(st.tuples(*[st.integers(-(2**63), 2**63 - 1)] * 3), max_size=60),
+    st.lists(st.integers(0, 20), max_size=4), st.integers(1, 100), st.integers(1, 5),
+)
+def test_each_record_of_a_batch_goes_where_it_would_go_alone(
+    selector: str, rows: list[tuple[int, int, int]], cuts: list[int], segment: int, channels: int
+) -> None:
+    channels = 1 if selector == "forward" else channels
+    benches = [
+        Bench(channels, segment, 6_000 // segment + 20, kind=ROW, selector=SELECTORS[selector]()) for _ in range(2)
+    ]
+    one, many = benches
+    one.writer.emit_many([StreamRecord((key, value), time) for time, key, value in rows])
+    for start, end in itertools.pairwise([0, *sorted(cuts), len(rows)]):
+        many.writer.write_batch(batch_of(rows[start:end]))
+    assert one.writer.num_records == many.writer.num_records == len(rows)
+    assert one.finish() == many.finish()
+
+
+class OwnSelector:
+    """As a user may write one: it knows single values only."""
+
+    name, is_broadcast = "own", False
+
+    def setup(self, num_channels: int) -> None: ...
+
+    def select_channel(self, value: tuple[int, int]) -> int:
+        return value[0] % 3
+
+
+def test_a_selector_that_knows_single_values_only_is_asked_for_each() -> None:
+    bench = Bench(3, kind=ROW, selector=OwnSelector())
+    bench.writer.write_batch(batch_of([(0, 4, 40), (0, 2, 20), (0, 1, 10)]))
+    expected = [b"", element((4, 40), 0, ROW) + element((1, 10), 0, ROW), element((2, 20), 0, ROW)]
+    assert bench.finish() == expected
+
+
+def test_a_batch_that_cannot_be_written_at_once_is_written_one_by_one() -> None:
+    kind = TupleType(LONG, STRING)
+    bench = Bench(2, kind=kind)
+    bench.writer.write_batch(RecordBatch([np.array([1, 2, 3]), np.array(["a", "bb", "é"])]))
+    expected = [element((1, "a"), None, kind) + element((3, "é"), None, kind), element((2, "bb"), None, kind)]
+    assert bench.finish() == expected
+    assert bench.writer.num_records == 3
+
+
+def test_a_batch_of_another_type_is_refused_by_value() -> None:
+    for channel in (None, 0):
+        with pytest.raises(LocalUsageError, match=r"1\.5 is not a long"):
+            Bench(kind=LONG).writer.write_batch(RecordBatch([np.array([1.5])], is_tuple=False), channel)
+
+
+@pytest.mark.parametrize("is_blocked", [False, True])
+def test_a_batch_goes_through_another_part_record_by_record(is_blocked: bool) -> None:
+    class Counting(SpanningRecordSerializer):
+        num_records = 0
+
+        def serialize_record(self, record: bytes) -> None:
+            self.num_records += 1
+            super().serialize_record(record)
+
+    bench = Bench(segment=32, buffers=1 if is_blocked else 64, kind=ROW)
+    if is_blocked:
+        bench.writer.emit_many([StreamRecord((0, 0), 0)] * 3)
+        assert bench.writer.is_blocked
+    part = Counting()
+    bench.writer.swap_serializer(part)
+    bench.writer.write_batch(batch_of([(n, n, n) for n in range(20)]))
+    bench.finish()
+    assert part.num_records >= 20
 
 
 @pytest.mark.parametrize("num_before", [0, 1])
@@ -401,14 +496,6 @@ def test_a_value_of_another_type_is_refused_wherever_it_would_stand(num_before: 
         bench.writer.emit(StreamRecord(value, 1))
     bench.writer.emit(StreamRecord((3, 4), 1))
     assert bench.finish() == [element((0, 0), 0, ROW) * num_before + element((3, 4), 1, ROW)]
-
-
-def test_a_batch_needs_values_of_one_length() -> None:
-    bench = Bench(kind=BYTES)
-    with pytest.raises(LocalUsageError, match="differ in length"):
-        bench.writer.write_batch(np.zeros(1, BatchCodec(LONG).row_dtype), 0)
-    with pytest.raises(LocalUsageError, match="this type needs"):
-        Bench(kind=ROW).writer.write_batch(np.zeros(1, BatchCodec(LONG).row_dtype), 0)
 
 
 # -- another serializer ----------------------------------------------------------------------------

@@ -1,0 +1,47 @@
+"""Functions that can do many records at once: the same function twice, for a value and for a batch.
+
+Operators call `one` for a record and `many` for a batch, whichever comes. A function without `many` is
+called for each record of a batch, so a job is right with plain functions, and faster with these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from refimpl.records.elements import Column, RecordBatch
+
+__all__ = ["Field", "Vectorized"]
+
+
+class Vectorized:
+    """A function of one value, and what does the same to a batch.
+
+    `many` gets a `RecordBatch` and answers for all its records: a tuple of columns where `one` returns a
+    tuple, else one column; a filter's is a mask.
+
+    Flink:   pandas UDFs, `udf(..., udf_type="pandas")` (PyFlink), 1.11
+    """
+
+    def __init__(self, one: Callable[[Any], Any], many: Callable[[RecordBatch], Any]) -> None:
+        self.one = one
+        self.many = many
+
+    def __call__(self, value: Any) -> Any:
+        return self.one(value)
+
+
+class Field:
+    """Takes one field out of values, by its number in a tuple or its name in a dict."""
+
+    def __init__(self, field: int | str) -> None:
+        self.field = field
+
+    def __repr__(self) -> str:
+        return f"Field({self.field!r})"
+
+    def __call__(self, value: Any) -> Any:
+        return value[self.field]
+
+    def many(self, batch: RecordBatch) -> Column:
+        return batch[self.field]
