@@ -50,6 +50,16 @@ class DataType(Enum):
     ALIGNED_WATERMARK = (None, None, "ALIGNED_WATERMARK_EVENT", 12)
     UNALIGNED_WATERMARK = (None, None, "UNALIGNED_WATERMARK_EVENT", 13)
 
+    def __init__(self, *_codes: str | int | None) -> None:
+        # Asked several times for each buffer: so these are attributes.
+        self.is_buffer = self._name_ in ("DATA", "DATA_WITH_CLEAR_END")
+        """User data: it costs credit and counts in the backlog. Events do neither."""
+        self.is_event = self._name_ != "NONE" and not self.is_buffer
+        self.blocks_upstream = self._name_ in (
+            "ALIGNED_BARRIER", "TIMEOUTABLE_BARRIER", "RECOVERY_COMPLETION", "ALIGNED_WATERMARK",
+        )
+        """After this the producer stops the subpartition until the consumer says resume."""
+
     def flink_name(self, version: FlinkVersion) -> str | None:
         name: str | None = self.value[0 if version is FlinkVersion.V1_11 else 2]
         return name
@@ -58,25 +68,6 @@ class DataType(Enum):
         """The byte on the wire, or `None` where that version has no such kind."""
         code: int | None = self.value[1 if version is FlinkVersion.V1_11 else 3]
         return code
-
-    @property
-    def is_buffer(self) -> bool:
-        """User data: it costs credit and counts in the backlog. Events do neither."""
-        return self in (DataType.DATA, DataType.DATA_WITH_CLEAR_END)
-
-    @property
-    def is_event(self) -> bool:
-        return self is not DataType.NONE and not self.is_buffer
-
-    @property
-    def blocks_upstream(self) -> bool:
-        """After this the producer stops the subpartition until the consumer says resume."""
-        return self in (
-            DataType.ALIGNED_BARRIER,
-            DataType.TIMEOUTABLE_BARRIER,
-            DataType.RECOVERY_COMPLETION,
-            DataType.ALIGNED_WATERMARK,
-        )
 
     @property
     def has_priority(self) -> bool:
@@ -142,20 +133,22 @@ class Buffer:
     @property
     def memory(self) -> memoryview:
         """The whole segment's bytes, for a builder to write into."""
-        self._check_alive()
         view = self.segment.view
-        assert view is not None, f"{self} is alive, but its segment was freed"
+        if self.num_references == 0 or view is None:
+            raise self._recycled_before()
         return view
 
     def retain(self) -> Buffer:
         """Add one reference; returns itself."""
-        self._check_alive()
+        if self.num_references == 0:
+            raise self._recycled_before()
         self.num_references += 1
         return self
 
     def recycle(self) -> None:
         """Give up one reference; the last one sends the segment home."""
-        self._check_alive()
+        if self.num_references == 0:
+            raise self._recycled_before()
         self.num_references -= 1
         if self.num_references == 0:
             self.recycler.recycle_segment(self.segment)
@@ -165,9 +158,8 @@ class Buffer:
         end = self.size if length is None else start + length
         return BufferSlice(self, start, end)
 
-    def _check_alive(self) -> None:
-        if self.num_references == 0:
-            raise LocalUsageError(f"segment {self.segment.id}: its buffer was recycled before")
+    def _recycled_before(self) -> LocalUsageError:
+        return LocalUsageError(f"segment {self.segment.id}: its buffer was recycled before")
 
 
 class BufferSlice:

@@ -14,7 +14,7 @@ from typing import Protocol
 
 from refimpl.config import UNBOUNDED, FlinkVersion
 from refimpl.errors import LocalUsageError, PoolDestroyedError
-from refimpl.memory.buffer import Buffer
+from refimpl.memory.buffer import Buffer, Recycler
 from refimpl.memory.builder import BufferBuilder
 from refimpl.memory.network_pool import NetworkBufferPool
 from refimpl.memory.segment import MemorySegment
@@ -102,7 +102,7 @@ class LocalBufferPool:
         self._global = global_pool
         self._trace = global_pool.trace
         self._fetches_ahead = global_pool.version is not FlinkVersion.V1_11
-        self._max_per_channel = max_per_channel
+        self._cap = max_per_channel + (0 if self._fetches_ahead else 1)
         self._max_overdraft = max_overdraft
         self._idle: deque[MemorySegment] = deque()
         self._listeners: deque[BufferListener] = deque()
@@ -165,14 +165,17 @@ class LocalBufferPool:
         """
         if self._is_destroyed:
             raise PoolDestroyedError(f"{self.name}: the pool has been destroyed")
-        self._return_excess()
+        if self.num_requested > self.size:
+            self._return_excess()
         segment = self._idle.popleft() if self._idle else self._fetch()
         if segment is None:
             return None
+        recycler: Recycler = self
         if channel != _NO_CHANNEL:
             self._count_channel(channel, +1)
-        self._fetch_ahead()
-        recycler = self._recyclers[channel] if channel != _NO_CHANNEL else self
+            recycler = self._recyclers[channel]
+        if self._fetches_ahead:
+            self._fetch_ahead()
         buffer = Buffer(segment, recycler)
         self.lent[segment.id] = buffer
         if self._trace is not None:
@@ -282,10 +285,9 @@ class LocalBufferPool:
 
     def _count_channel(self, channel: int, change: int) -> None:
         """Count a channel's buffers; 1.11 caps above the maximum, 2.x at it."""
-        cap = self._max_per_channel + (0 if self._fetches_ahead else 1)
         before = self._per_channel[channel]
-        self._per_channel[channel] = before + change
-        self._num_capped += (before + change >= cap) - (before >= cap)
+        after = self._per_channel[channel] = before + change
+        self._num_capped += (after >= self._cap) - (before >= self._cap)
 
 
 class _ChannelRecycler:
