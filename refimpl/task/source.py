@@ -23,7 +23,10 @@ class SourceReader(Protocol):
     """
 
     def read(self, max_records: int) -> Sequence[StreamRecord] | RecordBatch | None:
-        """Up to `max_records` records, none if there are none now, or `None` at the end."""
+        """Up to `max_records` records, none if there are none now, or `None` at the end.
+
+        A batch is as large as the reader likes.
+        """
 
     def close(self) -> None:
         """Give up files and connections."""
