@@ -20,7 +20,7 @@ READING_ORDER = [
     "errors", "config", "trace",
     "memory.segment", "memory.buffer", "memory.builder", "memory.network_pool", "memory.local_pool",
     "records.elements", "records.vectorized", "records.events",
-    "records.types", "records.any_type", "records.element_serializer",
+    "records.types", "records.any_type", "records.columnar_type", "records.element_serializer",
     "records.event_serializer", "records.spill_file", "records.spanning", "records.batch",
     "producer.key_groups", "producer.selector", "producer.subpartition", "producer.result_partition",
     "producer.batch_routing", "producer.record_writer", "producer.broadcast_writer",

@@ -2,6 +2,7 @@
 
 from refimpl.records.any_type import ANY, AnyType
 from refimpl.records.batch import BatchCodec, EncodedBatch, RecordPacker, WireRows
+from refimpl.records.columnar_type import ColumnarType
 from refimpl.records.element_serializer import StreamElementSerializer
 from refimpl.records.elements import (
     MAX_WATERMARK,
@@ -86,6 +87,7 @@ __all__ = [
     "CheckpointBarrier",
     "CheckpointType",
     "Column",
+    "ColumnarType",
     "DeserializationResult",
     "EncodedBatch",
     "EndOfChannelState",

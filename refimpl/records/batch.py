@@ -1,10 +1,19 @@
 """Records of one width: the same bytes with less work, alone or many at once.
 
-When every value of a type has the same length, a record on the stream is a row of a fixed width:
-length, tag, event time, fields. One such record is packed into its buffer with a single call. A
-batch is an array of rows: writing it is one assignment per column; reading it is one comparison of
-all lengths and tags, and a copy. A reader that meets anything else, such as a watermark, stops
-there and leaves the rest to the path for one record.
+Where values have one length, a record on the stream is a row of a fixed width:
+
+    length        tag      event time    field 0       field 1
+    00 00 00 19   00       8 bytes       8 bytes       8 bytes       29 bytes for two longs
+    00 00 00 19   00       ...
+
+There are three ways to write such rows, and their bytes are the same. `RecordWriter.emit` packs one
+into its buffer with a single call. `emit_many` does so for several. `write_batch` takes columns: one
+assignment for each writes all rows, and the buffers are cut from them wherever they happen to end.
+
+Reading is the inverse. The first record says how wide it is; one comparison finds how many of those
+behind it have the same length and tag; then each field is one copy. What differs, such as a watermark
+or a longer text, is where a batch ends, and is read by itself: so nobody has to know beforehand what a
+stream holds, and a stream of odd records costs one look in a thousand.
 """
 
 from __future__ import annotations
