@@ -203,25 +203,26 @@ class NetworkInput:
             self._decoded.append(batch)
         else:
             self._decoded.extend(batch.records())
-        self._skip(end, len(source), channel, following, deserializer)
+        self._skip(end, len(source), following, deserializer)
 
     def _skip(
-        self, num_bytes: int, num_here: int, channel: int, following: Sequence[BufferSlice],
+        self, num_bytes: int, num_here: int, following: Sequence[BufferSlice],
         deserializer: SpillingAdaptiveSpanningRecordDeserializer,
     ) -> None:  # fmt: skip
         """Go on reading behind `num_bytes`, of which `num_here` are in the buffer at hand."""
-        for buffer in following:
-            if num_bytes <= num_here:
-                break
-            deserializer.skip(num_here)
+        num_read = 0  # of the buffers that follow, all wholly read but the last
+        while num_bytes > num_here:
             num_bytes -= num_here
-            num_here = len(buffer.data)
-            read = deserializer.get_current_buffer()
-            assert read is not None, f"{self.gate}: channel {channel} has no buffer to read"
-            self._consumed.append(read)
-            self._taken.remove((channel, buffer))
-            deserializer.set_next_buffer(buffer)
-            self._active_buffer = buffer
+            num_here = following[num_read].size
+            num_read += 1
+        if num_read:
+            read = deserializer.leave_buffer()
+            assert read is not None, f"{self.gate}: there is no buffer to read on from"
+            self._consumed += [read, *following[: num_read - 1]]
+            self._active_buffer = following[num_read - 1]
+            gone = set(map(id, following[:num_read]))
+            self._taken = deque(each for each in self._taken if id(each[1]) not in gone)
+            deserializer.set_next_buffer(self._active_buffer)
         deserializer.skip(num_bytes)
 
     def _following(self, channel: int) -> list[BufferSlice]:

@@ -241,6 +241,11 @@ class SpillingAdaptiveSpanningRecordDeserializer:
             self._position += num_bytes - len(self._length_bytes) - self._num_gathered
             self._forget_gathered()
 
+    def leave_buffer(self) -> Buffer | BufferSlice | None:
+        """Leave out what `peek` showed, all of it; the buffer goes back to the caller."""
+        self._forget_gathered()
+        return self.get_current_buffer()
+
     def get_unconsumed(self) -> bytes:
         """Everything held and not handed out: the record begun, from its length, and what follows."""
         payload = bytes(self._gathered)
