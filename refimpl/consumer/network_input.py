@@ -3,18 +3,23 @@
 Taking buffers from the gate and giving them back are short and need the driver's exclusion;
 deserialising is long and needs none. So they are separate calls: `take`, `next_element` until it
 says `None`, `recycle`.
+
+Records of fixed width that stand next to each other are read as a run, see `records.batch`. Who has
+a loop of its own takes the run with `next_records`, and so a call less for each record; to all
+others `next_element` hands out the same records one by one.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from operator import length_hint
 
 from refimpl.consumer.input_gate import InputGate
 from refimpl.consumer.watermark_valve import StatusWatermarkValve
 from refimpl.errors import RemoteProtocolError
 from refimpl.memory.buffer import Buffer, BufferSlice
-from refimpl.records.batch import BatchCodec
+from refimpl.records.batch import RecordUnpacker, records_of
 from refimpl.records.element_serializer import StreamElementSerializer
 from refimpl.records.elements import StreamElement, StreamRecord, StreamStatus, Watermark
 from refimpl.records.events import EndOfPartition, Event
@@ -22,11 +27,8 @@ from refimpl.records.spanning import (
     RecordDeserializer,
     SpillingAdaptiveSpanningRecordDeserializer,
 )
-from refimpl.records.types import TupleType
 
 __all__ = ["NetworkInput"]
-
-_MIN_ROWS_AT_ONCE = 8  # below this many rows numpy costs more than it saves
 
 
 class NetworkInput:
@@ -58,21 +60,19 @@ class NetworkInput:
         self._active_buffer: BufferSlice | None = None
         self._decoded: deque[StreamElement | Event] = deque()
         self._consumed: list[Buffer | BufferSlice] = []
-        self._codec: BatchCodec | None = None
-        value_type = element_serializer.value_type
-        if value_type.struct_format is not None:
-            self._codec = BatchCodec(value_type)
-            self._is_tuple = isinstance(value_type, TupleType)
+        self._unpacker = RecordUnpacker.of(element_serializer.value_type)
+        self._times: Iterator[int | None] = iter(())  # of the records of the run that nobody has taken
+        self._run: Iterator[StreamRecord] = iter(())  # comes before what is decoded
 
     @property
     def is_ready(self) -> bool:
         """Whether elements are at hand or a `take` would bring some."""
-        return bool(self._taken or self._decoded) or self._active is not None or self.gate.is_ready
+        return not self.is_drained or self.gate.is_ready
 
     @property
     def is_drained(self) -> bool:
         """Whether every element taken so far has been handed out."""
-        return not self._taken and not self._decoded and self._active is None
+        return not self._taken and not self._is_any_at_hand and self._active is None
 
     @property
     def is_finished(self) -> bool:
@@ -105,13 +105,18 @@ class NetworkInput:
         Watermarks and statuses are those of the whole input. `EndOfPartition` is not handed out;
         ask `is_finished`.
         """
-        while True:
-            if self._decoded:
-                return self._decoded.popleft()
-            if self._active is None and not self._next_buffer():
-                return None
-            if self._active is not None:
-                self._read()
+        self._find()
+        for record in self._run:
+            return record
+        return self._decoded.popleft() if self._decoded else None
+
+    def next_records(self) -> Iterator[StreamRecord]:
+        """The records that come next and have nothing between them, maybe none: then ask `next_element`.
+
+        What is not taken from the iterator stays here.
+        """
+        self._find()
+        return self._run
 
     def recycle(self) -> None:
         """Give back the buffers that were read to their end. Under exclusion."""
@@ -126,6 +131,7 @@ class NetworkInput:
                 item.recycle()
         self._taken.clear()
         self._decoded.clear()
+        self._times, self._run = iter(()), iter(())
         self._active = None
         self._active_buffer = None
         self.recycle()
@@ -134,6 +140,16 @@ class NetworkInput:
                 deserializer.clear()
 
     # -- helpers -----------------------------------------------------------------------------------
+
+    @property
+    def _is_any_at_hand(self) -> bool:
+        return bool(self._decoded) or length_hint(self._times) > 0
+
+    def _find(self) -> None:
+        """Read on until something is at hand or nothing is left to read."""
+        while not self._is_any_at_hand and (self._active is not None or self._next_buffer()):
+            if self._active is not None:
+                self._read()
 
     def _next_buffer(self) -> bool:
         """Give the next taken buffer to its channel's deserializer; false if there is none."""
@@ -160,10 +176,13 @@ class NetworkInput:
         assert channel is not None
         deserializer = self._deserializers[channel]
         assert deserializer is not None
-        if self._codec is not None and isinstance(
+        if self._unpacker is not None and isinstance(
             deserializer, SpillingAdaptiveSpanningRecordDeserializer
         ):
-            self._read_run(self._codec, deserializer)
+            num_bytes, times, values = self._unpacker.unpack(deserializer.peek())
+            deserializer.skip(num_bytes)
+            self._times = iter(times)
+            self._run = records_of(values, self._times)
         try:
             result, payload = deserializer.get_next_record()
             if payload is not None:
@@ -177,19 +196,6 @@ class NetworkInput:
                 self._consumed.append(buffer)
             self._active = None
             self._active_buffer = None
-
-    def _read_run(
-        self, codec: BatchCodec, deserializer: SpillingAdaptiveSpanningRecordDeserializer
-    ) -> None:
-        """Read the records at hand that are plain rows, all at once."""
-        source = deserializer.peek()
-        if len(source) < _MIN_ROWS_AT_ONCE * codec.width:
-            return
-        batch, end = codec.decode(source)
-        deserializer.skip(end)
-        times, *fields = (batch[name].tolist() for name in codec.row_dtype.names or ())
-        values = zip(*fields, strict=True) if self._is_tuple else fields[0]
-        self._decoded.extend(map(StreamRecord, values, times))
 
     def _arrived(self, element: StreamElement, channel: int) -> None:
         if isinstance(element, Watermark):

@@ -43,18 +43,21 @@ class BufferBuilder:
     its own, so the segment goes home when both are done.
     `written_bytes` counts appended bytes, committed or not. `capacity` is in bytes.
 
+    A writer that packs numbers straight into `memory` at `written_bytes` commits them by storing the
+    new position in `written_bytes` and in `published.value`; `advance` does the same with a call.
+
     Flink:   BufferBuilder (runtime.io.network.buffer), 1.11.4
     Differs: both ends hold a reference, as in 2.x; in 1.11 the consumer alone owns the segment.
     """
 
-    __slots__ = ("buffer", "memory", "capacity", "written_bytes", "_published", "_has_consumer")
+    __slots__ = ("buffer", "memory", "capacity", "written_bytes", "published", "_has_consumer")
 
     def __init__(self, buffer: Buffer) -> None:
         self.buffer = buffer
         self.memory = buffer.memory
         self.capacity = buffer.segment.size
         self.written_bytes = 0
-        self._published = _PublishedPosition()
+        self.published = _PublishedPosition()
         self._has_consumer = False
 
     def __repr__(self) -> str:
@@ -72,12 +75,12 @@ class BufferBuilder:
 
     @property
     def is_finished(self) -> bool:
-        return self._published.is_finished
+        return self.published.is_finished
 
     @property
     def committed_bytes(self) -> int:
         """Bytes a consumer may see."""
-        return self._published.written
+        return self.published.written
 
     def append(self, source: bytes | bytearray | memoryview, offset: int = 0) -> int:
         """Copy `source` from `offset` on, as far as there is room; return the bytes copied.
@@ -87,7 +90,7 @@ class BufferBuilder:
         Raises:
             LocalUsageError: the builder has finished.
         """
-        if self._published.value < 0:
+        if self.published.value < 0:
             raise LocalUsageError("the builder has finished; nothing can be appended")
         start = self.written_bytes
         length = min(self.capacity - start, len(source) - offset)
@@ -99,8 +102,8 @@ class BufferBuilder:
 
     def commit(self) -> None:
         """Publish everything appended so far, with one store."""
-        if self._published.value >= 0:
-            self._published.value = self.written_bytes
+        if self.published.value >= 0:
+            self.published.value = self.written_bytes
 
     def append_and_commit(self, source: bytes | bytearray | memoryview, offset: int = 0) -> int:
         """`append`, then `commit`."""
@@ -114,16 +117,16 @@ class BufferBuilder:
         For writers that pack numbers straight into the segment. No checks: it is on the hot path.
         """
         self.written_bytes += num_bytes
-        self._published.value = self.written_bytes
+        self.published.value = self.written_bytes
 
     def finish(self) -> int:
         """Commit, close for writing and return the bytes written; the second call changes nothing.
 
         Consumers notice at their next build.
         """
-        if self._published.value < 0:
-            return self._published.written
-        self._published.value = -self.written_bytes or _FINISHED_EMPTY
+        if self.published.value < 0:
+            return self.published.written
+        self.published.value = -self.written_bytes or _FINISHED_EMPTY
         self.buffer.recycle()
         return self.written_bytes
 
@@ -137,7 +140,7 @@ class BufferBuilder:
         Raises:
             LocalUsageError: there is one already; copy that one instead.
         """
-        return self._create_consumer(self._published.written)
+        return self._create_consumer(self.published.written)
 
     def create_consumer_from_beginning(self) -> BufferConsumer:
         """The reader of this buffer, starting at byte 0."""
@@ -147,7 +150,7 @@ class BufferBuilder:
         if self._has_consumer:
             raise LocalUsageError("a builder has one consumer; copy that one for further readers")
         self._has_consumer = True
-        return BufferConsumer(self.buffer.retain(), self._published, start)
+        return BufferConsumer(self.buffer.retain(), self.published, start)
 
 
 class BufferConsumer:

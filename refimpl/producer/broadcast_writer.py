@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from refimpl.memory.builder import BufferBuilder, BufferConsumer
 from refimpl.producer.record_writer import RecordWriter
 from refimpl.records.batch import EncodedBatch, RecordBatch
-from refimpl.records.elements import StreamElement, StreamRecord
+from refimpl.records.elements import StreamElement
 
 __all__ = ["BroadcastRecordWriter"]
 
@@ -27,13 +27,9 @@ class BroadcastRecordWriter(RecordWriter):
     Flink:   BroadcastRecordWriter (runtime.io.network.api.writer), 1.11.4
     """
 
+    _only_channel = _SHARED
     _private_channel: int | None = None
     private_consumer: BufferConsumer | None = None
-
-    def emit(self, record: StreamRecord) -> None:
-        """Write one record to all channels."""
-        self.num_records += 1
-        self._emit(record, _SHARED)
 
     def broadcast(self, element: StreamElement) -> None:
         self._write(self._elements.serialize(element), (_SHARED,))

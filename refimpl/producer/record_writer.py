@@ -8,18 +8,21 @@ Rules of this file:
   the same piece of user code still emits, and says it is blocked. `resume` goes on where it stopped.
 - Appending takes no lock: a builder has a single writer. `exclusion` is held only while a buffer is
   opened, closed or handed over, which is when another thread may look.
+- A record of fixed width that fits the open buffer is packed in place, with its length and tag; one
+  store publishes it. Everything else (a cut, the first of a buffer, any other type, whatever waits
+  behind a record in hand) is serialised and copied. The bytes are the same.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 
 from refimpl.errors import LocalUsageError, SluiceError
 from refimpl.memory.builder import BufferBuilder
 from refimpl.producer.result_partition import ResultPartition
-from refimpl.producer.selector import ChannelSelector
+from refimpl.producer.selector import ChannelSelector, ForwardSelector, GlobalSelector
 from refimpl.records.batch import BatchCodec, EncodedBatch, RecordBatch, RecordPacker
 from refimpl.records.element_serializer import StreamElementSerializer
 from refimpl.records.elements import StreamElement, StreamRecord
@@ -43,6 +46,8 @@ class RecordWriter:
     Invariant: at most one open builder for each channel.
     """
 
+    _only_channel: int | None = None  # where every record goes, if that need not be asked each time
+
     def __init__(
         self,
         partition: ResultPartition,
@@ -54,16 +59,21 @@ class RecordWriter:
         self.partition = partition
         self.selector = selector
         self.num_records = 0
+        self.is_blocked = False  # a record is in hand for which there is no buffer
         self._elements = element_serializer
         self._exclusion = exclusion or nullcontext()
         self._all_channels = tuple(range(len(partition.subpartitions)))
         self._builders: list[BufferBuilder | None] = [None] * len(self._all_channels)
         self._timeout_ms = partition.config.buffer_timeout_ms
+        self._is_flushed_always = self._timeout_ms == FLUSH_ALWAYS
+        if isinstance(selector, ForwardSelector | GlobalSelector):
+            self._only_channel = 0
         self._deadline_ms: float | None = None
         self._remaining: deque[int] = deque()  # channels that what is in hand must still reach
         self._waiting: deque[tuple[bytes | EncodedBatch, Sequence[int]] | Event] = deque()
         self._next_serializer: RecordSerializer | None = None
-        self._packer: RecordPacker | None = None
+        self._packer: RecordPacker | None = None  # only while a record may be packed in place
+        self._packer_of_type = RecordPacker.of(element_serializer.value_type)
         self._codec: BatchCodec | None = None
         self._use(serializer or SpanningRecordSerializer())
         selector.setup(len(self._all_channels))
@@ -72,11 +82,6 @@ class RecordWriter:
         return f"RecordWriter({self.partition.name}, {self.selector.name})"
 
     # -- state -------------------------------------------------------------------------------------
-
-    @property
-    def is_blocked(self) -> bool:
-        """Whether a record is in hand for which there is no buffer."""
-        return bool(self._remaining) or bool(self._waiting)
 
     @property
     def is_available(self) -> bool:
@@ -97,12 +102,40 @@ class RecordWriter:
     def emit(self, record: StreamRecord) -> None:
         """Write one record to the channel its value selects."""
         self.num_records += 1
-        self._emit(record, self.selector.select_channel(record.value))
+        channel = self._only_channel
+        if channel is None:
+            channel = self.selector.select_channel(record.value)
+        packer, builder = self._packer, self._builders[channel]
+        if packer is None or builder is None or not packer.pack(record, builder):
+            self._write(self._elements.serialize(record), (channel,))
+        elif self._is_flushed_always:
+            self._flush(channel)
 
-    def emit_many(self, records: Sequence[StreamRecord]) -> None:
+    def emit_many(self, records: Iterable[StreamRecord]) -> None:
         """Write several records, in order."""
+        left = iter(records)
+        self.emit_from(left)
+        for record in left:
+            self.emit(record)  # behind the one in hand
+
+    def emit_from(self, records: Iterator[StreamRecord]) -> None:
+        """Write records until there are no more, or one must wait for a buffer: the rest stays there.
+
+        The same as `emit` for each, without the call, and with what stays looked up once.
+        """
+        builders, only_channel, select_channel = self._builders, self._only_channel, self.selector.select_channel
+        packer = self._packer
         for record in records:
-            self.emit(record)
+            self.num_records += 1
+            channel = select_channel(record.value) if only_channel is None else only_channel
+            builder = builders[channel]
+            if packer is None or builder is None or not packer.pack(record, builder):
+                self._write(self._elements.serialize(record), (channel,))
+                if self.is_blocked:
+                    return
+                packer = self._packer
+            elif self._is_flushed_always:
+                self._flush(channel)
 
     def broadcast(self, element: StreamElement) -> None:
         """Write one element to every channel."""
@@ -145,6 +178,7 @@ class RecordWriter:
             if self._remaining and not self._copy():
                 return False
             if not self._waiting:
+                self._block(False)
                 return True
             item = self._waiting.popleft()
             if isinstance(item, tuple):
@@ -191,6 +225,7 @@ class RecordWriter:
         """Give up the open buffers and what waits, after a failure."""
         self._remaining.clear()
         self._waiting.clear()
+        self._block(False)
         self._close_all()
 
     # -- swapping the serializer -------------------------------------------------------------------
@@ -202,7 +237,6 @@ class RecordWriter:
         """
         if self.is_blocked:
             self._next_serializer = serializer
-            self._packer = None  # nothing more is packed in place for the part that goes
         else:
             self._use(serializer)
 
@@ -211,27 +245,19 @@ class RecordWriter:
         self._serializer = serializer
         self._in_hand: RecordSerializer | EncodedBatch = serializer
         self._next_serializer = None
-        is_reference = type(serializer) is SpanningRecordSerializer
-        self._packer = RecordPacker.of(self._elements.value_type) if is_reference else None
+        self._block(self.is_blocked)
+
+    def _block(self, is_blocked: bool) -> None:
+        """Note whether a record is in hand; then nothing is packed past it, nor for a part that is to go."""
+        self.is_blocked = is_blocked
+        is_reference = type(self._serializer) is SpanningRecordSerializer
+        is_packing = is_reference and not is_blocked and self._next_serializer is None
+        self._packer = self._packer_of_type if is_packing else None
 
     # -- helpers -----------------------------------------------------------------------------------
 
-    def _emit(self, record: StreamRecord, channel: int) -> None:
-        """Pack a record of fixed width into the open buffer if it fits; write any other."""
-        builder, packer = self._builders[channel], self._packer
-        if (
-            packer is None or builder is None or self._remaining or self._waiting
-            or not packer.pack(record, builder)
-        ):  # fmt: skip
-            self._write(self._elements.serialize(record), (channel,))
-            return
-        if builder.written_bytes == builder.capacity:
-            self._close(channel)
-        if self._timeout_ms == FLUSH_ALWAYS:
-            self._flush(channel)
-
     def _write(self, data: bytes | EncodedBatch, channels: Sequence[int]) -> None:
-        if self._remaining or self._waiting:
+        if self.is_blocked:
             self._waiting.append((data, channels))
         else:
             self._start(data, channels)
@@ -259,6 +285,7 @@ class RecordWriter:
             channel = self._remaining[0]
             builder = self._builders[channel] or self._open(channel)
             if builder is None:
+                self._block(True)
                 return False
             room = builder.room
             result = self._in_hand.copy_to_buffer_builder(builder)
@@ -285,7 +312,7 @@ class RecordWriter:
             self.partition.broadcast_event(event)
 
     def _after_record(self, channel: int) -> None:
-        if self._timeout_ms == FLUSH_ALWAYS:
+        if self._is_flushed_always:
             self._flush(channel)
 
     def _flush(self, channel: int) -> None:

@@ -1,7 +1,14 @@
 """A record becomes bytes, and bytes become a record."""
 
 from refimpl.records.any_type import ANY, AnyType
-from refimpl.records.batch import BatchCodec, EncodedBatch, RecordBatch, RecordPacker
+from refimpl.records.batch import (
+    BatchCodec,
+    EncodedBatch,
+    RecordBatch,
+    RecordPacker,
+    RecordUnpacker,
+    records_of,
+)
 from refimpl.records.element_serializer import StreamElementSerializer
 from refimpl.records.elements import (
     MAX_WATERMARK,
@@ -100,6 +107,7 @@ __all__ = [
     "RecordDeserializer",
     "RecordPacker",
     "RecordSerializer",
+    "RecordUnpacker",
     "RecoveryMetadata",
     "SavepointFormat",
     "SerializationResult",
@@ -121,5 +129,6 @@ __all__ = [
     "event_to_buffer",
     "event_to_bytes",
     "read_varint",
+    "records_of",
     "write_varint",
 ]

@@ -119,6 +119,21 @@ class OperatorChain:
             case LatencyMarker():
                 self.head.process_latency_marker(element)
 
+    def process_records(self, records: Iterable[StreamRecord], writers: Sequence[RecordWriter]) -> None:
+        """Hand records to the head until there are none, or one of `writers` waits for a buffer."""
+        head = self.head
+        for record in records:
+            self.num_records_in += 1
+            try:
+                head.process(record)
+            except Exception as error:
+                if speaks_for_itself(error):
+                    raise
+                raise head.fail(record.value, error) from error
+            for writer in writers:
+                if writer.is_blocked:
+                    return
+
     def finish(self) -> None:
         """End the operators, the head first: what one still emits the next can still take."""
         for operator in self.operators:

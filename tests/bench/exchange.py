@@ -17,7 +17,6 @@ from refimpl.records import (
     BatchCodec,
     RecordBatch,
     SpillingAdaptiveSpanningRecordDeserializer,
-    StreamElement,
     StreamElementSerializer,
     StreamRecord,
     TypeSerializer,
@@ -75,12 +74,16 @@ class Exchange:
             while not (self.writer.resume() and self.partition.is_available):
                 self.monitor.wait()
 
-    def consume_records(self, process: Callable[[StreamElement], None]) -> None:
+    def consume_records(self, process: Callable[[StreamRecord], None]) -> None:
         """Call `process` with every record, to the end."""
         source = self.input
         while self._take():
-            while (element := source.next_element()) is not None:
-                process(element)
+            element: object = source
+            while element is not None:
+                for record in source.next_records():
+                    process(record)
+                if isinstance(element := source.next_element(), StreamRecord):
+                    process(element)
 
     def _take(self) -> bool:
         """Give back what was read and wait for more; false at the end. One hold of the monitor."""
