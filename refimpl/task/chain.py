@@ -6,7 +6,7 @@ is set up. Records enter at the head.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from refimpl.errors import speaks_for_itself
@@ -95,6 +95,8 @@ class OperatorChain:
             counter = CountingOutput(self._output_of(node, by_id), node.operator.fail)
             self.counters[node.id] = counter
             node.operator.setup(node.context, counter)
+        is_plain = type(self.head).process is Operator.process
+        self._only_passes_on = is_plain and self.counters[nodes[0].id].writer is not None
 
     @property
     def operators(self) -> list[Operator]:
@@ -119,9 +121,17 @@ class OperatorChain:
             case LatencyMarker():
                 self.head.process_latency_marker(element)
 
-    def process_records(self, records: Iterable[StreamRecord], writers: Sequence[RecordWriter]) -> None:
+    def process_records(self, records: Iterator[StreamRecord], writers: Sequence[RecordWriter]) -> None:
         """Hand records to the head until there are none, or one of `writers` waits for a buffer."""
         head = self.head
+        if self._only_passes_on:  # what its output takes one by one, it takes many at a time too
+            counter = self.counters[self.nodes[0].id]
+            num_before = self.num_records_in - counter.num_records
+            try:
+                counter.collect_from(records)
+            finally:
+                self.num_records_in = num_before + counter.num_records
+            return
         for record in records:
             self.num_records_in += 1
             try:
