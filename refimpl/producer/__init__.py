@@ -26,6 +26,7 @@ from refimpl.producer.selector import (
     RescaleSelector,
     RoundRobinSelector,
     ShuffleSelector,
+    is_constant,
 )
 from refimpl.producer.subpartition import (
     BufferAndBacklog,
@@ -53,6 +54,7 @@ __all__ = [
     "ShuffleSelector",
     "SubpartitionSnapshot",
     "default_max_parallelism",
+    "is_constant",
     "java_hash_code",
     "key_group_of",
     "key_group_range",

@@ -27,7 +27,7 @@ class BroadcastRecordWriter(RecordWriter):
     Flink:   BroadcastRecordWriter (runtime.io.network.api.writer), 1.11.4
     """
 
-    _only_channel = _SHARED
+    _is_constant = True
     _private_channel: int | None = None
     private_consumer: BufferConsumer | None = None
 

@@ -8,9 +8,8 @@ Rules of this file:
   the same piece of user code still emits, and says it is blocked. `resume` goes on where it stopped.
 - Appending takes no lock: a builder has a single writer. `exclusion` is held only while a buffer is
   opened, closed or handed over, which is when another thread may look.
-- A record of fixed width that fits the open buffer is packed in place, with its length and tag; one
-  store publishes it. Everything else (a cut, the first of a buffer, any other type, whatever waits
-  behind a record in hand) is serialised and copied. The bytes are the same.
+- A record of fixed width that fits the open buffer is packed in place and published by one store.
+  All else (a cut, another type, what waits behind a record in hand) is serialised, then copied.
 """
 
 from __future__ import annotations
@@ -18,13 +17,12 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from itertools import islice
 
 from refimpl.errors import LocalUsageError, SluiceError
 from refimpl.memory.builder import BufferBuilder
 from refimpl.producer.result_partition import ResultPartition
 from refimpl.producer.selector import ChannelSelector, is_constant
-from refimpl.records.batch import BLOCK_RECORDS, BatchCodec, EncodedBatch, RecordBatch, RecordPacker
+from refimpl.records.batch import BatchCodec, EncodedBatch, RecordBatch, RecordPacker
 from refimpl.records.element_serializer import StreamElementSerializer
 from refimpl.records.elements import StreamElement, StreamRecord
 from refimpl.records.events import Event
@@ -32,7 +30,6 @@ from refimpl.records.spanning import RecordSerializer, SpanningRecordSerializer
 
 __all__ = ["RecordWriter"]
 
-FLUSH_NEVER = -1
 FLUSH_ALWAYS = 0
 
 
@@ -47,7 +44,7 @@ class RecordWriter:
     Invariant: at most one open builder for each channel.
     """
 
-    _only_channel: int | None = None  # where every record goes, if that need not be asked each time
+    _is_constant = False  # all records go to channel 0, and the selector need not be asked
 
     def __init__(
         self,
@@ -65,11 +62,8 @@ class RecordWriter:
         self._exclusion = exclusion or nullcontext()
         self._all_channels = tuple(range(len(partition.subpartitions)))
         self._builders: list[BufferBuilder | None] = [None] * len(self._all_channels)
-        self._timeout_ms = partition.config.buffer_timeout_ms
-        self._is_flushed_always = self._timeout_ms == FLUSH_ALWAYS
-        if is_constant(selector, len(self._all_channels)):
-            self._only_channel = 0
-        self._deadline_ms: float | None = None
+        self._is_flushed_always = partition.config.buffer_timeout_ms == FLUSH_ALWAYS
+        self._is_constant |= is_constant(selector, len(self._all_channels))
         self._remaining: deque[int] = deque()  # channels that what is in hand must still reach
         self._waiting: deque[tuple[bytes | EncodedBatch, Sequence[int]] | Event] = deque()
         self._next_serializer: RecordSerializer | None = None
@@ -81,8 +75,6 @@ class RecordWriter:
 
     def __repr__(self) -> str:
         return f"RecordWriter({self.partition.name}, {self.selector.name})"
-
-    # -- state -------------------------------------------------------------------------------------
 
     @property
     def is_available(self) -> bool:
@@ -103,9 +95,7 @@ class RecordWriter:
     def emit(self, record: StreamRecord) -> None:
         """Write one record to the channel its value selects."""
         self.num_records += 1
-        channel = self._only_channel
-        if channel is None:
-            channel = self.selector.select_channel(record.value)
+        channel = 0 if self._is_constant else self.selector.select_channel(record.value)
         packer, builder = self._packer, self._builders[channel]
         if packer is None or builder is None or not packer.pack(record, builder):
             self._write(self._elements.serialize(record), (channel,))
@@ -119,32 +109,25 @@ class RecordWriter:
         for record in left:
             self.emit(record)  # it waits behind the one in hand
 
-    def emit_from(
-        self, records: Iterator[StreamRecord], emit: Callable[[StreamRecord], None] | None = None
-    ) -> None:
+    def emit_from(self, records: Iterator[StreamRecord], emit: Callable[[StreamRecord], None] | None = None) -> None:
         """Write records until there are no more, or one must wait for a buffer; the rest stays there.
 
         Where all go to one channel, whole blocks are packed; the others go through `emit`.
         """
-        emit, channel = emit or self.emit, self._only_channel
+        emit = emit or self.emit
+        has_blocks = self._is_constant and not self._is_flushed_always
         while not self.is_blocked:
-            packer, builder = self._packer, None if channel is None else self._builders[channel]
-            if packer is not None and builder is not None and not self._is_flushed_always and packer.has_room_for_block(builder):
-                block = list(islice(records, BLOCK_RECORDS))
-                if len(block) == BLOCK_RECORDS and packer.pack_block(block, builder):
-                    self.num_records += BLOCK_RECORDS
-                    continue
-                for record in block:  # there is room for all of them
+            if has_blocks and self._packer is not None and (builder := self._builders[0]) is not None:
+                num_packed, rest = self._packer.pack_blocks(records, builder)
+                self.num_records += num_packed
+                for record in rest:
                     emit(record)
-                if len(block) < BLOCK_RECORDS:
-                    return
+            for record in records:
+                emit(record)
+                if self.is_blocked or has_blocks:
+                    break
             else:
-                for record in records:
-                    emit(record)
-                    if self.is_blocked or channel is not None:
-                        break
-                else:
-                    return
+                return
 
     def broadcast(self, element: StreamElement) -> None:
         """Write one element to every channel."""
@@ -202,21 +185,11 @@ class RecordWriter:
 
     def next_deadline(self, now_ms: float) -> float | None:
         """When `on_timeout` wants to be called, in ms; `None` if nothing waits to be flushed."""
-        if self._timeout_ms <= 0 or not self.partition.has_unannounced_data:
-            self._deadline_ms = None
-        elif self._deadline_ms is None:
-            self._deadline_ms = now_ms + self._timeout_ms
-        return self._deadline_ms
+        return self.partition.next_deadline(now_ms)
 
     def on_timeout(self, now_ms: float) -> None:
-        """Flush if the deadline has passed. The driver calls this under its exclusion.
-
-        Flink:   RecordWriter.OutputFlusher, 1.11.4
-        Differs: the period starts with the first unflushed record, so an idle output costs nothing.
-        """
-        if self._deadline_ms is not None and now_ms >= self._deadline_ms:
-            self._deadline_ms = None
-            self.partition.flush_all()
+        """Flush if the deadline has passed. The driver calls this under its exclusion."""
+        self.partition.on_timeout(now_ms)
 
     def finish(self) -> None:
         """Close the open buffers and end the partition.
@@ -236,8 +209,6 @@ class RecordWriter:
         self._waiting.clear()
         self._block(False)
         self._close_all()
-
-    # -- swapping the serializer -------------------------------------------------------------------
 
     def swap_serializer(self, serializer: RecordSerializer) -> None:
         """Put another part in, between two buffers: no record is cut by two of them.
@@ -260,8 +231,8 @@ class RecordWriter:
         """Note whether a record is in hand; then nothing is packed past it, nor for a part that is to go."""
         self.is_blocked = is_blocked
         is_reference = type(self._serializer) is SpanningRecordSerializer
-        is_packing = is_reference and not is_blocked and self._next_serializer is None
-        self._packer = self._packer_of_type if is_packing else None
+        may_pack = is_reference and not is_blocked and self._next_serializer is None
+        self._packer = self._packer_of_type if may_pack else None
 
     # -- helpers -----------------------------------------------------------------------------------
 
@@ -307,10 +278,9 @@ class RecordWriter:
                 if self._remaining:
                     self._in_hand.reset()
             elif builder.room == room and room == builder.capacity:
-                raise SluiceError(
-                    f"{type(self._in_hand).__name__} copied nothing into an empty buffer of "
-                    f"{room} B and asks for another: it would go on for ever"
-                )
+                name = type(self._in_hand).__name__
+                what = f"copied nothing into an empty buffer of {room} B and asks for another"
+                raise SluiceError(f"{name} {what}: it would go on for ever")
         if is_prune_needed:
             self._in_hand.prune()
         return True

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +23,7 @@ from refimpl.records.elements import StreamRecord
 from refimpl.records.spanning import LENGTH_BYTES, SerializationResult
 from refimpl.records.types import TupleType, TypeSerializer
 
-__all__ = ["BLOCK_RECORDS", "BatchCodec", "EncodedBatch", "RecordBatch", "RecordPacker", "RecordUnpacker", "records_of"]
+__all__ = ["BatchCodec", "EncodedBatch", "RecordBatch", "RecordPacker", "RecordUnpacker", "records_of"]
 
 RecordBatch = npt.NDArray[np.void]
 """Rows with fields `timestamp` (ms), `f0`, `f1`, …, one for each field of the value."""
@@ -105,11 +106,22 @@ class RecordPacker:
         builder.written_bytes = builder.published.value = end
         return True
 
-    def has_room_for_block(self, builder: BufferBuilder) -> bool:
-        """Whether `BLOCK_RECORDS` records fit `builder` and leave room, with a time or without."""
-        return builder.written_bytes + self._timed.block_bytes < builder.capacity
+    def pack_blocks(
+        self, records: Iterator[StreamRecord], builder: BufferBuilder
+    ) -> tuple[int, Sequence[StreamRecord]]:
+        """Pack whole blocks while they fit and leave room; how many records, and which were taken in vain.
 
-    def pack_block(self, records: Sequence[StreamRecord], builder: BufferBuilder) -> bool:
+        The last are fewer than a block, or of another type. There is room for all of them.
+        """
+        num_packed = 0
+        while builder.written_bytes + self._timed.block_bytes < builder.capacity:
+            block = list(islice(records, BLOCK_RECORDS))
+            if len(block) < BLOCK_RECORDS or not self._pack_block(block, builder):
+                return num_packed, block
+            num_packed += BLOCK_RECORDS
+        return num_packed, ()
+
+    def _pack_block(self, records: Sequence[StreamRecord], builder: BufferBuilder) -> bool:
         """Write and publish `BLOCK_RECORDS` records, for which there is room; false as in `pack`.
 
         The times and each field of the values are columns, laid into a blank, which one call packs:

@@ -65,7 +65,10 @@ def encoded(kind: TypeSerializer, rows: list[tuple[int, object]]) -> bytes:
 # -- one record ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("kind", "rows"), [(FLIGHT, ROWS), (LONG, [(7, -3), (None, 4)]), (TupleType(LONG), [(7, (-3,)), (None, (0,))])])
+@pytest.mark.parametrize(
+    ("kind", "rows"),
+    [(FLIGHT, ROWS), (LONG, [(7, -3), (None, 4)]), (TupleType(LONG), [(7, (-3,)), (None, (0,))])],
+)
 def test_a_packed_record_has_the_bytes_of_the_readable_path(
     kind: TypeSerializer, rows: list[tuple[int, object]]
 ) -> None:
