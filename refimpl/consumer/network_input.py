@@ -176,9 +176,7 @@ class NetworkInput:
         assert channel is not None
         deserializer = self._deserializers[channel]
         assert deserializer is not None
-        if self._unpacker is not None and isinstance(
-            deserializer, SpillingAdaptiveSpanningRecordDeserializer
-        ):
+        if self._unpacker is not None and type(deserializer) is SpillingAdaptiveSpanningRecordDeserializer:
             num_bytes, times, values = self._unpacker.unpack(deserializer.peek())
             deserializer.skip(num_bytes)
             self._times = iter(times)

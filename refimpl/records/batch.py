@@ -79,7 +79,7 @@ class RecordPacker:
     @classmethod
     def of(cls, value_type: TypeSerializer) -> RecordPacker | None:
         codes = value_type.struct_format
-        return None if codes is None or "?" in codes else cls(value_type)
+        return None if codes is None or "?" in codes or not codes.isalpha() else cls(value_type)
 
     def pack(self, record: StreamRecord, builder: BufferBuilder) -> bool:
         """Write and publish one record; false if `builder` is left as it was.
@@ -138,9 +138,7 @@ class RecordPacker:
                 columns.insert(0, tuple(times))
             elif times.count(None) < len(times):
                 return False
-            if 1 + len(columns) != layout.num_parts:
-                return False
-            parts = layout.blank.copy()
+            parts = layout.blank.copy()  # with a field too few a blank is left, with one too many it has no place
             for index, column in enumerate(columns, 1):
                 parts[index :: layout.num_parts] = column
             layout.pack_block(builder.memory, builder.written_bytes, *parts)
