@@ -11,6 +11,8 @@ because minus zero is zero.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from refimpl.errors import LocalUsageError
 from refimpl.memory.buffer import Buffer, BufferSlice
 
@@ -20,12 +22,13 @@ _FINISHED_EMPTY = -(2**31)
 
 
 class _PublishedPosition:
-    """The one number the builder stores and the consumer loads."""
+    """The one number the builder stores and the consumer loads, and who wants to know of the next store."""
 
-    __slots__ = ("value",)
+    __slots__ = ("value", "watchers")
 
     def __init__(self, value: int = 0) -> None:
         self.value = value
+        self.watchers: list[Callable[[], None]] = []
 
     @property
     def written(self) -> int:
@@ -35,6 +38,11 @@ class _PublishedPosition:
     def is_finished(self) -> bool:
         return self.value < 0
 
+    def tell(self) -> None:
+        """Tell each watcher, once. After the store: who looks before it is told sees what was stored."""
+        while self.watchers:
+            self.watchers.pop()()
+
 
 class BufferBuilder:
     """Fills one buffer from its start; the only writer it has.
@@ -43,8 +51,8 @@ class BufferBuilder:
     its own, so the segment goes home when both are done.
     `written_bytes` counts appended bytes, committed or not. `capacity` is in bytes.
 
-    A writer that packs numbers straight into `memory` at `written_bytes` commits them by storing the
-    new position in `written_bytes` and in `published.value`; `advance` does the same with a call.
+    A writer that packs numbers straight into `memory` at `written_bytes` commits them as `advance`
+    does, which it may do itself to save the call.
 
     Flink:   BufferBuilder (runtime.io.network.buffer), 1.11.4
     Differs: both ends hold a reference, as in 2.x; in 1.11 the consumer alone owns the segment.
@@ -104,6 +112,7 @@ class BufferBuilder:
         """Publish everything appended so far, with one store."""
         if self.published.value >= 0:
             self.published.value = self.written_bytes
+            self.published.tell()
 
     def append_and_commit(self, source: bytes | bytearray | memoryview, offset: int = 0) -> int:
         """`append`, then `commit`."""
@@ -118,6 +127,8 @@ class BufferBuilder:
         """
         self.written_bytes += num_bytes
         self.published.value = self.written_bytes
+        if self.published.watchers:
+            self.published.tell()
 
     def finish(self) -> int:
         """Commit, close for writing and return the bytes written; the second call changes nothing.
@@ -127,6 +138,7 @@ class BufferBuilder:
         if self.published.value < 0:
             return self.published.written
         self.published.value = -self.written_bytes or _FINISHED_EMPTY
+        self.published.tell()
         self.buffer.recycle()
         return self.written_bytes
 
@@ -216,6 +228,10 @@ class BufferConsumer:
     def unread_bytes(self) -> int:
         """Bytes a build now would return."""
         return max(0, self._published.written - self._read)
+
+    def watch(self, on_news: Callable[[], None]) -> None:
+        """Call `on_news` once, when the builder publishes next; on the writer's thread, without exclusion."""
+        self._published.watchers.append(on_news)
 
     def build(self) -> BufferSlice:
         """The bytes published since the last build, maybe none, as a slice the caller must recycle."""

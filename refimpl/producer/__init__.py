@@ -28,9 +28,9 @@ from refimpl.producer.selector import (
     ShuffleSelector,
     is_constant,
 )
-from refimpl.producer.subpartition import (
+from refimpl.producer.subpartition import PipelinedSubpartition
+from refimpl.producer.subpartition_views import (
     BufferAndBacklog,
-    PipelinedSubpartition,
     QueuedBufferSnapshot,
     SubpartitionSnapshot,
 )

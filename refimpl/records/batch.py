@@ -103,7 +103,10 @@ class RecordPacker:
                 layout.pack_one(builder.memory, start, layout.head, timestamp, data)
         except (struct.error, TypeError, OverflowError):
             return False
-        builder.written_bytes = builder.published.value = end
+        published = builder.published
+        builder.written_bytes = published.value = end
+        if published.watchers:
+            published.tell()
         return True
 
     def pack_blocks(
@@ -144,7 +147,7 @@ class RecordPacker:
             layout.pack_block(builder.memory, builder.written_bytes, *parts)
         except Exception:  # noqa: BLE001 - whatever it is, it comes again with the record that is wrong, by itself
             return False
-        builder.written_bytes = builder.published.value = builder.written_bytes + layout.block_bytes
+        builder.advance(layout.block_bytes)
         return True
 
 

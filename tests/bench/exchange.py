@@ -32,11 +32,14 @@ from refimpl.records import (
 __all__ = ["Exchange"]
 
 
+REFERENCE = Parts()
+
+
 class Exchange:
     """One producer's output and one consumer's input; buffers of 32 KiB leave when they are full, not by time."""
 
     def __init__(
-        self, kind: TypeSerializer, num_buffers: int, parts: Parts = Parts(), selector: ChannelSelector | None = None
+        self, kind: TypeSerializer, num_buffers: int, parts: Parts = REFERENCE, selector: ChannelSelector | None = None
     ) -> None:
         config = Config(buffer_timeout_ms=-1, buffers_per_channel=num_buffers, floating_buffers_per_gate=0)
         elements = StreamElementSerializer(kind)
