@@ -17,7 +17,7 @@ import networkx as nx
 
 from refimpl.job import JobSnapshot
 from refimpl.producer.result_partition import PartitionSnapshot
-from refimpl.producer.subpartition import SubpartitionSnapshot
+from refimpl.producer.subpartition_views import SubpartitionSnapshot
 from refimpl.records import MAX_WATERMARK, MIN_TIMESTAMP
 from refimpl.task.task import TaskSnapshot
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from refimpl.memory.buffer import BufferSlice
-from refimpl.producer.subpartition import BufferAndBacklog
+from refimpl.producer.subpartition_views import BufferAndBacklog
 from refimpl.records.events import Event
 
 __all__ = ["BufferOrEvent", "ChannelSnapshot", "InputChannel"]

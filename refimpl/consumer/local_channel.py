@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from refimpl.consumer.channel import ChannelSnapshot
-from refimpl.producer.subpartition import BufferAndBacklog, PipelinedSubpartition
+from refimpl.producer.subpartition import PipelinedSubpartition
+from refimpl.producer.subpartition_views import BufferAndBacklog
 
 __all__ = ["LocalInputChannel"]
 

@@ -3,12 +3,18 @@
 Taking buffers from the gate and giving them back are short and need the driver's exclusion;
 deserialising is long and needs none. So they are separate calls: `take`, `next_element` until it
 says `None`, `recycle`.
+
+Records of fixed width that stand next to each other are read as a run, see `records.packing`; for a
+head that takes batches, as one batch, see `records.batch`. Who has
+a loop of its own takes the run with `next_records`, and so a call less for each record; to all
+others `next_element` hands out the same records one by one.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from operator import length_hint
 
 from refimpl.consumer.input_gate import InputGate
 from refimpl.consumer.watermark_valve import StatusWatermarkValve
@@ -16,8 +22,9 @@ from refimpl.errors import RemoteProtocolError
 from refimpl.memory.buffer import Buffer, BufferSlice
 from refimpl.records.batch import BatchCodec
 from refimpl.records.element_serializer import StreamElementSerializer
-from refimpl.records.elements import StreamElement, StreamStatus, Watermark
+from refimpl.records.elements import StreamElement, StreamRecord, StreamStatus, Watermark
 from refimpl.records.events import EndOfPartition, Event
+from refimpl.records.packing import RecordUnpacker, records_of
 from refimpl.records.spanning import (
     RecordDeserializer,
     SpillingAdaptiveSpanningRecordDeserializer,
@@ -59,20 +66,23 @@ class NetworkInput:
         self._active_buffer: BufferSlice | None = None
         self._decoded: deque[StreamElement | Event] = deque()
         self._consumed: list[Buffer | BufferSlice] = []
-        self._codec = BatchCodec.of(element_serializer.value_type)
-        self._takes_batches = takes_batches
+        value_type = element_serializer.value_type
+        self._codec = BatchCodec.of(value_type) if takes_batches else None
         self._num_between_looks = 0
         self._num_until_look = 0
+        self._unpacker = RecordUnpacker.of(value_type) if not takes_batches else None
+        self._times: Iterator[int | None] = iter(())  # of the records of the run that nobody has taken
+        self._run: Iterator[StreamRecord] = iter(())  # comes before what is decoded
 
     @property
     def is_ready(self) -> bool:
         """Whether elements are at hand or a `take` would bring some."""
-        return bool(self._taken or self._decoded) or self._active is not None or self.gate.is_ready
+        return not self.is_drained or self.gate.is_ready
 
     @property
     def is_drained(self) -> bool:
         """Whether every element taken so far has been handed out."""
-        return not self._taken and not self._decoded and self._active is None
+        return not self._taken and not self._is_any_at_hand and self._active is None
 
     @property
     def is_finished(self) -> bool:
@@ -105,13 +115,18 @@ class NetworkInput:
         Watermarks and statuses are those of the whole input. `EndOfPartition` is not handed out;
         ask `is_finished`.
         """
-        while True:
-            if self._decoded:
-                return self._decoded.popleft()
-            if self._active is None and not self._next_buffer():
-                return None
-            if self._active is not None:
-                self._read()
+        self._find()
+        for record in self._run:
+            return record
+        return self._decoded.popleft() if self._decoded else None
+
+    def next_records(self) -> Iterator[StreamRecord]:
+        """The records that come next and have nothing between them, maybe none: then ask `next_element`.
+
+        What is not taken from the iterator stays here.
+        """
+        self._find()
+        return self._run
 
     def recycle(self) -> None:
         """Give back the buffers that were read to their end. Under exclusion."""
@@ -126,6 +141,7 @@ class NetworkInput:
                 item.recycle()
         self._taken.clear()
         self._decoded.clear()
+        self._times, self._run = iter(()), iter(())
         self._active = None
         self._active_buffer = None
         self.recycle()
@@ -134,6 +150,16 @@ class NetworkInput:
                 deserializer.clear()
 
     # -- helpers -----------------------------------------------------------------------------------
+
+    @property
+    def _is_any_at_hand(self) -> bool:
+        return bool(self._decoded) or length_hint(self._times) > 0
+
+    def _find(self) -> None:
+        """Read on until something is at hand or nothing is left to read."""
+        while not self._is_any_at_hand and (self._active is not None or self._next_buffer()):
+            if self._active is not None:
+                self._read()
 
     def _next_buffer(self) -> bool:
         """Give the next taken buffer to its channel's deserializer; false if there is none."""
@@ -160,10 +186,14 @@ class NetworkInput:
         assert channel is not None
         deserializer = self._deserializers[channel]
         assert deserializer is not None
-        if self._codec is not None and isinstance(
-            deserializer, SpillingAdaptiveSpanningRecordDeserializer
-        ):
-            self._read_many(self._codec, channel, deserializer)
+        if type(deserializer) is SpillingAdaptiveSpanningRecordDeserializer:
+            if self._codec is not None:
+                self._read_batch(self._codec, channel, deserializer)
+            elif self._unpacker is not None:
+                num_bytes, times, values = self._unpacker.unpack(deserializer.peek())
+                deserializer.skip(num_bytes)
+                self._times = iter(times)
+                self._run = records_of(values, self._times)
         try:
             result, payload = deserializer.get_next_record()
             if payload is not None:
@@ -178,10 +208,10 @@ class NetworkInput:
             self._active = None
             self._active_buffer = None
 
-    def _read_many(
+    def _read_batch(
         self, codec: BatchCodec, channel: int, deserializer: SpillingAdaptiveSpanningRecordDeserializer
     ) -> None:
-        """Read the records at hand that are equally wide, all at once.
+        """Make one batch of the records at hand that are equally wide.
 
         Where they are not, a look is for nothing: then so many records are read one by one before the
         next, twice as many each time.
@@ -190,7 +220,7 @@ class NetworkInput:
             self._num_until_look -= 1
             return
         source = deserializer.peek()
-        following = self._following(channel) if source and self._takes_batches else []
+        following = self._following(channel) if source else []
         # For numpy one large array is less work than small ones, and a record cut in two between them.
         data = memoryview(b"".join((source, *(each.data for each in following)))) if following else source
         batch, end = codec.decode(data, _MIN_RECORDS_AT_ONCE)
@@ -199,10 +229,7 @@ class NetworkInput:
             self._num_until_look = self._num_between_looks
             return
         self._num_between_looks = 0
-        if self._takes_batches:
-            self._decoded.append(batch)
-        else:
-            self._decoded.extend(batch.records())
+        self._decoded.append(batch)
         self._skip(end, len(source), following, deserializer)
 
     def _skip(

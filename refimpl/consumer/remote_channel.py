@@ -20,7 +20,7 @@ from refimpl.memory.buffer import Buffer, BufferSlice, heap_buffer
 from refimpl.memory.local_pool import LocalBufferPool
 from refimpl.memory.network_pool import NetworkBufferPool
 from refimpl.memory.segment import MemorySegment
-from refimpl.producer.subpartition import BufferAndBacklog
+from refimpl.producer.subpartition_views import BufferAndBacklog
 
 __all__ = ["RemoteInputChannel"]
 

@@ -48,7 +48,7 @@ from refimpl.exchange.messages import (
 from refimpl.exchange.producer_reader import PartitionProvider, ProducerConnectionSnapshot, SubpartitionReader
 from refimpl.exchange.request_decoder import RequestDecoder
 from refimpl.memory.buffer import BufferSlice
-from refimpl.producer.subpartition import BufferAndBacklog
+from refimpl.producer.subpartition_views import BufferAndBacklog
 from refimpl.trace import Trace
 
 __all__ = ["ProducerConnection"]

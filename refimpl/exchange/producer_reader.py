@@ -15,7 +15,7 @@ from typing import Protocol
 from refimpl.config import FlinkVersion
 from refimpl.exchange.frames import HEADER_BYTES, MAGIC, response_header
 from refimpl.exchange.messages import BufferResponse, PartitionRequest, ResultPartitionId
-from refimpl.producer.subpartition import BufferAndBacklog
+from refimpl.producer.subpartition_views import BufferAndBacklog
 
 __all__ = [
     "PartitionProvider",

@@ -28,10 +28,11 @@ from refimpl.producer.selector import (
     RescaleSelector,
     RoundRobinSelector,
     ShuffleSelector,
+    is_constant,
 )
-from refimpl.producer.subpartition import (
+from refimpl.producer.subpartition import PipelinedSubpartition
+from refimpl.producer.subpartition_views import (
     BufferAndBacklog,
-    PipelinedSubpartition,
     QueuedBufferSnapshot,
     SubpartitionSnapshot,
 )
@@ -57,6 +58,7 @@ __all__ = [
     "by_channel",
     "channels_of_batch",
     "default_max_parallelism",
+    "is_constant",
     "java_hash_code",
     "key_group_of",
     "key_group_range",

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from refimpl.memory.builder import BufferBuilder, BufferConsumer
 from refimpl.producer.record_writer import RecordWriter
 from refimpl.records.batch import EncodedBatch
-from refimpl.records.elements import RecordBatch, StreamElement, StreamRecord
+from refimpl.records.elements import StreamElement
 
 __all__ = ["BroadcastRecordWriter"]
 
@@ -27,13 +27,9 @@ class BroadcastRecordWriter(RecordWriter):
     Flink:   BroadcastRecordWriter (runtime.io.network.api.writer), 1.11.4
     """
 
+    _is_constant = True
     _private_channel: int | None = None
     private_consumer: BufferConsumer | None = None
-
-    def emit(self, record: StreamRecord) -> None:
-        """Write one record to all channels."""
-        self.num_records += 1
-        self._emit(record, _SHARED)
 
     def broadcast(self, element: StreamElement) -> None:
         self._write(self._elements.serialize(element), (_SHARED,))
@@ -41,9 +37,6 @@ class BroadcastRecordWriter(RecordWriter):
     def emit_to(self, element: StreamElement, channel: int) -> None:
         # A channel c > 0 or 0 is told apart from the shared slot by its sign.
         self._write(self._elements.serialize(element), (-1 - channel,))
-
-    def write_batch(self, batch: RecordBatch, channel: int | None = None) -> None:
-        super().write_batch(batch, _SHARED)
 
     def close(self) -> None:
         if self.private_consumer is not None:

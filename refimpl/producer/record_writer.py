@@ -8,23 +8,26 @@ Rules of this file:
   the same piece of user code still emits, and says it is blocked. `resume` goes on where it stopped.
 - Appending takes no lock: a builder has a single writer. `exclusion` is held only while a buffer is
   opened, closed or handed over, which is when another thread may look.
+- A record of fixed width that fits the open buffer is packed in place and published by one store.
+  All else (a cut, another type, what waits behind a record in hand) is serialised, then copied.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 
 from refimpl.errors import LocalUsageError, SluiceError
 from refimpl.memory.builder import BufferBuilder
 from refimpl.producer.batch_routing import by_channel, channels_of_batch
 from refimpl.producer.result_partition import ResultPartition
-from refimpl.producer.selector import ChannelSelector
-from refimpl.records.batch import BatchCodec, EncodedBatch, RecordPacker
+from refimpl.producer.selector import ChannelSelector, is_constant
+from refimpl.records.batch import BatchCodec, EncodedBatch
 from refimpl.records.element_serializer import StreamElementSerializer
 from refimpl.records.elements import RecordBatch, StreamElement, StreamRecord
 from refimpl.records.events import Event
+from refimpl.records.packing import RecordPacker
 from refimpl.records.spanning import RecordSerializer, SpanningRecordSerializer
 
 __all__ = ["RecordWriter"]
@@ -43,6 +46,8 @@ class RecordWriter:
     Invariant: at most one open builder for each channel.
     """
 
+    _is_constant = False  # all records go to channel 0, and the selector need not be asked
+
     def __init__(
         self,
         partition: ResultPartition,
@@ -54,29 +59,23 @@ class RecordWriter:
         self.partition = partition
         self.selector = selector
         self.num_records = 0
+        self.is_blocked = False  # a record is in hand for which there is no buffer
         self._elements = element_serializer
         self._exclusion = exclusion or nullcontext()
         self._all_channels = tuple(range(len(partition.subpartitions)))
         self._builders: list[BufferBuilder | None] = [None] * len(self._all_channels)
-        self._timeout_ms = partition.config.buffer_timeout_ms
-        self._deadline_ms: float | None = None
+        self._is_flushed_always = partition.config.buffer_timeout_ms == FLUSH_ALWAYS
+        self._is_constant |= is_constant(selector, len(self._all_channels))
         self._remaining: deque[int] = deque()  # channels that what is in hand must still reach
         self._waiting: deque[tuple[bytes | EncodedBatch, Sequence[int]] | Event] = deque()
         self._next_serializer: RecordSerializer | None = None
-        self._packer: RecordPacker | None = None
-        self._codec: BatchCodec | None = None
+        self._packer_of_type = RecordPacker.of(element_serializer.value_type)
+        self._codec_of_type = BatchCodec.of(element_serializer.value_type)
         self._use(serializer or SpanningRecordSerializer())
         selector.setup(len(self._all_channels))
 
     def __repr__(self) -> str:
         return f"RecordWriter({self.partition.name}, {self.selector.name})"
-
-    # -- state -------------------------------------------------------------------------------------
-
-    @property
-    def is_blocked(self) -> bool:
-        """Whether a record is in hand for which there is no buffer."""
-        return bool(self._remaining) or bool(self._waiting)
 
     @property
     def is_available(self) -> bool:
@@ -97,12 +96,39 @@ class RecordWriter:
     def emit(self, record: StreamRecord) -> None:
         """Write one record to the channel its value selects."""
         self.num_records += 1
-        self._emit(record, self.selector.select_channel(record.value))
+        channel = 0 if self._is_constant else self.selector.select_channel(record.value)
+        packer, builder = self._packer, self._builders[channel]
+        if packer is None or builder is None or not packer.pack(record, builder):
+            self._write(self._elements.serialize(record), (channel,))
+        elif self._is_flushed_always:
+            self._flush(channel)
 
-    def emit_many(self, records: Sequence[StreamRecord]) -> None:
-        """Write several records, in order."""
-        for record in records:
-            self.emit(record)
+    def emit_many(self, records: Iterable[StreamRecord]) -> None:
+        """Write several records, in order: the same as `emit` for each, in less time."""
+        left = iter(records)
+        self.emit_from(left)
+        for record in left:
+            self.emit(record)  # it waits behind the one in hand
+
+    def emit_from(self, records: Iterator[StreamRecord], emit: Callable[[StreamRecord], None] | None = None) -> None:
+        """Write records until there are no more, or one must wait for a buffer; the rest stays there.
+
+        Where all go to one channel, whole blocks are packed; the others go through `emit`.
+        """
+        emit = emit or self.emit
+        has_blocks = self._is_constant and not self._is_flushed_always
+        while not self.is_blocked:
+            if has_blocks and self._packer is not None and (builder := self._builders[0]) is not None:
+                num_packed, rest = self._packer.pack_blocks(records, builder)
+                self.num_records += num_packed
+                for record in rest:
+                    emit(record)
+            for record in records:
+                emit(record)
+                if self.is_blocked or has_blocks:
+                    break
+            else:
+                return
 
     def broadcast(self, element: StreamElement) -> None:
         """Write one element to every channel."""
@@ -119,22 +145,14 @@ class RecordWriter:
         else:
             self._send_event(event)
 
-    # -- many records at a time --------------------------------------------------------------------
-
-    def write_batch(self, batch: RecordBatch, channel: int | None = None) -> None:
-        """Write the records of a batch, each to the channel its value selects, or all to `channel`.
-
-        The bytes are those of `emit` one by one.
-        """
-        rows = None if self._codec is None else self._codec.encode(batch)
-        if rows is None:
-            for record in batch.records():
-                self.num_records += 1
-                self._emit(record, self.selector.select_channel(record.value) if channel is None else channel)
+    def write_batch(self, batch: RecordBatch) -> None:
+        """Write each record of a batch to the channel its value selects: the bytes of `emit` one by one."""
+        if self._codec is None or (rows := self._codec.encode(batch)) is None:
+            self.emit_many(batch.records())
             return
-        channels = channels_of_batch(self.selector, batch) if channel is None else channel
-        for each, part in by_channel(rows, channels, len(self._all_channels)):
-            self.write_encoded(EncodedBatch.of(part), len(part), each)
+        channels = 0 if self._is_constant else channels_of_batch(self.selector, batch)
+        for channel, part in by_channel(rows, channels, len(self._all_channels)):
+            self.write_encoded(EncodedBatch.of(part), len(part), channel)
 
     def write_encoded(self, data: EncodedBatch, num_records: int, channel: int) -> None:
         """Write so many records to one channel that the caller has serialised, with their lengths, as `emit` would."""
@@ -150,6 +168,7 @@ class RecordWriter:
             if self._remaining and not self._copy():
                 return False
             if not self._waiting:
+                self._block(False)
                 return True
             item = self._waiting.popleft()
             if isinstance(item, tuple):
@@ -164,21 +183,11 @@ class RecordWriter:
 
     def next_deadline(self, now_ms: float) -> float | None:
         """When `on_timeout` wants to be called, in ms; `None` if nothing waits to be flushed."""
-        if self._timeout_ms <= 0 or not self.partition.has_unannounced_data:
-            self._deadline_ms = None
-        elif self._deadline_ms is None:
-            self._deadline_ms = now_ms + self._timeout_ms
-        return self._deadline_ms
+        return self.partition.next_deadline(now_ms)
 
     def on_timeout(self, now_ms: float) -> None:
-        """Flush if the deadline has passed. The driver calls this under its exclusion.
-
-        Flink:   RecordWriter.OutputFlusher, 1.11.4
-        Differs: the period starts with the first unflushed record, so an idle output costs nothing.
-        """
-        if self._deadline_ms is not None and now_ms >= self._deadline_ms:
-            self._deadline_ms = None
-            self.partition.flush_all()
+        """Flush if the deadline has passed. The driver calls this under its exclusion."""
+        self.partition.on_timeout(now_ms)
 
     def finish(self) -> None:
         """Close the open buffers and end the partition.
@@ -196,18 +205,17 @@ class RecordWriter:
         """Give up the open buffers and what waits, after a failure."""
         self._remaining.clear()
         self._waiting.clear()
+        self._block(False)
         self._close_all()
-
-    # -- swapping the serializer -------------------------------------------------------------------
 
     def swap_serializer(self, serializer: RecordSerializer) -> None:
         """Put another part in, between two buffers: no record is cut by two of them.
 
         Takes effect now, or when the record in hand is out.
         """
+        self._next_serializer = serializer
         if self.is_blocked:
-            self._next_serializer = serializer
-            self._packer = self._codec = None  # nothing more goes past the part that goes
+            self._block(True)
         else:
             self._use(serializer)
 
@@ -216,28 +224,19 @@ class RecordWriter:
         self._serializer = serializer
         self._in_hand: RecordSerializer | EncodedBatch = serializer
         self._next_serializer = None
-        is_reference = type(serializer) is SpanningRecordSerializer
-        self._packer = RecordPacker.of(self._elements.value_type) if is_reference else None
-        self._codec = BatchCodec.of(self._elements.value_type) if is_reference else None
+        self._block(self.is_blocked)
+
+    def _block(self, is_blocked: bool) -> None:
+        """Note whether a record is in hand; then nothing is packed past it, nor for a part that is to go."""
+        self.is_blocked = is_blocked
+        is_reference = type(self._serializer) is SpanningRecordSerializer and self._next_serializer is None
+        self._codec = self._codec_of_type if is_reference else None
+        self._packer = self._packer_of_type if is_reference and not is_blocked else None
 
     # -- helpers -----------------------------------------------------------------------------------
 
-    def _emit(self, record: StreamRecord, channel: int) -> None:
-        """Pack a record of fixed width into the open buffer if it fits; write any other."""
-        builder, packer = self._builders[channel], self._packer
-        if (
-            packer is None or builder is None or self._remaining or self._waiting
-            or not packer.pack(record, builder)
-        ):  # fmt: skip
-            self._write(self._elements.serialize(record), (channel,))
-            return
-        if builder.written_bytes == builder.capacity:
-            self._close(channel)
-        if self._timeout_ms == FLUSH_ALWAYS:
-            self._flush(channel)
-
     def _write(self, data: bytes | EncodedBatch, channels: Sequence[int]) -> None:
-        if self._remaining or self._waiting:
+        if self.is_blocked:
             self._waiting.append((data, channels))
         else:
             self._start(data, channels)
@@ -265,6 +264,7 @@ class RecordWriter:
             channel = self._remaining[0]
             builder = self._builders[channel] or self._open(channel)
             if builder is None:
+                self._block(True)
                 return False
             room = builder.room
             result = self._in_hand.copy_to_buffer_builder(builder)
@@ -277,10 +277,9 @@ class RecordWriter:
                 if self._remaining:
                     self._in_hand.reset()
             elif builder.room == room and room == builder.capacity:
-                raise SluiceError(
-                    f"{type(self._in_hand).__name__} copied nothing into an empty buffer of "
-                    f"{room} B and asks for another: it would go on for ever"
-                )
+                name = type(self._in_hand).__name__
+                what = f"copied nothing into an empty buffer of {room} B and asks for another"
+                raise SluiceError(f"{name} {what}: it would go on for ever")
         if is_prune_needed:
             self._in_hand.prune()
         return True
@@ -291,7 +290,7 @@ class RecordWriter:
             self.partition.broadcast_event(event)
 
     def _after_record(self, channel: int) -> None:
-        if self._timeout_ms == FLUSH_ALWAYS:
+        if self._is_flushed_always:
             self._flush(channel)
 
     def _flush(self, channel: int) -> None:

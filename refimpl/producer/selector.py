@@ -26,6 +26,7 @@ __all__ = [
     "RescaleSelector",
     "RoundRobinSelector",
     "ShuffleSelector",
+    "is_constant",
 ]
 
 
@@ -246,3 +247,9 @@ class BroadcastSelector:
 
     def select_channels(self, batch: RecordBatch) -> Column | int:
         raise LocalUsageError("a broadcast goes to all channels; there is none to select")
+
+def is_constant(selector: ChannelSelector, num_channels: int) -> bool:
+    """Whether `selector` answers 0 whatever the value, so that nobody need ask it for each record."""
+    if isinstance(selector, ForwardSelector | GlobalSelector):
+        return True
+    return num_channels == 1 and isinstance(selector, _Cyclic | ShuffleSelector)

@@ -8,6 +8,9 @@ the last one can still be open: opening the next is what proves it finished. So 
 - when an event joins an empty queue, since an event is complete from birth;
 - always when the subpartition ends.
 
+A flush looks only at channels that are *dirty*: where something was published since the reader, or
+the last flush, took note. The writer says so itself, with the first record after that.
+
 The backlog is the number of data buffers a consumer should make room for. Events do not count, and
 neither does the last buffer while it may still be growing.
 """
@@ -16,63 +19,21 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from refimpl.config import FlinkVersion
 from refimpl.errors import LocalUsageError
-from refimpl.memory.buffer import BufferSlice, DataType
+from refimpl.memory.buffer import BufferSlice
 from refimpl.memory.builder import BufferConsumer
+from refimpl.producer.subpartition_views import (
+    BufferAndBacklog,
+    QueuedBufferSnapshot,
+    SubpartitionSnapshot,
+)
 from refimpl.records.event_serializer import event_to_buffer
 from refimpl.records.events import EndOfPartition
 from refimpl.trace import Trace
 
-__all__ = [
-    "BufferAndBacklog",
-    "PipelinedSubpartition",
-    "QueuedBufferSnapshot",
-    "SubpartitionSnapshot",
-]
-
-
-@dataclass(frozen=True, slots=True)
-class BufferAndBacklog:
-    """What one poll took: the bytes, and what is still there.
-
-    Ownership: the buffer is the caller's to recycle. `sequence_number` counts what was delivered,
-    data and events, from 0.
-    """
-
-    buffer: BufferSlice
-    is_more_available: bool
-    backlog: int
-    is_event_next: bool
-    sequence_number: int
-
-
-@dataclass(frozen=True, slots=True)
-class QueuedBufferSnapshot:
-    """One entry of the queue; `segment_id` is -1 for an event."""
-
-    segment_id: int
-    data_type: DataType
-    written_bytes: int
-    unread_bytes: int
-    capacity_bytes: int
-    is_finished: bool
-
-
-@dataclass(frozen=True, slots=True)
-class SubpartitionSnapshot:
-    """One subpartition at one moment; totals count from its start."""
-
-    index: int
-    queue: tuple[QueuedBufferSnapshot, ...]
-    backlog: int
-    is_flush_requested: bool
-    is_blocked: bool
-    is_finished: bool
-    num_buffers_total: int
-    num_bytes_total: int
+__all__ = ["PipelinedSubpartition"]
 
 
 class PipelinedSubpartition:
@@ -85,7 +46,13 @@ class PipelinedSubpartition:
     Differs: queue and view are one object, since the core has no second thread to keep apart.
     """
 
-    def __init__(self, index: int, owner: str = "partition", trace: Trace | None = None) -> None:
+    def __init__(
+        self,
+        index: int,
+        owner: str = "partition",
+        trace: Trace | None = None,
+        dirty: deque[PipelinedSubpartition] | None = None,
+    ) -> None:
         self.index = index
         self.owner = owner
         self.num_buffers_total = 0
@@ -93,6 +60,9 @@ class PipelinedSubpartition:
         self.failure_cause: str | None = None
         self.is_consumed = False  # whether its one reader has come and gone
         self._trace = trace
+        self._dirty = deque() if dirty is None else dirty  # those of the partition, each at most once
+        self._is_dirty = False
+        self._watched: BufferConsumer | None = None
         self._queue: deque[BufferConsumer] = deque()
         self._on_data_available: Callable[[], None] | None = None
         self._has_view = False
@@ -202,6 +172,13 @@ class PipelinedSubpartition:
         if is_new_data:
             self._notify()
 
+    def flush_dirty(self) -> None:
+        """Flush, after it was taken from the dirty ones; go back there if it is blocked and has more to say."""
+        self._is_dirty = False  # first: what is published from here on is seen below, or marks it again
+        self.flush()
+        if self._queue and not self._is_flush_requested and self._queue[0].is_data_available:
+            self._mark_dirty()
+
     def finish(self, version: FlinkVersion = FlinkVersion.V1_11) -> None:
         """Queue the end of the partition as the last entry.
 
@@ -234,6 +211,9 @@ class PipelinedSubpartition:
         self._queue.append(consumer)
         self.num_buffers_total += 1
         self._num_data_buffers += consumer.is_buffer
+        if len(self._queue) > 1:
+            self._mark_dirty()
+        self._watch(consumer)
         if self._trace is not None:
             self._trace.add(
                 "queue", self.owner, segment=consumer.buffer.segment.id, target=self.index,
@@ -281,6 +261,8 @@ class PipelinedSubpartition:
             if consumer.is_finished:
                 self._queue.popleft().close()
                 self._num_data_buffers -= consumer.is_buffer
+            else:
+                self._watch(consumer)
             if piece.size > 0:
                 return self._deliver(piece)
             piece.recycle()
@@ -313,6 +295,23 @@ class PipelinedSubpartition:
         return BufferAndBacklog(
             piece, self.is_data_available, self.backlog, self.is_event_available, number
         )
+
+    def _watch(self, consumer: BufferConsumer) -> None:
+        """Become dirty with the next record in an open buffer; at once if there is one already."""
+        if self._watched is not consumer:
+            self._watched = consumer
+            consumer.watch(self._on_news)
+        if consumer.is_data_available:
+            self._on_news()
+
+    def _on_news(self) -> None:
+        self._watched = None
+        self._mark_dirty()
+
+    def _mark_dirty(self) -> None:
+        if not self._is_dirty:
+            self._is_dirty = True
+            self._dirty.append(self)
 
     def _notify(self) -> None:
         if self._on_data_available is not None:

@@ -1,7 +1,7 @@
 """A record becomes bytes, and bytes become a record."""
 
 from refimpl.records.any_type import ANY, AnyType
-from refimpl.records.batch import BatchCodec, EncodedBatch, RecordPacker, WireRows
+from refimpl.records.batch import BatchCodec, EncodedBatch, WireRows
 from refimpl.records.columnar_type import ColumnarType
 from refimpl.records.element_serializer import StreamElementSerializer
 from refimpl.records.elements import (
@@ -42,6 +42,7 @@ from refimpl.records.events import (
     WatermarkEvent,
     data_type_of,
 )
+from refimpl.records.packing import BLOCK_RECORDS, RecordPacker, RecordUnpacker, records_of
 from refimpl.records.spanning import (
     LENGTH_BYTES,
     DeserializationResult,
@@ -69,6 +70,7 @@ from refimpl.records.vectorized import Field, Vectorized
 __all__ = [
     "ALL_WORKERS_DONE",
     "ANY",
+    "BLOCK_RECORDS",
     "BOOLEAN",
     "BYTES",
     "DOUBLE",
@@ -107,6 +109,7 @@ __all__ = [
     "RecordDeserializer",
     "RecordPacker",
     "RecordSerializer",
+    "RecordUnpacker",
     "RecoveryMetadata",
     "SavepointFormat",
     "SerializationResult",
@@ -130,5 +133,6 @@ __all__ = [
     "event_to_buffer",
     "event_to_bytes",
     "read_varint",
+    "records_of",
     "write_varint",
 ]

@@ -18,68 +18,20 @@ stream holds, and a stream of odd records costs one look in a thousand.
 
 from __future__ import annotations
 
-import struct
-
 import numpy as np
 import numpy.typing as npt
 
 from refimpl.errors import LocalUsageError
 from refimpl.memory.builder import BufferBuilder
 from refimpl.records.element_serializer import TAG_RECORD, TAG_RECORD_WITH_TIMESTAMP
-from refimpl.records.elements import Column, RecordBatch, StreamRecord
+from refimpl.records.elements import Column, RecordBatch
 from refimpl.records.spanning import LENGTH_BYTES, SerializationResult
 from refimpl.records.types import STRING, TupleType, TypeSerializer
 
-__all__ = ["BatchCodec", "EncodedBatch", "RecordPacker", "WireRows"]
+__all__ = ["BatchCodec", "EncodedBatch", "WireRows"]
 
 WireRows = npt.NDArray[np.void]
 """Records as they stand on the stream, one after the other, all of one width."""
-
-
-class RecordPacker:
-    """Packs a record of a fixed-size type into a buffer with one call, if it fits whole.
-
-    `of` gives the packer of a type, or `None` where the general path must look at each value: it
-    differs in length, or `struct` would take any object for a boolean.
-
-    Flink:   none; the JIT compiler does this to the general path there
-    Differs: only saves work. What it declines, the serializers write, byte for byte the same.
-    """
-
-    def __init__(self, value_type: TypeSerializer) -> None:
-        layout = struct.Struct(f">iBq{value_type.struct_format}")
-        self._pack_into = layout.pack_into
-        self._width = layout.size
-        self._payload_bytes = layout.size - LENGTH_BYTES
-        self._is_tuple = isinstance(value_type, TupleType)
-
-    @classmethod
-    def of(cls, value_type: TypeSerializer) -> RecordPacker | None:
-        codes = value_type.struct_format
-        return None if codes is None or "?" in codes else cls(value_type)
-
-    def pack(self, record: StreamRecord, builder: BufferBuilder) -> bool:
-        """Write and commit length, tag, time and value; false if `builder` is left as it was.
-
-        That is so without room for all of it, without a time, or with a value of another type:
-        the serializer's own complaint names the value.
-        """
-        start = builder.written_bytes
-        timestamp = record.timestamp
-        if builder.capacity - start < self._width or timestamp is None:
-            return False
-        fields = record.value if self._is_tuple else (record.value,)
-        if fields.__class__ is not tuple:
-            return False  # a list would pack too, but only where it fits: refuse it everywhere
-        try:
-            self._pack_into(
-                builder.memory, start, self._payload_bytes,
-                TAG_RECORD_WITH_TIMESTAMP, timestamp, *fields,
-            )  # fmt: skip
-        except (struct.error, TypeError):
-            return False
-        builder.advance(self._width)
-        return True
 
 
 class EncodedBatch:

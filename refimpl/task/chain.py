@@ -6,7 +6,7 @@ is set up. Records enter at the head.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from refimpl.errors import speaks_for_itself
@@ -99,6 +99,8 @@ class OperatorChain:
             counter = CountingOutput(self._output_of(node, by_id), node.operator.fail)
             self.counters[node.id] = counter
             node.operator.setup(node.context, counter)
+        is_plain = type(self.head).process is Operator.process
+        self._only_passes_on = is_plain and self.counters[nodes[0].id].writer is not None
 
     @property
     def operators(self) -> list[Operator]:
@@ -125,6 +127,29 @@ class OperatorChain:
                 self.head.process_status(element)
             case LatencyMarker():
                 self.head.process_latency_marker(element)
+
+    def process_records(self, records: Iterator[StreamRecord], writers: Sequence[RecordWriter]) -> None:
+        """Hand records to the head until there are none, or one of `writers` waits for a buffer."""
+        head = self.head
+        if self._only_passes_on:  # what its output takes one by one, it takes many at a time too
+            counter = self.counters[self.nodes[0].id]
+            num_before = self.num_records_in - counter.num_records
+            try:
+                counter.collect_from(records)
+            finally:
+                self.num_records_in = num_before + counter.num_records
+            return
+        for record in records:
+            self.num_records_in += 1
+            try:
+                head.process(record)
+            except Exception as error:
+                if speaks_for_itself(error):
+                    raise
+                raise head.fail(record.value, error) from error
+            for writer in writers:
+                if writer.is_blocked:
+                    return
 
     def finish(self) -> None:
         """End the operators, the head first: what one still emits the next can still take."""

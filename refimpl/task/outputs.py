@@ -10,7 +10,7 @@ For several outputs at once see `collectors`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -140,33 +140,33 @@ class ChainingOutput:
 
     def __init__(self, operator: Receiver, tag: OutputTag | None = None) -> None:
         self.watermark_gauge = WatermarkGauge()
-        self._operator = operator
-        self._tag = tag
+        self.operator = operator
+        self.tag = tag
         self._is_idle = False
 
     def collect(self, record: StreamRecord) -> None:
-        if self._tag is None:
-            process(self._operator, record)
+        if self.tag is None:
+            process(self.operator, record)
 
     def collect_batch(self, batch: RecordBatch) -> None:
-        if self._tag is None:
-            process_batch(self._operator, batch)
+        if self.tag is None:
+            process_batch(self.operator, batch)
 
     def collect_side(self, tag: OutputTag, record: StreamRecord) -> None:
-        if tag == self._tag:
-            process(self._operator, record)
+        if tag == self.tag:
+            process(self.operator, record)
 
     def emit_watermark(self, watermark: Watermark) -> None:
         self.watermark_gauge.current = watermark.timestamp
         if not self._is_idle:  # an idle stream makes no statement about time
-            self._operator.process_watermark(watermark)
+            self.operator.process_watermark(watermark)
 
     def emit_status(self, status: StreamStatus) -> None:
         self._is_idle = status is StreamStatus.IDLE
-        self._operator.process_status(status)
+        self.operator.process_status(status)
 
     def emit_latency_marker(self, marker: LatencyMarker) -> None:
-        self._operator.process_latency_marker(marker)
+        self.operator.process_latency_marker(marker)
 
 
 class CopyingChainingOutput(ChainingOutput):
@@ -188,7 +188,7 @@ class CopyingChainingOutput(ChainingOutput):
         super().collect_batch(batch.copy())
 
     def collect_side(self, tag: OutputTag, record: StreamRecord) -> None:
-        if tag == self._tag:
+        if tag == self.tag:
             copied = StreamRecord(self._type.copy(record.value), record.timestamp)
             super().collect_side(tag, copied)
 
@@ -202,20 +202,20 @@ class RecordWriterOutput:
     def __init__(self, writer: RecordWriter, tag: OutputTag | None = None) -> None:
         self.writer = writer
         self.watermark_gauge = WatermarkGauge()
-        self._tag = tag
+        self.tag = tag
         self._is_idle = False
         self._next_marker_channel = 0
 
     def collect(self, record: StreamRecord) -> None:
-        if self._tag is None:
+        if self.tag is None:
             self.writer.emit(record)
 
     def collect_batch(self, batch: RecordBatch) -> None:
-        if self._tag is None:
+        if self.tag is None:
             self.writer.write_batch(batch)
 
     def collect_side(self, tag: OutputTag, record: StreamRecord) -> None:
-        if tag == self._tag:
+        if tag == self.tag:
             self.writer.emit(record)
 
     def emit_watermark(self, watermark: Watermark) -> None:
@@ -237,6 +237,9 @@ class RecordWriterOutput:
 class CountingOutput:
     """Counts records, then passes them on.
 
+    To the main stream of one operator or of the network, what most outputs are, it passes them
+    itself: the output in between would only add calls.
+
     `fail` makes the error to raise when a record cannot leave: a key function or a selector of the
     user's raised, or the value is not of the stream's type.
 
@@ -249,15 +252,31 @@ class CountingOutput:
         self.num_records = 0
         self.output = output
         self._fail = fail
+        self.writer: RecordWriter | None = None  # where all main records go, if that is the network
+        self._pass_on, self._fail_there = output.collect, fail
+        if type(output) is RecordWriterOutput and output.tag is None:
+            self.writer = output.writer
+            self._pass_on = output.writer.emit
+        elif type(output) is ChainingOutput and output.tag is None:
+            self._pass_on, self._fail_there = output.operator.process, output.operator.fail
 
     def collect(self, record: StreamRecord) -> None:
         self.num_records += 1
         try:
-            self.output.collect(record)
+            self._pass_on(record)
         except Exception as error:
-            if self._fail is None or speaks_for_itself(error):
+            if self._fail_there is None or speaks_for_itself(error):
                 raise
-            raise self._fail(record.value, error) from error
+            raise self._fail_there(record.value, error) from error
+
+    def collect_from(self, records: Iterator[StreamRecord]) -> None:
+        """Send records to `writer` until there are no more, or one must wait for a buffer."""
+        assert self.writer is not None, f"{self.output} is not the network"
+        num_before = self.num_records - self.writer.num_records
+        try:
+            self.writer.emit_from(records, self.collect)
+        finally:
+            self.num_records = num_before + self.writer.num_records
 
     def collect_batch(self, batch: RecordBatch) -> None:
         self.num_records += len(batch)

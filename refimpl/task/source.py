@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
+from operator import length_hint
 from typing import Protocol, TypeVar
 
 from refimpl.errors import SluiceError, UserCodeError
@@ -68,7 +69,8 @@ class SourceInput:
         self._reader = reader
         self._batch_size = batch_size
         self._has_turn = False
-        self._records: deque[StreamElement] = deque()
+        self._run: Iterator[StreamRecord] = iter(())  # comes before `_others`
+        self._others: deque[StreamElement] = deque()
         self._has_ended = False
         self._is_closed = False
 
@@ -78,11 +80,11 @@ class SourceInput:
 
     @property
     def is_drained(self) -> bool:
-        return not self._records and not self._has_turn
+        return not self._has_turn and not self._others and not length_hint(self._run)
 
     @property
     def is_finished(self) -> bool:
-        return self._has_ended and not self._records
+        return self._has_ended and self.is_drained
 
     def take(self, limit: int = 1) -> int:
         """Allow one batch to be read; reading itself waits for `next_element`."""
@@ -93,17 +95,24 @@ class SourceInput:
 
     def next_element(self) -> StreamElement | None:
         """The next record of the batch, or `None` when a `take` is needed."""
+        for record in self.next_records():
+            return record
+        return self._others.popleft() if self._others else None
+
+    def next_records(self) -> Iterator[StreamRecord]:
+        """The records that come next, maybe none. What is not taken from the iterator stays here."""
         if self._has_turn:
             self._has_turn = False
             self._read()
-        return self._records.popleft() if self._records else None
+        return self._run
 
     def recycle(self) -> None:
         """Nothing to give back: records of a reader are not in buffers."""
 
     def close(self) -> None:
         """Close the reader, once."""
-        self._records.clear()
+        self._run = iter(())
+        self._others.clear()
         if not self._is_closed:
             self._is_closed = True
             self._call(self._reader.close)
@@ -112,16 +121,20 @@ class SourceInput:
         records = self._call(lambda: self._reader.read(self._batch_size))
         if records is None:
             self._has_ended = True
-            self._records.append(MAX_WATERMARK)
+            self._others.append(MAX_WATERMARK)
             return
         if isinstance(records, RecordBatch):
-            self._records.append(records)
+            self._others.append(records)
             return
-        for kind in set(map(type, records)):
+        kinds = set(map(type, records))
+        for kind in kinds:
             if not issubclass(kind, StreamElement):
                 wrong = TypeError(f"read returned a {kind.__name__}, not a StreamRecord")
                 raise UserCodeError(self._name, self._subtask, None, wrong)
-        self._records.extend(records)
+        if kinds == {StreamRecord}:
+            self._run = iter(list(records))
+        else:
+            self._others.extend(records)
 
     def _call(self, method: Callable[[], T]) -> T:
         try:

@@ -12,14 +12,14 @@ look the same from outside: `BACKPRESSURED`.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
 
 from refimpl.memory.buffer import Buffer, BufferSlice
 from refimpl.producer.record_writer import RecordWriter
-from refimpl.records.elements import StreamElement
+from refimpl.records.elements import StreamElement, StreamRecord
 from refimpl.records.events import Event
 from refimpl.task.chain import OperatorChain
 from refimpl.trace import Trace
@@ -49,6 +49,8 @@ class TaskInput(Protocol):
     def is_finished(self) -> bool: ...
 
     def take(self, limit: int = 1) -> int: ...
+
+    def next_records(self) -> Iterator[StreamRecord]: ...
 
     def next_element(self) -> StreamElement | Event | None: ...
 
@@ -173,15 +175,18 @@ class Task:
 
     def process(self) -> None:
         """Send the elements at hand through the operators, until done or an output runs dry."""
-        next_element = self.input.next_element
-        process = self.chain.process
-        writers = self.writers
-        while (element := next_element()) is not None:
+        element: StreamElement | Event | None = None
+        while True:
+            self.chain.process_records(self.input.next_records(), self.writers)
+            if self.is_blocked:
+                return
+            element = self.input.next_element()
+            if element is None:
+                break
             if isinstance(element, StreamElement):
-                process(element)
-                for writer in writers:
-                    if writer.is_blocked:
-                        return
+                self.chain.process(element)
+                if self.is_blocked:
+                    return
         if self.input.is_finished and not self._is_chain_finished:
             self._is_chain_finished = True
             self.chain.finish()

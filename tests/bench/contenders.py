@@ -9,6 +9,7 @@ A record is three whole numbers, (time, key, value), as Flink writes a `StreamRe
 
 from __future__ import annotations
 
+import pickle
 import queue
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
@@ -19,8 +20,22 @@ import pyarrow as pa
 
 from refimpl.config import Config
 from refimpl.drivers import ThreadedRun
-from refimpl.job import StreamEnvironment
-from refimpl.records import LONG, RecordBatch, StreamRecord, TupleType
+from refimpl.job import Parts, StreamEnvironment
+from refimpl.memory import BufferBuilder, DataType, heap_buffer
+from refimpl.producer import KeyGroupSelector
+from refimpl.records import (
+    LENGTH_BYTES,
+    LONG,
+    RecordBatch,
+    RecordPacker,
+    RecordUnpacker,
+    SpanningRecordSerializer,
+    SpillingAdaptiveSpanningRecordDeserializer,
+    StreamElementSerializer,
+    StreamRecord,
+    TupleType,
+    records_of,
+)
 from tests.bench.exchange import Exchange
 from tests.bench.measure import Benchmark, Contender, Ratio, Row, Turn, in_two_threads, timed
 
@@ -135,11 +150,70 @@ def contender(name: str, meaning: str, move: Move) -> Contender:
 
 
 def exchange(num_records: int, operator: Any) -> tuple[int, float, float]:
-    engine = Exchange(KIND, RECORD_BUFFERS)
+    return through(Exchange(KIND, RECORD_BUFFERS), num_records, operator)
+
+
+def through(engine: Exchange, num_records: int, operator: Any) -> tuple[int, float, float]:
+    """One call of `emit` for each record."""
     pieces = chunks(RECORDS, num_records, 64)
     return num_records, *in_two_threads(
         lambda: engine.produce_records(pieces), lambda: engine.consume_records(operator.record)
     )
+
+
+def exchange_of_chunks(num_records: int, operator: Any) -> tuple[int, float, float]:
+    engine, pieces = Exchange(KIND, RECORD_BUFFERS), chunks(RECORDS, num_records, QUEUE_RECORDS)
+    return num_records, *in_two_threads(
+        lambda: engine.produce_chunks(pieces), lambda: engine.consume_records(operator.record)
+    )
+
+
+def keyed_exchange(num_records: int, operator: Any) -> tuple[int, float, float]:
+    by_key = KeyGroupSelector(key_of, 128)
+    return through(Exchange(KIND, RECORD_BUFFERS, selector=by_key), num_records, operator)
+
+
+def key_of(value: object) -> object:
+    return value[0] if isinstance(value, tuple) else value
+
+
+def readable_exchange(num_records: int, operator: Any) -> tuple[int, float, float]:
+    """Every step an object and a call, as the code reads: the fast paths need the reference parts themselves."""
+
+    class Serializer(SpanningRecordSerializer):
+        pass
+
+    class Deserializer(SpillingAdaptiveSpanningRecordDeserializer):
+        pass
+
+    parts = Parts(Serializer, Deserializer)
+    return through(Exchange(KIND, RECORD_BUFFERS, parts), num_records, operator)
+
+
+def codec(num_records: int, operator: Any) -> tuple[int, float, float]:
+    """The engine's packing and unpacking of one record at a time, in one thread, into and out of one segment."""
+    packer, unpacker = RecordPacker(KIND), RecordUnpacker(KIND)
+
+    def work() -> None:
+        builder = BufferBuilder(heap_buffer(bytes(SEGMENT_BYTES), DataType.DATA))
+        for record in cycled(RECORDS, num_records):
+            if not packer.pack(record, builder):
+                unload(builder)
+                builder = BufferBuilder(heap_buffer(bytes(SEGMENT_BYTES), DataType.DATA))
+                packer.pack(record, builder)
+        unload(builder)
+
+    def unload(builder: BufferBuilder) -> None:
+        process = operator.record
+        filled = builder.memory[: builder.written_bytes]
+        num_bytes, times, values = unpacker.unpack(filled)
+        for record in records_of(values, times):
+            process(record)
+        for start in range(num_bytes, len(filled), RECORD_BYTES):  # too few for a run
+            process(elements.deserialize(filled[start + LENGTH_BYTES : start + RECORD_BYTES]))
+
+    elements = StreamElementSerializer(KIND)
+    return num_records, *timed(work)
 
 
 class Reader:
@@ -174,6 +248,24 @@ def queue_of_records(num_records: int, operator: Any) -> tuple[int, float, float
         get, process = between.get, operator.row
         while (row := get()) is not None:
             process(row)
+
+    return num_records, *in_two_threads(produce, consume)
+
+
+def queue_of_pickles(num_records: int, operator: Any) -> tuple[int, float, float]:
+    """What who batches by hand gets: lists of 1024 rows, pickled."""
+    between: queue.Queue[bytes | None] = queue.Queue(QUEUE_BATCHES)
+
+    def produce() -> None:
+        for rows in chunks(ROWS, num_records, QUEUE_RECORDS):
+            between.put(pickle.dumps(rows, pickle.HIGHEST_PROTOCOL))
+        between.put(None)
+
+    def consume() -> None:
+        process = operator.row
+        while (message := between.get()) is not None:
+            for row in pickle.loads(message):
+                process(row)
 
     return num_records, *in_two_threads(produce, consume)
 
@@ -269,11 +361,26 @@ BENCHMARKS = (
         "record",
         "one record at a time, from thread to thread",
         (
-            contender("exchange", "RecordWriter.emit to NetworkInput.next_element, ten buffers of 32 KiB", exchange),
+            contender("exchange", "RecordWriter.emit to NetworkInput.next_records, ten buffers of 32 KiB", exchange),
+            contender("emit_many", "the same with RecordWriter.emit_many of 1024 records", exchange_of_chunks),
+            contender("keyed", "the same with emit, and a key group for each record", keyed_exchange),
+            contender("readable", "the same with emit and no fast path: an object for each step", readable_exchange),
+            contender("codec", "what emit and the input do to a record's bytes, in one thread, no exchange", codec),
             contender("job", "source to sink in two tasks, by ThreadedRun: what a user's job gets", job),
             contender("queue.Queue", "the objects themselves, nothing serialised; at most 1024 wait", queue_of_records),
+            contender("pickle", "queue.Queue of lists of 1024 rows, pickled: batched by hand", queue_of_pickles),
         ),
-        (Ratio("exchange", "queue.Queue", goal=3.5, floor=2.5), Ratio("job", "queue.Queue"), Ratio("job", "exchange")),
+        (
+            Ratio("exchange", "queue.Queue", goal=3.5, floor=2.5),
+            Ratio("exchange", "readable", goal=5, floor=4),
+            Ratio("exchange", "pickle", goal=0.85, floor=0.7),
+            Ratio("exchange", "codec", goal=0.9, floor=0.8),
+            Ratio("emit_many", "pickle", goal=1.0, floor=0.9),
+            Ratio("emit_many", "queue.Queue"),
+            Ratio("keyed", "exchange"),
+            Ratio("job", "queue.Queue"),
+            Ratio("job", "exchange"),
+        ),
         expected,
         checksum,
     ),

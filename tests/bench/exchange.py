@@ -13,12 +13,18 @@ import numpy as np
 
 from refimpl.config import Config
 from refimpl.consumer import InputGate, LocalInputChannel, NetworkInput
+from refimpl.job import Parts
 from refimpl.memory import LocalBufferPool, NetworkBufferPool
-from refimpl.producer import ForwardSelector, RecordWriter, ResultPartition, max_buffers, required_buffers
+from refimpl.producer import (
+    ChannelSelector,
+    ForwardSelector,
+    RecordWriter,
+    ResultPartition,
+    max_buffers,
+    required_buffers,
+)
 from refimpl.records import (
     RecordBatch,
-    SpillingAdaptiveSpanningRecordDeserializer,
-    StreamElement,
     StreamElementSerializer,
     StreamRecord,
     TypeSerializer,
@@ -27,34 +33,50 @@ from refimpl.records import (
 __all__ = ["Exchange"]
 
 
+REFERENCE = Parts()
+
+
 class Exchange:
     """One producer's output and one consumer's input; buffers of 32 KiB leave when they are full, not by time."""
 
-    def __init__(self, kind: TypeSerializer, num_buffers: int, takes_batches: bool = False) -> None:
+    def __init__(
+        self, kind: TypeSerializer, num_buffers: int, parts: Parts = REFERENCE,
+        selector: ChannelSelector | None = None, takes_batches: bool = False,
+    ) -> None:  # fmt: skip
         config = Config(buffer_timeout_ms=-1, buffers_per_channel=num_buffers, floating_buffers_per_gate=0)
         elements = StreamElementSerializer(kind)
         self.monitor = threading.Condition()
         home = NetworkBufferPool(max_buffers(1, config), config.segment_size_bytes)
         pool = LocalBufferPool(home, required_buffers(1), max_buffers(1, config), "source-0", 1)
         self.partition = ResultPartition("source-0", 1, pool, config)
-        self.writer = RecordWriter(self.partition, ForwardSelector(), elements, exclusion=self.monitor)
+        self.writer = RecordWriter(
+            self.partition, selector or ForwardSelector(), elements, parts.SpanningRecordSerializer(), self.monitor
+        )
         channel = LocalInputChannel(0, self.partition.subpartitions[0])
         self.gate = InputGate("sink-0", [channel], on_ready=self.monitor.notify)
-        self.input = NetworkInput(
-            self.gate, elements, lambda: SpillingAdaptiveSpanningRecordDeserializer(config), takes_batches
-        )
+        make = parts.SpillingAdaptiveSpanningRecordDeserializer
+        self.input = NetworkInput(self.gate, elements, lambda: make(config), takes_batches)
         self._most = max(1, num_buffers * 3 // 4)  # taken at once; the rest is for the producer to go on with
         self._has_failed = False
         with self.monitor:
             self.gate.open()
 
     def produce_records(self, chunks: Iterable[Sequence[StreamRecord]]) -> None:
-        """Write records, a chunk at a time; wait when the pool has run dry."""
+        """Write records, a chunk at a time with one call for each; wait when the pool has run dry."""
+        self._produce((lambda chunk=chunk: self._emit_each(chunk)) for chunk in chunks)
+
+    def produce_chunks(self, chunks: Iterable[Sequence[StreamRecord]]) -> None:
+        """The same with one call for each chunk."""
         self._produce((lambda chunk=chunk: self.writer.emit_many(chunk)) for chunk in chunks)
+
+    def _emit_each(self, chunk: Sequence[StreamRecord]) -> None:
+        emit = self.writer.emit
+        for record in chunk:
+            emit(record)
 
     def produce_batches(self, batches: Iterable[RecordBatch]) -> None:
         """Write batches of rows; wait when the pool has run dry."""
-        self._produce((lambda batch=batch: self.writer.write_batch(batch, 0)) for batch in batches)
+        self._produce((lambda batch=batch: self.writer.write_batch(batch)) for batch in batches)
 
     def _produce(self, writes: Iterable[Callable[[], None]]) -> None:
         writer = self.writer
@@ -75,12 +97,16 @@ class Exchange:
             while not (self.writer.resume() and self.partition.is_available):
                 self.monitor.wait()
 
-    def consume_records(self, process: Callable[[StreamElement], None]) -> None:
+    def consume_records(self, process: Callable[[StreamRecord], None]) -> None:
         """Call `process` with every record, to the end."""
         source = self.input
         while self._take():
-            while (element := source.next_element()) is not None:
-                process(element)
+            element: object = source
+            while element is not None:
+                for record in source.next_records():
+                    process(record)
+                if isinstance(element := source.next_element(), StreamRecord):
+                    process(element)
 
     def _take(self) -> bool:
         """Give back what was read and wait for more; false at the end. One hold of the monitor."""

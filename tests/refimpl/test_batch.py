@@ -84,7 +84,10 @@ def written(kind: TypeSerializer, rows: list[tuple[int | None, object]]) -> byte
 # -- one record ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("kind", "rows"), [(FLIGHT, ROWS), (LONG, [(7, -3)]), (TupleType(LONG), [(7, (-3,))])])
+@pytest.mark.parametrize(
+    ("kind", "rows"),
+    [(FLIGHT, ROWS), (LONG, [(7, -3), (None, 4)]), (TupleType(LONG), [(7, (-3,)), (None, (0,))])],
+)
 def test_a_packed_record_has_the_bytes_of_the_readable_path(
     kind: TypeSerializer, rows: list[tuple[int, object]]
 ) -> None:
@@ -94,23 +97,27 @@ def test_a_packed_record_has_the_bytes_of_the_readable_path(
     assert filled(builder) == b"".join(framed(StreamRecord(value, time), kind) for time, value in rows)
 
 
-def test_a_record_is_packed_where_it_fits_exactly_and_declined_with_a_byte_less() -> None:
+@pytest.mark.parametrize(("record", "width"), [(StreamRecord(1, 2), 21), (StreamRecord(1), 13)], ids=repr)
+def test_a_record_is_packed_where_it_leaves_room_and_declined_where_it_fills_the_buffer(
+    record: StreamRecord, width: int
+) -> None:
+    """Who fills a buffer must close it, which packing does not."""
     packer = RecordPacker(LONG)
-    tight, exact = builder_of(20), builder_of(21)
-    assert not packer.pack(StreamRecord(1, 2), tight)
-    assert packer.pack(StreamRecord(1, 2), exact)
-    assert (tight.written_bytes, exact.is_full) == (0, True)
+    exact, roomy = builder_of(width), builder_of(width + 1)
+    assert not packer.pack(record, exact)
+    assert packer.pack(record, roomy)
+    assert (exact.written_bytes, roomy.committed_bytes, roomy.room) == (0, width, 1)
 
 
 @pytest.mark.parametrize(
     "record",
-    [StreamRecord((1, 2)), StreamRecord([1, 2], 0), StreamRecord((1,), 0), StreamRecord((1, 2, 3), 0),
+    [StreamRecord([1, 2]), StreamRecord([1, 2], 0), StreamRecord((1,), 0), StreamRecord((1, 2, 3), 0),
      StreamRecord(("a", 2), 0), StreamRecord((1, 2**63), 0), StreamRecord(None, 0), StreamRecord(5, 0),
      StreamRecord((1, 2), 2**63), StreamRecord((1, 2), 0.5)],
     ids=repr,
 )  # fmt: skip
 def test_what_the_packer_declines_leaves_the_buffer_as_it_was(record: StreamRecord) -> None:
-    """No time, another type: the serializers say what is wrong with it."""
+    """Another type: the serializers say what is wrong with it."""
     packer, builder = RecordPacker(TupleType(LONG, LONG)), builder_of(200)
     assert packer.pack(StreamRecord((8, 9), 1), builder)
     assert not packer.pack(record, builder)

@@ -288,3 +288,45 @@ def test_few_records_are_handed_out_one_by_one() -> None:
     bench = Bench(takes_batches=True)
     bench.writer.emit_many([StreamRecord(1, 1), StreamRecord(2, 2)])
     assert bench.read() == [StreamRecord(1, 1), StreamRecord(2, 2)]
+def test_records_next_to_each_other_are_handed_out_as_a_run_or_one_by_one() -> None:
+    bench = Bench(segment=400)
+    records = [StreamRecord(number, number) for number in range(15)]
+    bench.writer.emit_many(records)
+    bench.partition.flush_all()
+    bench.input.take()
+    assert bench.input.next_element() == records[0]
+    run = bench.input.next_records()
+    assert [next(run), next(run)] == records[1:3]
+    assert bench.input.next_element() == records[3]
+    assert not bench.input.is_drained
+    assert list(bench.input.next_records()) == records[4:]
+    assert bench.input.is_drained
+    assert (list(bench.input.next_records()), bench.input.next_element()) == ([], None)
+
+
+def test_a_run_ends_where_something_else_stands() -> None:
+    """A watermark, and a record without a time; eight records are the fewest that are read as a run."""
+    bench = Bench(segment=2_000)
+    timed = [StreamRecord(number, number) for number in range(10)]
+    bench.writer.emit_many(timed)
+    bench.writer.broadcast(Watermark(9))
+    bench.writer.emit_many([*timed[:8], *(StreamRecord(number) for number in range(9)), timed[0]])
+    bench.partition.flush_all()
+    bench.input.take()
+    runs = []
+    while not bench.input.is_drained:
+        runs.append((len(list(bench.input.next_records())), bench.input.next_element()))
+    assert runs == [(10, Watermark(9)), (8, StreamRecord(0)), (8, timed[0])]
+
+
+def test_a_run_that_was_begun_is_forgotten_when_the_input_closes() -> None:
+    bench = Bench(segment=400)
+    bench.writer.emit_many([StreamRecord(number) for number in range(20)])
+    bench.partition.flush_all()
+    bench.input.take()
+    next(bench.input.next_records())
+    bench.input.close()
+    assert (bench.input.is_drained, list(bench.input.next_records())) == (True, [])
+    bench.writer.close()
+    bench.partition.release()
+    assert bench.num_out == 0

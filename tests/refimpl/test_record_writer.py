@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import struct
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -27,6 +28,8 @@ from refimpl.producer import (
     ShuffleSelector,
 )
 from refimpl.records import (
+    DOUBLE,
+    INT,
     LONG,
     STRING,
     BatchCodec,
@@ -343,7 +346,7 @@ def test_a_blocked_writer_resumes_without_loss(
                 bench.writer.broadcast_event(EndOfSuperstep())
             else:
                 rows = [(0, number, 0)] * (number % 4)
-                bench.writer.write_batch(batch_of(rows), number % channels)
+                bench.writer.write_batch(batch_of(rows))
         results.append((bench.finish(), bench.events))
         assert bench.global_pool.num_free + bench.pool.snapshot().num_idle == buffers
     assert results[0] == results[1]
@@ -396,7 +399,7 @@ def test_a_batch_writes_the_bytes_of_its_rows(rows: list[tuple[int, int, int]], 
     one, many = Bench(segment=segment, buffers=enough, kind=ROW), Bench(segment=segment, buffers=enough, kind=ROW)
     for timestamp, *value in rows:
         one.writer.emit(StreamRecord(tuple(value), timestamp))
-    many.writer.write_batch(batch_of(rows), 0)
+    many.writer.write_batch(batch_of(rows))
     assert one.queued() == many.queued()
     assert one.writer.num_records == many.writer.num_records == len(rows)
     ready = Bench(segment=segment, buffers=enough, kind=ROW)
@@ -461,9 +464,8 @@ def test_a_batch_that_cannot_be_written_at_once_is_written_one_by_one() -> None:
 
 
 def test_a_batch_of_another_type_is_refused_by_value() -> None:
-    for channel in (None, 0):
-        with pytest.raises(LocalUsageError, match=r"1\.5 is not a long"):
-            Bench(kind=LONG).writer.write_batch(RecordBatch([np.array([1.5])], is_tuple=False), channel)
+    with pytest.raises(LocalUsageError, match=r"1\.5 is not a long"):
+        Bench(kind=LONG).writer.write_batch(RecordBatch([np.array([1.5])], is_tuple=False))
 
 
 @pytest.mark.parametrize("is_blocked", [False, True])
@@ -484,6 +486,83 @@ def test_a_batch_goes_through_another_part_record_by_record(is_blocked: bool) ->
     bench.writer.write_batch(batch_of([(n, n, n) for n in range(20)]))
     bench.finish()
     assert part.num_records >= 20
+MIXED = TupleType(LONG, INT, DOUBLE)
+KINDS: dict[TypeSerializer, st.SearchStrategy[object]] = {
+    LONG: st.integers(-(2**63), 2**63 - 1),
+    ROW: st.tuples(st.integers(-9, 9), st.integers(-9, 9)),
+    MIXED: st.tuples(st.integers(-9, 9), st.integers(-(2**31), 2**31 - 1), st.floats()),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS, ids=repr)
+@pytest.mark.parametrize("timeout", [0, -1])
+@given(data=st.data(), segment=st.sampled_from([7, 64, 1_300, 2_600, 5_000]), buffers=st.integers(2, 6))
+def test_many_records_are_written_as_one_by_one(
+    kind: TypeSerializer, timeout: int, data: st.DataObject, segment: int, buffers: int
+) -> None:
+    """Blocks and cuts, with a time and without, and a pool that runs dry on the way."""
+    timed = st.builds(StreamRecord, KINDS[kind], st.integers(-(2**63), 2**63 - 1))
+    untimed = st.builds(StreamRecord, KINDS[kind])
+    pieces = data.draw(st.lists(st.tuples(timed | untimed, st.integers(1, 150)), max_size=8))
+    records = [record for record, count in pieces for _ in range(count)]
+    one, many = (Bench(1, segment, buffers, timeout, kind, ForwardSelector()) for _ in range(2))
+    for record in records:
+        one.writer.emit(record)
+    many.writer.emit_many(records)
+    assert many.writer.num_records == one.writer.num_records == len(records)
+    assert many.writer.is_blocked == one.writer.is_blocked
+    assert many.queued() == one.queued()
+    expected = b"".join(element(record.value, record.timestamp, kind) for record in records)
+    assert many.finish() == one.finish() == [expected]
+
+
+@pytest.mark.parametrize(
+    ("selector", "channels"), [(ForwardSelector, 1), (RoundRobinSelector, 1), (RoundRobinSelector, 2)]
+)
+def test_what_must_wait_for_a_buffer_is_not_taken_from_the_records(
+    selector: Callable[[], ChannelSelector], channels: int
+) -> None:
+    bench = Bench(channels, segment=2_000, buffers=2, selector=selector())
+    left = iter([StreamRecord(number, number) for number in range(1_000)])
+    bench.writer.emit_from(left)
+    num_fit = 4_000 // 21
+    assert bench.writer.is_blocked
+    assert (bench.writer.num_records, next(left)) == (num_fit + 1, StreamRecord(num_fit + 1, num_fit + 1))
+
+
+@pytest.mark.parametrize("wrong", [[1, 2], (1,), (1, 2, 3), (1, "b"), (1, 2**63), 5, None], ids=repr)
+@pytest.mark.parametrize("position", [0, 40, 63, 64, 100])
+def test_a_wrong_record_in_a_block_is_the_one_refused(wrong: object, position: int) -> None:
+    """With the words it gets alone, and with all before it written."""
+    bench = Bench(segment=5_000, kind=ROW, selector=ForwardSelector())
+    records = [StreamRecord((number, number), number) for number in range(130)]
+    records[position] = StreamRecord(wrong, 0)
+    bench.writer.emit(records[1])
+    with pytest.raises(LocalUsageError) as alone:
+        StreamElementSerializer(ROW).serialize(records[position])
+    with pytest.raises(LocalUsageError) as refused:
+        bench.writer.emit_many(records)
+    assert str(refused.value) == str(alone.value)
+    assert bench.writer.num_records == 1 + position + 1
+    bench.partition.flush_all()
+    assert len(bench.read_all()[0]) == (1 + position) * 29
+
+
+@pytest.mark.parametrize("wrong", [(1,), (1, 2, 3)], ids=repr)
+def test_a_block_of_records_that_are_all_wrong_is_refused(wrong: object) -> None:
+    bench = Bench(segment=5_000, kind=ROW, selector=ForwardSelector())
+    bench.writer.emit(StreamRecord((0, 0), 0))
+    with pytest.raises(LocalUsageError, match=r"is not a tuple\(long, long\)"):
+        bench.writer.emit_many([StreamRecord(wrong, 0)] * 64)
+    assert bench.writer.num_records == 2
+
+
+def test_an_int_too_large_for_a_double_is_refused_in_place_as_elsewhere() -> None:
+    bench = Bench(segment=64, kind=DOUBLE)
+    bench.writer.emit(StreamRecord(1.0))
+    with pytest.raises(LocalUsageError, match="is not a double"):
+        bench.writer.emit(StreamRecord(10**400))
 
 
 @pytest.mark.parametrize("num_before", [0, 1])

@@ -24,6 +24,7 @@ from refimpl.task import (
     ChainNode,
     FlatMapOperator,
     IterableReader,
+    MapOperator,
     Operator,
     OperatorChain,
     OperatorContext,
@@ -185,6 +186,27 @@ def test_a_record_that_finds_no_buffer_stays_in_hand_and_the_rest_of_the_batch_w
     wire.partition.flush_all()
     assert wire.read() == records(0, 1)
     assert task.is_runnable
+
+
+@pytest.mark.parametrize("operator", [Operator, lambda: MapOperator(lambda value: value)], ids=["source", "map"])
+def test_a_source_before_the_network_counts_and_stops_as_any_operator_does(
+    operator: Callable[[], Operator],
+) -> None:
+    """A head that only passes on leaves its records to the writer, whole blocks at a time."""
+    wire = Wire(buffers=2, segment=2_600)
+    task = source_task(range(1_000), wire, batch=500, operator=operator())
+    assert task.step() is Progress.BACKPRESSURED
+    counted = (task.chain.num_records_in, task.chain.counters[0].num_records, wire.writer.num_records)
+    assert counted == (401, 401, 401)  # 400 records of 13 bytes fill both buffers, one is in hand
+    assert run_to_the_end(task, wire) == [*records(*range(1_000)), MAX_WATERMARK]
+
+
+def test_a_wrong_record_of_a_source_before_the_network_is_named() -> None:
+    wire = Wire(buffers=2, segment=2_600)
+    task = source_task([*range(100), "no number", *range(100)], wire, batch=300)
+    with pytest.raises(UserCodeError, match=r"op, subtask 0, raised LocalUsageError: .* while processing 'no number'"):
+        task.step()
+    assert (task.chain.num_records_in, task.chain.counters[0].num_records) == (101, 101)
 
 
 def test_a_user_function_that_makes_much_of_one_record_finishes_and_then_waits() -> None:
