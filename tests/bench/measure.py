@@ -53,13 +53,15 @@ class Contender:
     """One way to bring records from one place to another.
 
     `run(n)` moves n records, or some more to fill a batch. `deliver(n)` does the same untimed, and returns how many it
-    moved and all that arrived.
+    moved and all that arrived. `lacking()` says why neither can be done here, such as a package that is not installed.
     """
 
     name: str
     meaning: str
     run: Callable[[int], Turn]
     deliver: Callable[[int], tuple[int, list[Row]]]
+    is_ordered: bool = True
+    lacking: Callable[[], str | None] = lambda: None
 
 
 @dataclass(frozen=True, slots=True)
