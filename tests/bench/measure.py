@@ -10,6 +10,7 @@ Rules of this file:
 from __future__ import annotations
 
 import gc
+import resource
 import statistics
 import threading
 import time
@@ -194,10 +195,15 @@ def _fitting(entry: Entry, seconds: float) -> int:
 
 
 def timed(work: Callable[[], object]) -> tuple[float, float]:
-    """Do `work`; return the (wall, CPU) seconds it took, the CPU time of all threads."""
-    cpu, wall = time.process_time(), time.perf_counter()
+    """Do `work`; return the (wall, CPU) seconds it took, with all threads and the processes that ended meanwhile."""
+    cpu, wall = _cpu_s(), time.perf_counter()
     work()
-    return time.perf_counter() - wall, time.process_time() - cpu
+    return time.perf_counter() - wall, _cpu_s() - cpu
+
+
+def _cpu_s() -> float:
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return time.process_time() + children.ru_utime + children.ru_stime
 
 
 def in_two_threads(produce: Callable[[], None], consume: Callable[[], None]) -> tuple[float, float]:
