@@ -14,12 +14,14 @@ import resource
 import statistics
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 __all__ = [
     "Benchmark",
     "Contender",
+    "ContenderError",
     "Entry",
     "Figure",
     "Ratio",
@@ -37,6 +39,14 @@ Row = tuple[int, int, int]
 
 class WrongAnswerError(Exception):
     """A contender did not deliver the records it was given."""
+
+
+class ContenderError(Exception):
+    """A contender that is not ours failed while it was measured; `key` is its name."""
+
+    def __init__(self, key: str, error: Exception) -> None:
+        super().__init__(f"{type(error).__name__}: {error}")
+        self.key = key
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +118,10 @@ class Entry:
     expected: Callable[[int], list[Row]]
     checksum: Callable[[int], int]
 
+    @property
+    def is_ours(self) -> bool:
+        return not self.key.startswith(("peers/", "flink/"))
+
 
 @dataclass(frozen=True, slots=True)
 class Figure:
@@ -143,6 +157,7 @@ def play(
 
     Raises:
         WrongAnswerError: a contender lost, changed or invented a record.
+        ContenderError: one that is not ours failed; an error of ours is raised as it is.
     """
     sizes = {}
     for entry in entries:
@@ -160,7 +175,8 @@ def play(
 
 def _turn(entry: Entry, num_records: int) -> Turn:
     gc.collect()  # nobody pays for what the one before left behind
-    turn = entry.contender.run(num_records)
+    with _blamed(entry):
+        turn = entry.contender.run(num_records)
     if turn.checksum != entry.checksum(turn.num_records):
         raise WrongAnswerError(
             f"{entry.key} was given {turn.num_records} records with the sum "
@@ -169,8 +185,19 @@ def _turn(entry: Entry, num_records: int) -> Turn:
     return turn
 
 
+@contextmanager
+def _blamed(entry: Entry) -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:
+        if entry.is_ours:
+            raise
+        raise ContenderError(entry.key, error) from error
+
+
 def _check_delivery(entry: Entry, num_records: int) -> None:
-    num_moved, arrived = entry.contender.deliver(num_records)
+    with _blamed(entry):
+        num_moved, arrived = entry.contender.deliver(num_records)
     expected = entry.expected(num_moved)
     if not entry.contender.is_ordered:
         arrived, expected = sorted(arrived), sorted(expected)
