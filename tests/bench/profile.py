@@ -247,12 +247,22 @@ def profile(rounds: int, num_records: int, say: Callable[[str], None] = lambda _
         turn = [cpu_ns(layer, num_records) for layer in LAYERS]
         if number:
             spent.append(turn)
-    lines = []
-    for index, layer in enumerate(LAYERS):
-        total = Figure.of([turn[index] for turn in spent])
-        added = Figure.of([turn[index] - (turn[index - 1] if index else 0) for turn in spent])
-        lines.append({"layer": layer.name, "where": layer.where, "adds_ns": spread(added), "total_ns": spread(total)})
+    lines = [
+        {"layer": layer.name, "where": layer.where, "adds_ns": spread(added), "total_ns": spread(total)}
+        for layer, (added, total) in zip(LAYERS, differences(spent), strict=True)
+    ]
     return {"format": FORMAT, "rounds": rounds, "num_records": num_records, "layers": lines, "turns": spent}
+
+
+def differences(turns: Sequence[Sequence[float]]) -> list[tuple[Figure, Figure]]:
+    """For each program what it takes more than the one before in the same round, and what it takes."""
+    return [
+        (
+            Figure.of([turn[index] - (turn[index - 1] if index else 0) for turn in turns]),
+            Figure.of([turn[index] for turn in turns]),
+        )
+        for index in range(len(turns[0]))
+    ]
 
 
 def cpu_ns(layer: Layer, num_records: int) -> float:
