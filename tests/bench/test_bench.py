@@ -45,9 +45,6 @@ from tests.bench.rows import ENTRIES, ROWS, Comparison, Demand, lacking
 
 ROOT = Path(__file__).parents[2]
 LOCAL = {key: entry for key, entry in ENTRIES.items() if key.startswith(("record/", "batch/", "paths/"))}
-SPECIAL = {
-    key: entry for key, entry in ENTRIES.items() if key.startswith(("channels/", "latency/", "memory/"))
-}  # peers and Flink have tests of their own
 NUM_GOALS = 28
 
 
@@ -68,16 +65,6 @@ def test_a_turn_is_checked_by_the_sum_of_what_arrived(key: str) -> None:
     assert turn.checksum == LOCAL[key].checksum(turn.num_records) == checksum(turn.num_records)
     assert turn.wall_s > 0
     assert turn.checksum == sum(value for _time, _key, value in expected(turn.num_records))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("key", SPECIAL)
-def test_what_is_no_speed_moves_every_record_and_finds_something_out(key: str) -> None:
-    entry = SPECIAL[key]
-    (turn,) = play([entry], rounds=1, seconds=0.1, num_records=2_000)[key]
-    assert turn.num_records == 2_000
-    assert turn.found
-    assert all(value >= 0 for value in turn.found.values())
 
 
 def test_a_failure_of_the_producer_reaches_the_one_who_asked() -> None:
@@ -110,6 +97,23 @@ def test_a_row_asks_for_a_goal_no_easier_than_its_floor(row: rows.Row) -> None:
 def test_a_contender_that_is_not_there_says_so() -> None:
     assert lacking("batch/nobody") == "there is no contender 'batch/nobody' yet"
     assert lacking("record/queue.Queue") is None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name.replace("/", "-"))
+def test_a_row_is_measured_or_says_why_not(row: rows.Row) -> None:
+    run = command.Run(rounds=1, length_s=0.01, num_records=100)
+    run.measure([row])
+    (shown,) = run.answer([row])["rows"]
+    assert len(shown["lines"]) == len(row.comparisons)
+    for comparison, line in zip(row.comparisons, shown["lines"], strict=True):
+        reasons = [reason for key in (comparison.one, comparison.other) if key and (reason := lacking(key))]
+        if reasons:
+            assert line["verdict"] == f"not measured: {reasons[0]}"
+            assert line["value"] is None
+        else:
+            assert line["value"]["median"] > 0
+            assert not line["verdict"].startswith("not measured")
 
 
 # -- the command -----------------------------------------------------------------------------------
