@@ -29,6 +29,7 @@ from refimpl.memory import BufferBuilder, LocalBufferPool, NetworkBufferPool
 from refimpl.producer import ForwardSelector
 from refimpl.records import LENGTH_BYTES, BatchCodec, RecordPacker, StreamRecord
 from refimpl.records.element_serializer import TAG_RECORD_WITH_TIMESTAMP
+from tests.bench import contenders
 from tests.bench.contenders import (
     KIND,
     RECORD_BUFFERS,
@@ -42,7 +43,6 @@ from tests.bench.contenders import (
 )
 from tests.bench.exchange import Exchange
 from tests.bench.measure import Figure, WrongAnswerError
-from tests.bench.paths import emit
 from tests.bench.report import machine, machine_in_words, spread
 
 __all__ = ["LAYERS", "Layer", "main", "profile"]
@@ -203,7 +203,7 @@ def exchange(num_records: int) -> int:
 
 def threads(num_records: int) -> int:
     operator = Adding()
-    emit(num_records, operator)
+    contenders.exchange(num_records, operator)
     return operator.total
 
 

@@ -23,7 +23,6 @@ from tests.bench.experiments import EXPERIMENTS
 from tests.bench.flink_jvm import FLINK
 from tests.bench.latency import LATENCY
 from tests.bench.measure import Benchmark, Contender, Entry
-from tests.bench.paths import PATHS
 from tests.bench.peers import PEERS
 
 __all__ = ["ENTRIES", "ROWS", "Comparison", "Demand", "Row", "lacking"]
@@ -98,7 +97,6 @@ def remote() -> dict[str, Entry]:
 ENTRIES: dict[str, Entry] = {
     **family(contenders.BENCHMARKS),
     **remote(),
-    **PATHS,
     **peers(PEERS),
     **{key: Entry(key, flink, expected, checksum) for key, flink in FLINK.items()},
     **LATENCY,
@@ -142,17 +140,18 @@ REMOTE_BATCH = "batch remote, row format"
 
 ROWS: Sequence[Row] = (
     Row(1, "emit/queue", "record", [
-        Comparison(EMIT, "queue.Queue per record", "paths/emit", "record/queue.Queue", 3.5, 2.5)]),
+        Comparison(EMIT, "queue.Queue per record", "record/exchange", "record/queue.Queue", 3.5, 2.5)]),
     Row(2, "emit/plain", "record", [
-        Comparison(EMIT, "object for each step", "paths/emit", "paths/plain", 5, 4)]),
+        Comparison(EMIT, "object for each step", "record/exchange", "record/readable", 5, 4)]),
     Row(3, "emit/lists", "record", [
-        Comparison(EMIT, "queue of pickled lists", "paths/emit", "paths/pickled lists", 0.85, 0.7)]),
+        Comparison(EMIT, "queue of pickled lists", "record/exchange", "record/pickle", 0.85, 0.7)]),
     Row(4, "emit/codec", "record", [
-        Comparison(EMIT, "own codec alone (CPU)", "paths/emit", "paths/codec", 0.9, 0.8, by_cpu=True)]),
+        Comparison(EMIT, "own codec alone (CPU)", "record/exchange", "record/codec", 0.9, 0.8, by_cpu=True)]),
     Row(5, "emit/flink", "record", [
-        Comparison(EMIT, "Flink, local keyBy", "paths/emit", "flink/local", 0.5, 0.35)]),
+        Comparison(EMIT, "Flink, local keyBy", "record/exchange", "flink/local", 0.5, 0.35),
+        Comparison("the same, keyed", "Flink, local keyBy", "record/keyed", "flink/local", 0.5, 0.35)]),
     Row(6, "emit_many/lists", "record", [
-        Comparison("local emit_many(list)", "queue of pickled lists", "paths/emit_many", "paths/pickled lists",
+        Comparison("local emit_many(list)", "queue of pickled lists", "record/emit_many", "record/pickle",
                    1.0, 0.9)]),
     Row(7, "batch/copy", "batch", [
         Comparison(BATCH, "copied in and out", "batch/exchange", "batch/copy", 0.5, 0.35)]),
@@ -168,7 +167,7 @@ ROWS: Sequence[Row] = (
     Row(12, "remote/lists", "remote-record", [
         Comparison(REMOTE, "mp.Queue of lists", "remote-record/credits", "peers/mp.Queue of lists", 0.85, 0.7)]),
     Row(13, "remote/local", "remote-record", [
-        Comparison(REMOTE, "own local emit", "remote-record/credits", "paths/emit", 0.9, 0.75)]),
+        Comparison(REMOTE, "own local emit", "remote-record/credits", "record/exchange", 0.9, 0.75)]),
     Row(14, "remote-batch/socket", "remote-batch", [
         Comparison(REMOTE_BATCH, "raw socket, same bytes", "remote-batch/credits", "peers/raw socket", 0.5, 0.35)]),
     Row(15, "remote-batch/arrow", "remote-batch", [
@@ -214,9 +213,9 @@ ROWS: Sequence[Row] = (
         Comparison("growth less 2 kB a channel", "pools of 1000 channels", "memory/1000", None, 1.1, 1.5,
                    found="grown_per_pools", is_less_better=True)]),
     Row(0, "job", "record", [
-        Comparison("a job of two tasks, local", "emit alone", "record/job", "paths/emit")]),
+        Comparison("a job of two tasks, local", "emit alone", "record/job", "record/exchange")]),
     Row(0, "emit/bytewax", "record", [
-        Comparison(EMIT, "bytewax, keyed state", "paths/emit", "peers/bytewax")]),
+        Comparison(EMIT, "bytewax, keyed state", "record/exchange", "peers/bytewax")]),
     Row(0, "remote/pipe", "remote-record", [
         Comparison(REMOTE, "multiprocessing.Pipe", "remote-record/credits", "peers/mp.Pipe")]),
     Row(0, "remote/flink", "remote-record", [

@@ -44,7 +44,7 @@ from tests.bench.report import (
 from tests.bench.rows import ENTRIES, ROWS, Comparison, Demand, lacking
 
 ROOT = Path(__file__).parents[2]
-LOCAL = {key: entry for key, entry in ENTRIES.items() if key.startswith(("record/", "batch/", "paths/"))}
+LOCAL = {key: entry for key, entry in ENTRIES.items() if key.startswith(("record/", "batch/"))}
 NUM_GOALS = 28
 
 
@@ -127,20 +127,20 @@ def answer_of(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, 
 
 @pytest.mark.slow
 def test_the_answer_as_json(capsys: pytest.CaptureFixture[str]) -> None:
-    answer = answer_of(capsys, "1", "batch/arrow", "--only", "2,4", "--rounds", "2", "--records", "300")
+    answer = answer_of(capsys, "1", "batch/arrow", "--only", "7,26", "--rounds", "2", "--records", "300")
     assert answer["format"] == "sluice-bench/2"
     assert answer["rounds"] == 2
     assert {"processor", "cores", "load_before", "load_after", "system"} <= set(answer["machine"])
     assert {"numpy", "pyarrow", "sluice"} <= set(answer["machine"]["versions"])
     assert [(row["number"], row["name"]) for row in answer["rows"]] == [
-        (1, "emit/queue"), (2, "emit/plain"), (4, "emit/codec"), (8, "batch/arrow"),
+        (1, "emit/queue"), (7, "batch/copy"), (8, "batch/arrow"), (26, "channels/active"),
     ]  # fmt: skip
     for row in answer["rows"]:
         for line in row["lines"]:
             assert line["verdict"] in {"goal", "floor", "missed", "goal by CPU", "floor by CPU"}
             assert_spread(line["value"])
             assert_spread(line["cpu"], least=0.0)
-    assert set(answer["turns"]) == {"record", "batch"}
+    assert set(answer["turns"]) == {"record", "batch", "channels"}
     for turns in answer["turns"]["record"].values():
         assert [turn["num_records"] for turn in turns] == [300, 300]
         assert {"wall_s", "cpu_s", "checksum", "found"} < set(turns[0])
@@ -170,7 +170,7 @@ def test_without_a_file_a_part_does_not_take_the_place_of_a_whole_run(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(command, "FOLDER", tmp_path / "bench")
-    assert main(["4", "--rounds", "1", "--records", "200"]) == 0
+    assert main(["7", "--rounds", "1", "--records", "200"]) == 0
     assert [path.name for path in (tmp_path / "bench").iterdir()] == ["part.json"]
 
 
@@ -271,19 +271,19 @@ def test_a_wrong_answer_ends_the_command_with_1(
 
 def test_an_error_of_ours_is_not_taken_for_a_missing_peer(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(OSError, match="gone"):
-        play([failing(ENTRIES["paths/emit"])], rounds=1, seconds=0.01, num_records=10)
+        play([failing(ENTRIES["record/exchange"])], rounds=1, seconds=0.01, num_records=10)
     with pytest.raises(ContenderError, match="OSError: gone"):
-        play([replace(failing(ENTRIES["paths/emit"]), key="peers/emit")], rounds=1, seconds=0.01, num_records=10)
+        play([replace(failing(ENTRIES["record/exchange"]), key="peers/emit")], rounds=1, seconds=0.01, num_records=10)
 
 
 @pytest.mark.slow
 def test_a_peer_that_fails_leaves_its_row_in_the_table_and_the_others_their_figures(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    broken = replace(failing(ENTRIES["paths/pickled lists"]), key="peers/pyzmq")
+    broken = replace(failing(ENTRIES["record/queue.Queue"]), key="peers/pyzmq")
     monkeypatch.setitem(ENTRIES, "peers/pyzmq", broken)
-    one = row_with("against the broken", Comparison("emit", "broken", "paths/emit", "peers/pyzmq", 1, 1))
-    two = row_with("against codec", Comparison("emit", "codec", "paths/emit", "paths/codec", 1, 1))
+    one = row_with("against the broken", Comparison("emit", "broken", "record/exchange", "peers/pyzmq", 1, 1))
+    two = row_with("against codec", Comparison("emit", "codec", "record/exchange", "record/job", 1, 1))
     run = command.Run(1, 0.01, 100)
     run.measure([one, two])
     first, second = (row["lines"][0] for row in run.answer([one, two])["rows"])
@@ -380,19 +380,19 @@ def test_the_spread_is_the_middle_half_or_all_of_few_rounds() -> None:
 @pytest.mark.slow
 def test_contenders_take_turns_and_every_second_round_goes_backwards() -> None:
     said: list[str] = []
-    keys = ["paths/emit", "paths/codec", "record/queue.Queue"]
+    keys = ["record/exchange", "record/job", "record/queue.Queue"]
     play([ENTRIES[key] for key in keys], rounds=2, seconds=0.01, num_records=10, say=said.append)
     assert [text.partition(", ")[2] for text in said if "round" in text] == [*keys, *reversed(keys)]
 
 
 @pytest.mark.slow
 def test_what_misses_its_goal_takes_its_turns_once_more_and_all_of_them_count() -> None:
-    unreachable = row_with("unreachable", Comparison("emit", "codec", "paths/emit", "paths/codec", 1e9, 1e8))
-    easy = row_with("easy", Comparison("emit", "codec", "paths/emit", "paths/codec", 1e-9, 1e-9))
+    unreachable = row_with("unreachable", Comparison("emit", "codec", "record/exchange", "record/job", 1e9, 1e8))
+    easy = row_with("easy", Comparison("emit", "codec", "record/exchange", "record/job", 1e-9, 1e-9))
     for row, num_turns in ((unreachable, 6), (easy, 3)):
         run = command.Run(3, 0.001, None)
         run.measure([row])
-        assert len(run.answer([row])["turns"]["record"]["paths/emit"]) == num_turns
+        assert len(run.answer([row])["turns"]["record"]["record/exchange"]) == num_turns
 
 
 # -- the table in the README -----------------------------------------------------------------------
