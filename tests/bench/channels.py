@@ -27,7 +27,7 @@ from refimpl.records import (
 from tests.bench.contenders import KIND, RECORDS, Adding, Keeping, checksum, chunks, expected
 from tests.bench.measure import Contender, Entry, Row, Turn, in_two_threads
 
-__all__ = ["Channels", "Plan", "entry"]
+__all__ = ["Channels", "Plan", "entry", "hand_out"]
 
 RECORDS_PER_MARKER = 512
 FOR_EVERYBODY = 20  # buffers taken at once; the rest is for the producer to go on with
@@ -120,13 +120,14 @@ class Channels:
                 self.monitor.notify_all()
 
     def _consume(self, process: Callable[[StreamRecord], None]) -> None:
-        source, clock, waited = self.input, time.perf_counter_ns, self.latencies_ms
+        clock, waited = time.perf_counter_ns, self.latencies_ms
+
+        def mark(element: object) -> None:
+            if isinstance(element, LatencyMarker):
+                waited.append((clock() - element.marked_time) / 1e6)
+
         while self._take():
-            while (element := source.next_element()) is not None:
-                if type(element) is StreamRecord:
-                    process(element)
-                elif type(element) is LatencyMarker:
-                    waited.append((clock() - element.marked_time) / 1e6)
+            hand_out(self.input, process, mark)
 
     def _take(self) -> bool:
         with self.monitor:
@@ -138,6 +139,23 @@ class Channels:
                 self.monitor.wait()
             self.num_buffers += taken
         return True
+
+
+def hand_out(
+    source: NetworkInput, process: Callable[[StreamRecord], None], other: Callable[[object], None] = lambda _: None
+) -> None:
+    """Hand the records that `source` has at hand to `process`, and everything else to `other`."""
+    next_records = getattr(source, "next_records", tuple)  # runs of records at once, where the input has them
+    while True:
+        for record in next_records():
+            process(record)
+        element = source.next_element()
+        if element is None:
+            return
+        if isinstance(element, StreamRecord):
+            process(element)
+        else:
+            other(element)
 
 
 def entry(key: str, meaning: str, plan: Plan, make: Callable[[Plan], Any] = Channels) -> Entry:

@@ -30,6 +30,7 @@ from refimpl.producer import ForwardSelector
 from refimpl.records import LENGTH_BYTES, BatchCodec, RecordPacker, StreamRecord
 from refimpl.records.element_serializer import TAG_RECORD_WITH_TIMESTAMP
 from tests.bench import contenders
+from tests.bench.channels import hand_out
 from tests.bench.contenders import (
     KIND,
     RECORD_BUFFERS,
@@ -182,8 +183,7 @@ def exchange(num_records: int) -> int:
 
     def read() -> None:
         while take():
-            while (element := source.next_element()) is not None:
-                process(element)
+            hand_out(source, process)
 
     write = writer.emit
     for piece in chunks(RECORDS, num_records, PER_LOOK):
