@@ -19,7 +19,7 @@ help: ## show this list
 	@echo "make lab          open the course in JupyterLab         (ARGS='--no-browser --port 8890')"
 	@echo "make demo         flights from Spark through the engine  (ARGS='--records 5000 --json')"
 	@echo "make test         everything that must hold, < 25 min    (ARGS='-k spanning' to pick tests)"
-	@echo "make bench        28 goals as ratios to peers, 10 min    (ONLY=11,14 for two of them, ARGS='--help')"
+	@echo "make bench        28 goals as ratios to peers, 15 min    (ONLY=11,14 for two of them, ARGS='--help')"
 	@echo "make profile      where the nanoseconds of a record go   (ARGS='--help')"
 	@echo "make fuzz         a million hostile inputs, < 1 hour      (ARGS='--seconds 60')"
 	@echo "make lint         style and types only"

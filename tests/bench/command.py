@@ -33,6 +33,7 @@ __all__ = ["main"]
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
 FOLDER = ROOT / ".cache" / "bench"
+OUR_LOAD = 2  # what a producer and a consumer add to the load average themselves
 WRONG_ANSWER, WRONG_USE, INTERRUPTED = 1, 2, 130
 NAMES = [row.name for row in ROWS]
 NUMBERS = [str(row.number) for row in ROWS if row.number]
@@ -170,6 +171,7 @@ class Run:
         self._load_before = os.getloadavg()[0]
         self._turns: dict[str, dict[str, list[Turn]]] = {}
         self._failed: dict[str, str] = {}
+        self._is_busy: dict[str, bool] = {}
 
     def measure(self, rows: Sequence[Row]) -> None:
         """Let the contenders of these rows take turns, group by group.
@@ -181,7 +183,7 @@ class Run:
             of_group = [row for row in rows if row.group == group]
             self._play(group, of_group)
             # Once more if something was missed, so that a bad minute does not decide; the first turns stay.
-            missed = [row for row in of_group if any(self._is_missed(row, line) for line in self._lines(row))]
+            missed = [row for row in of_group if any(map(is_missed, self._lines(row)))]
             if missed and self._num_records is None and self._rounds > 2:
                 self._play(group, of_group)
 
@@ -208,6 +210,7 @@ class Run:
                     entries, self._rounds, self._seconds, self._num_records,
                     lambda text: self.say(f"{group}: {text}"), turns,
                 )  # fmt: skip
+                self._is_busy[group] = max(self._load_before, os.getloadavg()[0] - OUR_LOAD) > cores()
                 return
             except ContenderError as error:
                 self._failed[error.key] = str(error)  # the others go on without it
@@ -225,7 +228,7 @@ class Run:
         return None if key is None else self._failed.get(key) or lacking(key)
 
     def _lines(self, row: Row) -> list[dict[str, Any]]:
-        is_busy = max(self._load_before, os.getloadavg()[0]) > cores()
+        is_busy = self._is_busy.get(row.group, False)
         return [
             line_of(
                 comparison, self._turns.get(row.group, {}), is_busy=is_busy,
@@ -234,9 +237,10 @@ class Run:
             for comparison in row.comparisons
         ]  # fmt: skip
 
-    @staticmethod
-    def _is_missed(_row: Row, line: Mapping[str, Any]) -> bool:
-        return line["goal"] is not None and line["value"] is not None and not line["verdict"].startswith("goal")
+
+def is_missed(line: Mapping[str, Any]) -> bool:
+    """Whether a line was measured and its goal not met."""
+    return line["goal"] is not None and line["value"] is not None and not line["verdict"].startswith("goal")
 
 
 def write_readme(source: Path, refuse: Callable[[str], object]) -> int:
