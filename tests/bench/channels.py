@@ -27,9 +27,10 @@ from refimpl.records import (
 from tests.bench.contenders import KIND, RECORDS, Adding, Keeping, checksum, chunks, expected
 from tests.bench.measure import Contender, Entry, Row, Turn, in_two_threads
 
-__all__ = ["Channels", "Plan", "entry", "hand_out"]
+__all__ = ["RECORDS_OF_A_TURN", "Channels", "Plan", "entry", "hand_out"]
 
 RECORDS_PER_MARKER = 512
+RECORDS_OF_A_TURN = 500_000  # 500 for each of 1000 channels, so that opening and closing them does not count
 FOR_EVERYBODY = 20  # buffers taken at once; the rest is for the producer to go on with
 
 
@@ -176,5 +177,8 @@ def entry(key: str, meaning: str, plan: Plan, make: Callable[[Plan], Any] = Chan
         make(plan).move(num_records, operator.record)
         return num_records, operator.rows
 
-    return Entry(key, Contender(key, meaning, run, deliver, is_ordered=plan.num_active == 1), expected, checksum)
+    contender = Contender(
+        key, meaning, run, deliver, is_ordered=plan.num_active == 1, least_records=RECORDS_OF_A_TURN
+    )
+    return Entry(key, contender, expected, checksum)
 

@@ -33,7 +33,7 @@ from refimpl.drivers import PlainStream, ThreadedRun
 from refimpl.job import StreamEnvironment
 from refimpl.records import BYTES, StreamRecord
 from refimpl.task import IterableReader
-from tests.bench.channels import Channels, Plan
+from tests.bench.channels import RECORDS_OF_A_TURN, Channels, Plan
 from tests.bench.contenders import BATCH_BUFFERS, KIND, RECORD_BYTES, SEGMENT_BYTES, Adding, Reader
 from tests.bench.exchange import Exchange
 from tests.bench.measure import Figure, in_two_threads
@@ -78,7 +78,7 @@ def scaled(number: int, scale: float) -> int:
 
 
 def through_channels(plan: Plan, scale: float) -> Measured:
-    num_records = scaled(NUM_RECORDS, scale)
+    num_records = scaled(RECORDS_OF_A_TURN, scale)
     channels = Channels(plan)
     wall_s, cpu_s = channels.move(num_records, Adding().record)
     return {"CPU": cpu_s / num_records * 1e9, "flushes per s": channels.num_flushes / wall_s}
@@ -129,7 +129,7 @@ def spanning(beyond: int, scale: float) -> Measured:
 
 
 def parallelism(parallelism: int, scale: float) -> Measured:
-    num_records = scaled(NUM_RECORDS // 2, scale)
+    num_records = scaled(2 * NUM_RECORDS, scale)
     share = -(-num_records // parallelism)
     environment = StreamEnvironment(Config(num_buffers=2_048, buffer_timeout_ms=100), parallelism=parallelism)
     operators = threading.local()

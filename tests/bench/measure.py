@@ -69,7 +69,8 @@ class Contender:
 
     `run(n)` moves n records, or some more to fill a batch. `deliver(n)` does the same untimed, and returns how many it
     moved and all that arrived. `lacking()` says why neither can be done here, such as a package that is not installed.
-    One that keeps a pace has `records_per_s`: its turns are as long as that makes them.
+    One that keeps a pace has `records_per_s`: its turns are as long as that makes them. One whose beginning and end
+    cost something has `least_records`, so many that this does not show.
     """
 
     name: str
@@ -79,6 +80,7 @@ class Contender:
     is_ordered: bool = True
     lacking: Callable[[], str | None] = lambda: None
     records_per_s: float | None = None
+    least_records: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,7 +219,7 @@ def _fitting(entry: Entry, seconds: float) -> int:
     while True:
         turn = _turn(entry, num_records)
         if turn.wall_s >= seconds / 4:
-            return max(1, int(turn.num_records * seconds / turn.wall_s))
+            return max(entry.contender.least_records, int(turn.num_records * seconds / turn.wall_s))
         num_records *= 4
 
 

@@ -386,6 +386,15 @@ def test_contenders_take_turns_and_every_second_round_goes_backwards() -> None:
 
 
 @pytest.mark.slow
+def test_a_turn_is_as_long_as_asked_for_and_has_at_least_the_records_it_needs() -> None:
+    entry = ENTRIES["record/queue.Queue"]
+    (free,) = play([entry], rounds=1, seconds=0.001)[entry.key]
+    needy = replace(entry, contender=replace(entry.contender, least_records=free.num_records + 12_345))
+    (turn,) = play([needy], rounds=1, seconds=0.000_001)[entry.key]
+    assert turn.num_records == free.num_records + 12_345
+
+
+@pytest.mark.slow
 def test_what_misses_its_goal_takes_its_turns_once_more_and_all_of_them_count() -> None:
     unreachable = row_with("unreachable", Comparison("emit", "codec", "record/exchange", "record/job", 1e9, 1e8))
     easy = row_with("easy", Comparison("emit", "codec", "record/exchange", "record/job", 1e-9, 1e-9))
