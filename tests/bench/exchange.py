@@ -42,7 +42,7 @@ class Exchange:
         self.input = NetworkInput(
             self.gate, elements, lambda: SpillingAdaptiveSpanningRecordDeserializer(config)
         )
-        self._codec = BatchCodec(kind)
+        self._kind = kind
         self._most = max(1, num_buffers * 3 // 4)  # taken at once; the rest is for the producer to go on with
         self._has_failed = False
         with self.monitor:
@@ -99,11 +99,11 @@ class Exchange:
         The engine's input hands out single elements, so this reads its gate with its codec. Bytes of several buffers
         are put together first: for numpy one large array costs less than some small ones and a record cut in two.
         """
-        rest = b""
+        codec, rest = BatchCodec(self._kind), b""
         while taken := self._take_buffers():
             data = b"".join([rest, *(arrived.buffer.data for arrived in taken if arrived.buffer is not None)])
             self._give_back(taken)
-            rows, end = self._codec.decode(memoryview(data))
+            rows, end = codec.decode(memoryview(data))
             rest = data[end:]
             process(rows)
 
