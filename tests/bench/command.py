@@ -1,4 +1,4 @@
-"""The command line: what to measure, how often, and the answer in words or as JSON."""
+"""The command line: what to measure, how often, and the answer as a table and as JSON."""
 
 from __future__ import annotations
 
@@ -6,28 +6,48 @@ import argparse
 import difflib
 import json
 import os
-import platform
 import sys
 import time
-from collections.abc import Callable, Sequence
-from importlib.metadata import version
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
-from tests.bench.contenders import BENCHMARKS
-from tests.bench.measure import Benchmark, Figure, Outcome, WrongAnswerError, measure
+from tests.bench.measure import ContenderError, Entry, Turn, WrongAnswerError, play
+from tests.bench.report import (
+    FORMAT,
+    as_table,
+    cores,
+    is_complete,
+    line_of,
+    machine,
+    machine_in_words,
+    readme_block,
+    rewritten,
+    row_of,
+)
+from tests.bench.rows import ENTRIES, ROWS, Row, lacking
 
 __all__ = ["main"]
 
-FORMAT = "sluice-bench/1"
+ROOT = Path(__file__).parents[2]
+README = ROOT / "README.md"
+FOLDER = ROOT / ".cache" / "bench"
+OUR_LOAD = 2  # what a producer and a consumer add to the load average themselves
 WRONG_ANSWER, WRONG_USE, INTERRUPTED = 1, 2, 130
-BY_NAME = {benchmark.name: benchmark for benchmark in BENCHMARKS}
+NAMES = [row.name for row in ROWS]
+NUMBERS = [str(row.number) for row in ROWS if row.number]
 
 DESCRIPTION = """\
-The engine beside what you would use instead. All contenders move the same records between two threads of one process
-and take turns, A B C C B A, so a ratio of one run holds where the figures drift. Wall: by the clock. CPU: by the work
-of the whole process; trust it more while the machine is busy. A contender that loses a record ends the run.
+The engine beside what you would use instead: the goals of the design, one row each. Contenders of a row take turns,
+A B C C B A, so a ratio of one run holds where the figures drift. Ratio: by the clock. CPU: by the work of all
+processes; trust it more while the machine is busy, as the verdict does. A contender that loses a record ends the run.
+Rows that miss their goal take their turns once more, and all turns count.
 """
-EPILOG = """\
+EPILOG = f"""\
+Rows have numbers, 1 to 28, and names; --list shows them. The answer is also written as JSON, to
+{FOLDER.relative_to(ROOT)}/run.json if all rows were measured, else to part.json beside it.
+
 Exit status: 0 measured, 1 a contender did not deliver what it was given, 2 wrong use, 130 interrupted.
 No speed makes this fail: how fast is for you to judge, whether it works is for `make test`.
 """
@@ -57,15 +77,19 @@ def parser() -> argparse.ArgumentParser:
         prog="make bench ARGS='…'" if "MAKELEVEL" in os.environ else "python -m tests.bench",
         description=DESCRIPTION, epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter,
     )  # fmt: skip
-    made.add_argument("names", nargs="*", metavar="NAME", help=f"what to measure: {', '.join(BY_NAME)}; all by default")
-    made.add_argument("--list", action="store_true", help="show the benchmarks and their contenders; measure nothing")
-    made.add_argument("--rounds", type=whole_number(1, 1000), metavar="N", help="turns of each contender (11)")
+    made.add_argument("names", nargs="*", metavar="ROW", help="rows to measure, by number or name; all by default")
+    made.add_argument("--only", default="", metavar="ROWS", help="the same, with commas: --only 11,14")
+    made.add_argument("--list", action="store_true", help="show the rows and their contenders; measure nothing")
+    made.add_argument("--rounds", type=whole_number(1, 1000), metavar="N", help="turns of each contender (7)")
     made.add_argument("--seconds", type=seconds, metavar="S", help="length of a turn (0.5)")
     made.add_argument(
         "--records", type=whole_number(1, 10**9), metavar="N", help="records of a turn, in place of --seconds"
     )
-    made.add_argument("--quick", action="store_true", help="3 rounds of 0.1 s: does it work, and roughly how fast")
-    made.add_argument("--json", action="store_true", help="print one JSON document; progress stays on stderr")
+    made.add_argument("--quick", action="store_true", help="2 rounds of 0.1 s: does it work, and roughly how fast")
+    made.add_argument("--json", metavar="FILE", help="write the answer there; - prints it instead of the table")
+    made.add_argument(
+        "--readme", action="store_true", help="measure nothing: put the last complete run, or --json FILE, into README"
+    )
     return made
 
 
@@ -74,13 +98,16 @@ class Progress:
 
     def __init__(self) -> None:
         self._is_terminal = sys.stderr.isatty()
-        self._said_s = time.monotonic()
+        self._started_s = time.monotonic()
+        self._said_s = 0.0
 
     def __call__(self, text: str) -> None:
+        now_s = time.monotonic()
+        text = f"{now_s - self._started_s:4.0f} s  {text}"
         if self._is_terminal:
             print(f"\r\033[K{text}", end="", file=sys.stderr, flush=True)
-        elif time.monotonic() - self._said_s > 2:
-            self._said_s = time.monotonic()
+        elif now_s - self._said_s > 2:
+            self._said_s = now_s
             print(text, file=sys.stderr, flush=True)
 
     def clear(self) -> None:
@@ -88,151 +115,151 @@ class Progress:
             print("\r\033[K", end="", file=sys.stderr, flush=True)
 
 
-def chosen(names: Sequence[str], refuse: Callable[[str], object]) -> list[Benchmark]:
+def chosen(names: Sequence[str], refuse: Callable[[str], object]) -> list[Row]:
     for name in names:
-        if name not in BY_NAME:
-            close = difflib.get_close_matches(name, BY_NAME, 1)
-            hint = f"; did you mean {close[0]}?" if close else f"; there are {', '.join(BY_NAME)}"
-            refuse(f"there is no benchmark called {name!r}{hint}")
-    return [benchmark for benchmark in BENCHMARKS if not names or benchmark.name in names]
+        if name not in (*NAMES, *NUMBERS):
+            close = difflib.get_close_matches(name, NAMES, 1)
+            hint = f"; did you mean {close[0]}?" if close else f"; there are 1 to 28 and {', '.join(NAMES)}"
+            refuse(f"there is no row {name!r}{hint}")
+    return [row for row in ROWS if not names or row.name in names or str(row.number) in names]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure what `arguments` ask for; return the exit status."""
     made = parser()
     given = made.parse_args(arguments)
-    benchmarks = chosen(given.names, made.error)
+    rows = chosen([*given.names, *filter(None, (name.strip() for name in given.only.split(",")))], made.error)
     if given.seconds is not None and given.records is not None:
         made.error("--seconds and --records both say how long a turn is; give one of them")
     if given.list:
-        print("\n\n".join(listed(benchmark) for benchmark in benchmarks))
+        print("\n\n".join(listed(row) for row in rows))
         return 0
-    rounds = given.rounds or (3 if given.quick else 11)
-    length = given.seconds or (0.1 if given.quick else 0.5)
-    progress = Progress()
-    outcomes: list[Outcome] = []
-    load_before = os.getloadavg()[0]
+    if given.readme:
+        return write_readme(Path(given.json or FOLDER / "run.json"), made.error)
+    run = Run(
+        given.rounds or (2 if given.quick else 7), given.seconds or (0.1 if given.quick else 0.5), given.records
+    )
     try:
-        for benchmark in benchmarks:
-            outcomes.append(measure(benchmark, rounds, length, given.records, progress))
-            progress.clear()
-            if not given.json:
-                print(in_words(outcomes[-1], rounds), flush=True)
+        run.measure(rows)
     except KeyboardInterrupt:
-        progress.clear()
-        print("interrupted; the rounds of this benchmark are not reported", file=sys.stderr)
+        run.say.clear()
+        print("interrupted; nothing is reported", file=sys.stderr)
         return INTERRUPTED
     except WrongAnswerError as error:
-        progress.clear()
+        run.say.clear()
         print(f"wrong answer: {error}", file=sys.stderr)
         return WRONG_ANSWER
-    where = machine(load_before)
-    if given.json:
-        print(json.dumps(as_json(outcomes, rounds, where), indent=2))
-    else:
-        print(f"{machine_in_words(where)}")
+    answer = run.answer(rows)
+    if given.json == "-":
+        print(json.dumps(answer, indent=1))
+        return 0
+    path = Path(given.json) if given.json else FOLDER / ("run.json" if is_complete(answer["rows"]) else "part.json")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(answer, indent=1) + "\n", encoding="utf-8")
+    print(as_table(answer["rows"]), machine_in_words(answer["machine"]), f"All of it: {path}", sep="\n\n")
     return 0
 
 
-# -- the answer ------------------------------------------------------------------------------------
+class Run:
+    """One run: what each contender did in each round, by group."""
+
+    def __init__(self, rounds: int, length_s: float, num_records: int | None) -> None:
+        self.say = Progress()
+        self._rounds = rounds
+        self._seconds = length_s
+        self._num_records = num_records
+        self._load_before = os.getloadavg()[0]
+        self._turns: dict[str, dict[str, list[Turn]]] = {}
+        self._failed: dict[str, str] = {}
+        self._is_busy: dict[str, bool] = {}
+
+    def measure(self, rows: Sequence[Row]) -> None:
+        """Let the contenders of these rows take turns, group by group.
+
+        Raises:
+            WrongAnswerError: one lost a record.
+        """
+        for group in dict.fromkeys(row.group for row in rows):
+            of_group = [row for row in rows if row.group == group]
+            self._play(group, of_group)
+            # Once more if something was missed, so that a bad minute does not decide; the first turns stay.
+            missed = [row for row in of_group if any(map(is_missed, self._lines(row)))]
+            if missed and self._num_records is None and self._rounds > 2:
+                self._play(group, of_group)
+
+    def answer(self, rows: Sequence[Row]) -> dict[str, Any]:
+        """All there is to say."""
+        self.say.clear()
+        return {
+            "format": FORMAT,
+            "machine": machine(self._load_before),
+            "rounds": self._rounds,
+            "seconds": self._seconds,
+            "rows": [row_of(row, self._lines(row)) for row in rows],
+            "turns": {
+                group: {key: [asdict(turn) for turn in turns] for key, turns in found.items()}
+                for group, found in self._turns.items()
+            },
+        }
+
+    def _play(self, group: str, rows: Sequence[Row]) -> None:
+        while entries := self._entries(rows):
+            turns = {key: list(found) for key, found in self._turns.get(group, {}).items()}
+            try:
+                self._turns[group] = play(
+                    entries, self._rounds, self._seconds, self._num_records,
+                    lambda text: self.say(f"{group}: {text}"), turns,
+                )  # fmt: skip
+                self._is_busy[group] = max(self._load_before, os.getloadavg()[0] - OUR_LOAD) > cores()
+                return
+            except ContenderError as error:
+                self._failed[error.key] = str(error)  # the others go on without it
+
+    def _entries(self, rows: Sequence[Row]) -> list[Entry]:
+        keys: dict[str, None] = {}
+        for row in rows:
+            for comparison in row.comparisons:
+                pair = [key for key in (comparison.one, comparison.other) if key is not None]
+                if not any(map(self._missing, pair)):
+                    keys |= dict.fromkeys(pair)
+        return [ENTRIES[key] for key in keys]
+
+    def _missing(self, key: str | None) -> str | None:
+        return None if key is None else self._failed.get(key) or lacking(key)
+
+    def _lines(self, row: Row) -> list[dict[str, Any]]:
+        is_busy = self._is_busy.get(row.group, False)
+        return [
+            line_of(
+                comparison, self._turns.get(row.group, {}), is_busy=is_busy,
+                missing=self._missing(comparison.one) or self._missing(comparison.other),
+            )
+            for comparison in row.comparisons
+        ]  # fmt: skip
 
 
-def machine(load_before: float) -> dict[str, object]:
-    """What the figures depend on."""
-    return {
-        "processor": processor(),
-        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
-        "load_before": round(load_before, 2),
-        "load_after": round(os.getloadavg()[0], 2),
-        "system": f"{platform.system()} {platform.machine()}",
-        "python": f"{platform.python_implementation()} {platform.python_version()}",
-        "numpy": version("numpy"),
-        "pyarrow": version("pyarrow"),
-        "sluice": version("sluice"),
-    }
+def is_missed(line: Mapping[str, Any]) -> bool:
+    """Whether a line was measured and its goal not met."""
+    return line["goal"] is not None and line["value"] is not None and not line["verdict"].startswith("goal")
 
 
-def processor() -> str:
-    """The processor's name, as far as the system tells it."""
-    info = Path("/proc/cpuinfo")
-    if info.exists():
-        for line in info.read_text(encoding="utf-8", errors="replace").splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    return platform.processor() or "unknown processor"
+def write_readme(source: Path, refuse: Callable[[str], object]) -> int:
+    """Put the table of one complete run into the README."""
+    if not source.exists():
+        refuse(f"there is no {source}; `make bench` makes it")
+    answer = json.loads(source.read_text(encoding="utf-8"))
+    if answer.get("format") != FORMAT or not is_complete(answer["rows"]):
+        refuse(f"{source} is no complete run of {FORMAT}; `make bench` without ONLY makes one")
+    README.write_text(rewritten(README.read_text(encoding="utf-8"), readme_block(answer)), encoding="utf-8")
+    print(f"{README.name} shows the run of {source}")
+    return 0
 
 
-def machine_in_words(where: dict[str, object]) -> str:
-    return (
-        f"{where['processor']}, {where['cores']} cores, load {where['load_before']} before and {where['load_after']} "
-        f"after; {where['system']};\n{where['python']}, numpy {where['numpy']}, pyarrow {where['pyarrow']}, "
-        f"sluice {where['sluice']}"
-    )
-
-
-def listed(benchmark: Benchmark) -> str:
-    width = max(len(contender.name) for contender in benchmark.contenders)
-    lines = [f"{benchmark.name}: {benchmark.meaning}"]
-    lines += [f"  {contender.name:<{width}}  {contender.meaning}" for contender in benchmark.contenders]
+def listed(row: Row) -> str:
+    lines = [f"{row.number or '–'} {row.name}, in turns with all of {row.group}"]
+    for comparison in row.comparisons:
+        lines.append(f"  {comparison.what} / {comparison.against}")
+        for key in filter(None, (comparison.one, comparison.other)):
+            known = ENTRIES.get(key)
+            lines.append(f"    {key}: {known.contender.meaning if known else 'not there yet'}")
     return "\n".join(lines)
-
-
-def in_words(outcome: Outcome, rounds: int) -> str:
-    benchmark = outcome.benchmark
-    width = max(len(contender.name) for contender in benchmark.contenders)
-    lines = [f"{benchmark.name}: {benchmark.meaning}; {rounds} rounds, median [middle half]"]
-    for contender in benchmark.contenders:
-        rate, work = outcome.records_per_s(contender.name), outcome.cpu_ns_per_record(contender.name)
-        lines.append(
-            f"  {contender.name:<{width}}  {rate.median / 1e6:8.3f} M records/s "
-            f"[{rate.low / 1e6:.3f} .. {rate.high / 1e6:.3f}]  CPU {work.median:.0f} ns/record"
-        )
-    for ratio in benchmark.ratios:
-        wall, cpu = outcome.wall_ratio(ratio), outcome.cpu_ratio(ratio)
-        asked = "" if ratio.goal is None else f"  (goal {ratio.goal}, floor {ratio.floor})"
-        lines.append(
-            f"  {ratio.one} / {ratio.other}: wall {in_brackets(wall)}, CPU {in_brackets(cpu)}{asked}"
-        )
-    return "\n".join(lines) + "\n"
-
-
-def in_brackets(figure: Figure) -> str:
-    return f"{figure.median:.2f} [{figure.low:.2f} .. {figure.high:.2f}]"
-
-
-def as_json(outcomes: Sequence[Outcome], rounds: int, where: dict[str, object]) -> dict[str, object]:
-    return {
-        "format": FORMAT,
-        "machine": where,
-        "rounds": rounds,
-        "benchmarks": [
-            {
-                "name": outcome.benchmark.name,
-                "contenders": [
-                    {
-                        "name": contender.name,
-                        "records_per_turn": outcome.turns[contender.name][0].num_records,
-                        "records_per_s": spread(outcome.records_per_s(contender.name)),
-                        "cpu_ns_per_record": spread(outcome.cpu_ns_per_record(contender.name)),
-                    }
-                    for contender in outcome.benchmark.contenders
-                ],
-                "ratios": [
-                    {
-                        "of": ratio.one,
-                        "to": ratio.other,
-                        "wall": spread(outcome.wall_ratio(ratio)),
-                        "cpu": spread(outcome.cpu_ratio(ratio)),
-                        "goal": ratio.goal,
-                        "floor": ratio.floor,
-                    }
-                    for ratio in outcome.benchmark.ratios
-                ],
-            }
-            for outcome in outcomes
-        ],
-    }
-
-
-def spread(figure: Figure) -> dict[str, float]:
-    return {"median": figure.median, "low": figure.low, "high": figure.high}

@@ -58,19 +58,19 @@ class Readers:
 
 
 def job(readers: Readers, *, credit_based: bool) -> StreamEnvironment:
-    """Four sources in one slot-sharing group, four sinks in another: so on two TaskManagers."""
-    environment = StreamEnvironment(
-        Config(segment_size_bytes=SEGMENT_BYTES, num_buffers=200, credit_based=credit_based)
-    )
-    for channel in range(NUM_CHANNELS):
+    """A source in one slot-sharing group and a sink in another, so on two TaskManagers, each in four subtasks.
 
-        def endless(_subtask: int, _parallelism: int) -> IterableReader:
-            return IterableReader(iter(lambda: None if readers.has_ended.is_set() else RECORD, None))
+    It is one exchange, as before credits only the channels of one exchange share a connection.
+    """
+    config = Config(segment_size_bytes=SEGMENT_BYTES, num_buffers=200, credit_based=credit_based)
+    environment = StreamEnvironment(config, parallelism=NUM_CHANNELS)
 
-        source = environment.source(endless, f"source-{channel}", BYTES).slot_sharing_group("producers")
-        source.sink(lambda value, channel=channel: readers.read(channel, value), f"sink-{channel}").slot_sharing_group(
-            "consumers"
-        )
+    def endless(subtask: int, _parallelism: int) -> IterableReader:
+        record = bytes([subtask]) + RECORD[1:]
+        return IterableReader(iter(lambda: None if readers.has_ended.is_set() else record, None))
+
+    source = environment.source(endless, "source", BYTES).slot_sharing_group("producers")
+    source.sink(lambda value: readers.read(value[0], value)).slot_sharing_group("consumers")
     return environment
 
 

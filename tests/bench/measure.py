@@ -4,29 +4,32 @@ Rules of this file:
 - A ratio is the median of the ratios of single rounds. Whatever else the machine does falls on neighbours in time
   alike, so such a ratio holds where the figures themselves drift.
 - Every turn is checked: a contender that does not deliver what it was given has no speed.
-- Next to the clock stands the CPU time of the whole process, which other users of the machine hardly move.
+- Next to the clock stands the CPU time of all processes that took part, which other users of the machine hardly move.
 """
 
 from __future__ import annotations
 
 import gc
+import resource
 import statistics
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 __all__ = [
     "Benchmark",
     "Contender",
+    "ContenderError",
+    "Entry",
     "Figure",
-    "Outcome",
     "Ratio",
     "Row",
     "Turn",
     "WrongAnswerError",
     "in_two_threads",
-    "measure",
+    "play",
     "timed",
 ]
 
@@ -38,14 +41,26 @@ class WrongAnswerError(Exception):
     """A contender did not deliver the records it was given."""
 
 
+class ContenderError(Exception):
+    """A contender that is not ours failed while it was measured; `key` is its name."""
+
+    def __init__(self, key: str, error: Exception) -> None:
+        super().__init__(f"{type(error).__name__}: {error}")
+        self.key = key
+
+
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One run of one contender: what it moved, how long it took, what arrived."""
+    """One run of one contender: what it moved, how long it took, what arrived, and what else was found out.
+
+    `found` has what is not a speed, by name with its unit: `p50_ms`, `flushes_per_s`, `growth_mib`.
+    """
 
     num_records: int
     wall_s: float
     cpu_s: float
     checksum: int
+    found: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,13 +68,19 @@ class Contender:
     """One way to bring records from one place to another.
 
     `run(n)` moves n records, or some more to fill a batch. `deliver(n)` does the same untimed, and returns how many it
-    moved and all that arrived.
+    moved and all that arrived. `lacking()` says why neither can be done here, such as a package that is not installed.
+    One that keeps a pace has `records_per_s`: its turns are as long as that makes them. One whose beginning and end
+    cost something has `least_records`, so many that this does not show.
     """
 
     name: str
     meaning: str
     run: Callable[[int], Turn]
     deliver: Callable[[int], tuple[int, list[Row]]]
+    is_ordered: bool = True
+    lacking: Callable[[], str | None] = lambda: None
+    records_per_s: float | None = None
+    least_records: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +112,20 @@ class Benchmark:
 
 
 @dataclass(frozen=True, slots=True)
+class Entry:
+    """A contender under the name it has among all, and what it must come to."""
+
+    key: str
+    contender: Contender
+    expected: Callable[[int], list[Row]]
+    checksum: Callable[[int], int]
+
+    @property
+    def is_ours(self) -> bool:
+        return not self.key.startswith(("peers/", "flink/"))
+
+
+@dataclass(frozen=True, slots=True)
 class Figure:
     """A median and what the middle half of the rounds lie between; with under four rounds, all of them."""
 
@@ -107,99 +142,97 @@ class Figure:
         return cls(middle, quartiles[0], quartiles[2])
 
 
-@dataclass(slots=True)
-class Outcome:
-    """The turns of one benchmark, by contender, in rounds."""
-
-    benchmark: Benchmark
-    turns: dict[str, list[Turn]] = field(default_factory=dict)
-
-    def records_per_s(self, name: str) -> Figure:
-        return Figure.of([turn.num_records / turn.wall_s for turn in self.turns[name]])
-
-    def cpu_ns_per_record(self, name: str) -> Figure:
-        return Figure.of([turn.cpu_s / turn.num_records * 1e9 for turn in self.turns[name]])
-
-    def wall_ratio(self, ratio: Ratio) -> Figure:
-        """How many records `one` moves in the time `other` moves one."""
-        return self._ratio(ratio, lambda turn: turn.wall_s / turn.num_records)
-
-    def cpu_ratio(self, ratio: Ratio) -> Figure:
-        """How many records `one` moves for the work `other` puts into one."""
-        return self._ratio(ratio, lambda turn: turn.cpu_s / turn.num_records)
-
-    def _ratio(self, ratio: Ratio, cost: Callable[[Turn], float]) -> Figure:
-        pairs = zip(self.turns[ratio.one], self.turns[ratio.other], strict=True)
-        return Figure.of([cost(other) / cost(one) for one, other in pairs])
+NUM_CHECKED = 20_011  # no multiple of anything that a batch or a segment could hold
+NUM_FIRST = 1_000
+SECONDS_OF_PACED = 4  # times as long as others: what happens now and then must happen often enough
 
 
-NUM_CHECKED = 20_011  # records compared one by one before anything is timed; a prime fits no batch and no buffer
-NUM_FIRST = 2_000  # records of the turn that finds out how many fit the time asked for
-
-
-def measure(
-    benchmark: Benchmark,
+def play(
+    entries: Sequence[Entry],
     rounds: int,
     seconds: float,
     num_records: int | None = None,
-    say: Callable[[str], None] = lambda _text: None,
-) -> Outcome:
-    """Check all contenders, then let them take turns of `seconds` each, or of `num_records` records.
+    say: Callable[[str], None] = lambda _: None,
+    turns: dict[str, list[Turn]] | None = None,
+) -> dict[str, list[Turn]]:
+    """Let all take turns, each as many records as take about `seconds`; return, or add to, the turns of each.
 
     Raises:
         WrongAnswerError: a contender lost, changed or invented a record.
+        ContenderError: one that is not ours failed; an error of ours is raised as it is.
     """
     sizes = {}
-    for contender in benchmark.contenders:
-        say(f"{benchmark.name}: checking {contender.name}")
-        _check_delivery(benchmark, contender, min(NUM_CHECKED, num_records or NUM_CHECKED))
-        sizes[contender.name] = num_records or _fitting(benchmark, contender, seconds)
-    outcome = Outcome(benchmark, {contender.name: [] for contender in benchmark.contenders})
+    for entry in entries:
+        say(f"checking {entry.key}")
+        _check_delivery(entry, min(NUM_CHECKED, num_records or NUM_CHECKED))
+        sizes[entry.key] = num_records or _fitting(entry, seconds)
+    turns = {} if turns is None else turns
     for number in range(rounds):
         # Every second round goes backwards, so that nobody always follows the same neighbour.
-        for contender in benchmark.contenders[:: -1 if number % 2 else 1]:
-            say(f"{benchmark.name}: round {number + 1} of {rounds}, {contender.name}")
-            outcome.turns[contender.name].append(_turn(benchmark, contender, sizes[contender.name]))
-    return outcome
+        for entry in entries[:: -1 if number % 2 else 1]:
+            say(f"round {number + 1} of {rounds}, {entry.key}")
+            turns.setdefault(entry.key, []).append(_turn(entry, sizes[entry.key]))
+    return turns
 
 
-def _turn(benchmark: Benchmark, contender: Contender, num_records: int) -> Turn:
+def _turn(entry: Entry, num_records: int) -> Turn:
     gc.collect()  # nobody pays for what the one before left behind
-    turn = contender.run(num_records)
-    if turn.checksum != benchmark.checksum(turn.num_records):
+    with _blamed(entry):
+        turn = entry.contender.run(num_records)
+    if turn.checksum != entry.checksum(turn.num_records):
         raise WrongAnswerError(
-            f"{contender.name} was given {turn.num_records} records with the sum "
-            f"{benchmark.checksum(turn.num_records)}; the sum of what arrived is {turn.checksum}"
+            f"{entry.key} was given {turn.num_records} records with the sum "
+            f"{entry.checksum(turn.num_records)}; the sum of what arrived is {turn.checksum}"
         )
     return turn
 
 
-def _check_delivery(benchmark: Benchmark, contender: Contender, num_records: int) -> None:
-    num_moved, arrived = contender.deliver(num_records)
-    expected = benchmark.expected(num_moved)
+@contextmanager
+def _blamed(entry: Entry) -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:
+        if entry.is_ours:
+            raise
+        raise ContenderError(entry.key, error) from error
+
+
+def _check_delivery(entry: Entry, num_records: int) -> None:
+    with _blamed(entry):
+        num_moved, arrived = entry.contender.deliver(num_records)
+    expected = entry.expected(num_moved)
+    if not entry.contender.is_ordered:
+        arrived, expected = sorted(arrived), sorted(expected)
     if arrived != expected:
         first = next((i for i, (a, b) in enumerate(zip(arrived, expected, strict=False)) if a != b), len(arrived))
         raise WrongAnswerError(
-            f"{contender.name} was given {num_moved} records and delivered {len(arrived)}; "
+            f"{entry.key} was given {num_moved} records and delivered {len(arrived)}; "
             f"the first that differs is number {first}"
         )
 
 
-def _fitting(benchmark: Benchmark, contender: Contender, seconds: float) -> int:
+def _fitting(entry: Entry, seconds: float) -> int:
     """How many records take about `seconds`; found by turns that grow, which also warm everything up."""
+    if (pace := entry.contender.records_per_s) is not None:
+        return max(1, int(pace * seconds * SECONDS_OF_PACED))
     num_records = NUM_FIRST
     while True:
-        turn = _turn(benchmark, contender, num_records)
+        turn = _turn(entry, num_records)
         if turn.wall_s >= seconds / 4:
-            return max(1, int(turn.num_records * seconds / turn.wall_s))
+            return max(entry.contender.least_records, int(turn.num_records * seconds / turn.wall_s))
         num_records *= 4
 
 
 def timed(work: Callable[[], object]) -> tuple[float, float]:
-    """Do `work`; return the (wall, CPU) seconds it took, the CPU time of all threads."""
-    cpu, wall = time.process_time(), time.perf_counter()
+    """Do `work`; return the (wall, CPU) seconds it took, with all threads and the processes that ended meanwhile."""
+    cpu, wall = _cpu_s(), time.perf_counter()
     work()
-    return time.perf_counter() - wall, time.process_time() - cpu
+    return time.perf_counter() - wall, _cpu_s() - cpu
+
+
+def _cpu_s() -> float:
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return time.process_time() + children.ru_utime + children.ru_stime
 
 
 def in_two_threads(produce: Callable[[], None], consume: Callable[[], None]) -> tuple[float, float]:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from refimpl.job import ExecutionGraph, JobGraph
+from refimpl.job.deployment import Deployment
 from tests.bench.isolation import NUM_CHANNELS, Readers, Sample, draw, job, main, rates, table
 
 
@@ -25,6 +26,16 @@ def test_its_four_channels_cross_from_one_task_manager_to_the_other(credit_based
     graph = ExecutionGraph(JobGraph(environment.graph, environment.config), 2)
     plans = [plan for vertex in graph.vertices for plan in graph.inputs(vertex)]
     assert [(plan.producer.task_manager, plan.consumer.task_manager) for plan in plans] == [(0, 1)] * NUM_CHANNELS
+
+
+@pytest.mark.parametrize("credit_based", [True, False])
+def test_its_four_channels_share_one_connection(credit_based: bool) -> None:
+    """Without credits each exchange has a connection of its own; four exchanges would not be in each other's way."""
+    deployment = Deployment(job(Readers(), credit_based=credit_based), task_manager=1, num_task_managers=2)
+    try:
+        assert [len(reads) for reads in deployment.shuffle.remote_reads.values()] == [NUM_CHANNELS]
+    finally:
+        deployment.close()
 
 
 def test_rates_are_those_before_and_those_after_a_second_to_settle() -> None:

@@ -1,0 +1,183 @@
+"""One producer, one consumer and many channels between them, in one process: what a channel costs, used or idle.
+
+What this does on two threads is what `TaskManagerThreads` does for two tasks, its flusher included; but a job has so
+many channels only between as many tasks, and then it would be the threads that cost. Every 512th record is followed by
+a latency marker, which tells how long records wait.
+"""
+
+from __future__ import annotations
+
+import statistics
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from refimpl.config import Config
+from refimpl.consumer import InputGate, LocalInputChannel, NetworkInput
+from refimpl.memory import LocalBufferPool, NetworkBufferPool
+from refimpl.producer import RecordWriter, ResultPartition, RoundRobinSelector, max_buffers, required_buffers
+from refimpl.records import (
+    LatencyMarker,
+    SpillingAdaptiveSpanningRecordDeserializer,
+    StreamElementSerializer,
+    StreamRecord,
+)
+from tests.bench.contenders import KIND, RECORDS, Adding, Keeping, checksum, chunks, expected
+from tests.bench.measure import Contender, Entry, Row, Turn, in_two_threads
+
+__all__ = ["RECORDS_OF_A_TURN", "Channels", "Plan", "entry", "hand_out"]
+
+RECORDS_PER_MARKER = 512
+RECORDS_OF_A_TURN = 500_000  # 500 for each of 1000 channels, so that opening and closing them does not count
+FOR_EVERYBODY = 20  # buffers taken at once; the rest is for the producer to go on with
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How many channels get records and how many none, and how often what is open is flushed, in ms."""
+
+    num_active: int
+    num_idle: int = 0
+    timeout_ms: int = 100
+
+
+class InTurn(RoundRobinSelector):
+    """The first channels in turn; the others are idle."""
+
+    name = "the active ones in turn"
+
+    def __init__(self, num_active: int) -> None:
+        super().__init__()
+        self._num_active = num_active
+
+    def setup(self, _num_channels: int) -> None:
+        super().setup(self._num_active)
+
+
+class Channels:
+    """The engine's exchange with as many channels as `plan` has; two buffers for each, and eight for all."""
+
+    def __init__(self, plan: Plan) -> None:
+        num_channels = plan.num_active + plan.num_idle
+        config = Config(buffer_timeout_ms=plan.timeout_ms)
+        elements = StreamElementSerializer(KIND)
+        self.plan = plan
+        self.monitor = threading.Condition()
+        most = max_buffers(num_channels, config)
+        self.pool_bytes = most * config.segment_size_bytes
+        self._home = NetworkBufferPool(most, config.segment_size_bytes)
+        pool = LocalBufferPool(self._home, required_buffers(num_channels), most, "source-0", num_channels)
+        self.partition = ResultPartition("source-0", num_channels, pool, config)
+        self.writer = RecordWriter(self.partition, InTurn(plan.num_active), elements, exclusion=self.monitor)
+        channels = [LocalInputChannel(n, subpartition) for n, subpartition in enumerate(self.partition.subpartitions)]
+        self.gate = InputGate("sink-0", channels, on_ready=self.monitor.notify_all)
+        self.input = NetworkInput(self.gate, elements, lambda: SpillingAdaptiveSpanningRecordDeserializer(config))
+        self._most = max(1, min(FOR_EVERYBODY, most // 2))
+        self.num_flushes = 0
+        self.num_buffers = 0
+        self.latencies_ms: list[float] = []
+        self._has_ended = threading.Event()
+        with self.monitor:
+            self.gate.open()
+
+    def move(self, num_records: int, process: Callable[[StreamRecord], None]) -> tuple[float, float]:
+        """Bring so many records through all active channels; return (wall, CPU) seconds."""
+        flusher = threading.Thread(target=self._flush, name="flusher", daemon=True)
+
+        def produce() -> None:
+            flusher.start()
+            try:
+                self._produce(num_records)
+            finally:
+                with self.monitor:
+                    self._has_ended.set()
+                    self.monitor.notify_all()
+            flusher.join()
+
+        return in_two_threads(produce, lambda: self._consume(process))
+
+    def _produce(self, num_records: int) -> None:
+        writer, clock = self.writer, time.perf_counter_ns
+        for number, chunk in enumerate(chunks(RECORDS, num_records, RECORDS_PER_MARKER)):
+            writer.emit_many(chunk)
+            writer.emit_to(LatencyMarker(clock(), 0, 0, 0), number % self.plan.num_active)
+            if not writer.is_available:
+                with self.monitor:
+                    while not (writer.resume() and self.partition.is_available):
+                        self.monitor.wait()
+        writer.finish()
+
+    def _flush(self) -> None:
+        """As `TaskManagerThreads` does; how often it comes to it is counted."""
+        if self.plan.timeout_ms < 0:
+            return
+        with self.monitor:
+            while not self._has_ended.is_set():
+                self.monitor.wait_for(self._has_ended.is_set, self.plan.timeout_ms / 1000)
+                self.partition.flush_all()
+                self.num_flushes += 1
+                self.monitor.notify_all()
+
+    def _consume(self, process: Callable[[StreamRecord], None]) -> None:
+        clock, waited = time.perf_counter_ns, self.latencies_ms
+
+        def mark(element: object) -> None:
+            if isinstance(element, LatencyMarker):
+                waited.append((clock() - element.marked_time) / 1e6)
+
+        while self._take():
+            hand_out(self.input, process, mark)
+
+    def _take(self) -> bool:
+        with self.monitor:
+            self.input.recycle()
+            self.monitor.notify_all()
+            while not (taken := self.input.take(self._most)):
+                if self.input.is_finished or (self._has_ended.is_set() and not self.partition.is_finished):
+                    return False  # the end, or the producer failed
+                self.monitor.wait()
+            self.num_buffers += taken
+        return True
+
+
+def hand_out(
+    source: NetworkInput, process: Callable[[StreamRecord], None], other: Callable[[object], None] = lambda _: None
+) -> None:
+    """Hand the records that `source` has at hand to `process`, and everything else to `other`."""
+    while True:
+        for record in source.next_records():
+            process(record)
+        element = source.next_element()
+        if element is None:
+            return
+        if isinstance(element, StreamRecord):
+            process(element)
+        else:
+            other(element)
+
+
+def entry(key: str, meaning: str, plan: Plan, make: Callable[[Plan], Any] = Channels) -> Entry:
+    """The contender that moves records through such channels."""
+
+    def run(num_records: int) -> Turn:
+        channels, operator = make(plan), Adding()
+        wall_s, cpu_s = channels.move(num_records, operator.record)
+        found = {
+            "flushes_per_s": channels.num_flushes / wall_s,
+            "p50_ms": statistics.median(channels.latencies_ms),
+            "buffers": float(channels.num_buffers),
+        }
+        return Turn(num_records, wall_s, cpu_s, operator.total, found)
+
+    def deliver(num_records: int) -> tuple[int, list[Row]]:
+        operator = Keeping()
+        make(plan).move(num_records, operator.record)
+        return num_records, operator.rows
+
+    contender = Contender(
+        key, meaning, run, deliver, is_ordered=plan.num_active == 1, least_records=RECORDS_OF_A_TURN
+    )
+    return Entry(key, contender, expected, checksum)
+
