@@ -146,7 +146,7 @@ def test_what_a_flush_could_not_tell_a_blocked_reader_the_next_one_tells() -> No
         for action in ("barrier", "poll", "text", "flush all", "resume", "flush all", "poll"):
             side.do(action, 0)
         assert side.seen[-2][1:2] == (bytes([0, 0, 0, 9, 1, *bytes(7), 1]),)
-    assert sides[0].seen[-3] == ("told", 0)
+    assert sides[0].seen[-4] == ("told", 0)
 
 
 def test_a_flush_looks_at_no_channel_in_which_nothing_was_written(monkeypatch: pytest.MonkeyPatch) -> None:
