@@ -173,8 +173,8 @@ def keyed_exchange(num_records: int, operator: Any) -> tuple[int, float, float]:
     return through(Exchange(KIND, RECORD_BUFFERS, selector=by_key), num_records, operator)
 
 
-def key_of(value: object) -> object:
-    return value[0] if isinstance(value, tuple) else value
+def key_of(value: Any) -> Any:
+    return value[0]
 
 
 def readable_exchange(num_records: int, operator: Any) -> tuple[int, float, float]:
