@@ -115,8 +115,9 @@ class ResultPartition:
 
     def flush_all(self) -> None:
         """Flush every channel that has something to flush; the others cost nothing."""
-        for _ in range(len(self._dirty)):
-            self._dirty.popleft().flush_dirty()
+        marked = [self._dirty.popleft() for _ in range(len(self._dirty))]
+        for subpartition in sorted(marked, key=lambda each: each.index):
+            subpartition.flush_dirty()
 
     def next_deadline(self, now_ms: float) -> float | None:
         """When `on_timeout` wants to be called, in ms; `None` if nothing waits to be flushed."""

@@ -209,14 +209,15 @@ class KeyGroupSelector:
         key = self.key_of(value)
         # 1, 1.0 and True are one dict key in Python and three keys in Java, and so are 0.0 and -0.0;
         # text and whole numbers are what can be remembered, each kind by itself.
-        kind = key.__class__
-        if kind is not str and kind is not int:
+        kind = type(key)
+        if kind is not int and kind is not str:
             return self._channel_of(key)
-        channel = self._channels.get(key)
-        if channel is None:
+        try:
+            return self._channels[key]
+        except KeyError:
             channel = self._channel_of(key)
-            if len(self._channels) < self._MAX_REMEMBERED:
-                self._channels[key] = channel
+        if len(self._channels) < self._MAX_REMEMBERED:
+            self._channels[key] = channel
         return channel
 
     def select_channels(self, batch: RecordBatch) -> Column | int:

@@ -211,8 +211,6 @@ class PipelinedSubpartition:
         self._queue.append(consumer)
         self.num_buffers_total += 1
         self._num_data_buffers += consumer.is_buffer
-        if len(self._queue) > 1:
-            self._mark_dirty()
         self._watch(consumer)
         if self._trace is not None:
             self._trace.add(
