@@ -170,16 +170,17 @@ class RemoteInputChannel:
         if size > self._segment_size_bytes:
             self._why_refused = f"{size} B do not fit a buffer of {self._segment_size_bytes} B"
             return None
-        promised = self.buffers.credit.num_promised
-        self._why_refused = (
-            f"The read buffer is null in credit-based input channel: the producer sent sequence "
-            f"number {response.sequence_number} with credit {promised}"
-        )
         try:
-            return self.buffers.request_buffer()
+            answer = self.buffers.request_buffer()
         except PoolDestroyedError as error:
             self.on_error(error)
             return None
+        if answer is None:
+            self._why_refused = (
+                f"The read buffer is null in credit-based input channel: the producer sent sequence "
+                f"number {response.sequence_number} with credit {self.buffers.credit.num_promised}"
+            )
+        return answer
 
     def on_buffer(self, received: BufferReceived) -> None:
         """Queue what has come and make room for what waits behind it.

@@ -43,6 +43,7 @@ from refimpl.exchange.producer_reader import (
     SubpartitionView,
 )
 from refimpl.exchange.request_decoder import RequestDecoder
+from refimpl.exchange.response_head import ResponseHead
 
 __all__ = [
     "DECODER_EXCEPTION",
@@ -81,6 +82,7 @@ __all__ = [
     "ReaderSnapshot",
     "ReceivingChannel",
     "RequestDecoder",
+    "ResponseHead",
     "ResultPartitionId",
     "ResumeConsumption",
     "SegmentId",

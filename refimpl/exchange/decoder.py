@@ -23,6 +23,7 @@ from refimpl.errors import LocalUsageError, RemoteProtocolError
 from refimpl.exchange.connection_flow import BufferWait
 from refimpl.exchange.frames import HEADER_BYTES, MAGIC, BodyReader, decode, read_response_header, response_header
 from refimpl.exchange.messages import BufferResponse, Message
+from refimpl.exchange.response_head import ResponseHead
 from refimpl.memory.buffer import Buffer, DataType
 
 __all__ = ["BufferProvider", "BufferReceived", "FrameDecoder"]
@@ -90,6 +91,7 @@ class FrameDecoder:
         self._buffers = buffers
         self._max_frame_bytes = max_frame_bytes
         self._version = version
+        self._head = ResponseHead(version)
         empty = BufferResponse(bytes(16), 0, 0, DataType.DATA, b"")
         self._response_header_bytes = len(response_header(empty, 0, version))
         self._part = _Part.HEADER
@@ -138,10 +140,14 @@ class FrameDecoder:
         rest = self._unstage(memoryview(data).cast("B"))
         try:
             while not self._is_closed:
-                rest = self._take_in(rest)
-                if self._num_wanted:
-                    return
-                message = self._finish_part()
+                message = None
+                if self._part is _Part.HEADER and (num_read := self._read_head(rest)):
+                    rest = rest[num_read:]
+                else:
+                    rest = self._take_in(rest)
+                    if self._num_wanted:
+                        return
+                    message = self._finish_part()
                 if self._wait is not None:
                     self._staged = bytes(rest)
                     return
@@ -180,18 +186,21 @@ class FrameDecoder:
     def _take_in(self, data: memoryview) -> memoryview:
         """Put what belongs to the current part where it goes; return the rest."""
         piece = data[: self._num_wanted]
+        num_bytes = len(piece)
         if self._part is not _Part.PAYLOAD:
             self._gathered += piece
-        elif self._buffer is not None:
-            start = self._buffer.size
-            self._buffer.memory[start : start + len(piece)] = piece
-            self._buffer.size += len(piece)
-        self._num_wanted -= len(piece)
-        return data[len(piece) :]
+        elif (buffer := self._buffer) is not None:
+            start = buffer.size
+            buffer.size = end = start + num_bytes
+            buffer.memory[start:end] = piece
+        self._num_wanted -= num_bytes
+        return data[num_bytes:]
 
     def _finish_part(self) -> Message | BufferReceived | None:
         """The current part is complete: say what comes next, and the message if it is complete."""
         match self._part:
+            case _Part.PAYLOAD:
+                return self._hand_over()
             case _Part.HEADER:
                 self._read_header()
             case _Part.BODY:
@@ -200,8 +209,6 @@ class FrameDecoder:
                 self._read_response_header()
             case _Part.STAGED:
                 self._request_buffer()
-            case _Part.PAYLOAD:
-                return self._hand_over()
         return None
 
     def _expect(self, part: _Part, num_bytes: int) -> None:
@@ -214,6 +221,15 @@ class FrameDecoder:
         return gathered
 
     # -- parts -----------------------------------------------------------------------------------
+
+    def _read_head(self, data: memoryview) -> int:
+        """If all that stands before the payload of data is at hand, read it in one step; how many bytes that were."""
+        read = None if self._gathered else self._head.unpack(data, self._max_frame_bytes)
+        if read is None:
+            return 0
+        self._response, self._payload_bytes = read
+        self._request_buffer()
+        return self._head.num_bytes
 
     def _read_header(self) -> None:
         length, magic, self._frame_id = _HEADER.unpack(self._gathered_bytes())

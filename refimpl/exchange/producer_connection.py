@@ -47,6 +47,7 @@ from refimpl.exchange.messages import (
 )
 from refimpl.exchange.producer_reader import PartitionProvider, ProducerConnectionSnapshot, SubpartitionReader
 from refimpl.exchange.request_decoder import RequestDecoder
+from refimpl.exchange.response_head import ResponseHead
 from refimpl.memory.buffer import BufferSlice
 from refimpl.producer.subpartition import BufferAndBacklog
 from refimpl.trace import Trace
@@ -86,6 +87,7 @@ class ProducerConnection:
         self._partitions = partitions
         self._config = config
         self._version = config.flink_version
+        self._head = ResponseHead(config.flink_version)
         self._marks = WaterMarks.of(config)
         self._on_task_event = on_task_event
         self._trace = trace
@@ -275,7 +277,7 @@ class ProducerConnection:
 
     def _send(self, reader: SubpartitionReader, taken: BufferAndBacklog) -> tuple[bytes, memoryview]:
         piece = taken.buffer
-        head, payload = reader.response(taken, self._version)
+        head, payload = reader.response(taken, self._head)
         self._lent.append((self._marks.num_handed_out + len(head) + len(payload), piece))
         if self._trace is not None:
             self._note("send", reader, segment=piece.segment.id, bytes=piece.size)

@@ -50,6 +50,16 @@ class DataType(Enum):
     ALIGNED_WATERMARK = (None, None, "ALIGNED_WATERMARK_EVENT", 12)
     UNALIGNED_WATERMARK = (None, None, "UNALIGNED_WATERMARK_EVENT", 13)
 
+    def __init__(self, _name: str | None, _code: int | None, name: str, _code_2: int) -> None:
+        # An attribute and no property: somebody asks several times for each buffer.
+        self.is_buffer = name in ("DATA_BUFFER", "DATA_BUFFER_WITH_CLEAR_END")
+        """User data: it costs credit and counts in the backlog. Events do neither."""
+        self.blocks_upstream = name in (
+            "ALIGNED_CHECKPOINT_BARRIER", "TIMEOUTABLE_ALIGNED_CHECKPOINT_BARRIER", "RECOVERY_COMPLETION",
+            "ALIGNED_WATERMARK_EVENT",
+        )  # fmt: skip
+        """After this the producer stops the subpartition until the consumer says resume."""
+
     def flink_name(self, version: FlinkVersion) -> str | None:
         name: str | None = self.value[0 if version is FlinkVersion.V1_11 else 2]
         return name
@@ -60,23 +70,8 @@ class DataType(Enum):
         return code
 
     @property
-    def is_buffer(self) -> bool:
-        """User data: it costs credit and counts in the backlog. Events do neither."""
-        return self in (DataType.DATA, DataType.DATA_WITH_CLEAR_END)
-
-    @property
     def is_event(self) -> bool:
         return self is not DataType.NONE and not self.is_buffer
-
-    @property
-    def blocks_upstream(self) -> bool:
-        """After this the producer stops the subpartition until the consumer says resume."""
-        return self in (
-            DataType.ALIGNED_BARRIER,
-            DataType.TIMEOUTABLE_BARRIER,
-            DataType.RECOVERY_COMPLETION,
-            DataType.ALIGNED_WATERMARK,
-        )
 
     @property
     def has_priority(self) -> bool:
@@ -155,7 +150,8 @@ class Buffer:
 
     def recycle(self) -> None:
         """Give up one reference; the last one sends the segment home."""
-        self._check_alive()
+        if self.num_references == 0:
+            self._check_alive()
         self.num_references -= 1
         if self.num_references == 0:
             self.recycler.recycle_segment(self.segment)
