@@ -38,7 +38,7 @@ READING_ORDER = [
     "invariants",
     "drivers.link", "drivers.simulation", "drivers.addresses", "drivers.sockets", "drivers.streams",
     "drivers.refusals", "drivers.tls_stream", "drivers.tls",
-    "drivers.ends", "drivers.carrier", "drivers.task_threads", "drivers.threads",
+    "drivers.ends", "drivers.bell", "drivers.carrier", "drivers.flusher", "drivers.task_threads", "drivers.threads",
     "drivers.loop_connections", "drivers.aio",
     "drivers.pipes", "drivers.worker", "drivers.child", "drivers.processes",
 ]  # fmt: skip

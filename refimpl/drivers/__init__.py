@@ -21,9 +21,11 @@ One job runs on each of them, on one TaskManager or several, with the same resul
 
 from refimpl.drivers.addresses import Address, resolve_address, show_address
 from refimpl.drivers.aio import AsyncRun
+from refimpl.drivers.bell import Bell
 from refimpl.drivers.carrier import LINGER_S, Carrier, Host
 from refimpl.drivers.child import Child
 from refimpl.drivers.ends import ConsumerEnd, End, ProducerEnd
+from refimpl.drivers.flusher import Flusher, ShortTurns
 from refimpl.drivers.link import CAPACITY, Link, Way
 from refimpl.drivers.loop_connections import Changes, Connections
 from refimpl.drivers.pipes import (
@@ -81,6 +83,7 @@ __all__ = [
     "Answer",
     "AskAgain",
     "AsyncRun",
+    "Bell",
     "ByteStream",
     "Carrier",
     "Changes",
@@ -96,6 +99,7 @@ __all__ = [
     "End",
     "Ended",
     "Flush",
+    "Flusher",
     "Handshake",
     "HandshakeError",
     "Host",
@@ -111,6 +115,7 @@ __all__ = [
     "Results",
     "Security",
     "Send",
+    "ShortTurns",
     "Simulation",
     "SocketUse",
     "StepTask",

@@ -1,6 +1,6 @@
 """Bytes travel: frames, credit, and the two ends of a connection."""
 
-from refimpl.exchange.connection_flow import BufferWait, NoCredit, PoolBuffers, WaterMarks
+from refimpl.exchange.connection_flow import BufferWait, NoCredit, PoolBuffers, WaterMarks, nobody
 from refimpl.exchange.consumer_connection import ConnectionState, ConsumerConnection
 from refimpl.exchange.credit import ConsumerCredit
 from refimpl.exchange.decoder import BufferProvider, BufferReceived, FrameDecoder
@@ -92,6 +92,7 @@ __all__ = [
     "WaterMarks",
     "decode",
     "encode",
+    "nobody",
     "partition_not_found",
     "read_java_error",
     "throwable_length",

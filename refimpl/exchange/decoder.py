@@ -13,7 +13,7 @@ Rules of this file:
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
@@ -123,6 +123,13 @@ class FrameDecoder:
     def is_wait_over(self) -> bool:
         """Whether a call of `receive`, with no bytes, would read on what is staged."""
         return self._wait is not None and self._wait.is_over
+
+    def call_when_wait_over(self, on_over: Callable[[], None]) -> None:
+        """Call it once, when `is_wait_over` may have become true; at once if nothing waits."""
+        if self._wait is None:
+            on_over()
+        else:
+            self._wait.call_when_over(on_over)
 
     @property
     def held_buffer(self) -> Buffer | None:

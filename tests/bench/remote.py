@@ -1,9 +1,9 @@
 """Who is compared over TCP: two processes, a producer in this one and a consumer in a child.
 
 The engine stands at both ends as `ThreadedRun` and `ProcessRun` drive it, without the tasks: writer, pool, queue,
-`Carrier`, TCP on loopback, `Carrier`, remote channel, gate, input. Everybody ends in one call per record, batch or buffer
-in the child. What is built before the first record (processes, pools, connections) is not timed; CPU seconds are those of
-both processes.
+`Carrier`, TCP on loopback, `Carrier`, remote channel, gate, input. Everybody ends in one call per record, batch or
+buffer in the child. What is built before the first record (processes, pools, connections) is not timed. CPU seconds
+are those of both processes.
 """
 
 from __future__ import annotations
@@ -14,10 +14,9 @@ import socket
 import struct
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from functools import partial
-from itertools import islice
 from multiprocessing.connection import Connection
 from typing import Any, Self
 
@@ -26,7 +25,7 @@ import pyarrow as pa
 
 from refimpl.config import Config
 from refimpl.consumer import NetworkInput
-from refimpl.drivers import Carrier, ConsumerEnd, PlainStream, ProducerEnd, connect, listen
+from refimpl.drivers import Bell, Carrier, ConsumerEnd, ProducerEnd, connect, listen
 from refimpl.job import Deployment, StreamEnvironment
 from refimpl.records import BatchCodec, RecordBatch, StreamRecord
 from refimpl.task import IterableReader
@@ -150,7 +149,7 @@ class Station:
         self.monitor = threading.RLock()
         self.deployment = Deployment(environment, None, self.monitor, number, 2)
         self.error: BaseException | None = None
-        self._changed = threading.Condition(self.monitor)
+        self.bell = Bell(self.monitor)
         self._carrier: Carrier | None = None
 
     def __enter__(self) -> Self:
@@ -164,22 +163,19 @@ class Station:
         with self.monitor:
             self.deployment.close()
 
-    def wake(self) -> None:
-        self._changed.notify()
-        if self._carrier is not None:
-            self._carrier.wake()
+    def lets_speak(self, carrier: Carrier) -> bool:
+        return False
 
     def fail(self, error: BaseException) -> None:
         with self.monitor:
             self.error = error
-            self._changed.notify()
+            self.bell.ring()
 
-    def wait_until(self, condition: Callable[[], object]) -> None:
-        """Under the monitor."""
-        while not condition():
-            if self.error is not None:
-                raise self.error
-            self._changed.wait()
+    def wait(self) -> None:
+        """For whoever has been told of `bell`. Under the monitor."""
+        self.bell.wait()
+        if self.error is not None:
+            raise self.error
 
     def _start(self, carrier: Carrier) -> None:
         self._carrier = carrier
@@ -217,22 +213,18 @@ class Sending(Station):
         self._write(partial(self.writer.write_batch, batch, 0) for batch in rows)
 
     def _write(self, writes: Iterable[Callable[[], None]]) -> None:
-        writer, partition = self.writer, self.partition
+        writer = self.writer
         for write in writes:
             write()
             if not writer.is_available:
                 with self.monitor:
-                    self.wait_until(lambda: writer.resume() and partition.is_available)
-                    self.wake()
-            elif self.has_news():
-                with self.monitor:
-                    self.wake()
+                    while not (writer.resume() and writer.is_available):
+                        self._wait_for_buffer()
         writer.finish()
-        with self.monitor:
-            self.wake()
 
-    def has_news(self) -> bool:
-        return True
+    def _wait_for_buffer(self) -> None:
+        self.partition.pool.call_when_available(self.bell.ring)
+        self.wait()
 
     def fill(self, content: bytes) -> None:
         """The same bytes into all segments: what `buffers` sends is written before the clock runs."""
@@ -244,20 +236,31 @@ class Sending(Station):
         partition = self.partition
         for _ in range(num_buffers):
             with self.monitor:
-                self.wait_until(lambda: partition.pool.can_request)
-                builder = partition.request_builder(0)
-                assert builder is not None
+                while (builder := partition.request_builder(0)) is None:
+                    self._wait_for_buffer()
                 partition.add(builder.create_consumer(), 0)
                 builder.advance(SEGMENT_BYTES)
                 builder.finish()
-                self.wake()
         with self.monitor:
             partition.finish()
-            self.wake()
 
 
 class Receiving(Station):
     """The end that reads."""
+
+    _is_giving_back = False
+
+    def lets_speak(self, carrier: Carrier) -> bool:
+        return self._is_giving_back
+
+    def _give_back(self, buffers: Sequence[Any]) -> None:
+        """As a task does at the end of a step: all at once, and then the credit for all. Under the monitor."""
+        self._is_giving_back = True
+        for buffer in buffers:
+            buffer.recycle()
+        self._is_giving_back = False
+        if self._carrier is not None and self._carrier.end.has_data_to_send:
+            self._carrier.speak()
 
     def __init__(self, config: Config, address: tuple[str, int]) -> None:
         super().__init__(config, 1)
@@ -265,6 +268,7 @@ class Receiving(Station):
         assert isinstance(source, NetworkInput)
         self.input = source
         self.gate = source.gate
+        self.gate.on_ready = self.bell.ring
         self._most = max(1, config.floating_buffers_per_gate + 2)
         (connection_id,) = self.deployment.shuffle.remote_reads
         connection = self.deployment.shuffle.connect(connection_id, "to the producer")
@@ -279,46 +283,47 @@ class Receiving(Station):
                     process(element)
 
     def _take(self) -> bool:
+        source = self.input
         with self.monitor:
-            self.input.recycle()
-            self.wake()
-            self.wait_until(lambda: self.input.take(self._most) or self.input.is_finished)
-            return not self.input.is_finished
+            self._give_back([source])
+            while not source.take(self._most):
+                if source.is_finished:
+                    return False
+                self.wait()
+        return True
 
     def batches(self, process: Callable[[RecordBatch], None]) -> None:
+        """As `Exchange.consume_batches`."""
         codec = BatchCodec(KIND)
         rest = b""
-        for taken in self._buffers():
-            data = b"".join([rest, *(buffer.data for buffer in taken)])
+        taken: list[Any] = []
+        while taken := self._next_buffers([]):
+            data = b"".join([rest, *[buffer.data for buffer in taken]])
             with self.monitor:
-                for buffer in taken:
-                    buffer.recycle()
-                self.wake()
+                self._give_back(taken)
             rows, end = codec.decode(memoryview(data))
             rest = data[end:]
             process(rows)
 
     def buffers(self, process: Callable[[memoryview], None]) -> None:
-        for taken in self._buffers():
+        taken: list[Any] = []
+        while taken := self._next_buffers(taken):
             for buffer in taken:
                 process(buffer.data)
-            with self.monitor:
-                for buffer in taken:
-                    buffer.recycle()
-                self.wake()
 
-    def _buffers(self) -> Iterator[list[Any]]:
+    def _next_buffers(self, read: Sequence[Any]) -> list[Any]:
+        """Give back those that were read and take all there are; none at the end. One hold of the monitor."""
         gate = self.gate
-        while not gate.is_finished:
-            taken: list[Any] = []
-            with self.monitor:
-                self.wait_until(lambda: gate.is_ready or gate.is_finished)
+        taken: list[Any] = []
+        with self.monitor:
+            self._give_back(read)
+            while not taken and not gate.is_finished:
                 while len(taken) < self._most and (arrived := gate.poll_next()) is not None:
                     if arrived.buffer is not None:
                         taken.append(arrived.buffer)
-                self.wake()
-            if taken:
-                yield taken
+                if not taken and not gate.is_finished:
+                    self.wait()
+        return taken
 
 
 def _receive(ready: Ready, operator: Any, config: Config, address: tuple[str, int], what: str) -> Callable[[], None]:
@@ -336,10 +341,8 @@ def _receive(ready: Ready, operator: Any, config: Config, address: tuple[str, in
 def _through(config: Config, what: str, amount: int, operator: Any) -> tuple[float, float]:
     with Sending(config) as station:
         station.fill(PIECE)
-        spent = between_processes(
-            _receive, lambda _: getattr(station, what)(amount), operator, config, station.address, what
-        )
-    return spent
+        produce = getattr(station, what)
+        return between_processes(_receive, lambda _: produce(amount), operator, config, station.address, what)
 
 
 def exchange(num_records: int, operator: Any, **options: Any) -> Spent:
@@ -574,7 +577,8 @@ def raw_socket_of_rows(num_records: int, operator: Any) -> Spent:
     def produce(port: int) -> None:
         with _connected(port) as connected:
             for image in cycled(IMAGES, num_batches):
-                _send_all(connected, [image[start : start + SEGMENT_BYTES] for start in range(0, len(image), SEGMENT_BYTES)])
+                starts = range(0, len(image), SEGMENT_BYTES)
+                _send_all(connected, [image[start : start + SEGMENT_BYTES] for start in starts])
 
     return num_batches * BATCH, *between_processes(_receive_images, produce, operator)
 
@@ -602,10 +606,13 @@ def arrow_stream(num_records: int, operator: Any) -> Spent:
     num_batches = whole_batches(num_records)
 
     def produce(port: int) -> None:
-        with _connected(port) as connected, connected.makefile("wb", 1 << 16) as file:
-            with pa.ipc.new_stream(file, SCHEMA) as writer:
-                for batch in cycled(ARROW, num_batches):
-                    writer.write_batch(batch)
+        with (
+            _connected(port) as connected,
+            connected.makefile("wb", 1 << 16) as file,
+            pa.ipc.new_stream(file, SCHEMA) as writer,
+        ):
+            for batch in cycled(ARROW, num_batches):
+                writer.write_batch(batch)
 
     return num_batches * BATCH, *between_processes(_read_arrow, produce, operator)
 
@@ -693,9 +700,9 @@ BENCHMARKS = (
         "whole buffers of 32 KiB, from process to process",
         (
             contender_of_pieces("credits", "subpartition to gate, 10 buffers at each end", exchange_of_buffers),
-            contender_of_pieces("no credits", "the same, the way before credits", partial(exchange_of_buffers, **WITHOUT)),
+            contender_of_pieces("no credits", "the same, before credits", partial(exchange_of_buffers, **WITHOUT)),
             contender_of_pieces("credits 34", "34 buffers at each end", partial(exchange_of_buffers, num_buffers=34)),
-            contender_of_pieces("no credits 34", "", partial(exchange_of_buffers, num_buffers=34, **WITHOUT)),
+            contender_of_pieces("no credits 34", "both", partial(exchange_of_buffers, num_buffers=34, **WITHOUT)),
             contender_of_pieces("raw socket", "sixteen buffers a call, one thread at each end: the limit", raw_socket),
         ),
         (
