@@ -14,7 +14,7 @@ One job runs on each of them, on one TaskManager or several, with the same resul
 
     driver        keeps calls apart by             waits by       time        TaskManagers speak over
     Simulation    one loop that picks              never          virtual     a wire of lists
-    ThreadedRun   one monitor per TaskManager      conditions     monotonic   TCP
+    ThreadedRun   one monitor per TaskManager      bells          monotonic   TCP
     AsyncRun      the event loop                   futures        monotonic   TCP
     ProcessRun    a process per TaskManager        as on threads  monotonic   TCP
 """

@@ -83,7 +83,7 @@ class ConsumerConnection:
         self._readers: dict[bytes, PartitionReader] = {}
         self._line: deque[PartitionReader] = deque()
         self._outbox: list[Message] = []
-        self._not_found: list[PartitionReader] = []
+        self._not_found: dict[bytes, PartitionReader] = {}  # who waits to ask again, and perhaps who has
         self._cancelled: set[bytes] = set()
         self._num_strangers = 0
 
@@ -267,7 +267,7 @@ class ConsumerConnection:
         if error.class_name == _PARTITION_NOT_FOUND:
             self.num_not_found[reader.request.partition] += 1
             if reader.on_not_found():
-                self._not_found.append(reader)
+                self._not_found[message.receiver] = reader
             self._enter_line(reader)  # it may have nothing to say, but whoever sends learns of the deadline
         else:
             reader.channel.on_error(
@@ -305,10 +305,9 @@ class ConsumerConnection:
     # -- helpers ---------------------------------------------------------------------------------
 
     def _waiting_to_ask(self) -> list[PartitionReader]:
-        if self.is_closed:
-            return []
-        self._not_found = [reader for reader in self._not_found if reader.is_waiting_to_ask]
-        return self._not_found
+        waiting = {} if self.is_closed else self._not_found
+        self._not_found = {receiver: reader for receiver, reader in waiting.items() if reader.is_waiting_to_ask}
+        return list(self._not_found.values())
 
     def _fail(self, error: SluiceError) -> None:
         """End the connection, and every channel of it with the same error."""

@@ -14,9 +14,8 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from enum import Enum
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from refimpl.config import FlinkVersion
 from refimpl.errors import LocalUsageError, RemoteProtocolError
@@ -44,8 +43,7 @@ class BufferProvider(Protocol):
         """A buffer of at least `size` bytes, `None` to skip the payload, or what it has to wait for."""
 
 
-@dataclass(frozen=True, slots=True)
-class BufferReceived:
+class BufferReceived(NamedTuple):  # a tuple is made in a fifth of the time, and this is made for each buffer
     """A BufferResponse whose payload of `size` bytes lies in `buffer`, if there was one for it.
 
     Ownership: the buffer is the caller's to recycle. `response` has no payload of its own.
