@@ -218,11 +218,12 @@ class LocalBufferPool:
         return True
 
     def call_when_available(self, on_available: Callable[[], None]) -> None:
-        """Call it once, when it is worth while to look again for a buffer.
+        """Call it once, when it is worth while to look again for a buffer. Asking twice is asking once.
 
         Flink:   LocalBufferPool.getAvailableFuture, 1.11.4
         """
-        self._on_available.append(on_available)
+        if on_available not in self._on_available:
+            self._on_available.append(on_available)
         self._global.notify_when_free(self)
 
     # -- size --------------------------------------------------------------------------------------
@@ -260,7 +261,6 @@ class LocalBufferPool:
     # -- helpers -----------------------------------------------------------------------------------
 
     def _announce(self) -> None:
-        """Tell each who waits, once."""
         while self._on_available:
             self._on_available.pop()()
 
