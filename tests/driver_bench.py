@@ -114,8 +114,10 @@ class Side:
     @property
     def stands_still(self) -> bool:
         """Whether every task has ended or waits for something that is not there."""
-        waiting = self.threads._waiting
-        return all(task.is_done or (task.name in waiting and not task.is_runnable) for task in self.deployment.tasks)
+        bells = self.threads._bells
+        return all(
+            task.is_done or (bells[task.name].is_waiting and not task.is_runnable) for task in self.deployment.tasks
+        )
 
     def until(self, condition: Callable[[], bool]) -> None:
         """Go on when it is true. Each look waits for the monitor, so whoever works here works."""

@@ -25,7 +25,8 @@ READING_ORDER = [
     "producer.key_groups", "producer.selector", "producer.subpartition_views",
     "producer.subpartition", "producer.result_partition",
     "producer.batch_routing", "producer.record_writer", "producer.broadcast_writer",
-    "exchange.messages", "exchange.java_errors", "exchange.frames", "exchange.credit", "exchange.connection_flow",
+    "exchange.messages", "exchange.java_errors", "exchange.frames", "exchange.response_head", "exchange.credit",
+    "exchange.connection_flow",
     "exchange.decoder",
     "exchange.java_writer", "exchange.request_decoder", "exchange.producer_reader", "exchange.producer_connection",
     "exchange.partition_reader", "exchange.consumer_connection",
@@ -39,7 +40,7 @@ READING_ORDER = [
     "invariants",
     "drivers.link", "drivers.simulation", "drivers.addresses", "drivers.sockets", "drivers.streams",
     "drivers.refusals", "drivers.tls_stream", "drivers.tls",
-    "drivers.ends", "drivers.carrier", "drivers.task_threads", "drivers.threads",
+    "drivers.ends", "drivers.bell", "drivers.carrier", "drivers.flusher", "drivers.task_threads", "drivers.threads",
     "drivers.loop_connections", "drivers.aio",
     "drivers.pipes", "drivers.worker", "drivers.child", "drivers.processes",
 ]  # fmt: skip

@@ -33,7 +33,7 @@ from refimpl.exchange import (
     encode,
 )
 from refimpl.invariants import check_all
-from refimpl.job import ExecutionGraph, JobGraph, ShuffleEnvironment, StreamEnvironment
+from refimpl.job import ConnectionId, ExecutionGraph, JobGraph, ShuffleEnvironment, StreamEnvironment
 from refimpl.memory import Buffer, MemorySegment
 from refimpl.records import StreamRecord
 from refimpl.task import IterableReader, Operator
@@ -526,19 +526,19 @@ def fail_one_channel_only(patch: pytest.MonkeyPatch) -> None:
 
 def fail_the_neighbours_too(patch: pytest.MonkeyPatch) -> None:
     """As if one connection's trouble were that of all."""
-    fail, all_of_them = ConsumerConnection._fail, ShuffleEnvironment.connect_to
+    fail, all_of_them = ConsumerConnection._fail, ShuffleEnvironment.connect
     known: list[ConsumerConnection] = []
 
     def mutant(self: ConsumerConnection, error: SluiceError) -> None:
         for connection in known:
             fail(connection, error)
 
-    def connect_to(self: ShuffleEnvironment, task_manager: int, name: str) -> ConsumerConnection:
-        known.append(all_of_them(self, task_manager, name))
+    def connect(self: ShuffleEnvironment, connection_id: ConnectionId, name: str) -> ConsumerConnection:
+        known.append(all_of_them(self, connection_id, name))
         return known[-1]
 
     patch.setattr(ConsumerConnection, "_fail", mutant)
-    patch.setattr(ShuffleEnvironment, "connect_to", connect_to)
+    patch.setattr(ShuffleEnvironment, "connect", connect)
 
 
 def keep_the_cause_to_itself(patch: pytest.MonkeyPatch) -> None:

@@ -99,11 +99,13 @@ class Host:
     # -- for everybody -----------------------------------------------------------------------------------------------
 
     def wake(self) -> None:
-        """Wake whoever can go on now. Under the monitor."""
-        for carrier in self._carriers:
-            carrier.wake()
+        """Wake whoever can go on now; the connections see to themselves. Under the monitor."""
         for waiter in self._waiters:
             waiter.wake()
+
+    def lets_speak(self, _carrier: Carrier) -> bool:
+        """No: each connection has a thread that writes."""
+        return False
 
     def new_waiter(self) -> Waiter:
         """A place to wait for one thread; `wake` looks after it."""
@@ -128,7 +130,7 @@ class Host:
 
     def carry(self, end: End, open_stream: Callable[[], ByteStream]) -> None:
         """Connect `end` with the stream that `open_stream` makes; every frame is counted."""
-        carrier = Carrier(self, end, lambda: self.tap.tapped(open_stream()))
+        carrier = Carrier(self, end, lambda: self.tap.tapped(open_stream()), on_change=self.wake)
         with self.monitor:
             self._carriers.append(carrier)
             carrier.start()

@@ -123,14 +123,16 @@ class BufferManager:
         if self._is_released:
             return
         self.credit.set_backlog(backlog)
+        num_missing = self.credit.num_required - len(self._exclusive) - len(self._floating)
         num_added = 0
-        while not self._is_waiting and self.num_available < self.credit.num_required:
+        while num_added < num_missing and not self._is_waiting:
             buffer = self._request_floating()
             if buffer is None:
                 break
             self._floating.append(buffer)
             num_added += 1
-        self._add_credit(num_added)
+        if num_added:
+            self._add_credit(num_added)
 
     def recycle_segment(self, segment: MemorySegment) -> None:
         """An exclusive buffer comes home, and sends a floating one away if there are enough now."""

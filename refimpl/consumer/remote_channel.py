@@ -99,7 +99,8 @@ class RemoteInputChannel:
         if not self._received:
             return None
         buffer, sequence_number = self._received.popleft()
-        self._event_bytes -= _event_cost(buffer)
+        if not buffer.is_buffer:
+            self._event_bytes -= _event_cost(buffer)
         is_event_next = bool(self._received) and not self._received[0][0].is_buffer
         backlog = max(0, self.buffers.credit.num_required - self.initial_credit)
         return BufferAndBacklog(
@@ -170,16 +171,17 @@ class RemoteInputChannel:
         if size > self._segment_size_bytes:
             self._why_refused = f"{size} B do not fit a buffer of {self._segment_size_bytes} B"
             return None
-        promised = self.buffers.credit.num_promised
-        self._why_refused = (
-            f"The read buffer is null in credit-based input channel: the producer sent sequence "
-            f"number {response.sequence_number} with credit {promised}"
-        )
         try:
-            return self.buffers.request_buffer()
+            answer = self.buffers.request_buffer()
         except PoolDestroyedError as error:
             self.on_error(error)
             return None
+        if answer is None:
+            self._why_refused = (
+                f"The read buffer is null in credit-based input channel: the producer sent sequence "
+                f"number {response.sequence_number} with credit {self.buffers.credit.num_promised}"
+            )
+        return answer
 
     def on_buffer(self, received: BufferReceived) -> None:
         """Queue what has come and make room for what waits behind it.
@@ -229,7 +231,7 @@ class RemoteInputChannel:
         was_empty = not self._received
         start = 0
         is_first = True
-        for piece_size in partial_sizes or (size,):
+        for piece_size in partial_sizes or (size,):  # before 2.x there is one piece, always
             sequence_number = self._expected_sequence_number
             self._expected_sequence_number = _after(sequence_number)
             if buffer is None or (piece_size == 0 and buffer.is_buffer):
@@ -239,7 +241,8 @@ class RemoteInputChannel:
             is_first = False
             piece = buffer.read_only_slice(start, piece_size)
             self._received.append((piece, sequence_number))
-            self._event_bytes += _event_cost(piece)
+            if not buffer.data_type.is_buffer:
+                self._event_bytes += _event_cost(piece)
             start += piece_size
         if was_empty and self._received and self._on_data_available is not None:
             self._on_data_available()
@@ -250,7 +253,7 @@ class RemoteInputChannel:
 
 
 def _event_cost(piece: BufferSlice) -> int:
-    return 0 if piece.is_buffer else piece.parent.segment.size + _EVENT_OVERHEAD_BYTES
+    return piece.parent.segment.size + _EVENT_OVERHEAD_BYTES
 
 
 def _after(sequence_number: int) -> int:

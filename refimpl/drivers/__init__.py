@@ -14,16 +14,18 @@ One job runs on each of them, on one TaskManager or several, with the same resul
 
     driver        keeps calls apart by             waits by       time        TaskManagers speak over
     Simulation    one loop that picks              never          virtual     a wire of lists
-    ThreadedRun   one monitor per TaskManager      conditions     monotonic   TCP
+    ThreadedRun   one monitor per TaskManager      bells          monotonic   TCP
     AsyncRun      the event loop                   futures        monotonic   TCP
     ProcessRun    a process per TaskManager        as on threads  monotonic   TCP
 """
 
 from refimpl.drivers.addresses import Address, resolve_address, show_address
 from refimpl.drivers.aio import AsyncRun
+from refimpl.drivers.bell import Bell
 from refimpl.drivers.carrier import LINGER_S, Carrier, Host
 from refimpl.drivers.child import Child
 from refimpl.drivers.ends import ConsumerEnd, End, ProducerEnd
+from refimpl.drivers.flusher import Flusher, ShortTurns
 from refimpl.drivers.link import CAPACITY, Link, Way
 from refimpl.drivers.loop_connections import Changes, Connections
 from refimpl.drivers.pipes import (
@@ -81,6 +83,7 @@ __all__ = [
     "Answer",
     "AskAgain",
     "AsyncRun",
+    "Bell",
     "ByteStream",
     "Carrier",
     "Changes",
@@ -96,6 +99,7 @@ __all__ = [
     "End",
     "Ended",
     "Flush",
+    "Flusher",
     "Handshake",
     "HandshakeError",
     "Host",
@@ -111,6 +115,7 @@ __all__ = [
     "Results",
     "Security",
     "Send",
+    "ShortTurns",
     "Simulation",
     "SocketUse",
     "StepTask",

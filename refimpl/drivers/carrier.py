@@ -2,6 +2,10 @@
 
 Rules of this file:
 - The monitor is held for each call into the core, and never while a thread waits for the transport.
+  It is taken once for each read and once for each write, however many frames go through.
+- A thread that waits is woken by the end it waits for, and by nobody else: see `Bell`.
+- While nobody writes, whoever has given the end something short to say, as credit is, may say it
+  himself, if the transport takes it without waiting. That saves waking a thread for twenty bytes.
 - Bytes are asked for when the last ones are written. So who speaks is decided at the last moment.
 - Lent memory goes home when no thread can be reading it any more.
 - An end that has said its last word lets the other end read it: half of the stream ends, and what
@@ -16,6 +20,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
+from refimpl.drivers.bell import Bell
 from refimpl.drivers.ends import End
 from refimpl.drivers.sockets import ClosedHereError
 from refimpl.drivers.streams import ByteStream
@@ -24,7 +29,6 @@ from refimpl.errors import SluiceError
 __all__ = ["LINGER_S", "Carrier", "Host"]
 
 LINGER_S = 5.0
-_READ_BYTES = 256 * 1024
 
 
 class Host(Protocol):
@@ -32,8 +36,8 @@ class Host(Protocol):
 
     monitor: threading.RLock
 
-    def wake(self) -> None:
-        """Something has changed: wake whoever may be able to move. Under the monitor."""
+    def lets_speak(self, carrier: Carrier) -> bool:
+        """Whether whoever holds the monitor now will call `carrier.speak` before leaving it."""
 
     def fail(self, error: BaseException) -> None:
         """A connection has found a bug of ours: the job ends with it. Not under the monitor."""
@@ -43,6 +47,8 @@ class Carrier:
     """Moves the bytes of `end` over the stream that `open_stream` makes, on threads of its own.
 
     `abandon` lets an `open_stream` that waits for the other end fail, if that can be done.
+    `on_change` is called, under the monitor, after each call into the end. `num_reads` and `num_writes`
+    count calls of the stream.
 
     Flink:   NettyClient, NettyServer (runtime.io.network.netty), 1.11.4
     Differs: two threads for each connection; Netty's event loops share a few among all.
@@ -54,18 +60,24 @@ class Carrier:
         end: End,
         open_stream: Callable[[], ByteStream],
         abandon: Callable[[], None] = lambda: None,
+        on_change: Callable[[], None] = lambda: None,
     ) -> None:
         self.end = end
+        self.num_reads = 0
+        self.num_writes = 0
+        self.writer_bell = Bell(host.monitor)
+        self.reader_bell = Bell(host.monitor)
         self._host = host
         self._open_stream = open_stream
         self._abandon = abandon
-        self._waker = threading.Condition(host.monitor)
-        self._is_writer_waiting = False
-        self._is_reader_waiting = False
+        self._on_change = on_change
         self._stream: ByteStream | None = None
         self._linger: threading.Timer | None = None
         self._is_over = False
         self._cause = ""
+        self._unsaid = b""  # of what was to be said without waiting
+        self._is_receiving = False
+        end.call_when_sendable(self._on_data_to_send)
         self._reader = threading.Thread(target=self._run, name=f"{end.name} (read)", daemon=True)
 
     def __repr__(self) -> str:
@@ -79,22 +91,24 @@ class Carrier:
     def start(self) -> None:
         self._reader.start()
 
-    def wake(self) -> None:
-        """Wake the threads that would find something to do now. Under the monitor."""
-        can_end = self._is_over or self.end.is_closed
-        can_write = self._is_writer_waiting and (can_end or self.end.has_data_to_send)
-        can_read = self._is_reader_waiting and (can_end or self.end.can_resume_reading)
-        if can_write or can_read:
-            self._waker.notify_all()
-
     def stop(self) -> None:
         """Cut the connection, wherever it is. Under the monitor."""
-        self._is_over = True
-        self._waker.notify_all()
+        self._end_waits()
         if self._stream is not None:
             self._stream.close()
         else:
             self._abandon()
+
+    def speak(self) -> None:
+        """Say what there is to say, without waiting; the thread that writes says the rest. Under the monitor."""
+        stream = self._stream
+        if stream is None or not self.writer_bell.is_waiting:
+            return  # it will look for itself
+        if data := b"".join(self.end.data_to_send()):
+            self._unsaid = data[stream.write_at_once(data) :]
+            self.num_writes += 1
+        if self._unsaid or self.end.is_closed or self.end.has_deadline:
+            self.writer_bell.ring()
 
     def join(self, timeout_s: float) -> None:
         """Wait until nothing moves any more. Not under the monitor."""
@@ -121,8 +135,7 @@ class Carrier:
             writer.start()
             self._read(stream)
         with self._host.monitor:
-            self._is_over = True
-            self._waker.notify_all()
+            self._end_waits()
         stream.close()
         if writer.ident is not None:
             writer.join()
@@ -134,7 +147,13 @@ class Carrier:
     def _lose(self) -> None:
         with self._host.monitor:
             self.end.lose(self._cause)
-            self._host.wake()
+            self._on_change()
+
+    def _end_waits(self) -> None:
+        """Let both threads come to their end. Under the monitor."""
+        self._is_over = True
+        self.writer_bell.ring()
+        self.reader_bell.ring()
 
     @contextmanager
     def _noting(self) -> Iterator[None]:
@@ -149,33 +168,42 @@ class Carrier:
             self._host.fail(error)
 
     def _read(self, stream: ByteStream) -> None:
+        room = memoryview(bytearray(self.end.read_bytes))
         with self._noting():
-            while data := stream.read(_READ_BYTES):
+            while num_bytes := stream.read_into(room):
                 with self._host.monitor:
-                    self.end.receive_data(data)
-                    self._host.wake()
-                    if self.end.is_closed:
-                        self._linger_from_now(stream)
+                    self.num_reads += 1
+                    self._is_receiving = True
+                    self.end.receive_data(room[:num_bytes])
+                    self._is_receiving = False
+                    self._on_change()
+                    if self.end.is_brief and self.end.has_data_to_send:
+                        self.speak()
                     self._wait_to_read_on()
+                    if self.end.is_closed:
+                        self.writer_bell.ring()
+                        self._linger_from_now(stream)
+
+    def _on_data_to_send(self) -> None:
+        """Somebody has given the end something to say, or a deadline."""
+        if not (self.end.is_brief and (self._is_receiving or self._host.lets_speak(self))):
+            self.writer_bell.ring()
 
     def _wait_to_read_on(self) -> None:
         """Without credits, wait until what has come has found its buffer. Under the monitor."""
-        self._is_reader_waiting = True
         while not (self.end.is_reading or self.end.is_closed or self._is_over):
             if self.end.can_resume_reading:
                 self.end.resume_reading()
-                self._host.wake()
+                self._on_change()
             else:
-                self._waker.wait()
-        self._is_reader_waiting = False
+                self.end.call_when_readable(self.reader_bell.ring)
+                self.reader_bell.wait()
 
     def _write(self, stream: ByteStream) -> None:
         with self._noting():
             while pieces := self._next_pieces():
                 stream.write(pieces)
-                with self._host.monitor:
-                    self.end.data_sent()
-                    self._host.wake()
+                self.num_writes += 1
             stream.end()
         with self._host.monitor:  # also when writing has failed: what the other end said last may be why
             self._linger_from_now(stream)
@@ -188,12 +216,16 @@ class Carrier:
             self._linger.start()
 
     def _next_pieces(self) -> list[bytes | memoryview]:
-        """What is to be written next, after a wait if need be; empty when all is said."""
+        """The last pieces are written. What is next, after a wait if need be; empty when all is said."""
         with self._host.monitor:
+            self.end.data_sent()
             while not self._is_over:
+                if self._unsaid:
+                    unsaid, self._unsaid = self._unsaid, b""
+                    return [unsaid]
                 pieces = self.end.data_to_send()
+                self._on_change()
                 if pieces:
-                    self._host.wake()  # room in a queue
                     return pieces
                 if self.end.is_closed:
                     break
@@ -206,8 +238,6 @@ class Carrier:
         deadline_ms = self.end.next_deadline(now_ms)
         if deadline_ms is not None and deadline_ms <= now_ms:
             self.end.on_timeout(now_ms)
-            self._host.wake()
+            self._on_change()
             return
-        self._is_writer_waiting = True
-        self._waker.wait(None if deadline_ms is None else (deadline_ms - now_ms) / 1000)
-        self._is_writer_waiting = False
+        self.writer_bell.wait(None if deadline_ms is None else (deadline_ms - now_ms) / 1000)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from typing import Protocol
 
 from refimpl.errors import RemoteProtocolError
@@ -12,7 +13,7 @@ from refimpl.job.shuffle_environment import ShuffleEnvironment
 
 __all__ = ["ConsumerEnd", "End", "ProducerEnd"]
 
-_WRITE_BYTES = 256 * 1024
+_WRITE_BYTES = 512 * 1024  # some sixteen buffers in one call
 
 _log = logging.getLogger("sluice.drivers.ends")
 
@@ -21,6 +22,10 @@ class End(Protocol):
     """One end of a connection. A driver with threads calls everything under the monitor."""
 
     name: str
+    read_bytes: int
+    """How much to read at once."""
+    is_brief: bool
+    """Whether all it says is short, and lent by nobody."""
 
     @property
     def is_closed(self) -> bool: ...
@@ -34,13 +39,22 @@ class End(Protocol):
     @property
     def has_data_to_send(self) -> bool: ...
 
+    @property
+    def has_deadline(self) -> bool: ...
+
     def resume_reading(self) -> None: ...
+
+    def call_when_sendable(self, on_data_to_send: Callable[[], None]) -> None:
+        """Call it each time something is to be sent, or a deadline has come up, that was not there before."""
+
+    def call_when_readable(self, on_readable: Callable[[], None]) -> None:
+        """While not `is_reading`: call it once, when it is worth while to ask `can_resume_reading`."""
 
     def data_to_send(self) -> list[bytes | memoryview]: ...
 
     def data_sent(self) -> None: ...
 
-    def receive_data(self, data: bytes) -> None: ...
+    def receive_data(self, data: bytes | memoryview) -> None: ...
 
     def next_deadline(self, now_ms: float) -> float | None: ...
 
@@ -53,6 +67,9 @@ class End(Protocol):
 class ConsumerEnd:
     """The end that reads: its channels fail when the connection does."""
 
+    read_bytes = 256 * 1024
+    is_brief = True
+
     def __init__(self, connection: ConsumerConnection) -> None:
         self.name = connection.name
         self._connection = connection
@@ -60,6 +77,7 @@ class ConsumerEnd:
         self.on_timeout = connection.on_timeout
         self.receive_data = connection.receive_data
         self.resume_reading = connection.resume_reading
+        self.call_when_readable = connection.call_when_readable
         self.lose = connection.receive_end
 
     @property
@@ -78,6 +96,13 @@ class ConsumerEnd:
     def has_data_to_send(self) -> bool:
         return self._connection.has_data_to_send
 
+    @property
+    def has_deadline(self) -> bool:
+        return self._connection.has_deadline
+
+    def call_when_sendable(self, on_data_to_send: Callable[[], None]) -> None:
+        self._connection.on_data_to_send = on_data_to_send
+
     def data_to_send(self) -> list[bytes | memoryview]:
         data = self._connection.data_to_send()
         return [data] if data else []
@@ -90,6 +115,9 @@ class ProducerEnd:
 
     is_reading = True
     can_resume_reading = False
+    read_bytes = 16 * 1024  # what a consumer says is short
+    is_brief = False
+    has_deadline = False  # only before the first frame
 
     def __init__(self, connection: ProducerConnection, shuffle: ShuffleEnvironment) -> None:
         self.name = connection.name
@@ -106,6 +134,11 @@ class ProducerEnd:
 
     def resume_reading(self) -> None: ...
 
+    def call_when_sendable(self, on_data_to_send: Callable[[], None]) -> None:
+        self._connection.on_data_to_send = on_data_to_send
+
+    def call_when_readable(self, on_readable: Callable[[], None]) -> None: ...
+
     def next_deadline(self, now_ms: float) -> float | None:
         return self._connection.next_deadline(now_ms)
 
@@ -120,7 +153,7 @@ class ProducerEnd:
     def data_sent(self) -> None:
         self._connection.data_sent()
 
-    def receive_data(self, data: bytes) -> None:
+    def receive_data(self, data: bytes | memoryview) -> None:
         try:
             self._connection.receive_data(data)
         except RemoteProtocolError as error:  # what is to be sent now tells the other end

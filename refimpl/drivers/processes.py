@@ -238,10 +238,11 @@ class ProcessRun:
 
     def _on_change(self, child: Child) -> None:
         """A TaskManager's tasks have ended, or its process has."""
-        if child.ended is not None and child.ended.error is not None:
-            self._fail(child.ended.error)
-        if child.is_gone and not self._is_closed:
-            self._fail(child.death())
+        if not self._is_closed:  # else they lose each other's connections one after the other
+            if child.ended is not None and child.ended.error is not None:
+                self._fail(child.ended.error)
+            if child.is_gone:
+                self._fail(child.death())
         with self._changed:
             if self.is_done:
                 self._ended_s = self._ended_s or time.monotonic()

@@ -91,18 +91,34 @@ class PlainStream:
             raise ClosedHereError
         return data
 
+    def read_into(self, room: memoryview) -> int:
+        """Wait for some bytes, at most as many as there is room for; 0 when the other end has ended."""
+        with self._use:
+            num_bytes = self._socket.recv_into(room)
+        if not num_bytes and self.is_closed:
+            raise ClosedHereError
+        return num_bytes
+
     def write(self, pieces: Sequence[bytes | memoryview]) -> None:
         """Hand all the bytes of all pieces to the system, without copying them together."""
         with self._use:
-            for batch in batches(pieces, _MAX_BYTES):
+            num_bytes = sum([len(piece) if type(piece) is bytes else memoryview(piece).nbytes for piece in pieces])
+            sent = 0
+            if len(pieces) <= _MAX_PIECES and num_bytes <= _MAX_BYTES:
+                sent = self._socket.sendmsg(pieces)
+                if sent == num_bytes:  # nearly always
+                    return
+            left = _after([memoryview(piece).cast("B") for piece in pieces], sent)
+            for batch in batches(left, _MAX_BYTES):
                 rest = batch
                 while rest:
                     rest = _after(rest, self._socket.sendmsg(rest))
 
-    def write_at_once(self, data: bytes) -> None:
-        """Write what the system takes without waiting, if anything; for a last word."""
+    def write_at_once(self, data: bytes) -> int:
+        """Write what the system takes without waiting, if anything; how many bytes that was."""
         with contextlib.suppress(OSError), self._use:
-            self._socket.send(data, socket.MSG_DONTWAIT)
+            return self._socket.send(data, socket.MSG_DONTWAIT)
+        return 0
 
     def end(self) -> None:
         """Let the other end read to its end; nothing is written after it."""

@@ -52,8 +52,14 @@ class ByteStream(Protocol):
     def read(self, max_bytes: int) -> bytes:
         """Wait for some bytes, at most `max_bytes`; empty when the other end has ended."""
 
+    def read_into(self, room: memoryview) -> int:
+        """The same into memory of the caller's; how many bytes, 0 when the other end has ended."""
+
     def write(self, pieces: Sequence[bytes | memoryview]) -> None:
         """Hand all the bytes of all pieces to the system, waiting as long as that takes."""
+
+    def write_at_once(self, data: bytes) -> int:
+        """Write what can be written without waiting, perhaps nothing; how many bytes. While nobody is in `write`."""
 
     def end(self) -> None:
         """Let the other end read to its end; nothing is written after it. For the thread that writes."""

@@ -1,9 +1,14 @@
 """One TaskManager on threads: one for each task, two for each connection, and one monitor for all.
 
 The monitor is held while a task polls and emits, while a writer opens or closes a buffer, and while a
-connection takes bytes in or gives some out. The user's code, all serialising and all sending run
-outside it. A thread that cannot go on waits on its own condition and is woken when something it could
-use has changed.
+connection takes bytes in or gives some out; not by the user's code, nor to serialise, nor while anybody
+waits for a transport. A thread that cannot go on waits at its bell, which is rung by what it waits for:
+
+    a task without input      its gate, when a first channel has something
+    a task without buffers    the pools of its outputs, when a buffer has come home
+    a connection's writer     the connection, when somebody may speak
+
+Nobody looks through those who wait. So a step costs the same however many of them stand still meanwhile.
 """
 
 from __future__ import annotations
@@ -13,8 +18,10 @@ import time
 from collections.abc import Callable, Sequence
 from functools import partial
 
+from refimpl.drivers.bell import Bell
 from refimpl.drivers.carrier import Carrier
 from refimpl.drivers.ends import ConsumerEnd, ProducerEnd
+from refimpl.drivers.flusher import Flusher, ShortTurns
 from refimpl.drivers.streams import ByteStream, Incoming, Listener, Security, connect, listen
 from refimpl.job.deployment import Deployment, JobSnapshot
 from refimpl.job.shuffle_environment import ConnectionId
@@ -25,14 +32,14 @@ from refimpl.trace import Trace
 __all__ = ["TaskManagerThreads"]
 
 _SECONDS_TO_STOP = 5.0
+_BUFFERS_PER_STEP = 16  # so the monitor is taken, and credit announced, once for all that is there
 
 
 class TaskManagerThreads:
     """Runs the part of a job that one TaskManager has.
 
-    With several TaskManagers it listens at `address`, on `host`, from the beginning; `start` gets the
-    addresses of all. `on_end` is called, on any thread and without the monitor, when the last task has
-    ended and when one has failed.
+    With several it listens at `address`, on `host`, from the beginning; `start` gets the addresses of all.
+    `on_end` is called, on any thread, without the monitor, at the end of the last task and at a failure.
 
     Raises:
         ConfigError: it cannot listen there.
@@ -52,7 +59,7 @@ class TaskManagerThreads:
     ) -> None:
         self.monitor = threading.RLock()
         self.deployment = Deployment(
-            environment, trace, self.monitor, number, num_task_managers, run_id
+            environment, trace, self.monitor, number, num_task_managers, run_id, _BUFFERS_PER_STEP
         )
         self.error: BaseException | None = None  # the first one, as soon as it has happened
         self.is_paused = False
@@ -63,14 +70,16 @@ class TaskManagerThreads:
         self._trace = trace
         self._security = security
         self._on_end = on_end
-        self._wakers = {
-            task.name: threading.Condition(self.monitor) for task in self.deployment.tasks
-        }
-        self._waiting: dict[str, Task] = {}
+        self._speakers: dict[Carrier, None] | None = None  # who may speak when the monitor is left
+        self._bells = {task.name: Bell(self.monitor) for task in self.deployment.tasks}
+        for gate in self.deployment.gates:
+            gate.on_ready = self._bells[gate.name].ring
         self._stopped = threading.Condition(self.monitor)
+        self.flusher = Flusher(self.deployment.partitions, self._config.buffer_timeout_ms, self._stopped)
         self._threads: list[threading.Thread] = []
         self._carriers: list[Carrier] = []
         self._num_running = len(self.deployment.tasks)
+        self._turns = ShortTurns(environment.config.buffer_timeout_ms)
         self._started_s = 0.0
         self._listener: Listener | None = None
         if num_task_managers > 1:
@@ -88,7 +97,7 @@ class TaskManagerThreads:
     @property
     def address(self) -> tuple[str, int]:
         """Where others connect to read what is produced here."""
-        assert self._listener is not None, f"{self} is the only one and listens nowhere"
+        assert self._listener is not None, f"{self} listens nowhere"
         return self._listener.address
 
     @property
@@ -103,6 +112,7 @@ class TaskManagerThreads:
 
     def start(self, addresses: Sequence[tuple[str, int]] = ()) -> None:
         """Start all threads and return; `addresses` are those of all TaskManagers, by number."""
+        self._turns.start()
         self._started_s = time.monotonic()
         if self._listener is not None:
             self._add_thread(f"tm-{self._number} (accept)", partial(self._accept, self._listener))
@@ -111,7 +121,8 @@ class TaskManagerThreads:
         for task in self.deployment.tasks:
             self._add_thread(task.name, partial(self._run_task, task))
         if self._config.buffer_timeout_ms > 0:
-            self._add_thread(f"tm-{self._number} (flush)", self._run_flusher)
+            flush = partial(self.flusher.run, lambda: self.is_ended or self.is_cancelled)
+            self._add_thread(f"tm-{self._number} (flush)", flush)
         for carrier in self._carriers:
             carrier.start()
         for thread in self._threads:
@@ -120,8 +131,7 @@ class TaskManagerThreads:
     def cancel(self) -> None:
         """Stop the tasks after what they are doing now; the connections stay. Returns at once."""
         with self.monitor:
-            self.is_cancelled = True
-            self.is_paused = False
+            self.is_cancelled, self.is_paused = True, False
             self.wake_all()
 
     def fail(self, error: BaseException) -> None:
@@ -132,7 +142,7 @@ class TaskManagerThreads:
         self._on_end()
 
     def settle(self) -> None:
-        """After the last task everywhere has ended: wait until the connections have too."""
+        """After the last task everywhere has ended, or after a cut: wait until the connections have too."""
         give_up = time.monotonic() + _SECONDS_TO_STOP
         for carrier in self._carriers:
             carrier.join(max(0.0, give_up - time.monotonic()))
@@ -140,9 +150,9 @@ class TaskManagerThreads:
     def close(self, error: BaseException | None = None) -> None:
         """Stop all threads and give everything back; trouble is noted on `error`. Safe to repeat.
 
-        A thread inside user code that does not return is left behind; it cannot be stopped, but it
-        can no longer touch the job.
+        A thread inside user code that does not return is left behind; it can no longer touch the job.
         """
+        self._turns.stop()
         self.cancel()
         if self._listener is not None:
             self._listener.close()
@@ -154,8 +164,7 @@ class TaskManagerThreads:
         for thread in self._threads:
             if thread.ident is not None and thread is not threading.current_thread():
                 thread.join(max(0.0, give_up - time.monotonic()))
-        for carrier in self._carriers:
-            carrier.join(max(0.0, give_up - time.monotonic()))
+        self.settle()
         with self.monitor:
             if error is None:
                 self.deployment.close()
@@ -188,26 +197,18 @@ class TaskManagerThreads:
         """Put other parts into the running tasks."""
         with self.monitor:
             self.deployment.swap(**parts)
-            self.wake()
+            self.wake_all()
 
     def swap_function(self, operator_name: str, function: object) -> None:
         """Put another function into an operator of the running tasks."""
         with self.monitor:
             self.deployment.swap_function(operator_name, function)
-            self.wake()
-
-    def wake(self) -> None:
-        """Wake the threads that could move now. Under the monitor."""
-        for name, task in self._waiting.items():
-            if task.is_runnable:
-                self._wakers[name].notify()
-        for carrier in self._carriers:
-            carrier.wake()
+            self.wake_all()
 
     def wake_all(self) -> None:
-        """Wake every task. Under the monitor."""
-        for waker in self._wakers.values():
-            waker.notify_all()
+        """Let every task look whether it can go on. Under the monitor."""
+        for bell in self._bells.values():
+            bell.ring()
         self._stopped.notify_all()
 
     # -- tasks -----------------------------------------------------------------------------------------
@@ -226,47 +227,53 @@ class TaskManagerThreads:
         self._guard(partial(self._work, task))
         with self.monitor:
             self._num_running -= 1
-            if self._num_running == 0:
+            if self.is_ended:
                 self.wake_all()
         if self.is_ended:
             self._on_end()
 
     def _work(self, task: Task) -> None:
-        while not task.is_done:
+        """Step by step to the end; the monitor is taken once from the end of one to the beginning of the next."""
+        has_work = False
+        while True:
             with self.monitor:
-                if not self._wait_for_turn(task):
+                if self.is_cancelled:
+                    return
+                if has_work:
+                    self._emit(task)
+                if task.is_done or not self._wait_for_turn(task):
                     return
                 has_work = task.poll()
-                self.wake()
             if has_work:
                 task.process()
-                with self.monitor:
-                    if self.is_cancelled:
-                        return
-                    task.emit()
-                    self.wake()
+
+    def _emit(self, task: Task) -> None:
+        """End a step of `task`; each connection that has got something to say by that says it, once."""
+        self._speakers = {}
+        try:
+            task.emit()
+        finally:
+            speakers, self._speakers = self._speakers, None
+        for carrier in speakers:
+            carrier.speak()
+
+    def lets_speak(self, carrier: Carrier) -> bool:
+        """Whether a task is giving buffers back right now: the credit for all of them is one message."""
+        if self._speakers is not None:
+            self._speakers[carrier] = None
+        return self._speakers is not None
 
     def _wait_for_turn(self, task: Task) -> bool:
         """Wait until a step of `task` would do something; false if the job was cancelled."""
+        bell = self._bells[task.name]
         while not self.is_cancelled and (self.is_paused or not task.is_runnable):
-            self._waiting[task.name] = task
-            self._wakers[task.name].wait()
-            self._waiting.pop(task.name, None)
+            for writer in task.writers:
+                if not writer.is_available:
+                    writer.partition.pool.call_when_available(bell.ring)
+            bell.wait()
         if self._trace is not None:
             self._trace.now_ms = self.elapsed_ms
         return not self.is_cancelled
-
-    def _run_flusher(self) -> None:
-        """Flush every output once per buffer timeout.
-
-        Flink:   RecordWriter.OutputFlusher, 1.11.4
-        """
-        with self.monitor:
-            while self._num_running and not self.is_cancelled:
-                self._stopped.wait(self._config.buffer_timeout_ms / 1000)
-                for partition in self.deployment.partitions:
-                    partition.flush_all()
-                self.wake()
 
     # -- connections -----------------------------------------------------------------------------------
 
@@ -283,28 +290,26 @@ class TaskManagerThreads:
         Flink:   PartitionRequestClientFactory.connectWithRetries (runtime.io.network.netty), 1.11.4
         Differs: waits in between.
         """
+        reach = partial(connect, host, port, self._security, self._config.connect_timeout_ms / 1000)
         wait_ms = self._config.request_backoff_initial_ms
         for _ in range(self._config.connect_retries):
             try:
-                return self._connect_once(host, port)
+                return reach()
             except OSError:
                 with self.monitor:
                     if self._stopped.wait_for(lambda: self.is_cancelled, wait_ms / 1000):
                         raise
                 wait_ms = min(2 * wait_ms, self._config.request_backoff_max_ms)
-        return self._connect_once(host, port)
-
-    def _connect_once(self, host: str, port: int) -> ByteStream:
-        return connect(host, port, self._security, self._config.connect_timeout_ms / 1000)
+        return reach()
 
     def _accept(self, listener: Listener) -> None:
         """Let others read what is produced here."""
+        shuffle = self.deployment.shuffle
         while (incoming := listener.accept()) is not None:
             with self.monitor:
                 if self._is_closing:  # it came in while the others were being stopped
                     incoming.close()
                     return
-                shuffle = self.deployment.shuffle
                 end = ProducerEnd(shuffle.accept(f"tm-{self._number} to {incoming.peer}"), shuffle)
                 carrier = Carrier(self, end, partial(self._shake_hands, incoming), incoming.close)
                 self._carriers = [each for each in self._carriers if not each.is_finished]

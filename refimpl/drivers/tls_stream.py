@@ -128,6 +128,12 @@ class TlsStream:
             with self._lock:
                 self._received.write(encrypted)
 
+    def read_into(self, room: memoryview) -> int:
+        """As `read`; 0 when the other end has ended."""
+        data = self.read(len(room))
+        room[: len(data)] = data
+        return len(data)
+
     def _decrypted(self, max_bytes: int) -> bytes:
         """What the bytes received so far amount to. Under the lock."""
         pieces = [self._ahead[:max_bytes]] if self._ahead else []
@@ -155,6 +161,10 @@ class TlsStream:
                 encrypted = self._encrypted(batch)
             self._plain.write([encrypted])
         self._is_writing = False
+
+    def write_at_once(self, data: bytes) -> int:
+        """Nothing: what is encrypted must be sent, so whoever encrypts may have to wait."""
+        return 0
 
     def _encrypted(self, batch: list[memoryview]) -> bytes:
         """These bytes after what was waiting to be sent. Under the lock."""

@@ -1,6 +1,6 @@
 """Bytes travel: frames, credit, and the two ends of a connection."""
 
-from refimpl.exchange.connection_flow import BufferWait, NoCredit, PoolBuffers, WaterMarks
+from refimpl.exchange.connection_flow import BufferWait, NoCredit, PoolBuffers, WaterMarks, nobody
 from refimpl.exchange.consumer_connection import ConnectionState, ConsumerConnection
 from refimpl.exchange.credit import ConsumerCredit
 from refimpl.exchange.decoder import BufferProvider, BufferReceived, FrameDecoder
@@ -43,6 +43,7 @@ from refimpl.exchange.producer_reader import (
     SubpartitionView,
 )
 from refimpl.exchange.request_decoder import RequestDecoder
+from refimpl.exchange.response_head import ResponseHead
 
 __all__ = [
     "DECODER_EXCEPTION",
@@ -81,6 +82,7 @@ __all__ = [
     "ReaderSnapshot",
     "ReceivingChannel",
     "RequestDecoder",
+    "ResponseHead",
     "ResultPartitionId",
     "ResumeConsumption",
     "SegmentId",
@@ -90,6 +92,7 @@ __all__ = [
     "WaterMarks",
     "decode",
     "encode",
+    "nobody",
     "partition_not_found",
     "read_java_error",
     "throwable_length",

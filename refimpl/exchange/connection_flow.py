@@ -35,7 +35,7 @@ the buffer when the driver says `ConsumerConnection.resume_reading`, as everythi
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from refimpl.config import UNBOUNDED, Config
@@ -43,7 +43,11 @@ from refimpl.errors import LocalUsageError
 from refimpl.memory.buffer import Buffer
 from refimpl.memory.local_pool import LocalBufferPool, NotificationResult
 
-__all__ = ["BufferWait", "NoCredit", "PoolBuffers", "WaterMarks"]
+__all__ = ["BufferWait", "NoCredit", "PoolBuffers", "WaterMarks", "nobody"]
+
+
+def nobody() -> None:
+    """Nobody wants to be called: drivers without threads look for themselves."""
 
 
 # -- the producer's end ----------------------------------------------------------------------------
@@ -120,6 +124,7 @@ class BufferWait:
         self.buffer: Buffer | None = None
         self._pool = pool
         self._has_ended = False
+        self._on_over: Callable[[], None] = nobody
         pool.add_listener(self)
 
     def __repr__(self) -> str:
@@ -130,17 +135,22 @@ class BufferWait:
         """Whether to ask for the buffer again: there is one, or there will be none."""
         return self._has_ended or self._pool.can_request
 
+    def call_when_over(self, on_over: Callable[[], None]) -> None:
+        """Call it when `is_over` may have become true."""
+        self._on_over = on_over
+        self._pool.call_when_available(on_over)
+
     def on_buffer_available(self, buffer: Buffer) -> NotificationResult:
         """Keep the buffer, unless nobody waits any more."""
         if self._has_ended:
             return NotificationResult.BUFFER_NOT_USED
-        self._has_ended = True
+        self._end()
         self.buffer = buffer
         return NotificationResult.BUFFER_USED_NO_NEED_MORE
 
     def on_pool_destroyed(self) -> None:
         """There will be no buffer."""
-        self._has_ended = True
+        self._end()
 
     def take(self) -> Buffer | None:
         """The buffer that has come, if one has; it is the caller's now."""
@@ -149,9 +159,13 @@ class BufferWait:
 
     def give_up(self) -> None:
         """Nobody waits any more: a buffer that has come goes to the next in the line."""
-        self._has_ended = True
+        self._end()
         if (buffer := self.take()) is not None:
             buffer.recycle()
+
+    def _end(self) -> None:
+        self._has_ended = True
+        self._on_over()
 
 
 class NoCredit:

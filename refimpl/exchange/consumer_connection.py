@@ -20,17 +20,13 @@ end the connection. Without credits (see `connection_flow`) a channel that has n
 from __future__ import annotations
 
 from collections import Counter, deque
+from collections.abc import Callable
 from enum import Enum
 from functools import partial
 
 from refimpl.config import Config
-from refimpl.errors import (
-    LocalUsageError,
-    RemoteProtocolError,
-    RemoteTransportError,
-    SluiceError,
-)
-from refimpl.exchange.connection_flow import BufferWait
+from refimpl.errors import LocalUsageError, RemoteProtocolError, RemoteTransportError, SluiceError
+from refimpl.exchange.connection_flow import BufferWait, nobody
 from refimpl.exchange.decoder import BufferReceived, FrameDecoder
 from refimpl.exchange.frames import encode
 from refimpl.exchange.java_errors import read_java_error
@@ -67,7 +63,8 @@ class ConsumerConnection:
     """The consumer's end of one connection, without the connection: bytes in, bytes out.
 
     After a failure `error` says why, every channel has been told, and nothing more goes out: the
-    driver closes the transport. The same when `is_closed` without an error.
+    driver closes the transport. The same when `is_closed` without an error. `on_data_to_send` is called
+    whenever there is something to send, or a deadline, that there was not before.
 
     Flink:   CreditBasedPartitionRequestClientHandler, NettyPartitionRequestClient
              (runtime.io.network.netty), 1.11.4; without credits PartitionRequestClientHandler, to 1.9
@@ -81,10 +78,12 @@ class ConsumerConnection:
         self.error: SluiceError | None = None
         self.num_not_found: Counter[ResultPartitionId] = Counter()  # how often the producer did not have it
         self.decoder = FrameDecoder(self, config.frame_limit_bytes, config.flink_version)
+        self.on_data_to_send: Callable[[], None] = nobody
         self._config = config
         self._readers: dict[bytes, PartitionReader] = {}
         self._line: deque[PartitionReader] = deque()
         self._outbox: list[Message] = []
+        self._not_found: dict[bytes, PartitionReader] = {}  # who waits to ask again, and perhaps who has
         self._cancelled: set[bytes] = set()
         self._num_strangers = 0
 
@@ -145,6 +144,10 @@ class ConsumerConnection:
         """Whether what is staged can be read on: its buffer has come, or its channel has gone."""
         return self.decoder.is_wait_over
 
+    def call_when_readable(self, on_readable: Callable[[], None]) -> None:
+        """While not `is_reading`: call it once, when it is worth while to ask `can_resume_reading`."""
+        self.decoder.call_when_wait_over(on_readable)
+
     def resume_reading(self) -> None:
         """Read on what is staged, up to the next data without a buffer, or else to its end."""
         self.receive_data(b"")
@@ -199,6 +202,11 @@ class ConsumerConnection:
 
     # -- time ------------------------------------------------------------------------------------
 
+    @property
+    def has_deadline(self) -> bool:
+        """Whether a partition that was not found is to be asked for again."""
+        return bool(self._waiting_to_ask())
+
     def next_deadline(self, now_ms: float) -> float | None:
         """When to call `on_timeout`, or `None` if there is nothing to wait for."""
         return min((reader.deadline(now_ms) for reader in self._waiting_to_ask()), default=None)
@@ -246,6 +254,7 @@ class ConsumerConnection:
             )
         self._cancelled.add(receiver)
         self._outbox.append(CancelPartitionRequest(receiver))
+        self.on_data_to_send()
 
     def _on_error(self, message: ErrorResponse) -> None:
         error = read_java_error(message.error)
@@ -257,7 +266,8 @@ class ConsumerConnection:
             return
         if error.class_name == _PARTITION_NOT_FOUND:
             self.num_not_found[reader.request.partition] += 1
-            reader.on_not_found()
+            if reader.on_not_found():
+                self._not_found[message.receiver] = reader
             self._enter_line(reader)  # it may have nothing to say, but whoever sends learns of the deadline
         else:
             reader.channel.on_error(
@@ -270,6 +280,7 @@ class ConsumerConnection:
         if not reader.is_in_line:
             reader.is_in_line = True
             self._line.append(reader)
+            self.on_data_to_send()
 
     def _news_of(self, reader: PartitionReader) -> list[Message]:
         """What a channel in line has to say: that it goes, or how much room it has."""
@@ -294,9 +305,9 @@ class ConsumerConnection:
     # -- helpers ---------------------------------------------------------------------------------
 
     def _waiting_to_ask(self) -> list[PartitionReader]:
-        if self.is_closed:
-            return []
-        return [reader for reader in self._readers.values() if reader.is_waiting_to_ask]
+        waiting = {} if self.is_closed else self._not_found
+        self._not_found = {receiver: reader for receiver, reader in waiting.items() if reader.is_waiting_to_ask}
+        return list(self._not_found.values())
 
     def _fail(self, error: SluiceError) -> None:
         """End the connection, and every channel of it with the same error."""

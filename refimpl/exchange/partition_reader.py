@@ -69,15 +69,15 @@ class PartitionReader:
     def is_waiting_to_ask(self) -> bool:
         return self._is_waiting and not self.channel.is_released
 
-    def on_not_found(self) -> None:
-        """The producer does not have the partition: wait, or give up."""
+    def on_not_found(self) -> bool:
+        """The producer does not have the partition: true if a wait begins; else it goes on, or is given up."""
         if self._is_waiting:
-            return
+            return False
         if self.has_answer:
             self.channel.on_error(
                 RemoteProtocolError("a partition that has sent something was not found")
             )
-            return
+            return False
         if self._backoff_ms == 0:
             self._backoff_ms = self._first_backoff_ms
             self._is_waiting = self._backoff_ms > 0
@@ -88,6 +88,7 @@ class PartitionReader:
             partition = self.request.partition
             name = f"{partition.data_set_id.hex()}#{partition.number}@{partition.producer.id.hex()}"
             self.channel.on_error(PartitionNotFoundError(name, self._num_requests))
+        return self._is_waiting
 
     def deadline(self, now_ms: float) -> float:
         """When the wait is over that is going on; it began now if nobody has asked before."""

@@ -22,7 +22,7 @@ from functools import partial
 
 from refimpl.config import UNBOUNDED, Config
 from refimpl.errors import LocalUsageError, RemoteProtocolError
-from refimpl.exchange.connection_flow import WaterMarks
+from refimpl.exchange.connection_flow import WaterMarks, nobody
 from refimpl.exchange.frames import encode
 from refimpl.exchange.java_errors import JavaError
 from refimpl.exchange.java_writer import (
@@ -33,7 +33,7 @@ from refimpl.exchange.java_writer import (
     PRODUCER_FAILED,
     partition_not_found,
     write_java_error,
-)
+)  # fmt: skip
 from refimpl.exchange.messages import (
     AddCredit,
     CancelPartitionRequest,
@@ -44,9 +44,10 @@ from refimpl.exchange.messages import (
     ResultPartitionId,
     ResumeConsumption,
     TaskEventRequest,
-)
+)  # fmt: skip
 from refimpl.exchange.producer_reader import PartitionProvider, ProducerConnectionSnapshot, SubpartitionReader
 from refimpl.exchange.request_decoder import RequestDecoder
+from refimpl.exchange.response_head import ResponseHead
 from refimpl.memory.buffer import BufferSlice
 from refimpl.producer.subpartition_views import BufferAndBacklog
 from refimpl.trace import Trace
@@ -59,8 +60,8 @@ _MAX_ANSWERS = 4096  # so many errors nobody fetches: the consumer sends and doe
 class ProducerConnection:
     """What one consumer TaskManager reads from this one, as bytes in and bytes out.
 
-    `on_task_event` gets the bytes of events against the stream's direction and says whether anybody
-    wanted them. It and `partitions` are the caller's: what else they raise passes through.
+    `on_data_to_send` is called when somebody may speak. `on_task_event` gets the bytes of events against
+    the stream's direction and says whether anybody wanted them. What else it raises passes through.
 
     Ownership: a reader's subpartition view is closed when the consumer cancels it and when the
     connection ends, however it ends. Buffers are lent to the transport from `data_to_send` to
@@ -83,9 +84,11 @@ class ProducerConnection:
         trace: Trace | None = None,
     ) -> None:
         self.name = name
+        self.on_data_to_send: Callable[[], None] = nobody
         self._partitions = partitions
         self._config = config
         self._version = config.flink_version
+        self._head = ResponseHead(config.flink_version)
         self._marks = WaterMarks.of(config)
         self._on_task_event = on_task_event
         self._trace = trace
@@ -223,6 +226,7 @@ class ProducerConnection:
         if len(self._answers) == _MAX_ANSWERS and not self._is_closed:
             raise RemoteProtocolError(f"{_MAX_ANSWERS} errors wait to be read by the consumer")
         self._answers.append(answer)
+        self.on_data_to_send()
 
     # -- bytes out ---------------------------------------------------------------------------------
 
@@ -274,14 +278,11 @@ class ProducerConnection:
         return ()
 
     def _send(self, reader: SubpartitionReader, taken: BufferAndBacklog) -> tuple[bytes, memoryview]:
-        piece = taken.buffer
-        head, payload = reader.response(taken, self._version)
-        self._lent.append((self._marks.num_handed_out + len(head) + len(payload), piece))
+        head, payload = reader.response(taken, self._head)
+        self._lent.append((self._marks.num_handed_out + len(head) + len(payload), taken.buffer))
         if self._trace is not None:
-            self._note("send", reader, segment=piece.segment.id, bytes=piece.size)
+            self._note("send", reader, segment=taken.buffer.segment.id, bytes=taken.buffer.size)
         return head, payload
-
-    # -- the line ----------------------------------------------------------------------------------
 
     def _on_data_available(self, reader: SubpartitionReader) -> None:
         if reader.view.failure_cause is not None and not reader.is_enqueued:
@@ -290,10 +291,8 @@ class ProducerConnection:
 
     def _note(self, kind: str, reader: SubpartitionReader, **detail: int) -> None:
         if self._trace is not None:
-            self._trace.add(
-                kind, self.name, receiver=reader.receiver.hex(), sequence=reader.sequence_number,
-                credit=reader.credit, **detail,
-            )  # fmt: skip
+            who = {"receiver": reader.receiver.hex(), "sequence": reader.sequence_number, "credit": reader.credit}
+            self._trace.add(kind, self.name, **who, **detail)
 
     def _enqueue(self, reader: SubpartitionReader) -> None:
         if not reader.is_enqueued and reader.is_available:
@@ -302,6 +301,7 @@ class ProducerConnection:
     def _stand_in_line(self, reader: SubpartitionReader) -> None:
         reader.is_enqueued = True
         self._line.append(reader)
+        self.on_data_to_send()
 
     def _cancel(self, receiver: bytes) -> None:
         reader = self._readers.pop(receiver, None)

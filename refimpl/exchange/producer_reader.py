@@ -7,14 +7,12 @@ before credits (see `connection_flow`) data costs nothing either: whoever has so
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from refimpl.config import FlinkVersion
-from refimpl.exchange.frames import HEADER_BYTES, MAGIC, response_header
-from refimpl.exchange.messages import BufferResponse, PartitionRequest, ResultPartitionId
+from refimpl.exchange.messages import PartitionRequest, ResultPartitionId
+from refimpl.exchange.response_head import ResponseHead
 from refimpl.producer.subpartition_views import BufferAndBacklog
 
 __all__ = [
@@ -24,9 +22,6 @@ __all__ = [
     "SubpartitionReader",
     "SubpartitionView",
 ]
-
-_HEADER = struct.Struct(">iIB")
-_BUFFER_RESPONSE = 0
 
 
 class SubpartitionView(Protocol):
@@ -124,16 +119,14 @@ class SubpartitionReader:
         assert self.credit >= 0, f"{self} took a buffer without credit"
         return taken, taken.is_more_available if self._can_pay else taken.is_event_next
 
-    def response(self, taken: BufferAndBacklog, version: FlinkVersion) -> tuple[bytes, memoryview]:
+    def response(self, taken: BufferAndBacklog, head: ResponseHead) -> tuple[bytes, memoryview]:
         """The frame of what was just polled: all before the payload, and a view of the payload."""
         payload = taken.buffer.data
-        message = BufferResponse(
-            self.receiver, self.sequence_number, taken.backlog, taken.buffer.data_type, payload,
-            subpartition=self.subpartition,
+        before = head.pack(
+            self.receiver, self.subpartition, self.sequence_number, taken.backlog, taken.buffer.data_type,
+            len(payload),
         )  # fmt: skip
-        head = response_header(message, len(payload), version)
-        length = HEADER_BYTES + len(head) + len(payload)
-        return _HEADER.pack(length, MAGIC, _BUFFER_RESPONSE) + head, payload
+        return before, payload
 
     def snapshot(self) -> ReaderSnapshot:
         return ReaderSnapshot(self.receiver, self.credit, self.is_enqueued, self.sequence_number)

@@ -73,7 +73,7 @@ class Deployment:
     """The tasks of a job that TaskManager `task_manager` of `num_task_managers` runs.
 
     `exclusion` is held by writers while they touch what other tasks see; a driver with one thread
-    gives none. `run_id` is that of the execution graph.
+    gives none. `run_id` is that of the execution graph. `buffers_per_step` is as in `Task`.
 
     Raises:
         InsufficientBuffersError: the pool is too small for the job; nothing is left behind.
@@ -90,6 +90,7 @@ class Deployment:
         task_manager: int = 0,
         num_task_managers: int = 1,
         run_id: bytes = bytes(8),
+        buffers_per_step: int = 1,
     ) -> None:
         if not environment.graph.nodes:
             raise LocalUsageError("the job has no operators; start with a source")
@@ -102,6 +103,7 @@ class Deployment:
         self.writers: dict[tuple[int, int], RecordWriter] = {}
         self.tasks: list[Task] = []
         self._exclusion = exclusion
+        self._buffers_per_step = buffers_per_step
         here = [each for each in self.graph.vertices if each.task_manager == task_manager]
         self._here = here
         try:
@@ -258,7 +260,7 @@ class Deployment:
         ]
         return Task(
             execution.name, chain, source, writers,
-            _BUFFERS_PER_BATCH if takes_batches else 1, self.trace,
+            max(self._buffers_per_step, _BUFFERS_PER_BATCH if takes_batches else 1), self.trace,
         )
 
     def _consume(self, execution: ExecutionVertex, takes_batches: bool) -> NetworkInput:

@@ -8,6 +8,7 @@ by one, when they are needed, and the pool can be resized while they are out.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
@@ -90,9 +91,7 @@ class LocalBufferPool:
         max_overdraft: int = 0,
     ) -> None:
         if num_required < 0 or num_max < num_required:
-            raise LocalUsageError(
-                f"{name}: requires {num_required} buffers but may use at most {num_max}"
-            )
+            raise LocalUsageError(f"{name}: requires {num_required} buffers but may use at most {num_max}")
         self.name = name
         self.num_required = num_required
         self.num_max = num_max
@@ -110,6 +109,7 @@ class LocalBufferPool:
         self._recyclers = [_ChannelRecycler(self, channel) for channel in range(num_channels)]
         self._num_capped = 0
         self._is_destroyed = False
+        self._on_available: list[Callable[[], None]] = []
         global_pool.register(self, name)
         self._fetch_ahead()
 
@@ -145,9 +145,7 @@ class LocalBufferPool:
     @property
     def can_request(self) -> bool:
         """Whether a request would succeed now."""
-        if self._is_destroyed:
-            return False
-        return bool(self._idle) or self._can_fetch
+        return not self._is_destroyed and (bool(self._idle) or self._can_fetch)
 
     def snapshot(self) -> LocalPoolSnapshot:
         return LocalPoolSnapshot(
@@ -192,6 +190,10 @@ class LocalBufferPool:
         self.lent.pop(segment.id, None)
         if self._trace is not None:
             self._trace.add("recycle", self.name, segment=segment.id)
+        self._take_back(segment)
+        self._announce()
+
+    def _take_back(self, segment: MemorySegment) -> None:
         while True:
             if self._is_destroyed or self.num_requested > self.size:
                 self._return(segment)
@@ -216,6 +218,15 @@ class LocalBufferPool:
         self._listeners.append(listener)
         return True
 
+    def call_when_available(self, on_available: Callable[[], None]) -> None:
+        """Call it once, when it is worth while to look again for a buffer. Asking twice is asking once.
+
+        Flink:   LocalBufferPool.getAvailableFuture, 1.11.4
+        """
+        if on_available not in self._on_available:
+            self._on_available.append(on_available)
+        self._global.notify_when_free(self)
+
     # -- size --------------------------------------------------------------------------------------
 
     def set_num_buffers(self, num_buffers: int) -> None:
@@ -225,12 +236,11 @@ class LocalBufferPool:
             LocalUsageError: fewer than the pool requires.
         """
         if num_buffers < self.num_required:
-            raise LocalUsageError(
-                f"{self.name}: {num_buffers} buffers are fewer than the {self.num_required} required"
-            )
+            raise LocalUsageError(f"{self.name}: {num_buffers} buffers are fewer than the {self.num_required} required")
         self.size = min(num_buffers, self.num_max)
         self._return_excess()
         self._fetch_ahead()
+        self._announce()
 
     def destroy(self) -> None:
         """Give back what is idle, tell every listener once; lent segments drain as they return."""
@@ -242,12 +252,18 @@ class LocalBufferPool:
         while self._listeners:
             self._listeners.popleft().on_pool_destroyed()
         self._global.unregister(self)
+        self._announce()
 
     def on_global_segment_available(self) -> None:
         """The global pool has a segment again that this pool was waiting for."""
         self._fetch_ahead()
+        self._announce()
 
     # -- helpers -----------------------------------------------------------------------------------
+
+    def _announce(self) -> None:
+        while self._on_available:
+            self._on_available.pop()()
 
     @property
     def _can_fetch(self) -> bool:

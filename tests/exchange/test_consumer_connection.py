@@ -353,3 +353,23 @@ def test_a_partition_that_has_sent_data_cannot_be_missing() -> None:
     bench.fail(NOT_FOUND, "gone", receiver(0))
     with pytest.raises(RemoteProtocolError, match="has sent something"):
         bench.gate.poll_next()
+
+
+# -- who carries the bytes is told ----------------------------------------------------------------------
+
+
+def test_whoever_sends_is_told_when_there_is_something_to_send() -> None:
+    bench = Bench(2, floating=0).request()
+    told: list[bool] = []
+    bench.connection.on_data_to_send = lambda: told.append(bench.connection.has_data_to_send)
+    for channel in range(2):
+        bench.data(0, channel=channel)
+        bench.data(1, channel=channel)
+    assert told == []  # buffers went as they were promised
+    for channel in bench.channels:
+        while (taken := channel.poll()) is not None:
+            taken.buffer.recycle()
+    assert told == [True, True]  # once for each channel, however many of its buffers came home
+    assert len(bench.sent()) == 2
+    bench.fail("org.apache.flink.runtime.io.network.partition.PartitionNotFoundException", "gone", receiver(0))
+    assert len(told) == 3  # a deadline, or the channel's end, is a reason too

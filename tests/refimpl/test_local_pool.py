@@ -316,3 +316,59 @@ def test_the_snapshot_counts_what_is_in_use() -> None:
     shot = pool.snapshot()
     assert (shot.name, shot.num_required, shot.num_max, shot.size) == ("map-0", 2, 3, 3)
     assert (shot.num_requested, shot.num_idle, shot.num_in_use, shot.is_available) == (3, 1, 2, True)
+
+
+# -- who waits is told ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("version", [LAZY, AHEAD])
+def test_who_waits_is_told_once_when_a_buffer_comes_home(version: FlinkVersion) -> None:
+    pool = make(2, 1, 2, version)
+    buffers = take(pool, 2)
+    told: list[bool] = []
+
+    def tell() -> None:
+        told.append(pool.is_available)
+
+    pool.call_when_available(tell)
+    pool.call_when_available(tell)
+    assert told == []
+    for buffer in buffers:
+        buffer.recycle()
+    assert told == [True]
+
+
+def test_who_waits_is_told_when_another_pool_gives_a_segment_back() -> None:
+    home = NetworkBufferPool(4, 16)
+    one = LocalBufferPool(home, 1, 4)
+    held = take(one, 4)
+    two = LocalBufferPool(home, 1, 4)
+    told: list[bool] = []
+    two.call_when_available(lambda: told.append(two.can_request))
+    held[0].recycle()
+    assert told == [True]
+
+
+def test_who_waits_is_told_when_the_pool_may_use_more_and_when_it_is_destroyed() -> None:
+    pool = make(4, 1, 4)
+    told: list[str] = []
+    pool.set_num_buffers(1)
+    held = take(pool, 1)
+    pool.call_when_available(lambda: told.append("room"))
+    pool.set_num_buffers(2)
+    assert (told, pool.can_request) == (["room"], True)
+    pool.call_when_available(lambda: told.append("gone"))
+    pool.destroy()
+    assert told == ["room", "gone"]
+    held[0].recycle()
+
+
+def test_a_channel_above_its_cap_that_gives_back_lets_who_waits_look_again() -> None:
+    pool = make(9, 1, 9, num_channels=2, max_per_channel=2)
+    buffers = [pool.request_buffer(0) for _ in range(3)]
+    assert not pool.is_available
+    told: list[bool] = []
+    pool.call_when_available(lambda: told.append(pool.is_available))
+    assert buffers[0] is not None
+    buffers[0].recycle()
+    assert told == [True]

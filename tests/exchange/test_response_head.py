@@ -1,0 +1,58 @@
+"""The head of the commonest frame in one step: the same bytes as field by field, and nothing else is taken for one."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from refimpl.config import FlinkVersion
+from refimpl.errors import LocalUsageError
+from refimpl.exchange import BufferResponse, ResponseHead, encode
+from refimpl.memory import DataType
+
+LIMIT = 4_096
+NUMBERS = st.integers(-(2**31), 2**31 - 1)
+VERSIONS = st.sampled_from(FlinkVersion)
+
+
+@given(
+    VERSIONS, st.binary(min_size=16, max_size=16), NUMBERS, NUMBERS, st.binary(max_size=9), st.booleans(),
+    st.sampled_from(DataType),
+)  # fmt: skip
+def test_what_is_packed_is_what_the_frame_begins_with(
+    version: FlinkVersion, receiver: bytes, sequence: int, backlog: int, payload: bytes, is_data: bool, kind: DataType
+) -> None:
+    data_type = DataType.DATA if is_data else kind
+    head = ResponseHead(version)
+    packed = (receiver, 7, sequence, backlog, data_type, len(payload))
+    if data_type.code(version) is None:
+        with pytest.raises(LocalUsageError):
+            head.pack(*packed)
+        return
+    whole = encode(BufferResponse(receiver, sequence, backlog, data_type, payload, subpartition=7), version)
+    assert head.pack(*packed) + payload == whole
+    read = head.unpack(memoryview(whole + b"behind"), LIMIT)
+    if data_type is DataType.DATA and payload:
+        subpartition = 0 if version is FlinkVersion.V1_11 else 7
+        assert read == (
+            BufferResponse(receiver, sequence, backlog, data_type, b"", subpartition=subpartition), len(payload)
+        )  # fmt: skip
+    else:
+        assert read is None
+
+
+@pytest.mark.parametrize("version", FlinkVersion)
+def test_what_is_cut_off_too_long_compressed_or_changed_is_left_to_others(version: FlinkVersion) -> None:
+    head = ResponseHead(version)
+    whole = encode(BufferResponse(bytes(16), 0, 0, DataType.DATA, b"payload"), version)
+    assert head.unpack(memoryview(whole), len(whole)) is not None
+    assert head.unpack(memoryview(whole), len(whole) - 1) is None
+    assert head.unpack(memoryview(whole)[: head.num_bytes - 1], LIMIT) is None
+    compressed = encode(BufferResponse(bytes(16), 0, 0, DataType.DATA, b"payload", is_compressed=True), version)
+    assert head.unpack(memoryview(compressed), LIMIT) is None
+    told = [*range(9), *range(head.num_bytes - 6, head.num_bytes)]  # the header, the kind, compressed, the size
+    for index in told:
+        changed = bytearray(whole)
+        changed[index] ^= 0x81
+        assert head.unpack(memoryview(changed), LIMIT) is None, index
