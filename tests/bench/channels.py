@@ -16,6 +16,7 @@ from typing import Any
 
 from refimpl.config import Config
 from refimpl.consumer import InputGate, LocalInputChannel, NetworkInput
+from refimpl.drivers import Flusher, ShortTurns
 from refimpl.memory import LocalBufferPool, NetworkBufferPool
 from refimpl.producer import RecordWriter, ResultPartition, RoundRobinSelector, max_buffers, required_buffers
 from refimpl.records import (
@@ -64,7 +65,8 @@ class Channels:
         config = Config(buffer_timeout_ms=plan.timeout_ms)
         elements = StreamElementSerializer(KIND)
         self.plan = plan
-        self.monitor = threading.Condition()
+        lock = threading.RLock()
+        self.monitor, stopped = threading.Condition(lock), threading.Condition(lock)
         most = max_buffers(num_channels, config)
         self.pool_bytes = most * config.segment_size_bytes
         self._home = NetworkBufferPool(most, config.segment_size_bytes)
@@ -75,7 +77,7 @@ class Channels:
         self.gate = InputGate("sink-0", channels, on_ready=self.monitor.notify_all)
         self.input = NetworkInput(self.gate, elements, lambda: SpillingAdaptiveSpanningRecordDeserializer(config))
         self._most = max(1, min(FOR_EVERYBODY, most // 2))
-        self.num_flushes = 0
+        self.flusher = Flusher([self.partition], plan.timeout_ms, stopped)
         self.num_buffers = 0
         self.latencies_ms: list[float] = []
         self._has_ended = threading.Event()
@@ -84,19 +86,29 @@ class Channels:
 
     def move(self, num_records: int, process: Callable[[StreamRecord], None]) -> tuple[float, float]:
         """Bring so many records through all active channels; return (wall, CPU) seconds."""
-        flusher = threading.Thread(target=self._flush, name="flusher", daemon=True)
+        def flush() -> None:
+            self.flusher.run(self._has_ended.is_set)
+
+        flusher = threading.Thread(target=flush, name="flusher", daemon=True)
+        turns = ShortTurns(self.plan.timeout_ms)
 
         def produce() -> None:
-            flusher.start()
+            if self.plan.timeout_ms > 0:
+                flusher.start()
             try:
                 self._produce(num_records)
             finally:
                 with self.monitor:
                     self._has_ended.set()
                     self.monitor.notify_all()
-            flusher.join()
+            if self.plan.timeout_ms > 0:
+                flusher.join()
 
-        return in_two_threads(produce, lambda: self._consume(process))
+        turns.start()
+        try:
+            return in_two_threads(produce, lambda: self._consume(process))
+        finally:
+            turns.stop()
 
     def _produce(self, num_records: int) -> None:
         writer, clock = self.writer, time.perf_counter_ns
@@ -108,17 +120,6 @@ class Channels:
                     while not (writer.resume() and self.partition.is_available):
                         self.monitor.wait()
         writer.finish()
-
-    def _flush(self) -> None:
-        """As `TaskManagerThreads` does; how often it comes to it is counted."""
-        if self.plan.timeout_ms < 0:
-            return
-        with self.monitor:
-            while not self._has_ended.is_set():
-                self.monitor.wait_for(self._has_ended.is_set, self.plan.timeout_ms / 1000)
-                self.partition.flush_all()
-                self.num_flushes += 1
-                self.monitor.notify_all()
 
     def _consume(self, process: Callable[[StreamRecord], None]) -> None:
         clock, waited = time.perf_counter_ns, self.latencies_ms
@@ -165,7 +166,7 @@ def entry(key: str, meaning: str, plan: Plan, make: Callable[[Plan], Any] = Chan
         channels, operator = make(plan), Adding()
         wall_s, cpu_s = channels.move(num_records, operator.record)
         found = {
-            "flushes_per_s": channels.num_flushes / wall_s,
+            "flushes_per_s": channels.flusher.num_flushes / wall_s,
             "p50_ms": statistics.median(channels.latencies_ms),
             "buffers": float(channels.num_buffers),
         }

@@ -22,7 +22,7 @@ __all__ = ["CONTEXT", "ConsumerError", "across"]
 # A child of a process that has threads and a JVM beside it must not inherit half of them: children come from a server
 # that has loaded the modules and done nothing else.
 CONTEXT = multiprocessing.get_context("forkserver")
-CONTEXT.set_forkserver_preload(["tests.bench.peers"])
+CONTEXT.set_forkserver_preload(["tests.bench.peers", "tests.bench.remote"])
 
 SECONDS_TO_END = 60.0
 
