@@ -154,9 +154,17 @@ class Counted:
         self._counts["reads"] += 1
         return self._stream.read(max_bytes)
 
+    def read_into(self, room: memoryview) -> int:
+        self._counts["reads"] += 1
+        return int(self._stream.read_into(room))
+
     def write(self, pieces: Sequence[bytes | memoryview]) -> None:
         self._counts["writes"] += 1
         self._stream.write(pieces)
+
+    def write_at_once(self, data: bytes) -> int:
+        self._counts["writes"] += 1
+        return int(self._stream.write_at_once(data))
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
