@@ -112,7 +112,7 @@ def test_a_row_is_measured_or_says_why_not(row: rows.Row) -> None:
             assert line["verdict"] == f"not measured: {reasons[0]}"
             assert line["value"] is None
         else:
-            assert line["value"]["median"] > 0
+            assert line["value"]["median"] > 0 or "no credits" in comparison.one  # they may come to a halt
             assert not line["verdict"].startswith("not measured")
 
 
