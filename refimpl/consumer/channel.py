@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from refimpl.memory.buffer import BufferSlice
 from refimpl.producer.subpartition_views import BufferAndBacklog
@@ -13,8 +13,7 @@ from refimpl.records.events import Event
 __all__ = ["BufferOrEvent", "ChannelSnapshot", "InputChannel"]
 
 
-@dataclass(frozen=True, slots=True)
-class BufferOrEvent:
+class BufferOrEvent(NamedTuple):
     """One thing that arrived on channel `channel_index`: data the caller recycles, or an event."""
 
     channel_index: int

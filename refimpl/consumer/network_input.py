@@ -68,6 +68,7 @@ class NetworkInput:
         self._consumed: list[Buffer | BufferSlice] = []
         value_type = element_serializer.value_type
         self._codec = BatchCodec.of(value_type) if takes_batches else None
+        self._staging = bytearray()
         self._num_between_looks = 0
         self._num_until_look = 0
         self._unpacker = RecordUnpacker.of(value_type) if not takes_batches else None
@@ -222,7 +223,7 @@ class NetworkInput:
         source = deserializer.peek()
         following = self._following(channel) if source else []
         # For numpy one large array is less work than small ones, and a record cut in two between them.
-        data = memoryview(b"".join((source, *(each.data for each in following)))) if following else source
+        data = self._joined(source, following) if following else source
         batch, end = codec.decode(data, _MIN_RECORDS_AT_ONCE)
         if batch is None:
             self._num_between_looks = min(2 * self._num_between_looks + 1, _MOST_BETWEEN_LOOKS)
@@ -231,6 +232,19 @@ class NetworkInput:
         self._num_between_looks = 0
         self._decoded.append(batch)
         self._skip(end, len(source), following, deserializer)
+
+    def _joined(self, source: memoryview, following: Sequence[BufferSlice]) -> memoryview:
+        """The bytes of several buffers, one behind the other, in memory that is used again."""
+        end = len(source) + sum(buffer.size for buffer in following)
+        if len(self._staging) < end:
+            self._staging = bytearray(end)
+        joined = memoryview(self._staging)
+        joined[: len(source)] = source
+        position = len(source)
+        for buffer in following:
+            joined[position : position + buffer.size] = buffer.data
+            position += buffer.size
+        return joined[:end]
 
     def _skip(
         self, num_bytes: int, num_here: int, following: Sequence[BufferSlice],

@@ -43,7 +43,6 @@ class RecordWriter:
 
     Flink:   RecordWriter, ChannelSelectorRecordWriter (runtime.io.network.api.writer), 1.11.4
     Differs: never blocks, see above. Flink waits for a buffer in the middle of user code.
-    Invariant: at most one open builder for each channel.
     """
 
     _is_constant = False  # all records go to channel 0, and the selector need not be asked
@@ -147,12 +146,14 @@ class RecordWriter:
 
     def write_batch(self, batch: RecordBatch) -> None:
         """Write each record of a batch to the channel its value selects: the bytes of `emit` one by one."""
-        if self._codec is None or (rows := self._codec.encode(batch)) is None:
+        if (codec := self._codec) is None or (rows := codec.encode(batch)) is None:
             self.emit_many(batch.records())
             return
         channels = 0 if self._is_constant else channels_of_batch(self.selector, batch)
         for channel, part in by_channel(rows, channels, len(self._all_channels)):
             self.write_encoded(EncodedBatch.of(part), len(part), channel)
+        if self.is_blocked:
+            codec.let_go()  # what waits for buffers looks into these rows
 
     def write_encoded(self, data: EncodedBatch, num_records: int, channel: int) -> None:
         """Write so many records to one channel that the caller has serialised, with their lengths, as `emit` would."""

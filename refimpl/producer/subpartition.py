@@ -251,20 +251,20 @@ class PipelinedSubpartition:
         while self._queue:
             consumer = self._queue[0]
             piece = consumer.build()
-            assert consumer.is_finished or len(self._queue) == 1, (
-                f"{self}: the buffer at the head is open, but another stands behind it"
-            )
+            is_finished = consumer.is_finished
             if len(self._queue) == 1:
                 self._is_flush_requested = False  # what it asked for is being delivered
-            if consumer.is_finished:
+            else:
+                assert is_finished, f"{self}: the buffer at the head is open, but another stands behind it"
+            if is_finished:
                 self._queue.popleft().close()
                 self._num_data_buffers -= consumer.is_buffer
             else:
                 self._watch(consumer)
-            if piece.size > 0:
+            if piece.end > piece.start:
                 return self._deliver(piece)
             piece.recycle()
-            if not consumer.is_finished:
+            if not is_finished:
                 break
         return None
 

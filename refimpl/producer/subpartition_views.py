@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from refimpl.memory.buffer import BufferSlice, DataType
 
 __all__ = ["BufferAndBacklog", "QueuedBufferSnapshot", "SubpartitionSnapshot"]
 
 
-@dataclass(frozen=True, slots=True)
-class BufferAndBacklog:
+class BufferAndBacklog(NamedTuple):
     """What one poll took: the bytes, and what is still there.
 
     Ownership: the buffer is the caller's to recycle. `sequence_number` counts what was delivered,

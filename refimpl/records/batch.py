@@ -105,8 +105,8 @@ class BatchCodec:
     def encode(self, batch: RecordBatch) -> WireRows | None:
         """The records as they stand on the stream, a row each; `None` if they are not equally wide.
 
-        Also if a column is of another kind than its field: the way of single records says of which
-        value that is.
+        The next batch is written over them, unless somebody says `let_go` first. `None` also if a column
+        is of another kind than its field: the way of single records says of which value that is.
         """
         given = batch.columns
         if batch.is_tuple is not self._is_tuple or batch.names is not None or len(given) != len(self._kinds):
@@ -124,8 +124,12 @@ class BatchCodec:
             rows[name] = column
         return rows
 
+    def let_go(self) -> None:
+        """Leave the rows of the last batch to whoever has them."""
+        self._kept = {}
+
     def _empty_rows(self, layout: np.dtype[np.void], count: int) -> WireRows:
-        """Rows with all that is the same in each, copied byte for byte from some kept: numpy fills more slowly."""
+        """Rows with all that is the same in each filled in: those of the last batch, if there were as many."""
         kept = self._kept.get(layout)
         if kept is None or len(kept) < count:
             kept = np.zeros(max(count, _MIN_ROWS_KEPT), layout)
@@ -135,7 +139,7 @@ class BatchCodec:
                 if kind == "U":
                     kept[f"n{index}"] = kept[f"f{index}"].shape[1] + 1
             self._kept = {layout: kept}
-        return kept[:count].view(np.uint8).copy().view(layout)
+        return kept[:count]
 
     def decode(self, source: memoryview, least: int = 1) -> tuple[RecordBatch | None, int]:
         """The records that `source` begins with and that are like the first, and where they end.
