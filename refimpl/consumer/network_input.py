@@ -5,9 +5,9 @@ deserialising is long and needs none. So they are separate calls: `take`, `next_
 says `None`, `recycle`.
 
 Records of fixed width that stand next to each other are read as a run, see `records.packing`; for a
-head that takes batches, as one batch, see `records.batch`. Who has
-a loop of its own takes the run with `next_records`, and so a call less for each record; to all
-others `next_element` hands out the same records one by one.
+head that takes batches, as one batch, see `records.batch`. Who has a loop of its own takes the run with
+`next_records`, and so a call less for each record; to all others `next_element` hands out the same
+records one by one.
 """
 
 from __future__ import annotations

@@ -34,9 +34,7 @@ def by_channel(rows: WireRows, channels: Column | int, num_channels: int) -> Ite
     if num_channels == 1:
         yield 0, rows
         return
-    narrow = channels.astype(np.uint8 if num_channels <= 256 else np.uint16)
-    if num_channels > 65_536:
-        narrow = channels
+    narrow = channels.astype(np.min_scalar_type(num_channels - 1))
     sorted_rows = rows.take(np.argsort(narrow, kind="stable"))
     start = 0
     for channel, count in enumerate(np.bincount(narrow, minlength=num_channels).tolist()):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import atexit
 import functools
-import hashlib
 import json
 import queue
 import subprocess
@@ -24,11 +23,12 @@ from course.flink import JAR, FlinkUnavailable, find_compiler, flink_folder, jar
 from course.java import JavaUnavailable, find_java
 from tests.bench.contenders import ROWS
 from tests.bench.measure import Contender, Row, Turn
+from tests.flink_classes import FlinkProgram
 
 __all__ = ["FLINK", "FLINK_VERSION"]
 
 FLINK_VERSION = JAR.requirement.partition("==")[2]
-SOURCE = Path(__file__).parent / "flink" / "KeyBy.java"
+PROGRAM = FlinkProgram(Path(__file__).parent / "flink" / "KeyBy.java", "bench")
 SECONDS_FOR_A_JOB = 120.0
 # Flink is older than the modules of Java: its serializers and closures are looked into.
 OPENS = ("--add-opens=java.base/java.util=ALL-UNNAMED", "--add-opens=java.base/java.lang=ALL-UNNAMED")
@@ -38,42 +38,17 @@ class FlinkError(Exception):
     """Flink's job failed; the text has the end of what it said."""
 
 
-def classes_folder() -> Path:
-    """Where the classes of today's source are, compiled or not yet."""
-    return flink_folder() / f"bench-{hashlib.sha256(SOURCE.read_bytes() + JAR.sha256.encode()).hexdigest()[:16]}"
-
-
 @functools.cache
 def lacking() -> str | None:
     """Why Flink cannot run here, if it cannot."""
     try:
         jar_path(flink_folder())
         find_java()
-        if not classes_folder().is_dir():
+        if not PROGRAM.classes(flink_folder()).is_dir():
             find_compiler(flink_folder())
     except (FlinkUnavailable, JavaUnavailable) as error:
         return str(error)
     return None
-
-
-def compiled() -> Path:
-    """Return the folder of the classes; compile them if they are not there."""
-    classes = classes_folder()
-    if classes.is_dir():
-        return classes
-    folder = flink_folder()
-    with tempfile.TemporaryDirectory(prefix="compiling-", dir=folder, ignore_cleanup_errors=True) as aside:
-        fresh = Path(aside) / "classes"
-        command = [*find_compiler(folder).command, "-nowarn", "-d", str(fresh), "-cp", str(jar_path(folder))]
-        done = subprocess.run([*command, str(SOURCE)], capture_output=True, text=True, check=False, timeout=120)
-        if done.returncode:
-            raise FlinkError(f"{SOURCE.name} did not compile:\n{done.stdout}{done.stderr}")
-        try:
-            fresh.rename(classes)
-        except OSError:
-            if not classes.is_dir():  # else somebody was faster
-                raise
-    return classes
 
 
 class Jvm:
@@ -85,7 +60,7 @@ class Jvm:
         records.write_bytes(np.array(ROWS, ">i8").tobytes())
         # A JVM writes its performance counters into /tmp, where they stay when it is killed.
         options = ("-Xmx1g", "-XX:-UsePerfData", *OPENS, f"-Djava.io.tmpdir={self._folder.name}")
-        class_path = f"{compiled()}:{jar_path(flink_folder())}"
+        class_path = f"{PROGRAM.compiled(flink_folder())}:{jar_path(flink_folder())}"
         self._said: deque[str] = deque(maxlen=40)
         self._process = subprocess.Popen(
             [str(find_java().program), *options, "-cp", class_path, "KeyBy", str(records)],

@@ -6,7 +6,6 @@ import os
 import signal
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -308,19 +307,18 @@ def test_a_slow_sink_holds_everybody_up_and_little_lies_in_between() -> None:
 def test_an_error_elsewhere_is_known_while_a_sink_stands_still(tmp_path: Path) -> None:
     """Results may wait for a sink; what went wrong in their process must not."""
     is_held = tmp_path / "held"
+    os.mkfifo(is_held)  # whoever reads it waits for a writer
 
     def function(n: int) -> int:
         if n == 3:
-            while not is_held.exists():
-                time.sleep(0.001)
+            is_held.read_bytes()
             raise ValueError("three")
         return n
 
     def sink(_: object) -> None:
-        is_held.touch()
-        deadline = time.monotonic() + TIMEOUT_S
-        while run.error is None and time.monotonic() < deadline:
-            time.sleep(0.001)
+        is_held.write_bytes(b"")
+        with run._changed:
+            run._changed.wait_for(lambda: run.error is not None, TIMEOUT_S)
 
     environment = job(FOREVER, sink, function)
     with nothing_left(), ProcessRun(environment, 1) as run, pytest.raises(UserCodeError, match="three"):

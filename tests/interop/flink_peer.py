@@ -10,7 +10,6 @@
 from __future__ import annotations
 
 import functools
-import hashlib
 import json
 import os
 import queue
@@ -23,11 +22,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from course.flink import JAR, FlinkUnavailable, find_compiler, flink_folder, jar_path
+from course.flink import FlinkUnavailable, find_compiler, flink_folder, jar_path
 from course.java import JavaUnavailable, find_java
+from tests.flink_classes import FlinkProgram
 
 ROOT = Path(__file__).resolve().parents[2]
-SOURCE = Path(__file__).parent / "peer" / "FlinkPeer.java"
+PROGRAM = FlinkProgram(Path(__file__).parent / "peer" / "FlinkPeer.java", "peer")
 MAIN = "org.apache.flink.runtime.io.network.netty.FlinkPeer"
 SECONDS = 60.0
 """A peer has this long for everything, unless it is given another time."""
@@ -37,18 +37,13 @@ class PeerError(AssertionError):
     """A peer did not do what was expected; the text has its exit status, its events and its stderr."""
 
 
-def classes_folder(folder: Path) -> Path:
-    """Where the classes of today's source are, compiled or not yet."""
-    return folder / f"peer-{hashlib.sha256(SOURCE.read_bytes() + JAR.sha256.encode()).hexdigest()[:16]}"
-
-
 def missing() -> str | None:
     """What of the real Flink is not on this machine, and how to get it; `None` if all of it is here."""
     folder = flink_folder()
     try:
         jar_path(folder)
         find_java()
-        if not classes_folder(folder).is_dir():
+        if not PROGRAM.classes(folder).is_dir():
             find_compiler(folder)
     except (FlinkUnavailable, JavaUnavailable) as error:
         return str(error)
@@ -59,32 +54,10 @@ def missing() -> str | None:
 def flink_command() -> tuple[str, ...]:
     """Begin the command line of Flink's end, compiled if it was not."""
     folder = flink_folder()
-    jar, classes = jar_path(folder), compiled(folder)
+    jar, classes = jar_path(folder), PROGRAM.compiled(folder)
     # A JVM writes its performance counters into /tmp, where they stay when it is killed.
     options = ("-Xmx512m", "-XX:-UsePerfData", "-XX:+UseSerialGC", "-cp", f"{classes}:{jar}")
     return (str(find_java().program), *options, MAIN)
-
-
-def compiled(folder: Path) -> Path:
-    """Return the folder of the classes beside the jar; compile them if they are not there.
-
-    They are compiled aside and moved, so a folder of that name is complete, and two may do this at the same time.
-    """
-    classes = classes_folder(folder)
-    if classes.is_dir():
-        return classes
-    with tempfile.TemporaryDirectory(prefix="compiling-", dir=folder, ignore_cleanup_errors=True) as aside:
-        fresh = Path(aside) / "classes"
-        command = [*find_compiler(folder).command, "-nowarn", "-d", str(fresh), "-cp", str(jar_path(folder))]
-        done = subprocess.run([*command, str(SOURCE)], capture_output=True, text=True, check=False, timeout=120)
-        if done.returncode:
-            raise PeerError(f"{SOURCE.name} did not compile:\n{done.stdout}{done.stderr}")
-        try:
-            fresh.rename(classes)
-        except OSError:
-            if not classes.is_dir():  # else somebody was faster
-                raise
-    return classes
 
 
 def command_of(kind: str) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ import pytest
 
 from course.flink import COMPILER, JAR, find_compiler, flink_folder
 from course.java import find_java
-from tests.interop.flink_peer import MAIN, Peer, PeerError, classes_folder, compiled
+from tests.interop.flink_peer import MAIN, PROGRAM, Peer, PeerError
 
 pytestmark = [pytest.mark.flink, pytest.mark.slow]
 
@@ -69,8 +69,8 @@ def folder(tmp_path):
 
 def test_two_may_compile_at_once(folder):
     with ThreadPoolExecutor() as pool:
-        first, second = pool.map(compiled, [folder, folder])
-    assert first == second == classes_folder(folder)
+        first, second = pool.map(PROGRAM.compiled, [folder, folder])
+    assert first == second == PROGRAM.classes(folder)
     assert [path.name for path in folder.iterdir() if path.suffix != ".jar"] == [first.name]
     assert list(first.rglob("FlinkPeer.class"))
 
@@ -81,6 +81,7 @@ def test_without_a_jdk_the_fetched_compiler_does_it(folder, monkeypatch, lacking
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", "/nowhere")
     assert find_compiler(folder).verdict.startswith("Eclipse's compiler on Java ")
-    command = [find_java().program, "-cp", f"{compiled(folder)}:{folder / JAR.name}", MAIN, "serve", "--records", "x"]
+    class_path = f"{PROGRAM.compiled(folder)}:{folder / JAR.name}"
+    command = [find_java().program, "-cp", class_path, MAIN, "serve", "--records", "x"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
     assert (done.returncode, "NumberFormatException" in done.stdout) == (1, True), done.stderr
