@@ -18,6 +18,7 @@ from tests.bench.report import (
     FORMAT,
     as_table,
     cores,
+    deliver,
     is_complete,
     line_of,
     machine,
@@ -150,12 +151,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"wrong answer: {error}", file=sys.stderr)
         return WRONG_ANSWER
     answer = run.answer(rows)
-    if given.json == "-":
-        print(json.dumps(answer, indent=1))
+    path = deliver(answer, given.json, FOLDER / ("run.json" if is_complete(answer["rows"]) else "part.json"))
+    if path is None:
         return 0
-    path = Path(given.json) if given.json else FOLDER / ("run.json" if is_complete(answer["rows"]) else "part.json")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(answer, indent=1) + "\n", encoding="utf-8")
     print(as_table(answer["rows"]), machine_in_words(answer["machine"]), f"All of it: {path}", sep="\n\n")
     return 0
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import difflib
 import gc
-import json
 import os
 import statistics
 import sys
@@ -37,7 +36,7 @@ from tests.bench.channels import RECORDS_OF_A_TURN, Channels, Plan
 from tests.bench.contenders import BATCH_BUFFERS, KIND, RECORD_BYTES, SEGMENT_BYTES, Adding, Reader
 from tests.bench.exchange import Exchange
 from tests.bench.measure import Figure, in_two_threads
-from tests.bench.report import machine, machine_in_words, number, spread
+from tests.bench.report import deliver, machine, machine_in_words, number, spread
 
 __all__ = ["EXPERIMENTS", "Experiment", "draw", "main", "run"]
 
@@ -399,15 +398,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     rounds, scale = (1, 0.1) if chosen.quick else (chosen.rounds, 1.0)
     found = run(experiments, rounds, scale, partial(print, file=sys.stderr))
     answer = {"format": FORMAT, "rounds": rounds, "machine": machine(load), "experiments": found}
-    text = json.dumps(answer, indent=1)
     if chosen.picture:
         draw(found, chosen.picture)
-    if chosen.json == "-":
-        print(text)
+    file = deliver(answer, chosen.json, FILE)
+    if file is None:
         return 0
-    file = Path(chosen.json) if chosen.json else FILE
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(text + "\n", encoding="utf-8")
     print(as_table(found), machine_in_words(answer["machine"]), f"All of it: {file}", sep="\n")
     if chosen.picture:
         print(f"{chosen.picture}: {alternative(found)}")

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import gc
-import json
 import os
 import sys
 import time
@@ -52,7 +51,7 @@ from tests.bench.contenders import (
 )
 from tests.bench.exchange import Exchange
 from tests.bench.measure import Figure, WrongAnswerError
-from tests.bench.report import machine, machine_in_words, spread
+from tests.bench.report import deliver, machine, machine_in_words, spread
 
 __all__ = ["LAYERS", "Layer", "main", "profile"]
 
@@ -316,13 +315,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     load = os.getloadavg()[0]
     found = profile(chosen.rounds, chosen.records, lambda text: print(text, file=sys.stderr))
     found["machine"] = machine(load)
-    text = json.dumps(found, indent=1)
-    if chosen.json == "-":
-        print(text)
+    file = deliver(found, chosen.json, FILE)
+    if file is None:
         return 0
-    file = Path(chosen.json) if chosen.json else FILE
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(text + "\n", encoding="utf-8")
     print(as_table(found), machine_in_words(found["machine"]), f"All of it: {file}", sep="\n\n")
     return 0
 

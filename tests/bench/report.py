@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import math
 import os
 import platform
@@ -18,7 +19,10 @@ from tests.bench.flink_jvm import FLINK_VERSION
 from tests.bench.measure import Figure, Turn
 from tests.bench.rows import ROWS, Comparison, Row
 
-__all__ = ["BEGIN", "END", "FORMAT", "as_table", "line_of", "machine", "machine_in_words", "readme_block", "rewritten"]
+__all__ = [
+    "BEGIN", "END", "FORMAT", "as_table", "deliver", "line_of", "machine", "machine_in_words", "readme_block",
+    "rewritten",
+]  # fmt: skip
 
 FORMAT = "sluice-bench/2"
 PACKAGES = ("numpy", "pyarrow", "pyzmq", "bytewax", "sluice")
@@ -29,6 +33,18 @@ Turns = Mapping[str, Sequence[Turn]]
 
 
 # -- the figures -----------------------------------------------------------------------------------
+
+
+def deliver(answer: Mapping[str, Any], wanted: str | None, usual: Path) -> Path | None:
+    """Print the answer as JSON if `-` is wanted; else write it there, or to the usual file, and return where it is."""
+    text = json.dumps(answer, indent=1)
+    if wanted == "-":
+        print(text)
+        return None
+    file = Path(wanted) if wanted else usual
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text + "\n", encoding="utf-8")
+    return file
 
 
 def values(comparison: Comparison, turns: Turns) -> list[float]:
