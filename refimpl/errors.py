@@ -14,6 +14,7 @@ from __future__ import annotations
 __all__ = [
     "ConfigError",
     "InsufficientBuffersError",
+    "InsufficientSlotsError",
     "LocalUsageError",
     "PartitionNotFoundError",
     "PoolDestroyedError",
@@ -85,7 +86,7 @@ class InsufficientBuffersError(SluiceError):
 
     Attributes:
         owner: who asked, such as `map-1`.
-        num_required, num_free, num_total: segments.
+        num_required, num_free, num_total: segments; free are those that no pool was promised.
         segment_size_bytes: size of one segment.
     """
 
@@ -95,7 +96,7 @@ class InsufficientBuffersError(SluiceError):
         super().__init__(
             f"Insufficient number of network buffers: required {num_required}, but only "
             f"{num_free} available. {owner} needs {num_required} buffers of "
-            f"{segment_size_bytes} B, {num_free} of {num_total} are free; "
+            f"{segment_size_bytes} B, {num_free} of {num_total} are promised to nobody; "
             f"lower the parallelism or raise num_buffers"
         )
         self.owner = owner
@@ -103,6 +104,25 @@ class InsufficientBuffersError(SluiceError):
         self.num_free = num_free
         self.num_total = num_total
         self.segment_size_bytes = segment_size_bytes
+
+
+class InsufficientSlotsError(SluiceError):
+    """A cluster cannot run so many tasks at one time as the job has TaskManagers.
+
+    Attributes:
+        num_required: how many slots the job needs.
+        num_slots: how many there are.
+
+    Flink:   NoResourceAvailableException (runtime.jobmanager.scheduler), 1.11.4
+    """
+
+    def __init__(self, num_required: int, num_slots: int) -> None:
+        super().__init__(
+            f"the job needs a slot for each of its {num_required} TaskManagers at one time, and the cluster has "
+            f"{num_slots}; give it more cores, or run the job on fewer TaskManagers"
+        )
+        self.num_required = num_required
+        self.num_slots = num_slots
 
 
 class SpillError(SluiceError):

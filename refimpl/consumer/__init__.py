@@ -6,6 +6,7 @@ from refimpl.consumer.input_gate import GateSnapshot, InputGate
 from refimpl.consumer.local_channel import LocalInputChannel
 from refimpl.consumer.network_input import NetworkInput
 from refimpl.consumer.remote_channel import RemoteInputChannel
+from refimpl.consumer.sequence import SequenceNumbers
 from refimpl.consumer.watermark_valve import StatusWatermarkValve
 
 __all__ = [
@@ -19,5 +20,6 @@ __all__ = [
     "LocalInputChannel",
     "NetworkInput",
     "RemoteInputChannel",
+    "SequenceNumbers",
     "StatusWatermarkValve",
 ]

@@ -31,6 +31,8 @@ class BufferManagerSnapshot:
 
     `num_exclusive_available` and `num_floating_available` are empty and at hand, `num_required` is
     what the channel wants, `num_unannounced` and `num_promised` are as in `ConsumerCredit`.
+    `empty_segments` and `lent_segments` are its exclusive ones, at hand and in use; `floating_segments`
+    are the floating ones at hand, which belong to the gate's pool.
     """
 
     num_exclusive: int
@@ -40,6 +42,9 @@ class BufferManagerSnapshot:
     num_unannounced: int
     num_promised: int
     is_waiting_for_floating: bool
+    empty_segments: tuple[int, ...]
+    lent_segments: tuple[int, ...]
+    floating_segments: tuple[int, ...]
 
     @property
     def num_available(self) -> int:
@@ -49,7 +54,8 @@ class BufferManagerSnapshot:
 class BufferManager:
     """The buffers one remote channel may receive into.
 
-    Ownership: `exclusive` are segments the caller took from `global_pool` with `request_unpooled`;
+    `exclusive` and `floating` are its empty buffers, `credit` what of them the producer has been told.
+    Ownership: the segments `exclusive` are those the caller took from `global_pool` with `request_unpooled`;
     they return there after `release`, each when nobody holds its buffer any more.
     `on_credit` is called when there is something to announce after there was nothing.
 
@@ -69,38 +75,40 @@ class BufferManager:
         self.credit = ConsumerCredit(len(exclusive))
         self.lent: dict[int, Buffer] = {}
         self._global_pool = global_pool
-        self._floating_pool = floating_pool
+        self.floating_pool = floating_pool
         self._on_credit = on_credit
-        self._exclusive = deque(Buffer(segment, self) for segment in exclusive)
-        self._floating: deque[Buffer] = deque()
-        self._is_waiting = False
+        self.exclusive = deque(Buffer(segment, self) for segment in exclusive)
+        self.floating: deque[Buffer] = deque()
+        self.is_waiting = False
         self._is_released = False
 
     def __repr__(self) -> str:
         return (
-            f"BufferManager({len(self._exclusive)} exclusive, {len(self._floating)} floating, "
+            f"BufferManager({len(self.exclusive)} exclusive, {len(self.floating)} floating, "
             f"{self.credit!r})"
         )
 
     @property
     def num_available(self) -> int:
-        return len(self._exclusive) + len(self._floating)
+        return len(self.exclusive) + len(self.floating)
 
     @property
     def empty_buffers(self) -> list[Buffer]:
         """The buffers that wait here for data, for the laws."""
-        return [*self._floating, *self._exclusive]
+        return [*self.floating, *self.exclusive]
 
     @property
     def exclusive_buffers(self) -> list[Buffer]:
         """The channel's own buffers, here or lent, as long as they have not gone home, for the laws."""
-        return [*self._exclusive, *self.lent.values()]
+        return [*self.exclusive, *self.lent.values()]
 
     def snapshot(self) -> BufferManagerSnapshot:
         return BufferManagerSnapshot(
-            self.credit.num_exclusive, len(self._exclusive), len(self._floating),
+            self.credit.num_exclusive, len(self.exclusive), len(self.floating),
             self.credit.num_required, self.credit.num_unannounced, self.credit.num_promised,
-            self._is_waiting,
+            self.is_waiting,
+            tuple([buffer.segment.id for buffer in tuple(self.exclusive)]), tuple(self.lent),
+            tuple([buffer.segment.id for buffer in tuple(self.floating)]),
         )  # fmt: skip
 
     # -- buffers out -----------------------------------------------------------------------------
@@ -110,60 +118,78 @@ class BufferManager:
         if self._is_released or self.credit.num_promised == 0:
             return None
         self.credit.use()
-        if self._floating:
-            return self._floating.popleft()
-        buffer = self._exclusive.popleft()
+        if self.floating:
+            return self.floating.popleft()
+        buffer = self.exclusive.popleft()
         self.lent[buffer.segment.id] = buffer
         return buffer
 
     # -- buffers in ------------------------------------------------------------------------------
 
     def set_backlog(self, backlog: int) -> None:
-        """Hold enough empty buffers for `backlog` and the exclusive ones, as far as there are any."""
-        if self._is_released:
-            return
-        self.credit.set_backlog(backlog)
-        num_missing = self.credit.num_required - len(self._exclusive) - len(self._floating)
+        """So many data buffers wait at the producer now; nothing to a channel that has ended."""
+        if not self._is_released and not self.floating_pool.is_destroyed:
+            self.on_backlog(backlog)
+
+    def on_backlog(self, backlog: int) -> None:
+        """`backlog` data buffers wait at the producer: hold an empty buffer for each, and the exclusive ones besides.
+
+        What is missing is asked of the gate's pool, and is credit. If the pool has none left, stand in its line.
+        """
+        self.credit.num_required = backlog + self.credit.num_exclusive
         num_added = 0
-        while num_added < num_missing and not self._is_waiting:
-            buffer = self._request_floating()
+        while self.num_available < self.credit.num_required and not self.is_waiting:
+            buffer = self.floating_pool.request_buffer()
             if buffer is None:
+                self.is_waiting = self.floating_pool.add_listener(self)
                 break
-            self._floating.append(buffer)
+            self.floating.append(buffer)
             num_added += 1
-        if num_added:
-            self._add_credit(num_added)
+        self.add_credit(num_added)
 
     def recycle_segment(self, segment: MemorySegment) -> None:
-        """An exclusive buffer comes home, and sends a floating one away if there are enough now."""
+        """An exclusive buffer comes home; after `release` it goes on to the global pool."""
         self.lent.pop(segment.id, None)
         if self._is_released:
             self._global_pool.return_unpooled([segment])
             return
-        self._exclusive.append(Buffer(segment, self))
-        if self.num_available > self.credit.num_required and self._floating:
+        self.exclusive.append(Buffer(segment, self))
+        self.on_recycled()
+
+    def on_recycled(self) -> None:
+        """One of the channel's own buffers is back, empty, and counted among those at hand.
+
+        If the channel has more now than it wants, a floating one goes home in its place; if not, or if it
+        has none that floats, it is one more credit.
+        """
+        if self.num_available > self.credit.num_required and self.floating:
             # One in, one out: the producer's promise is kept by the buffer that came.
-            self._floating.popleft().recycle()
-            return
-        self._add_credit(1)
+            self.floating.popleft().recycle()
+        else:
+            self.add_credit(1)
 
     def on_buffer_available(self, buffer: Buffer) -> NotificationResult:
         """A floating buffer is offered: take it if it is still needed."""
         if self._is_released:
             return NotificationResult.BUFFER_NOT_USED
         if self.num_available >= self.credit.num_required:
-            self._is_waiting = False
+            self.is_waiting = False
             return NotificationResult.BUFFER_NOT_USED
-        self._floating.append(buffer)
-        self._is_waiting = self.num_available < self.credit.num_required
-        self._add_credit(1)
-        if self._is_waiting:
+        self.floating.append(buffer)
+        self.is_waiting = self.num_available < self.credit.num_required
+        self.add_credit(1)
+        if self.is_waiting:
             return NotificationResult.BUFFER_USED_NEED_MORE
         return NotificationResult.BUFFER_USED_NO_NEED_MORE
 
+    def add_credit(self, num_buffers: int) -> None:
+        """Count empty buffers that came in; the connection is told when it has something to announce."""
+        if self.credit.add(num_buffers):
+            self._on_credit()
+
     def on_pool_destroyed(self) -> None:
         """The gate's pool is gone: there is nothing to wait for."""
-        self._is_waiting = False
+        self.is_waiting = False
 
     def release(self, received: Iterable[Buffer]) -> None:
         """Give back every empty buffer and those in `received`; others follow as they are recycled.
@@ -178,24 +204,9 @@ class BufferManager:
                 segments.append(buffer.segment)
             else:
                 buffer.recycle()
-        while self._floating:
-            self._floating.popleft().recycle()
-        while self._exclusive:
-            segments.append(self._exclusive.popleft().segment)
+        while self.floating:
+            self.floating.popleft().recycle()
+        while self.exclusive:
+            segments.append(self.exclusive.popleft().segment)
         if segments:
             self._global_pool.return_unpooled(segments)
-
-    # -- helpers ---------------------------------------------------------------------------------
-
-    def _request_floating(self) -> Buffer | None:
-        """A buffer of the gate's pool; if it has none, stand in its line."""
-        if self._floating_pool.is_destroyed:
-            return None
-        buffer = self._floating_pool.request_buffer()
-        if buffer is None:
-            self._is_waiting = self._floating_pool.add_listener(self)
-        return buffer
-
-    def _add_credit(self, num_buffers: int) -> None:
-        if self.credit.add(num_buffers):
-            self._on_credit()

@@ -6,8 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
+from refimpl.consumer.buffer_manager import BufferManagerSnapshot
 from refimpl.memory.buffer import BufferSlice
-from refimpl.producer.subpartition_views import BufferAndBacklog
+from refimpl.producer.subpartition_views import BufferAndBacklog, QueuedBufferSnapshot
 from refimpl.records.events import Event
 
 __all__ = ["BufferOrEvent", "ChannelSnapshot", "InputChannel"]
@@ -24,12 +25,21 @@ class BufferOrEvent(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ChannelSnapshot:
-    """One input channel at one moment; `producer` names the partition and subpartition it reads."""
+    """One input channel at one moment; `producer` names the partition and subpartition it reads.
+
+    A local channel has nothing of its own. A remote one has a `receiver` (16 bytes), a `queue` of what has
+    come and waits for the task, and, where there are credits, `buffers` to receive into. `num_received`
+    counts buffers and events that have come.
+    """
 
     index: int
     producer: str
     num_available: int
     is_released: bool
+    receiver: bytes = b""
+    queue: tuple[QueuedBufferSnapshot, ...] = ()
+    buffers: BufferManagerSnapshot | None = None
+    num_received: int = 0
 
 
 class InputChannel(Protocol):

@@ -82,9 +82,10 @@ class InputGate:
             taken = self.channels[index].poll()
             if taken is None:
                 continue
-            if taken.is_more_available or taken.is_event_next:
-                self._enter_line(index)
-            buffer = taken.buffer
+            buffer, is_more, _, is_event_next, _ = taken
+            if is_more or is_event_next:
+                self._is_in_line[index] = True
+                self._line.append(index)
             if buffer.is_buffer:
                 return BufferOrEvent(index, buffer, None, bool(self._line))
             event = event_from_bytes(buffer.data, self._version)

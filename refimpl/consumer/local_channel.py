@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from refimpl.consumer.channel import ChannelSnapshot
-from refimpl.producer.subpartition import PipelinedSubpartition
+from refimpl.producer.subpartition_queue import SubpartitionQueue
 from refimpl.producer.subpartition_views import BufferAndBacklog
 
 __all__ = ["LocalInputChannel"]
@@ -23,7 +23,7 @@ class LocalInputChannel:
     Differs: never asks again for a partition: all there are in a process exist before its gates.
     """
 
-    def __init__(self, index: int, subpartition: PipelinedSubpartition) -> None:
+    def __init__(self, index: int, subpartition: SubpartitionQueue) -> None:
         self.index = index
         self.subpartition = subpartition
         self._is_released = False

@@ -6,8 +6,8 @@ says `None`, `recycle`.
 
 Records of fixed width that stand next to each other are read as a run, see `records.packing`; for a
 head that takes batches, as one batch, see `records.batch`. Who has a loop of its own takes the run with
-`next_records`, and so a call less for each record; to all others `next_element` hands out the same
-records one by one.
+`next_records`, or with `next_values` and no record around each value; to all others `next_element` hands
+out the same records one by one.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from operator import length_hint
 from refimpl.consumer.input_gate import InputGate
 from refimpl.consumer.watermark_valve import StatusWatermarkValve
 from refimpl.errors import RemoteProtocolError
-from refimpl.memory.buffer import Buffer, BufferSlice
+from refimpl.memory.buffer import Buffer, BufferSlice, DataType, heap_buffer
 from refimpl.records.batch import BatchCodec
 from refimpl.records.element_serializer import StreamElementSerializer
 from refimpl.records.elements import StreamElement, StreamRecord, StreamStatus, Watermark
@@ -58,9 +58,8 @@ class NetworkInput:
         self.gate = gate
         self.valve = StatusWatermarkValve(len(gate.channels))
         self._elements = element_serializer
-        self._deserializers: list[RecordDeserializer | None] = [
-            make_deserializer() for _ in gate.channels
-        ]
+        self._deserializers: list[RecordDeserializer | None] = [make_deserializer() for _ in gate.channels]
+        self._others: list[RecordDeserializer | None] = [None for _ in gate.channels]  # to read from the next buffer on
         self._taken: deque[tuple[int, BufferSlice | Event]] = deque()
         self._active: int | None = None
         self._active_buffer: BufferSlice | None = None
@@ -73,7 +72,7 @@ class NetworkInput:
         self._num_until_look = 0
         self._unpacker = RecordUnpacker.of(value_type) if not takes_batches else None
         self._times: Iterator[int | None] = iter(())  # of the records of the run that nobody has taken
-        self._run: Iterator[StreamRecord] = iter(())  # comes before what is decoded
+        self._run: Iterator[tuple[object, int | None]] = iter(())  # comes before what is decoded
 
     @property
     def is_ready(self) -> bool:
@@ -99,16 +98,15 @@ class NetworkInput:
 
     def take(self, limit: int = 1) -> int:
         """Take up to `limit` buffers or events from the gate; return how many. Under exclusion."""
-        num_taken = 0
-        while num_taken < limit:
+        for num_taken in range(limit):
             arrived = self.gate.poll_next()
             if arrived is None:
-                break
-            item = arrived.buffer if arrived.buffer is not None else arrived.event
+                return num_taken
+            index, buffer, event, _ = arrived
+            item = event if buffer is None else buffer
             assert item is not None, f"{self.gate} delivered neither buffer nor event"
-            self._taken.append((arrived.channel_index, item))
-            num_taken += 1
-        return num_taken
+            self._taken.append((index, item))
+        return limit
 
     def next_element(self) -> StreamElement | Event | None:
         """The next element or event of what was taken, or `None` when a `take` is needed.
@@ -117,8 +115,8 @@ class NetworkInput:
         ask `is_finished`.
         """
         self._find()
-        for record in self._run:
-            return record
+        for value, time in self._run:
+            return StreamRecord(value, time)
         return self._decoded.popleft() if self._decoded else None
 
     def next_records(self) -> Iterator[StreamRecord]:
@@ -126,6 +124,10 @@ class NetworkInput:
 
         What is not taken from the iterator stays here.
         """
+        return records_of(self.next_values())
+
+    def next_values(self) -> Iterator[tuple[object, int | None]]:
+        """The same records as values with their times, for who needs no more: making a record costs as much."""
         self._find()
         return self._run
 
@@ -150,6 +152,10 @@ class NetworkInput:
             if deserializer is not None:
                 deserializer.clear()
 
+    def swap_deserializers(self, others: Sequence[RecordDeserializer]) -> None:
+        """Let other parts read, one for each channel, from its next buffer on; a record begun is handed over."""
+        self._others = list(others)
+
     # -- helpers -----------------------------------------------------------------------------------
 
     @property
@@ -158,7 +164,7 @@ class NetworkInput:
 
     def _find(self) -> None:
         """Read on until something is at hand or nothing is left to read."""
-        while not self._is_any_at_hand and (self._active is not None or self._next_buffer()):
+        while not self._decoded and not length_hint(self._times) and (self._active is not None or self._next_buffer()):
             if self._active is not None:
                 self._read()
 
@@ -170,6 +176,9 @@ class NetworkInput:
         deserializer = self._deserializers[channel]
         if isinstance(item, BufferSlice):
             assert deserializer is not None, f"{self.gate}: data on ended channel {channel}"
+            if (other := self._others[channel]) is not None:
+                deserializer = self._deserializers[channel] = _handed_over(deserializer, other)
+                self._others[channel] = None
             self._active = channel
             self._active_buffer = item
             deserializer.set_next_buffer(item)
@@ -190,11 +199,8 @@ class NetworkInput:
         if type(deserializer) is SpillingAdaptiveSpanningRecordDeserializer:
             if self._codec is not None:
                 self._read_batch(self._codec, channel, deserializer)
-            elif self._unpacker is not None:
-                num_bytes, times, values = self._unpacker.unpack(deserializer.peek())
-                deserializer.skip(num_bytes)
-                self._times = iter(times)
-                self._run = records_of(values, self._times)
+            elif self._unpacker is not None and self._read_run(self._unpacker, deserializer):
+                return
         try:
             result, payload = deserializer.get_next_record()
             if payload is not None:
@@ -203,11 +209,26 @@ class NetworkInput:
             raise RemoteProtocolError(f"{self.gate.name}, channel {channel}: {error}") from error
         if result.is_buffer_consumed:
             del payload  # a record in place looks into the buffer that goes home now
-            buffer = deserializer.get_current_buffer()
-            if buffer is not None:
-                self._consumed.append(buffer)
-            self._active = None
-            self._active_buffer = None
+            self._leave(deserializer.get_current_buffer())
+
+    def _leave(self, read: Buffer | BufferSlice | None) -> None:
+        """Nothing is left to read in the active channel's buffer."""
+        if read is not None:
+            self._consumed.append(read)
+        self._active = None
+        self._active_buffer = None
+
+    def _read_run(self, unpacker: RecordUnpacker, deserializer: SpillingAdaptiveSpanningRecordDeserializer) -> bool:
+        """Read the plain records that come next, maybe none; true if the buffer ends with them."""
+        source = deserializer.peek()
+        num_bytes, values, times = unpacker.unpack(source)
+        self._times = iter(times)
+        self._run = zip(values, self._times, strict=True)
+        if 0 < num_bytes == len(source):
+            self._leave(deserializer.leave_buffer())
+            return True
+        deserializer.skip(num_bytes)
+        return False
 
     def _read_batch(
         self, codec: BatchCodec, channel: int, deserializer: SpillingAdaptiveSpanningRecordDeserializer
@@ -220,10 +241,12 @@ class NetworkInput:
         if self._num_until_look:
             self._num_until_look -= 1
             return
-        source = deserializer.peek()
-        following = self._following(channel) if source else []
+        pieces = deserializer.peek_pieces()
+        num_here = sum(map(len, pieces))
+        following = self._following(channel) if num_here else []
+        pieces += [buffer.data for buffer in following]
         # For numpy one large array is less work than small ones, and a record cut in two between them.
-        data = self._joined(source, following) if following else source
+        data = self._joined(pieces) if len(pieces) > 1 else pieces[0]
         batch, end = codec.decode(data, _MIN_RECORDS_AT_ONCE)
         if batch is None:
             self._num_between_looks = min(2 * self._num_between_looks + 1, _MOST_BETWEEN_LOOKS)
@@ -231,19 +254,18 @@ class NetworkInput:
             return
         self._num_between_looks = 0
         self._decoded.append(batch)
-        self._skip(end, len(source), following, deserializer)
+        self._skip(end, num_here, following, deserializer)
 
-    def _joined(self, source: memoryview, following: Sequence[BufferSlice]) -> memoryview:
-        """The bytes of several buffers, one behind the other, in memory that is used again."""
-        end = len(source) + sum(buffer.size for buffer in following)
+    def _joined(self, pieces: Sequence[memoryview]) -> memoryview:
+        """The bytes of several pieces, one behind the other, in memory that is used again."""
+        end = sum(map(len, pieces))
         if len(self._staging) < end:
             self._staging = bytearray(end)
         joined = memoryview(self._staging)
-        joined[: len(source)] = source
-        position = len(source)
-        for buffer in following:
-            joined[position : position + buffer.size] = buffer.data
-            position += buffer.size
+        position = 0
+        for piece in pieces:
+            joined[position : position + len(piece)] = piece
+            position += len(piece)
         return joined[:end]
 
     def _skip(
@@ -261,8 +283,11 @@ class NetworkInput:
             assert read is not None, f"{self.gate}: there is no buffer to read on from"
             self._consumed += [read, *following[: num_read - 1]]
             self._active_buffer = following[num_read - 1]
-            gone = set(map(id, following[:num_read]))
-            self._taken = deque(each for each in self._taken if id(each[1]) not in gone)
+            if num_read == len(self._taken):
+                self._taken.clear()
+            else:
+                gone = set(map(id, following[:num_read]))
+                self._taken = deque(each for each in self._taken if id(each[1]) not in gone)
             deserializer.set_next_buffer(self._active_buffer)
         deserializer.skip(num_bytes)
 
@@ -283,3 +308,13 @@ class NetworkInput:
             self._decoded.extend(self.valve.input_status(element, channel))
         else:
             self._decoded.append(element)
+
+
+def _handed_over(one: RecordDeserializer, other: RecordDeserializer) -> RecordDeserializer:
+    """The other part, with what the one has of a record begun; it reads that as it would read a short buffer."""
+    if begun := one.get_unconsumed():
+        other.set_next_buffer(heap_buffer(begun, DataType.DATA))
+        other.get_next_record()
+        other.get_current_buffer()
+    one.clear()
+    return other

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from refimpl.config import Config
 from refimpl.consumer.buffer_manager import BufferManager
 from refimpl.consumer.channel import ChannelSnapshot
+from refimpl.consumer.sequence import SequenceNumbers
 from refimpl.errors import LocalUsageError, PoolDestroyedError, RemoteProtocolError, SluiceError
 from refimpl.exchange.connection_flow import BufferWait, PoolBuffers
 from refimpl.exchange.decoder import BufferReceived
@@ -20,7 +21,8 @@ from refimpl.memory.buffer import Buffer, BufferSlice, heap_buffer
 from refimpl.memory.local_pool import LocalBufferPool
 from refimpl.memory.network_pool import NetworkBufferPool
 from refimpl.memory.segment import MemorySegment
-from refimpl.producer.subpartition_views import BufferAndBacklog
+from refimpl.producer.subpartition_views import FIRST_BYTES, BufferAndBacklog, QueuedBufferSnapshot
+from refimpl.trace import Note
 
 __all__ = ["RemoteInputChannel"]
 
@@ -32,7 +34,7 @@ class RemoteInputChannel:
 
     `receiver` is the id (16 bytes) by which the producer names this channel; `exclusive` are its own
     segments, taken from `global_pool` with `request_unpooled`; none without credits. `producer` says
-    in words what is read.
+    in words what is read. `note_receive` and `note_take` are for a trace.
 
     Ownership: a polled buffer belongs to whoever polled; the queued ones belong to the channel.
     Memory: data waits in the channel's buffers, so there is never more than they hold. Events need
@@ -56,6 +58,8 @@ class RemoteInputChannel:
         global_pool: NetworkBufferPool,
         floating_pool: LocalBufferPool,
         config: Config,
+        note_receive: Note | None = None,
+        note_take: Note | None = None,
     ) -> None:
         self.index = index
         self.receiver = receiver
@@ -74,10 +78,11 @@ class RemoteInputChannel:
         self._max_event_bytes = config.max_event_bytes
         self._received: deque[tuple[BufferSlice, int]] = deque()
         self._event_bytes = 0
-        self._expected_sequence_number = 0
+        self.sequence = SequenceNumbers()
         self._is_blocked = False
         self._has_resumed = False
         self._why_refused = ""
+        self._note_receive, self._note_take = note_receive, note_take
         self._on_data_available: Callable[[], None] | None = None
         self._on_message: Callable[[], None] | None = None
 
@@ -98,14 +103,17 @@ class RemoteInputChannel:
             raise self.error
         if not self._received:
             return None
-        buffer, sequence_number = self._received.popleft()
+        received = self._received
+        buffer, sequence_number = received.popleft()
         if not buffer.is_buffer:
             self._event_bytes -= _event_cost(buffer)
-        is_event_next = bool(self._received) and not self._received[0][0].is_buffer
-        backlog = max(0, self.buffers.credit.num_required - self.initial_credit)
-        return BufferAndBacklog(
-            buffer, bool(self._received), backlog, is_event_next, sequence_number
-        )
+        if self._note_take is not None:
+            self._note_take(buffer.parent.segment.id, sequence_number, buffer.end - buffer.start)
+        is_more = is_event_next = False
+        if received:
+            is_more, is_event_next = True, not received[0][0].is_buffer
+        backlog = self.buffers.credit.num_required - self.initial_credit
+        return BufferAndBacklog(buffer, is_more, max(0, backlog), is_event_next, sequence_number)
 
     def resume(self) -> None:
         """Let the producer go on that stopped behind a blocking event.
@@ -130,7 +138,18 @@ class RemoteInputChannel:
         self.buffers.release(received)
 
     def snapshot(self) -> ChannelSnapshot:
-        return ChannelSnapshot(self.index, self.producer, len(self._received), self.is_released)
+        queue = tuple(
+            QueuedBufferSnapshot(
+                piece.segment.id, piece.data_type, piece.size, piece.size, piece.segment.size, True,
+                bytes(piece.data[:FIRST_BYTES]), -1,
+            )
+            for piece, _ in tuple(self._received)
+        )
+        return ChannelSnapshot(
+            self.index, self.producer, len(queue), self.is_released, self.receiver, queue,
+            self.buffers.snapshot() if isinstance(self.buffers, BufferManager) else None,
+            self.sequence.expected,
+        )
 
     @property
     def held_buffers(self) -> list[Buffer | BufferSlice]:
@@ -183,34 +202,19 @@ class RemoteInputChannel:
             )
         return answer
 
-    def on_buffer(self, received: BufferReceived) -> None:
-        """Queue what has come and make room for what waits behind it.
+    def on_buffers(self, run: Sequence[BufferReceived]) -> None:
+        """Queue what has come together, and make room for what waits behind the last of it.
 
-        Ownership: takes over the buffer.
+        Ownership: takes over the buffers.
         """
-        response, buffer = received.response, received.buffer
-        is_empty_data = response.data_type.is_buffer and received.size == 0
-        if self.is_released or (buffer is None and not is_empty_data):
-            if buffer is not None:
-                buffer.recycle()
-            self.on_error(RemoteProtocolError(f"{self}: {self._why_refused}"))
-        elif response.is_compressed:
-            if buffer is not None:
-                buffer.recycle()
-            self.on_error(RemoteProtocolError(f"{self}: compressed buffers are not supported"))
-        elif response.sequence_number != self._expected_sequence_number:
-            self.on_error(
-                RemoteProtocolError(
-                    f"Buffer re-ordering: expected buffer with sequence number "
-                    f"{self._expected_sequence_number}, but received {response.sequence_number}"
-                )
-            )
-            if buffer is not None:
-                buffer.recycle()
-        else:
-            self._queue(buffer, response.partial_sizes, received.size)
-            self._is_blocked = self._is_blocked or response.data_type.blocks_upstream
-            self.on_backlog(response.backlog)
+        was_empty = not self._received
+        backlog = -1
+        for received in run:
+            if self._accept(received):
+                backlog = received.response.backlog
+        self.on_backlog(backlog)
+        if was_empty and self._received and self._on_data_available is not None:
+            self._on_data_available()
 
     def on_backlog(self, backlog: int) -> None:
         """So many data buffers wait at the producer; below 0 it does not say."""
@@ -226,26 +230,51 @@ class RemoteInputChannel:
 
     # -- helpers ---------------------------------------------------------------------------------
 
-    def _queue(self, buffer: Buffer | None, partial_sizes: tuple[int, ...], size: int) -> None:
+    def _accept(self, received: BufferReceived) -> bool:
+        """Queue it if it is what must come next and there was room for it."""
+        response, size, buffer = received
+        data_type = response.data_type
+        if self.is_released or (buffer is None and not (size == 0 and data_type.is_buffer)):
+            if buffer is not None:
+                buffer.recycle()
+            self.on_error(RemoteProtocolError(f"{self}: {self._why_refused}"))
+        elif response.is_compressed:
+            if buffer is not None:
+                buffer.recycle()
+            self.on_error(RemoteProtocolError(f"{self}: compressed buffers are not supported"))
+        elif not self.sequence.is_next(response.sequence_number):
+            self.on_error(
+                RemoteProtocolError(
+                    f"Buffer re-ordering: expected buffer with sequence number "
+                    f"{self.sequence.expected}, but received {response.sequence_number}"
+                )
+            )
+            if buffer is not None:
+                buffer.recycle()
+        else:
+            self._queue(buffer, response.partial_sizes or (size,))  # before 2.x there is one piece, always
+            self._is_blocked = self._is_blocked or data_type.blocks_upstream
+            return True
+        return False
+
+    def _queue(self, buffer: Buffer | None, sizes: tuple[int, ...]) -> None:
         """Append the pieces of `buffer`, one sequence number each; an empty one is only counted."""
-        was_empty = not self._received
         start = 0
         is_first = True
-        for piece_size in partial_sizes or (size,):  # before 2.x there is one piece, always
-            sequence_number = self._expected_sequence_number
-            self._expected_sequence_number = _after(sequence_number)
+        for piece_size in sizes:
+            sequence_number = self.sequence.advance()
             if buffer is None or (piece_size == 0 and buffer.is_buffer):
                 continue
             if not is_first:  # the first piece has the reference that came with the buffer
                 buffer.retain()
             is_first = False
-            piece = buffer.read_only_slice(start, piece_size)
+            piece = BufferSlice(buffer, start, start + piece_size)
             self._received.append((piece, sequence_number))
-            if not buffer.data_type.is_buffer:
+            if self._note_receive is not None:
+                self._note_receive(buffer.segment.id, sequence_number, piece_size)
+            if not piece.is_buffer:
                 self._event_bytes += _event_cost(piece)
             start += piece_size
-        if was_empty and self._received and self._on_data_available is not None:
-            self._on_data_available()
 
     def _call_for_attention(self) -> None:
         if self._on_message is not None:
@@ -254,8 +283,3 @@ class RemoteInputChannel:
 
 def _event_cost(piece: BufferSlice) -> int:
     return piece.parent.segment.size + _EVENT_OVERHEAD_BYTES
-
-
-def _after(sequence_number: int) -> int:
-    """The next sequence number: an `int` of Java, which goes from its largest to its smallest."""
-    return sequence_number + 1 if sequence_number < 2**31 - 1 else -(2**31)

@@ -43,6 +43,11 @@ class StatusWatermarkValve:
     def channel_watermarks(self) -> tuple[int, ...]:
         return tuple(channel.watermark for channel in self._channels)
 
+    @property
+    def idle_channels(self) -> tuple[int, ...]:
+        """Those whose watermark counts for nothing just now."""
+        return tuple(index for index, each in enumerate(self._channels) if each.status is StreamStatus.IDLE)
+
     def input_watermark(self, watermark: Watermark, index: int) -> list[Watermark | StreamStatus]:
         """What comes out when `watermark` arrives on channel `index`."""
         channel = self._channels[index]

@@ -17,14 +17,17 @@ One job runs on each of them, on one TaskManager or several, with the same resul
     ThreadedRun   one monitor per TaskManager      bells          monotonic   TCP
     AsyncRun      the event loop                   futures        monotonic   TCP
     ProcessRun    a process per TaskManager        as on threads  monotonic   TCP
+    SparkRun      a Spark task per TaskManager     as on threads  monotonic   TCP, from machine to machine
 """
 
 from refimpl.drivers.addresses import Address, resolve_address, show_address
 from refimpl.drivers.aio import AsyncRun
-from refimpl.drivers.bell import Bell
+from refimpl.drivers.barrier_task import Order, run_task_manager
+from refimpl.drivers.bell import Bell, Lull, let_pass
 from refimpl.drivers.carrier import LINGER_S, Carrier, Host
 from refimpl.drivers.child import Child
 from refimpl.drivers.ends import ConsumerEnd, End, ProducerEnd
+from refimpl.drivers.executors import explain_failure, needed_by, ship, wait_for_slots
 from refimpl.drivers.flusher import Flusher, ShortTurns
 from refimpl.drivers.link import CAPACITY, Link, Way
 from refimpl.drivers.loop_connections import Changes, Connections
@@ -42,6 +45,7 @@ from refimpl.drivers.pipes import (
 )
 from refimpl.drivers.processes import ProcessRun
 from refimpl.drivers.refusals import HandshakeError, Refusal, explain_refusal, may_be_tls
+from refimpl.drivers.roll_call import Keeper, Member, Outcome
 from refimpl.drivers.simulation import (
     Action,
     AskAgain,
@@ -58,7 +62,11 @@ from refimpl.drivers.sockets import (
     PlainStream,
     SocketUse,
     batches,
+    rest_after,
 )
+from refimpl.drivers.spark import SparkRun, SparkSource
+from refimpl.drivers.spark_results import SparkResults
+from refimpl.drivers.spark_rows import COUNTS, ERROR, RESULT, ROW_SCHEMA, TRACE, Rows, TraceSender, TraceTable
 from refimpl.drivers.streams import (
     ByteStream,
     Handshake,
@@ -67,17 +75,23 @@ from refimpl.drivers.streams import (
     Security,
     connect,
     listen,
+    reach,
 )
 from refimpl.drivers.task_threads import TaskManagerThreads
 from refimpl.drivers.threads import ThreadedRun
-from refimpl.drivers.tls import ClusterKeys, MutualTls
+from refimpl.drivers.tls import ClusterKeys, MutualTls, PemPair
 from refimpl.drivers.tls_stream import TlsStream
-from refimpl.drivers.worker import Worker, obey
+from refimpl.drivers.worker import Delivery, Outlet, Worker, obey
 
 __all__ = [
     "CAPACITY",
+    "COUNTS",
+    "ERROR",
     "LINGER_S",
+    "RESULT",
+    "ROW_SCHEMA",
     "TICKET_BYTES",
+    "TRACE",
     "Action",
     "Address",
     "Answer",
@@ -95,6 +109,7 @@ __all__ = [
     "Connections",
     "ConsumerEnd",
     "Deliver",
+    "Delivery",
     "Deploy",
     "End",
     "Ended",
@@ -104,36 +119,57 @@ __all__ = [
     "HandshakeError",
     "Host",
     "Incoming",
+    "Keeper",
     "Link",
     "Listener",
+    "Lull",
+    "Member",
     "MutualTls",
+    "Order",
+    "Outcome",
+    "Outlet",
+    "PemPair",
     "PlainStream",
     "ProcessRun",
     "ProducerEnd",
     "ReadOn",
     "Refusal",
     "Results",
+    "Rows",
     "Security",
     "Send",
     "ShortTurns",
     "Simulation",
     "SocketUse",
+    "SparkResults",
+    "SparkRun",
+    "SparkSource",
     "StepTask",
     "TaskManagerThreads",
     "ThreadedRun",
     "TlsStream",
+    "TraceSender",
+    "TraceTable",
     "Way",
     "Worker",
     "batches",
     "connect",
+    "explain_failure",
     "explain_refusal",
+    "let_pass",
     "listen",
     "may_be_tls",
+    "needed_by",
     "obey",
     "pack",
     "portable",
+    "reach",
     "resolve_address",
+    "rest_after",
+    "run_task_manager",
+    "ship",
     "show_address",
     "unpack",
+    "wait_for_slots",
     "without_sinks",
 ]

@@ -17,7 +17,8 @@ from typing import Any, Self
 from refimpl.drivers.loop_connections import Changes, Connections
 from refimpl.errors import LocalUsageError
 from refimpl.invariants import check_end
-from refimpl.job.deployment import Deployment, JobSnapshot
+from refimpl.job.deployment import Deployment
+from refimpl.job.snapshots import JobSnapshot
 from refimpl.job.stream import StreamEnvironment
 from refimpl.task.task import Task
 from refimpl.trace import Trace
@@ -40,7 +41,8 @@ class AsyncRun:
     ) -> None:
         self.deployments: list[Deployment] = []
         self._config = environment.config
-        self._trace = trace
+        if trace is not None:
+            trace.use_clock(time.monotonic_ns, time.time_ns() - time.monotonic_ns())
         self._is_started = False
         self._started_s = 0.0
         self._ended_s: float | None = None
@@ -135,9 +137,9 @@ class AsyncRun:
 
     async def _run_task(self, task: Task, changes: Changes) -> None:
         while not task.is_done:
+            if not task.is_runnable:
+                task.note_rest()
             await changes.wait_until(lambda: task.is_runnable)
-            if self._trace is not None:
-                self._trace.now_ms = self.elapsed_s * 1000
             task.step()
             changes.tell()
             await asyncio.sleep(0)

@@ -4,8 +4,9 @@ Rules of this file:
 - The monitor is held for each call into the core, and never while a thread waits for the transport.
   It is taken once for each read and once for each write, however many frames go through.
 - A thread that waits is woken by the end it waits for, and by nobody else: see `Bell`.
-- While nobody writes, whoever has given the end something short to say, as credit is, may say it
-  himself, if the transport takes it without waiting. That saves waking a thread for twenty bytes.
+- While nobody writes, the thread that reads says what follows from what it has read, as far as the
+  transport takes it without waiting: credit for data, data for credit. Whoever else has given the end
+  something short to say may say it too. That saves waking a thread; who writes gets what is left.
 - Bytes are asked for when the last ones are written. So who speaks is decided at the last moment.
 - Lent memory goes home when no thread can be reading it any more.
 - An end that has said its last word lets the other end read it: half of the stream ends, and what
@@ -22,7 +23,7 @@ from typing import Protocol
 
 from refimpl.drivers.bell import Bell
 from refimpl.drivers.ends import End
-from refimpl.drivers.sockets import ClosedHereError
+from refimpl.drivers.sockets import ClosedHereError, rest_after
 from refimpl.drivers.streams import ByteStream
 from refimpl.errors import SluiceError
 
@@ -75,8 +76,9 @@ class Carrier:
         self._linger: threading.Timer | None = None
         self._is_over = False
         self._cause = ""
-        self._unsaid = b""  # of what was to be said without waiting
+        self._unsaid: list[memoryview] = []  # of what was to be said without waiting
         self._is_receiving = False
+        self._is_speaking = False  # the thread that reads, not under the monitor
         end.call_when_sendable(self._on_data_to_send)
         self._reader = threading.Thread(target=self._run, name=f"{end.name} (read)", daemon=True)
 
@@ -101,14 +103,8 @@ class Carrier:
 
     def speak(self) -> None:
         """Say what there is to say, without waiting; the thread that writes says the rest. Under the monitor."""
-        stream = self._stream
-        if stream is None or not self.writer_bell.is_waiting:
-            return  # it will look for itself
-        if data := b"".join(self.end.data_to_send()):
-            self._unsaid = data[stream.write_at_once(data) :]
-            self.num_writes += 1
-        if self._unsaid or self.end.is_closed or self.end.has_deadline:
-            self.writer_bell.ring()
+        if self._stream is not None and (pieces := self._pieces_to_say()):
+            self._have_said(pieces, self._stream.write_at_once(pieces))
 
     def join(self, timeout_s: float) -> None:
         """Wait until nothing moves any more. Not under the monitor."""
@@ -177,19 +173,47 @@ class Carrier:
                     self.end.receive_data(room[:num_bytes])
                     self._is_receiving = False
                     self._on_change()
-                    if self.end.is_brief and self.end.has_data_to_send:
-                        self.speak()
-                    self._wait_to_read_on()
-                    if self.end.is_closed:
-                        self.writer_bell.ring()
-                        self._linger_from_now(stream)
+                    pieces = self._pieces_to_say() if self.end.has_data_to_send else []
+                    self._is_speaking = bool(pieces)
+                    if not pieces:
+                        self._prepare_to_read(stream)
+                if pieces:
+                    num_bytes = stream.write_at_once(pieces)
+                    with self._host.monitor:
+                        self._is_speaking = False
+                        self._have_said(pieces, num_bytes)
+                        self._prepare_to_read(stream)
 
     def _on_data_to_send(self) -> None:
         """Somebody has given the end something to say, or a deadline."""
-        if not (self.end.is_brief and (self._is_receiving or self._host.lets_speak(self))):
+        if self._is_receiving or self._is_speaking:
+            return  # it looks again afterwards
+        if not (self.end.is_brief and self._host.lets_speak(self)):
             self.writer_bell.ring()
 
-    def _wait_to_read_on(self) -> None:
+    def _pieces_to_say(self) -> list[bytes | memoryview]:
+        """What to say at once; nothing while somebody writes, who then looks for himself. Under the monitor."""
+        if self._is_speaking or not self.writer_bell.is_waiting:
+            return []
+        pieces = self.end.data_to_send()
+        if not pieces:
+            self._wake_writer()
+        return pieces
+
+    def _have_said(self, pieces: list[bytes | memoryview], num_bytes: int) -> None:
+        """The transport has taken so much without waiting. Under the monitor."""
+        self.num_writes += 1
+        self._unsaid = rest_after(pieces, num_bytes)
+        if not self._unsaid:
+            self.end.data_sent()
+        self._on_change()
+        self._wake_writer()
+
+    def _wake_writer(self) -> None:
+        if self._unsaid or self.end.has_data_to_send or self.end.is_closed or self.end.has_deadline:
+            self.writer_bell.ring()
+
+    def _prepare_to_read(self, stream: ByteStream) -> None:
         """Without credits, wait until what has come has found its buffer. Under the monitor."""
         while not (self.end.is_reading or self.end.is_closed or self._is_over):
             if self.end.can_resume_reading:
@@ -198,6 +222,9 @@ class Carrier:
             else:
                 self.end.call_when_readable(self.reader_bell.ring)
                 self.reader_bell.wait()
+        if self.end.is_closed:
+            self.writer_bell.ring()
+            self._linger_from_now(stream)
 
     def _write(self, stream: ByteStream) -> None:
         with self._noting():
@@ -221,8 +248,12 @@ class Carrier:
             self.end.data_sent()
             while not self._is_over:
                 if self._unsaid:
-                    unsaid, self._unsaid = self._unsaid, b""
-                    return [unsaid]
+                    pieces = list[bytes | memoryview](self._unsaid)
+                    self._unsaid = []
+                    return pieces
+                if self._is_speaking:
+                    self._wait()
+                    continue
                 pieces = self.end.data_to_send()
                 self._on_change()
                 if pieces:

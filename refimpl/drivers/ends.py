@@ -67,7 +67,7 @@ class End(Protocol):
 class ConsumerEnd:
     """The end that reads: its channels fail when the connection does."""
 
-    read_bytes = 256 * 1024
+    read_bytes = _WRITE_BYTES  # of the other end
     is_brief = True
 
     def __init__(self, connection: ConsumerConnection) -> None:

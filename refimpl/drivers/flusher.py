@@ -4,10 +4,14 @@ CPython lets a thread run 5 ms before another one gets its turn. A flusher that 
 millisecond then comes late by the five of each task that is at work. So while a job with a short buffer
 timeout runs, turns are shorter. The price is more switching for all threads of the process; rows 21 to 23
 of `make bench` show it, beside how often the flusher came. A job with a longer timeout does not pay it.
+
+Even then it waits for a turn, and on a busy machine for a core. Tasks at work pass the monitor many times in
+a millisecond or two, so they look at the clock there and flush in its place. It remains for the time when none does.
 """
 
 from __future__ import annotations
 
+import math
 import sys
 import threading
 import time
@@ -34,19 +38,34 @@ class Flusher:
     def __init__(self, partitions: Sequence[ResultPartition], timeout_ms: int, stopped: threading.Condition) -> None:
         self.num_flushes = 0
         self._partitions = partitions
-        self._timeout_s = timeout_ms / 1000
         self._stopped = stopped
+        with stopped:
+            self.set_timeout(timeout_ms)
+
+    def set_timeout(self, timeout_ms: int) -> None:
+        """Flush so often from now on; not at all by time if it is not above 0. Under the monitor."""
+        self._timeout_s = timeout_ms / 1000
+        self._due_s = time.monotonic() + self._timeout_s if timeout_ms > 0 else math.inf
+        self._stopped.notify_all()
 
     def run(self, is_over: Callable[[], bool]) -> None:
-        """Flush until it is over. What came due while others had the interpreter is one flush."""
-        due_s = time.monotonic() + self._timeout_s
+        """Flush until it is over."""
         with self._stopped:
             while not is_over():
-                self._stopped.wait(max(0.0, due_s - time.monotonic()))
-                due_s += self._timeout_s * max(1, 1 + (time.monotonic() - due_s) // self._timeout_s)
-                self.num_flushes += 1
-                for partition in self._partitions:
-                    partition.flush_all()
+                self._stopped.wait(min(threading.TIMEOUT_MAX, max(0.0, self._due_s - time.monotonic())))
+                self.flush_if_due()
+
+    def flush_if_due(self) -> None:
+        """Flush if the time has come. Under the monitor; who is there anyway, with work to do, asks on the way.
+
+        What came due while others had the interpreter is one flush.
+        """
+        late_s = time.monotonic() - self._due_s
+        if late_s >= 0:
+            self._due_s += self._timeout_s * (1 + late_s // self._timeout_s)
+            self.num_flushes += 1
+            for partition in self._partitions:
+                partition.flush_all()
 
 
 _lock = threading.Lock()
@@ -62,29 +81,47 @@ class ShortTurns:
     """
 
     def __init__(self, timeout_ms: int) -> None:
-        self._turn_ms = max(_LEAST_MS, timeout_ms / 2)
-        self._is_needed = 0 < timeout_ms < _USUAL_MS
-        self._has_started = False
+        self._turn_ms = _turn_ms(timeout_ms)
+        self._is_running = False
+        self._wanted_ms: float | None = None  # what is counted in `_wanted` for this run
 
     def start(self) -> None:
         """From now on turns are short; a second call changes nothing."""
         with _lock:
-            if self._is_needed and not self._has_started:
-                self._has_started = True
-                if not _wanted:
-                    _before_s[:] = [sys.getswitchinterval()]
-                _wanted[self._turn_ms] += 1
-                _apply()
+            self._is_running = True
+            self._want(self._turn_ms)
+
+    def change(self, timeout_ms: int) -> None:
+        """Another timeout, from now on if turns are short, else from the start on."""
+        with _lock:
+            self._turn_ms = _turn_ms(timeout_ms)
+            if self._is_running:
+                self._want(self._turn_ms)
 
     def stop(self) -> None:
         """This run does not need it any more; a second call changes nothing."""
         with _lock:
-            if self._has_started:
-                self._has_started = False
-                _wanted.subtract([self._turn_ms])
-                if not _wanted[self._turn_ms]:
-                    del _wanted[self._turn_ms]
-                _apply()
+            self._is_running = False
+            self._want(None)
+
+    def _want(self, turn_ms: float | None) -> None:
+        if turn_ms == self._wanted_ms:
+            return
+        if self._wanted_ms is None and not _wanted:
+            _before_s[:] = [sys.getswitchinterval()]
+        if turn_ms is not None:
+            _wanted[turn_ms] += 1
+        if self._wanted_ms is not None:
+            _wanted.subtract([self._wanted_ms])
+            if not _wanted[self._wanted_ms]:
+                del _wanted[self._wanted_ms]
+        self._wanted_ms = turn_ms
+        _apply()
+
+
+def _turn_ms(timeout_ms: int) -> float | None:
+    """How long a turn may be for such a timeout; `None`: as long as it is."""
+    return max(_LEAST_MS, timeout_ms / 2) if 0 < timeout_ms < _USUAL_MS else None
 
 
 def _apply() -> None:

@@ -17,8 +17,10 @@ from dataclasses import dataclass
 from enum import Enum
 
 from refimpl.errors import RemoteProtocolError
-from refimpl.exchange.frames import HEADER_BYTES, decode
+from refimpl.exchange.frames import decode
+from refimpl.exchange.framing import HEADER_BYTES
 from refimpl.exchange.messages import BacklogAnnouncement, BufferResponse, Message
+from refimpl.exchange.wire_snapshot import FrameSnapshot, WireSnapshot
 from refimpl.invariants import StepLaws, check_backlog, check_credit
 from refimpl.job.deployment import Deployment
 from refimpl.job.shuffle_environment import ConnectionId
@@ -56,6 +58,7 @@ class Link:
         self.name = f"tm-{consumer_side.task_manager} reads {connection_id}"
         self.consumer = consumer_side.shuffle.connect(connection_id, self.name)
         self.producer = producer_side.shuffle.accept(self.name)
+        self._ends = consumer_side.task_manager, producer_side.task_manager
         self._reads = consumer_side.shuffle.remote_reads[connection_id]
         self._channels = [read.channel for read in self._reads]
         self._find = producer_side.shuffle.find
@@ -122,6 +125,11 @@ class Link:
     def messages(self, way: Way) -> list[Message]:
         """What is on its way in one direction, the oldest first."""
         return [message for piece in self._on_the_way[way] for message in self._read(piece.data)]
+
+    def snapshot(self) -> WireSnapshot:
+        """What is on its way at this moment."""
+        requests, responses = (tuple(map(FrameSnapshot.of, self.messages(way))) for way in Way)
+        return WireSnapshot(self.name, self._ends[0], self._ends[1], requests, responses)
 
     def check(self) -> None:
         """The laws of credit and backlog."""

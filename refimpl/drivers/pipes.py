@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import reprlib
 import traceback
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,6 +22,7 @@ from refimpl.drivers.streams import Security
 from refimpl.errors import LocalUsageError, SluiceError, UserCodeError
 from refimpl.job.stream import StreamEnvironment
 from refimpl.task.operators import Operator
+from refimpl.trace import Trace
 
 __all__ = [
     "TICKET_BYTES",
@@ -44,7 +46,10 @@ _SHOWN.maxother = 200
 
 @dataclass(frozen=True, slots=True)
 class Deploy:
-    """The first command: become TaskManager `number`. `sinks` are operators of `job` whose values we get."""
+    """The first command: become TaskManager `number`. `sinks` are operators of `job` whose values we get.
+
+    `make_trace` makes the trace of a TaskManager, by its number, in its own process.
+    """
 
     job: StreamEnvironment
     sinks: list[int]
@@ -53,6 +58,7 @@ class Deploy:
     run_id: bytes
     host: str
     security: Security | None
+    make_trace: Callable[[int], Trace] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,10 +6,11 @@ come back: what a sink does is done here, in the process that started the job.
 
 from __future__ import annotations
 
+import dataclasses
 import secrets
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import wait
 from typing import Any, Self
 
@@ -24,10 +25,11 @@ from refimpl.errors import (
     speaks_for_itself,
 )
 from refimpl.invariants import check_records
-from refimpl.job.deployment import JobSnapshot
 from refimpl.job.execution_graph import ExecutionGraph
 from refimpl.job.job_graph import JobGraph
+from refimpl.job.snapshots import JobSnapshot
 from refimpl.job.stream import StreamEnvironment
+from refimpl.trace import Trace
 
 __all__ = ["ProcessRun"]
 
@@ -41,6 +43,7 @@ class ProcessRun:
 
     Functions, readers and parts of the job are copied to the processes, wherever they were defined,
     and what they change there is not seen here. The functions of sinks are called here.
+    `make_trace` makes the trace of each TaskManager in its own process, by its number.
 
     Raises (constructor):
         LocalUsageError: something in the job belongs to this process, such as an open file.
@@ -58,22 +61,25 @@ class ProcessRun:
         num_task_managers: int = 2,
         security: Security | None = None,
         host: str = "127.0.0.1",
+        make_trace: Callable[[int], Trace] | None = None,
     ) -> None:
         if not environment.graph.nodes:
             raise LocalUsageError("the job has no operators; start with a source")
-        ExecutionGraph(JobGraph(environment.graph, environment.config), num_task_managers)
+        ExecutionGraph(JobGraph(environment.graph, environment.config, environment.parts), num_task_managers)
         run_id = secrets.token_bytes(8)
         job, sinks = without_sinks(environment)
         orders = [
-            pack(Deploy(job, sinks, number, num_task_managers, run_id, host, security))
+            pack(Deploy(job, sinks, number, num_task_managers, run_id, host, security, make_trace))
             for number in range(num_task_managers)
         ]
-        self.error: BaseException | None = None  # the first one, as soon as it has happened
+        self._error: BaseException | None = None  # the first one, as soon as it has happened
         self._nodes = environment.graph.nodes
         self._sinks = {number: environment.graph.nodes[number].sink for number in sinks}
         self._changed = threading.Condition()
+        self._over: set[int] = set()  # the TaskManagers whose end is known, with its reason
         self._asking = threading.Lock()
         self._last_snapshot: JobSnapshot | None = None
+        self._last_seen: dict[int, JobSnapshot] = {}  # of each TaskManager, by its number
         self._is_started = False
         self._is_closed = False
         self._started_s = 0.0
@@ -116,25 +122,27 @@ class ProcessRun:
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         try:
             with self._changed:
-                while not (self.is_done or self._is_closed) and self.error is None:
+                while not (self.is_done or self._is_closed) and self._error is None:
                     left = None if deadline is None else deadline - time.monotonic()
                     if left is not None and left <= 0:
                         return False
                     # A wait without end cannot be interrupted by Ctrl-C on every platform.
                     self._changed.wait(0.2 if left is None else min(left, 0.2))
-            if self.error is None and not self._is_closed:
+            if self._error is None and not self._is_closed:
                 parts = self._ask_all("settle")
                 check_records([counts for counts, _ in parts])
-                self._last_snapshot = JobSnapshot.joined([snapshot for _, snapshot in parts])
+                for child, (_, snapshot) in zip(self._children, parts, strict=True):
+                    self._last_seen[child.number] = snapshot
+                self._last_snapshot = self._joined()
         except SluiceError as error:
             if not self._is_closed:  # else somebody has cancelled the run meanwhile
-                self.error = self.error or error
+                self._fail(error)
         except BaseException:
             self.cancel()
             raise
         self._close()
-        if self.error is not None:
-            raise self._root_of(self.error)
+        if self._error is not None:
+            raise self._root_of(self._error)
         return True
 
     def run(self) -> ProcessRun:
@@ -151,7 +159,12 @@ class ProcessRun:
     @property
     def is_done(self) -> bool:
         """Whether no task runs any more."""
-        return self._is_started and all(child.ended is not None or child.is_gone for child in self._children)
+        return self._is_started and len(self._over) == len(self._children)
+
+    @property
+    def error(self) -> BaseException | None:
+        """Why the job failed, as far as it is known now: the first error, or the death it followed from."""
+        return None if self._error is None else self._root_of(self._error)
 
     @property
     def elapsed_s(self) -> float:
@@ -166,14 +179,37 @@ class ProcessRun:
     def snapshot(self) -> JobSnapshot:
         """The whole job; each TaskManager at one moment, one after the other. At last as it ended.
 
+        One whose process has ended before the job is shown as it was seen last.
+
         Raises:
-            LocalUsageError: the run was ended before the job had.
+            LocalUsageError: the processes have ended before anybody looked.
         """
         if self._last_snapshot is not None:
             return self._last_snapshot
-        if self._is_closed:
+        if not self._is_closed:
+            try:
+                self._look()
+            except (LocalUsageError, RemoteTransportError):
+                if self._error is None and not any(child.is_gone for child in self._children):
+                    raise
+        if len(self._last_seen) < len(self._children):
             raise LocalUsageError("the processes of this run have ended; there is nothing to look at")
-        return JobSnapshot.joined(self._ask_all("snapshot"))
+        return self._joined()
+
+    def _look(self) -> None:
+        """Ask every TaskManager that is left how it is."""
+        left = [child for child in self._children if not child.is_gone]
+        seen = self._exchange(dict.fromkeys(left, pack(Command("snapshot", ()))))
+        self._last_seen.update(zip((child.number for child in left), seen, strict=True))
+
+    def _joined(self) -> JobSnapshot:
+        """What was seen last of each TaskManager, with its process."""
+        whole = JobSnapshot.joined([self._last_seen[child.number] for child in self._children])
+        parts = [
+            dataclasses.replace(part, process_id=child.process.pid, is_lost=child.has_died)
+            for part, child in zip(whole.task_managers, self._children, strict=True)
+        ]
+        return dataclasses.replace(whole, task_managers=tuple(parts))
 
     def pause(self) -> None:
         """Let every task stand still after the step it is in."""
@@ -200,6 +236,15 @@ class ProcessRun:
         swap = pack(Command("swap_function", (operator_name, function)))
         self._exchange(dict.fromkeys(holders or self._children, swap))
 
+    def slow(self, name: str, rest_ms: float) -> None:
+        """Let a task, or every task with that operator, rest so long after each buffer; 0 is full speed again."""
+        if not sum(self._ask_all("slow", name, rest_ms)):
+            raise LocalUsageError(f"no task and no operator {name!r}; there are {self.snapshot().task_names}")
+
+    def set_buffer_timeout(self, timeout_ms: int) -> None:
+        """Flush after another time from now on, -1 never by time; not from or to 0."""
+        self._ask_all("set_buffer_timeout", timeout_ms)
+
     # -- the children --------------------------------------------------------------------------------
 
     def _ask_all(self, name: str, *arguments: object) -> list[Any]:
@@ -217,7 +262,7 @@ class ProcessRun:
     def _deliver(self, values: list[tuple[int, int, bytes]]) -> None:
         """Do what the sinks do, as long as nothing has failed."""
         for node_id, subtask, data in values:
-            if self.error is not None or self._is_closed:
+            if self._error is not None or self._is_closed:
                 return
             sink = self._sinks[node_id]
             assert sink is not None, f"{self._nodes[node_id].name} sent results and is no sink"
@@ -244,13 +289,14 @@ class ProcessRun:
             if child.is_gone:
                 self._fail(child.death())
         with self._changed:
+            self._over.add(child.number)
             if self.is_done:
                 self._ended_s = self._ended_s or time.monotonic()
             self._changed.notify_all()
 
     def _fail(self, error: BaseException) -> None:
         with self._changed:
-            self.error = self.error or error
+            self._error = self._error or error
             self._changed.notify_all()
 
     def _close(self) -> None:
@@ -267,9 +313,7 @@ class ProcessRun:
     def _root_of(self, error: BaseException) -> BaseException:
         """A process that died takes its neighbours' connections with it: it is the one to be named."""
         deaths = [child.death() for child in self._children if child.has_died]
-        if not deaths or not isinstance(error, RemoteTransportError):
+        if not deaths or not isinstance(error, RemoteTransportError) or str(error) in map(str, deaths):
             return error
-        if str(error) not in map(str, deaths):
-            deaths[0].add_note(f"and so: {error}")
-            return deaths[0]
-        return error
+        deaths[0].add_note(f"and so: {error}")
+        return deaths[0]

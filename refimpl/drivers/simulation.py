@@ -10,7 +10,7 @@ wire: sending and arriving are steps too.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
@@ -18,7 +18,8 @@ import numpy as np
 from refimpl.drivers.link import Link, Way
 from refimpl.errors import LocalUsageError
 from refimpl.invariants import check_all, check_end, check_liveness
-from refimpl.job.deployment import Deployment, JobSnapshot
+from refimpl.job.deployment import Deployment
+from refimpl.job.snapshots import JobSnapshot
 from refimpl.job.stream import StreamEnvironment
 from refimpl.task.task import Progress
 from refimpl.trace import Trace
@@ -126,10 +127,12 @@ class Simulation:
             raise LocalUsageError(f"a delay of {max_delay_ms} ms would arrive before it was sent")
         self.deployments: list[Deployment] = []
         self.links: dict[str, Link] = {}
+        self.time_ms = 0.0
+        if trace is not None:
+            trace.use_clock(lambda: round(self.time_ms * 1e6))
         self._deploy(environment, trace, num_task_managers)
         self.deployment = self.deployments[0]
         self.seed = seed
-        self.time_ms = 0.0
         self.num_steps = 0
         self._policy = policy
         self._check_every = check_every
@@ -144,7 +147,7 @@ class Simulation:
         tasks = {task.name: task for deployment in self.deployments for task in deployment.tasks}
         self._tasks = {name: tasks[name] for name in in_order}
         writers = [writer for deployment in self.deployments for writer in deployment.writers.values()]
-        self._writers = {writer.partition.name: writer for writer in writers}
+        self._partitions = {writer.partition.name: writer.partition for writer in writers}
 
     def __enter__(self) -> Self:
         return self
@@ -158,7 +161,8 @@ class Simulation:
         return all(deployment.is_done for deployment in self.deployments)
 
     def snapshot(self) -> JobSnapshot:
-        return JobSnapshot.joined([deployment.snapshot(self.time_ms) for deployment in self.deployments])
+        parts = [deployment.snapshot(self.time_ms) for deployment in self.deployments]
+        return replace(JobSnapshot.joined(parts), wires=tuple(link.snapshot() for link in self.links.values()))
 
     def enabled(self) -> Sequence[Action]:
         """What could happen next. Empty means quiescent: the job is done, or a law is broken."""
@@ -167,8 +171,8 @@ class Simulation:
             StepTask(name) for name, task in self._tasks.items() if task.is_runnable
         ]
         waiting: list[Flush | Deliver | AskAgain] = []
-        for name, writer in self._writers.items():
-            deadline = writer.next_deadline(now)
+        for name, partition in self._partitions.items():
+            deadline = partition.next_deadline(now)
             if deadline is not None:
                 waiting.append(Flush(name, deadline))
         for name, link in self.links.items():
@@ -211,6 +215,10 @@ class Simulation:
         except BaseException as error:
             self._close_after(error)
             raise
+        if self._trace is not None:
+            for task in self._tasks.values():
+                if not task.is_runnable:
+                    task.note_rest()
         self.num_steps += 1
         if self._check_every and self.num_steps % self._check_every == 0:
             self.check()
@@ -276,14 +284,12 @@ class Simulation:
             self.time_ms = max(self.time_ms, action.time_ms)
         else:
             self.time_ms += self._step_ms
-        if self._trace is not None:
-            self._trace.now_ms = self.time_ms
         match action:
             case StepTask(name):
                 progress = self._tasks[name].step()
                 assert progress in Progress, f"{action} returned {progress!r}"
-            case Flush(partition):
-                self._writers[partition].on_timeout(self.time_ms)
+            case Flush(name):
+                self._partitions[name].on_timeout(self.time_ms)
             case Send(link, way):
                 delay = float(self._delays.random()) * self._max_delay_ms
                 self.links[link].send(way, self.time_ms + delay)

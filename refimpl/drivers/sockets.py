@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from refimpl.errors import RemoteTransportError
 
-__all__ = ["ClosedHereError", "ConnectionFailedError", "PlainStream", "SocketUse", "batches"]
+__all__ = ["ClosedHereError", "ConnectionFailedError", "PlainStream", "SocketUse", "batches", "rest_after"]
 
 _MAX_PIECES = 512  # of one call; the least IOV_MAX of the systems we know is 1024
 _MAX_BYTES = 1 << 20  # of one call; macOS refuses more than 2 GiB
@@ -108,16 +108,16 @@ class PlainStream:
                 sent = self._socket.sendmsg(pieces)
                 if sent == num_bytes:  # nearly always
                     return
-            left = _after([memoryview(piece).cast("B") for piece in pieces], sent)
+            left = rest_after([memoryview(piece).cast("B") for piece in pieces], sent)
             for batch in batches(left, _MAX_BYTES):
                 rest = batch
                 while rest:
-                    rest = _after(rest, self._socket.sendmsg(rest))
+                    rest = rest_after(rest, self._socket.sendmsg(rest))
 
-    def write_at_once(self, data: bytes) -> int:
+    def write_at_once(self, pieces: Sequence[bytes | memoryview]) -> int:
         """Write what the system takes without waiting, if anything; how many bytes that was."""
         with contextlib.suppress(OSError), self._use:
-            return self._socket.send(data, socket.MSG_DONTWAIT)
+            return self._socket.sendmsg(pieces[:_MAX_PIECES], (), socket.MSG_DONTWAIT)
         return 0
 
     def end(self) -> None:
@@ -163,10 +163,10 @@ def batches(pieces: Sequence[bytes | memoryview], max_bytes: int) -> Iterator[li
         yield batch
 
 
-def _after(batch: list[memoryview], num_bytes: int) -> list[memoryview]:
-    """What is left of a batch when so many bytes of it have gone."""
-    for index, piece in enumerate(batch):
+def rest_after(pieces: Sequence[bytes | memoryview], num_bytes: int) -> list[memoryview]:
+    """What is left when so many bytes have gone."""
+    for index, piece in enumerate(pieces):
         if num_bytes < len(piece):
-            return [piece[num_bytes:], *batch[index + 1 :]]
+            return [memoryview(piece)[num_bytes:], *[memoryview(each) for each in pieces[index + 1 :]]]
         num_bytes -= len(piece)
     return []

@@ -18,9 +18,10 @@ import selectors
 import socket
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
+from refimpl.config import Config
 from refimpl.drivers.addresses import Address, resolve_address, show_address
 from refimpl.drivers.sockets import ClosedHereError, ConnectionFailedError, PlainStream, SocketUse
 from refimpl.errors import ConfigError
@@ -33,6 +34,7 @@ __all__ = [
     "Security",
     "connect",
     "listen",
+    "reach",
 ]
 
 _log = logging.getLogger("sluice.drivers.streams")
@@ -58,7 +60,7 @@ class ByteStream(Protocol):
     def write(self, pieces: Sequence[bytes | memoryview]) -> None:
         """Hand all the bytes of all pieces to the system, waiting as long as that takes."""
 
-    def write_at_once(self, data: bytes) -> int:
+    def write_at_once(self, pieces: Sequence[bytes | memoryview]) -> int:
         """Write what can be written without waiting, perhaps nothing; how many bytes. While nobody is in `write`."""
 
     def end(self) -> None:
@@ -196,6 +198,28 @@ def listen(host: str = "127.0.0.1", port: int = 0, security: Security | None = N
         except OSError as error:
             reasons.append(error.strerror or str(error))
     raise ConfigError("port", port, f"on {host} it says: {reasons[0]}; port 0 takes one that is free")
+
+
+def reach(
+    host: str, port: int, security: Security | None, config: Config, is_over_within: Callable[[float], bool]
+) -> ByteStream:
+    """Connect, again and again if need be, with a wait that doubles, unless it `is_over_within` so many ms.
+
+    Raises:
+        ConfigError, ConnectionFailedError: as `connect`, of the last try.
+
+    Flink:   PartitionRequestClientFactory.connectWithRetries (runtime.io.network.netty), 1.11.4
+    Differs: waits in between.
+    """
+    wait_ms: float = config.request_backoff_initial_ms
+    for _ in range(config.connect_retries):
+        try:
+            return connect(host, port, security, config.connect_timeout_ms / 1000)
+        except OSError:
+            if is_over_within(wait_ms):
+                raise
+        wait_ms = min(2 * wait_ms, config.request_backoff_max_ms)
+    return connect(host, port, security, config.connect_timeout_ms / 1000)
 
 
 def connect(host: str, port: int, security: Security | None, timeout_s: float) -> ByteStream:

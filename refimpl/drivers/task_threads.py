@@ -9,6 +9,7 @@ waits for a transport. A thread that cannot go on waits at its bell, which is ru
     a connection's writer     the connection, when somebody may speak
 
 Nobody looks through those who wait. So a step costs the same however many of them stand still meanwhile.
+On a TaskManager by itself a task that moves much rests for a moment first, see `Lull`.
 """
 
 from __future__ import annotations
@@ -18,13 +19,14 @@ import time
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from refimpl.drivers.bell import Bell
+from refimpl.drivers.bell import Bell, Lull, let_pass
 from refimpl.drivers.carrier import Carrier
 from refimpl.drivers.ends import ConsumerEnd, ProducerEnd
 from refimpl.drivers.flusher import Flusher, ShortTurns
-from refimpl.drivers.streams import ByteStream, Incoming, Listener, Security, connect, listen
-from refimpl.job.deployment import Deployment, JobSnapshot
+from refimpl.drivers.streams import Listener, Security, listen, reach
+from refimpl.job.deployment import Deployment
 from refimpl.job.shuffle_environment import ConnectionId
+from refimpl.job.snapshots import JobSnapshot
 from refimpl.job.stream import StreamEnvironment
 from refimpl.task.task import Task
 from refimpl.trace import Trace
@@ -58,22 +60,21 @@ class TaskManagerThreads:
         on_end: Callable[[], None] = lambda: None,
     ) -> None:
         self.monitor = threading.RLock()
+        if trace is not None:
+            trace.use_clock(time.monotonic_ns, time.time_ns() - time.monotonic_ns())
         self.deployment = Deployment(
             environment, trace, self.monitor, number, num_task_managers, run_id, _BUFFERS_PER_STEP
         )
         self.error: BaseException | None = None  # the first one, as soon as it has happened
-        self.is_paused = False
-        self.is_cancelled = False
+        self.is_paused = self.is_cancelled = False
         self._is_closing = False
-        self._number = number
-        self._config = environment.config
-        self._trace = trace
-        self._security = security
-        self._on_end = on_end
+        self._number, self._config = number, environment.config
+        self._security, self._on_end = security, on_end
         self._speakers: dict[Carrier, None] | None = None  # who may speak when the monitor is left
         self._bells = {task.name: Bell(self.monitor) for task in self.deployment.tasks}
         for gate in self.deployment.gates:
             gate.on_ready = self._bells[gate.name].ring
+        self._lull = Lull(self.monitor) if num_task_managers == 1 else None
         self._stopped = threading.Condition(self.monitor)
         self.flusher = Flusher(self.deployment.partitions, self._config.buffer_timeout_ms, self._stopped)
         self._threads: list[threading.Thread] = []
@@ -120,13 +121,10 @@ class TaskManagerThreads:
             self._connect(connection_id, *addresses[connection_id.task_manager])
         for task in self.deployment.tasks:
             self._add_thread(task.name, partial(self._run_task, task))
-        if self._config.buffer_timeout_ms > 0:
-            flush = partial(self.flusher.run, lambda: self.is_ended or self.is_cancelled)
-            self._add_thread(f"tm-{self._number} (flush)", flush)
-        for carrier in self._carriers:
-            carrier.start()
-        for thread in self._threads:
-            thread.start()
+        flush = partial(self.flusher.run, lambda: self.is_ended or self.is_cancelled)
+        self._add_thread(f"tm-{self._number} (flush)", flush)
+        for start in [each.start for each in self._carriers] + [each.start for each in self._threads]:
+            start()
 
     def cancel(self) -> None:
         """Stop the tasks after what they are doing now; the connections stay. Returns at once."""
@@ -205,6 +203,19 @@ class TaskManagerThreads:
             self.deployment.swap_function(operator_name, function)
             self.wake_all()
 
+    def slow(self, name: str, rest_ms: float) -> int:
+        """Let a task, or an operator's tasks, rest so long after each buffer; returns how many are here."""
+        with self.monitor:
+            self.wake_all()  # whoever rests looks again, when the monitor is left
+            return self.deployment.slow(name, rest_ms)
+
+    def set_buffer_timeout(self, timeout_ms: int) -> None:
+        """Flush after another time from now on."""
+        with self.monitor:
+            self.deployment.set_buffer_timeout(timeout_ms)
+            self.flusher.set_timeout(timeout_ms)
+        self._turns.change(timeout_ms)
+
     def wake_all(self) -> None:
         """Let every task look whether it can go on. Under the monitor."""
         for bell in self._bells.values():
@@ -214,8 +225,7 @@ class TaskManagerThreads:
     # -- tasks -----------------------------------------------------------------------------------------
 
     def _add_thread(self, name: str, run: Callable[[], None]) -> None:
-        thread = threading.Thread(target=self._guard, args=(run,), name=name, daemon=True)
-        self._threads.append(thread)
+        self._threads.append(threading.Thread(target=self._guard, args=(run,), name=name, daemon=True))
 
     def _guard(self, run: Callable[[], None]) -> None:
         try:
@@ -239,8 +249,11 @@ class TaskManagerThreads:
             with self.monitor:
                 if self.is_cancelled:
                     return
+                self.flusher.flush_if_due()
                 if has_work:
                     self._emit(task)
+                    if task.rest_ms:
+                        let_pass(self._stopped, lambda: 0.0 if self.is_cancelled else task.rest_ms)
                 if task.is_done or not self._wait_for_turn(task):
                     return
                 has_work = task.poll()
@@ -266,13 +279,16 @@ class TaskManagerThreads:
     def _wait_for_turn(self, task: Task) -> bool:
         """Wait until a step of `task` would do something; false if the job was cancelled."""
         bell = self._bells[task.name]
+        if self._lull is not None and not task.is_runnable:
+            self._lull.end()
+            if task.moves_much:
+                self._lull.rest()
         while not self.is_cancelled and (self.is_paused or not task.is_runnable):
             for writer in task.writers:
                 if not writer.is_available:
                     writer.partition.pool.call_when_available(bell.ring)
+            task.note_rest()
             bell.wait()
-        if self._trace is not None:
-            self._trace.now_ms = self.elapsed_ms
         return not self.is_cancelled
 
     # -- connections -----------------------------------------------------------------------------------
@@ -281,40 +297,24 @@ class TaskManagerThreads:
         """Read from another TaskManager."""
         name = f"tm-{self._number} reads {connection_id} at {host}:{port}"
         connection = self.deployment.shuffle.connect(connection_id, name)
-        open_stream = partial(self._reach, host, port)
-        self._carriers.append(Carrier(self, ConsumerEnd(connection), open_stream))
+        reach_it = partial(reach, host, port, self._security, self._config, self._is_cancelled_within)
+        self._carriers.append(Carrier(self, ConsumerEnd(connection), reach_it))
 
-    def _reach(self, host: str, port: int) -> ByteStream:
-        """Connect, again and again if need be, with a wait that doubles.
-
-        Flink:   PartitionRequestClientFactory.connectWithRetries (runtime.io.network.netty), 1.11.4
-        Differs: waits in between.
-        """
-        reach = partial(connect, host, port, self._security, self._config.connect_timeout_ms / 1000)
-        wait_ms = self._config.request_backoff_initial_ms
-        for _ in range(self._config.connect_retries):
-            try:
-                return reach()
-            except OSError:
-                with self.monitor:
-                    if self._stopped.wait_for(lambda: self.is_cancelled, wait_ms / 1000):
-                        raise
-                wait_ms = min(2 * wait_ms, self._config.request_backoff_max_ms)
-        return reach()
+    def _is_cancelled_within(self, wait_ms: float) -> bool:
+        with self.monitor:
+            return self._stopped.wait_for(lambda: self.is_cancelled, wait_ms / 1000)
 
     def _accept(self, listener: Listener) -> None:
         """Let others read what is produced here."""
-        shuffle = self.deployment.shuffle
         while (incoming := listener.accept()) is not None:
             with self.monitor:
                 if self._is_closing:  # it came in while the others were being stopped
                     incoming.close()
                     return
+                shuffle = self.deployment.shuffle
                 end = ProducerEnd(shuffle.accept(f"tm-{self._number} to {incoming.peer}"), shuffle)
-                carrier = Carrier(self, end, partial(self._shake_hands, incoming), incoming.close)
+                open_stream = partial(incoming.open, self._config.connect_timeout_ms / 1000)
+                carrier = Carrier(self, end, open_stream, incoming.close)
                 self._carriers = [each for each in self._carriers if not each.is_finished]
                 self._carriers.append(carrier)
                 carrier.start()
-
-    def _shake_hands(self, incoming: Incoming) -> ByteStream:
-        return incoming.open(self._config.connect_timeout_ms / 1000)

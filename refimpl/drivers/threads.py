@@ -11,7 +11,8 @@ from refimpl.drivers.streams import Security
 from refimpl.drivers.task_threads import TaskManagerThreads
 from refimpl.errors import LocalUsageError
 from refimpl.invariants import check_end
-from refimpl.job.deployment import Deployment, JobSnapshot
+from refimpl.job.deployment import Deployment
+from refimpl.job.snapshots import JobSnapshot
 from refimpl.job.stream import StreamEnvironment
 from refimpl.trace import Trace
 
@@ -74,8 +75,12 @@ class ThreadedRun:
         self._started_s = time.monotonic()
         several = len(self.task_managers) > 1
         addresses = [each.address for each in self.task_managers] if several else []
-        for task_manager in self.task_managers:
-            task_manager.start(addresses)
+        try:
+            for task_manager in self.task_managers:
+                task_manager.start(addresses)
+        except BaseException:  # Ctrl-C may come while some work and others have not begun
+            self.cancel()
+            raise
         return self
 
     def join(self, timeout_s: float | None = None) -> bool:
@@ -168,6 +173,16 @@ class ThreadedRun:
         holders = [each for each in self.task_managers if each.deployment.holds(operator_name)]
         for task_manager in holders or self.task_managers:
             task_manager.swap_function(operator_name, function)
+
+    def slow(self, name: str, rest_ms: float) -> None:
+        """Let a task, or every task with that operator, rest so long after each buffer; 0 is full speed again."""
+        if not sum([each.slow(name, rest_ms) for each in self.task_managers]):
+            raise LocalUsageError(f"no task and no operator {name!r}; there are {self.snapshot().task_names}")
+
+    def set_buffer_timeout(self, timeout_ms: int) -> None:
+        """Flush after another time from now on, -1 never by time; not from or to 0."""
+        for task_manager in self.task_managers:
+            task_manager.set_buffer_timeout(timeout_ms)
 
     # -- the end -------------------------------------------------------------------------------------
 

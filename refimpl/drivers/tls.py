@@ -19,13 +19,14 @@ import re
 import ssl
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from refimpl.drivers.refusals import HandshakeError, Refusal
 from refimpl.drivers.sockets import PlainStream
 from refimpl.drivers.tls_stream import TlsStream
 from refimpl.errors import ConfigError
 
-__all__ = ["ClusterKeys", "MutualTls"]
+__all__ = ["ClusterKeys", "MutualTls", "PemPair"]
 
 _PEM = re.compile(r"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL)
 
@@ -49,6 +50,32 @@ class ClusterKeys:
             ConfigError: one cannot be used, and why: missing, expired, open to others, not a pair.
         """
         return MutualTls(self)
+
+
+@dataclass(frozen=True, slots=True)
+class PemPair:
+    """A certificate and its key as text in memory: how a run's own keys reach machines that share no disk."""
+
+    certificate: bytes
+    key: bytes
+
+    def __repr__(self) -> str:
+        return "PemPair(…)"  # nothing that is printed has the key in it
+
+    def load(self) -> MutualTls:
+        """Try both.
+
+        Raises:
+            ConfigError: as `ClusterKeys.load`.
+            OSError: there is no place for temporary files.
+        """
+        # OpenSSL takes a key from a file only. It is there, for us alone, while it is being read.
+        with TemporaryDirectory(prefix="sluice-keys-") as folder:
+            keys = ClusterKeys.in_folder(folder)
+            for file, content in ((keys.certificate, self.certificate), (keys.key, self.key)):
+                file.touch(0o600)
+                file.write_bytes(content)
+            return keys.load()
 
 
 class MutualTls:

@@ -162,7 +162,7 @@ class TlsStream:
             self._plain.write([encrypted])
         self._is_writing = False
 
-    def write_at_once(self, data: bytes) -> int:
+    def write_at_once(self, pieces: Sequence[bytes | memoryview]) -> int:
         """Nothing: what is encrypted must be sent, so whoever encrypts may have to wait."""
         return 0
 
@@ -195,7 +195,7 @@ class TlsStream:
         with self._lock:
             encrypted = b"" if self._is_writing or self._is_closed else self._farewell()
             self._is_closed = True
-        self._plain.write_at_once(encrypted)
+        self._plain.write_at_once([encrypted])
         self._plain.close()
 
     def _farewell(self) -> bytes:

@@ -17,15 +17,16 @@ from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 from multiprocessing.connection import Connection
+from typing import Protocol
 
 from refimpl.drivers.pipes import TICKET_BYTES, Answer, Deploy, Ended, Results, pack, portable, unpack
 from refimpl.drivers.task_threads import TaskManagerThreads
 from refimpl.invariants import RecordCounts, check_end_here
-from refimpl.job.deployment import JobSnapshot
+from refimpl.job.snapshots import JobSnapshot
 from refimpl.records.elements import StreamRecord
 from refimpl.task.operators import SinkOperator
 
-__all__ = ["Worker", "obey"]
+__all__ = ["Delivery", "Outlet", "Worker", "obey"]
 
 _MOST_RESULTS_WAITING = 128
 _MOST_BYTES_WAITING = 1024 * 1024
@@ -104,10 +105,17 @@ class Outbox:
             self._send(Results(values))
 
 
-class Delivery(SinkOperator):
-    """Stands where a sink stood, and sends its values to the parent."""
+class Outlet(Protocol):
+    """Where values of sinks go on their way to another process."""
 
-    def __init__(self, outbox: Outbox, node_id: int) -> None:
+    def put(self, node_id: int, subtask: int, value: bytes) -> None:
+        """Take one value of a sink, as `pack` makes it."""
+
+
+class Delivery(SinkOperator):
+    """Stands where a sink stood, and sends its values to where the user waits for them."""
+
+    def __init__(self, outbox: Outlet, node_id: int) -> None:
         super().__init__(print)
         self._outbox = outbox
         self._node_id = node_id
@@ -130,8 +138,9 @@ class Worker:
         self._outbox = outbox
         self._saying = threading.Lock()
         self._has_said_end = False
+        self._trace = None if order.make_trace is None else order.make_trace(order.number)
         self._threads = TaskManagerThreads(
-            order.job, None, order.number, order.num_task_managers, order.run_id,
+            order.job, self._trace, order.number, order.num_task_managers, order.run_id,
             order.host, order.security, self._on_end,
         )  # fmt: skip
 
@@ -151,6 +160,12 @@ class Worker:
     def resume(self) -> None:
         self._threads.resume()
 
+    def slow(self, name: str, rest_ms: float) -> int:
+        return self._threads.slow(name, rest_ms)
+
+    def set_buffer_timeout(self, timeout_ms: int) -> None:
+        self._threads.set_buffer_timeout(timeout_ms)
+
     def holds(self, operator_name: str) -> bool:
         return self._threads.deployment.holds(operator_name)
 
@@ -164,11 +179,15 @@ class Worker:
         """After the last task everywhere has ended: nothing may be left here. What went through."""
         self._threads.settle()
         check_end_here(self._threads.deployment)
+        if self._trace is not None:
+            self._trace.close()
         return RecordCounts.of(self._threads.deployment), self._threads.snapshot()
 
     def close(self) -> None:
         self._outbox.close()
         self._threads.close()
+        if self._trace is not None:
+            self._trace.close()
 
     def _on_end(self) -> None:
         """Tell the parent, once, behind the last result."""

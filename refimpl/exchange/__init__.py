@@ -4,7 +4,8 @@ from refimpl.exchange.connection_flow import BufferWait, NoCredit, PoolBuffers, 
 from refimpl.exchange.consumer_connection import ConnectionState, ConsumerConnection
 from refimpl.exchange.credit import ConsumerCredit
 from refimpl.exchange.decoder import BufferProvider, BufferReceived, FrameDecoder
-from refimpl.exchange.frames import HEADER_BYTES, MAGIC, decode, encode
+from refimpl.exchange.frames import decode, encode
+from refimpl.exchange.framing import HEADER_BYTES, MAGIC, to_frame
 from refimpl.exchange.java_errors import JavaError, read_java_error, throwable_length
 from refimpl.exchange.java_writer import (
     DECODER_EXCEPTION,
@@ -44,6 +45,7 @@ from refimpl.exchange.producer_reader import (
 )
 from refimpl.exchange.request_decoder import RequestDecoder
 from refimpl.exchange.response_head import ResponseHead
+from refimpl.exchange.wire_snapshot import FrameSnapshot, WireSnapshot
 
 __all__ = [
     "DECODER_EXCEPTION",
@@ -68,6 +70,7 @@ __all__ = [
     "ConsumerCredit",
     "ErrorResponse",
     "FrameDecoder",
+    "FrameSnapshot",
     "JavaError",
     "Message",
     "NewBufferSize",
@@ -90,11 +93,13 @@ __all__ = [
     "SubpartitionView",
     "TaskEventRequest",
     "WaterMarks",
+    "WireSnapshot",
     "decode",
     "encode",
     "nobody",
     "partition_not_found",
     "read_java_error",
     "throwable_length",
+    "to_frame",
     "write_java_error",
 ]

@@ -65,8 +65,6 @@ class WaterMarks:
              have the marks with credits too; here, as in 1.11, credit is limit enough.
     """
 
-    __slots__ = ("high_bytes", "is_writable", "low_bytes", "num_handed_out", "num_written")
-
     def __init__(self, low_bytes: int, high_bytes: int) -> None:
         self.low_bytes = low_bytes
         self.high_bytes = high_bytes
@@ -90,21 +88,25 @@ class WaterMarks:
         return self.num_handed_out - self.num_written
 
     def hand_out(self, num_bytes: int) -> None:
-        """Count a frame that the transport is given."""
+        """Count a frame that the transport is given: above the high mark no more is."""
         self.num_handed_out += num_bytes
-        if self.num_pending > self.high_bytes:
+        if self.num_handed_out - self.num_written > self.high_bytes:
             self.is_writable = False
 
     def confirm(self, num_bytes: int) -> None:
-        """Count bytes that the transport has written.
+        """The transport says how many bytes more it has written.
 
         Raises:
             LocalUsageError: so many were not pending.
         """
         if not 0 <= num_bytes <= self.num_pending:
             raise LocalUsageError(f"{num_bytes} B were written, {self.num_pending} were handed out")
+        self.written(num_bytes)
+
+    def written(self, num_bytes: int) -> None:
+        """Count bytes that the transport has written: below the low mark more may be handed out."""
         self.num_written += num_bytes
-        if self.num_pending < self.low_bytes:
+        if self.num_handed_out - self.num_written < self.low_bytes:
             self.is_writable = True
 
 
@@ -190,16 +192,16 @@ class PoolBuffers:
 
     def __init__(self, pool: LocalBufferPool) -> None:
         self.credit = NoCredit()
-        self._pool = pool
-        self._wait: BufferWait | None = None
+        self.pool = pool
+        self.wait: BufferWait | None = None
 
     def __repr__(self) -> str:
-        return f"PoolBuffers({self._pool!r}, {self._wait!r})"
+        return f"PoolBuffers({self.pool!r}, {self.wait!r})"
 
     @property
     def empty_buffers(self) -> list[Buffer]:
         """The buffer that has come for a payload and was not taken yet, for the laws."""
-        return [] if self._wait is None or self._wait.buffer is None else [self._wait.buffer]
+        return [] if self.wait is None or self.wait.buffer is None else [self.wait.buffer]
 
     @property
     def exclusive_buffers(self) -> list[Buffer]:
@@ -207,31 +209,34 @@ class PoolBuffers:
         return []
 
     def request_buffer(self) -> Buffer | BufferWait:
-        """A buffer for data that has come, or the wait for one; ask again when that is over.
+        """A buffer for data that has come, or, if there is none, the wait for one: asked again when that is over.
+
+        A channel waits in one place of the pool's line, however often it is asked.
 
         Raises:
             PoolDestroyedError: there will be no buffer.
         """
-        buffer = None if self._wait is None else self._wait.take()
+        buffer = None if self.wait is None else self.wait.take()
         if buffer is None:
-            buffer = self._pool.request_buffer()
+            buffer = self.pool.request_buffer()
         if buffer is not None:
-            self._end_wait()
+            self.end_wait()
             return buffer
-        if self._wait is None:
-            self._wait = BufferWait(self._pool)
-        return self._wait
+        if self.wait is None:
+            self.wait = BufferWait(self.pool)
+        return self.wait
 
     def set_backlog(self, backlog: int) -> None:
         """Nothing: what waits at the producer comes whether there is room or not."""
 
     def release(self, received: Iterable[Buffer]) -> None:
         """Give back those in `received`, and end the wait; nothing is requested any more."""
-        self._end_wait()
+        self.end_wait()
         for buffer in received:
             buffer.recycle()
 
-    def _end_wait(self) -> None:
-        if self._wait is not None:
-            self._wait.give_up()
-            self._wait = None
+    def end_wait(self) -> None:
+        """Nobody waits any more; a buffer that has come and was not taken goes to the next in the line."""
+        if self.wait is not None:
+            self.wait.give_up()
+            self.wait = None

@@ -41,9 +41,9 @@ from refimpl.exchange.messages import (
     PartitionRequest,
     ResultPartitionId,
     ResumeConsumption,
-)
+)  # fmt: skip
 from refimpl.exchange.partition_reader import PartitionReader, ReceivingChannel
-from refimpl.memory.buffer import Buffer
+from refimpl.memory.buffer import Buffer, DataType
 
 __all__ = ["ConnectionState", "ConsumerConnection"]
 
@@ -107,9 +107,7 @@ class ConsumerConnection:
 
     # -- channels --------------------------------------------------------------------------------
 
-    def request(
-        self, channel: ReceivingChannel, partition: ResultPartitionId, subpartition: int
-    ) -> None:
+    def request(self, channel: ReceivingChannel, partition: ResultPartitionId, subpartition: int) -> None:
         """Ask the producer to send `subpartition` of `partition` to `channel`.
 
         Ask for every channel before the first is released: after the last one the connection ends.
@@ -122,9 +120,7 @@ class ConsumerConnection:
             raise LocalUsageError(f"{self} has ended; a new channel needs a new connection")
         if receiver in self._readers or receiver in self._cancelled:
             raise LocalUsageError(f"{self} has had a channel {receiver.hex()} already")
-        message = PartitionRequest(
-            partition, subpartition, subpartition, receiver, channel.initial_credit
-        )
+        message = PartitionRequest(partition, subpartition, subpartition, receiver, channel.initial_credit)
         reader = PartitionReader(channel, message, self._config)
         self._readers[receiver] = reader
         self._outbox.append(message)
@@ -162,10 +158,21 @@ class ConsumerConnection:
         """
         if self.is_closed:
             return
+        runs: dict[bytes, list[BufferReceived]] = {}  # what came together, for each channel
         try:
             for message in self.decoder.receive(data):
-                self._dispatch(message)
+                if isinstance(message, BufferReceived):
+                    response, _, buffer = message
+                    runs.setdefault(response.receiver, []).append(message)
+                    if buffer is not None and response.data_type is DataType.DATA:
+                        continue
+                    self._hand_over(runs)  # what comes next may depend on it
+                else:
+                    self._hand_over(runs)
+                    self._dispatch(message)
+            self._hand_over(runs)
         except RemoteProtocolError as error:
+            self._hand_over(runs)
             self._fail(error)
 
     def receive_end(self, cause: str = "") -> None:
@@ -174,12 +181,8 @@ class ConsumerConnection:
             return
         where = "" if self.decoder.is_between_frames else ", in the middle of a frame"
         why = f" ({cause})" if cause else ""
-        self._fail(
-            RemoteTransportError(
-                f"{self.name}: Connection unexpectedly closed by remote task manager{where}{why}. "
-                f"This might indicate that the remote task manager was lost"
-            )
-        )
+        what = f"{self.name}: Connection unexpectedly closed by remote task manager{where}{why}. "
+        self._fail(RemoteTransportError(what + "This might indicate that the remote task manager was lost"))
 
     def request_buffer(self, response: BufferResponse, size: int) -> Buffer | BufferWait | None:
         """For the decoder: the buffer that the channel gives, if there is a channel."""
@@ -219,10 +222,8 @@ class ConsumerConnection:
 
     # -- messages in -----------------------------------------------------------------------------
 
-    def _dispatch(self, message: Message | BufferReceived) -> None:
+    def _dispatch(self, message: Message) -> None:
         match message:
-            case BufferReceived():
-                self._on_buffer(message)
             case ErrorResponse():
                 self._on_error(message)
             case BacklogAnnouncement():
@@ -232,16 +233,20 @@ class ConsumerConnection:
             case _:
                 raise RemoteProtocolError(f"a producer sent {type(message).__name__}")
 
-    def _on_buffer(self, received: BufferReceived) -> None:
-        reader = self._readers.get(received.response.receiver)
-        if reader is not None and not reader.channel.is_released:
-            reader.has_answer = True
-            reader.channel.on_buffer(received)
-            return
-        if received.buffer is not None:
-            received.buffer.recycle()
-        if reader is None:  # a released channel is cancelled when its turn in the line comes
-            self._cancel(received.response.receiver)
+    def _hand_over(self, runs: dict[bytes, list[BufferReceived]]) -> None:
+        while runs:
+            receiver = next(iter(runs))
+            run = runs.pop(receiver)
+            reader = self._readers.get(receiver)
+            if reader is not None and not reader.channel.is_released:
+                reader.has_answer = True
+                reader.channel.on_buffers(run)
+                continue
+            for _, _, buffer in run:
+                if buffer is not None:
+                    buffer.recycle()
+            if reader is None:  # a released channel is cancelled when its turn in the line comes
+                self._cancel(receiver)
 
     def _cancel(self, receiver: bytes) -> None:
         """Tell the producer, once, that nobody wants what it sends to `receiver`."""
@@ -249,9 +254,7 @@ class ConsumerConnection:
             return
         self._num_strangers += 1
         if self._num_strangers > _MAX_STRANGERS:
-            raise RemoteProtocolError(
-                f"data came for {self._num_strangers} receivers nobody asked for"
-            )
+            raise RemoteProtocolError(f"data came for {self._num_strangers} receivers nobody asked for")
         self._cancelled.add(receiver)
         self._outbox.append(CancelPartitionRequest(receiver))
         self.on_data_to_send()
@@ -270,9 +273,7 @@ class ConsumerConnection:
                 self._not_found[message.receiver] = reader
             self._enter_line(reader)  # it may have nothing to say, but whoever sends learns of the deadline
         else:
-            reader.channel.on_error(
-                RemoteTransportError(f"{self.name}: Error at remote task manager: {error}")
-            )
+            reader.channel.on_error(RemoteTransportError(f"{self.name}: Error at remote task manager: {error}"))
 
     # -- messages out ----------------------------------------------------------------------------
 

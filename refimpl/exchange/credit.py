@@ -64,10 +64,6 @@ class ConsumerCredit:
         """Empty buffers the channel must have for these numbers to be true."""
         return self.num_unannounced + self.num_promised
 
-    def set_backlog(self, backlog: int) -> None:
-        """So many data buffers wait at the producer now."""
-        self.num_required = backlog + self.num_exclusive
-
     def add(self, num_buffers: int) -> bool:
         """Count new empty buffers; true if there was nothing to announce before and now there is.
 

@@ -20,7 +20,8 @@ from typing import NamedTuple, Protocol
 from refimpl.config import FlinkVersion
 from refimpl.errors import LocalUsageError, RemoteProtocolError
 from refimpl.exchange.connection_flow import BufferWait
-from refimpl.exchange.frames import HEADER_BYTES, MAGIC, BodyReader, decode, read_response_header, response_header
+from refimpl.exchange.frames import BodyReader, decode, read_response_header, response_header
+from refimpl.exchange.framing import HEADER_BYTES, MAGIC
 from refimpl.exchange.messages import BufferResponse, Message
 from refimpl.exchange.response_head import ResponseHead
 from refimpl.memory.buffer import Buffer, DataType
@@ -32,7 +33,6 @@ _INT = struct.Struct(">i")
 _BUFFER_RESPONSE = 0
 _OF_ANY_LENGTH = {1, 3}  # an ErrorResponse holds a Java object, a TaskEventRequest an event
 _LONGEST_FIXED_BODY = 128  # no message but those above and BufferResponse has a longer one
-
 _MOST_EMPTY_PIECES = 1_024  # a payload has hardly more pieces than bytes
 
 
@@ -43,7 +43,7 @@ class BufferProvider(Protocol):
         """A buffer of at least `size` bytes, `None` to skip the payload, or what it has to wait for."""
 
 
-class BufferReceived(NamedTuple):  # a tuple is made in a fifth of the time, and this is made for each buffer
+class BufferReceived(NamedTuple):
     """A BufferResponse whose payload of `size` bytes lies in `buffer`, if there was one for it.
 
     Ownership: the buffer is the caller's to recycle. `response` has no payload of its own.
@@ -83,8 +83,7 @@ class FrameDecoder:
     """
 
     def __init__(
-        self, buffers: BufferProvider, max_frame_bytes: int,
-        version: FlinkVersion = FlinkVersion.V1_11,
+        self, buffers: BufferProvider, max_frame_bytes: int, version: FlinkVersion = FlinkVersion.V1_11
     ) -> None:
         self._buffers = buffers
         self._max_frame_bytes = max_frame_bytes
@@ -143,18 +142,25 @@ class FrameDecoder:
         if self._is_closed:
             raise LocalUsageError("the decoder has been closed")
         rest = self._unstage(memoryview(data).cast("B"))
+        start = 0  # where in it the next frame begins, or what comes next of the one begun
         try:
             while not self._is_closed:
-                message = None
-                if self._part is _Part.HEADER and (num_read := self._read_head(rest)):
-                    rest = rest[num_read:]
+                message: Message | BufferReceived | None = None
+                head = None
+                if self._part is _Part.HEADER and not self._gathered:
+                    head = self._head.unpack(rest, self._max_frame_bytes, start)
+                if head is not None:
+                    start += self._head.num_bytes
+                    message = self._read_payload(*head, rest, start)
+                    if message is not None:
+                        start += message.size
                 else:
-                    rest = self._take_in(rest)
+                    start += self._take_in(rest[start:])
                     if self._num_wanted:
                         return
                     message = self._finish_part()
                 if self._wait is not None:
-                    self._staged = bytes(rest)
+                    self._staged = bytes(rest[start:])
                     return
                 if message is not None:
                     yield message
@@ -188,8 +194,8 @@ class FrameDecoder:
         staged, self._staged = self._staged, b""
         return memoryview(staged + data)
 
-    def _take_in(self, data: memoryview) -> memoryview:
-        """Put what belongs to the current part where it goes; return the rest."""
+    def _take_in(self, data: memoryview) -> int:
+        """Put what belongs to the current part where it goes; return how many bytes that is."""
         piece = data[: self._num_wanted]
         num_bytes = len(piece)
         if self._part is not _Part.PAYLOAD:
@@ -199,7 +205,7 @@ class FrameDecoder:
             buffer.size = end = start + num_bytes
             buffer.memory[start:end] = piece
         self._num_wanted -= num_bytes
-        return data[num_bytes:]
+        return num_bytes
 
     def _finish_part(self) -> Message | BufferReceived | None:
         """The current part is complete: say what comes next, and the message if it is complete."""
@@ -227,14 +233,21 @@ class FrameDecoder:
 
     # -- parts -----------------------------------------------------------------------------------
 
-    def _read_head(self, data: memoryview) -> int:
-        """If all that stands before the payload of data is at hand, read it in one step; how many bytes that were."""
-        read = None if self._gathered else self._head.unpack(data, self._max_frame_bytes)
-        if read is None:
-            return 0
-        self._response, self._payload_bytes = read
-        self._request_buffer()
-        return self._head.num_bytes
+    def _read_payload(
+        self, response: BufferResponse, size: int, data: memoryview, start: int
+    ) -> BufferReceived | None:
+        """Read in one step a payload that begins at `start`; `None` if it is cut, or has to wait."""
+        answer = self._buffers.request_buffer(response, size)
+        end = start + size
+        if len(data) < end or isinstance(answer, BufferWait):
+            self._response, self._payload_bytes = response, size
+            self._expect_payload(answer)
+            return None
+        if answer is not None:
+            answer.memory[:size] = data[start:end]
+            answer.size = size
+            answer.data_type = response.data_type
+        return BufferReceived(response, size, answer)
 
     def _read_header(self) -> None:
         length, magic, self._frame_id = _HEADER.unpack(self._gathered_bytes())
@@ -268,8 +281,7 @@ class FrameDecoder:
             longest += _INT.size * max(size, _MOST_EMPTY_PIECES)
         if size < 0 or not self._response_header_bytes <= header_bytes <= longest:
             raise RemoteProtocolError(
-                f"a BufferResponse with a payload of {size} B cannot have a body of "
-                f"{self._body_bytes} B"
+                f"a BufferResponse with a payload of {size} B cannot have a body of {self._body_bytes} B"
             )
         if len(self._gathered) < header_bytes:
             self._num_wanted = header_bytes - len(self._gathered)
@@ -287,14 +299,16 @@ class FrameDecoder:
         """Find out where the payload goes, or that it has to wait."""
         response, size = self._response, self._payload_bytes
         assert response is not None, f"{self} has a payload without a header"
-        answer = self._buffers.request_buffer(response, size)
+        self._expect_payload(self._buffers.request_buffer(response, size))
+
+    def _expect_payload(self, answer: Buffer | BufferWait | None) -> None:
         if isinstance(answer, BufferWait):
             self._wait = answer
             self._expect(_Part.STAGED, 0)
         else:
             self._wait = None
             self._buffer = answer
-            self._expect(_Part.PAYLOAD, size)
+            self._expect(_Part.PAYLOAD, self._payload_bytes)
 
     def _hand_over(self) -> BufferReceived:
         response, buffer = self._response, self._buffer

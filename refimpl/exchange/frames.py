@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 from refimpl.config import FlinkVersion
 from refimpl.errors import LocalUsageError, RemoteProtocolError
+from refimpl.exchange.framing import to_frame
 from refimpl.exchange.java_errors import throwable_length
 from refimpl.exchange.messages import (
     AckAllUserRecordsProcessed,
@@ -35,17 +35,8 @@ from refimpl.exchange.messages import (
 )
 from refimpl.memory.buffer import DataType
 
-__all__ = [
-    "HEADER_BYTES",
-    "MAGIC",
-    "decode",
-    "encode",
-]
+__all__ = ["decode", "encode"]
 
-MAGIC = 0xBADC0FFE
-HEADER_BYTES = 9
-
-_HEADER = struct.Struct(">iIB")
 _INT = struct.Struct(">i")
 _RESPONSE_1 = struct.Struct(">16siiBBi")
 _RESPONSE_2 = struct.Struct(">16siiiiBBi")
@@ -78,8 +69,7 @@ def encode(message: Message, version: FlinkVersion = FlinkVersion.V1_11) -> byte
     frame_id = _IDS[type(message)]
     if frame_id > _LAST_ID[version]:
         raise LocalUsageError(f"Flink {version.value} has no {type(message).__name__}")
-    body = _body(message, version)
-    return _HEADER.pack(HEADER_BYTES + len(body), MAGIC, frame_id) + body
+    return to_frame(frame_id, _body(message, version))
 
 
 def _body(message: Message, version: FlinkVersion) -> bytes:
@@ -171,13 +161,13 @@ class BodyReader:
 
     def fields(self, layout: struct.Struct) -> tuple[Any, ...]:
         """The fields of `layout`."""
-        if self.num_left < layout.size:
+        end = self._position + layout.size
+        if end > len(self._body):
             raise RemoteProtocolError(
-                f"the body of a {self._name} ends at byte {len(self._body)}, "
-                f"{self._position + layout.size} are needed"
+                f"the body of a {self._name} ends at byte {len(self._body)}, {end} are needed"
             )
         found = layout.unpack_from(self._body, self._position)
-        self._position += layout.size
+        self._position = end
         return found
 
     def number(self, least: int = 0) -> int:
@@ -253,7 +243,7 @@ def read_response_header(reader: BodyReader, version: FlinkVersion) -> tuple[Buf
 
 def _read_response(reader: BodyReader, version: FlinkVersion) -> BufferResponse:
     response, size = read_response_header(reader, version)
-    return replace(response, payload=reader.raw(size))
+    return response._replace(payload=reader.raw(size))
 
 
 def _read_error(reader: BodyReader, _version: FlinkVersion) -> ErrorResponse:

@@ -23,6 +23,7 @@ Flink:   NettyMessage (runtime.io.network.netty), 1.11.4 and 2.2.1
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from refimpl.memory.buffer import DataType
 
@@ -75,8 +76,7 @@ class ResultPartitionId:
     producer: ProducerId
 
 
-@dataclass(frozen=True, slots=True)
-class BufferResponse:
+class BufferResponse(NamedTuple):  # a tuple is made in a fifth of the time, and this is made for each buffer
     """A buffer or an event for `receiver`.
 
     `backlog` is how many data buffers still wait behind it. `subpartition` and `partial_sizes`, the

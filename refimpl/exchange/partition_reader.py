@@ -6,7 +6,7 @@ after a wait that doubles up to a longest one; after that one was of no use, the
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from refimpl.config import Config
@@ -30,7 +30,7 @@ class ReceivingChannel(Protocol):
 
     def request_buffer(self, response: BufferResponse, size: int) -> Buffer | BufferWait | None: ...
 
-    def on_buffer(self, received: BufferReceived) -> None: ...
+    def on_buffers(self, run: Sequence[BufferReceived]) -> None: ...
 
     def on_backlog(self, backlog: int) -> None: ...
 

@@ -49,7 +49,6 @@ from refimpl.exchange.producer_reader import PartitionProvider, ProducerConnecti
 from refimpl.exchange.request_decoder import RequestDecoder
 from refimpl.exchange.response_head import ResponseHead
 from refimpl.memory.buffer import BufferSlice
-from refimpl.producer.subpartition_views import BufferAndBacklog
 from refimpl.trace import Trace
 
 __all__ = ["ProducerConnection"]
@@ -89,11 +88,11 @@ class ProducerConnection:
         self._config = config
         self._version = config.flink_version
         self._head = ResponseHead(config.flink_version)
-        self._marks = WaterMarks.of(config)
+        self.marks = WaterMarks.of(config)
         self._on_task_event = on_task_event
         self._trace = trace
-        self._decoder = RequestDecoder(config)
-        self._readers: dict[bytes, SubpartitionReader] = {}
+        self.decoder = RequestDecoder(config)
+        self.readers: dict[bytes, SubpartitionReader] = {}
         self._line: deque[SubpartitionReader] = deque()
         self._answers: deque[ErrorResponse] = deque()
         self._lent: deque[tuple[int, BufferSlice]] = deque()  # each with where its frame ends
@@ -101,7 +100,7 @@ class ProducerConnection:
         self._is_closed = False
 
     def __repr__(self) -> str:
-        return f"ProducerConnection({self.name}, {len(self._readers)} readers, {len(self._line)} in line)"
+        return f"ProducerConnection({self.name}, {len(self.readers)} readers, {len(self._line)} in line)"
 
     @property
     def is_closed(self) -> bool:
@@ -111,7 +110,7 @@ class ProducerConnection:
     @property
     def has_data_to_send(self) -> bool:
         """Whether asking for bytes is worth while; there may be none all the same."""
-        return self._marks.is_writable and bool(self._answers or self._line)
+        return self.marks.is_writable and bool(self._answers or self._line)
 
     @property
     def lent_buffers(self) -> tuple[BufferSlice, ...]:
@@ -120,7 +119,7 @@ class ProducerConnection:
 
     def next_deadline(self, now_ms: float) -> float | None:
         """When a consumer that has said nothing is given up, or `None` once it has spoken."""
-        if self._is_closed or self._decoder.has_read_frame:
+        if self._is_closed or self.decoder.has_read_frame:
             return None
         if self._give_up_ms is None:
             self._give_up_ms = now_ms + self._config.first_frame_timeout_ms
@@ -128,12 +127,11 @@ class ProducerConnection:
 
     def on_timeout(self, now_ms: float) -> None:
         """Give up a consumer that has said nothing for too long."""
-        deadline_ms = self.next_deadline(now_ms)
-        if deadline_ms is not None and deadline_ms <= now_ms:
+        if (deadline_ms := self.next_deadline(now_ms)) is not None and deadline_ms <= now_ms:
             self._close()
 
     def snapshot(self) -> ProducerConnectionSnapshot:
-        readers = {receiver: reader.snapshot() for receiver, reader in self._readers.items()}
+        readers = {receiver: reader.snapshot() for receiver, reader in self.readers.items()}
         return ProducerConnectionSnapshot(readers, len(self._answers), len(self._lent), self._is_closed)
 
     # -- bytes in ----------------------------------------------------------------------------------
@@ -147,13 +145,13 @@ class ProducerConnection:
         """
         if self._is_closed:
             return
-        self._decoder.feed(data)
+        self.decoder.feed(data)
         try:
-            while (message := self._decoder.next_message()) is not None:
+            while (message := self.decoder.next_message()) is not None:
                 self._handle(message)
         except RemoteProtocolError as error:
             self._close()
-            cause = self._decoder.failure or JavaError("java.net.ProtocolException", str(error))
+            cause = self.decoder.failure or JavaError("java.net.ProtocolException", str(error))
             self._answer(JavaError(DECODER_EXCEPTION, str(cause), cause))
             raise
 
@@ -163,8 +161,8 @@ class ProducerConnection:
                 self._open_reader(message)
             case AddCredit():
                 if (reader := self._reader_of(message.receiver)) is not None:
-                    reader.credit += message.credit
-                    self._note("add credit", reader)
+                    reader.add_credit(message.credit)
+                    reader.note_grant()
                     self._enqueue(reader)
             case ResumeConsumption():
                 if (reader := self._reader_of(message.receiver)) is not None:
@@ -177,33 +175,30 @@ class ProducerConnection:
             case TaskEventRequest():
                 hook = self._on_task_event
                 if hook is None or not hook(message.partition, message.event):
-                    error = JavaError(ILLEGAL_ARGUMENT, "Task event receiver not found.")
-                    self._answer(error, message.receiver)
+                    self._answer(JavaError(ILLEGAL_ARGUMENT, "Task event receiver not found."), message.receiver)
             case _:  # 2.x: advice about buffer sizes, tiered storage and ends, which nothing here needs
                 pass
 
     def _open_reader(self, request: PartitionRequest) -> None:
         partition, receiver = request.partition, request.receiver
         most = self._config.max_channels_per_connection
-        if len(self._readers) >= most:
+        if len(self.readers) >= most:
             raise RemoteProtocolError(f"the consumer asked for more than {most} channels")
         try:
-            if receiver in self._readers or request.first != request.last:
+            if receiver in self.readers or request.first != request.last:
                 raise LocalUsageError(f"receiver {receiver.hex()} reads one subpartition, once")
             view = self._partitions.find(partition, request.first)
             if view is None:
                 self._put(ErrorResponse(partition_not_found(partition, self._version), receiver))
                 return
-            reader = SubpartitionReader(view, request, self._config.credit_based)
+            reader = SubpartitionReader(view, request, self._config.credit_based, self._trace)
             view.open_view(partial(self._on_data_available, reader))
         except LocalUsageError as error:
             self._answer(JavaError(ILLEGAL_STATE, str(error)))
         except IndexError:
-            text = f"Subpartition not found. Index: {request.first}"
-            self._answer(JavaError(INDEX_OUT_OF_BOUNDS, text))
+            self._answer(JavaError(INDEX_OUT_OF_BOUNDS, f"Subpartition not found. Index: {request.first}"))
         else:
-            self._readers[receiver] = reader
-            self._note("open reader", reader)
+            self.readers[receiver] = reader
 
     def _resume(self, reader: SubpartitionReader) -> None:
         try:
@@ -213,10 +208,9 @@ class ProducerConnection:
 
     def _reader_of(self, receiver: bytes) -> SubpartitionReader | None:
         """The reader, or `None` and an error that is fatal to the consumer, as Flink has it."""
-        reader = self._readers.get(receiver)
+        reader = self.readers.get(receiver)
         if reader is None:
-            text = f"No reader for receiverId = {receiver.hex()} exists."
-            self._answer(JavaError(ILLEGAL_STATE, text))
+            self._answer(JavaError(ILLEGAL_STATE, f"No reader for receiverId = {receiver.hex()} exists."))
         return reader
 
     def _answer(self, error: JavaError, receiver: bytes | None = None) -> None:
@@ -237,10 +231,16 @@ class ProducerConnection:
         stay valid until `data_sent`.
         """
         pieces: list[bytes | memoryview] = []
-        end = self._marks.num_handed_out + max_bytes
-        while self._marks.is_writable and self._marks.num_handed_out < end and (frame := self._next_frame()):
-            pieces += frame
-            self._marks.hand_out(sum(map(len, frame)))
+        marks = self.marks
+        end = marks.num_handed_out + max_bytes
+        while marks.is_writable and marks.num_handed_out < end:
+            if self._answers:
+                pieces.append(encode(self._answers.popleft(), self._version))
+                marks.hand_out(len(pieces[-1]))
+            elif self._line:
+                self._let_speak(self._line.popleft(), pieces, end)
+            else:
+                break
         return pieces
 
     def data_sent(self, num_bytes: int | None = None) -> None:
@@ -249,10 +249,10 @@ class ProducerConnection:
         Raises:
             LocalUsageError: so many bytes have not been handed out.
         """
-        self._marks.confirm(self._marks.num_pending if num_bytes is None else num_bytes)
-        while self._lent and self._lent[0][0] <= self._marks.num_written:
-            _, piece = self._lent.popleft()
-            piece.recycle()
+        self.marks.confirm(self.marks.num_pending if num_bytes is None else num_bytes)
+        lent, num_written = self._lent, self.marks.num_written
+        while lent and lent[0][0] <= num_written:
+            lent.popleft()[1].recycle()
 
     def connection_lost(self) -> None:
         """The transport is gone and reads no memory any more: everything goes home."""
@@ -260,52 +260,52 @@ class ProducerConnection:
         self._answers.clear()
         self.data_sent()
 
-    def _next_frame(self) -> tuple[bytes | memoryview, ...]:
-        if self._answers:
-            return (encode(self._answers.popleft(), self._version),)
-        while self._line:
-            reader = self._line.popleft()
-            reader.is_enqueued = False
-            turn = reader.poll()
-            if turn is not None:
-                taken, has_more = turn
-                if has_more:
-                    self._stand_in_line(reader)
-                return self._send(reader, taken)
+    def _let_speak(self, reader: SubpartitionReader, pieces: list[bytes | memoryview], end: int) -> None:
+        """Add the frame of the reader's next buffer; it goes to the end of the line if it has more. As long as
+        nobody else stands there its turn comes again at once, up to `end`."""
+        head, marks, lent, receiver = self._head, self.marks, self._lent, reader.receiver
+        while (turn := reader.poll()) is not None:
+            (buffer, _, backlog, _, _), has_more = turn
+            payload = buffer.data
+            size = len(payload)
+            # Flink counts in 32 bits with a sign, and so does the consumer.
+            kind, number = buffer.data_type, (reader.sequence_number + 1 + 2**31) % 2**32 - 2**31
+            reader.sequence_number = number
+            pieces += (head.pack(receiver, reader.subpartition, number, backlog, kind, size), payload)
+            marks.hand_out(head.num_bytes + size)
+            lent.append((marks.num_handed_out, buffer))
+            if not has_more:
+                reader.note_wait()
+                break
+            if self._line or self._answers or marks.num_handed_out >= end or not marks.is_writable:
+                self._stand_in_line(reader)
+                return
+        else:
             if (cause := reader.view.failure_cause) is not None:
-                self._answer(JavaError(PRODUCER_FAILED, cause), reader.receiver)
-                return self._next_frame()
-        return ()
-
-    def _send(self, reader: SubpartitionReader, taken: BufferAndBacklog) -> tuple[bytes, memoryview]:
-        head, payload = reader.response(taken, self._head)
-        self._lent.append((self._marks.num_handed_out + len(head) + len(payload), taken.buffer))
-        if self._trace is not None:
-            self._note("send", reader, segment=taken.buffer.segment.id, bytes=taken.buffer.size)
-        return head, payload
+                self._answer(JavaError(PRODUCER_FAILED, cause), receiver)
+        reader.is_enqueued = False
 
     def _on_data_available(self, reader: SubpartitionReader) -> None:
         if reader.view.failure_cause is not None and not reader.is_enqueued:
             self._stand_in_line(reader)
+            self.on_data_to_send()
         self._enqueue(reader)
 
-    def _note(self, kind: str, reader: SubpartitionReader, **detail: int) -> None:
-        if self._trace is not None:
-            who = {"receiver": reader.receiver.hex(), "sequence": reader.sequence_number, "credit": reader.credit}
-            self._trace.add(kind, self.name, **who, **detail)
-
     def _enqueue(self, reader: SubpartitionReader) -> None:
-        if not reader.is_enqueued and reader.is_available:
+        if reader.is_enqueued:
+            return
+        if reader.is_available:
             self._stand_in_line(reader)
+            self.on_data_to_send()
+        else:
+            reader.note_wait()
 
     def _stand_in_line(self, reader: SubpartitionReader) -> None:
         reader.is_enqueued = True
         self._line.append(reader)
-        self.on_data_to_send()
 
     def _cancel(self, receiver: bytes) -> None:
-        reader = self._readers.pop(receiver, None)
-        if reader is None:
+        if (reader := self.readers.pop(receiver, None)) is None:
             return  # a late goodbye
         if reader.is_enqueued:
             self._line.remove(reader)
@@ -313,8 +313,8 @@ class ProducerConnection:
 
     def _close(self) -> None:
         self._is_closed = True
-        self._decoder.close()
+        self.decoder.close()
         self._line.clear()
-        for reader in self._readers.values():
+        for reader in self.readers.values():
             reader.view.close_view()
-        self._readers.clear()
+        self.readers.clear()

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from refimpl.exchange.messages import PartitionRequest, ResultPartitionId
-from refimpl.exchange.response_head import ResponseHead
 from refimpl.producer.subpartition_views import BufferAndBacklog
+from refimpl.trace import Trace, noting
 
 __all__ = [
     "PartitionProvider",
@@ -25,10 +25,12 @@ __all__ = [
 
 
 class SubpartitionView(Protocol):
-    """What a reader needs of a subpartition.
+    """What a reader needs of a subpartition; `owner` says in words whose it is.
 
     Flink:   ResultSubpartitionView (runtime.io.network.partition), 1.11.4
     """
+
+    owner: str
 
     @property
     def is_data_available(self) -> bool: ...
@@ -76,57 +78,63 @@ class ReaderSnapshot:
 class SubpartitionReader:
     """Reads one subpartition for one receiver, as far as its credit goes.
 
-    `is_enqueued` belongs to the connection: whether the reader stands in its line.
+    `is_enqueued` and `sequence_number` belong to the connection: whether the reader stands in its line, and
+    the number of what it sent last. `price` is the credit that a data buffer costs: 1.
 
     Flink:   CreditBasedSequenceNumberingViewReader (runtime.io.network.netty), 1.11.4;
              without credits SequenceNumberingViewReader, 1.4 to 1.9
     """
 
-    __slots__ = ("_price", "credit", "is_enqueued", "receiver", "sequence_number", "subpartition", "view")
-
-    def __init__(self, view: SubpartitionView, request: PartitionRequest, credit_based: bool = True) -> None:
+    def __init__(
+        self, view: SubpartitionView, request: PartitionRequest, credit_based: bool = True, trace: Trace | None = None
+    ) -> None:
         self.view = view
         self.receiver = request.receiver
         self.subpartition = request.first
         self.credit = request.credit
-        self._price = 1 if credit_based else 0  # what a data buffer costs
+        self.price = 1 if credit_based else 0  # what a data buffer costs
         self.is_enqueued = False
         self.sequence_number = -1
+        self._note_grant = noting(trace, "grant", view.owner, request.first)
+        self._note_wait = noting(trace, "wait", view.owner, request.first)
+        self._has_noted_wait = False
 
     def __repr__(self) -> str:
         return f"SubpartitionReader({self.receiver.hex()}, credit={self.credit}, {self.view!r})"
 
+    def add_credit(self, credit: int) -> None:
+        """The consumer has room for `credit` data buffers more."""
+        self.credit += credit
+
     @property
     def is_available(self) -> bool:
-        """Whether it may speak now."""
-        return self.view.is_data_available if self._can_pay else self.view.is_event_available
-
-    @property
-    def _can_pay(self) -> bool:
-        return self.credit >= self._price
+        """Whether it may speak now: it has data and the credit for it, or an event is next, which is free."""
+        return self.view.is_data_available if self.credit >= self.price else self.view.is_event_available
 
     def poll(self) -> tuple[BufferAndBacklog, bool] | None:
-        """What to send now and whether it may speak again, or `None` if there is nothing.
+        """What the view gave, and whether it may speak again after that; `None` if the view has nothing.
 
         Ownership: the buffer is the caller's to recycle.
         """
         taken = self.view.poll()
         if taken is None:
             return None
-        # Flink counts in 32 bits with a sign, and so does the consumer.
-        self.sequence_number = (self.sequence_number + 1 + 2**31) % 2**32 - 2**31
-        self.credit -= self._price * taken.buffer.is_buffer
-        assert self.credit >= 0, f"{self} took a buffer without credit"
-        return taken, taken.is_more_available if self._can_pay else taken.is_event_next
+        if taken.buffer.is_buffer:
+            self.credit -= self.price
+            assert self.credit >= 0, f"{self} took a buffer without credit"
+        return taken, taken.is_more_available if self.credit >= self.price else taken.is_event_next
 
-    def response(self, taken: BufferAndBacklog, head: ResponseHead) -> tuple[bytes, memoryview]:
-        """The frame of what was just polled: all before the payload, and a view of the payload."""
-        payload = taken.buffer.data
-        before = head.pack(
-            self.receiver, self.subpartition, self.sequence_number, taken.backlog, taken.buffer.data_type,
-            len(payload),
-        )  # fmt: skip
-        return before, payload
+    def note_grant(self) -> None:
+        """For the trace, after credit came."""
+        if self._note_grant is not None:
+            self._has_noted_wait = False
+            self._note_grant(amount=self.credit)
+
+    def note_wait(self) -> None:
+        """For the trace, when it may not speak now: note once if it is credit that it waits for."""
+        if self._note_wait is not None and not self._has_noted_wait and self.view.is_data_available:
+            self._has_noted_wait = True
+            self._note_wait(amount=self.credit)
 
     def snapshot(self) -> ReaderSnapshot:
         return ReaderSnapshot(self.receiver, self.credit, self.is_enqueued, self.sequence_number)

@@ -10,7 +10,8 @@ import struct
 
 from refimpl.config import Config, FlinkVersion
 from refimpl.errors import RemoteProtocolError
-from refimpl.exchange.frames import HEADER_BYTES, MAGIC, decode
+from refimpl.exchange.frames import decode
+from refimpl.exchange.framing import HEADER_BYTES, MAGIC
 from refimpl.exchange.java_errors import JavaError
 from refimpl.exchange.java_writer import ILLEGAL_STATE
 from refimpl.exchange.messages import Message
@@ -42,15 +43,38 @@ class RequestDecoder:
         self.failure: JavaError | None = None
         self.has_read_frame = False
         self._version = config.flink_version
-        self._max_frame_bytes = config.segment_size_bytes + _LONGEST_WITHOUT_EVENT
-        self._gathered = bytearray()
-        self._position = 0
+        self._ids = _FROM_CONSUMER[config.flink_version]
+        self.max_frame_bytes = config.segment_size_bytes + _LONGEST_WITHOUT_EVENT
+        self.gathered = bytearray()
+        self.position = 0
 
     def feed(self, data: bytes | bytearray | memoryview) -> None:
-        """Take in what the transport gave."""
-        del self._gathered[: self._position]
-        self._position = 0
-        self._gathered += data
+        """Take in what the transport gave: a piece of the stream, cut anywhere."""
+        del self.gathered[: self.position]
+        self.position = 0
+        self.gathered += data
+
+    def next_frame(self) -> bytes | None:
+        """The next frame, whole, from its length to its end; `None` until all of it is there.
+
+        A length is believed from HEADER_BYTES up to `max_frame_bytes`.
+
+        Raises:
+            RemoteProtocolError: there is another length.
+        """
+        num_here = len(self.gathered) - self.position
+        if num_here < _INT.size:
+            return None
+        (length,) = _INT.unpack_from(self.gathered, self.position)
+        if not HEADER_BYTES <= length <= self.max_frame_bytes:
+            raise RemoteProtocolError(
+                f"a frame of {length} B is not between {HEADER_BYTES} and {self.max_frame_bytes}"
+            )
+        if num_here < length:
+            return None
+        start = self.position
+        self.position += length
+        return bytes(self.gathered[start : self.position])
 
     def next_message(self) -> Message | None:
         """The next message, or `None` until more bytes come.
@@ -58,28 +82,19 @@ class RequestDecoder:
         Raises:
             RemoteProtocolError: no consumer sends this.
         """
-        num_here = len(self._gathered) - self._position
-        if num_here < _INT.size:
+        frame = self.next_frame()
+        if frame is None:
             return None
-        (length,) = _INT.unpack_from(self._gathered, self._position)
-        if not HEADER_BYTES <= length <= self._max_frame_bytes:
-            raise RemoteProtocolError(
-                f"a frame of {length} B is not between {HEADER_BYTES} and {self._max_frame_bytes}"
-            )
-        if num_here < length:
-            return None
-        frame = bytes(self._gathered[self._position : self._position + length])
-        self._position += length
         magic, frame_id = _MAGIC_AND_ID.unpack_from(frame, _INT.size)
         if magic != MAGIC:
             self.failure = JavaError(
                 ILLEGAL_STATE, "Network stream corrupted: received incorrect magic number."
             )
             raise RemoteProtocolError(f"a frame has magic {magic:08x}, not {MAGIC:08x}")
-        if frame_id not in _FROM_CONSUMER[self._version]:
+        if frame_id not in self._ids:
             self.failure = JavaError(
                 "java.net.ProtocolException",
-                f"Received unknown message from producer: id {frame_id}, {length} bytes",
+                f"Received unknown message from producer: id {frame_id}, {len(frame)} bytes",
             )
             raise RemoteProtocolError(f"{frame_id} is no message id of a consumer")
         message = decode(frame_id, memoryview(frame)[HEADER_BYTES:], self._version)
@@ -88,5 +103,5 @@ class RequestDecoder:
 
     def close(self) -> None:
         """Forget what has not been read."""
-        self._gathered.clear()
-        self._position = 0
+        self.gathered.clear()
+        self.position = 0

@@ -10,7 +10,8 @@ from __future__ import annotations
 import struct
 
 from refimpl.config import FlinkVersion
-from refimpl.exchange.frames import HEADER_BYTES, MAGIC, response_header
+from refimpl.exchange.frames import response_header
+from refimpl.exchange.framing import HEADER_BYTES, MAGIC
 from refimpl.exchange.messages import BufferResponse
 from refimpl.memory.buffer import DataType
 
@@ -50,22 +51,23 @@ class ResponseHead:
             self.num_bytes + size, MAGIC, _ID, receiver, sequence_number, backlog, code, 0, size
         )
 
-    def unpack(self, data: memoryview, max_frame_bytes: int) -> tuple[BufferResponse, int] | None:
-        """The frame that `data` begins with, and the size of its payload; `None` if it is not all of
+    def unpack(self, data: memoryview, max_frame_bytes: int, start: int = 0) -> tuple[BufferResponse, int] | None:
+        """The frame that begins at `start`, and the size of its payload; `None` if it is not all of
         one that carries data in one piece.
         """
-        if len(data) < self.num_bytes:
+        num_bytes = self.num_bytes
+        if len(data) < start + num_bytes:
             return None
         subpartition = num_pieces = 0
         if self._has_subpartition:
             (length, magic, frame_id, receiver, subpartition, num_pieces, sequence_number, backlog, code,
-             is_compressed, size) = self._layout.unpack_from(data)  # fmt: skip
+             is_compressed, size) = self._layout.unpack_from(data, start)  # fmt: skip
         else:
             (length, magic, frame_id, receiver, sequence_number, backlog, code, is_compressed,
-             size) = self._layout.unpack_from(data)  # fmt: skip
+             size) = self._layout.unpack_from(data, start)  # fmt: skip
         if (
             magic != MAGIC or frame_id or num_pieces or is_compressed or code != self._data_code
-            or size <= 0 or length != self.num_bytes + size or length > max_frame_bytes
+            or size <= 0 or length != num_bytes + size or length > max_frame_bytes
         ):  # fmt: skip
             return None
         return BufferResponse(receiver, sequence_number, backlog, DataType.DATA, b"", False, subpartition), size

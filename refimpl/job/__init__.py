@@ -1,6 +1,7 @@
 """What the user wants: streams, the graphs they become, and the tasks that run them."""
 
-from refimpl.job.deployment import Deployment, JobSnapshot
+from refimpl.job.chaining import build_chains, is_chainable
+from refimpl.job.deployment import Deployment
 from refimpl.job.execution_graph import (
     ChannelPlan,
     ExecutionGraph,
@@ -12,6 +13,7 @@ from refimpl.job.job_graph import JobEdge, JobGraph, JobVertex, reasons_not_to_c
 from refimpl.job.parts import Parts
 from refimpl.job.placement import Placement
 from refimpl.job.shuffle_environment import ConnectionId, RemoteRead, ShuffleEnvironment
+from refimpl.job.snapshots import JobSnapshot, TaskManagerSnapshot
 from refimpl.job.stream import (
     DataStream,
     KeyedStream,
@@ -62,8 +64,11 @@ __all__ = [
     "StreamEnvironment",
     "StreamGraph",
     "StreamNode",
+    "TaskManagerSnapshot",
     "WindowedStream",
+    "build_chains",
     "channels_of",
+    "is_chainable",
     "reasons_not_to_chain",
     "required_input_buffers",
 ]

@@ -7,66 +7,35 @@ Everything a widget draws and a law checks is reachable from here.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass
 from functools import partial
 
-from refimpl.consumer.input_gate import GateSnapshot, InputGate
+from refimpl.consumer.input_gate import InputGate
 from refimpl.consumer.network_input import NetworkInput
 from refimpl.errors import LocalUsageError, UserCodeError, speaks_for_itself
 from refimpl.job.execution_graph import ExecutionGraph, ExecutionVertex
 from refimpl.job.job_graph import JobEdge, JobGraph, JobVertex
 from refimpl.job.parts import Parts
 from refimpl.job.shuffle_environment import ShuffleEnvironment
+from refimpl.job.snapshots import JobSnapshot, TaskManagerSnapshot
 from refimpl.job.stream import StreamEnvironment
-from refimpl.memory.network_pool import NetworkBufferPool, NetworkPoolSnapshot
+from refimpl.memory.network_pool import NetworkBufferPool
 from refimpl.producer.broadcast_writer import BroadcastRecordWriter
 from refimpl.producer.record_writer import RecordWriter
-from refimpl.producer.result_partition import PartitionSnapshot, ResultPartition
+from refimpl.producer.result_partition import ResultPartition
 from refimpl.records.element_serializer import StreamElementSerializer
 from refimpl.task.chain import ChainEdge, ChainNode, OperatorChain
 from refimpl.task.operators import FunctionOperator, OperatorContext
 from refimpl.task.source import SourceInput
-from refimpl.task.task import Task, TaskInput, TaskSnapshot
+from refimpl.task.task import Task, TaskInput
 from refimpl.trace import Trace
 
-__all__ = ["Deployment", "JobSnapshot"]
+__all__ = ["Deployment"]
 
+_LONGEST_REST_MS = 60_000
 _BUFFERS_PER_BATCH = 8
 """Taken in one step where batches are wanted: one array of 256 KiB is less work than eight of 32."""
-
-
-@dataclass(frozen=True, slots=True)
-class JobSnapshot:
-    """A whole job at one moment; `time_ms` is the driver's clock, `num_steps` steps of all tasks."""
-
-    time_ms: float
-    num_steps: int
-    pool: NetworkPoolSnapshot
-    tasks: tuple[TaskSnapshot, ...]
-    partitions: tuple[PartitionSnapshot, ...]
-    gates: tuple[GateSnapshot, ...]
-
-    @staticmethod
-    def joined(parts: Sequence[JobSnapshot]) -> JobSnapshot:
-        """One snapshot of the parts that the TaskManagers run; `pool` counts all their segments."""
-        if len(parts) == 1:
-            return parts[0]
-        pools = [part.pool for part in parts]
-        return JobSnapshot(
-            max(part.time_ms for part in parts),
-            sum(part.num_steps for part in parts),
-            NetworkPoolSnapshot(
-                sum(pool.num_total for pool in pools),
-                sum(pool.num_free for pool in pools),
-                sum(pool.num_required for pool in pools),
-                pools[0].segment_size_bytes,
-            ),
-            tuple(task for part in parts for task in part.tasks),
-            tuple(partition for part in parts for partition in part.partitions),
-            tuple(gate for part in parts for gate in part.gates),
-        )
 
 
 class Deployment:
@@ -96,7 +65,7 @@ class Deployment:
             raise LocalUsageError("the job has no operators; start with a source")
         self.config = environment.config
         self.parts: Parts = environment.parts
-        self.graph = ExecutionGraph(JobGraph(environment.graph, self.config), num_task_managers, run_id)
+        self.graph = ExecutionGraph(JobGraph(environment.graph, self.config, self.parts), num_task_managers, run_id)
         self.task_manager = task_manager
         self.trace = trace
         self.shuffle = ShuffleEnvironment(self.graph, trace)
@@ -153,19 +122,27 @@ class Deployment:
         Raises:
             LocalUsageError: no such part, or one that cannot change in a running job.
         """
-        changed = self.parts.using(**parts)
-        for name in parts:
-            if name != "SpanningRecordSerializer":
-                raise LocalUsageError(
-                    f"{name} holds half-read records of its channel and cannot be swapped in a "
-                    f"running job; build the job with use({name}=...)"
-                )
+        new = self.parts.using(**parts)
+        if fixed := sorted(set(parts) & {"is_chainable", "build_chains"}):  # the graph is made before a job runs
+            raise LocalUsageError(f"{fixed[0]} cannot be swapped in a running job; build it with use({fixed[0]}=...)")
         # All are made before the first goes in: a part that cannot be made changes nothing.
-        writers = [(task, writer) for task in self.tasks for writer in task.writers]
-        serializers = [changed.SpanningRecordSerializer() for _ in writers]
-        self.parts = changed
-        for (task, writer), serializer in zip(writers, serializers, strict=True):
-            task.submit(partial(writer.swap_serializer, serializer))
+        if "PipelinedSubpartition" in parts:
+            new.PipelinedSubpartition(0)
+        changes: list[tuple[Task, Callable[[], None]]] = []
+        for task in self.tasks:
+            if "SpanningRecordSerializer" in parts:
+                changes += [(task, partial(w.swap_serializer, new.SpanningRecordSerializer())) for w in task.writers]
+            if "SpillingAdaptiveSpanningRecordDeserializer" in parts and isinstance(task.input, NetworkInput):
+                make = partial(new.SpillingAdaptiveSpanningRecordDeserializer, self.config)
+                others = [make() for _ in task.input.gate.channels]
+                changes.append((task, partial(task.input.swap_deserializers, others)))
+            if "PipelinedSubpartition" in parts:
+                changes += [(task, partial(w.partition.use, new.PipelinedSubpartition)) for w in task.writers]
+            if "CopyingChainingOutput" in parts:
+                changes.append((task, partial(task.chain.swap_copying_output, new.CopyingChainingOutput)))
+        self.parts = new
+        for task, change in changes:
+            task.submit(change)
 
     def holds(self, operator_name: str) -> bool:
         """Whether an operator of that name holds a function here."""
@@ -191,15 +168,60 @@ class Deployment:
                 if node.context.name == operator_name and isinstance(operator, FunctionOperator):
                     task.submit(partial(operator.swap_function, function))
 
+    def slow(self, name: str, rest_ms: float) -> int:
+        """Let the task called `name`, or every task with an operator of that name, rest after each buffer.
+
+        Returns how many that are here. 0 is full speed again.
+
+        Raises:
+            LocalUsageError: `rest_ms` is no time.
+        """
+        if isinstance(rest_ms, bool) or not isinstance(rest_ms, int | float) or not 0 <= rest_ms <= _LONGEST_REST_MS:
+            raise LocalUsageError(f"rest_ms={rest_ms!r} cannot work: from 0 to {_LONGEST_REST_MS}")
+        found = [
+            task
+            for task in self.tasks
+            if name == task.name or any(name == node.context.name for node in task.chain.nodes)
+        ]
+        for task in found:
+            task.slow(rest_ms)
+        return len(found)
+
+    def set_buffer_timeout(self, timeout_ms: int) -> None:
+        """Flush after another time from now on, -1 never by time.
+
+        Raises:
+            LocalUsageError: this is no such time, or it is 0 or was: then each record is flushed, which is decided
+                when the job is built.
+        """
+        is_number = isinstance(timeout_ms, int) and not isinstance(timeout_ms, bool)
+        if not is_number or timeout_ms < -1 or timeout_ms == 0 or self.config.buffer_timeout_ms == 0:
+            raise LocalUsageError(
+                f"buffer_timeout_ms={timeout_ms!r}: a running job takes -1 or a whole number above 0, if it was not "
+                f"built to flush after each record (it was built with {self.config.buffer_timeout_ms})"
+            )
+        for partition in self.partitions:
+            partition.buffer_timeout_ms = timeout_ms
+
     def snapshot(self, time_ms: float = 0.0) -> JobSnapshot:
         """The whole job at this moment."""
         return JobSnapshot(
             time_ms,
             sum(task.num_steps for task in self.tasks),
-            self.pool.snapshot(),
-            tuple(task.snapshot() for task in self.tasks),
-            tuple(partition.snapshot() for partition in self.partitions),
-            tuple(gate.snapshot() for gate in self.gates),
+            (
+                TaskManagerSnapshot(
+                    self.task_manager, self.pool.snapshot(), tuple(task.snapshot() for task in self.tasks),
+                    tuple(partition.snapshot() for partition in self.partitions),
+                    tuple(gate.snapshot() for gate in self.gates),
+                    tuple(pool.snapshot() for pool in self.shuffle.gate_pools),
+                    tuple(
+                        reader
+                        for connection in self.shuffle.producer_connections
+                        for reader in connection.snapshot().readers.values()
+                    ),
+                    tuple(self.graph.placement.slot_of(each.vertex, each.subtask) for each in self._here),
+                ),
+            ),
         )
 
     def close(self) -> None:
@@ -221,10 +243,9 @@ class Deployment:
     def _produce(self, index: int, edge: JobEdge, execution: ExecutionVertex) -> None:
         """Build the partition and the writer of one producing subtask on one edge."""
         partition = self.shuffle.create_partition(index, execution)
-        selector = edge.partitioner.make(
-            self.config.seed + execution.subtask,
-            self.graph.max_parallelism(self.graph.job.vertices[edge.target]),
-        )
+        partition.use(self.parts.PipelinedSubpartition)
+        num_key_groups = self.graph.max_parallelism(self.graph.job.vertices[edge.target])
+        selector = edge.partitioner.make(self.config.seed + execution.subtask, num_key_groups)
         make = BroadcastRecordWriter if selector.is_broadcast else RecordWriter
         self.writers[index, execution.subtask] = make(
             partition, selector, self._element_serializer(edge),
@@ -286,10 +307,8 @@ class Deployment:
                 for edge in job.stream_graph.out_edges(node.id)
             ]
             assert all(edge.writer or edge.target in members for edge in edges)
-            context = OperatorContext(
-                node.name, subtask, node.parallelism, self.graph.max_parallelism(vertex)
-            )
+            context = OperatorContext(node.name, subtask, node.parallelism, self.graph.max_parallelism(vertex))
             nodes.append(
                 ChainNode(node.id, node.make_operator(), context, node.value_type, edges, node.select)
             )
-        return OperatorChain(nodes, self.config.object_reuse)
+        return OperatorChain(nodes, self.config.object_reuse, self.parts.CopyingChainingOutput)

@@ -1,16 +1,4 @@
-"""Which operators become one task.
-
-Two operators are chained when the edge between them would gain nothing by being a network: same
-number of subtasks, each record to the subtask with the same index, and nobody minds. All of these
-must hold (Flink 1.11.4, StreamingJobGraphGenerator.isChainable):
-
-1. chaining is on;
-2. the downstream operator has one input edge;
-3. both are in the same slot-sharing group;
-4. the downstream operator may be chained to what is before it, the upstream one to what is after;
-5. the edge is a forward edge;
-6. both have the same parallelism.
-"""
+"""The job as tasks: chains of operators, exchanges between them, and why each edge is the one or the other."""
 
 from __future__ import annotations
 
@@ -18,16 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from refimpl.config import Config
+from refimpl.job.parts import Parts
 from refimpl.job.stream_graph import FORWARD, ChainingStrategy, Partitioner, StreamEdge, StreamGraph, StreamNode
 
 __all__ = ["JobEdge", "JobGraph", "JobVertex", "reasons_not_to_chain"]
 
 
 def reasons_not_to_chain(graph: StreamGraph, edge: StreamEdge, config: Config) -> list[str]:
-    """Why the two ends of `edge` cannot share a task; empty if they can.
-
-    Flink:   StreamingJobGraphGenerator.isChainable (streaming.api.graph), 1.11.4
-    """
+    """Why the two ends of `edge` cannot share a task, in words; empty if they can, see `is_chainable`."""
     source, target = graph.nodes[edge.source], graph.nodes[edge.target]
     num_inputs = len(graph.in_edges(target.id))
     reasons = []
@@ -88,34 +74,21 @@ class JobGraph:
     Flink:   JobGraph (runtime.jobgraph), StreamingJobGraphGenerator, 1.11.4
     """
 
-    def __init__(self, graph: StreamGraph, config: Config) -> None:
+    def __init__(self, graph: StreamGraph, config: Config, parts: Parts | None = None) -> None:
+        parts = parts or Parts()
         graph = graph.resolved()
         self.stream_graph = graph
         self.config = config
-        self._reasons = {
-            index: reasons_not_to_chain(graph, edge, config)
-            for index, edge in enumerate(graph.edges)
+        chains = parts.build_chains(graph, lambda edge: parts.is_chainable(graph, edge, config))
+        self._heads = {member: head for head, members in chains.items() for member in members}
+        self.vertices: dict[int, JobVertex] = {
+            head: JobVertex(head, tuple(graph.nodes[member] for member in members)) for head, members in chains.items()
         }
-        heads = self._chain_heads()
-        self.vertices: dict[int, JobVertex] = {}
-        for head in dict.fromkeys(heads.values()):
-            members = [node for node in graph.in_order() if heads[node.id] == head]
-            self.vertices[head] = JobVertex(head, tuple(members))
         self.edges: Sequence[JobEdge] = [
-            JobEdge(heads[edge.source], heads[edge.target], edge)
-            for index, edge in enumerate(graph.edges)
-            if self._reasons[index]
+            JobEdge(self._heads[edge.source], self._heads[edge.target], edge)
+            for edge in graph.edges
+            if self._heads[edge.source] != self._heads[edge.target]
         ]
-
-    def _chain_heads(self) -> dict[int, int]:
-        """For each operator, the head of its chain."""
-        heads: dict[int, int] = {}
-        for node in self.stream_graph.in_order():
-            heads[node.id] = node.id
-            for index, edge in enumerate(self.stream_graph.edges):
-                if edge.target == node.id and not self._reasons[index]:
-                    heads[node.id] = heads[edge.source]
-        return heads
 
     def in_edges(self, vertex_id: int) -> list[JobEdge]:
         return [edge for edge in self.edges if edge.target == vertex_id]
@@ -129,8 +102,9 @@ class JobGraph:
         lines = [f"{len(self.vertices)} tasks:"]
         lines += [f"  {vertex.name}  × {vertex.parallelism}" for vertex in self.vertices.values()]
         lines.append("edges:")
-        for index, edge in enumerate(self.stream_graph.edges):
-            reasons = self._reasons[index]
-            verdict = "not chained: " + "; ".join(reasons) if reasons else "chained"
+        for edge in self.stream_graph.edges:
+            is_inside = self._heads[edge.source] == self._heads[edge.target]
+            reasons = reasons_not_to_chain(self.stream_graph, edge, self.config)
+            verdict = "chained" if is_inside else f"not chained: {'; '.join(reasons) or 'by the rule of this job'}"
             lines.append(f"  {nodes[edge.source].name} → {nodes[edge.target].name}  {verdict}")
         return "\n".join(lines)

@@ -1,6 +1,6 @@
 """The seams: which implementation of each replaceable part a job uses.
 
-A part is named after the reference class it stands in for. A learner's part goes in with
+A part is named after the reference class or function it stands in for. A learner's part goes in with
 `environment.use(SpanningRecordSerializer=Mine)`, or into a running job with `swap`.
 """
 
@@ -13,12 +13,17 @@ from dataclasses import dataclass
 
 from refimpl.config import Config
 from refimpl.errors import LocalUsageError
+from refimpl.job.chaining import build_chains, is_chainable
+from refimpl.job.stream_graph import StreamEdge, StreamGraph
+from refimpl.producer.subpartition import PipelinedSubpartition
+from refimpl.producer.subpartition_queue import SubpartitionQueue
 from refimpl.records.spanning import (
     RecordDeserializer,
     RecordSerializer,
     SpanningRecordSerializer,
     SpillingAdaptiveSpanningRecordDeserializer,
 )
+from refimpl.task.outputs import ChainingOutput, CopyingChainingOutput
 
 __all__ = ["Parts"]
 
@@ -31,12 +36,16 @@ class Parts:
     SpillingAdaptiveSpanningRecordDeserializer: Callable[[Config], RecordDeserializer] = (
         SpillingAdaptiveSpanningRecordDeserializer
     )
+    PipelinedSubpartition: type[SubpartitionQueue] = PipelinedSubpartition
+    CopyingChainingOutput: Callable[..., ChainingOutput] = CopyingChainingOutput
+    is_chainable: Callable[[StreamGraph, StreamEdge, Config], bool] = is_chainable
+    build_chains: Callable[[StreamGraph, Callable[[StreamEdge], bool]], dict[int, list[int]]] = build_chains
 
     def using(self, **parts: object) -> Parts:
         """These parts with some replaced.
 
         Raises:
-            LocalUsageError: there is no seam of that name, or the part cannot be called to make one.
+            LocalUsageError: there is no seam of that name, or the part cannot be called.
         """
         known = [field.name for field in dataclasses.fields(self)]
         for name, part in parts.items():

@@ -42,10 +42,13 @@ class Placement:
         ends = accumulate(widths.values())
         self._first_slot = {group: end - widths[group] for group, end in zip(widths, ends, strict=True)}
 
+    def slot_of(self, vertex: JobVertex, subtask: int) -> int:
+        """The number of the slot, from 0, among all slots of the job."""
+        return self._first_slot[_group_of(vertex)] + subtask
+
     def task_manager_of(self, vertex: JobVertex, subtask: int) -> int:
         """The number of the TaskManager, from 0."""
-        slot = self._first_slot[_group_of(vertex)] + subtask
-        return slot * self.num_task_managers // self.num_slots
+        return self.slot_of(vertex, subtask) * self.num_task_managers // self.num_slots
 
 
 def _group_of(vertex: JobVertex) -> str:

@@ -24,8 +24,8 @@ from refimpl.memory.local_pool import LocalBufferPool
 from refimpl.memory.network_pool import NetworkBufferPool
 from refimpl.memory.segment import MemorySegment
 from refimpl.producer.result_partition import ResultPartition, max_buffers, required_buffers
-from refimpl.producer.subpartition import PipelinedSubpartition
-from refimpl.trace import Trace
+from refimpl.producer.subpartition_queue import SubpartitionQueue
+from refimpl.trace import Trace, noting
 
 __all__ = ["ConnectionId", "RemoteRead", "ShuffleEnvironment"]
 
@@ -103,6 +103,8 @@ class ShuffleEnvironment:
         assert (edge, producer.subtask) not in self.partitions, f"{name} has been made before"
         self.partitions[edge, producer.subtask] = partition
         self._partition_by_id[self.graph.partition_id(edge, producer)] = partition
+        if self.trace is not None:
+            self.trace.note("output", name, peer=producer.name)()
         return partition
 
     def create_gate(self, consumer: ExecutionVertex) -> InputGate:
@@ -116,6 +118,10 @@ class ShuffleEnvironment:
         pool = self._gate_pool(consumer, num_remote) if num_remote else None
         channels: list[InputChannel] = []
         for index, plan in enumerate(plans):
+            if self.trace is not None:
+                kind = "remote channel" if plan.is_remote else "local channel"
+                name = self.graph.partition_name(plan.edge, plan.producer.subtask)
+                self.trace.note(kind, name, plan.subpartition, consumer.name)()
             if pool is not None and plan.is_remote:
                 channels.append(self._remote_channel(index, plan, pool))
             else:
@@ -155,7 +161,7 @@ class ShuffleEnvironment:
         self.producer_connections.append(connection)
         return connection
 
-    def find(self, partition: ResultPartitionId, subpartition: int) -> PipelinedSubpartition | None:
+    def find(self, partition: ResultPartitionId, subpartition: int) -> SubpartitionQueue | None:
         """For the connections of other TaskManagers: what they may read here.
 
         Raises:
@@ -198,8 +204,9 @@ class ShuffleEnvironment:
             assert taken is not None, f"{self.pool}: segments are out before the job has begun"
             exclusive = taken
         channel = RemoteInputChannel(
-            index, plan.receiver, f"{name}[{plan.subpartition}]", exclusive, self.pool, pool, self.config
-        )
+            index, plan.receiver, f"{name}[{plan.subpartition}]", exclusive, self.pool, pool, self.config,
+            noting(self.trace, "receive", name, plan.subpartition), noting(self.trace, "take", name, plan.subpartition),
+        )  # fmt: skip
         read = RemoteRead(channel, plan.partition_id, plan.subpartition)
         exchange = None if self.config.credit_based else plan.edge
         self.remote_reads[ConnectionId(plan.producer.task_manager, exchange)].append(read)

@@ -96,7 +96,7 @@ class StreamEnvironment:
 
     def explain(self) -> str:
         """The tasks this job becomes, and for every edge why it was or was not chained."""
-        return JobGraph(self.graph, self.config).explain()
+        return JobGraph(self.graph, self.config, self.parts).explain()
 
     def _next_id(self) -> int:
         return len(self.graph.nodes)
@@ -345,9 +345,8 @@ class WindowedStream:
         self, function: AggregateFunction[Any], name: str = "window", type: TypeSerializer = ANY
     ) -> DataStream:
         """`(key, start_ms, end_ms, result)` for each window when it is complete."""
-        return self._stream.transform(
-            name, lambda: WindowOperator(self._key_of, self._windows, function), type
-        )
+        key_of, windows = self._key_of, self._windows  # not `self`: it would take the job along, sinks and all
+        return self._stream.transform(name, lambda: WindowOperator(key_of, windows, function), type)
 
 
 def _positive(parallelism: int) -> int:

@@ -8,7 +8,7 @@ from refimpl.memory.local_pool import (
     LocalPoolSnapshot,
     NotificationResult,
 )
-from refimpl.memory.network_pool import NetworkBufferPool, NetworkPoolSnapshot, PoolMember
+from refimpl.memory.network_pool import NetworkBufferPool, NetworkPoolSnapshot, PoolMember, share_out
 from refimpl.memory.segment import ByteOrder, MemorySegment
 
 __all__ = [
@@ -28,4 +28,5 @@ __all__ = [
     "PoolMember",
     "Recycler",
     "heap_buffer",
+    "share_out",
 ]

@@ -168,7 +168,7 @@ class BufferSlice:
     Flink:   ReadOnlySlicedNetworkBuffer (runtime.io.network.buffer), 1.11.4
     """
 
-    __slots__ = ("parent", "start", "end")
+    __slots__ = ("parent", "start", "end", "is_buffer")
 
     def __init__(self, parent: Buffer, start: int, end: int) -> None:
         if not 0 <= start <= end <= parent.segment.size:
@@ -178,6 +178,7 @@ class BufferSlice:
         self.parent = parent
         self.start = start
         self.end = end
+        self.is_buffer = parent.data_type.is_buffer  # asked several times on the way
 
     def __repr__(self) -> str:
         return f"BufferSlice({self.start}..{self.end} of {self.parent!r})"
@@ -189,10 +190,6 @@ class BufferSlice:
     @property
     def data_type(self) -> DataType:
         return self.parent.data_type
-
-    @property
-    def is_buffer(self) -> bool:
-        return self.parent.data_type.is_buffer
 
     @property
     def is_recycled(self) -> bool:

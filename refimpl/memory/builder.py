@@ -24,15 +24,19 @@ _FINISHED_EMPTY = -(2**31)
 class _PublishedPosition:
     """The one number the builder stores and the consumer loads, and who wants to know of the next store."""
 
-    __slots__ = ("value", "watchers")
+    __slots__ = ("partial_record_bytes", "value", "watchers")
 
-    def __init__(self, value: int = 0) -> None:
+    def __init__(self, value: int = 0, partial_record_bytes: int = 0) -> None:
         self.value = value
+        self.partial_record_bytes = partial_record_bytes
         self.watchers: list[Callable[[], None]] = []
 
     @property
     def written(self) -> int:
-        return 0 if self.value == _FINISHED_EMPTY else abs(self.value)
+        value = self.value
+        if value >= 0:
+            return value
+        return 0 if value == _FINISHED_EMPTY else -value
 
     @property
     def is_finished(self) -> bool:
@@ -49,7 +53,7 @@ class BufferBuilder:
 
     Ownership: takes over one reference of `buffer` and gives it up in `finish`. The consumer holds
     its own, so the segment goes home when both are done.
-    `written_bytes` counts appended bytes, committed or not. `capacity` is in bytes.
+    `capacity` is in bytes. What is committed is counted once, in `published`.
 
     A writer that packs numbers straight into `memory` at `written_bytes` commits them as `advance`
     does, which it may do itself to save the call.
@@ -58,19 +62,25 @@ class BufferBuilder:
     Differs: both ends hold a reference, as in 2.x; in 1.11 the consumer alone owns the segment.
     """
 
-    __slots__ = ("buffer", "memory", "capacity", "written_bytes", "published", "_has_consumer")
+    __slots__ = ("buffer", "memory", "capacity", "published", "_num_uncommitted", "_has_consumer")
 
     def __init__(self, buffer: Buffer) -> None:
         self.buffer = buffer
         self.memory = buffer.memory
         self.capacity = buffer.segment.size
-        self.written_bytes = 0
         self.published = _PublishedPosition()
+        self._num_uncommitted = 0
         self._has_consumer = False
 
     def __repr__(self) -> str:
         state = "finished" if self.is_finished else "open"
         return f"BufferBuilder({self.written_bytes} of {self.capacity} B, {state})"
+
+    @property
+    def written_bytes(self) -> int:
+        """Bytes appended so far, committed or not."""
+        value = self.published.value  # looked at here: a call for each would be felt
+        return (value if value >= 0 else self.published.written) + self._num_uncommitted
 
     @property
     def room(self) -> int:
@@ -105,14 +115,13 @@ class BufferBuilder:
         if length <= 0:
             return 0
         self.memory[start : start + length] = memoryview(source)[offset : offset + length]
-        self.written_bytes = start + length
+        self._num_uncommitted += length
         return length
 
     def commit(self) -> None:
         """Publish everything appended so far, with one store."""
         if self.published.value >= 0:
-            self.published.value = self.written_bytes
-            self.published.tell()
+            self.advance(0)
 
     def append_and_commit(self, source: bytes | bytearray | memoryview, offset: int = 0) -> int:
         """`append`, then `commit`."""
@@ -120,13 +129,26 @@ class BufferBuilder:
         self.commit()
         return copied
 
+    def put(self, source: memoryview) -> bool:
+        """Append and commit all of `source` and leave room; false, and nothing is done, where there is none.
+
+        For what is often short, so that nothing is looked at twice.
+        """
+        start = self.written_bytes
+        end = start + len(source)
+        if end >= self.capacity:
+            return False
+        self.memory[start:end] = source
+        self.advance(len(source))
+        return True
+
     def advance(self, num_bytes: int) -> None:
         """Commit `num_bytes` that the caller has written into `memory` at `written_bytes` itself.
 
         For writers that pack numbers straight into the segment. No checks: it is on the hot path.
         """
-        self.written_bytes += num_bytes
-        self.published.value = self.written_bytes
+        self.published.value += self._num_uncommitted + num_bytes
+        self._num_uncommitted = 0
         if self.published.watchers:
             self.published.tell()
 
@@ -137,14 +159,22 @@ class BufferBuilder:
         """
         if self.published.value < 0:
             return self.published.written
-        self.published.value = -self.written_bytes or _FINISHED_EMPTY
-        self.published.tell()
+        published = self.published
+        num_bytes = published.value + self._num_uncommitted
+        published.value = -num_bytes or _FINISHED_EMPTY
+        self._num_uncommitted = 0
+        if published.watchers:
+            published.tell()
         self.buffer.recycle()
-        return self.written_bytes
+        return num_bytes
 
     def trim(self, capacity: int) -> None:
         """Lower the capacity to `capacity` bytes, but never below what is written."""
         self.capacity = min(max(capacity, self.written_bytes), self.buffer.segment.size)
+
+    def begin_inside_a_record(self, num_bytes: int) -> None:
+        """The first `num_bytes` end a record that began in another buffer; -1 as long as its end is not here."""
+        self.published.partial_record_bytes = num_bytes
 
     def create_consumer(self) -> BufferConsumer:
         """The reader of this buffer, starting at what is committed now.
@@ -175,59 +205,46 @@ class BufferConsumer:
     Flink:   BufferConsumer (runtime.io.network.buffer), 1.11.4
     """
 
-    __slots__ = ("buffer", "_published", "_read", "_cached_written", "_cached_finished", "_closed")
+    __slots__ = ("buffer", "is_buffer", "is_finished", "is_closed", "read_position", "written_bytes", "_published")
 
     def __init__(self, buffer: Buffer, published: _PublishedPosition, start: int) -> None:
         self.buffer = buffer
+        self.is_buffer = buffer.data_type.is_buffer
+        self.is_finished = False  # whether the builder had finished when this consumer last built
+        self.is_closed = False
+        self.read_position = start  # where the next build starts
+        self.written_bytes = 0  # as of the last build
         self._published = published
-        self._read = start
-        self._cached_written = 0
-        self._cached_finished = False
-        self._closed = False
 
     @classmethod
-    def of_buffer(cls, buffer: Buffer) -> BufferConsumer:
+    def of_buffer(cls, buffer: Buffer, partial_record_bytes: int = 0) -> BufferConsumer:
         """A consumer of a buffer that is full already, such as an event: finished from birth."""
-        consumer = cls(buffer, _PublishedPosition(-buffer.size or _FINISHED_EMPTY), 0)
-        consumer._cached_written = buffer.size
-        consumer._cached_finished = True
+        consumer = cls(buffer, _PublishedPosition(-buffer.size or _FINISHED_EMPTY, partial_record_bytes), 0)
+        consumer.written_bytes = buffer.size
+        consumer.is_finished = True
         return consumer
 
     def __repr__(self) -> str:
-        return f"BufferConsumer({self._read}..{self._published.written} of {self.buffer!r})"
-
-    @property
-    def is_finished(self) -> bool:
-        """Whether the builder had finished when this consumer last built."""
-        return self._cached_finished
-
-    @property
-    def is_buffer(self) -> bool:
-        return self.buffer.data_type.is_buffer
+        return f"BufferConsumer({self.read_position}..{self._published.written} of {self.buffer!r})"
 
     @property
     def is_data_available(self) -> bool:
         """Whether a build now would return bytes; looks at the builder's latest position."""
-        return self._published.written > self._read
-
-    @property
-    def written_bytes(self) -> int:
-        """Bytes written, as of the last build."""
-        return self._cached_written
-
-    @property
-    def is_closed(self) -> bool:
-        return self._closed
-
-    @property
-    def read_position(self) -> int:
-        """Where the next build starts."""
-        return self._read
+        value = self._published.value
+        return (value if value >= 0 else self._published.written) > self.read_position
 
     @property
     def unread_bytes(self) -> int:
         """Bytes a build now would return."""
-        return max(0, self._published.written - self._read)
+        return max(0, self._published.written - self.read_position)
+
+    @property
+    def partial_record_bytes(self) -> int:
+        """So many bytes end a record that began in another buffer; -1: no record is known to begin in this one.
+
+        Flink:   BufferConsumerWithPartialRecordLength (runtime.io.network.buffer), 1.12 and later
+        """
+        return self._published.partial_record_bytes
 
     def watch(self, on_news: Callable[[], None]) -> None:
         """Call `on_news` once, when the builder publishes next; on the writer's thread, without exclusion."""
@@ -235,32 +252,48 @@ class BufferConsumer:
 
     def build(self) -> BufferSlice:
         """The bytes published since the last build, maybe none, as a slice the caller must recycle."""
-        value = self._published.value  # one load: position and "finished" belong together
-        self._cached_finished = value < 0
-        self._cached_written = 0 if value == _FINISHED_EMPTY else abs(value)
-        start = min(self._read, self._cached_written)
-        self._read = max(self._read, self._cached_written)
-        return BufferSlice(self.buffer.retain(), start, self._cached_written)
+        return self._build(self._published.value, self.buffer.retain())
+
+    def take(self) -> BufferSlice:
+        """`build`, and `close` if the builder has finished; the slice then has the reference that was held here."""
+        value = self._published.value
+        if value < 0 and not self.is_closed:
+            self.is_closed = True
+            return self._build(value, self.buffer)
+        return self._build(value, self.buffer.retain())
+
+    def _build(self, value: int, buffer: Buffer) -> BufferSlice:
+        """`value` was loaded once: position and "finished" belong together."""
+        self.is_finished = value < 0
+        if value < 0:
+            value = 0 if value == _FINISHED_EMPTY else -value
+        self.written_bytes = value
+        start = self.read_position
+        if start > value:
+            start = value
+        else:
+            self.read_position = value
+        return BufferSlice(buffer, start, value)
 
     def skip(self, num_bytes: int) -> None:
         """Leave out the next `num_bytes` bytes."""
-        self._read += num_bytes
+        self.read_position += num_bytes
 
     def copy(self) -> BufferConsumer:
         """Another reader of the same memory, starting where this one stands."""
-        twin = BufferConsumer(self.buffer.retain(), self._published, self._read)
-        twin._cached_written = self._cached_written
-        twin._cached_finished = self._cached_finished
+        twin = BufferConsumer(self.buffer.retain(), self._published, self.read_position)
+        twin.written_bytes = self.written_bytes
+        twin.is_finished = self.is_finished
         return twin
 
     def copy_with_reader_position(self, position: int) -> BufferConsumer:
         """Another reader of the same memory, starting at `position`."""
         twin = self.copy()
-        twin._read = position
+        twin.read_position = position
         return twin
 
     def close(self) -> None:
         """Give up the reference; the second call changes nothing."""
-        if not self._closed:
-            self._closed = True
+        if not self.is_closed:
+            self.is_closed = True
             self.buffer.recycle()

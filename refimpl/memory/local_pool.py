@@ -1,8 +1,8 @@
 """A task's own share of the segments: how much it may have under way at once.
 
-When this pool is empty the task can write no more, and stops. That is all backpressure is: an
-empty pool, and the consumer that holds its buffers. Segments are fetched from the global pool one
-by one, when they are needed, and the pool can be resized while they are out.
+When this pool is empty the task can write no more, and stops. That is all backpressure is: an empty pool, and the
+consumer that holds its buffers. Segments are fetched from the global pool one by one, when they are needed, and the
+pool can be resized while they are out.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from refimpl.memory.buffer import Buffer, Recycler
 from refimpl.memory.builder import BufferBuilder
 from refimpl.memory.network_pool import NetworkBufferPool
 from refimpl.memory.segment import MemorySegment
+from refimpl.trace import noting
 
 __all__ = ["BufferListener", "LocalBufferPool", "LocalPoolSnapshot", "NotificationResult"]
 
@@ -45,8 +46,7 @@ class BufferListener(Protocol):
 class LocalPoolSnapshot:
     """A local pool at one moment; counts are buffers.
 
-    `num_requested` buffers were fetched from the global pool: `num_idle` lie here, the rest are in
-    use. `size` is what the pool may fetch now, between `num_required` and `num_max`.
+    Of `num_requested` buffers that were fetched, `num_idle` lie here. `size` is what it may fetch now.
     """
 
     name: str
@@ -57,6 +57,8 @@ class LocalPoolSnapshot:
     num_idle: int
     num_listeners: int
     is_available: bool
+    idle_segments: tuple[int, ...]
+    lent_segments: tuple[int, ...]
 
     @property
     def num_in_use(self) -> int:
@@ -66,10 +68,9 @@ class LocalPoolSnapshot:
 class LocalBufferPool:
     """Buffers of one output (or one input), at most `size` of them at a time.
 
-    Ownership: a requested buffer belongs to whoever asked until its last `recycle`, then the
-    segment comes back here and goes, in this order: to the global pool if this one is destroyed or
-    too large; to the first waiting listener; to the idle ones.
-    `max_per_channel` limits nothing by itself: a channel above it makes the pool unavailable, so
+    Ownership: a requested buffer belongs to whoever asked until its last `recycle`, then the segment comes back here
+    and goes, in this order: to the global pool if this one is destroyed or too large; to the first waiting listener;
+    to the idle ones. `max_per_channel` limits nothing by itself: a channel above it makes the pool unavailable, so
     that the task stops taking input, but a request still succeeds.
 
     Raises:
@@ -99,7 +100,7 @@ class LocalBufferPool:
         self.num_requested = 0
         self.lent: dict[int, Buffer] = {}
         self._global = global_pool
-        self._trace = global_pool.trace
+        self._note_recycle = noting(global_pool.trace, "recycle", name)
         self._fetches_ahead = global_pool.version is not FlinkVersion.V1_11
         self._cap = max_per_channel + (0 if self._fetches_ahead else 1)
         self._max_overdraft = max_overdraft
@@ -108,7 +109,8 @@ class LocalBufferPool:
         self._per_channel = [0] * num_channels
         self._recyclers = [_ChannelRecycler(self, channel) for channel in range(num_channels)]
         self._num_capped = 0
-        self._is_destroyed = False
+        self.is_destroyed = False
+        self.buffer_type = Buffer
         self._on_available: list[Callable[[], None]] = []
         global_pool.register(self, name)
         self._fetch_ahead()
@@ -117,10 +119,6 @@ class LocalBufferPool:
         return f"LocalBufferPool({self.name}, {self.num_requested} of {self.size} requested)"
 
     # -- state -----------------------------------------------------------------------------------
-
-    @property
-    def is_destroyed(self) -> bool:
-        return self._is_destroyed
 
     @property
     def idle_segments(self) -> tuple[MemorySegment, ...]:
@@ -134,7 +132,7 @@ class LocalBufferPool:
     @property
     def is_available(self) -> bool:
         """Whether a task should go on producing; a request may still succeed when it is not."""
-        if self._is_destroyed or self._num_capped:
+        if self.is_destroyed or self._num_capped:
             return False
         if self._idle:
             return True
@@ -145,12 +143,13 @@ class LocalBufferPool:
     @property
     def can_request(self) -> bool:
         """Whether a request would succeed now."""
-        return not self._is_destroyed and (bool(self._idle) or self._can_fetch)
+        can_fetch = self.num_requested < self.size and self._global.num_free > 0
+        return not self.is_destroyed and (bool(self._idle) or can_fetch or self._can_overdraw)
 
     def snapshot(self) -> LocalPoolSnapshot:
         return LocalPoolSnapshot(
-            self.name, self.num_required, self.num_max, self.size, self.num_requested,
-            len(self._idle), len(self._listeners), self.is_available,
+            self.name, self.num_required, self.num_max, self.size, self.num_requested, len(self._idle),
+            len(self._listeners), self.is_available, tuple([each.id for each in self.idle_segments]), tuple(self.lent),
         )
 
     # -- requests ----------------------------------------------------------------------------------
@@ -161,11 +160,12 @@ class LocalBufferPool:
         Raises:
             PoolDestroyedError: the pool has been destroyed.
         """
-        if self._is_destroyed:
+        if self.is_destroyed:
             raise PoolDestroyedError(f"{self.name}: the pool has been destroyed")
-        if self.num_requested > self.size:
-            self._return_excess()
-        segment = self._idle.popleft() if self._idle else self._fetch()
+        segment = self.take_segment()
+        if segment is None and self._can_overdraw:
+            self.num_requested += 1
+            segment = self._global.request_segment()
         if segment is None:
             return None
         recycler: Recycler = self
@@ -174,55 +174,64 @@ class LocalBufferPool:
             recycler = self._recyclers[channel]
         if self._fetches_ahead:
             self._fetch_ahead()
-        buffer = Buffer(segment, recycler)
-        self.lent[segment.id] = buffer
-        if self._trace is not None:
-            self._trace.add("request", self.name, segment=segment.id, channel=channel)
+        self.lent[segment.id] = buffer = self.buffer_type(segment, recycler)
         return buffer
 
     def request_builder(self, channel: int = _NO_CHANNEL) -> BufferBuilder | None:
         """An empty builder for `channel`, or `None` if there is no buffer now."""
-        buffer = self.request_buffer(channel)
-        return None if buffer is None else BufferBuilder(buffer)
+        return None if (buffer := self.request_buffer(channel)) is None else BufferBuilder(buffer)
 
     def recycle_segment(self, segment: MemorySegment) -> None:
         """Take back a segment whose buffer nobody holds any more."""
         self.lent.pop(segment.id, None)
-        if self._trace is not None:
-            self._trace.add("recycle", self.name, segment=segment.id)
-        self._take_back(segment)
-        self._announce()
+        if self._note_recycle is not None:
+            self._note_recycle(segment.id)
+        self.take_back(segment)
+        if self._on_available:
+            self._announce()
 
-    def _take_back(self, segment: MemorySegment) -> None:
-        while True:
-            if self._is_destroyed or self.num_requested > self.size:
-                self._return(segment)
-                return
+    def take_segment(self) -> MemorySegment | None:
+        """An idle segment, else one more of the global pool; `None` if it has none, or `size` are requested."""
+        if self._idle:
+            return self._idle.popleft()
+        if self.num_requested >= self.size:
+            return None
+        segment = self._global.request_segment()
+        if segment is not None:
+            self.num_requested += 1
+        return segment
+
+    def take_back(self, segment: MemorySegment) -> None:
+        """Find a place for a segment that came home: the global pool, a listener who waits, or the idle ones."""
+        while not self.is_destroyed and self.num_requested <= self.size:
             if not self._listeners:
                 self._idle.append(segment)
                 return
-            listener = self._listeners.popleft()
-            buffer = Buffer(segment, self)
-            self.lent[segment.id] = buffer
-            result = listener.on_buffer_available(buffer)
-            if result is NotificationResult.BUFFER_USED_NEED_MORE:
-                self._listeners.append(listener)  # the tail: buffers rotate over who waits
-            if result is not NotificationResult.BUFFER_NOT_USED:
+            if self._offer(segment):
                 return
+        self._return(segment)
+
+    def _offer(self, segment: MemorySegment) -> bool:
+        """Offer it to the listener that waits longest; whether it takes it."""
+        listener = self._listeners.popleft()
+        buffer = self.buffer_type(segment, self)
+        self.lent[segment.id] = buffer
+        result = listener.on_buffer_available(buffer)
+        if result is NotificationResult.BUFFER_USED_NEED_MORE:
+            self._listeners.append(listener)  # the tail: buffers rotate over who waits
+        if result is NotificationResult.BUFFER_NOT_USED:
             self.lent.pop(segment.id, None)
+        return result is not NotificationResult.BUFFER_NOT_USED
 
     def add_listener(self, listener: BufferListener) -> bool:
         """Offer the next buffer to `listener`; false if there is one now or the pool is gone."""
-        if self._is_destroyed or self._idle:
+        if self.is_destroyed or self._idle:
             return False
         self._listeners.append(listener)
         return True
 
     def call_when_available(self, on_available: Callable[[], None]) -> None:
-        """Call it once, when it is worth while to look again for a buffer. Asking twice is asking once.
-
-        Flink:   LocalBufferPool.getAvailableFuture, 1.11.4
-        """
+        """Call it once, when it is worth while to look again. Flink: LocalBufferPool.getAvailableFuture, 1.11.4."""
         if on_available not in self._on_available:
             self._on_available.append(on_available)
         self._global.notify_when_free(self)
@@ -230,23 +239,22 @@ class LocalBufferPool:
     # -- size --------------------------------------------------------------------------------------
 
     def set_num_buffers(self, num_buffers: int) -> None:
-        """Resize; idle segments above the size go back at once, lent ones as they are recycled.
+        """Resize to at most `num_max`; fewer than `num_required` are refused with a LocalUsageError.
 
-        Raises:
-            LocalUsageError: fewer than the pool requires.
+        Idle segments above the size go back at once, lent ones as they are recycled.
         """
         if num_buffers < self.num_required:
             raise LocalUsageError(f"{self.name}: {num_buffers} buffers are fewer than the {self.num_required} required")
         self.size = min(num_buffers, self.num_max)
-        self._return_excess()
-        self._fetch_ahead()
-        self._announce()
+        while self._idle and self.num_requested > self.size:
+            self._return(self._idle.popleft())
+        self._room_changed()
 
     def destroy(self) -> None:
         """Give back what is idle, tell every listener once; lent segments drain as they return."""
-        if self._is_destroyed:
+        if self.is_destroyed:
             return
-        self._is_destroyed = True
+        self.is_destroyed = True
         while self._idle:
             self._return(self._idle.popleft())
         while self._listeners:
@@ -256,44 +264,33 @@ class LocalBufferPool:
 
     def on_global_segment_available(self) -> None:
         """The global pool has a segment again that this pool was waiting for."""
-        self._fetch_ahead()
-        self._announce()
+        self._room_changed()
 
     # -- helpers -----------------------------------------------------------------------------------
+
+    def _room_changed(self) -> None:
+        """Let whoever waits for a buffer look again."""
+        self._fetch_ahead()
+        self._announce()
 
     def _announce(self) -> None:
         while self._on_available:
             self._on_available.pop()()
 
     @property
-    def _can_fetch(self) -> bool:
-        if self.num_requested < self.size:
-            return self._global.num_free > 0
-        can_overdraw = self.num_requested < self.size + self._max_overdraft
-        return can_overdraw and self._global.num_spare > 0
-
-    def _fetch(self) -> MemorySegment | None:
-        if not self._can_fetch:
-            return None
-        segment = self._global.request_segment()
-        if segment is not None:
-            self.num_requested += 1
-        return segment
+    def _can_overdraw(self) -> bool:
+        """Whether one segment beyond the size is allowed, and promised to no other pool."""
+        return self.size <= self.num_requested < self.size + self._max_overdraft and self._global.num_spare > 0
 
     def _fetch_ahead(self) -> None:
         """Keep one segment ready, as 2.x does, within the size."""
-        if not self._fetches_ahead or self._is_destroyed or self._idle:
+        if not self._fetches_ahead or self.is_destroyed or self._idle or self.num_requested >= self.size:
             return
-        if self.num_requested < self.size:
-            segment = self._fetch()
-            if segment is not None:
-                self._idle.append(segment)
-            else:
-                self._global.notify_when_free(self)
-
-    def _return_excess(self) -> None:
-        while self.num_requested > self.size and self._idle:
-            self._return(self._idle.popleft())
+        segment = self.take_segment()
+        if segment is not None:
+            self._idle.append(segment)
+        else:
+            self._global.notify_when_free(self)
 
     def _return(self, segment: MemorySegment) -> None:
         self.num_requested -= 1

@@ -17,7 +17,7 @@ from refimpl.errors import InsufficientBuffersError, LocalUsageError
 from refimpl.memory.segment import MemorySegment
 from refimpl.trace import Trace
 
-__all__ = ["NetworkBufferPool", "NetworkPoolSnapshot", "PoolMember"]
+__all__ = ["NetworkBufferPool", "NetworkPoolSnapshot", "PoolMember", "share_out"]
 
 
 class PoolMember(Protocol):
@@ -35,12 +35,35 @@ class PoolMember(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class NetworkPoolSnapshot:
-    """The global pool at one moment; counts are segments."""
+    """The global pool at one moment; counts are segments. `free_segments` says which lie here."""
 
     num_total: int
     num_free: int
     num_required: int
     segment_size_bytes: int
+    free_segments: tuple[int, ...]
+
+
+def share_out(num_free: int, appetites: Sequence[int]) -> list[int]:
+    """How many of `num_free` segments each pool gets beyond what it requires.
+
+    Pool i could use `appetites[i]` more. No appetite counts for more than `num_free`. If all can be satisfied, they
+    are. If not, the pools so far have together `num_free * their appetites // all appetites`, after each pool:
+    cut from this running sum, rounding never loses or invents a segment.
+
+    Flink:   NetworkBufferPool.redistributeBuffers (runtime.io.network.buffer), 1.11.4
+    """
+    limits = [min(num_free, appetite) for appetite in appetites]
+    total = sum(limits)
+    num_to_share = min(num_free, total)
+    shares: list[int] = []
+    so_far = num_given = 0
+    for limit in limits:
+        so_far += limit
+        share = num_to_share * so_far // max(1, total) - num_given
+        num_given += share
+        shares.append(share)
+    return shares
 
 
 class NetworkBufferPool:
@@ -70,6 +93,7 @@ class NetworkBufferPool:
         self.segment_size_bytes = segment_size_bytes
         self.version = version
         self.trace = trace
+        self.share_out: Callable[[int, Sequence[int]], Sequence[int]] = share_out
         self.visit: Callable[[Sequence[PoolMember]], Iterable[PoolMember]] = lambda pools: pools
         memory = memoryview(bytearray(num_segments * segment_size_bytes))
         self.segments = [
@@ -114,7 +138,8 @@ class NetworkBufferPool:
 
     def snapshot(self) -> NetworkPoolSnapshot:
         return NetworkPoolSnapshot(
-            len(self.segments), len(self._free), self._num_promised, self.segment_size_bytes
+            len(self.segments), len(self._free), self._num_promised, self.segment_size_bytes,
+            tuple([segment.id for segment in self.free_segments]),
         )
 
     # -- single segments, for local pools --------------------------------------------------------
@@ -149,10 +174,10 @@ class NetworkBufferPool:
         if num_segments < 1:
             raise LocalUsageError(f"{owner} asked for {num_segments} segments; ask for at least 1")
         self._promise(num_segments, owner)
-        self._redistribute()
+        self.redistribute()
         if len(self._free) < num_segments:
             self._num_promised -= num_segments
-            self._redistribute()
+            self.redistribute()
             return None
         return [self._free.popleft() for _ in range(num_segments)]
 
@@ -163,7 +188,7 @@ class NetworkBufferPool:
             self.recycle_segment(segment)
             num_returned += 1
         self._num_promised -= num_returned
-        self._redistribute()
+        self.redistribute()
 
     # -- local pools -----------------------------------------------------------------------------
 
@@ -178,7 +203,7 @@ class NetworkBufferPool:
             raise LocalUsageError("the network buffer pool has been destroyed")
         self._promise(pool.num_required, owner)
         self._pools.append(pool)
-        self._redistribute()
+        self.redistribute()
 
     def unregister(self, pool: PoolMember) -> None:
         """Forget `pool`; its promise goes to the others. Its lent segments return one by one."""
@@ -187,7 +212,7 @@ class NetworkBufferPool:
             if pool in self._waiting:
                 self._waiting.remove(pool)
             self._num_promised -= pool.num_required
-            self._redistribute()
+            self.redistribute()
 
     def destroy(self) -> None:
         """Refuse new pools from now on; segments that are out still come back here."""
@@ -201,34 +226,17 @@ class NetworkBufferPool:
             )
         self._num_promised += num_segments
 
-    def _redistribute(self) -> None:
-        """Set every pool to what it requires plus its share of the unpromised segments.
-
-        A pool's appetite is what it may still use. Shares are cut from the running sum of
-        appetites, so that rounding never loses or invents a segment.
-        """
-        unpromised = self.num_unpromised
-        pools = [
-            pool
-            for pool in self._pools
-            if self.version is FlinkVersion.V1_11 or pool.num_required < pool.num_max
-        ]
-        pools = list(self.visit(pools))
-        if unpromised == 0:
-            for pool in pools:
-                pool.set_num_buffers(pool.num_required)
-            return
-        appetites = [min(unpromised, pool.num_max - pool.num_required) for pool in pools]
-        total_appetite = sum(appetites)
-        if total_appetite == 0:
-            return
-        num_to_share = min(unpromised, total_appetite)
-        appetite_so_far = 0
-        num_shared = 0
-        for pool, appetite in zip(pools, appetites, strict=True):
-            if appetite == 0:
-                continue
-            appetite_so_far += appetite
-            share = num_to_share * appetite_so_far // total_appetite - num_shared
-            num_shared += share
+    def redistribute(self) -> None:
+        """Set every pool to what it requires plus its share of the unpromised segments."""
+        pools = list(
+            self.visit(
+                [
+                    pool
+                    for pool in self._pools
+                    if self.version is FlinkVersion.V1_11 or pool.num_required < pool.num_max
+                ]
+            )
+        )
+        shares = self.share_out(self.num_unpromised, [pool.num_max - pool.num_required for pool in pools])
+        for pool, share in zip(pools, shares, strict=True):
             pool.set_num_buffers(pool.num_required + share)

@@ -63,7 +63,8 @@ class MemorySegment:
         """Give the memory back; freeing twice is allowed."""
         self.view = None
 
-    def _range(self, index: int, length: int) -> memoryview:
+    def window(self, index: int, length: int) -> memoryview:
+        """The memory of `length` bytes from `index`, without a copy: what is written to it is written here."""
         if self.view is None:
             raise LocalUsageError(f"segment {self.id} has been freed")
         if index < 0 or length < 0 or index + length > self.size:
@@ -76,20 +77,23 @@ class MemorySegment:
 
     def get(self, index: int, length: int) -> bytes:
         """A copy of `length` bytes from `index`."""
-        return bytes(self._range(index, length))
+        return bytes(self.window(index, length))
 
     def put(self, index: int, source: bytes | bytearray | memoryview) -> None:
         """Copy all of `source` to `index`."""
-        self._range(index, len(source))[:] = source
+        self.window(index, len(source))[:] = source
 
     def copy_to(self, index: int, target: MemorySegment, target_index: int, length: int) -> None:
-        """Copy `length` bytes from `index` here to `target_index` in `target`."""
-        target._range(target_index, length)[:] = self._range(index, length)
+        """Copy `length` bytes from `index` here to `target_index` in `target`, or nothing at all.
+
+        `target` may be this segment: then the bytes arrive as they were before, even if the two ranges overlap.
+        """
+        target.window(target_index, length)[:] = self.window(index, length)
 
     def swap_bytes(self, index: int, other: MemorySegment, other_index: int, length: int) -> None:
         """Exchange `length` bytes with another segment."""
-        mine = self._range(index, length)
-        theirs = other._range(other_index, length)
+        mine = self.window(index, length)
+        theirs = other.window(other_index, length)
         kept = bytes(mine)
         mine[:] = theirs
         theirs[:] = kept
@@ -102,8 +106,8 @@ class MemorySegment:
 
         Bytes compare unsigned; where one range is a prefix of the other, the shorter comes first.
         """
-        mine = bytes(self._range(index, length))
-        theirs = bytes(other._range(other_index, length if other_length is None else other_length))
+        mine = bytes(self.window(index, length))
+        theirs = bytes(other.window(other_index, length if other_length is None else other_length))
         if mine == theirs:
             return 0
         common = min(len(mine), len(theirs))
@@ -113,18 +117,18 @@ class MemorySegment:
 
     def equal_to(self, other: MemorySegment, index: int, other_index: int, length: int) -> bool:
         """Whether both ranges hold the same bytes."""
-        return self._range(index, length) == other._range(other_index, length)
+        return self.window(index, length) == other.window(other_index, length)
 
     # -- numbers -------------------------------------------------------------------------------
 
     def _get(self, index: int, code: str, order: ByteOrder) -> int | float:
         layout = order.value + code
-        value: int | float = struct.unpack(layout, self._range(index, struct.calcsize(layout)))[0]
+        value: int | float = struct.unpack(layout, self.window(index, struct.calcsize(layout)))[0]
         return value
 
     def _put(self, index: int, code: str, order: ByteOrder, value: float) -> None:
         layout = order.value + code
-        struct.pack_into(layout, self._range(index, struct.calcsize(layout)), 0, value)
+        struct.pack_into(layout, self.window(index, struct.calcsize(layout)), 0, value)
 
     def get_byte(self, index: int) -> int:
         """One byte as a signed number, as Java has it: -128 to 127."""
@@ -140,10 +144,13 @@ class MemorySegment:
         self._put(index, "h", order, value)
 
     def get_int(self, index: int, order: ByteOrder = ByteOrder.NATIVE) -> int:
-        return int(self._get(index, "i", order))
+        """The four bytes from `index` as a signed number: -2**31 to 2**31 - 1."""
+        value: int = struct.unpack(order.value + "i", self.window(index, 4))[0]
+        return value
 
     def put_int(self, index: int, value: int, order: ByteOrder = ByteOrder.NATIVE) -> None:
-        self._put(index, "i", order, value)
+        """Write a signed number into the four bytes from `index`."""
+        struct.pack_into(order.value + "i", self.window(index, 4), 0, value)
 
     def get_long(self, index: int, order: ByteOrder = ByteOrder.NATIVE) -> int:
         return int(self._get(index, "q", order))

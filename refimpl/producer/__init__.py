@@ -1,6 +1,6 @@
 """Bytes wait: which channel, which queue, and when a buffer leaves."""
 
-from refimpl.producer.batch_routing import by_channel, channels_of_batch
+from refimpl.producer.batch_routing import by_channel, channels_of_batch, full_buffers
 from refimpl.producer.broadcast_writer import BroadcastRecordWriter
 from refimpl.producer.key_groups import (
     default_max_parallelism,
@@ -11,6 +11,7 @@ from refimpl.producer.key_groups import (
     murmur_hash,
     operator_index_of,
 )
+from refimpl.producer.lanes import Lanes, Refuse
 from refimpl.producer.record_writer import RecordWriter
 from refimpl.producer.result_partition import (
     PartitionSnapshot,
@@ -31,13 +32,16 @@ from refimpl.producer.selector import (
     is_constant,
 )
 from refimpl.producer.subpartition import PipelinedSubpartition
+from refimpl.producer.subpartition_queue import SubpartitionQueue
 from refimpl.producer.subpartition_views import (
+    FIRST_BYTES,
     BufferAndBacklog,
     QueuedBufferSnapshot,
     SubpartitionSnapshot,
 )
 
 __all__ = [
+    "FIRST_BYTES",
     "BroadcastRecordWriter",
     "BroadcastSelector",
     "BufferAndBacklog",
@@ -45,19 +49,23 @@ __all__ = [
     "ForwardSelector",
     "GlobalSelector",
     "KeyGroupSelector",
+    "Lanes",
     "PartitionSnapshot",
     "PipelinedSubpartition",
     "QueuedBufferSnapshot",
     "RebalanceSelector",
     "RecordWriter",
+    "Refuse",
     "RescaleSelector",
     "ResultPartition",
     "RoundRobinSelector",
     "ShuffleSelector",
+    "SubpartitionQueue",
     "SubpartitionSnapshot",
     "by_channel",
     "channels_of_batch",
     "default_max_parallelism",
+    "full_buffers",
     "is_constant",
     "java_hash_code",
     "key_group_of",

@@ -1,4 +1,4 @@
-"""A batch on its way to several channels: which record goes where, and the records of each together."""
+"""A batch on its way to the channels: which record goes where, those of each together, cut into buffers."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from refimpl.memory.builder import BufferConsumer
+from refimpl.producer.result_partition import ResultPartition
 from refimpl.producer.selector import ChannelSelector
-from refimpl.records.batch import WireRows
+from refimpl.records.batch import EncodedBatch, WireRows
 from refimpl.records.elements import Column, RecordBatch
 
-__all__ = ["by_channel", "channels_of_batch"]
+__all__ = ["by_channel", "channels_of_batch", "full_buffers"]
 
 
 def channels_of_batch(selector: ChannelSelector, batch: RecordBatch) -> Column | int:
@@ -22,22 +24,35 @@ def channels_of_batch(selector: ChannelSelector, batch: RecordBatch) -> Column |
     return channels
 
 
-def by_channel(rows: WireRows, channels: Column | int, num_channels: int) -> Iterator[tuple[int, WireRows]]:
-    """The rows of each channel that gets some, in the order they had.
+def by_channel(rows: WireRows, channels: Column | int, num_channels: int) -> Iterator[tuple[int, memoryview]]:
+    """Each channel that gets some of the rows, and their bytes in the order they had.
 
     A stable sort of small numbers is a radix sort: it costs the same for any number of channels. The
     rows are then moved once.
     """
-    if isinstance(channels, int):
-        yield channels, rows
-        return
-    if num_channels == 1:
-        yield 0, rows
+    if isinstance(channels, int) or num_channels == 1:
+        if len(rows):
+            yield channels if isinstance(channels, int) else 0, rows.view(np.uint8).data
         return
     narrow = channels.astype(np.min_scalar_type(num_channels - 1))
-    sorted_rows = rows.take(np.argsort(narrow, kind="stable"))
+    data = rows.take(np.argsort(narrow, kind="stable")).view(np.uint8).data
+    ends = np.cumsum(np.bincount(narrow, minlength=num_channels)) * rows.itemsize
     start = 0
-    for channel, count in enumerate(np.bincount(narrow, minlength=num_channels).tolist()):
-        if count:
-            yield channel, sorted_rows[start : start + count]
-        start += count
+    for channel, end in enumerate(ends.tolist()):
+        if end > start:
+            yield channel, data[start:end]
+            start = end
+
+
+def full_buffers(batch: EncodedBatch, partition: ResultPartition, channel: int) -> Iterator[BufferConsumer]:
+    """The buffers that the rest of a batch fills, as many as there are; but not the last, which stays open.
+
+    Full before anybody sees them, they need no builder, and nobody has to be told that it has finished.
+    """
+    while batch.num_left > partition.config.segment_size_bytes:
+        buffer = partition.request_buffer(channel)
+        if buffer is None:
+            return
+        partial_record_bytes = batch.partial_record_bytes(buffer.segment.size)
+        batch.fill(buffer)
+        yield BufferConsumer.of_buffer(buffer, partial_record_bytes)

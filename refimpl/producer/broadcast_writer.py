@@ -73,17 +73,21 @@ class BroadcastRecordWriter(RecordWriter):
             if consumer is not None:
                 consumer.close()
 
+    def _queue(self, consumer: BufferConsumer, channel: int) -> None:
+        for target in self._all_channels:
+            self.partition.add(consumer.copy(), target)
+        consumer.close()
+
     def _open(self, channel: int) -> BufferBuilder | None:
         with self._exclusion:
             builder = self.partition.request_builder(self._private_channel or _SHARED)
             if builder is None:
                 return None
             self._builders[_SHARED] = builder
+            self._lanes.open(_SHARED, builder)
             consumer = builder.create_consumer()
             if self._private_channel is None:
-                for target in self._all_channels:
-                    self.partition.add(consumer.copy(), target)
-                consumer.close()
+                self._queue(consumer, channel)
             else:
                 self.partition.add(consumer.copy(), self._private_channel)
                 if self.private_consumer is not None:

@@ -1,15 +1,15 @@
 """Elements go in, buffers come out: serialise once, choose a channel, copy, hand over.
 
-A buffer leaves for one of four reasons: it is full; the buffer timeout has passed; an event must
-follow it; or every record is to be flushed. Each channel has at most one open buffer.
+A buffer leaves because it is full, the buffer timeout has passed, an event must follow it, or every
+record is to be flushed. Each channel has at most one open buffer.
 
 Rules of this file:
 - Writing never waits. When the pool is empty the writer keeps the record it has in hand, and what
   the same piece of user code still emits, and says it is blocked. `resume` goes on where it stopped.
 - Appending takes no lock: a builder has a single writer. `exclusion` is held only while a buffer is
   opened, closed or handed over, which is when another thread may look.
-- A record of fixed width that fits the open buffer is packed in place and published by one store.
-  All else (a cut, another type, what waits behind a record in hand) is serialised, then copied.
+- A record of fixed width that fits the open buffer is packed in place, see `lanes`. All else (a cut,
+  another type, what waits behind a record in hand) is serialised, then copied.
 """
 
 from __future__ import annotations
@@ -19,20 +19,18 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 
 from refimpl.errors import LocalUsageError, SluiceError
-from refimpl.memory.builder import BufferBuilder
-from refimpl.producer.batch_routing import by_channel, channels_of_batch
+from refimpl.memory.builder import BufferBuilder, BufferConsumer
+from refimpl.producer.batch_routing import by_channel, channels_of_batch, full_buffers
+from refimpl.producer.lanes import Lanes, Refuse
 from refimpl.producer.result_partition import ResultPartition
 from refimpl.producer.selector import ChannelSelector, is_constant
-from refimpl.records.batch import BatchCodec, EncodedBatch
+from refimpl.records.batch import BatchCodec, EncodedBatch, copy_on
 from refimpl.records.element_serializer import StreamElementSerializer
 from refimpl.records.elements import RecordBatch, StreamElement, StreamRecord
 from refimpl.records.events import Event
-from refimpl.records.packing import RecordPacker
 from refimpl.records.spanning import RecordSerializer, SpanningRecordSerializer
 
 __all__ = ["RecordWriter"]
-
-FLUSH_ALWAYS = 0
 
 
 class RecordWriter:
@@ -44,6 +42,9 @@ class RecordWriter:
     Flink:   RecordWriter, ChannelSelectorRecordWriter (runtime.io.network.api.writer), 1.11.4
     Differs: never blocks, see above. Flink waits for a buffer in the middle of user code.
     """
+
+    emit: Callable[[StreamRecord], object]
+    """Writes one record to the channel its value selects."""
 
     _is_constant = False  # all records go to channel 0, and the selector need not be asked
 
@@ -57,18 +58,20 @@ class RecordWriter:
     ) -> None:
         self.partition = partition
         self.selector = selector
-        self.num_records = 0
         self.is_blocked = False  # a record is in hand for which there is no buffer
+        self._is_cut = False  # what is in hand has been copied in part, and goes on in another buffer
         self._elements = element_serializer
         self._exclusion = exclusion or nullcontext()
         self._all_channels = tuple(range(len(partition.subpartitions)))
         self._builders: list[BufferBuilder | None] = [None] * len(self._all_channels)
-        self._is_flushed_always = partition.config.buffer_timeout_ms == FLUSH_ALWAYS
+        self._is_flushed_always = partition.config.buffer_timeout_ms == 0
         self._is_constant |= is_constant(selector, len(self._all_channels))
         self._remaining: deque[int] = deque()  # channels that what is in hand must still reach
         self._waiting: deque[tuple[bytes | EncodedBatch, Sequence[int]] | Event] = deque()
         self._next_serializer: RecordSerializer | None = None
-        self._packer_of_type = RecordPacker.of(element_serializer.value_type)
+        flush = self._flush if self._is_flushed_always else None
+        self._lanes = Lanes(element_serializer.value_type, len(self._all_channels), self._emit_otherwise, flush)
+        self.emit = self._lanes.put[0] if self._is_constant else self._emit_selected
         self._codec_of_type = BatchCodec.of(element_serializer.value_type)
         self._use(serializer or SpanningRecordSerializer())
         selector.setup(len(self._all_channels))
@@ -87,20 +90,13 @@ class RecordWriter:
 
     @property
     def serializer(self) -> RecordSerializer:
-        """The part in use now."""
-        return self._serializer
+        return self._serializer  # the part in use now
+
+    @property
+    def num_records(self) -> int:
+        return self._lanes.num_records
 
     # -- one element at a time ---------------------------------------------------------------------
-
-    def emit(self, record: StreamRecord) -> None:
-        """Write one record to the channel its value selects."""
-        self.num_records += 1
-        channel = 0 if self._is_constant else self.selector.select_channel(record.value)
-        packer, builder = self._packer, self._builders[channel]
-        if packer is None or builder is None or not packer.pack(record, builder):
-            self._write(self._elements.serialize(record), (channel,))
-        elif self._is_flushed_always:
-            self._flush(channel)
 
     def emit_many(self, records: Iterable[StreamRecord]) -> None:
         """Write several records, in order: the same as `emit` for each, in less time."""
@@ -109,24 +105,18 @@ class RecordWriter:
         for record in left:
             self.emit(record)  # it waits behind the one in hand
 
-    def emit_from(self, records: Iterator[StreamRecord], emit: Callable[[StreamRecord], None] | None = None) -> None:
-        """Write records until there are no more, or one must wait for a buffer; the rest stays there.
+    def emit_from(self, records: Iterator[StreamRecord], refuse: Refuse | None = None) -> None:
+        """Write records until there are no more, or one must wait for a buffer; in blocks, where all go one way.
 
-        Where all go to one channel, whole blocks are packed; the others go through `emit`.
+        `refuse` is told of a record that cannot leave, and why; it may raise what says more.
         """
-        emit = emit or self.emit
-        has_blocks = self._is_constant and not self._is_flushed_always
+        lanes, select = self._lanes, None if self._is_constant else self.selector.select_channel
         while not self.is_blocked:
-            if has_blocks and self._packer is not None and (builder := self._builders[0]) is not None:
-                num_packed, rest = self._packer.pack_blocks(records, builder)
-                self.num_records += num_packed
-                for record in rest:
-                    emit(record)
-            for record in records:
-                emit(record)
-                if self.is_blocked or has_blocks:
-                    break
-            else:
+            if select is None and (builder := self._builders[0]) is not None:
+                taken = iter(lanes.put_blocks(records, builder))
+                while lanes.put_each(taken, None, refuse):
+                    pass  # it waits behind the one in hand
+            if not lanes.put_each(records, select, refuse):
                 return
 
     def broadcast(self, element: StreamElement) -> None:
@@ -150,14 +140,21 @@ class RecordWriter:
             self.emit_many(batch.records())
             return
         channels = 0 if self._is_constant else channels_of_batch(self.selector, batch)
-        for channel, part in by_channel(rows, channels, len(self._all_channels)):
-            self.write_encoded(EncodedBatch.of(part), len(part), channel)
+        parts = list(by_channel(rows, channels, len(self._all_channels)))
+        self._lanes.num_records += len(rows)
+        with self._exclusion:  # what is left is copying; whoever is told of the first buffer finds them all
+            for channel, part in parts:
+                builder = self._builders[channel]
+                if self.is_blocked or builder is None or not builder.put(part):
+                    self._write(EncodedBatch(part, rows.itemsize), (channel,))
+                else:
+                    self._after_record(channel)
         if self.is_blocked:
             codec.let_go()  # what waits for buffers looks into these rows
 
     def write_encoded(self, data: EncodedBatch, num_records: int, channel: int) -> None:
         """Write so many records to one channel that the caller has serialised, with their lengths, as `emit` would."""
-        self.num_records += num_records
+        self._lanes.num_records += num_records
         if num_records:
             self._write(data, (channel,))
 
@@ -166,7 +163,7 @@ class RecordWriter:
     def resume(self) -> bool:
         """Go on with what waits for buffers; true when nothing waits any more."""
         while True:
-            if self._remaining and not self._copy():
+            if self._remaining and not self.copy_to_channels():
                 return False
             if not self._waiting:
                 self._block(False)
@@ -181,14 +178,6 @@ class RecordWriter:
         """Make everything written so far available to the consumers."""
         with self._exclusion:
             self.partition.flush_all()
-
-    def next_deadline(self, now_ms: float) -> float | None:
-        """When `on_timeout` wants to be called, in ms; `None` if nothing waits to be flushed."""
-        return self.partition.next_deadline(now_ms)
-
-    def on_timeout(self, now_ms: float) -> None:
-        """Flush if the deadline has passed. The driver calls this under its exclusion."""
-        self.partition.on_timeout(now_ms)
 
     def finish(self) -> None:
         """Close the open buffers and end the partition.
@@ -210,10 +199,7 @@ class RecordWriter:
         self._close_all()
 
     def swap_serializer(self, serializer: RecordSerializer) -> None:
-        """Put another part in, between two buffers: no record is cut by two of them.
-
-        Takes effect now, or when the record in hand is out.
-        """
+        """Put another part in, between two buffers, now or when the record in hand is out: no part cuts another's."""
         self._next_serializer = serializer
         if self.is_blocked:
             self._block(True)
@@ -232,9 +218,17 @@ class RecordWriter:
         self.is_blocked = is_blocked
         is_reference = type(self._serializer) is SpanningRecordSerializer and self._next_serializer is None
         self._codec = self._codec_of_type if is_reference else None
-        self._packer = self._packer_of_type if is_reference and not is_blocked else None
+        self._lanes.is_open = is_reference and not is_blocked
 
     # -- helpers -----------------------------------------------------------------------------------
+
+    def _emit_selected(self, record: StreamRecord) -> None:
+        self._lanes.put[self.selector.select_channel(record.value)](record)
+
+    def _emit_otherwise(self, record: StreamRecord, channel: int) -> None:
+        """Write a record no lane takes; the most frequent is one that is to be cut in two."""
+        data = self._lanes.to_bytes(record)
+        self._write(self._elements.serialize(record) if data is None else EncodedBatch(data, len(data)), (channel,))
 
     def _write(self, data: bytes | EncodedBatch, channels: Sequence[int]) -> None:
         if self.is_blocked:
@@ -252,9 +246,9 @@ class RecordWriter:
             self._serializer.reset()
             self._in_hand = self._serializer
         self._remaining.extend(channels)
-        self._copy()
+        self.copy_to_channels()
 
-    def _copy(self) -> bool:
+    def copy_to_channels(self) -> bool:
         """Copy what is in hand to the channels it must still reach; false if a buffer is missing.
 
         A record that ends exactly with its buffer asks for no next one: there is nothing to put
@@ -263,27 +257,32 @@ class RecordWriter:
         is_prune_needed = False
         while self._remaining:
             channel = self._remaining[0]
-            builder = self._builders[channel] or self._open(channel)
-            if builder is None:
+            if (builder := self._builders[channel] or self._open(channel)) is None:
                 self._block(True)
                 return False
-            room = builder.room
-            result = self._in_hand.copy_to_buffer_builder(builder)
+            result = copy_on(self._in_hand, builder, self._is_cut)
+            self._is_cut = not result.is_full_record
             if result.is_full_buffer:
                 is_prune_needed = True
                 self._close(channel)
+                if isinstance(self._in_hand, EncodedBatch):
+                    for consumer in full_buffers(self._in_hand, self.partition, channel):
+                        self._queue(consumer, channel)
             if result.is_full_record:
                 self._remaining.popleft()
                 self._after_record(channel)
                 if self._remaining:
                     self._in_hand.reset()
-            elif builder.room == room and room == builder.capacity:
+            elif not builder.written_bytes:
                 name = type(self._in_hand).__name__
-                what = f"copied nothing into an empty buffer of {room} B and asks for another"
+                what = f"copied nothing into an empty buffer of {builder.capacity} B and asks for another"
                 raise SluiceError(f"{name} {what}: it would go on for ever")
         if is_prune_needed:
             self._in_hand.prune()
         return True
+
+    def _queue(self, consumer: BufferConsumer, channel: int) -> None:
+        self.partition.add(consumer, channel)
 
     def _send_event(self, event: Event) -> None:
         self._close_all()
@@ -301,17 +300,17 @@ class RecordWriter:
     def _open(self, channel: int) -> BufferBuilder | None:
         """Open a buffer for `channel`, queue it empty, and return it; or `None`."""
         with self._exclusion:
-            builder = self.partition.request_builder(channel)
-            if builder is not None:
+            if (builder := self.partition.request_builder(channel)) is not None:
                 self._builders[channel] = builder
-                self.partition.add(builder.create_consumer(), channel)
+                self._lanes.open(channel, builder)
+                self._queue(builder.create_consumer(), channel)
             return builder
 
     def _close(self, channel: int) -> None:
         """Finish the open buffer of `channel`, if there is one."""
-        builder = self._builders[channel]
-        if builder is not None:
+        if (builder := self._builders[channel]) is not None:
             self._builders[channel] = None
+            self._lanes.close(channel)
             with self._exclusion:
                 builder.finish()
 

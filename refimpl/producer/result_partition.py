@@ -7,9 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from refimpl.config import Config
+from refimpl.memory.buffer import Buffer
 from refimpl.memory.builder import BufferBuilder, BufferConsumer
 from refimpl.memory.local_pool import LocalBufferPool, LocalPoolSnapshot
 from refimpl.producer.subpartition import PipelinedSubpartition
+from refimpl.producer.subpartition_queue import SubpartitionQueue
 from refimpl.producer.subpartition_views import SubpartitionSnapshot
 from refimpl.records.event_serializer import event_to_buffer
 from refimpl.records.events import Event
@@ -65,8 +67,9 @@ class ResultPartition:
         self.name = name
         self.pool = pool
         self.config = config
-        self._dirty: deque[PipelinedSubpartition] = deque()  # to be looked at by the next flush
-        self.subpartitions: Sequence[PipelinedSubpartition] = [
+        self.buffer_timeout_ms = config.buffer_timeout_ms  # may change while the job runs, but not from or to 0
+        self._dirty: deque[SubpartitionQueue] = deque()  # to be looked at by the next flush
+        self.subpartitions: Sequence[SubpartitionQueue] = [
             PipelinedSubpartition(index, name, trace, self._dirty)
             for index in range(num_subpartitions)
         ]
@@ -95,9 +98,18 @@ class ResultPartition:
         """Whether a flush would make something available."""
         return any(sub.has_unannounced_data for sub in tuple(self._dirty))
 
+    def use(self, rules: type[SubpartitionQueue]) -> None:
+        """Let every subpartition go on by other rules; between two steps of the task that writes here."""
+        for subpartition in self.subpartitions:
+            subpartition.become(rules)
+
     def request_builder(self, channel: int) -> BufferBuilder | None:
         """A builder charged to `channel`, or `None`; its consumer is not queued yet."""
         return self.pool.request_builder(channel)
+
+    def request_buffer(self, channel: int) -> Buffer | None:
+        """A buffer charged to `channel`, to be filled before it is queued, or `None`."""
+        return self.pool.request_buffer(channel)
 
     def add(self, consumer: BufferConsumer, channel: int) -> bool:
         """Queue a buffer for one channel."""
@@ -121,10 +133,10 @@ class ResultPartition:
 
     def next_deadline(self, now_ms: float) -> float | None:
         """When `on_timeout` wants to be called, in ms; `None` if nothing waits to be flushed."""
-        if self.config.buffer_timeout_ms <= 0 or not self.has_unannounced_data:
+        if self.buffer_timeout_ms <= 0 or not self.has_unannounced_data:
             self._deadline_ms = None
         elif self._deadline_ms is None:
-            self._deadline_ms = now_ms + self.config.buffer_timeout_ms
+            self._deadline_ms = now_ms + self.buffer_timeout_ms
         return self._deadline_ms
 
     def on_timeout(self, now_ms: float) -> None:

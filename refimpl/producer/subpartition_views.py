@@ -7,7 +7,10 @@ from typing import NamedTuple
 
 from refimpl.memory.buffer import BufferSlice, DataType
 
-__all__ = ["BufferAndBacklog", "QueuedBufferSnapshot", "SubpartitionSnapshot"]
+__all__ = ["FIRST_BYTES", "BufferAndBacklog", "QueuedBufferSnapshot", "SubpartitionSnapshot"]
+
+FIRST_BYTES = 64
+"""So many bytes of a queued buffer a snapshot takes along, to be looked at."""
 
 
 class BufferAndBacklog(NamedTuple):
@@ -26,7 +29,11 @@ class BufferAndBacklog(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class QueuedBufferSnapshot:
-    """One entry of the queue; `segment_id` is -1 for an event."""
+    """One entry of the queue; `segment_id` is -1 for an event.
+
+    `first_bytes` are the first of what is written. `partial_record_bytes` of a buffer end a record that began in
+    another one; -1 if none is known to begin in it, as where it came over a connection, which does not say.
+    """
 
     segment_id: int
     data_type: DataType
@@ -34,6 +41,8 @@ class QueuedBufferSnapshot:
     unread_bytes: int
     capacity_bytes: int
     is_finished: bool
+    first_bytes: bytes = b""
+    partial_record_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """A record becomes bytes, and bytes become a record."""
 
 from refimpl.records.any_type import ANY, AnyType
-from refimpl.records.batch import BatchCodec, EncodedBatch, WireRows
+from refimpl.records.batch import BatchCodec, EncodedBatch, WireRows, copy_on
 from refimpl.records.columnar_type import ColumnarType
 from refimpl.records.element_serializer import StreamElementSerializer
 from refimpl.records.elements import (
@@ -128,6 +128,7 @@ __all__ = [
     "Watermark",
     "WatermarkEvent",
     "WireRows",
+    "copy_on",
     "data_type_of",
     "event_from_bytes",
     "event_to_buffer",

@@ -22,28 +22,43 @@ import numpy as np
 import numpy.typing as npt
 
 from refimpl.errors import LocalUsageError
+from refimpl.memory.buffer import Buffer
 from refimpl.memory.builder import BufferBuilder
 from refimpl.records.element_serializer import TAG_RECORD, TAG_RECORD_WITH_TIMESTAMP
 from refimpl.records.elements import Column, RecordBatch
-from refimpl.records.spanning import LENGTH_BYTES, SerializationResult
+from refimpl.records.spanning import LENGTH_BYTES, RecordSerializer, SerializationResult
 from refimpl.records.types import STRING, TupleType, TypeSerializer
 
-__all__ = ["BatchCodec", "EncodedBatch", "WireRows"]
+__all__ = ["BatchCodec", "EncodedBatch", "WireRows", "copy_on"]
 
 WireRows = npt.NDArray[np.void]
 """Records as they stand on the stream, one after the other, all of one width."""
 
 
 class EncodedBatch:
-    """The bytes of many records, cut into buffers as one record is: anywhere."""
+    """The bytes of many records, cut into buffers as one record is: anywhere.
 
-    def __init__(self, data: memoryview) -> None:
+    `record_bytes` is how long each is, with its length; 0 if they differ.
+    """
+
+    def __init__(self, data: memoryview, record_bytes: int = 0) -> None:
         self._data = data
+        self._record_bytes = record_bytes
         self._position = 0
 
     @classmethod
     def of(cls, rows: WireRows) -> EncodedBatch:
-        return cls(rows.view(np.uint8).data)
+        return cls(rows.view(np.uint8).data, rows.itemsize)
+
+    def partial_record_bytes(self, most: int) -> int:
+        """What is left of the record that the last copy cut; -1 if it is more than `most`, or nobody knows."""
+        num_left = -self._position % self._record_bytes if self._record_bytes else -1
+        return num_left if num_left <= most else -1
+
+    @property
+    def num_left(self) -> int:
+        """Bytes still to be copied."""
+        return len(self._data) - self._position
 
     def copy_to_buffer_builder(self, builder: BufferBuilder) -> SerializationResult:
         """Copy on as far as `builder` has room; "record" in the result stands for the batch."""
@@ -54,12 +69,31 @@ class EncodedBatch:
             return SerializationResult.FULL_RECORD_MEMORY_SEGMENT_FULL
         return SerializationResult.FULL_RECORD
 
+    def fill(self, buffer: Buffer) -> None:
+        """Copy on into a whole buffer; there is enough left for it."""
+        buffer.size = buffer.segment.size
+        end = self._position + buffer.size
+        buffer.memory[:] = self._data[self._position : end]
+        self._position = end
+
     def reset(self) -> None:
         """Start over, for the next channel."""
         self._position = 0
 
     def prune(self) -> None:
         """Nothing grows for a batch."""
+
+
+def copy_on(in_hand: RecordSerializer | EncodedBatch, builder: BufferBuilder, was_cut: bool) -> SerializationResult:
+    """One copy of what is in hand, which `was_cut` by the buffer before: `builder` notes where that record ends."""
+    if not was_cut:
+        return in_hand.copy_to_buffer_builder(builder)
+    if isinstance(in_hand, EncodedBatch):
+        builder.begin_inside_a_record(in_hand.partial_record_bytes(builder.capacity))
+        return in_hand.copy_to_buffer_builder(builder)
+    result = in_hand.copy_to_buffer_builder(builder)
+    builder.begin_inside_a_record(builder.written_bytes if result.is_full_record else -1)
+    return result
 
 
 _DTYPES = {"q": "i8", "i": "i4", "d": "f8", "?": "u1"}

@@ -1,15 +1,16 @@
 """Records of a fixed size, packed and unpacked without a call for each field: the bytes are the same.
 
-One such record is packed into its buffer with a single call, several with another. Reading compares all
-lengths and tags at hand at once, and makes the records when somebody takes them. Whatever does not fit,
-such as a record that a buffer's end cuts, or a value of another type, is left to the serializers.
+One such record is packed into its buffer with a single call, see `producer.lanes`, several with another.
+Reading compares lengths and tags, those of many records at once, and makes the records when somebody takes them.
+Whatever does not fit, such as a value of another type, is left to the serializers.
 """
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
+from itertools import islice, repeat
+from typing import Any
 
 import numpy as np
 
@@ -22,92 +23,66 @@ from refimpl.records.types import TupleType, TypeSerializer
 __all__ = ["BLOCK_RECORDS", "RecordPacker", "RecordUnpacker", "records_of"]
 
 _HEAD = struct.Struct(">iB")  # what a record starts with: its length and its tag
-_MIN_ROWS_AT_ONCE = 8  # below this many rows numpy costs more than it saves
+_MIN_ROWS_OF_NUMPY = 32  # for fewer its calls cost more than they save
 _CODES = "qid?"  # fields that numpy reads as `struct` does
+_NUMBERS = "qid"  # and those for which `struct` takes nothing but a number
 
 BLOCK_RECORDS = 64
 """Packed with one call; as many as a source hands out at a time."""
 
 
 class _Layout:
-    """Where the parts of a record are packed: a head, always the same, maybe a time, and the fields.
+    """Where the parts of a record are packed: a head, always the same, maybe a time, and the fields."""
 
-    A blank is the list of the parts of a whole block, with nothing but the heads filled in.
-    """
-
-    __slots__ = ("blank", "block_bytes", "head", "num_bytes", "num_parts", "pack_block", "pack_fields", "pack_one")
+    __slots__ = ("block_bytes", "head", "num_bytes", "pack", "pack_block", "to_bytes")
 
     def __init__(self, tag: int, time: str, codes: str) -> None:
         self.num_bytes = struct.calcsize(f">{_HEAD.size}s{time}{codes}")
         self.head = _HEAD.pack(self.num_bytes - LENGTH_BYTES, tag)
-        self.pack_one = struct.Struct(f">{_HEAD.size}s{time}{struct.calcsize('>' + codes)}s").pack_into
-        self.pack_fields = struct.Struct(f">{_HEAD.size}s{time}{codes}").pack_into
-        self.num_parts = 1 + len(time + codes)
-        self.blank: list[object] = [self.head, *[None] * (self.num_parts - 1)] * BLOCK_RECORDS
+        one = struct.Struct(f">{_HEAD.size}s{time}{codes}")
+        self.pack, self.to_bytes = one.pack_into, one.pack
         self.pack_block = struct.Struct(">" + f"{_HEAD.size}s{time}{codes}" * BLOCK_RECORDS).pack_into
         self.block_bytes = self.num_bytes * BLOCK_RECORDS
 
 
 class RecordPacker:
-    """Packs records of a fixed-size type into a buffer, if they fit and leave room.
+    """How the records of a fixed-size type are packed.
 
     The bytes are composed as the serializers compose them: length and tag, the time, if there is
-    one, and the fields.
+    one, and the fields. Records with a time and without differ in all but the fields.
 
     `of` gives the packer of a type, or `None` where the general path must look at each value: it
-    differs in length, or `struct` would take any object for a boolean.
+    differs in length, or `struct` would take more for it than the type does, such as any object for a boolean.
 
     Flink:   none; the JIT compiler does this to the general path there
     Differs: only saves work. What it declines, the serializers write, byte for byte the same.
     """
 
-    __slots__ = ("_is_pair", "_is_tuple", "_pack_value", "_timed", "_untimed")
+    __slots__ = ("is_pair", "is_tuple", "timed", "untimed")
 
     def __init__(self, value_type: TypeSerializer) -> None:
         codes = value_type.struct_format or ""
-        self._is_tuple = isinstance(value_type, TupleType)
-        self._is_pair = self._is_tuple and len(codes) == 2
-        self._pack_value = struct.Struct(f">{codes}").pack
-        self._timed = _Layout(TAG_RECORD_WITH_TIMESTAMP, "q", codes)
-        self._untimed = _Layout(TAG_RECORD, "", codes)
+        self.is_tuple = isinstance(value_type, TupleType)
+        self.is_pair = self.is_tuple and len(codes) == 2
+        self.timed = _Layout(TAG_RECORD_WITH_TIMESTAMP, "q", codes)
+        self.untimed = _Layout(TAG_RECORD, "", codes)
 
     @classmethod
     def of(cls, value_type: TypeSerializer) -> RecordPacker | None:
         codes = value_type.struct_format
-        return None if codes is None or "?" in codes or not codes.isalpha() else cls(value_type)
+        return cls(value_type) if codes is not None and set(codes) <= set(_NUMBERS) else None
 
-    def pack(self, record: StreamRecord, builder: BufferBuilder) -> bool:
-        """Write and publish one record; false if `builder` is left as it was.
-
-        That is so with a value of another type: the serializer's own complaint names it. And with a
-        record that would fill the buffer, or not fit: then there is more to do than to write it.
-        """
-        fields = record.value if self._is_tuple else (record.value,)
+    def to_bytes(self, record: StreamRecord) -> bytes | None:
+        """One record with its length, for whom it is to be cut; `None` if it is of another type."""
+        fields, timestamp = record.value if self.is_tuple else (record.value,), record.timestamp
         if type(fields) is not tuple:
-            return False  # a list would pack too, but only where it fits: refuse it everywhere
-        timestamp, start = record.timestamp, builder.written_bytes
-        layout = self._untimed if timestamp is None else self._timed
-        end = start + layout.num_bytes
-        if end >= builder.capacity:
-            return False
+            return None
         try:
-            if self._is_pair:  # passing two fields by name saves making bytes of them first
-                first, second = fields
-                if timestamp is None:
-                    layout.pack_fields(builder.memory, start, layout.head, first, second)
-                else:
-                    layout.pack_fields(builder.memory, start, layout.head, timestamp, first, second)
-            elif timestamp is None:
-                layout.pack_one(builder.memory, start, layout.head, self._pack_value(*fields))
-            else:
-                layout.pack_one(builder.memory, start, layout.head, timestamp, self._pack_value(*fields))
+            if timestamp is not None:
+                return self.timed.to_bytes(self.timed.head, timestamp, *fields)
+            return self.untimed.to_bytes(self.untimed.head, *fields)
         except (struct.error, TypeError, ValueError, OverflowError):
-            return False
-        published = builder.published
-        builder.written_bytes = published.value = end
-        if published.watchers:
-            published.tell()
-        return True
+            return None  # the serializer's own complaint names it
 
     def pack_blocks(
         self, records: Iterator[StreamRecord], builder: BufferBuilder
@@ -117,7 +92,7 @@ class RecordPacker:
         The last are fewer than a block, or of another type. There is room for all of them.
         """
         num_packed = 0
-        while builder.written_bytes + self._timed.block_bytes < builder.capacity:
+        while builder.written_bytes + self.timed.block_bytes < builder.capacity:
             block = list(islice(records, BLOCK_RECORDS))
             if len(block) < BLOCK_RECORDS or not self._pack_block(block, builder):
                 return num_packed, block
@@ -125,27 +100,28 @@ class RecordPacker:
         return num_packed, ()
 
     def _pack_block(self, records: Sequence[StreamRecord], builder: BufferBuilder) -> bool:
-        """Write and publish `BLOCK_RECORDS` records, for which there is room; false as in `pack`.
+        """Write and publish `BLOCK_RECORDS` records, for which there is room; false if one of them is different.
 
-        The times and each field of the values are columns, laid into a blank, which one call packs:
-        half the work of so many calls.
+        All their parts go into one list, which one call packs. A record that has a field too few or too many,
+        or a time where the first has none, puts a head where a number must stand, and that call fails.
         """
-        values = [record.value for record in records]
-        times = [record.timestamp for record in records]
-        layout = self._timed if times[0] is not None else self._untimed
-        if self._is_tuple and set(map(type, values)) != {tuple}:
-            return False
-        try:
-            columns = [*zip(*values, strict=True)] if self._is_tuple else [tuple(values)]
-            if layout is self._timed:
-                columns.insert(0, tuple(times))
-            elif times.count(None) < len(times):
+        layout = self.timed if records[0].timestamp is not None else self.untimed
+        parts: list[object] = []
+        head, add, extend = layout.head, parts.append, parts.extend
+        for record in records:
+            value, timestamp = record.value, record.timestamp
+            add(head)
+            if timestamp is not None:
+                add(timestamp)
+            if not self.is_tuple:
+                add(value)
+            elif type(value) is tuple:
+                extend(value)
+            else:
                 return False
-            parts = layout.blank.copy()  # with a field too few a blank is left, with one too many it has no place
-            for index, column in enumerate(columns, 1):
-                parts[index :: layout.num_parts] = column
+        try:
             layout.pack_block(builder.memory, builder.written_bytes, *parts)
-        except Exception:  # noqa: BLE001 - whatever it is, it comes again with the record that is wrong, by itself
+        except (struct.error, TypeError, ValueError, OverflowError):
             return False
         builder.advance(layout.block_bytes)
         return True
@@ -154,19 +130,15 @@ class RecordPacker:
 class RecordUnpacker:
     """Reads the records of a fixed-size type that stand next to each other, all at once.
 
-    All lengths and tags are compared at once, and each column becomes a list. The records around
-    the values are made one by one, by `records_of`, when somebody takes them: a thousand that wait
-    for their turn would cost more than one.
+    Of many all lengths and tags are compared at once, and each column becomes a list; a few, such as a flush
+    leaves behind, `struct` reads sooner. The values, and the records around them by `records_of`, are made one
+    by one when somebody takes them: a thousand that wait for their turn would cost more than one.
     """
 
     def __init__(self, value_type: TypeSerializer) -> None:
-        fields = [(f"f{index}", f">{code}") for index, code in enumerate(value_type.struct_format or "")]
-        head = [("length", ">i4"), ("tag", "u1")]
-        self._rows = {
-            TAG_RECORD_WITH_TIMESTAMP: np.dtype([*head, ("timestamp", ">i8"), *fields]),
-            TAG_RECORD: np.dtype([*head, *fields]),
-        }
-        self._names = [name for name, _ in fields]
+        codes = value_type.struct_format or ""
+        self._rows = {TAG_RECORD_WITH_TIMESTAMP: _Rows(TAG_RECORD_WITH_TIMESTAMP, "q", codes),
+                      TAG_RECORD: _Rows(TAG_RECORD, "", codes)}  # fmt: skip
         self._is_tuple = isinstance(value_type, TupleType)
 
     @classmethod
@@ -174,28 +146,56 @@ class RecordUnpacker:
         codes = value_type.struct_format
         return None if codes is None or not set(codes) <= set(_CODES) else cls(value_type)
 
-    def unpack(self, source: memoryview) -> tuple[int, Sequence[int | None], Iterable[object]]:
-        """The run of records that `source` starts with: its length in bytes, the times, the values.
+    def unpack(self, source: memoryview) -> tuple[int, Iterable[object], Iterable[int | None]]:
+        """The run of records that `source` starts with, maybe none: its length in bytes, the values, the times.
 
-        All of a run have a time or none has. It is empty where it is too short to be worth the while.
+        All of a run have a time or none has.
         """
-        row = self._rows.get(source[LENGTH_BYTES]) if len(source) > LENGTH_BYTES else None
-        if row is None or not _is_run(source, row.itemsize):
+        rows = self._rows.get(source[LENGTH_BYTES]) if len(source) > LENGTH_BYTES else None
+        if rows is None:
             return 0, (), ()
-        rows = np.frombuffer(source, row, len(source) // row.itemsize)
-        is_other = (rows["length"] != row.itemsize - LENGTH_BYTES) | (rows["tag"] != source[LENGTH_BYTES])
-        if is_other.any():
-            rows = rows[: int(np.argmax(is_other))]
-        is_timed = row is self._rows[TAG_RECORD_WITH_TIMESTAMP]
-        times = rows["timestamp"].tolist() if is_timed else [None] * len(rows)
-        fields = [rows[name].tolist() for name in self._names]
-        return rows.nbytes, times, zip(*fields, strict=True) if self._is_tuple else fields[0]
+        num_bytes, columns = rows.many(source) if rows.are_many(source) else rows.few(source)
+        times = columns.pop(0) if rows.is_timed else repeat(None, num_bytes // rows.width)
+        return num_bytes, zip(*columns, strict=True) if self._is_tuple else columns[0], times
 
 
-def _is_run(source: memoryview, width: int) -> bool:
-    """Whether the eighth record starts as the first does; for fewer numpy costs more than it saves."""
-    eighth = source[(_MIN_ROWS_AT_ONCE - 1) * width :]
-    return len(eighth) >= width and eighth[:_HEAD.size] == source[:_HEAD.size]
+class _Rows:
+    """Records with a time, or without: how wide one is, what it starts with, and the columns of several."""
+
+    def __init__(self, tag: int, time: str, codes: str) -> None:
+        parts = struct.Struct(f">{_HEAD.size}s{time}{codes}")
+        self.width = parts.size
+        self.is_timed = bool(time)
+        self._head = _HEAD.pack(self.width - LENGTH_BYTES, tag)
+        self._parts = parts.iter_unpack
+        self._names = [f"f{index}" for index in range(len(time + codes))]
+        named = zip(self._names, time + codes, strict=True)
+        self._row = np.dtype([("head", f"V{_HEAD.size}"), *((name, f">{code}") for name, code in named)])
+
+    def are_many(self, source: memoryview) -> bool:
+        """Whether so many are at hand that numpy is worth while; the last of them tells for those before."""
+        start = (_MIN_ROWS_OF_NUMPY - 1) * self.width
+        return len(source) >= start + self.width and source[start : start + _HEAD.size] == self._head
+
+    def many(self, source: memoryview) -> tuple[int, list[Sequence[Any]]]:
+        rows = np.frombuffer(source, self._row, len(source) // self.width)
+        # As bytes and not as numbers: numpy lets go of the GIL for each comparison of long arrays.
+        if rows["head"].tobytes() != self._head * len(rows):
+            rows = rows[: int(np.argmax(rows["head"] != np.void(self._head)))]
+        return rows.nbytes, [rows[name].tolist() for name in self._names]
+
+    def few(self, source: memoryview) -> tuple[int, list[Sequence[Any]]]:
+        head, num_rows = self._head, min(len(source) // self.width, _MIN_ROWS_OF_NUMPY)
+        if not num_rows or source[: _HEAD.size] != head:
+            return 0, [()] * len(self._names)
+        if source[self.width : self.width + _HEAD.size] != head:
+            num_rows = 1  # where every other element is of another kind, only one is read in vain
+        columns: list[Sequence[Any]] = list(zip(*self._parts(source[: num_rows * self.width]), strict=True))
+        heads = columns.pop(0)
+        if heads.count(head) < num_rows:
+            num_rows = next(index for index, found in enumerate(heads) if found != head)
+            columns = [column[:num_rows] for column in columns]
+        return num_rows * self.width, columns
 
 
 class _Unfilled(StreamRecord):
@@ -205,9 +205,9 @@ class _Unfilled(StreamRecord):
     __init__ = object.__init__
 
 
-def records_of(values: Iterable[object], times: Iterable[int | None]) -> Iterator[StreamRecord]:
-    """Records of these values and times, each made when it is taken."""
-    for value, time in zip(values, times, strict=True):
+def records_of(values: Iterable[tuple[object, int | None]]) -> Iterator[StreamRecord]:
+    """Records of these values with their times, each made when it is taken."""
+    for value, time in values:
         record = _Unfilled()
         record.value = value
         record.timestamp = time

@@ -1,8 +1,7 @@
 """Records across buffers: a length, the payload, and cuts wherever a buffer is full.
 
-On the stream a record is four bytes with the payload's length, big-endian, then the payload. There
-is no other mark. A buffer ends where it is full, be it inside a payload or inside the four bytes of
-a length, and the next buffer goes on with the next byte.
+On the stream a record is four bytes with the payload's length, big-endian, then the payload. There is no other
+mark. A buffer ends where it is full, be it inside a payload or a length, and the next goes on with the next byte.
 
 Copying a record into a buffer answers two questions, not one:
 
@@ -132,10 +131,7 @@ class SpanningRecordSerializer:
 
 
 class DeserializationResult(Enum):
-    """What one look into the current buffer brought.
-
-    "Last" means last in this buffer, not last in the stream.
-    """
+    """What one look into the current buffer brought; "last" means last in this buffer, not in the stream."""
 
     PARTIAL_RECORD = "PARTIAL_RECORD"
     INTERMEDIATE_RECORD_FROM_BUFFER = "INTERMEDIATE_RECORD_FROM_BUFFER"
@@ -154,11 +150,9 @@ class RecordDeserializer(Protocol):
     """Puts records together again; one for each channel, since each channel is cut by itself."""
 
     def set_next_buffer(self, buffer: Buffer | BufferSlice) -> None: ...
-
     def get_next_record(self) -> tuple[DeserializationResult, memoryview | None]: ...
-
     def get_current_buffer(self) -> Buffer | BufferSlice | None: ...
-
+    def get_unconsumed(self) -> bytes: ...
     def clear(self) -> None: ...
 
 
@@ -205,14 +199,17 @@ class SpillingAdaptiveSpanningRecordDeserializer:
             self._gather()
 
     def get_current_buffer(self) -> Buffer | BufferSlice | None:
-        """The buffer being read, handed back to the caller, or `None`."""
+        """Hand the buffer back to the caller, who recycles it; `None` if it has been handed back."""
         buffer, self._buffer = self._buffer, None
         self._view = memoryview(b"")
         self._position = 0
         return buffer
 
     def get_next_record(self) -> tuple[DeserializationResult, memoryview | None]:
-        """The next record's payload, or `None` with `PARTIAL_RECORD` if this buffer holds no more."""
+        """The next record's payload, or `None` with `PARTIAL_RECORD` if no record ends in what is left of the buffer.
+
+        A record comes with `LAST_RECORD_FROM_BUFFER` if it ends the buffer, else `INTERMEDIATE_RECORD_FROM_BUFFER`.
+        """
         if self._length_bytes:
             if not self._is_gathered:
                 return DeserializationResult.PARTIAL_RECORD, None
@@ -228,12 +225,18 @@ class SpillingAdaptiveSpanningRecordDeserializer:
         return DeserializationResult.PARTIAL_RECORD, None
 
     def peek(self) -> memoryview:
-        """The bytes at hand from where a record starts; none while a long one is gathered."""
+        """The bytes at hand from where a record starts; none while a long one is gathered, or any in a file."""
         if not self._length_bytes:
-            return self._view[self._position :]
-        if self._num_gathered > _SHORT_BYTES:
-            return memoryview(b"")
-        return memoryview(b"".join((self._length_bytes, self._gathered, self._view[self._position :])))
+            return self._view[self._position :] if self._position else self._view
+        return memoryview(b"".join(pieces)) if len(pieces := self.peek_pieces()) > 1 else pieces[0]
+
+    def peek_pieces(self) -> list[memoryview]:
+        """The same as they lie: what was gathered of a record begun, if one was, and what is in the buffer."""
+        if not self._length_bytes:
+            return [self._view[self._position :]]
+        if self._num_gathered > _SHORT_BYTES or self._spill_file is not None:
+            return [memoryview(b"")]
+        return [memoryview(bytes(self._length_bytes + self._gathered)), self._view[self._position :]]
 
     def skip(self, num_bytes: int) -> None:
         """Leave out bytes that `peek` showed: the caller has read whole records from them."""
@@ -243,7 +246,8 @@ class SpillingAdaptiveSpanningRecordDeserializer:
 
     def leave_buffer(self) -> Buffer | BufferSlice | None:
         """Leave out what `peek` showed, all of it; the buffer goes back to the caller."""
-        self._forget_gathered()
+        if self._length_bytes:
+            self._forget_gathered()
         return self.get_current_buffer()
 
     def get_unconsumed(self) -> bytes:
@@ -304,9 +308,8 @@ class SpillingAdaptiveSpanningRecordDeserializer:
             self._spill_file.close()
             self._spill_file = None
         self._length_bytes.clear()
-        self._record_length = -1
+        self._record_length, self._num_gathered = -1, 0
         self._gathered = bytearray()
-        self._num_gathered = 0
 
     def _check_length(self, prefix: memoryview) -> int:
         length = int.from_bytes(prefix, "big", signed=True)

@@ -105,6 +105,9 @@ class _BytesType:
     def __repr__(self) -> str:
         return self.name
 
+    def __reduce__(self) -> str:
+        return "BYTES"
+
     def serialize(self, value: object, target: bytearray) -> None:
         if not isinstance(value, bytes | bytearray | memoryview):
             raise LocalUsageError(f"{value!r} is not bytes")
@@ -133,6 +136,9 @@ class _StringType:
 
     def __repr__(self) -> str:
         return self.name
+
+    def __reduce__(self) -> str:
+        return "STRING"
 
     def serialize(self, value: object, target: bytearray) -> None:
         if value is None:

@@ -88,12 +88,18 @@ class OperatorChain:
     Flink:   OperatorChain (streaming.runtime.tasks), 1.11.4
     """
 
-    def __init__(self, nodes: Sequence[ChainNode], object_reuse: bool) -> None:
+    def __init__(
+        self,
+        nodes: Sequence[ChainNode],
+        object_reuse: bool,
+        copying_output: Callable[..., ChainingOutput] = CopyingChainingOutput,
+    ) -> None:
         self.nodes = nodes
         self.head = nodes[0].operator
         self.num_records_in = 0
         self.counters: dict[int, CountingOutput] = {}
         self._object_reuse = object_reuse
+        self._copying_output = copying_output
         by_id = {node.id: node for node in nodes}
         for node in reversed(nodes):  # a target stands behind its source, so leaves come first
             counter = CountingOutput(self._output_of(node, by_id), node.operator.fail)
@@ -101,6 +107,12 @@ class OperatorChain:
             node.operator.setup(node.context, counter)
         is_plain = type(self.head).process is Operator.process
         self._only_passes_on = is_plain and self.counters[nodes[0].id].writer is not None
+        self._process_value = _process_value_of(self.head)
+
+    @property
+    def takes_values(self) -> bool:
+        """Whether the head needs no record around a value, see `process_values`."""
+        return self._process_value is not None
 
     @property
     def operators(self) -> list[Operator]:
@@ -151,10 +163,43 @@ class OperatorChain:
                 if writer.is_blocked:
                     return
 
+    def process_values(
+        self, values: Iterator[tuple[object, int | None]], writers: Sequence[RecordWriter]
+    ) -> None:
+        """The same with values and their times, for a chain that `takes_values`."""
+        process_value = self._process_value
+        assert process_value is not None, f"{self.head} takes records"
+        num_records = 0
+        try:
+            for value, time in values:
+                num_records += 1
+                try:
+                    process_value(value, time)
+                except Exception as error:
+                    if speaks_for_itself(error):
+                        raise
+                    raise self.head.fail(value, error) from error
+                if writers:  # a sink has none, and a loop over nothing is not free
+                    for writer in writers:
+                        if writer.is_blocked:
+                            return
+        finally:
+            self.num_records_in += num_records
+
     def finish(self) -> None:
         """End the operators, the head first: what one still emits the next can still take."""
         for operator in self.operators:
             _call(operator.finish, operator)
+
+    def swap_copying_output(self, copying_output: Callable[..., ChainingOutput]) -> None:
+        """Let copies be handed on by another class, between two records."""
+        if copying_output is self._copying_output or self._object_reuse:
+            return
+        self._copying_output = copying_output
+        by_id = {node.id: node for node in self.nodes}
+        for node in self.nodes:
+            if all(edge.target is not None for edge in node.edges):  # an output to the network keeps its turn
+                self.counters[node.id].redirect(self._output_of(node, by_id))
 
     def _output_of(self, node: ChainNode, by_id: Mapping[int, ChainNode]) -> Output:
         outputs = [self._edge_output(edge, node, by_id) for edge in node.edges]
@@ -186,7 +231,14 @@ class OperatorChain:
         if self._object_reuse:
             return ChainingOutput(receiver, edge.tag)
         value_type = node.value_type if edge.tag is None else edge.tag.value_type
-        return CopyingChainingOutput(receiver, value_type, edge.tag)
+        return self._copying_output(receiver, value_type, edge.tag)
+
+
+def _process_value_of(operator: Operator) -> Callable[[object, int | None], None] | None:
+    """`process_value`, if it is of the class that says what `process` does; a subclass may have changed one of them."""
+    kind = next(kind for kind in type(operator).__mro__ if "process" in vars(kind))
+    process_value: Callable[[object, int | None], None] | None = getattr(operator, "process_value", None)
+    return process_value if "process_value" in vars(kind) else None
 
 
 def _call(method: Callable[[], None], operator: Operator) -> None:

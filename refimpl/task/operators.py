@@ -1,9 +1,9 @@
 """The user's functions, each in the operator that calls it.
 
-An operator gets one record at a time, or a batch of them, and sends what it makes of it to its output.
-One that knows single records only takes a batch apart. It knows neither the network nor its neighbours.
-An exception in the user's function becomes a `UserCodeError` that names the operator, the subtask and
-the record.
+An operator gets one record at a time, or a batch of them, and sends what it makes of it to its output. One
+that knows single records only takes a batch apart. One that needs no more than value and time has a
+`process_value`: at the head of a chain no record is made for it. It knows neither the network nor its
+neighbours. An exception in the user's function becomes a `UserCodeError` that names operator, subtask, record.
 """
 
 from __future__ import annotations
@@ -152,11 +152,15 @@ class MapOperator(FunctionOperator):
     """
 
     def process(self, record: StreamRecord) -> None:
+        self.process_value(record.value, record.timestamp)
+
+    def process_value(self, value: object, timestamp: int | None) -> None:
+        """`process`, without a record around the value."""
         try:
-            value = self.function(record.value)
+            result = self.function(value)
         except Exception as error:
-            raise self.fail(record.value, error) from error
-        self.output.collect(StreamRecord(value, record.timestamp))
+            raise self.fail(value, error) from error
+        self.output.collect(StreamRecord(result, timestamp))
 
     def answer(self, batch: RecordBatch, found: Any) -> RecordBatch | None:
         columns = found if isinstance(found, tuple) else (found,)
@@ -224,10 +228,14 @@ class SinkOperator(FunctionOperator):
     """
 
     def process(self, record: StreamRecord) -> None:
+        self.process_value(record.value, record.timestamp)
+
+    def process_value(self, value: object, timestamp: int | None) -> None:
+        """`process`, without a record around the value."""
         try:
-            self.function(record.value)
+            self.function(value)
         except Exception as error:
-            raise self.fail(record.value, error) from error
+            raise self.fail(value, error) from error
 
     def process_watermark(self, watermark: Watermark) -> None:
         self.current_watermark = watermark.timestamp
@@ -250,17 +258,10 @@ class WatermarkOperator(Operator):
              how fast it runs. After a batch the watermark goes out once.
     """
 
-    def __init__(
-        self,
-        timestamp_of: Callable[[object], int],
-        max_out_of_orderness_ms: int,
-        every: int = 64,
-    ) -> None:
+    def __init__(self, timestamp_of: Callable[[object], int], max_out_of_orderness_ms: int, every: int = 64) -> None:
         if max_out_of_orderness_ms < 0 or every < 1:
-            raise LocalUsageError(
-                f"out-of-orderness {max_out_of_orderness_ms} ms must be 0 or more, "
-                f"every {every} records must be 1 or more"
-            )
+            bound = f"out-of-orderness {max_out_of_orderness_ms} ms must be 0 or more"
+            raise LocalUsageError(f"{bound}, every {every} records must be 1 or more")
         self._timestamp_of = timestamp_of
         self._bound_ms = max_out_of_orderness_ms
         self._every = every

@@ -178,19 +178,22 @@ class CopyingChainingOutput(ChainingOutput):
     def __init__(
         self, operator: Receiver, value_type: TypeSerializer, tag: OutputTag | None = None
     ) -> None:
+        """An output to `operator`; `value_type.copy` makes a copy of a value. With a `tag` it is a side output."""
         super().__init__(operator, tag)
-        self._type = value_type
+        self.value_type = value_type
 
     def collect(self, record: StreamRecord) -> None:
-        super().collect(StreamRecord(self._type.copy(record.value), record.timestamp))
+        """Hand a new record with a copy of the value to the operator; a side output lets it pass by, uncopied."""
+        if self.tag is None:
+            super().collect(StreamRecord(self.value_type.copy(record.value), record.timestamp))
+
+    def collect_side(self, tag: OutputTag, record: StreamRecord) -> None:
+        """The same for a record of side output `tag`, if it is this one; others pass by, uncopied."""
+        if tag == self.tag:
+            super().collect_side(tag, StreamRecord(self.value_type.copy(record.value), record.timestamp))
 
     def collect_batch(self, batch: RecordBatch) -> None:
         super().collect_batch(batch.copy())
-
-    def collect_side(self, tag: OutputTag, record: StreamRecord) -> None:
-        if tag == self.tag:
-            copied = StreamRecord(self._type.copy(record.value), record.timestamp)
-            super().collect_side(tag, copied)
 
 
 class RecordWriterOutput:
@@ -250,10 +253,15 @@ class CountingOutput:
         self, output: Output, fail: Callable[[object, Exception], SluiceError] | None = None
     ) -> None:
         self.num_records = 0
-        self.output = output
         self._fail = fail
+        self.redirect(output)
+
+    def redirect(self, output: Output) -> None:
+        """Pass on to another output from now on."""
+        self.output = output
         self.writer: RecordWriter | None = None  # where all main records go, if that is the network
-        self._pass_on, self._fail_there = output.collect, fail
+        self._pass_on: Callable[[StreamRecord], object] = output.collect
+        self._fail_there = self._fail
         if type(output) is RecordWriterOutput and output.tag is None:
             self.writer = output.writer
             self._pass_on = output.writer.emit
@@ -265,8 +273,12 @@ class CountingOutput:
         try:
             self._pass_on(record)
         except Exception as error:
-            if self._fail_there is None or speaks_for_itself(error):
-                raise
+            self._refuse(record, error)
+            raise
+
+    def _refuse(self, record: StreamRecord, error: Exception) -> None:
+        """Raise what says more than `error`, if there is more to say."""
+        if self._fail_there is not None and not speaks_for_itself(error):
             raise self._fail_there(record.value, error) from error
 
     def collect_from(self, records: Iterator[StreamRecord]) -> None:
@@ -274,7 +286,7 @@ class CountingOutput:
         assert self.writer is not None, f"{self.output} is not the network"
         num_before = self.num_records - self.writer.num_records
         try:
-            self.writer.emit_from(records, self.collect)
+            self.writer.emit_from(records, self._refuse)
         finally:
             self.num_records = num_before + self.writer.num_records
 

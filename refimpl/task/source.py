@@ -63,6 +63,8 @@ class SourceInput:
         UserCodeError: the reader raised; names the source and the subtask.
     """
 
+    valve = None  # its one stream of records needs none
+
     def __init__(self, name: str, subtask: int, reader: SourceReader, batch_size: int) -> None:
         self._name = name
         self._subtask = subtask
@@ -105,6 +107,10 @@ class SourceInput:
             self._has_turn = False
             self._read()
         return self._run
+
+    def next_values(self) -> Iterator[tuple[object, int | None]]:
+        """The same as values with their times."""
+        return ((record.value, record.timestamp) for record in self.next_records())
 
     def recycle(self) -> None:
         """Nothing to give back: records of a reader are not in buffers."""

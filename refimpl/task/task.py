@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
 
+from refimpl.consumer.watermark_valve import StatusWatermarkValve
 from refimpl.memory.buffer import Buffer, BufferSlice
 from refimpl.producer.record_writer import RecordWriter
 from refimpl.records.elements import StreamElement, StreamRecord
@@ -25,6 +26,8 @@ from refimpl.task.chain import OperatorChain
 from refimpl.trace import Trace
 
 __all__ = ["Progress", "Task", "TaskInput", "TaskSnapshot"]
+
+_SEVERAL = 4
 
 
 class Progress(Enum):
@@ -48,9 +51,15 @@ class TaskInput(Protocol):
     @property
     def is_finished(self) -> bool: ...
 
+    @property
+    def valve(self) -> StatusWatermarkValve | None:
+        """What makes one watermark of those of several channels, if there are channels."""
+
     def take(self, limit: int = 1) -> int: ...
 
     def next_records(self) -> Iterator[StreamRecord]: ...
+
+    def next_values(self) -> Iterator[tuple[object, int | None]]: ...
 
     def next_element(self) -> StreamElement | Event | None: ...
 
@@ -61,7 +70,10 @@ class TaskInput(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class TaskSnapshot:
-    """One task at one moment; `watermark` in ms, counts from the start."""
+    """One task at one moment; `watermark` in ms, counts from the start. It rests `rest_ms` after each step.
+
+    A task that reads from others has a watermark of each channel, of which the idle ones do not count.
+    """
 
     name: str
     progress: Progress
@@ -69,6 +81,9 @@ class TaskSnapshot:
     num_records_in: int
     num_records_out: int
     watermark: int
+    rest_ms: float = 0.0
+    channel_watermarks: tuple[int, ...] = ()
+    idle_channels: tuple[int, ...] = ()
 
 
 class Task:
@@ -95,8 +110,11 @@ class Task:
         self.writers = writers
         self.progress = Progress.IDLE
         self.num_steps = 0
-        self._buffers_per_step = buffers_per_step
-        self._trace = trace
+        self.num_taken = 0  # buffers or events, in the last step that took some
+        self.rest_ms = 0.0  # to be let pass after each step, by drivers that have a clock; see `slow`
+        self._most_buffers = self._buffers_per_step = buffers_per_step
+        self._notes = None if trace is None else {each: trace.note(each.value, name) for each in Progress}
+        self._noted: Progress | None = None
         self._mail: deque[Callable[[], None]] = deque()
         self._is_open = False
         self._is_chain_finished = False
@@ -134,6 +152,11 @@ class Task:
         """Whether a record in hand waits for a buffer."""
         return any(writer.is_blocked for writer in self.writers)
 
+    @property
+    def moves_much(self) -> bool:
+        """Whether buffers come, or leave, several at a time: it would pay to wait for more of them."""
+        return self.num_taken >= _SEVERAL or not all(writer.is_available for writer in self.writers)
+
     def held_buffers(self) -> list[Buffer | BufferSlice]:
         """Buffers this task holds between steps, for the laws."""
         return list(getattr(self.input, "held_buffers", ()))
@@ -146,6 +169,8 @@ class Task:
             self.chain.num_records_in,
             sum(writer.num_records for writer in self.writers),
             self.chain.head.current_watermark,
+            self.rest_ms,
+            *(() if (valve := self.input.valve) is None else (valve.channel_watermarks, valve.idle_channels)),
         )
 
     # -- the three parts of a step -------------------------------------------------------------------
@@ -168,16 +193,23 @@ class Task:
         if not all(writer.is_available for writer in self.writers):
             self._say(Progress.BACKPRESSURED)
             return False
-        if self.input.take(self._buffers_per_step) or self.input.is_finished:
+        num_taken = self.input.take(self._buffers_per_step)
+        if num_taken or self.input.is_finished:
+            self.num_taken = num_taken
             return True
         self._say(Progress.IDLE)
         return False
 
     def process(self) -> None:
         """Send the elements at hand through the operators, until done or an output runs dry."""
+        if self._notes is not None:
+            self._note(Progress.MADE)
         element: StreamElement | Event | None = None
         while True:
-            self.chain.process_records(self.input.next_records(), self.writers)
+            if self.chain.takes_values:
+                self.chain.process_values(self.input.next_values(), self.writers)
+            else:
+                self.chain.process_records(self.input.next_records(), self.writers)
             if self.is_blocked:
                 return
             element = self.input.next_element()
@@ -221,6 +253,17 @@ class Task:
         """
         self._mail.append(action)
 
+    def slow(self, rest_ms: float) -> None:
+        """Take one buffer at a time from now on and rest so long after each; 0 is full speed again."""
+        self.rest_ms = rest_ms
+        self._buffers_per_step = 1 if rest_ms else self._most_buffers
+
+    def note_rest(self) -> None:
+        """For the trace, if this task is not runnable: then it is not stepped, and `progress` stays what it was."""
+        if self._notes is not None and not self.is_done:
+            has_room = all(writer.is_available for writer in self.writers)
+            self._note(Progress.IDLE if has_room else Progress.BACKPRESSURED)
+
     def close(self) -> None:
         """Give back everything held, after a failure or a cancellation."""
         try:
@@ -230,6 +273,11 @@ class Task:
                 writer.close()
 
     def _say(self, progress: Progress) -> None:
-        if self._trace is not None and progress is not self.progress:
-            self._trace.add("progress", self.name, progress=progress.value)
         self.progress = progress
+        if self._notes is not None:
+            self._note(progress)
+
+    def _note(self, progress: Progress) -> None:
+        if self._notes is not None and progress is not self._noted:
+            self._noted = progress
+            self._notes[progress]()

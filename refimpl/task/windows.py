@@ -107,7 +107,7 @@ class WindowOperator(Operator):
         self._keys_of: Callable[[RecordBatch], Column] | None = getattr(key_of, "many", None)
         can_group = hasattr(aggregate, "accumulate_groups")
         self._groups_of = cast("BatchAggregateFunction[Any]", aggregate) if can_group else None
-        self._state: KeyedState[Any] = KeyedState()
+        self._state: KeyedState[Any] = KeyedState()  # by key and start: windows of one size differ in nothing else
         self._timers = EventTimeTimers()
         self.num_late = 0
 
@@ -131,11 +131,11 @@ class WindowOperator(Operator):
             return
         try:
             key = self._key_of(record.value)
-            accumulator = self._state.get(key, window)
+            accumulator = self._state.get(key, window.start_ms)
             if accumulator is None:
                 accumulator = self._aggregate.create_accumulator()
                 self._timers.register(window.max_timestamp, key, window)
-            self._state.put(key, window, self._aggregate.add(record.value, accumulator))
+            self._state.put(key, window.start_ms, self._aggregate.add(record.value, accumulator))
         except Exception as error:
             raise self.fail(record.value, error) from error
 
@@ -162,22 +162,24 @@ class WindowOperator(Operator):
         order, group_starts = _grouped(keys, window_starts)
         partial = aggregate.accumulate_groups(batch.take(order), group_starts)
         firsts = order[group_starts]
-        group_keys, group_windows = keys[firsts].tolist(), window_starts[firsts].tolist()
-        for group in np.argsort(firsts).tolist():  # as they came: so their timers fire in the same order
-            key, start_ms = group_keys[group], group_windows[group]
-            window, accumulator = TimeWindow(start_ms, start_ms + self._windows.size_ms), partial[group]
-            known = self._state.get(key, window)
+        as_they_came = np.argsort(firsts)  # so their timers fire in the same order
+        firsts = firsts[as_they_came]
+        groups = zip(keys[firsts].tolist(), window_starts[firsts].tolist(), as_they_came.tolist(), strict=True)
+        state, merge = self._state, aggregate.merge
+        for key, start_ms, group in groups:
+            known = state.get(key, start_ms)
             if known is None:
+                window = TimeWindow(start_ms, start_ms + self._windows.size_ms)
                 self._timers.register(window.max_timestamp, key, window)
+                state.put(key, start_ms, partial[group])
             else:
-                accumulator = aggregate.merge(known, accumulator)
-            self._state.put(key, window, accumulator)
+                state.put(key, start_ms, merge(known, partial[group]))
 
     def process_watermark(self, watermark: Watermark) -> None:
         self.current_watermark = watermark.timestamp
         for _, key, window in self._timers.advance(watermark.timestamp):
-            accumulator = self._state.remove(key, window)
             assert isinstance(window, TimeWindow), f"a timer for {window!r} is no window's"
+            accumulator = self._state.remove(key, window.start_ms)
             try:
                 result = self._aggregate.get_result(accumulator)
             except Exception as error:
@@ -192,17 +194,19 @@ def _grouped(keys: Column, window_starts: Column) -> tuple[Column, Column]:
     _, key_numbers = np.unique(_sortable(keys), return_inverse=True)
     _, window_numbers = np.unique(window_starts, return_inverse=True)
     groups = key_numbers * (int(window_numbers.max()) + 1) + window_numbers
+    groups = groups.astype(np.min_scalar_type(groups.max()))  # a stable sort of small numbers is a radix sort
     order = np.argsort(groups, kind="stable")
-    is_first = np.diff(groups[order], prepend=-1) != 0
+    is_first = np.concatenate([[True], groups[order][1:] != groups[order][:-1]])
     return order, np.flatnonzero(is_first)
 
 
 def _sortable(keys: Column) -> Column:
-    """Short texts as numbers, which sort much faster; equal ones stay equal."""
-    if keys.dtype.kind != "U" or keys.dtype.itemsize > 8 * 4:
+    """Texts that differ in few places as numbers, which sort much faster; equal ones stay equal."""
+    if keys.dtype.kind != "U":
         return keys
     characters = np.ascontiguousarray(keys).view(np.uint32).reshape(len(keys), -1)
-    if (characters > 0xFF).any():
+    characters = characters[:, (characters != characters[0]).any(axis=0)]
+    if characters.shape[1] > 8 or (characters > 0xFF).any():
         return keys
     padded = np.zeros((len(keys), 8), np.uint8)
     padded[:, : characters.shape[1]] = characters

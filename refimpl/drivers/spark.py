@@ -1,0 +1,297 @@
+"""A job on a Spark cluster: one TaskManager in each task of a barrier stage.
+
+Spark finds the machines, starts the tasks there all at once or not at all, and starts all of them anew if
+one is lost. The data path is ours: what one task sends another goes over the engine's own connections, from
+executor to executor, with credits. What sinks get comes back as rows, through a shuffle: only a stage that is
+followed by one is tried again, and the rows of a try that failed are gone with it.
+
+Flink:   none; XGBoost and PyTorch run their own protocols in barrier tasks in the same way
+"""
+
+from __future__ import annotations
+
+import secrets
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from tempfile import TemporaryFile
+from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
+
+from refimpl.drivers.barrier_task import Order, run_task_manager
+from refimpl.drivers.executors import explain_failure, needed_by, ship, wait_for_slots
+from refimpl.drivers.pipes import pack, without_sinks
+from refimpl.drivers.spark_results import SparkResults
+from refimpl.drivers.spark_rows import ROW_SCHEMA, TraceTable
+from refimpl.drivers.tls import PemPair
+from refimpl.errors import LocalUsageError, SluiceError, UserCodeError, speaks_for_itself
+from refimpl.invariants import RecordCounts
+from refimpl.job.execution_graph import ExecutionGraph
+from refimpl.job.job_graph import JobGraph
+from refimpl.job.stream import StreamEnvironment
+from refimpl.task.source import SourceReader
+from refimpl.trace import ColumnTrace
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["SparkRun", "SparkSource"]
+
+_TOKEN_BYTES = 16
+_TICK_S = 0.2
+
+
+@runtime_checkable
+class SparkSource(Protocol):
+    """A reader factory whose records are in Spark: subtasks on TaskManager i share partition i of `frame`.
+
+    `make_batch_reader` makes the reader of one subtask, from batches that it shares with the others of its
+    TaskManager. It goes to the executors, where the DataFrame cannot: so it is no method of the factory.
+    """
+
+    make_batch_reader: Callable[[Iterator[pa.RecordBatch]], SourceReader]
+
+    @property
+    def frame(self) -> DataFrame: ...
+
+
+class SparkRun:
+    """Runs a job on the cluster of `session`, on `num_task_managers` of its slots.
+
+    `run()` starts it and waits; or `start()` and `join()`. Leaving a `with` block cancels what still runs,
+    and lets go of the results that Spark keeps. Functions of sinks are called here, when the job has
+    succeeded, with the values of each subtask in order. `results` has the same as a DataFrame, for more of
+    them than fit here. `counts` says then what went through each TaskManager.
+
+    A source whose reader factory is a `SparkSource` is fed by Spark. Its DataFrame has a partition for each
+    TaskManager; if it has not, it is dealt to so many first.
+
+    `keys` protect the connections; without them tasks can only meet on one machine. They are made for one run:
+    they travel with its code, through Spark. That code is the engine, what the job refers to and has not been
+    installed, and what that imports; `packages` are more of it, for executors that may not have them.
+
+    With `trace_table` each TaskManager has a trace, and `trace` is all that they noted, as rows of such tables.
+
+    Raises (constructor):
+        LocalUsageError: something in the job belongs to this process, or Spark is to feed two sources.
+    Raises (run, join):
+        SluiceError: the job failed of its own fault, at the first try.
+        RemoteTransportError: a TaskManager was lost as often as Spark tries again.
+        InsufficientSlotsError: the cluster has fewer slots than the job has TaskManagers.
+        KeyboardInterrupt: passed on, after the job has been cancelled.
+    """
+
+    def __init__(
+        self, environment: StreamEnvironment, session: SparkSession, num_task_managers: int = 2,
+        keys: PemPair | None = None, packages: Sequence[str] = (), trace_table: TraceTable | None = None,
+    ) -> None:  # fmt: skip
+        if not environment.graph.nodes:
+            raise LocalUsageError("the job has no operators; start with a source")
+        ExecutionGraph(JobGraph(environment.graph, environment.config, environment.parts), num_task_managers)
+        self.error: BaseException | None = None
+        self.counts: list[RecordCounts] = []
+        self._session = session
+        self._num_task_managers = num_task_managers
+        self._packages = packages
+        self._trace_table = trace_table
+        self._nodes = environment.graph.nodes
+        job, sinks = without_sinks(environment)
+        fed = [number for number, node in self._nodes.items() if isinstance(node.make_reader, SparkSource)]
+        if len(fed) > 1:
+            names = [self._nodes[number].name for number in fed]
+            raise LocalUsageError(f"Spark feeds one source of a job, not {len(fed)}: {', '.join(names)}")
+        feeding = self._nodes[fed[0]].make_reader if fed else None
+        self._fed = feeding if isinstance(feeding, SparkSource) else None
+        if fed:
+            job.graph.nodes[fed[0]] = replace(job.graph.nodes[fed[0]], make_reader=_nobody_reads)
+        order = Order(
+            job, sinks, num_task_managers, secrets.token_bytes(8), secrets.token_bytes(_TOKEN_BYTES), keys,
+            fed[0] if fed else None, None if self._fed is None else self._fed.make_batch_reader, trace_table,
+        )  # fmt: skip
+        self._order = pack(order)
+        self._group = f"sluice-{order.run_id.hex()}"
+        self._results: SparkResults | None = None
+        self._thread: threading.Thread | None = None
+        self._ended = threading.Event()
+        self._is_cancelled = False
+        self._num_tries = "4"
+        self._started_s = 0.0
+        self._ended_s: float | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        self.close()
+
+    # -- the life of a run ---------------------------------------------------------------------------
+
+    def start(self) -> SparkRun:
+        """Start the job; returns at once."""
+        from pyspark import InheritableThread
+
+        if self._thread is not None:
+            raise LocalUsageError("this run has been started before; make a new one")
+        self._started_s = time.monotonic()
+        self._thread = InheritableThread(target=self._work, session=self._session)
+        self._thread.daemon = True
+        self._thread.start()
+        return self
+
+    def join(self, timeout_s: float | None = None) -> bool:
+        """Wait for the end; true if it has come, false if `timeout_s` passed first."""
+        if self._thread is None:
+            raise LocalUsageError("this run has not been started; there is nothing to wait for")
+        give_up_s = None if timeout_s is None else time.monotonic() + timeout_s
+        try:
+            # Not `Thread.join`, which takes a thread for ended when Ctrl-C interrupts it (Python 3.11), and not
+            # for ever: on some platforms Ctrl-C would not end it.
+            while not self._ended.wait(_TICK_S if give_up_s is None else min(_TICK_S, give_up_s - time.monotonic())):
+                if give_up_s is not None and time.monotonic() >= give_up_s:
+                    return False
+        except BaseException:
+            self.cancel()
+            raise
+        if self.error is not None:
+            raise self.error
+        return True
+
+    def run(self) -> SparkRun:
+        """Start and wait for the end."""
+        self.start().join()
+        return self
+
+    def cancel(self) -> None:
+        """End the job and wait until Spark has. Does nothing after the end."""
+        from py4j.protocol import Py4JError
+
+        if self._thread is not None and not self.is_done:
+            self._is_cancelled = True
+            while not self.is_done:  # a job that was about to start is cancelled when it has
+                with suppress(Py4JError, OSError):  # Spark may be what failed; then the thread ends too
+                    self._session.sparkContext.cancelJobGroup(self._group)
+                self._ended.wait(_TICK_S)
+
+    def close(self) -> None:
+        """Cancel what still runs, and let go of the results."""
+        from py4j.protocol import Py4JError
+
+        self.cancel()
+        results, self._results = self._results, None
+        if results is not None:
+            with suppress(Py4JError, OSError, AttributeError):  # the session may have ended before
+                results.close()
+
+    # -- from outside ----------------------------------------------------------------------------------
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the job has ended, well or not."""
+        return self._ended.is_set()
+
+    @property
+    def elapsed_s(self) -> float:
+        """Seconds since the start, or from start to end; with what Spark needs to start the tasks."""
+        return (self._ended_s or time.monotonic()) - self._started_s if self._thread is not None else 0.0
+
+    def results(self, operator_name: str, schema: str) -> DataFrame:
+        """The values that went into the sink of that name, as a DataFrame: tuples as rows of `schema`.
+
+        It can be read until the run is closed.
+
+        Raises:
+            LocalUsageError: there is no such sink, or no results: the job has not ended well.
+        """
+        sinks = [number for number, node in self._nodes.items() if node.sink is not None]
+        named = [number for number in sinks if self._nodes[number].name == operator_name]
+        if not named:
+            raise LocalUsageError(f"no sink is called {operator_name!r}")
+        return self._after_all().frame(self._session, named, schema)
+
+    def trace(self) -> DataFrame:
+        """What all TaskManagers noted, with the columns of `trace_table`. It can be read until the run is closed.
+
+        Raises:
+            LocalUsageError: the run has no trace, or the job has not ended well.
+        """
+        return self._after_all().trace(self._session, self._traced_as()(ColumnTrace(1).drain(), 0, 0))
+
+    def trace_tables(self) -> Iterator[pa.Table]:
+        """The same as tables, those of each TaskManager in order, a few of them here at a time."""
+        self._traced_as()
+        return self._after_all().trace_tables()
+
+    def _traced_as(self) -> TraceTable:
+        if self._trace_table is None:
+            raise LocalUsageError("this run has no trace; give it a trace_table")
+        return self._trace_table
+
+    def _after_all(self) -> SparkResults:
+        if self._results is None or not self.is_done or self.error is not None:
+            raise LocalUsageError("there are no results: the job has not run, not succeeded, or the run is closed")
+        return self._results
+
+    # -- the work --------------------------------------------------------------------------------------
+
+    def _work(self) -> None:
+        from py4j.protocol import Py4JError
+        from pyspark.errors import PySparkException
+
+        try:
+            self._session.sparkContext.setJobGroup(self._group, "sluice", interruptOnCancel=True)
+            self._execute()
+        except (PySparkException, Py4JError, OSError) as error:
+            explained = explain_failure(error, self._num_tries)
+            self.error = _cancelled() if self._is_cancelled else explained
+        except BaseException as error:  # noqa: BLE001 - raised by `join`
+            self.error = error
+        finally:
+            self._ended_s = time.monotonic()
+            self._ended.set()
+
+    def _execute(self) -> None:
+        """Run the stage, bring its results here, and do what the sinks do."""
+        self._num_tries = self._session.conf.get("spark.stage.maxConsecutiveAttempts", "4") or "4"
+        ship(self._session, needed_by(self._order, self._packages))
+        wait_for_slots(self._session, self._num_task_managers, lambda: self._is_cancelled)
+        self._check_that_it_goes_on()
+        task = partial(run_task_manager, self._order)
+        self._results = SparkResults(self._input().mapInArrow(task, ROW_SCHEMA, barrier=True))
+        with TemporaryFile(prefix="sluice-results-") as file:
+            self.counts = self._results.fetch(file)
+            for node_id, subtask, value in self._results.values(file):
+                self._check_that_it_goes_on()
+                self._deliver(node_id, subtask, value)
+
+    def _input(self) -> DataFrame:
+        """One partition for each TaskManager."""
+        number = self._num_task_managers
+        if self._fed is None:
+            return self._session.range(0, number, 1, number)
+        frame = self._fed.frame
+        return frame if frame.rdd.getNumPartitions() == number else frame.repartition(number)
+
+    def _deliver(self, node_id: int, subtask: int, value: Any) -> None:
+        node = self._nodes[node_id]
+        assert node.sink is not None, f"{node.name} sent results and is no sink"
+        try:
+            node.sink(value)
+        except Exception as error:
+            if isinstance(error, SluiceError) and speaks_for_itself(error):
+                raise
+            raise UserCodeError(node.name, subtask, value, error) from error
+
+    def _check_that_it_goes_on(self) -> None:
+        if self._is_cancelled:
+            raise _cancelled()
+
+
+def _cancelled() -> LocalUsageError:
+    return LocalUsageError("the run was cancelled")
+
+
+def _nobody_reads(_subtask: int, _parallelism: int) -> Any:
+    raise AssertionError("the task puts the reader of its own input here")

@@ -1,0 +1,76 @@
+"""A whole job at one moment, as plain data: what widgets draw and recordings keep."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from refimpl.consumer.input_gate import GateSnapshot
+from refimpl.exchange.producer_reader import ReaderSnapshot
+from refimpl.exchange.wire_snapshot import WireSnapshot
+from refimpl.memory.local_pool import LocalPoolSnapshot
+from refimpl.memory.network_pool import NetworkPoolSnapshot
+from refimpl.producer.result_partition import PartitionSnapshot
+from refimpl.task.task import TaskSnapshot
+
+__all__ = ["JobSnapshot", "TaskManagerSnapshot"]
+
+
+@dataclass(frozen=True, slots=True)
+class TaskManagerSnapshot:
+    """What one TaskManager runs and holds at one moment; segments are numbered on each by itself.
+
+    `gate_pools` are those its remote channels share; `readers` are those that other TaskManagers have here. `slots`
+    has the number of each task's slot. `process_id` is that of a process of its own, or 0; `is_lost` says that it has
+    ended before its time, and that all else is as it was seen last.
+    """
+
+    number: int
+    pool: NetworkPoolSnapshot
+    tasks: tuple[TaskSnapshot, ...]
+    partitions: tuple[PartitionSnapshot, ...]
+    gates: tuple[GateSnapshot, ...]
+    gate_pools: tuple[LocalPoolSnapshot, ...]
+    readers: tuple[ReaderSnapshot, ...]
+    slots: tuple[int, ...] = ()
+    process_id: int = 0
+    is_lost: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class JobSnapshot:
+    """A whole job at one moment; `time_ms` is the driver's clock, `num_steps` steps of all tasks.
+
+    `wires` are the connections between TaskManagers, of a driver that can look at what is on its way.
+    """
+
+    time_ms: float
+    num_steps: int
+    task_managers: tuple[TaskManagerSnapshot, ...]
+    wires: tuple[WireSnapshot, ...] = ()
+
+    @staticmethod
+    def joined(parts: Sequence[JobSnapshot]) -> JobSnapshot:
+        """One snapshot of the parts that the TaskManagers run."""
+        return JobSnapshot(
+            max(part.time_ms for part in parts),
+            sum(part.num_steps for part in parts),
+            tuple(each for part in parts for each in part.task_managers),
+        )
+
+    @property
+    def tasks(self) -> tuple[TaskSnapshot, ...]:
+        return tuple(task for each in self.task_managers for task in each.tasks)
+
+    @property
+    def task_names(self) -> str:
+        """All tasks, for a message."""
+        return ", ".join(task.name for task in self.tasks)
+
+    @property
+    def partitions(self) -> tuple[PartitionSnapshot, ...]:
+        return tuple(partition for each in self.task_managers for partition in each.partitions)
+
+    @property
+    def gates(self) -> tuple[GateSnapshot, ...]:
+        return tuple(gate for each in self.task_managers for gate in each.gates)

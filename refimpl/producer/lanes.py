@@ -1,0 +1,211 @@
+"""The short way of a record into the open buffer of its channel: one call, one `pack_into`, one store.
+
+A lane is what `RecordWriter.emit` does with nearly every record, so here a look-up costs more than it reads. That is
+why a lane is a function that has all it needs at hand, and not an object that would have to be asked for it.
+
+Rules of this file:
+- A lane packs a record of fixed width that fits the open buffer and leaves room in it. Whatever else it is given, a
+  record that fills the buffer or a value of another type, it hands on and leaves the buffer as it was.
+- It publishes with the store that moves the position, and takes no lock: a builder has a single writer.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterator, Sequence
+
+from refimpl.memory.buffer import DataType, heap_buffer
+from refimpl.memory.builder import BufferBuilder
+from refimpl.records.elements import StreamRecord
+from refimpl.records.packing import RecordPacker
+from refimpl.records.types import TypeSerializer
+
+__all__ = ["Lanes", "Refuse"]
+
+Put = Callable[[StreamRecord], bool]
+"""Writes a record; whether it was packed in place."""
+
+Refuse = Callable[[StreamRecord, Exception], None]
+"""Is told of a record that cannot leave, and why; may raise what says more."""
+
+Use = Callable[[BufferBuilder], None]
+
+_CLOSED = BufferBuilder(heap_buffer(b"", DataType.DATA))  # nothing fits here
+_WRONG = (struct.error, TypeError, ValueError, OverflowError)  # what packing a value of another type raises
+
+
+class Lanes:
+    """One lane for each channel of a writer: `put[channel]` writes a record there.
+
+    `otherwise` is called with the records a lane does not take, and their channel. While `is_open` is false, or
+    where values differ in length, those are all. `num_records` counts what was put, one way or the other.
+
+    `flush`, if there is one, is called after each record that is packed, with its channel.
+
+    Flink:   none; the JIT compiler does this to the general path there
+    Differs: only saves work. The bytes are those of the serializers.
+    """
+
+    __slots__ = ("_packer", "_packs_blocks", "_use", "is_open", "num_records", "put")
+
+    def __init__(
+        self,
+        value_type: TypeSerializer,
+        num_channels: int,
+        otherwise: Callable[[StreamRecord, int], None],
+        flush: Callable[[int], None] | None = None,
+    ) -> None:
+        self.is_open = True
+        self.num_records = 0
+        packer = self._packer = RecordPacker.of(value_type)
+        self._packs_blocks = packer is not None and flush is None
+        if packer is None:
+            lanes = [_plain_lane(self, channel, otherwise) for channel in range(num_channels)]
+        else:
+            make = _lane_of_pairs if packer.is_pair else _lane
+            lanes = [make(self, packer, channel, otherwise) for channel in range(num_channels)]
+        self.put: list[Put] = [put for put, _ in lanes]
+        self._use: list[Use] = [use for _, use in lanes]
+        if flush is not None:
+            self.put = [_flushed(put, flush, channel) for channel, put in enumerate(self.put)]
+
+    def open(self, channel: int, builder: BufferBuilder) -> None:
+        """Let the records for `channel` go into this buffer from now on."""
+        self._use[channel](builder)
+
+    def close(self, channel: int) -> None:
+        """Let no more go there: the buffer is about to be finished."""
+        self._use[channel](_CLOSED)
+
+    def put_each(
+        self, records: Iterator[StreamRecord], select: Callable[[object], int] | None, refuse: Refuse | None
+    ) -> bool:
+        """Put records where `select` says, or all into the first lane; true after one that went the other way.
+
+        Then the writer may be blocked. False if there are no more.
+        """
+        record, put, put_first = None, self.put, self.put[0]
+        try:
+            if select is None:
+                for record in records:
+                    if not put_first(record):
+                        return True
+            else:
+                for record in records:
+                    if not put[select(record.value)](record):
+                        return True
+        except Exception as error:
+            if refuse is not None and record is not None:
+                refuse(record, error)
+            raise
+        return False
+
+    def to_bytes(self, record: StreamRecord) -> memoryview | None:
+        """A record as a lane would have packed it, but for that the buffer has no room; `None` if it would not."""
+        data = self._packer.to_bytes(record) if self._packer is not None and self.is_open else None
+        return None if data is None else memoryview(data)
+
+    def put_blocks(self, records: Iterator[StreamRecord], builder: BufferBuilder) -> Sequence[StreamRecord]:
+        """Pack whole blocks into a buffer that is open here; return the records that were taken and not packed."""
+        if not self._packs_blocks or not self.is_open:
+            return ()
+        assert self._packer is not None
+        num_packed, rest = self._packer.pack_blocks(records, builder)
+        self.num_records += num_packed
+        return rest
+
+
+def _lane(
+    lanes: Lanes, packer: RecordPacker, channel: int, otherwise: Callable[[StreamRecord, int], None]
+) -> tuple[Put, Use]:
+    is_tuple = packer.is_tuple
+    pack, head, num_bytes = packer.timed.pack, packer.timed.head, packer.timed.num_bytes
+    pack_untimed, head_untimed, num_bytes_untimed = packer.untimed.pack, packer.untimed.head, packer.untimed.num_bytes
+    memory, published, capacity = _CLOSED.memory, _CLOSED.published, _CLOSED.capacity
+
+    def put(record: StreamRecord) -> bool:
+        lanes.num_records += 1
+        fields = record.value if is_tuple else (record.value,)
+        if lanes.is_open and type(fields) is tuple:  # a list would pack too, but only where it fits: nowhere then
+            start, timestamp = published.value, record.timestamp
+            end = start + (num_bytes if timestamp is not None else num_bytes_untimed)
+            if end < capacity:
+                try:
+                    if timestamp is not None:
+                        pack(memory, start, head, timestamp, *fields)
+                    else:
+                        pack_untimed(memory, start, head_untimed, *fields)
+                except _WRONG:
+                    pass  # the serializer's own complaint names it
+                else:
+                    published.value = end
+                    if published.watchers:
+                        published.tell()
+                    return True
+        otherwise(record, channel)
+        return False
+
+    def use(builder: BufferBuilder) -> None:
+        nonlocal memory, published, capacity
+        memory, published, capacity = builder.memory, builder.published, builder.capacity
+
+    return put, use
+
+
+def _lane_of_pairs(
+    lanes: Lanes, packer: RecordPacker, channel: int, otherwise: Callable[[StreamRecord, int], None]
+) -> tuple[Put, Use]:
+    """The same for values of two fields: one by one they cost a quarter less than as a tuple."""
+    pack, head, num_bytes = packer.timed.pack, packer.timed.head, packer.timed.num_bytes
+    pack_untimed, head_untimed, num_bytes_untimed = packer.untimed.pack, packer.untimed.head, packer.untimed.num_bytes
+    memory, published, capacity = _CLOSED.memory, _CLOSED.published, _CLOSED.capacity
+
+    def put(record: StreamRecord) -> bool:
+        lanes.num_records += 1
+        value = record.value
+        if lanes.is_open and type(value) is tuple:
+            start, timestamp = published.value, record.timestamp
+            end = start + (num_bytes if timestamp is not None else num_bytes_untimed)
+            if end < capacity:
+                try:
+                    first, second = value
+                    if timestamp is not None:
+                        pack(memory, start, head, timestamp, first, second)
+                    else:
+                        pack_untimed(memory, start, head_untimed, first, second)
+                except _WRONG:
+                    pass
+                else:
+                    published.value = end
+                    if published.watchers:
+                        published.tell()
+                    return True
+        otherwise(record, channel)
+        return False
+
+    def use(builder: BufferBuilder) -> None:
+        nonlocal memory, published, capacity
+        memory, published, capacity = builder.memory, builder.published, builder.capacity
+
+    return put, use
+
+
+def _plain_lane(lanes: Lanes, channel: int, otherwise: Callable[[StreamRecord, int], None]) -> tuple[Put, Use]:
+    """Values that differ in length go the long way, all of them."""
+
+    def put(record: StreamRecord) -> bool:
+        lanes.num_records += 1
+        otherwise(record, channel)
+        return False
+
+    return put, lambda builder: None
+
+
+def _flushed(put: Put, flush: Callable[[int], None], channel: int) -> Put:
+    def put_and_flush(record: StreamRecord) -> bool:
+        is_packed = put(record)
+        if is_packed:
+            flush(channel)
+        return is_packed
+
+    return put_and_flush
