@@ -20,8 +20,8 @@ __all__ = ["View", "chosen_options", "front_end"]
 
 
 def front_end(name: str) -> str:
-    """One self-contained module: the shared player, then the view's own drawing; it imports nothing."""
-    return static_text("player.js") + "\n" + static_text(f"{name}.js")
+    """One self-contained module: the shared player and its controls, then the view's drawing; it imports nothing."""
+    return "\n".join(static_text(f"{part}.js") for part in ("player", "stepper", "control", name))
 
 
 def chosen_options(view: str, given: dict[str, Any], **defaults: Any) -> dict[str, Any]:
@@ -46,7 +46,7 @@ class View(anywidget.AnyWidget):
     Ownership: a view never owns the run it shows; `close` ends the view, not the job.
     """
 
-    _css = static_text("player.css")
+    _css = static_text("player.css") + static_text("stepper.css")
     title = traitlets.Unicode().tag(sync=True)
     _mode = traitlets.Unicode("still").tag(sync=True)
     _picture = traitlets.Unicode().tag(sync=True)

@@ -18,7 +18,7 @@ from typing import Any
 
 from widgets.view_models import Model
 
-__all__ = ["PROGRESS", "Frame", "pack", "unpack"]
+__all__ = ["PROGRESS", "Frame", "pack"]
 
 Frame = list[Any]
 
@@ -35,40 +35,9 @@ def pack(model: Model) -> Frame:
     ]  # fmt: skip
 
 
-def unpack(known: Model, frame: Frame) -> Model:
-    """The pipeline model a frame was packed from; `known` is the topology of the job."""
-    num_steps, time_ms, num_free_segments, action, tasks, outputs, channels = frame
-    size = known["segment_size_bytes"]
-    return {
-        "kind": "pipeline",
-        "action": action,
-        "time_ms": time_ms,
-        "num_steps": num_steps,
-        "num_free_segments": num_free_segments,
-        "num_total_segments": known["num_total_segments"],
-        "segment_size_bytes": size,
-        "tasks": [{**place, **_unpack_task(t)} for place, t in zip(known["tasks"], tasks, strict=True)],
-        "outputs": [{**place, **_unpack_output(o)} for place, o in zip(known["outputs"], outputs, strict=True)],
-        "channels": [
-            {**place, **_unpack_channel(c, size)} for place, c in zip(known["channels"], channels, strict=True)
-        ],
-    }
-
-
 def _pack_task(task: Model) -> list[Any]:
     watermark = task["watermark_ms"] if task["watermark_state"] == "set" else task["watermark_state"]
     return [PROGRESS.index(task["progress"]), task["num_records_in"], task["num_records_out"], watermark]
-
-
-def _unpack_task(packed: list[Any]) -> Model:
-    is_word = isinstance(packed[3], str)
-    return {
-        "progress": PROGRESS[packed[0]],
-        "num_records_in": packed[1],
-        "num_records_out": packed[2],
-        "watermark_ms": None if is_word else packed[3],
-        "watermark_state": packed[3] if is_word else "set",
-    }
 
 
 def _pack_output(output: Model) -> list[int]:
@@ -78,18 +47,6 @@ def _pack_output(output: Model) -> list[int]:
     ]  # fmt: skip
 
 
-def _unpack_output(packed: list[int]) -> Model:
-    size, required, home, queued, reading, is_available = packed
-    return {
-        "size_buffers": size,
-        "required_buffers": required,
-        "home_buffers": home,
-        "queued_buffers": queued,
-        "reading_buffers": reading,
-        "is_available": bool(is_available),
-    }
-
-
 def _pack_channel(channel: Model) -> list[int]:
     flags = channel["is_flush_requested"] + 2 * channel["is_blocked"] + 4 * channel["is_finished"]
     packed = [channel["backlog_buffers"], flags, channel["num_buffers_total"], channel["num_bytes_total"]]
@@ -97,30 +54,3 @@ def _pack_channel(channel: Model) -> list[int]:
         state = entry["is_finished"] + 2 * entry["is_event"]
         packed += [entry["segment_id"], entry["written_bytes"], entry["unread_bytes"], state]
     return packed
-
-
-def _unpack_channel(packed: list[int], segment_size_bytes: int) -> Model:
-    backlog, flags, num_buffers, num_bytes, *entries = packed
-    queue = []
-    for segment_id, written, unread, state in zip(*[iter(entries)] * 4, strict=True):
-        is_event = bool(state & 2)
-        queue.append(
-            {
-                "segment_id": segment_id,
-                "is_event": is_event,
-                "written_bytes": written,
-                "unread_bytes": unread,
-                # An event lies in a segment of its own size, outside every pool.
-                "capacity_bytes": written if is_event else segment_size_bytes,
-                "is_finished": bool(state & 1),
-            }
-        )
-    return {
-        "queue": queue,
-        "backlog_buffers": backlog,
-        "is_flush_requested": bool(flags & 1),
-        "is_blocked": bool(flags & 2),
-        "is_finished": bool(flags & 4),
-        "num_buffers_total": num_buffers,
-        "num_bytes_total": num_bytes,
-    }

@@ -11,7 +11,7 @@ import json
 from html import escape
 
 from widgets.svg import document, element, picture_id, text_element
-from widgets.text import failure_text, fill_word, moment_text, pipeline_text, progress_words, watermark_text
+from widgets.text import failure_text, fill_word, moment_text, pipeline_text, progress_words, shortened, watermark_text
 from widgets.view_models import Model
 
 __all__ = ["MAX_SLOTS", "MAX_SQUARES", "pipeline_svg"]
@@ -128,7 +128,7 @@ def _name_lines(task: Model, most: int = 22) -> list[str]:
             lines.append(f"→ {operator}")
     if len(lines) > 3:
         lines = [*lines[:2], lines[2][: most - 2] + " …"]
-    return [line if len(line) <= most else line[: most - 1] + "…" for line in lines]
+    return [shortened(line, most) for line in lines]
 
 
 def _pool(number: int, output: Model, x: float, y: float) -> str:

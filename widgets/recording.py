@@ -1,4 +1,4 @@
-"""A run kept step by step, to be scrubbed: one frame per step, with the action that led to it."""
+"""A run kept step by step, to be scrubbed: one snapshot per step, with the action that led to it."""
 
 from __future__ import annotations
 
@@ -10,16 +10,18 @@ from typing import Any
 from refimpl.drivers import Simulation
 from refimpl.errors import LocalUsageError
 from refimpl.job import JobSnapshot
-from widgets.frames import Frame, pack, unpack
+from widgets.snapshot_json import from_nodes, to_nodes
 from widgets.view_models import Model, pipeline_model, topology
 
-__all__ = ["Recording"]
+__all__ = ["Moment", "Recording"]
 
-_FORMAT = "sluice-recording-1"
+_FORMAT = "sluice-recording-2"
+
+Moment = tuple[JobSnapshot, str]
 
 
 class Recording:
-    """The moments of one job, the newest `max_frames` of them.
+    """The moments of one job, the newest `max_frames` of them; every view can show it.
 
     `num_dropped` counts older ones that had to go.
 
@@ -33,7 +35,7 @@ class Recording:
         self.topology = known
         self.max_frames = max_frames
         self.num_dropped = 0
-        self._frames: deque[Frame] = deque(maxlen=max_frames)
+        self._moments: deque[Moment] = deque(maxlen=max_frames)
 
     @classmethod
     def of(cls, simulation: Simulation, max_steps: int | None = None, max_frames: int = 2_000) -> Recording:
@@ -51,7 +53,7 @@ class Recording:
         return recording
 
     def __len__(self) -> int:
-        return len(self._frames)
+        return len(self._moments)
 
     def __repr__(self) -> str:
         tasks = len(self.topology["tasks"])
@@ -59,33 +61,36 @@ class Recording:
 
     def add(self, snapshot: JobSnapshot, action: str = "") -> None:
         """Keep one more moment of the same job."""
-        self.num_dropped += len(self._frames) == self.max_frames
-        self._frames.append(pack(pipeline_model(snapshot, self.topology, action)))
-
-    def model(self, index: int) -> Model:
-        """The pipeline model of the frame at `index`; negative counts from the end.
-
-        Raises:
-            IndexError: there is no such frame.
-        """
-        return unpack(self.topology, self._frames[index])
+        self.num_dropped += len(self._moments) == self.max_frames
+        self._moments.append((snapshot, action))
 
     @property
-    def frames(self) -> list[Frame]:
-        """All frames kept, the oldest first, as `widgets.frames` packs them."""
-        return list(self._frames)
+    def moments(self) -> list[Moment]:
+        """All moments kept, the oldest first: a snapshot and what led there."""
+        return list(self._moments)
+
+    def model(self, index: int) -> Model:
+        """The pipeline model of the moment at `index`; negative counts from the end.
+
+        Raises:
+            IndexError: there is no such moment.
+        """
+        snapshot, action = self._moments[index]
+        return pipeline_model(snapshot, self.topology, action)
 
     # -- to and from a file ----------------------------------------------------------------------------
 
     def to_json(self) -> str:
         """Everything as one line of JSON, to attach to a question or to open elsewhere."""
+        nodes, roots = to_nodes([snapshot for snapshot, _ in self._moments])
         return json.dumps(
             {
                 "format": _FORMAT,
                 "num_dropped": self.num_dropped,
                 "max_frames": self.max_frames,
-                "topology": self.topology,
-                "frames": self.frames,
+                "actions": [action for _, action in self._moments],
+                "snapshots": roots,
+                "nodes": nodes,
             },
             separators=(",", ":"),
             ensure_ascii=False,
@@ -98,12 +103,13 @@ class Recording:
             data: dict[str, Any] = json.loads(text)
             if data["format"] != _FORMAT:
                 raise LocalUsageError(f"this is {data['format']!r}, not {_FORMAT!r}")
-            recording = cls(data["topology"], data["max_frames"])
-            recording.num_dropped = data["num_dropped"]
-            for frame in data["frames"]:
-                unpack(recording.topology, frame)  # refuses here what would fail in a picture
-                recording._frames.append(frame)
-        except (KeyError, TypeError, ValueError, IndexError) as error:
+            snapshots = from_nodes(data["nodes"], data["snapshots"])
+            recording = cls(topology(snapshots[0]), data["max_frames"])
+            for snapshot, action in zip(snapshots, data["actions"], strict=True):
+                recording.add(snapshot, str(action))
+            recording.num_dropped = int(data["num_dropped"])
+            recording.model(-1)  # refuses here what would fail in a picture
+        except (AttributeError, KeyError, TypeError, ValueError, IndexError) as error:
             raise LocalUsageError(f"this text is not a recording of Sluice: {error!r}") from error
         return recording
 

@@ -22,6 +22,7 @@ __all__ = ["MAX_FRAMES_PER_SECOND", "Observable", "Sampler", "error_of"]
 
 MAX_FRAMES_PER_SECOND = 30.0
 _HIDDEN_LOOK_S = 0.5
+_COMING_HOME_S = 1.0
 
 
 class Observable(Protocol):
@@ -43,9 +44,9 @@ class Sampler:
     """The one thread that carries a job's moments to the browser.
 
     `send` gets `{"type": "frame", "seq": …, "paused": …, "done": …, "error": …, "frame": …}`; `seq` counts
-    from 1, `error` is why the job failed, or "". It stops by itself after the frame that says the job is
-    done; whoever looks later still gets that one. While nobody watches it only looks, twice a second,
-    whether the job has ended.
+    from 1, `error` is why the job failed, or "". It stops by itself a second after the job is done, so the
+    last frame shows every buffer at home; whoever looks later still gets that one. While nobody watches it
+    only looks, twice a second, whether the job has ended.
     `num_sent`, `num_skipped` count frames.
     """
 
@@ -114,10 +115,7 @@ class Sampler:
                 self._notes.popleft()()
             is_done = self._source.is_done  # before the snapshot, so that "done" comes with the last state
             if is_done:
-                with self._ending:
-                    if self._is_watched.is_set():
-                        self._look(is_done=True)
-                    self._is_over = True
+                self._end()
                 return
             if self._is_watched.is_set():
                 self._look(is_done=False)
@@ -127,6 +125,17 @@ class Sampler:
                 continue
             due_s = max(due_s + self._period_s, time.monotonic())
             self._is_stopped.wait(due_s - time.monotonic())
+
+    def _end(self) -> None:
+        """Send the last frame; and another if a buffer that was on its way when the last task ended has come home."""
+        end_s = time.monotonic() + _COMING_HOME_S
+        while True:
+            with self._ending:
+                if self._is_watched.is_set():
+                    self._look(is_done=True)
+                self._is_over = True
+            if time.monotonic() >= end_s or self._is_stopped.wait(self._period_s):
+                return
 
     def _look(self, *, is_done: bool) -> None:
         frame = self._pack(self._source.snapshot())

@@ -50,14 +50,16 @@ def text_element(x: float, y: float, words: str, class_: str = "", **attributes:
     return opening.replace("\0", escape(words))
 
 
-def document(id_: str, width: float, height: float, title: str, description: str, body: str) -> str:
-    """A whole picture: sized, named, described, styled."""
+def document(
+    id_: str, width: float, height: float, title: str, description: str, body: str, *more_styles: str
+) -> str:
+    """A whole picture: sized, named, described, styled; `more_styles` are files beside `picture.css`."""
     patterns = "".join(
         f'<pattern id="{id_}-{name}" width="8" height="8" patternUnits="userSpaceOnUse">'
         f'<path d="{path}" class="{class_}"/></pattern>'
         for name, class_, path in _HATCHES
     )
-    style = static_text("picture.css").replace("#ID", f"#{id_}")
+    style = "".join(map(static_text, ("picture.css", *more_styles))).replace("#ID", f"#{id_}")
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" id="{id_}" class="sluice-picture" role="img" '
         f'viewBox="0 0 {_number(width)} {_number(height)}" width="{_number(width)}" height="{_number(height)}" '

@@ -20,16 +20,21 @@ __all__ = [
     "pipeline_text",
     "progress_words",
     "queue_text",
+    "rest_words",
     "result_symbol",
     "ribbon_status",
     "ribbon_text",
+    "shortened",
     "step_text",
+    "step_words",
     "watermark_text",
 ]
 
 PROGRESS_SYMBOL = {"made": "▶", "idle": "○", "backpressured": "▲", "done": "✓"}
 # The engine says that a step `made` progress; of a task one says that it is moving.
 PROGRESS_WORD = {"made": "moving", "idle": "idle", "backpressured": "backpressured", "done": "done"}
+
+_HELD_MS = 60_000  # the longest rest there is stands for one without end
 
 _EIGHTHS = " ▁▂▃▄▅▆▇█"
 
@@ -47,6 +52,7 @@ def pipeline_text(model: Model, title: str = "", error: str = "") -> str:
         lines.append(
             f"{PROGRESS_SYMBOL[task['progress']]} {task['name']:<{width}}  {word:<13}  in {task['num_records_in']:>6}  "
             f"out {task['num_records_out']:>6}  watermark {watermark_text(task)}"
+            + (f"  {rest_words(task)}" if task["rest_ms"] else "")
         )
         lines += [f"    {output_text(output)}" for output in model["outputs"] if output["task"] == number]
         lines += [
@@ -65,7 +71,7 @@ def pipeline_status(model: Model) -> str:
     home = sum(output["home_buffers"] for output in model["outputs"])
     reading = sum(output["reading_buffers"] for output in model["outputs"])
     return (
-        f"{_step_words(model)}: tasks {words}; buffers {queued} queued, {reading} being read, "
+        f"{step_words(model)}: tasks {words}; buffers {queued} queued, {reading} being read, "
         f"{home} home; {model['num_free_segments']} of {model['num_total_segments']} segments free"
     )
 
@@ -73,12 +79,12 @@ def pipeline_status(model: Model) -> str:
 def moment_text(model: Model) -> str:
     """When this is, what was done last, and what nobody holds."""
     return (
-        f"{_step_words(model)} · {model['num_free_segments']} of {model['num_total_segments']} segments "
+        f"{step_words(model)} · {model['num_free_segments']} of {model['num_total_segments']} segments "
         f"of {model['segment_size_bytes']} B free"
     )
 
 
-def _step_words(model: Model) -> str:
+def step_words(model: Model) -> str:
     """`step 9 (flights-0)`: how many steps were taken, and by whom the last."""
     action = model["action"].removeprefix("step ")
     return f"step {model['num_steps']}" + (f" ({action})" if action else "")
@@ -89,9 +95,20 @@ def progress_words(task: Model) -> str:
     return f"{PROGRESS_SYMBOL[task['progress']]} {PROGRESS_WORD[task['progress']]}"
 
 
+def rest_words(task: Model) -> str:
+    """How a task is slowed: nothing if it is not, `rests 50 ms`, or `held`."""
+    if task["rest_ms"] >= _HELD_MS:
+        return "held"
+    return f"rests {task['rest_ms']:g} ms" if task["rest_ms"] else ""
+
+
 def failure_text(error: str, most: int) -> str:
     """Why a job failed, on one line."""
-    words = f"✗ the job failed: {' '.join(error.split())}"
+    return shortened(f"✗ the job failed: {' '.join(error.split())}", most)
+
+
+def shortened(words: str, most: int) -> str:
+    """At most so many characters, the last one `…` if some are missing."""
     return words if len(words) <= most else words[: most - 1] + "…"
 
 
@@ -133,12 +150,13 @@ def channel_text(channel: Model, model: Model) -> str:
 def queue_text(channel: Model, most: int = 8) -> str:
     """A queue as a row of fill levels, `▄` half full, `E` an event; the head stands on the right."""
     queue = channel["queue"]
-    cells = [
-        "E" if entry["is_event"] else _EIGHTHS[-(-8 * entry["written_bytes"] // max(1, entry["capacity_bytes"]))]
-        for entry in queue[:most]
-    ]
+    cells = ["E" if entry["is_event"] else _eighth(entry) for entry in queue[:most]]
     more = f"+{len(queue) - most}" if len(queue) > most else ""
     return f"{more}|{''.join(reversed(cells))}|" if queue else "(empty)"
+
+
+def _eighth(entry: Model) -> str:
+    return _EIGHTHS[min(8, -(-8 * entry["written_bytes"] // max(1, entry["capacity_bytes"])))]
 
 
 def fill_word(entry: Model) -> str:
@@ -163,12 +181,18 @@ def result_symbol(result: str) -> str:
     return _RESULT_SYMBOL.get(result, "?")
 
 
+def _counted(number: int, what: str) -> str:
+    """A number of things: 1 copy, 2 copies."""
+    return f"{number} {what if number == 1 else what.removesuffix('y') + ('ies' if what.endswith('y') else 's')}"
+
+
 def ribbon_text(model: Model, title: str = "") -> str:
     """Records in buffers: a line per copy, then each buffer's bytes with the lengths in brackets."""
     sizes = ", ".join(f"{record['payload_bytes']} B" for record in model["records"])
     lines = [f"{title or 'Ribbon'}: records of {sizes or 'none'} in buffers of {model['segment_size_bytes']} B"]
     for lane in model["lanes"]:
-        lines.append(f"{lane['name']}: {len(lane['steps'])} copies into {lane['num_buffers']} buffers")
+        copies, buffers = _counted(len(lane["steps"]), "copy"), _counted(lane["num_buffers"], "buffer")
+        lines.append(f"{lane['name']}: {copies} into {buffers}")
         lines += [f"  {step_text(step)}" for step in lane["steps"]]
         lines += [f"  buffer {number}: {_buffer_bytes(lane, number)}" for number in range(lane["num_buffers"])]
         if lane["steps"]:

@@ -17,11 +17,11 @@ import networkx as nx
 
 from refimpl.job import JobSnapshot
 from refimpl.producer.result_partition import PartitionSnapshot
-from refimpl.producer.subpartition_views import SubpartitionSnapshot
+from refimpl.producer.subpartition_views import QueuedBufferSnapshot, SubpartitionSnapshot
 from refimpl.records import MAX_WATERMARK, MIN_TIMESTAMP
 from refimpl.task.task import TaskSnapshot
 
-__all__ = ["Model", "pipeline_model", "topology"]
+__all__ = ["Model", "entry_state", "event_time", "moment_of", "pipeline_model", "subpartition_state", "topology"]
 
 Model = dict[str, Any]
 
@@ -47,7 +47,7 @@ def topology(snapshot: JobSnapshot) -> Model:
             "output": number,
             "index": sub.index,
             "from_task": outputs[number]["task"],
-            "to_task": readers.get((number, sub.index), -1),
+            **_reader_of(readers.get((number, sub.index)), snapshot),
         }
         for number, partition in enumerate(snapshot.partitions)
         for sub in partition.subpartitions
@@ -57,8 +57,8 @@ def topology(snapshot: JobSnapshot) -> Model:
         "tasks": tasks,
         "outputs": outputs,
         "channels": channels,
-        "segment_size_bytes": snapshot.pool.segment_size_bytes,
-        "num_total_segments": snapshot.pool.num_total,
+        "segment_size_bytes": snapshot.task_managers[0].pool.segment_size_bytes,
+        "num_total_segments": sum(each.pool.num_total for each in snapshot.task_managers),
     }
 
 
@@ -71,22 +71,38 @@ def pipeline_model(snapshot: JobSnapshot, known: Model | None = None, action: st
     ]
     subpartitions = [sub for partition in snapshot.partitions for sub in partition.subpartitions]
     channels = [
-        {**place, **_channel_state(sub)} for place, sub in zip(fixed["channels"], subpartitions, strict=True)
+        {**place, **subpartition_state(sub)} for place, sub in zip(fixed["channels"], subpartitions, strict=True)
     ]
     tasks = [{**place, **_task_state(task)} for place, task in zip(fixed["tasks"], snapshot.tasks, strict=True)]
     for number, task in enumerate(tasks):
         task["progress"] = _progress(number, task["progress"], outputs, channels)
     return {
-        "kind": "pipeline",
-        "action": action,
-        "time_ms": round(snapshot.time_ms, 3),
-        "num_steps": snapshot.num_steps,
-        "num_free_segments": snapshot.pool.num_free,
+        **moment_of("pipeline", snapshot, action),
+        "num_free_segments": sum(each.pool.num_free for each in snapshot.task_managers),
         "num_total_segments": fixed["num_total_segments"],
-        "segment_size_bytes": fixed["segment_size_bytes"],
         "tasks": tasks,
         "outputs": outputs,
         "channels": channels,
+    }
+
+
+def moment_of(kind: str, snapshot: JobSnapshot, action: str) -> Model:
+    """What every model begins with."""
+    return {
+        "kind": kind,
+        "action": action,
+        "time_ms": round(snapshot.time_ms, 3),
+        "num_steps": snapshot.num_steps,
+        "segment_size_bytes": snapshot.task_managers[0].pool.segment_size_bytes,
+    }
+
+
+def event_time(watermark: int) -> Model:
+    """A watermark; the two ends of event time are words, since a browser's numbers end at 2**53."""
+    is_number = MIN_TIMESTAMP < watermark < MAX_WATERMARK.timestamp
+    return {
+        "watermark_ms": watermark if is_number else None,
+        "watermark_state": "set" if is_number else "none" if watermark <= MIN_TIMESTAMP else "end",
     }
 
 
@@ -94,14 +110,12 @@ def pipeline_model(snapshot: JobSnapshot, known: Model | None = None, action: st
 
 
 def _task_state(task: TaskSnapshot) -> Model:
-    is_number = MIN_TIMESTAMP < task.watermark < MAX_WATERMARK.timestamp
     return {
         "progress": task.progress.value,
         "num_records_in": task.num_records_in,
         "num_records_out": task.num_records_out,
-        # A browser's numbers end at 2**53, so the two ends of event time travel as words.
-        "watermark_ms": task.watermark if is_number else None,
-        "watermark_state": "set" if is_number else "none" if task.watermark <= MIN_TIMESTAMP else "end",
+        "rest_ms": task.rest_ms,
+        **event_time(task.watermark),
     }
 
 
@@ -127,25 +141,28 @@ def _has_data(channel: Model) -> bool:
     return bool(queue) and (channel["is_flush_requested"] or queue[0]["is_finished"])
 
 
-def _channel_state(sub: SubpartitionSnapshot) -> Model:
+def subpartition_state(sub: SubpartitionSnapshot) -> Model:
+    """A queue at its producer, the head first."""
     return {
-        "queue": [
-            {
-                "segment_id": entry.segment_id,
-                "is_event": not entry.data_type.is_buffer,
-                "written_bytes": entry.written_bytes,
-                "unread_bytes": entry.unread_bytes,
-                "capacity_bytes": entry.capacity_bytes,
-                "is_finished": entry.is_finished,
-            }
-            for entry in sub.queue
-        ],
+        "queue": [entry_state(entry) for entry in sub.queue],
         "backlog_buffers": sub.backlog,
         "is_flush_requested": sub.is_flush_requested,
         "is_blocked": sub.is_blocked,
         "is_finished": sub.is_finished,
         "num_buffers_total": sub.num_buffers_total,
         "num_bytes_total": sub.num_bytes_total,
+    }
+
+
+def entry_state(entry: QueuedBufferSnapshot) -> Model:
+    """A buffer or an event that waits in a queue."""
+    return {
+        "segment_id": entry.segment_id,
+        "is_event": not entry.data_type.is_buffer,
+        "written_bytes": entry.written_bytes,
+        "unread_bytes": entry.unread_bytes,
+        "capacity_bytes": entry.capacity_bytes,
+        "is_finished": entry.is_finished,
     }
 
 
@@ -185,18 +202,27 @@ def _producer(partition: PartitionSnapshot, tasks: Sequence[TaskSnapshot]) -> in
     return max(found, key=lambda number: tasks[number].operators[-1] == operator)
 
 
-def _readers(snapshot: JobSnapshot) -> dict[tuple[int, int], int]:
-    """For each (partition, subpartition) the task that reads it; each is read once."""
+def _reader_of(gate_and_input: tuple[int, int] | None, snapshot: JobSnapshot) -> Model:
+    """Who reads a channel: the task, and the input of its gate; -1 stands for nobody."""
+    if gate_and_input is None:
+        return {"to_task": -1, "gate": -1, "input": -1, "is_remote": False}
+    gate, number = gate_and_input
+    reading = snapshot.gates[gate]
+    task = next(n for n, task in enumerate(snapshot.tasks) if task.name == reading.name)
+    return {"to_task": task, "gate": gate, "input": number, "is_remote": bool(reading.channels[number].receiver)}
+
+
+def _readers(snapshot: JobSnapshot) -> dict[tuple[int, int], tuple[int, int]]:
+    """For each (partition, subpartition) the gate, and its channel, that read it; each is read once."""
     waiting: dict[str, list[tuple[int, int]]] = {}
     for number, partition in enumerate(snapshot.partitions):
         for sub in partition.subpartitions:
             waiting.setdefault(f"{partition.name}[{sub.index}]", []).append((number, sub.index))
-    number_of = {task.name: number for number, task in enumerate(snapshot.tasks)}
-    readers = {}
-    for gate in snapshot.gates:
-        for channel in gate.channels:
-            readers[waiting[channel.producer].pop(0)] = number_of[gate.name]
-    return readers
+    return {
+        waiting[channel.producer].pop(0): (number, channel.index)
+        for number, gate in enumerate(snapshot.gates)
+        for channel in gate.channels
+    }
 
 
 def _place(tasks: list[Model], channels: list[Model]) -> None:

@@ -90,4 +90,4 @@ function pipelineView(model) {
   };
 }
 
-export default { render: ({ model, el }) => play(model, el, pipelineView(model)) };
+export default { render: ({ model, el }) => play(model, el, pipelineView(model), () => pipelineView(model)) };

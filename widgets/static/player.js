@@ -7,6 +7,8 @@ const LIVE_STATUS_MS = 5000;
 const PATIENCE_MS = 4000;
 const LOST = "No answer from the kernel: it is busy with a cell, or it was restarted. What was seen can still be looked at; for a new run, run the cell again.";
 
+const WIDE = "[data-wide]";
+
 const put = (node, name, value) => { const text = String(value); if (node.getAttribute(name) !== text) node.setAttribute(name, text); };
 const say = (node, text) => { if (node.textContent !== text) node.textContent = text; };
 const make = (tag, attributes = {}, ...children) => {
@@ -37,15 +39,16 @@ const icon = name => {
 const HELP = [["→ ←", "one frame on, one back"], ["Home End", "first frame, last frame"], ["Space", "play or pause"],
   [".", "one step"], ["L", "the newest frame of a live job"], ["T", "all numbers as a table"], ["?", "these keys"]];
 
-function play(model, el, view) {
+function play(model, el, view, makeAnother = null) {
   const viewId = Math.random().toString(36).slice(2);
   const mode = model.get("_mode"), controls = model.get("_controls"), title = model.get("title");
   const calm = window.matchMedia("(prefers-reduced-motion: reduce)");
   let error = "", lost = false;
-  let frames = JSON.parse(model.get("_frames"));
+  const stored = JSON.parse(model.get("_frames"));
+  let frames = view.expand ? view.expand(stored) : stored;
   let at = Math.min(model.get("_at"), frames.length - 1);
   let following = mode === "live", paused = false, done = false, timer = null, pending = 0, painted = 0;
-  let lastStatus = 0, lastPaint = 0;
+  let lastStatus = -Infinity, lastPaint = 0;
 
   const picture = make("div", { class: "sluice-holder" });
   const [, svgId] = model.get("_picture").match(/ id="([^"]+)"/);
@@ -130,19 +133,34 @@ function play(model, el, view) {
   const onKey = event => {
     const key = event.key.length === 1 ? event.key.toLowerCase() : event.key;
     if (event.ctrlKey || event.metaKey || event.altKey || !KEYS[key]) return;
+    if (event.target.matches(WIDE) && key.startsWith("Arrow")) { event.stopPropagation(); return; } // scrolls it
     if (event.target.tagName === "BUTTON" && key === " ") { event.stopPropagation(); return; } // presses the button
     event.preventDefault();
     event.stopPropagation(); // or the notebook takes the key
     KEYS[key]();
   };
   root.addEventListener("keydown", onKey);
+  // What is wider than the page, as on a narrow one or a large zoom, can be focused and scrolled by arrows.
+  const sizes = new ResizeObserver(() => {
+    for (const node of root.querySelectorAll(".sluice-holder, .sluice-tables")) {
+      const marks = { tabindex: 0, role: "group", "aria-label": node === tables ? "Tables: scroll sideways" : "Picture: scroll sideways", "data-wide": 1 };
+      const isWide = node.scrollWidth > node.clientWidth;
+      for (const [name, value] of Object.entries(marks)) if (isWide) put(node, name, value); else node.removeAttribute(name);
+    }
+  });
+  sizes.observe(root);
+
+  // -- choosing, forking --
+  const stepper = controls.includes("fork") ? stepperOf({ model, viewId, root, picture, sentence, bar, help, send, stop, makeAnother, now: () => ({ at, frames }) }) : null;
+  if (stepper) Object.assign(KEYS, stepper.keys);
+  const control = mode === "live" && controls.includes("slow") ? controlOf({ model, bar, send, controls }) : null;
 
   // -- drawing --
-  const drawTables = () => { if (!tables.hidden) tables.replaceChildren(...view.tables(frames[at], at).map(tableOf)); };
+  const drawTables = () => { if (!tables.hidden) tables.replaceChildren(...[...view.tables(frames[at], at), ...(stepper?.tables(at) ?? [])].map(tableOf)); };
   const words = () => `frame ${at + 1} of ${frames.length}`;
   const state = () => (error && at === frames.length - 1 ? "failed" : mode !== "live" ? mode : !following ? "scrubbed" : done ? "done" : lost ? "lost" : paused ? "paused" : "live");
   const isEngine = () => mode === "live" && following && !done && !lost && controls.includes("pause");
-  const told = () => `${view.status(frames[at], at)}${error && at === frames.length - 1 ? "; the job failed" : done && at === frames.length - 1 ? "; the job is done" : ""}`;
+  const told = () => `${view.status(frames[at], at)}${stepper?.told(at) ?? ""}${error && at === frames.length - 1 ? "; the job failed" : done && at === frames.length - 1 ? "; the job is done" : ""}`;
   const announce = () => {
     const now = performance.now();
     const isQuick = following && state() === "live";
@@ -180,6 +198,7 @@ function play(model, el, view) {
     lastPaint = performance.now();
     if (following) at = frames.length - 1;
     view.draw(frames[at], at);
+    stepper?.draw(at);
     painted += 1;
     drawTables();
     refresh();
@@ -198,7 +217,10 @@ function play(model, el, view) {
     lost = false;
     if (content.type === "frame") { keep([content.frame]); ({ paused, done, error } = content); put(root, "data-received", content.seq); }
     else if (content.type === "frames") { keep(content.frames); ({ done, error } = content); if (content.frames.length) at = frames.length - 1; }
+    else if (content.type === "refused") (stepper ?? control)?.refuse(content.words);
+    else if (content.type === "run") stepper?.save(content);
     else if (content.type === "history") { ({ frames, done, error } = content); at = frames.length - 1; }
+    if (content.enabled) stepper?.hear(content);
     paint();
   };
   model.on("msg:custom", onMessage);
@@ -225,8 +247,10 @@ function play(model, el, view) {
 
   return () => {
     clearInterval(timer);
+    control?.stop();
     cancelAnimationFrame(pending);
     observer.disconnect();
+    sizes.disconnect();
     document.removeEventListener("visibilitychange", tell);
     model.off("msg:custom", onMessage);
     model.off("comm_live_update", miss);

@@ -1,0 +1,121 @@
+"""The producer follows its consumer: an experiment over time, on a running job."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol, Self
+
+from refimpl.errors import LocalUsageError
+from refimpl.job import JobSnapshot
+from widgets.throughput_view import ThroughputView
+
+__all__ = ["ConsumerSpeed", "Phase"]
+
+
+class Slowable(Protocol):
+    """A running job whose tasks can be slowed."""
+
+    @property
+    def is_done(self) -> bool: ...
+
+    def snapshot(self) -> JobSnapshot: ...
+
+    def slow(self, name: str, rest_ms: float) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """One phase: how fast the consumer was let be, and what every task took in a second."""
+
+    percent: float
+    records_per_s: dict[str, float]
+
+    def __repr__(self) -> str:
+        rates = ", ".join(f"{name} {rate:.0f}" for name, rate in self.records_per_s.items())
+        return f"{self.percent:g} %: {rates} records/s"
+
+
+class ConsumerSpeed:
+    """Lets a task go at 60, 30, 100, 30 and 100 % of a pace, for some seconds each, while everybody watches.
+
+    At 100 % it rests `pace_ms` after each buffer, at 50 % twice as long. Each change is marked in `view`. It works in
+    the background; `join` waits for the end, `stop` ends it, `phases` is what was measured. The first half of a phase
+    is left to settle.
+
+        run = ThreadedRun(environment).start()
+        view = ThroughputView(run)
+        experiment = ConsumerSpeed(run, "sink", view=view).start()
+
+    Raises:
+        LocalUsageError: a percentage is not above 0, or there is no such task (at the first change).
+    """
+
+    def __init__(
+        self,
+        run: Slowable,
+        name: str,
+        percents: Sequence[float] = (60, 30, 100, 30, 100),
+        seconds: float = 4.0,
+        pace_ms: float = 4.0,
+        view: ThroughputView | None = None,
+    ) -> None:
+        if not percents or not all(isinstance(each, int | float) and 0 < each <= 1_000 for each in percents):
+            raise LocalUsageError(f"percents={percents!r} cannot work: each is above 0, at most 1000")
+        if not 0 < seconds <= 600 or not 0 < pace_ms <= 1_000:
+            raise LocalUsageError(f"seconds={seconds!r}, pace_ms={pace_ms!r}: more than 0, at most 600 and 1000")
+        self.phases: list[Phase] = []
+        self._run, self._name, self._view = run, name, view
+        self._percents, self._seconds, self._pace_ms = percents, seconds, pace_ms
+        self._is_stopped = threading.Event()
+        self._thread = threading.Thread(target=self._work, name="sluice-experiment", daemon=True)
+
+    def __repr__(self) -> str:
+        return "\n".join([f"{self._name}: {len(self.phases)} of {len(self._percents)} phases", *map(repr, self.phases)])
+
+    def start(self) -> Self:
+        """Begin, with the first percentage set when this returns."""
+        self._set(self._percents[0])
+        self._thread.start()
+        return self
+
+    def join(self, timeout_s: float | None = None) -> bool:
+        """Wait for the end; whether it has come."""
+        self._thread.join(timeout_s)
+        return not self._thread.is_alive()
+
+    def stop(self) -> None:
+        """End it; the task has its full speed again."""
+        self._is_stopped.set()
+
+    def _set(self, percent: float) -> None:
+        self._run.slow(self._name, self._pace_ms * 100 / percent)
+        if self._view is not None:
+            self._view.mark(f"{percent:g} %")
+
+    def _work(self) -> None:
+        for number, percent in enumerate(self._percents):
+            if number:
+                self._set(percent)
+            if self._is_over(self._seconds / 2):
+                break
+            before = self._run.snapshot()
+            if self._is_over(self._seconds / 2):
+                break
+            self.phases.append(Phase(percent, _rates(before, self._run.snapshot())))
+        if not self._run.is_done:
+            self._run.slow(self._name, 0)
+
+    def _is_over(self, wait_s: float) -> bool:
+        return self._is_stopped.wait(wait_s) or self._run.is_done
+
+
+def _rates(before: JobSnapshot, after: JobSnapshot) -> dict[str, float]:
+    """Records in a second of every vertex between two moments."""
+    passed_s = max(1e-9, (after.time_ms - before.time_ms) / 1_000)
+    rates: dict[str, float] = {}
+    for old, new in zip(before.tasks, after.tasks, strict=True):
+        name = new.name.rpartition("-")[0]
+        rates[name] = rates.get(name, 0.0) + (new.num_records_in - old.num_records_in) / passed_s
+    return rates

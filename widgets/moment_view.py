@@ -1,0 +1,359 @@
+"""What all views of a job share: where the moments come from, and what the browser may ask for.
+
+Rules of this file:
+- A handler takes no lock and prints nothing: ipykernel may call it on one thread or another.
+- A live job is looked at by the sampler's thread only, and only while somebody sees the view.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from refimpl.consumer import ChannelSnapshot
+from refimpl.drivers import Simulation
+from refimpl.errors import LocalUsageError, SluiceError
+from refimpl.job import JobSnapshot
+from refimpl.producer import SubpartitionSnapshot
+from widgets.base import View, chosen_options
+from widgets.recording import Recording
+from widgets.sampler import MAX_FRAMES_PER_SECOND, Observable, Sampler, error_of
+from widgets.stepper import Stepper
+from widgets.view_models import Model, topology
+
+__all__ = ["MomentView", "Source"]
+
+Source = Recording | JobSnapshot | Simulation | Stepper | Observable
+
+_MAX_STEPS_PER_CLICK = 100
+_ABLE = ("pause", "resume", "step", "slow", "set_buffer_timeout", "swap")
+
+
+class MomentView(View):
+    """A view of a job; `source` decides what it can do.
+
+    - a `JobSnapshot`: stands still;
+    - a `Recording`: scrubbed, played and stepped in the browser, no kernel needed;
+    - a `Simulation`: each click takes a step, and what has been is kept to scrub;
+    - a `Stepper`: also, you choose what goes next, and fork (F) from any moment with something changed;
+    - a `ThreadedRun`, `ProcessRun`, or whatever has `snapshot()` and `is_done`: live, with pause and resume
+      if it has them. Nothing is sampled until a browser shows the view.
+
+    Options of every view: `title`; `frames_per_second`, at most 30; `at`, the frame of a recording to begin
+    with (by default the first with the most buffers queued); `max_frames` kept of a simulation; `swaps`, by name the
+    parts that can be put into a live job, as `run.swap` takes them: `{"mine": {"SpanningRecordSerializer": Mine}}`.
+
+    Subclasses say what they show: `model_of`, `text_of`, `svg_of` and `frame_of`, which must take the
+    same `known`, what never changes while the job runs.
+
+    Raises:
+        LocalUsageError: `source` is none of these, or there is no such option.
+    """
+
+    default_title = ""
+    own_options: dict[str, Any] = {}  # noqa: RUF012 - read only; a subclass puts another in its place
+    _sampler: Sampler | None = None  # on the class, these two: a view that was refused is closed, too
+    _source: Source | None = None
+
+    def __init__(self, source: Source, **given: Any) -> None:
+        options = chosen_options(
+            type(self).__name__, given,
+            title=self.default_title, frames_per_second=MAX_FRAMES_PER_SECOND, at=None, max_frames=2_000, swaps=None,
+            **self.own_options,
+        )  # fmt: skip
+        self.options = options
+        self._source = source
+        self._viewers: set[str] = set()
+        self._error = ""
+        self._recording = self._record(source, options["max_frames"])
+        self._known = self.known_of(self._recording.moments[0][0])
+        mode, controls = self._abilities(source)
+        at = self._first_frame(options["at"], mode)
+        if mode == "live":
+            self._sampler = Sampler(source, self._pack, self.send, options["frames_per_second"])
+        self._first = self.model_of(*self._recording.moments[at], self._known)
+        if isinstance(source, Stepper):
+            source.on_change.append(self._follow_stepper)
+        self._num_sent = (0, 0)
+        super().__init__(
+            title=options["title"],
+            _mode=mode,
+            _controls=controls,
+            _topology={**self._for_browser(self._first), "control": self._control(controls)},
+            _frames=_json(self._pack_all()),
+            _at=at,
+            _picture=self.svg_of(self._first, options["title"], ""),
+        )
+
+    # -- what a subclass shows -------------------------------------------------------------------------
+
+    def known_of(self, snapshot: JobSnapshot) -> Model:
+        """What never changes while the job runs."""
+        return topology(snapshot)
+
+    def model_of(self, snapshot: JobSnapshot, action: str, known: Model) -> Model:
+        """The moment as plain data."""
+        raise NotImplementedError
+
+    def text_of(self, model: Model, title: str, error: str) -> str:
+        """The moment in words."""
+        raise NotImplementedError
+
+    def svg_of(self, model: Model, title: str, error: str) -> str:
+        """The moment as a picture."""
+        raise NotImplementedError
+
+    def frame_of(self, model: Model) -> list[Any]:
+        """What the browser needs of the moment: `[num_steps, time_ms, …]`."""
+        raise NotImplementedError
+
+    def _for_browser(self, _first: Model) -> Model:
+        """What the browser needs once, besides the picture."""
+        return self._known
+
+    def _pack_all(self) -> Any:
+        """The frames of all moments, as they go to the browser at first."""
+        return self._all_frames()
+
+    # -- the three faces -------------------------------------------------------------------------------
+
+    def model(self) -> Model:
+        """What the view shows now: of a recording the frame it began with, else the source as it is."""
+        if isinstance(self._source, Recording | JobSnapshot):
+            return self._first
+        return self.model_of(self._source.snapshot(), "", self._known)
+
+    def text(self) -> str:
+        return self.text_of(self.model(), self.title, self.error)
+
+    def svg(self) -> str:
+        return self.svg_of(self.model(), self.title, self.error)
+
+    @property
+    def error(self) -> str:
+        """Why the job failed, as far as this view knows; "" if it did not."""
+        return self._error or error_of(self._source)
+
+    @property
+    def recording(self) -> Recording:
+        """The moments kept in the kernel: all of a recording, all stepped through of a simulation."""
+        return self._recording
+
+    @property
+    def sampler(self) -> Sampler | None:
+        """The pump of a live view."""
+        return self._sampler
+
+    def close(self) -> None:
+        """End the view and its pump; the job goes on."""
+        if self._sampler is not None:
+            self._sampler.stop()
+        if isinstance(self._source, Stepper) and self._follow_stepper in self._source.on_change:
+            self._source.on_change.remove(self._follow_stepper)
+        super().close()
+
+    # -- the browser asks ------------------------------------------------------------------------------
+
+    def _on_message(self, _widget: object, content: dict[str, Any], _buffers: object) -> None:
+        kind = content.get("type")
+        if isinstance(self._source, Stepper):
+            self._do_with_stepper(self._source, str(kind), content)
+        elif kind == "hello" and self._mode == "stepped":
+            # The trait holds the first frame only: syncing all of them again with each step would be a flood.
+            self._send_frames("history", self._all_frames())
+        elif kind in ("visible", "hidden"):
+            self._set_watched(str(content.get("view", "")), kind == "visible")
+        elif kind in ("slow", "set_buffer_timeout", "swap") and kind in self._controls:
+            self._change_job(kind, content)
+        elif kind in ("pause", "resume", "step") and kind in self._controls:
+            if isinstance(self._source, Simulation):
+                self._step(int(content.get("n", 1)))
+            elif self._sampler is not None:
+                self._sampler.submit(getattr(self._source, kind))
+
+    def _change_job(self, kind: str, content: dict[str, Any]) -> None:
+        """Have the pump change the running job; if that cannot be, the browser is told why."""
+
+        def change() -> None:
+            try:
+                if kind == "slow":
+                    self._source.slow(str(content.get("name")), content.get("ms"))
+                elif kind == "swap":
+                    self._source.swap(**self.options["swaps"].get(content.get("name"), {}))
+                else:
+                    self._source.set_buffer_timeout(content.get("ms"))
+                words = ""
+            except SluiceError as error:
+                words = str(error)
+            self.send({"type": "refused", "words": words})
+
+        if self._sampler is not None:
+            self._sampler.submit(change)
+
+    def _control(self, controls: list[str]) -> Model:
+        """What the browser offers to change of a live job."""
+        if "slow" not in controls:
+            return {}
+        tasks = self._recording.moments[0][0].tasks
+        operators = dict.fromkeys(name for task in tasks for name in task.operators)
+        names = [*operators, *(task.name for task in tasks)]
+        config = getattr(getattr(self._source, "deployment", None), "config", None)
+        timeout = getattr(config, "buffer_timeout_ms", None)
+        return {"names": names, "timeout_ms": timeout, "swaps": list(self.options["swaps"] or {})}
+
+    def _set_watched(self, view: str, is_watched: bool) -> None:
+        """Count who looks: the same widget may be shown twice, or not at all."""
+        (self._viewers.add if is_watched else self._viewers.discard)(view)
+        if self._sampler is not None:
+            self._sampler.start()
+            self._sampler.watch(bool(self._viewers))
+
+    def _step(self, count: int) -> None:
+        """Take steps of a simulation. It has one thread, and ipykernel 7.4 brings clicks on that one."""
+        frames: list[Any] = []
+        try:
+            while len(frames) < min(count, _MAX_STEPS_PER_CLICK) and not self._error:
+                action = self._source.step()
+                if action is None:
+                    break
+                snapshot = self._source.snapshot()
+                self._recording.add(snapshot, str(action))
+                frames.append(self._pack(snapshot, str(action)))
+        except Exception as error:  # noqa: BLE001 - nobody else could show what a click led to
+            self._error = f"{type(error).__name__}: {error}"
+        self._send_frames("frames", frames)
+
+    def _send_frames(self, kind: str, frames: list[Any]) -> None:
+        self.send({"type": kind, "frames": frames, "done": self._source.is_done, "error": self._error})
+
+    def _do_with_stepper(self, stepper: Stepper, kind: str, content: dict[str, Any]) -> None:
+        try:
+            match kind:
+                case "hello":
+                    self._send_steps(True)
+                case "step":
+                    for _ in range(min(int(content.get("n", 1)), _MAX_STEPS_PER_CLICK)):
+                        stepper.step()
+                case "choose":
+                    stepper.step(str(content["action"]))
+                case "run":
+                    stepper.run()
+                case "reset":
+                    stepper.reset(content.get("seed"))
+                case "fork":
+                    stepper.fork(content.get("at"), **dict(content.get("change", {})))
+                case "save":
+                    name = f"sluice-run-{stepper.num_steps}-steps.json"
+                    self.send({"type": "run", "name": name, "text": stepper.to_json()})
+                case "open":
+                    self._open_run(stepper, content)
+        except LocalUsageError as error:
+            self.send({"type": "refused", "words": str(error)})
+        except Exception as error:  # noqa: BLE001 - nobody else could show what a click led to
+            self._error = f"{type(error).__name__}: {error}"
+            self._send_steps(False)
+
+    def _open_run(self, stepper: Stepper, content: dict[str, Any]) -> None:
+        """Go to the run of a file; if it cannot be, say why and stay where we are."""
+        try:
+            stepper.restore(str(content.get("text")))
+        except Exception as error:  # noqa: BLE001 - the job's own functions ran, and what failed is not our run
+            words = str(error) if isinstance(error, LocalUsageError) else f"{type(error).__name__}: {error}"
+            self.send({"type": "refused", "words": f"{content.get('name')}: {words}"})
+
+    def _follow_stepper(self, is_anew: bool) -> None:
+        """Called by the stepper when it has moved."""
+        if is_anew:
+            self._error = ""  # that of the run that was left
+        self._send_steps(is_anew)
+
+    def _send_steps(self, is_anew: bool) -> None:
+        """Send what the browser has not got of the stepper, or all."""
+        stepper = self._source
+        both = [stepper.recording, stepper.fork_recording]
+        sent = (0, 0) if is_anew else self._num_sent
+        frames = [
+            [self._pack(*moment) for moment in recording.moments[start:]] if recording is not None else []
+            for recording, start in zip(both, sent, strict=True)
+        ]
+        self._recording = stepper.recording
+        self._num_sent = (len(both[0]), len(both[1]) if both[1] is not None else 0)
+        fork = {"step": stepper.fork_step, "words": str(stepper.change)} if both[1] is not None else None
+        self.send(
+            {
+                "type": "history" if is_anew else "frames", "frames": frames[0], "other": frames[1], "fork": fork,
+                "done": stepper.is_done, "error": self._error, "enabled": stepper.enabled(), "seed": stepper.seed,
+                "tasks": stepper.tasks,
+            }
+        )  # fmt: skip
+
+    # -- what the source can do ------------------------------------------------------------------------
+
+    def _pack(self, snapshot: JobSnapshot, action: str = "") -> list[Any]:
+        return self.frame_of(self.model_of(snapshot, action, self._known))
+
+    def _all_frames(self) -> list[Any]:
+        return [self._pack(snapshot, action) for snapshot, action in self._recording.moments]
+
+    def _first_frame(self, at: int | None, mode: str) -> int:
+        """The frame to begin with, counted from the first one kept.
+
+        Raises:
+            LocalUsageError: there is no such frame.
+        """
+        num_frames = len(self._recording)
+        if at is None:
+            return _busiest(self._recording) if mode == "recorded" else num_frames - 1
+        if isinstance(at, bool) or not isinstance(at, int) or not -num_frames <= at < num_frames:
+            raise LocalUsageError(f"at={at!r}: there are {num_frames} frames, from 0 to {num_frames - 1}")
+        return at % num_frames
+
+    def _record(self, source: Source, max_frames: int) -> Recording:
+        if isinstance(source, Recording):
+            if len(source) == 0:
+                raise LocalUsageError("the recording is empty; add a snapshot first")
+            return source
+        if isinstance(source, Stepper):
+            return source.recording
+        if not isinstance(source, JobSnapshot) and not (hasattr(source, "snapshot") and hasattr(source, "is_done")):
+            raise LocalUsageError(
+                f"a {type(source).__name__} cannot be shown; "
+                "give a Simulation, a Stepper, a ThreadedRun, a ProcessRun, a Recording or a JobSnapshot"
+            )
+        snapshot = source if isinstance(source, JobSnapshot) else source.snapshot()
+        recording = Recording(self.known_of(snapshot), max_frames)
+        recording.add(snapshot)
+        return recording
+
+    @staticmethod
+    def _abilities(source: Source) -> tuple[str, list[str]]:
+        if isinstance(source, JobSnapshot):
+            return "still", []
+        if isinstance(source, Recording):
+            return "recorded", []
+        if isinstance(source, Simulation):
+            return "stepped", ["step"]
+        if isinstance(source, Stepper):
+            return "stepped", ["step", "choose", "run", "reset", "fork", "save", "open"]
+        able = [name for name in _ABLE if callable(getattr(source, name, None))]
+        return "live", able
+
+
+def _busiest(recording: Recording) -> int:
+    """The first moment with the most buffers waiting: the end of a run, when all is empty, shows little."""
+    waiting = [
+        sum(_num_buffers(part.subpartitions) for part in snapshot.partitions)
+        + sum(_num_buffers(gate.channels) for gate in snapshot.gates)
+        for snapshot, _ in recording.moments
+    ]
+    return waiting.index(max(waiting))
+
+
+def _num_buffers(queues: Iterable[SubpartitionSnapshot | ChannelSnapshot]) -> int:
+    """How many buffers wait; a broadcast one stands in several queues and is still one, an event is none."""
+    return len({entry.segment_id for each in queues for entry in each.queue if entry.data_type.is_buffer})
+
+
+def _json(frames: Any) -> str:
+    return json.dumps(frames, separators=(",", ":"), ensure_ascii=False)

@@ -1,0 +1,82 @@
+"""Snapshots as JSON and back: what is the same in many of them is written once.
+
+A node is `[kind, field, ...]`; a field that is a snapshot itself, or a tuple, stands there as `[number of its
+node]`. From one step to the next nearly everything stays, so a thousand snapshots take little more than one.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from enum import Enum
+from typing import Any
+
+from refimpl.consumer import BufferManagerSnapshot, ChannelSnapshot, GateSnapshot
+from refimpl.exchange import FrameSnapshot, ReaderSnapshot, WireSnapshot
+from refimpl.job import JobSnapshot, TaskManagerSnapshot
+from refimpl.memory import DataType, LocalPoolSnapshot, NetworkPoolSnapshot
+from refimpl.producer import PartitionSnapshot, QueuedBufferSnapshot, SubpartitionSnapshot
+from refimpl.task import Progress, TaskSnapshot
+
+__all__ = ["from_nodes", "to_nodes"]
+
+Node = list[Any]
+
+_TUPLE, _BYTES = "tuple", "bytes"
+_CLASSES: dict[str, type] = {
+    each.__name__: each
+    for each in (
+        BufferManagerSnapshot, ChannelSnapshot, FrameSnapshot, GateSnapshot, JobSnapshot, LocalPoolSnapshot,
+        NetworkPoolSnapshot, PartitionSnapshot, QueuedBufferSnapshot, ReaderSnapshot, SubpartitionSnapshot,
+        TaskManagerSnapshot, TaskSnapshot, WireSnapshot,
+    )
+}  # fmt: skip
+_ENUMS: dict[str, type[Enum]] = {each.__name__: each for each in (DataType, Progress)}
+
+
+def to_nodes(snapshots: Sequence[JobSnapshot]) -> tuple[list[Node], list[int]]:
+    """All nodes, each after those it names, and for each snapshot the number of its node."""
+    nodes: list[Node] = []
+    numbers: dict[Any, int] = {}
+
+    def write(value: Any) -> Any:
+        if value is None or isinstance(value, bool | int | float | str):
+            return value
+        known = numbers.get(value)
+        if known is None:
+            node = _node(value, write)
+            known = numbers[value] = len(nodes)
+            nodes.append(node)
+        return [known]
+
+    return nodes, [write(snapshot)[0] for snapshot in snapshots]
+
+
+def _node(value: Any, write: Any) -> Node:
+    if isinstance(value, tuple):
+        return [_TUPLE, *map(write, value)]
+    if isinstance(value, bytes):
+        return [_BYTES, value.hex()]
+    if isinstance(value, Enum):
+        return [type(value).__name__, value.name]
+    fields = (getattr(value, field.name) for field in dataclasses.fields(value))
+    return [type(value).__name__, *map(write, fields)]
+
+
+def from_nodes(nodes: Sequence[Node], roots: Sequence[int]) -> list[JobSnapshot]:
+    """The snapshots again.
+
+    Raises:
+        KeyError, TypeError, ValueError, IndexError: this is not what `to_nodes` wrote.
+    """
+    made: list[Any] = []
+    for kind, *fields in nodes:
+        if kind in (_BYTES, *_ENUMS):
+            made.append(bytes.fromhex(fields[0]) if kind == _BYTES else _ENUMS[kind][fields[0]])
+            continue
+        values = [made[field[0]] if isinstance(field, list) else field for field in fields]
+        made.append(tuple(values) if kind == _TUPLE else _CLASSES[kind](*values))
+    snapshots = [made[root] for root in roots]
+    if not all(isinstance(each, JobSnapshot) for each in snapshots):
+        raise TypeError("not every root is a snapshot of a job")
+    return snapshots
