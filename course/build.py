@@ -5,9 +5,12 @@ Cells of the source (lessons/src/NN_name.py):
     # %% [markdown] TAG [name=ID]          lines that follow are comments: "# text"
     # %% TAG [name=ID] [tags=a,b]          a code cell
     # %% exercise id=3.1                   the stub of 3.1 is filled in (the cell's own lines come first)
+    #! text                                anywhere in a cell: said to instructors, and in no notebook
 
 Every cell has exactly one role TAG. A notebook is built twice over: as a learner gets it (stubs), into
-lessons/NN_name.ipynb, and solved (reference parts), into tests/solved/NN_name.ipynb.
+lessons/NN_name.ipynb, and solved (reference parts), into tests/solved/NN_name.ipynb. The recap is followed by the
+lesson's words, with links into the glossary. The first page, 00_start_here, has no parts to solve; the glossary is
+lessons/glossary.md.
 """
 
 from __future__ import annotations
@@ -22,10 +25,11 @@ from typing import Any
 
 import nbformat
 
-from course.manifest import EXERCISES, LESSONS, Lesson
+from course.glossary import glossary_page, words_of
+from course.manifest import EXERCISES, LESSONS, START
 from course.seams import solution, stub
 
-__all__ = ["BuildError", "Cell", "build", "build_all", "parse"]
+__all__ = ["BuildError", "Cell", "build", "build_all", "parse", "source_of"]
 
 _ROOT = Path(__file__).resolve().parent.parent
 _MARK = re.compile(r"^# %%(?P<markdown> \[markdown\])?(?P<rest>.*)$")
@@ -37,6 +41,7 @@ _ROLES = frozenset(
 )  # fmt: skip
 _VIEW = "application/vnd.jupyter.widget-view+json"
 _CELL_SECONDS = 300
+_NOTE = "#!"
 
 
 class BuildError(Exception):
@@ -45,13 +50,17 @@ class BuildError(Exception):
 
 @dataclass(slots=True)
 class Cell:
-    """One cell of a source: `line` is where it starts, `options` the name=value pairs of its mark."""
+    """One cell of a source: `line` is where it starts, `options` the name=value pairs of its mark.
+
+    `notes` are what instructors are told at this cell.
+    """
 
     kind: str
     role: str
     line: int
     options: dict[str, str] = field(default_factory=dict)
     source: str = ""
+    notes: list[str] = field(default_factory=list)
 
 
 def parse(text: str, name: str) -> list[Cell]:
@@ -67,6 +76,8 @@ def parse(text: str, name: str) -> list[Cell]:
         if mark:
             cells.append(_cell(mark, number, name))
             bodies.append([])
+        elif bodies and line.startswith(_NOTE):
+            cells[-1].notes.append(line.removeprefix(_NOTE).strip())
         elif bodies:
             bodies[-1].append(line)
         elif line.strip() and not line.startswith("#"):
@@ -115,7 +126,7 @@ def _cell_id(cell: Cell, position: int, taken: set[str]) -> str:
     return chosen
 
 
-def _notebook(cells: Iterable[Cell], *, solved: bool) -> nbformat.NotebookNode:
+def _notebook(cells: Iterable[Cell], *, solved: bool, words: str) -> nbformat.NotebookNode:
     taken: set[str] = set()
     made = []
     for position, cell in enumerate(cells, 1):
@@ -129,6 +140,8 @@ def _notebook(cells: Iterable[Cell], *, solved: bool) -> nbformat.NotebookNode:
             filled = solution(exercise_id) if solved else stub(exercise_id)
             source = "\n\n".join(part for part in (source, filled.strip("\n")) if part)
             metadata["sluice"] = {"exercise": exercise_id}
+        if words and cell.role == "recap" and cell.kind == "markdown":
+            source, words = f"{source}\n\n{words}", ""
         new = nbformat.v4.new_markdown_cell if cell.kind == "markdown" else nbformat.v4.new_code_cell
         made.append(new(source, id=_cell_id(cell, position, taken), metadata=metadata))
     kernel = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
@@ -138,7 +151,7 @@ def _notebook(cells: Iterable[Cell], *, solved: bool) -> nbformat.NotebookNode:
 def _execute(notebook: nbformat.NotebookNode, name: str) -> None:
     """Run all cells in a fresh kernel whose state folder is empty."""
     from nbclient import NotebookClient
-    from nbclient.exceptions import CellExecutionError
+    from nbclient.exceptions import CellExecutionError, CellTimeoutError
 
     with tempfile.TemporaryDirectory(prefix="sluice-build-") as folder:
         work = Path(folder) / "work"
@@ -157,6 +170,8 @@ def _execute(notebook: nbformat.NotebookNode, name: str) -> None:
             client.execute(env={**os.environ, **changed})
         except CellExecutionError as error:
             raise BuildError(f"{name}: a cell failed: {error.ename}: {error.evalue}") from error
+        except CellTimeoutError as error:
+            raise BuildError(f"{name}: a cell took more than {_CELL_SECONDS} s: {str(error)[-300:]}") from error
 
 
 def _normalise(notebook: nbformat.NotebookNode) -> None:
@@ -189,13 +204,13 @@ def merged_streams(notebook: nbformat.NotebookNode) -> None:
             cell.outputs = joined
 
 
-def build(source: str, name: str, *, solved: bool = False) -> str:
-    """The notebook of one source as text, executed.
+def build(source: str, name: str, *, solved: bool = False, words: str = "") -> str:
+    """The notebook of one source as text, executed; its recap ends with `words`.
 
     Raises:
         BuildError: the source is malformed, or a cell that may not fail did.
     """
-    notebook = _notebook(parse(source, name), solved=solved)
+    notebook = _notebook(parse(source, name), solved=solved, words=words)
     _execute(notebook, name)
     _normalise(notebook)
     nbformat.validate(notebook)
@@ -203,33 +218,51 @@ def build(source: str, name: str, *, solved: bool = False) -> str:
 
 
 def build_all(numbers: Iterable[int] | None = None, *, writes: bool = True) -> list[str]:
-    """Build lessons and their solved twins; say what is new or different, in words.
+    """Build lessons and their solved twins, all of them with the first page and the glossary.
+
+    Return what is new or different, in words.
 
     Raises:
         BuildError: a source is missing or cannot be built.
     """
     said = []
-    for number in numbers if numbers is not None else LESSONS:
+    if numbers is None:
+        said += _compare(_ROOT / "lessons" / "glossary.md", glossary_page(), writes)
+        said += _build_one(START, "", (False,), writes)
+    for number in LESSONS if numbers is None else numbers:
         if number not in LESSONS:
             raise BuildError(f"there is no lesson {number}; there are {', '.join(map(str, LESSONS))}")
-        said += _build_one(LESSONS[number], writes)
+        said += _build_one(LESSONS[number].name, words_of(number), (False, True), writes)
     return said
 
 
-def _build_one(lesson: Lesson, writes: bool) -> list[str]:
-    source = _ROOT / "lessons" / "src" / f"{lesson.name}.py"
-    if not source.is_file():
-        raise BuildError(f"lesson {lesson.number} has no source lessons/src/{lesson.name}.py")
+def _build_one(name: str, words: str, twins: Iterable[bool], writes: bool) -> list[str]:
+    source = source_of(name)
     said = []
-    text = source.read_text(encoding="utf-8")
-    for place, solved in ((_ROOT / "lessons", False), (_ROOT / "tests" / "solved", True)):
-        target = place / f"{lesson.name}.ipynb"
-        made = build(text, source.name, solved=solved)
-        before = target.read_text(encoding="utf-8") if target.is_file() else None
-        if made == before:
-            continue
-        said.append(f"{place.name}/{target.name}: {'new' if before is None else 'different'}")
-        if writes:
-            place.mkdir(parents=True, exist_ok=True)
-            target.write_text(made, encoding="utf-8")
+    for solved in twins:
+        place = _ROOT / "tests" / "solved" if solved else _ROOT / "lessons"
+        made = build(source.read_text(encoding="utf-8"), source.name, solved=solved, words=words)
+        said += _compare(place / f"{name}.ipynb", made, writes)
     return said
+
+
+def source_of(name: str) -> Path:
+    """Where a notebook is written.
+
+    Raises:
+        BuildError: nowhere.
+    """
+    source = _ROOT / "lessons" / "src" / f"{name}.py"
+    if not source.is_file():
+        raise BuildError(f"{name} has no source lessons/src/{name}.py")
+    return source
+
+
+def _compare(target: Path, made: str, writes: bool) -> list[str]:
+    before = target.read_text(encoding="utf-8") if target.is_file() else None
+    if made == before:
+        return []
+    if writes:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(made, encoding="utf-8")
+    return [f"{target.parent.name}/{target.name}: {'new' if before is None else 'different'}"]

@@ -17,7 +17,7 @@ import stat
 import sys
 from pathlib import Path
 
-__all__ = ["ClusterKeysError", "add_arguments", "make_keys", "new_pair", "run"]
+__all__ = ["ClusterKeysError", "add_arguments", "make_keys", "new_pair"]
 
 DEFAULT_DAYS = 365
 MAX_DAYS = 36_500
@@ -153,9 +153,8 @@ def _days(word: str) -> int:
     raise argparse.ArgumentTypeError(f"{word!r} is no whole number from 1 to {MAX_DAYS}")
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Describe `sluice cluster`."""
-    actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
+def add_arguments(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Describe `sluice cluster keys`."""
     keys = actions.add_parser(
         "keys",
         help="make the certificate and key that every process must show",
@@ -167,9 +166,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     said = "days until they expire (%(default)s)"
     keys.add_argument("--days", type=_days, default=DEFAULT_DAYS, metavar="N", help=said)
     keys.add_argument("--force", action="store_true", help="replace the keys that are there")
+    keys.set_defaults(act=_run)
 
 
-def run(arguments: argparse.Namespace) -> int:
+def _run(arguments: argparse.Namespace) -> int:
     """Run `sluice cluster keys`; return the exit status: 0 made, 1 could not be written, 2 wrong use."""
     try:
         day = make_keys(Path(arguments.folder), arguments.days, force=arguments.force)

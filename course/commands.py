@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from course import hints, progress
-from course.answers import saved_source, without_magics
+from course.answers import saved_source, source_in
+from course.classroom import membership
 from course.grading.judge import judge
 from course.grading.runner import GraderError
 from course.manifest import DEFAULT_SEED, EXERCISES, NoSuchExerciseError, exercise
@@ -24,17 +25,36 @@ from course.receipts import ReceiptError, make_receipt, verify
 from course.seams import stub
 from course.specimens import zoo
 
-__all__ = ["COMMANDS", "Command"]
+__all__ = ["COMMANDS", "Command", "WrongUseError", "add_exercise", "add_exercises", "add_seed", "answering"]
 
 PASSED, NOT_PASSED, WRONG_USE, MISSING = 0, 1, 2, 3
 
 
-class _WrongUseError(Exception):
+class WrongUseError(Exception):
     """The command was called with something that does not exist."""
 
 
-def _exercise(parser: argparse.ArgumentParser) -> None:
+def add_exercise(parser: argparse.ArgumentParser) -> None:
+    """The exercise, which every subcommand here is about."""
     parser.add_argument("exercise", metavar="ID", help=f"exercise, one of {', '.join(EXERCISES)}")
+
+
+def add_exercises(parser: argparse.ArgumentParser) -> None:
+    """Any number of exercises, checked at once so that a typing error costs no minutes."""
+
+    def known(text: str) -> str:
+        try:
+            return exercise(text).id
+        except NoSuchExerciseError as error:
+            raise argparse.ArgumentTypeError(str(error)) from error
+
+    parser.add_argument("exercises", metavar="ID", nargs="*", type=known, help="exercises (default: all)")
+
+
+def add_seed(parser: argparse.ArgumentParser) -> None:
+    """`--seed`, with what it is when nobody names one."""
+    said = f"seed of the random cases ({DEFAULT_SEED}; in class mode, SLUICE_MODE=class, a fresh one)"
+    parser.add_argument("--seed", type=int, metavar="N", help=said)
 
 
 def _source(arguments: argparse.Namespace) -> str | None:
@@ -44,69 +64,78 @@ def _source(arguments: argparse.Namespace) -> str | None:
         return saved_source(arguments.exercise)
     try:
         raw = sys.stdin.buffer.read() if arguments.file == "-" else Path(arguments.file).read_bytes()
-        return without_magics(raw.decode("utf-8"))
+        return source_in(raw.decode("utf-8"), Path(arguments.file), arguments.exercise)
     except OSError as error:
-        raise _WrongUseError(f"{arguments.file} cannot be read: {error.strerror}") from error
+        raise WrongUseError(f"{arguments.file} cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
-        raise _WrongUseError(f"{arguments.file} is not a text file in UTF-8") from error
+        raise WrongUseError(f"{arguments.file} is not a text file in UTF-8") from error
 
 
-def _answering(call: Callable[[argparse.Namespace], int]) -> Callable[[argparse.Namespace], int]:
+def answering(call: Callable[[argparse.Namespace], int]) -> Callable[[argparse.Namespace], int]:
     """Wrap a subcommand so that wrong use ends with 2 and a machine's trouble with 3, each with one line."""
 
     def run(arguments: argparse.Namespace) -> int:
         try:
             return call(arguments)
-        except (_WrongUseError, NoSuchExerciseError, ReceiptError) as error:
+        except (WrongUseError, NoSuchExerciseError, ReceiptError) as error:
             print(error, file=sys.stderr)
             return WRONG_USE
         except GraderError as error:
             print(error, file=sys.stderr)
             return MISSING
+        except KeyboardInterrupt:
+            print("interrupted; this says nothing about your code", file=sys.stderr)
+            raise
 
     return run
 
 
 def check_add_arguments(parser: argparse.ArgumentParser) -> None:
     """Describe `sluice check`."""
-    _exercise(parser)
+    add_exercise(parser)
     parser.add_argument(
         "--file", metavar="F", help="the file to grade; - is standard input (default: your notebook, or last attempt)"
     )
     parser.add_argument("--json", action="store_true", help="print the report as JSON")
-    said = "seed of the random cases (%(default)s)"
-    parser.add_argument("--seed", type=int, default=DEFAULT_SEED, metavar="N", help=said)
+    add_seed(parser)
     parser.add_argument("--all", action="store_true", help="show every rule that fails, not only the first")
 
 
 def _check(arguments: argparse.Namespace) -> int:
     source = _source(arguments)
-    report = judge(arguments.exercise, source, arguments.seed)
+    seed = progress.seed_of_a_check() if arguments.seed is None else arguments.seed
+    report = judge(arguments.exercise, source, seed)
     report.num_specimens = len(zoo(arguments.exercise))
     report.show_all = arguments.all
     progress.record_check(report, source)
     print(json.dumps(report.as_json(), indent=1, ensure_ascii=False) if arguments.json else report)
+    for line in membership.news():
+        print(line, file=sys.stderr)
     return PASSED if report.passed else NOT_PASSED
 
 
 def hint_add_arguments(parser: argparse.ArgumentParser) -> None:
     """Describe `sluice hint`."""
-    _exercise(parser)
+    add_exercise(parser)
     parser.add_argument("--file", metavar="F", help="the file it is for (default: your notebook)")
     parser.add_argument("--rung", type=int, choices=range(1, hints.NUM_RUNGS + 1), help="a certain rung")
-    parser.add_argument("--now", action="store_true", help="do not wait for changed code (class mode)")
+    parser.add_argument("--now", action="store_true", help="do not wait; in a class, the instructor decides")
+    add_seed(parser)
 
 
 def _hint(arguments: argparse.Namespace) -> int:
     source = _source(arguments)
-    report = judge(arguments.exercise, source)
+    # What failed with one seed may hold with another, so the hint is for the seed of the last check.
+    last = progress.latest_check(arguments.exercise)
+    seed = last.get("seed") if last is not None and arguments.seed is None else arguments.seed
+    report = judge(arguments.exercise, source, seed if isinstance(seed, int) else DEFAULT_SEED)
     print(hints.hint_for(report, source or "", arguments.rung, now=arguments.now))
     return PASSED
 
 
 def reset_add_arguments(parser: argparse.ArgumentParser) -> None:
     """Describe `sluice reset`."""
-    _exercise(parser)
+    add_exercise(parser)
     parser.add_argument("--file", metavar="F", help="write the stub into this file (default: print it)")
 
 
@@ -120,13 +149,13 @@ def _reset(arguments: argparse.Namespace) -> int:
             if file.exists() and file.read_text(encoding="utf-8") != text:
                 kept = progress.keep_attempt(arguments.exercise, file.read_text(encoding="utf-8"))
                 if kept is None:
-                    raise _WrongUseError(f"{file.name} could not be kept, so it was not changed: is the disk full?")
+                    raise WrongUseError(f"{file.name} could not be kept, so it was not changed: is the disk full?")
                 after = "; your version is kept with your attempts"
             file.write_text(text, encoding="utf-8")
         except OSError as error:
-            raise _WrongUseError(f"{arguments.file} cannot be written: {error.strerror}") from error
+            raise WrongUseError(f"{arguments.file} cannot be written: {error.strerror}") from error
         except UnicodeDecodeError as error:
-            raise _WrongUseError(f"{arguments.file} is not a text file in UTF-8") from error
+            raise WrongUseError(f"{arguments.file} is not a text file in UTF-8") from error
         print(f"○ {arguments.exercise} starts afresh in {arguments.file}{after}.")
     progress.record("reset", exercise=arguments.exercise)
     return PASSED
@@ -147,7 +176,7 @@ def _progress(arguments: argparse.Namespace) -> int:
 
 def zoo_add_arguments(parser: argparse.ArgumentParser) -> None:
     """Describe `sluice zoo`."""
-    _exercise(parser)
+    add_exercise(parser)
     parser.add_argument("--message", action="store_true", help="print the message each part gets, too")
 
 
@@ -174,7 +203,7 @@ def verify_add_arguments(parser: argparse.ArgumentParser) -> None:
 def _verify(arguments: argparse.Namespace) -> int:
     file = Path(arguments.file)
     if not file.is_file():
-        raise _WrongUseError(f"there is no file {arguments.file}")
+        raise WrongUseError(f"there is no file {arguments.file}")
     if file.suffix == ".ipynb":
         return _verify_notebook(file)
     holds, lines = verify(file)
@@ -191,7 +220,7 @@ def _verify_notebook(file: Path) -> int:
         print("nbval is missing: pip install nbval", file=sys.stderr)
         return MISSING
     if status > 1:
-        raise _WrongUseError(f"{file.name} could not be run as a notebook")
+        raise WrongUseError(f"{file.name} could not be run as a notebook")
     words = "what your code produces from top to bottom" if status == 0 else "not what your code produces"
     print(f"{'✓' if status == 0 else '✗'} {file.name}: the saved outputs are {words}")
     return PASSED if status == 0 else NOT_PASSED
@@ -228,7 +257,7 @@ def _export(arguments: argparse.Namespace) -> int:
                        receipt["vectors"], entry.get("seed", ""))  # fmt: skip
                 table.writerow(dict(zip(_COLUMNS, row, strict=True)))
     except OSError as error:
-        raise _WrongUseError(f"{arguments.out} cannot be written: {error.strerror}") from error
+        raise WrongUseError(f"{arguments.out} cannot be written: {error.strerror}") from error
     print(f"receipt.json: {len(by_exercise)} of {len(EXERCISES)} exercises passed; progress.csv: one line for each")
     return PASSED
 
@@ -261,7 +290,7 @@ class Command:
 
 
 COMMANDS: dict[str, Command] = {
-    name: Command(add_arguments, _answering(call))
+    name: Command(add_arguments, answering(call))
     for name, add_arguments, call in (
         ("check", check_add_arguments, _check), ("hint", hint_add_arguments, _hint),
         ("reset", reset_add_arguments, _reset), ("progress", progress_add_arguments, _progress),

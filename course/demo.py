@@ -9,9 +9,12 @@ import sys
 import time
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 from course.data.flights import NUM_FLIGHTS
+from course.data.trace_files import FileTrace, TraceFileError, check_folder
 from course.demo_view import DemoView
 from course.flights_job import flights_job, to_rows
 from refimpl.config import Config
@@ -67,6 +70,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="subtasks of each operator (default: %(default)s)",
     )  # fmt: skip
     parser.add_argument("--seed", type=int, default=0, help="order of steps in the simulation (default: %(default)s)")
+    parser.add_argument(
+        "--trace", metavar="DIR", help="write down what happens to each buffer, as Parquet, for `sluice trace DIR`"
+    )
     parser.add_argument("--explain", action="store_true", help="say which operators share a task and why, then stop")
     parser.add_argument("--json", action="store_true", help="print one JSON object and nothing else")
 
@@ -90,7 +96,7 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         config = _config(arguments)
         return _run(arguments, config)
-    except (ConfigError, InsufficientBuffersError) as error:
+    except (ConfigError, InsufficientBuffersError, TraceFileError) as error:
         print(error, file=sys.stderr)
         return 2
     except SluiceError as error:
@@ -106,6 +112,8 @@ def _run(arguments: argparse.Namespace, config: Config) -> int:
     records = arguments.records
     if records is None:
         records = _SAMPLE_FOR_SIMULATION if arguments.driver == "simulation" else 0
+    if arguments.trace is not None:
+        check_folder(Path(arguments.trace))
     verified_path()  # a damaged file is told before twenty seconds of Spark
     with ExitStack() as stack:
         view = stack.enter_context(DemoView(is_quiet=arguments.json))
@@ -122,18 +130,23 @@ def _run(arguments: argparse.Namespace, config: Config) -> int:
         results: list[Any] = []
         environment = flights_job(reader_of(parts), results.append, config, arguments.parallelism)
         total = sum(part.num_rows for part in parts)
-        outcome = _execute(arguments, environment, results, total, view)
+        has_one_trace = arguments.trace is not None and arguments.driver != "processes"
+        trace = stack.enter_context(FileTrace(arguments.trace)) if has_one_trace else None
+        outcome = _execute(arguments, environment, results, total, view, trace)
     comparison = compare(to_rows(outcome.results), want)
     summary = _summary(arguments, config, outcome, comparison.is_equal, spark_seconds)
     if arguments.json:
         print(json.dumps(summary | {"differences": None if comparison.is_equal else comparison.message()}))
     else:
         view.summary(summary, comparison.message())
+        if arguments.trace is not None:
+            print(f"the trace is in {arguments.trace}: sluice trace {arguments.trace}")
     return 0 if comparison.is_equal else 1
 
 
 def _execute(
-    arguments: argparse.Namespace, environment: StreamEnvironment, results: list[Any], total: int, view: DemoView
+    arguments: argparse.Namespace, environment: StreamEnvironment, results: list[Any], total: int, view: DemoView,
+    trace: FileTrace | None,
 ) -> _Outcome:
     """Run the job on the driver that was asked for, with the view open."""
     width = arguments.task_managers
@@ -142,19 +155,24 @@ def _execute(
     if arguments.driver == "simulation":
         # The laws look at everything there is, so each of the first steps is checked, then one in a hundred.
         every = 1 if total <= _SAMPLE_FOR_SIMULATION else _STEPS_BETWEEN_LAWS
-        with Simulation(environment, arguments.seed, check_every=every, num_task_managers=width) as simulation:
+        simulated = Simulation(environment, arguments.seed, check_every=every, trace=trace, num_task_managers=width)
+        with simulated as simulation:
             started = time.perf_counter()
             simulation.run(on_step=lambda run: view.show_now_and_then(run, total))
             seconds = time.perf_counter() - started
             last, steps = simulation.snapshot(), simulation.num_steps
             checks = steps // every
     elif arguments.driver == "aio":
-        with AsyncRun(environment, num_task_managers=width) as looped:
+        with AsyncRun(environment, trace, width) as looped:
             asyncio.run(_watch(looped, total, view))
             last, seconds = looped.snapshot(), looped.elapsed_s
     else:
-        make = ThreadedRun if arguments.driver == "threads" else ProcessRun
-        with make(environment, num_task_managers=width) as run:
+        run: ThreadedRun | ProcessRun
+        if arguments.driver == "threads":
+            run = ThreadedRun(environment, trace, width)
+        else:
+            run = ProcessRun(environment, width, make_trace=arguments.trace and partial(FileTrace, arguments.trace))
+        with run:
             run.start()
             while not run.join(timeout_s=view.seconds_between_frames):
                 view.show(run, total)

@@ -20,6 +20,7 @@ from pathlib import Path
 
 from course.flink_wheel import MB, FetchError, WheelFile, fetch
 from course.java import JavaUnavailable, find_java
+from course.places import cache_folder
 
 __all__ = [
     "COMPILER", "JAR", "Compiler", "FlinkUnavailable", "add_arguments", "find_compiler", "find_javac", "flink_folder",
@@ -71,10 +72,7 @@ def flink_folder() -> Path:
     """The folder of the jar: SLUICE_FLINK_JARS, else one for this version in the user's cache folder."""
     if chosen := os.environ.get("SLUICE_FLINK_JARS"):
         return Path(chosen).expanduser().resolve()
-    cache = Path(os.environ.get("XDG_CACHE_HOME", ""))
-    if not cache.is_absolute():  # as the XDG specification wants it
-        cache = Path.home() / ".cache"
-    return cache / "sluice" / "flink-1.11.4"
+    return cache_folder() / "flink-1.11.4"
 
 
 def jar_path(folder: Path, jar: WheelFile = JAR) -> Path:

@@ -1,23 +1,21 @@
 """The hint ladder: five rungs for each rule, chosen by the rule that failed.
 
-In self-study every call gives the next rung. In class mode (SLUICE_MODE=class) the next rung needs
-changed code or five minutes. Rung 5 is the reference part beside the learner's own.
+In self-study every call gives the next rung. In class mode (in a class, or with SLUICE_MODE=class) the next rung
+needs changed code, or five minutes, or an instructor who unlocks it for all. Rung 5 is the reference part beside the
+learner's own.
 """
 
 from __future__ import annotations
 
 import difflib
-import os
 import textwrap
 import time
-import tomllib
-from functools import cache
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from course import progress
+from course.classroom import membership
 from course.manifest import exercise
-from course.messages import title
+from course.messages import language, phrase, read_catalogue, title
 from course.seams import reference_source
 
 __all__ = ["NUM_RUNGS", "difference", "hint_for", "hint_text", "next_rung", "rungs"]
@@ -27,13 +25,6 @@ if TYPE_CHECKING:
 
 NUM_RUNGS = 5
 _WAIT_SECONDS = 300.0
-_HERE = Path(__file__).parent / "hints"
-_KINDS = ("a question", "the idea", "another case", "with blanks", "the reference part")
-
-
-@cache
-def _table(lesson: int) -> dict[str, Any]:
-    return tomllib.loads((_HERE / f"{lesson:02d}.toml").read_text(encoding="utf-8"))
 
 
 def rungs(exercise_id: str, rule: str) -> dict[str, str]:
@@ -42,7 +33,8 @@ def rungs(exercise_id: str, rule: str) -> dict[str, str]:
     Raises:
         KeyError: the rule has no hints, which a test forbids.
     """
-    table: dict[str, str] = _table(exercise(exercise_id).lesson)[exercise_id][rule]
+    file = f"hints/{exercise(exercise_id).lesson:02d}.toml"
+    table: dict[str, str] = read_catalogue(file, language())[exercise_id][rule]
     return table
 
 
@@ -52,30 +44,36 @@ def next_rung(exercise_id: str, rule: str, code_hash: str, *, now: bool = False)
     mine = [e for e in shown if e.get("rule") == rule]
     if not mine:
         return 1, None
-    last = mine[-1]
-    rung = min(NUM_RUNGS, int(last.get("rung", 0)) + 1)
-    if os.environ.get("SLUICE_MODE") != "class" or now:
+    last, highest = mine[-1], max(int(each.get("rung", 0)) for each in mine)
+    rung = min(NUM_RUNGS, highest + 1)
+    if now or not progress.is_class_mode() or rung <= membership.unlocked_rung(exercise_id):
         return rung, None
     waited = time.time() - float(last.get("time", 0)) >= _WAIT_SECONDS
     if waited or last.get("code_hash") != code_hash:
         return rung, None
-    return int(last.get("rung", 1)), "the next rung comes with changed code, or after five minutes"
+    return max(1, highest), phrase("hint_wait")
 
 
 def hint_for(report: Report, source: str, rung: int | None = None, *, now: bool = False) -> str:
-    """The hint a report calls for, noted in the progress; without a failed rule, what there is to say instead."""
+    """The hint a report calls for, noted in the progress; without a failed rule, what there is to say instead.
+
+    `rung` asks for a certain one and `now` for the next at once. In class mode neither goes higher than the ladder has
+    come to, or the instructor has unlocked.
+    """
     exercise_id, failed = report.exercise, report.failed_rule
     if failed is None:
         if report.passed:
-            return f"✓ {exercise_id} holds: there is nothing to hint at."
+            return "✓ " + phrase("hint_holds", exercise=exercise_id)
         if report.status.value == "not_started":
-            return f"○ {exercise_id} has not failed yet. First step:\n  {exercise(exercise_id).first_step}"
+            return f"○ {phrase('hint_not_started', exercise=exercise_id)}\n  {phrase('first_step', exercise_id)}"
         return str(report)
-    number, why = next_rung(exercise_id, failed.id, report.code_hash, now=now)
-    if rung is not None and why is None:
-        number = max(1, min(NUM_RUNGS, rung))
+    is_class = progress.is_class_mode()
+    number, why = next_rung(exercise_id, failed.id, report.code_hash, now=now and not is_class)
+    if rung is not None:
+        most = max(number, membership.unlocked_rung(exercise_id)) if is_class else NUM_RUNGS
+        number, why = max(1, min(most, rung)), phrase("hint_wait") if rung > most else None
     progress.record("hint", exercise=exercise_id, rule=failed.id, rung=number, code_hash=report.code_hash)
-    marks = (" yours ", " Flink ", " right ")
+    marks = [f" {phrase(who)} " for who in ("yours", "flink", "right")]
     failing = [line for line in failed.message.splitlines() if any(mark in line for mark in marks)]
     text = hint_text(exercise_id, failed.id, number, source, "\n".join(failing))
     return text if why is None else f"{text}\n\n  ({why})"
@@ -84,7 +82,8 @@ def hint_for(report: Report, source: str, rung: int | None = None, *, now: bool 
 def hint_text(exercise_id: str, rule: str, rung: int, source: str = "", failing: str = "") -> str:
     """One rung as text; `failing` is the comparison of the failing input, shown on rung 2."""
     texts = rungs(exercise_id, rule)
-    head = f"Hint {rung} of {NUM_RUNGS} for {exercise_id}, rule {rule} ({title(exercise_id, rule)}): {_KINDS[rung - 1]}"
+    head = phrase("hint_head", rung=rung, num=NUM_RUNGS, rule=rule, title=title(exercise_id, rule),
+                  kind=phrase(f"hint_{rung}"), exercise=exercise_id)  # fmt: skip
     if rung < NUM_RUNGS:
         text = texts[str(rung)].strip("\n")
         lines = text.splitlines() if rung == 4 else textwrap.wrap(text, 92)
@@ -98,8 +97,7 @@ def difference(exercise_id: str, source: str) -> str:
     reference = reference_source(exercise_id)
     shown = [reference]
     if source.strip():
-        lines = difflib.unified_diff(
-            reference.splitlines(), source.strip().splitlines(), "the reference part", "yours", n=1, lineterm=""
-        )
+        names = phrase("diff_reference"), phrase("diff_yours")
+        lines = difflib.unified_diff(reference.splitlines(), source.strip().splitlines(), *names, n=1, lineterm="")
         shown += ["", *lines]
     return "\n".join(shown)

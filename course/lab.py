@@ -36,6 +36,7 @@ STOP_SECONDS = 15.0
 _OVERRIDES = {
     "@jupyterlab/apputils-extension:notification": {"fetchNews": "false", "checkForUpdates": False},
     "@jupyter-widgets/jupyterlab-manager:plugin": {"saveState": True},
+    "@jupyterlab/docmanager-extension:plugin": {"defaultViewers": {"markdown": "Markdown Preview"}},  # the glossary
 }
 
 # Jupyter leaves Nagle's algorithm on, which sends the frames of a live view in bursts, 45 ms apart: the same trade of
@@ -50,6 +51,10 @@ import jupyter_server.services.kernels.websocket as websocket
 
 c = get_config()
 c.KernelManager.shutdown_wait_time = 12.0
+# "Save and Export" of a notebook with views: their stills, for the moving ones would be asked of servers elsewhere.
+c.NbConvertBase.display_data_priority = [
+    "text/html", "text/markdown", "image/svg+xml", "text/latex", "image/png", "image/jpeg", "text/plain"
+]
 
 
 def end_with_parent():

@@ -30,8 +30,8 @@ def hand_out(lessons: Path, work: Path) -> list[str]:
     Raises:
         LessonsError: there are no lessons, or `work` cannot be written.
     """
-    published = sorted(lessons.glob("[0-9][0-9]_*.ipynb"))
-    if not published:
+    published = sorted([*lessons.glob("[0-9][0-9]_*.ipynb"), *lessons.glob("glossary.md")])
+    if not any(each.suffix == ".ipynb" for each in published):
         raise LessonsError(f"No lessons found in {lessons}; run this in a checkout of Sluice (git clone).")
     try:
         work.mkdir(parents=True, exist_ok=True)
@@ -78,7 +78,7 @@ def _free_name(copy: Path, digest: str) -> Path:
     """Return `NN_name.new.ipynb`, or with a number if the learner works in that one already."""
     number = 1
     while True:
-        beside = copy.with_suffix(f".new{'' if number == 1 else number}.ipynb")
+        beside = copy.with_suffix(f".new{'' if number == 1 else number}{copy.suffix}")
         if not beside.exists() or _digest(beside) == digest:
             return beside
         number += 1

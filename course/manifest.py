@@ -5,12 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["EXERCISES", "LESSONS", "Exercise", "Lesson", "NoSuchExerciseError", "exercise", "lesson_info"]
+__all__ = ["EXERCISES", "LESSONS", "START", "Exercise", "Lesson", "NoSuchExerciseError", "exercise", "lesson_info"]
 
 DEFAULT_SEED = 20110404
 VECTORS_VERSION = "1.11.4"
 VECTORS = Path(__file__).parent / "vectors" / VECTORS_VERSION
 """What a real Flink of this version answered: the files that checks are held against."""
+
+
+START = "00_start_here"
+"""The first page, which is no lesson."""
 
 
 class NoSuchExerciseError(KeyError):
@@ -26,14 +30,12 @@ class NoSuchExerciseError(KeyError):
 
 @dataclass(frozen=True, slots=True)
 class Exercise:
-    """One graded part of one lesson. `first_step` is what a learner who has nothing yet should do."""
+    """One graded part of one lesson; what is said of it stands in the message catalogue."""
 
     id: str
     lesson: int
     title: str
     flink_name: str
-    first_step: str
-    after_passing: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,40 +49,65 @@ class Lesson:
     exercises: tuple[Exercise, ...]
 
 
-LESSONS: dict[int, Lesson] = {
-    0: Lesson(
-        0,
-        "00_ten_records",
-        "Ten records end to end",
-        30,
-        (
-            Exercise(
-                "0.1",
-                0,
-                "A map function",
-                "MapFunction",
-                'return a pair for one flight: flight["origin"], and the delay, not below 0.',
-                "Your function now answers for every flight of the demo job.",
-            ),
-        ),
+def _lesson(number: int, name: str, title: str, minutes: int, *parts: tuple[str, str]) -> Lesson:
+    """A lesson whose exercises, in order, are given by title and by the name that Flink has for the part."""
+    exercises = tuple(Exercise(f"{number}.{place}", number, *part) for place, part in enumerate(parts, 1))
+    return Lesson(number, name, title, minutes, exercises)
+
+
+_ALL = (
+    _lesson(0, "00_ten_records", "Ten records end to end", 30, ("A map function", "MapFunction")),
+    _lesson(
+        1, "01_segments", "Memory segments", 45,
+        ("A window on the memory", "MemorySegment"),
+        ("Numbers in bytes", "MemorySegment"),
+        ("A copy between segments", "MemorySegment"),
     ),
-    3: Lesson(
-        3,
-        "03_spanning",
-        "Spanning serializer",
-        75,
-        (
-            Exercise(
-                "3.1",
-                3,
-                "A record over buffers",
-                "SpanningRecordSerializer",
-                "in serialize_record, keep 4 bytes of length and the payload as one piece.",
-                "Your serializer now cuts every record of the demo job.",
-            ),
-        ),
+    _lesson(
+        2, "02_pools", "Buffers and pools", 60,
+        ("A buffer that counts", "NetworkBuffer"),
+        ("Sharing out", "NetworkBufferPool"),
+        ("A pool of one's own", "LocalBufferPool"),
     ),
-}
+    _lesson(3, "03_spanning", "Spanning serializer", 75, ("A record over buffers", "SpanningRecordSerializer")),
+    _lesson(
+        4, "04_deserializer", "Spanning deserializer", 75,
+        ("Records out of buffers", "SpillingAdaptiveSpanningRecordDeserializer"),
+        ("Write the rule: what goes in comes out", "SpanningRecordSerializationTest"),
+    ),
+    _lesson(
+        5, "05_record_writer", "Record writer and selectors", 60,
+        ("Which channel a key goes to", "KeyGroupStreamPartitioner"),
+        ("A record to its channels", "RecordWriter"),
+    ),
+    _lesson(
+        6, "06_chains", "Chains and outputs", 60,
+        ("May two operators share a task?", "StreamingJobGraphGenerator"),
+        ("From edges to chains", "StreamingJobGraphGenerator"),
+        ("An output that copies", "CopyingChainingOutput"),
+    ),
+    _lesson(
+        7, "07_local_channels", "Subpartitions and local channels", 60,
+        ("The queue of a channel", "PipelinedSubpartition"),
+    ),
+    _lesson(
+        9, "09_remote", "Remote channels", 75,
+        ("A frame", "NettyMessage"),
+        ("Frames out of a stream", "NettyMessageDecoder"),
+        ("The numbers of a channel", "RemoteInputChannel"),
+    ),
+    _lesson(
+        10, "10_slow_reader", "One slow reader", 60,
+        ("High and low water", "WriteBufferWaterMark"),
+        ("Where data waits", "PartitionRequestClientHandler"),
+    ),
+    _lesson(
+        11, "11_credit", "Credit", 75,
+        ("The receiver counts", "BufferManager"),
+        ("The sender pays", "CreditBasedSequenceNumberingViewReader"),
+    ),
+)  # fmt: skip
+LESSONS: dict[int, Lesson] = {lesson.number: lesson for lesson in _ALL}
 EXERCISES: dict[str, Exercise] = {each.id: each for lesson in LESSONS.values() for each in lesson.exercises}
 
 

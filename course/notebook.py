@@ -12,13 +12,16 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from course import __version__, hints, progress, questions
-from course.answers import cell_names, current_source, shell
+from course.answers import cell_names, current_source, latest_cell, num_cells, shell, unmarked_cell
 from course.choices import Choices
-from course.grading.remote import judge_apart
+from course.classroom import membership
+from course.classroom.catchup import is_caught_up
+from course.grading.remote import judge_apart, prepare
 from course.grading.report import Report
+from course.grading.runner import GraderError
 from course.manifest import DEFAULT_SEED, VECTORS_VERSION, Lesson, exercise, lesson_info
 from course.places import work_folder
-from course.seams import stub
+from course.seams import seam, stub
 from course.specimens import zoo as specimens
 from course.step_by_step import drawn, view_of
 
@@ -42,11 +45,16 @@ class Text(str):
 
 @dataclass(slots=True)
 class _Answer:
-    """What this process knows of one exercise: the live object, its source, the last report."""
+    """What this process knows of one exercise: the live object, its source, the last report.
+
+    Cells up to number `after` do not count: they were run before a `reset`.
+    """
 
     part: Any = None
     source: str | None = None
     report: Report | None = None
+    after: int = 0
+    was_reset: bool = False
 
 
 _answers: dict[str, _Answer] = {}
@@ -59,25 +67,58 @@ def _answer(exercise_id: str) -> _Answer:
 def check(exercise_id: str, *, seed: int | None = None, all: bool = False) -> Report | Text:  # noqa: A002
     """Grade the cell of this exercise; the report shows the first rule that fails, or all with `all=True`."""
     answer = _answer(exercise_id)
-    chosen = DEFAULT_SEED if seed is None else seed
+    newest = latest_cell(exercise_id, answer.after)
+    if newest is not None and newest != answer.source:
+        # It was run and did not come as far as its decorator.
+        answer.source, answer.part = newest, None
+    if answer.source is None and (missing := _why_nothing(exercise_id, answer)):
+        return Text(missing)
+    chosen = progress.seed_of_a_check() if seed is None else seed
     try:
         report = judge_apart(exercise_id, [answer.source], chosen, cell_names())[0]
     except KeyboardInterrupt:
         return Text(f"○ {exercise_id}  the check was interrupted; it says nothing about your code")
+    except GraderError as error:
+        return Text(f"! {exercise_id} could not be checked; that says nothing about your code.\n  {error}")
     report.num_specimens = len(specimens(exercise_id))
     report.show_all = all
     answer.report = report
     progress.record_check(report, answer.source)
+    _tell_news()
     return report
+
+
+def _tell_news() -> None:
+    """Say what the class has decided since the learner was last told; outside a class that is nothing."""
+    for line in membership.news():
+        print(line)
+
+
+def _why_nothing(exercise_id: str, answer: _Answer) -> str | None:
+    """What to say where no cell is marked although there is an answer somewhere; None for a learner who has none."""
+    wanted = seam(exercise_id)
+    mark = f'@L.exercise("{exercise_id}")'
+    number = unmarked_cell(wanted.name, wanted.methods, answer.after)
+    if number is not None:
+        return (f"○ {exercise_id}: cell {number} looks like your answer, and nothing marks it.\n"
+                f"  Write {mark} on the line above it, run it, and check again.")  # fmt: skip
+    kept = progress.attempts(exercise_id)
+    if not kept or answer.was_reset or shell() is None:
+        return None
+    return (f"○ {exercise_id}: this kernel has not run your cell yet; it was started afresh.\n"
+            f"  Run the cell with {mark}, then check again. Nothing is lost: "
+            f"attempt {int(kept[-1].stem)} of yours is kept.")  # fmt: skip
 
 
 def hint(exercise_id: str, *, rung: int | None = None, now: bool = False) -> Text:
     """The next rung for the rule that failed last; `rung` asks for a certain one (self-study only)."""
     answer = _answer(exercise_id)
-    if answer.report is None:
-        check(exercise_id)
-    if answer.report is None:  # the check was interrupted
-        return Text(f"○ {exercise_id}: there is no answer of a check to hint at.")
+    newest = latest_cell(exercise_id, answer.after)
+    if answer.report is None or (newest is not None and newest != answer.source):
+        said = check(exercise_id)
+        if isinstance(said, Text):  # it did not come to an answer, and says why
+            return said
+    assert answer.report is not None, "a check that came to an answer keeps it"
     return Text(hints.hint_for(answer.report, answer.source or "", rung, now=now))
 
 
@@ -91,16 +132,31 @@ def show(exercise_id: str) -> object:
     return drawn(view_of(exercise_id, report.trace))
 
 
-def zoo(exercise_id: str, *, all: bool = False) -> Text:  # noqa: A002
-    """Known-wrong parts with the belief behind each, and the rule that catches it: three, or all of them."""
+def zoo(exercise_id: str, *, all: bool = False, show: str | None = None) -> object:  # noqa: A002
+    """Known-wrong parts with the belief behind each, and the rule that catches it: three, or all of them.
+
+    `show` names one, such as "w01", and runs it in the picture that `show` of your own part opens.
+    """
     found = specimens(exercise_id)
-    chosen = found if all else found[: _ZOO_IN_A_LESSON]
-    reports = judge_apart(exercise_id, [each.source for each in chosen], DEFAULT_SEED)
+    chosen = found if all else found[:_ZOO_IN_A_LESSON]
+    if show is not None:
+        chosen = tuple(each for each in found if show in (each.name, each.name.partition("_")[0]))
+        if not chosen:
+            return Text(f"○ {exercise_id} has no {show!r}; it has {', '.join(each.name for each in found)}")
+    try:
+        reports = judge_apart(exercise_id, [each.source for each in chosen], DEFAULT_SEED)
+    except KeyboardInterrupt:
+        return Text(f"○ the zoo of {exercise_id} was interrupted")
+    except GraderError as error:
+        return Text(f"! the zoo of {exercise_id} could not be run.\n  {error}")
+    if show is not None and reports[0].trace is not None:
+        return drawn(view_of(exercise_id, reports[0].trace))
     lines = [f"{exercise_id}: {len(chosen)} of {len(found)} known-wrong parts"]
     for each, report in zip(chosen, reports, strict=True):
         rule = report.failed_rule
         lines += [f"  {each.name}", f"    belief  {each.belief}"]
         lines.append(f"    caught  by rule {rule.id}: {rule.title}" if rule else "    NOT caught by any rule")
+    lines.append(f'  zoo("{exercise_id}", show="w01")  to see one of them at work, by its number')
     return Text("\n".join(lines))
 
 
@@ -111,7 +167,7 @@ def reveal(exercise_id: str) -> Text:
         e.get("event") == "hint" and e.get("exercise") == exercise_id and e.get("rung") == hints.NUM_RUNGS
         for e in progress.events()
     )
-    if not seen and progress.best_status(exercise_id) != "passed":
+    if not seen and progress.best_status(exercise_id) != "passed" and not is_caught_up(exercise_id):
         return Text(f"○ {exercise_id}: the reference part is shown after passing, or after rung 5 of the hints.")
     return Text(hints.difference(exercise_id, answer.source or ""))
 
@@ -123,7 +179,7 @@ def reset(exercise_id: str) -> Text:
         why = " ".join(progress.troubles())
         return Text(f"✗ {exercise_id} was not reset: your version could not be kept.\n  {why}")
     kept = "; your version is kept" if answer.source else ""
-    _answers[exercise_id] = _Answer()
+    _answers[exercise_id] = _Answer(after=num_cells(), was_reset=True)
     progress.record("reset", exercise=exercise_id)
     running = shell()
     if running is not None:
@@ -219,7 +275,8 @@ class LessonHandle:
         source = current_source(2)
 
         def register(part: _Part) -> _Part:
-            _answers[exercise_id] = _Answer(part, source)
+            before = _answer(exercise_id)
+            _answers[exercise_id] = _Answer(part, source, after=before.after)
             return part
 
         return register
@@ -252,6 +309,9 @@ def lesson(number: int) -> LessonHandle:
     passed = f"{bar} {statuses.count('passed')} of {len(bar)} passed"
     print(f"Sluice {__version__} · lesson {info.number} · {info.minutes} minutes · {passed}")
     print(f"Graded against what Flink {VECTORS_VERSION} recorded; needs no network")
+    _tell_news()
+    if shell() is not None and info.exercises:
+        prepare(info.exercises[0].id, DEFAULT_SEED)  # while the learner reads
     return LessonHandle(info)
 
 

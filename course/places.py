@@ -1,11 +1,11 @@
-"""Where things are: the checkout, the lessons, the learner's folder."""
+"""Where things are: the checkout, the lessons, the learner's folder, what can be made again."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
 
-__all__ = ["home", "lessons_folder", "state_folder", "work_folder"]
+__all__ = ["cache_folder", "home", "lessons_folder", "state_folder", "work_folder"]
 
 _PACKAGE_PARENT = Path(__file__).resolve().parent.parent
 
@@ -28,3 +28,13 @@ def work_folder() -> Path:
 def state_folder() -> Path:
     """The folder of progress and attempts: `.course` in the folder that holds the work folder."""
     return work_folder().parent / ".course"
+
+
+def cache_folder() -> Path:
+    """The folder of what can be made or fetched again: SLUICE_CACHE, else `sluice` in the user's cache folder."""
+    if chosen := os.environ.get("SLUICE_CACHE"):
+        return Path(chosen).expanduser().resolve()
+    cache = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    if not cache.is_absolute():  # as the XDG specification wants it
+        cache = Path.home() / ".cache"
+    return cache / "sluice"

@@ -12,16 +12,20 @@ import contextlib
 import json
 import math
 import os
+import random
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from course.manifest import EXERCISES, LESSONS, exercise
+from course.classroom.courier import nudge
+from course.classroom.membership import is_in_class
+from course.manifest import DEFAULT_SEED, EXERCISES, LESSONS, exercise
 from course.places import state_folder
 
 __all__ = [
-    "attempts", "best_status", "events", "keep_attempt", "merge", "progress_text", "record", "record_check", "troubles",
+    "attempts", "best_status", "events", "is_class_mode", "keep_attempt", "latest_check", "merge", "progress_text",
+    "record", "record_check", "seed_of_a_check", "troubles",
 ]  # fmt: skip
 
 if TYPE_CHECKING:
@@ -65,6 +69,7 @@ def record(event: str, **fields: Any) -> None:
             os.write(descriptor, ((b"" if _ends_well() else b"\n") + line.encode()))
         finally:
             os.close(descriptor)
+    nudge()
 
 
 def record_check(report: Report, source: str | None) -> None:
@@ -75,7 +80,18 @@ def record_check(report: Report, source: str | None) -> None:
     record(
         "check", lesson=exercise(report.exercise).lesson, exercise=report.exercise, status=report.status.value,
         rule=failed.id if failed else None, code_hash=report.code_hash, vectors=report.vectors, seed=report.seed,
+        rules_passed=sum(rule.status.value == "passed" for rule in report.rules), rules_total=len(report.rules),
     )  # fmt: skip
+
+
+def is_class_mode() -> bool:
+    """Whether a class is held (the learner is in one, or SLUICE_MODE=class): hints come rung by rung."""
+    return os.environ.get("SLUICE_MODE") == "class" or is_in_class()
+
+
+def seed_of_a_check() -> int:
+    """The seed of a check that nobody named one for: always the same, in class mode a fresh one."""
+    return random.SystemRandom().randrange(1, 1_000_000) if is_class_mode() else DEFAULT_SEED
 
 
 def _ends_well() -> bool:
@@ -176,6 +192,12 @@ def best_status(exercise_id: str, found: list[Mapping[str, Any]] | None = None) 
     if "passed" in seen:
         return "passed"
     return seen[-1] if seen and seen[-1] in _SYMBOLS else "not_started"
+
+
+def latest_check(exercise_id: str) -> Mapping[str, Any] | None:
+    """The last check of this exercise, as it was noted; None if there was none."""
+    found = [e for e in events() if e.get("event") == "check" and e.get("exercise") == exercise_id]
+    return found[-1] if found else None
 
 
 def progress_text() -> str:

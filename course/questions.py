@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import tomllib
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from course.manifest import LESSONS
+from course.messages import language, read_catalogue
 
 __all__ = ["NoSuchQuestionError", "Question", "question", "questions"]
 
 _NAMES = {"predict": "no prediction", "quiz": "no quiz question"}
-_HERE = Path(__file__).parent / "questions"
+_COURSE = Path(__file__).parent
 
 
 class NoSuchQuestionError(KeyError):
@@ -53,10 +53,10 @@ class Question:
 @cache
 def questions(lesson: int) -> dict[str, Question]:
     """All questions of one lesson by id; none if it has no file."""
-    file = _HERE / f"{lesson:02d}.toml"
-    if not file.is_file():
+    file = f"questions/{lesson:02d}.toml"
+    if not (_COURSE / file).is_file():
         return {}
-    return {name: Question(name, **row) for name, row in tomllib.loads(file.read_text(encoding="utf-8")).items()}
+    return {name: Question(name, **row) for name, row in read_catalogue(file, language()).items()}
 
 
 def question(name: str, kind: str) -> Question:

@@ -7,15 +7,16 @@ a solution is the reference part's own source, made to stand alone in a cell.
 from __future__ import annotations
 
 import ast
+import sys
 import tomllib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
-from importlib.util import find_spec
+from importlib.util import cache_from_source, find_spec
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Seam", "child_job", "seam", "seams", "solution", "stripped_module", "stub"]
+__all__ = ["Seam", "child_job", "later_exercises", "seam", "seams", "solution", "stub"]
 
 _COURSE = Path(__file__).parent
 _ROOT = _COURSE.parent
@@ -36,6 +37,12 @@ class Seam:
     notes: tuple[str, ...]
     driver: str
     base: str = ""
+    swap: str = ""
+    extends: bool = False
+    hides: tuple[str, ...] = ()
+    hides_too: tuple[str, ...] = ()
+    describes: bool = False
+    needs: tuple[str, ...] = ()
 
 
 @cache
@@ -73,19 +80,67 @@ def _parsed(name: str) -> tuple[str, ast.Module]:
 
 
 def _reference_node(wanted: Seam) -> ast.ClassDef | ast.FunctionDef:
-    for node in _parsed(wanted.module)[1].body:
-        if isinstance(node, ast.ClassDef | ast.FunctionDef) and node.name == wanted.part:
+    return _named_node(wanted.module, wanted.part)
+
+
+def _named_node(module: str, name: str) -> ast.ClassDef | ast.FunctionDef:
+    for node in _parsed(module)[1].body:
+        if isinstance(node, ast.ClassDef | ast.FunctionDef) and node.name == name:
             return node
-    raise AssertionError(f"{wanted.module} has no {wanted.part}; correct seams.toml")
+    raise AssertionError(f"{module} has no {name}; correct seams.toml")
 
 
 def reference_source(exercise: str) -> str:
     """The reference part as it stands in its module."""
     wanted = seam(exercise)
     source = _parsed(wanted.module)[0]
-    text = ast.get_source_segment(source, _reference_node(wanted))
-    assert text is not None, "a parsed node has a source"
-    return text
+    node = _reference_node(wanted)
+    lines = source.splitlines()
+    if not wanted.extends:
+        if isinstance(node, ast.ClassDef) and (needless := _needless(node, wanted.methods)):
+            return _without(node, needless, lines)
+        text = ast.get_source_segment(source, node)
+        assert text is not None, "a parsed node has a source"
+        return text
+    methods = [lines[_first_line(each) - 1 : each.end_lineno] for each in _methods_of(node, wanted.methods)]
+    return f"class {wanted.name}({wanted.part}):\n" + "\n\n".join("\n".join(each) for each in methods)
+
+
+def _methods_of(node: ast.ClassDef | ast.FunctionDef, names: Iterable[str]) -> list[ast.FunctionDef]:
+    """The methods with these names, in their order in the class."""
+    return [each for each in node.body if isinstance(each, ast.FunctionDef) and each.name in names]
+
+
+def _first_line(node: ast.ClassDef | ast.FunctionDef) -> int:
+    return min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
+
+
+def _needless(node: ast.ClassDef, methods: Iterable[str]) -> list[ast.FunctionDef]:
+    """The functions of a class that neither these methods nor Python itself come to through `self`."""
+    own = {each.name: each for each in node.body if isinstance(each, ast.FunctionDef)}
+    waiting = [name for name in own if name in set(methods) or name.startswith("__")]
+    reached: set[str] = set()
+    while waiting:
+        name = waiting.pop()
+        if name in own and name not in reached:
+            reached.add(name)
+            read = (each for each in ast.walk(own[name]) if isinstance(each, ast.Attribute))
+            waiting += [each.attr for each in read if isinstance(each.value, ast.Name) and each.value.id == "self"]
+    return [each for name, each in own.items() if name not in reached]
+
+
+def _without(node: ast.ClassDef, left_out: Iterable[ast.FunctionDef], lines: list[str]) -> str:
+    """A class without some of its functions, and without the comments that stand alone between functions."""
+    last = node.end_lineno or 0
+    gone = {number for number in range(node.lineno, last) if lines[number - 1].startswith("    # -- ")}
+    for each in left_out:
+        gone |= set(range(_first_line(each), (each.end_lineno or 0) + 1))
+    kept: list[str] = []
+    for number in range(node.lineno, last + 1):
+        line = lines[number - 1]
+        if number not in gone and (line.strip() or (kept and kept[-1].strip())):
+            kept.append(line)
+    return "\n".join(kept).rstrip()
 
 
 def _docstring_lines(node: ast.ClassDef | ast.FunctionDef, extra: Iterable[str], indent: str) -> list[str]:
@@ -124,11 +179,15 @@ def stub(exercise: str) -> str:
         signature = _signature(node, wanted.name).replace("dict[str, Any]", "dict")
         lines += [signature, *_docstring_lines(node, wanted.notes, "    "), f"    {empty}"]
         return "\n".join(lines) + "\n"
-    lines.append(f"class {wanted.name}({wanted.base}):" if wanted.base else f"class {wanted.name}:")
-    lines += _docstring_lines(node, wanted.notes, "    ")
-    for method in node.body:
-        if isinstance(method, ast.FunctionDef) and method.name in wanted.methods:
-            lines += ["", f"    {_signature(method)}", *_docstring_lines(method, (), "        "), f"        {empty}"]
+    base = wanted.part if wanted.extends else wanted.base
+    lines.append(f"class {wanted.name}({base}):" if base else f"class {wanted.name}:")
+    if wanted.describes:
+        lines += [f'    """{wanted.notes[0]}', *(f"    {line}".rstrip() for line in wanted.notes[1:]), '    """']
+    else:
+        lines += _docstring_lines(node, wanted.notes, "    ")
+    for method in _methods_of(node, wanted.methods):
+        lines += ["", *(f"    @{ast.unparse(each)}" for each in method.decorator_list)]
+        lines += [f"    {_signature(method)}", *_docstring_lines(method, (), "        "), f"        {empty}"]
     return "\n".join(lines) + "\n"
 
 
@@ -136,11 +195,24 @@ def _names_in(node: ast.AST) -> set[str]:
     return {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
 
 
+def _assigned(node: ast.Assign) -> set[str]:
+    return {target.id for target in node.targets if isinstance(target, ast.Name)}
+
+
+def _needed(tree: ast.Module, names: set[str]) -> set[str]:
+    """`names`, and what the constants among them are made from."""
+    for node in reversed(tree.body):  # a constant is made from those above it
+        if isinstance(node, ast.Assign) and _assigned(node) & names:
+            names = names | _names_in(node.value)
+    return names
+
+
 def standing_alone(exercise: str, part_source: str) -> str:
     """`part_source` with what it needs of its module in front: imports and small constants."""
     wanted = seam(exercise)
     source, tree = _parsed(wanted.module)
-    needed = _names_in(ast.parse(part_source))
+    needed = _needed(tree, _names_in(ast.parse(part_source)))
+    written = set() if wanted.extends else {wanted.part}
     imports: list[str] = []
     constants: list[str] = []
     local: list[str] = []
@@ -150,13 +222,16 @@ def standing_alone(exercise: str, part_source: str) -> str:
             imports += [f"from {node.module} import {', '.join(used)}"] if used else []
         elif isinstance(node, ast.Import):
             imports += [f"import {alias.name}" for alias in node.names if alias.name in needed]
-        elif isinstance(node, ast.Assign) and {t.id for t in node.targets if isinstance(t, ast.Name)} & needed:
+        elif isinstance(node, ast.Assign) and _assigned(node) & needed:
             constants.append(ast.get_source_segment(source, node) or "")
-        elif isinstance(node, ast.ClassDef | ast.FunctionDef) and node.name in needed - {wanted.part}:
+        elif isinstance(node, ast.ClassDef | ast.FunctionDef) and node.name in needed - written:
             local.append(node.name)
     if local:
         imports.append(f"from {wanted.module} import {', '.join(sorted(local))}")
-    head = [*imports, *([""] if imports and constants else []), *constants]
+    own = sorted(line for line in imports if line.split()[1].partition(".")[0] not in sys.stdlib_module_names)
+    standard = [line for line in imports if line not in own]
+    blocks = [block for block in (standard, own, constants) if block]
+    head = "\n\n".join("\n".join(block) for block in blocks).splitlines()
     return "\n".join([*head, *(["", ""] if head else []), part_source]) + "\n"
 
 
@@ -165,14 +240,46 @@ def solution(exercise: str) -> str:
     return standing_alone(exercise, f'@L.exercise("{exercise}")\n{reference_source(exercise)}')
 
 
-def stripped_module(exercise: str) -> str:
-    """The source of the seam's module with a stand-in for the reference part."""
-    wanted = seam(exercise)
-    source, _ = _parsed(wanted.module)
-    node = _reference_node(wanted)
-    lines = source.splitlines()
-    first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
-    lines[first - 1 : node.end_lineno] = [f'{wanted.part} = _reference_part("{wanted.part}")']
+def later_exercises(exercise: str) -> list[str]:
+    """This exercise and all that come after it: none may need what only a later one teaches."""
+    return [each for each in seams() if _place(each) >= _place(exercise)]
+
+
+def _place(exercise: str) -> tuple[int, ...]:
+    return tuple(int(number) for number in exercise.split("."))
+
+
+def stripped_modules(exercise: str) -> dict[str, str]:
+    """The sources of the modules with parts of this exercise and later ones, with a stand-in for each part."""
+    found: dict[str, list[Seam]] = {}
+    hidden: dict[str, set[str]] = {}
+    for each in map(seam, later_exercises(exercise)):
+        if each.exercise in seam(exercise).needs:
+            continue
+        found.setdefault(each.module, []).append(each)
+        for module, _, name in (name.rpartition(".") for name in each.hides_too):
+            hidden.setdefault(module, set()).add(name)
+    modules = {**found, **hidden}
+    return {module: _stripped(module, found.get(module, ()), hidden.get(module, ())) for module in modules}
+
+
+def _stripped(module: str, found: Iterable[Seam], hidden: Iterable[str] = ()) -> str:
+    lines = _parsed(module)[0].splitlines()
+    gone: dict[int, tuple[ast.ClassDef | ast.FunctionDef, str]] = {}
+    for name in sorted(hidden):
+        gone[_named_node(module, name).lineno] = _named_node(module, name), f'{name} = _reference_part("{name}")'
+    for each in found:
+        node = _reference_node(each)
+        if not each.extends:
+            gone[node.lineno] = node, f'{each.part} = _reference_part("{each.part}")'
+            continue
+        for method in _methods_of(node, {*each.methods, *each.hides}):
+            stand_in = f'_reference_method("{each.part}.{method.name}")'
+            if any(ast.unparse(decorator) == "property" for decorator in method.decorator_list):
+                stand_in = f"property({stand_in})"
+            gone[method.lineno] = method, f"    {method.name} = {stand_in}"
+    for _, (node, line) in sorted(gone.items(), reverse=True):
+        lines[_first_line(node) - 1 : node.end_lineno] = [line]
     return "\n".join(lines) + "\n"
 
 
@@ -180,16 +287,19 @@ def child_job(exercise: str) -> dict[str, Any]:
     """What a child must know of an exercise: no answers, and no reference part."""
     wanted = seam(exercise)
     engine = _ROOT / "refimpl"
-    module_file = _module_file(wanted.module)
-    cached = module_file.parent / "__pycache__"
-    denied = [str(_COURSE), str(module_file), *(str(p) for p in cached.glob(f"{module_file.stem}.*"))]
+    modules = stripped_modules(exercise)
+    denied = [str(_COURSE)]
+    for file in map(_module_file, modules):
+        # Those that other Pythons compiled, and the one that ours may compile at any time.
+        compiled = [*map(str, (file.parent / "__pycache__").glob(f"{file.stem}.*")), cache_from_source(str(file))]
+        denied += [str(file), *compiled]
     return {
         "exercise": exercise,
         "kind": wanted.kind,
         "member": wanted.member,
         "methods": list(wanted.methods),
         "driver": (_COURSE / "checks" / wanted.driver).read_text(encoding="utf-8"),
-        "modules": {wanted.module: stripped_module(exercise)},
+        "modules": modules,
         "engine_root": str(_ROOT),
         "engine": str(engine),
         "denied": denied,

@@ -1,4 +1,4 @@
-"""The zoo (known-wrong parts) and the wheat (other right parts): files that are read, never imported."""
+"""The zoo (known-wrong parts), the wheat (other right ones), and those unseen: files that are read, never imported."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from course.manifest import exercise
 
-__all__ = ["Specimen", "wheat", "zoo"]
+__all__ = ["Specimen", "harness", "unseen", "wheat", "zoo"]
 
 _COURSE = Path(__file__).parent
 
@@ -30,11 +30,12 @@ def _all(kind: str, exercise_id: str) -> tuple[Specimen, ...]:
     number = exercise_id.partition(".")[2]
     # The first exercise of a lesson has its files in the lesson's folder, further ones in one below.
     place = folder if number == "1" else folder / f"e{number}"
-    found = []
-    for file in sorted(place.glob("*.py")):
-        source = file.read_text(encoding="utf-8")
-        found.append(Specimen(file.stem, ast.get_docstring(ast.parse(source)) or "", source))
-    return tuple(found)
+    return tuple(map(_specimen, sorted(place.glob("*.py"))))
+
+
+def _specimen(file: Path) -> Specimen:
+    source = file.read_text(encoding="utf-8")
+    return Specimen(file.stem, ast.get_docstring(ast.parse(source)) or "", source)
 
 
 def zoo(exercise_id: str) -> tuple[Specimen, ...]:
@@ -45,3 +46,19 @@ def zoo(exercise_id: str) -> tuple[Specimen, ...]:
 def wheat(exercise_id: str) -> tuple[Specimen, ...]:
     """Other right parts of one exercise, by name."""
     return _all("wheat", exercise_id)
+
+
+@cache
+def unseen(exercise_id: str) -> tuple[Specimen, ...]:
+    """Wrong parts that no zoo shows: a learner's rule is tried on them."""
+    return tuple(map(_specimen, sorted((_unseen_folder(exercise_id) / "wrong").glob("*.py"))))
+
+
+@cache
+def harness(exercise_id: str) -> str:
+    """The source that makes of a part what a learner's rule is given."""
+    return (_unseen_folder(exercise_id) / "harness.py").read_text(encoding="utf-8")
+
+
+def _unseen_folder(exercise_id: str) -> Path:
+    return _COURSE / "unseen" / f"c{exercise(exercise_id).lesson:02d}"

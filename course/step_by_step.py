@@ -9,9 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from course.messages import phrase
+
 __all__ = ["ShowView", "drawn", "view_of"]
 
 _LONGEST_SHOWN = 64
+_LONGEST_LINE = 120
 _ENDS_IN_ROOM = "FULL_RECORD"
 
 
@@ -39,13 +42,19 @@ def view_of(exercise_id: str, trace: dict[str, Any]) -> ShowView:
     yours, flink = trace["yours_lines"], trace["flink_lines"]
     lines = [f"{exercise_id}  {trace['ran']}"]
     for number, right in enumerate(flink):
-        mine = yours[number] if number < len(yours) else "(your code did not get here)"
-        lines.append(f"  {number + 1:>3}  yours  {mine}" + ("   = Flink" if mine == right else ""))
+        mine = yours[number] if number < len(yours) else phrase("not_here")
+        same = f"   = {phrase('flink')}" if mine == right else ""
+        lines.append(f"  {number + 1:>3}  {phrase('yours')}  {mine}{same}")
         if mine != right:
-            lines += [f"       Flink  {right}", "       ^ the first step that differs"]
+            lines += [f"       {phrase('flink')}  {right}", f"       ^ {phrase('first_step_that_differs')}"]
             break
-    text = "\n".join(line[:120] for line in lines)
+    text = "\n".join(map(_cut, lines))
     return ShowView(exercise_id, trace["ran"], text, trace["ops"], trace["yours"], trace["flink"])
+
+
+def _cut(line: str) -> str:
+    """A line of at most 120 characters; a longer one ends between two words."""
+    return line if len(line) <= _LONGEST_LINE else line[: _LONGEST_LINE - 1].rpartition(" ")[0] + "…"
 
 
 def drawn(view: ShowView) -> object:

@@ -19,5 +19,5 @@ def check_of(exercise_id: str) -> Check:
         NoSuchExerciseError: there is no such exercise.
     """
     module = import_module(f"course.checks.c{exercise(exercise_id).lesson:02d}")
-    check: Check = module.CHECK
+    check: Check = module.CHECKS[exercise_id]
     return check

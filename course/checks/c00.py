@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from course.checks import drive_c00
 from course.checks.common import ending_finding
 from course.data.flights import FLIGHT_COLUMNS
 from course.grading.rules import Case, Finding, Row, Rule, Seen
+from course.grading.shrink import smaller_lists
+from course.messages import phrase
 from course.parts import to_departure
 
-__all__ = ["CHECK", "MapCheck"]
+__all__ = ["CHECKS", "MapCheck"]
 
-_OTHER_ORDER = "a flight LGA to ATL, its keys in another order"
+
+
+def _say(key: str, **values: object) -> str:
+    return phrase(key, "0.1", **values)
 
 
 def _flight(delay: int, origin: str = "JFK", dest: str = "LAX", carrier: str = "AA") -> dict[str, Any]:
@@ -27,7 +32,19 @@ def _shuffled(flight: dict[str, Any], first: str) -> dict[str, Any]:
 
 
 def _told(flight: dict[str, Any]) -> str:
-    return f"a flight {flight['origin']} to {flight['dest']}, {flight['dep_delay_minutes']} minutes late"
+    return _say("flight", origin=flight["origin"], dest=flight["dest"], delay=flight["dep_delay_minutes"])
+
+
+def _delays(flights: Sequence[dict[str, Any]]) -> str:
+    return ", ".join(str(flight["dep_delay_minutes"]) for flight in flights)
+
+
+def _simpler(flight: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """The same flight with a delay nearer to 0, and the first one there is."""
+    delay = flight["dep_delay_minutes"]
+    for less in {0, delay // 2 if delay > 0 else -(-delay // 2), delay - 1 if delay > 0 else delay + 1} - {delay}:
+        yield _flight(less, flight["origin"], flight["dest"], flight["carrier"])
+    yield _flight(delay)
 
 
 class MapCheck:
@@ -46,16 +63,16 @@ class MapCheck:
         for rule in "ABC":
             add(rule, _flight(83))
             add(rule, _flight(20, "EWR", "IAH", "UA"))
-        add("B", _shuffled(_flight(7, "LGA", "ATL", "DL"), "dest"), ran=_OTHER_ORDER)
+        add("B", _shuffled(_flight(7, "LGA", "ATL", "DL"), "dest"), ran=_say("other_order"))
         for delay in (1, 59, 60, 61, 600, 1301):
             add("C", _flight(delay, "LGA", "ORD", "MQ"))
         for delay in (-4, 0, -1, -43):
             add("D", _flight(delay))
-        add("E", _flight(12), ran="a flight JFK to LAX, 12 minutes late, and a look at it afterwards")
-        add("E", _flight(-4), ran="a flight JFK to LAX, 4 minutes early, and a look at it afterwards")
-        add("F", _flight(9), _flight(9), ran="the same flight twice")
+        add("E", _flight(12), ran=_say("looked_at", delay=12))
+        add("E", _flight(-4), ran=_say("looked_at_early", delay=4))
+        add("F", _flight(9), _flight(9), ran=_say("same_twice"))
         add("F", _flight(30), _flight(-2), _flight(0), _flight(5, "EWR"), _flight(30),
-            ran="five flights, 30, -2, 0, 5 and 30 minutes late")  # fmt: skip
+            ran=_say("several", number=5, delays="30, -2, 0, 5, 30"))  # fmt: skip
         generator = random.Random(f"sluice 0.1 {seed}")
         for _ in range(20):
             flights = []
@@ -63,7 +80,7 @@ class MapCheck:
                 origin, dest = generator.sample(["JFK", "EWR", "LGA", "ATL", "ORD", "BOS"], 2)
                 carrier = generator.choice(["UA", "B6", "EV"])
                 flights.append(_flight(generator.randint(-43, 1301), origin, dest, carrier))
-            add("G", *flights, ran=f"{len(flights)} flights made from the seed")
+            add("G", *flights, ran=_say("from_the_seed", number=len(flights)))
         return found
 
     def expected(self, cases: Sequence[Case]) -> list[list[Any]]:
@@ -75,12 +92,19 @@ class MapCheck:
             found.append(events)
         return found
 
+    def smaller(self, case: Case) -> Iterator[Case]:
+        """Of the flights made from the seed: fewer, and with delays nearer to 0."""
+        for flights in smaller_lists(case.ops, _simpler) if case.rule == "G" else ():
+            if flights:
+                several = _say("several", number=len(flights), delays=_delays(flights))
+                yield Case(case.rule, flights, _told(flights[0]) if len(flights) == 1 else several)
+
     def compare(self, rule: Rule, case: Case, seen: Seen, expected: list[Any]) -> Finding | None:
         """The first call that breaks the rule."""
         for number, (flight, want) in enumerate(zip(case.ops, expected, strict=True), 1):
             event = seen.events[number - 1] if number <= len(seen.events) else None
-            if (event is None or len(event) != 3) and case.ran == _OTHER_ORDER and seen.ending:
-                return Finding(rule.id, "by_position", case.ran, values={"got": "an exception"})
+            if (event is None or len(event) != 3) and case.ran == _say("other_order") and seen.ending:
+                return Finding(rule.id, "by_position", case.ran, values={"got": phrase("an_exception")})
             if event is None or len(event) != 3:
                 return ending_finding("0.1", rule.id, case, seen, (), "to_departure")
             code = _broken(rule.id, event, want, flight, number)
@@ -88,15 +112,17 @@ class MapCheck:
                 continue
             changed = rule.id == "E" or (rule.id == "G" and event[1] == want[1])
             yours, right = (_dict(event[2]), _dict(want[2])) if changed else (_text(event[1]), _text(want[1]))
-            rows = [Row(f"call {number}" if len(case.ops) > 1 else "answer", "yours", yours),
-                    Row("", "right", right)]  # fmt: skip
+            rows = [Row(_say("call", number=number) if len(case.ops) > 1 else _say("answer"), phrase("yours"), yours),
+                    Row("", phrase("right"), right)]  # fmt: skip
             values = {"got": _text(event[1]), "want": _text(want[1]), "delay": str(flight["dep_delay_minutes"])}
             return Finding(rule.id, code, case.ran, rows, values)
-        return ending_finding("0.1", rule.id, case, seen, (), "the end") if seen.ending is not None else None
+        return ending_finding("0.1", rule.id, case, seen, (), phrase("the_end")) if seen.ending is not None else None
 
     def tell(self, event: list[Any]) -> str:
         """An answer as Python writes it, and the flight as it is afterwards."""
-        return f"{_text(event[1])}   flight {_dict(event[2])}" if len(event) == 3 else "the call did not come back"
+        if len(event) != 3:
+            return phrase("no_return", call="to_departure")
+        return f"{_text(event[1])}   {_say('flight_now')} {_dict(event[2])}"
 
 
 def _text(plain: list[Any]) -> str:
@@ -106,7 +132,8 @@ def _text(plain: list[Any]) -> str:
         return repr(content)
     if kind in ("tuple", "list", "set", "generator"):
         inner = ", ".join(_text(each) for each in content[:4]) + (", …" if len(content) > 4 else "")
-        return {"tuple": f"({inner})", "list": f"[{inner}]", "set": f"{{{inner}}}"}.get(kind, f"a generator of {inner}")
+        brackets = {"tuple": f"({inner})", "list": f"[{inner}]", "set": f"{{{inner}}}"}
+        return brackets.get(kind) or _say("generator", inner=inner)
     if kind == "dict":
         return _dict(content)
     return str(content) if kind in ("int", "float", "bool", "NoneType") else f"{kind} {content}".strip()
@@ -199,4 +226,4 @@ def _change(after: list[Any], before: list[Any]) -> str:
     return "removes_key" if then - now else "changes_value"
 
 
-CHECK = MapCheck()
+CHECKS = {"0.1": MapCheck()}

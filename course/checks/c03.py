@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import math
 from collections.abc import Iterator, Sequence
@@ -14,8 +15,10 @@ from course.checks.common import ending_finding
 from course.checks.hexdump import first_difference, hex_row
 from course.grading.rules import Case, Finding, Row, Rule, Seen
 from course.grading.runner import GraderError
+from course.messages import phrase
+from refimpl.errors import LocalUsageError
 
-__all__ = ["CHECK", "SpanningCheck", "Step"]
+__all__ = ["CHECKS", "SpanningCheck", "Step"]
 
 _RULES = (
     Rule("A", "kind"), Rule("B", "data"), Rule("C", "result"), Rule("D"), Rule("E"), Rule("F"), Rule("G"), Rule("H"),
@@ -95,7 +98,8 @@ def walk(case: Case, expected: Sequence[list[Any]]) -> Iterator[Step]:
                 builders[key] = [*size, num_buffers]
             capacity, used, number = builders[key]
             want = next(events)
-            yield Step(index, "copy", want, f"buffer {number}", pen.record, pen.sent, capacity, used,
+            label = phrase("buffer", "3.1", number=number)
+            yield Step(index, "copy", want, label, pen.record, pen.sent, capacity, used,
                        pen.earlier, pen.was_reset, pen.was_pruned, pen.was_asked)  # fmt: skip
             taken = min(capacity - used, len(pen.record) - pen.sent)
             pen.sent, pen.was_asked = pen.sent + taken, True
@@ -148,6 +152,13 @@ class SpanningCheck:
             found.append(events)
         return found
 
+    def smaller(self, case: Case) -> Iterator[Case]:
+        """Of the mixtures made from the seed: fewer operations, shorter records."""
+        for smaller in c03_cases.smaller(case) if case.rule == "O" else ():
+            with contextlib.suppress(LocalUsageError):  # left out too much: the engine would never do that
+                self.expected([smaller])
+                yield smaller
+
     def compare(self, rule: Rule, case: Case, seen: Seen, expected: list[Any]) -> Finding | None:
         """The first event that breaks `rule`, diagnosed; None if there is none."""
         steps = list(walk(case, expected))
@@ -169,15 +180,15 @@ class SpanningCheck:
             same.append(step)
             position += 1
         if seen.ending is not None:
-            return ending_finding("3.1", rule.id, case, seen, _rows(same[-2:], None, None), "the end")
+            return ending_finding("3.1", rule.id, case, seen, _rows(same[-2:], None, None), phrase("the_end"))
         return None
 
     def tell(self, event: list[Any]) -> str:
         """An event as bytes and answer, or what the call did."""
         if event[0] == "copy" and len(event) == 5:
-            lost = f", {event[3]} bytes not committed" if event[3] else ""
+            lost = ", " + phrase("not_committed", "3.1", number=event[3]) if event[3] else ""
             return f"copy  {hex_row(event[2], 0)}  {str(event[1]).removeprefix('?')}{lost}"
-        return " ".join(str(each) for each in event) if len(event) > 1 else f"{event[0]} did not come back"
+        return " ".join(str(each) for each in event) if len(event) > 1 else phrase("no_return", call=event[0])
 
 
 def _about_ending(finding: Finding, step: Step) -> Finding:
@@ -204,28 +215,28 @@ def _holds(aspect: str, event: list[Any], want: list[Any]) -> bool:
 def _rows(before: Sequence[Step], step: Step | None, event: list[Any] | None) -> list[Row]:
     """At most two copies that were the same, then the one that differs, with a caret."""
     rows = [
-        Row(each.label, "yours", f"{hex_row(each.want[2], 0):<29}  {_short(each.want[1])}", "same as Flink")
+        Row(each.label, phrase("yours"), f"{hex_row(each.want[2], 0):<29}  {_short(each.want[1])}", phrase("same"))
         for each in before
         if each.op == "copy"
     ]
     if step is None or event is None:
         return rows
     if step.op != "copy":
-        yours, flink = str(event[1] or "nothing"), str(step.want[1] or "nothing")
-        return [*rows, Row(step.label, "yours", yours), Row("", "Flink", flink)]
+        yours, flink = (str(each[1] or phrase("nothing")) for each in (event, step.want))
+        return [*rows, Row(step.label, phrase("yours"), yours), Row("", phrase("flink"), flink)]
     yours, flink = event[2], step.want[2]
     at = first_difference(yours, flink)
     shown_at = at or 0
     result, right = event[1].removeprefix("?"), step.want[1]
     if result == right:
         result = right = _short(right)
-    rows.append(Row(step.label, "yours", f"{hex_row(yours, shown_at):<29}  {result}"))
-    rows.append(Row("", "Flink", f"{hex_row(flink, shown_at):<29}  {right}"))
+    rows.append(Row(step.label, phrase("yours"), f"{hex_row(yours, shown_at):<29}  {result}"))
+    rows.append(Row("", phrase("flink"), f"{hex_row(flink, shown_at):<29}  {right}"))
     if at is not None:
         column = 3 * (at - max(0, at - 6)) + (2 if at > 6 else 0)
-        rows.append(Row("", "", " " * column + "^^ " + f"byte {at + 1} of this copy is the first difference"))
+        rows.append(Row("", "", " " * column + "^^ " + phrase("first_byte", "3.1", number=at + 1)))
     elif event[1] != step.want[1]:
-        rows.append(Row("", "", " " * 31 + "^^ the bytes agree, the answer does not"))
+        rows.append(Row("", "", " " * 31 + "^^ " + phrase("only_answer", "3.1")))
     return rows
 
 
@@ -248,4 +259,4 @@ def _agrees(events: Sequence[list[Any]], recorded: Any) -> bool:
     return "".join(e[2] for e in events if e[0] == "copy") == "".join(recorded["buffers"])
 
 
-CHECK = SpanningCheck()
+CHECKS = {"3.1": SpanningCheck()}

@@ -14,12 +14,18 @@ from typing import Any
 
 from course.grading.rules import Case
 from course.grading.runner import GraderError
+from course.grading.shrink import smaller_lists
 from course.manifest import VECTORS
+from course.messages import phrase
 
 __all__ = ["cases", "vector_cases"]
 
 _VECTORS = VECTORS / "spanning.json"
 _LARGEST_VECTOR_BYTES = 300_000
+
+
+def _say(key: str, **values: object) -> str:
+    return phrase(key, "3.1", **values)
 
 
 def _data(length: int, start: int = 0x61) -> str:
@@ -29,11 +35,11 @@ def _data(length: int, start: int = 0x61) -> str:
 def _text(data: str | list[int]) -> str:
     """How a payload is written in a message: as bytes while it is short and readable."""
     if isinstance(data, list):
-        return f"<{data[0]:,} bytes>"
+        return _say("payload", size=f"{data[0]:,}")
     raw = bytes.fromhex(data)
     if len(raw) <= 8 and all(32 <= byte < 127 for byte in raw):
         return repr(raw)
-    return f'bytes.fromhex("{data}")' if len(raw) <= 8 else f"<{len(raw)} bytes>"
+    return f'bytes.fromhex("{data}")' if len(raw) <= 8 else _say("payload", size=len(raw))
 
 
 def _copies(length: int, capacity: int, used: int = 0) -> int:
@@ -42,16 +48,15 @@ def _copies(length: int, capacity: int, used: int = 0) -> int:
 
 
 def _one(rule: str, data: str, capacity: int, used: int = 0) -> Case:
-    free = f" with {used} already used" if used else ""
     ops = [["new", 0], ["serialize", 0, data], ["copy", 0, 0, capacity, used]]
-    return Case(rule, ops, f"serialize({_text(data)}), one copy into a buffer of {capacity} bytes{free}")
+    return Case(rule, ops, _say("one_used" if used else "one", data=_text(data), capacity=capacity, used=used))
 
 
 def _drained(rule: str, data: str, capacity: int, used: int = 0) -> Case:
     length = len(data) // 2
     ops = [["new", 0], ["serialize", 0, data], ["drain", 0, capacity, used, _copies(length, capacity, used)]]
-    first = f", the first with {used} already used" if used else ""
-    return Case(rule, ops, f"serialize({_text(data)}), then copies into buffers of {capacity} bytes{first}")
+    key = "drained_used" if used else "drained"
+    return Case(rule, ops, _say(key, data=_text(data), capacity=capacity, used=used))
 
 
 def _emitted(rule: str, sizes: list[int], capacity: int) -> Case:
@@ -59,7 +64,7 @@ def _emitted(rule: str, sizes: list[int], capacity: int) -> Case:
     for index, size in enumerate(sizes):
         ops.append(["emit", 0, capacity, _data(size, 0x61 + 29 * index), _copies(size, capacity, capacity)])
     listed = ", ".join(str(size) for size in sizes)
-    return Case(rule, ops, f"records of {listed} bytes, one after another, buffers of {capacity} bytes")
+    return Case(rule, ops, _say("emitted", sizes=listed, capacity=capacity))
 
 
 _HELLO, _HI = b"hello".hex(), b"hi".hex()
@@ -84,13 +89,13 @@ def _full_buffers() -> list[Case]:
     for capacity in (4, 1, 32):
         ops = [["new", 0], ["serialize", 0, _HELLO], ["copy", 0, 0, capacity, capacity], ["drain", 0, 32, 0, 3]]
         found.append(
-            Case("G", ops, f"serialize({_text(_HELLO)}), a copy into a full buffer of {capacity} bytes, then into 32")
+            Case("G", ops, _say("full", data=_text(_HELLO), capacity=capacity))
         )
     for capacity in (2, 4, 6, 8):
         ops = [["new", 0], ["serialize", 0, _HELLO]]
         ops += [["copy", 0, 0, capacity, 0], ["copy", 0, 0, capacity, 0], ["drain", 0, 32, 0, 3]]
         found.append(
-            Case("G", ops, f"serialize({_text(_HELLO)}), two copies into the same buffer of {capacity}, then into 32")
+            Case("G", ops, _say("same_twice", data=_text(_HELLO), capacity=capacity))
         )
     return found
 
@@ -117,13 +122,13 @@ def _instances() -> list[Case]:
     other = b"world!".hex()
     ops: list[Any] = [["new", 0], ["new", 1], ["serialize", 0, _HELLO], ["serialize", 1, other]]
     apart = Case("J", [*ops, ["drain", 0, 32, 0, 3], ["drain", 1, 32, 0, 3]],
-                 "two serializers: first.serialize(b'hello'), second.serialize(b'world!'), copies of both")  # fmt: skip
+                 _say("two_apart"))  # fmt: skip
     mixed = [["copy", s, 10 * s + b, 6, 0] for b in range(2) for s in (0, 1)]
-    turns = Case("J", [*ops, *mixed], "two serializers in turns, b'hello' and b'world!', buffers of 6 bytes")
+    turns = Case("J", [*ops, *mixed], _say("two_turns"))
     later = [["new", 0], ["serialize", 0, _HELLO], ["copy", 0, 0, 6, 0], ["new", 1], ["drain", 0, 32, 0, 3]]
-    born = Case("J", later, "serialize(b'hello'), a copy into 6 bytes, a second serializer is made, then a copy")
+    born = Case("J", later, _say("two_born"))
     ops = [*ops, ["prune", 1], ["drain", 0, 6, 0, 4]]
-    return [apart, turns, born, Case("J", ops, "two serializers, the second one is pruned, then copies of the first")]
+    return [apart, turns, born, Case("J", ops, _say("two_pruned"))]
 
 
 def _resets() -> list[Case]:
@@ -132,21 +137,21 @@ def _resets() -> list[Case]:
     for first in (32, 9, 6, 4, 2):
         ops = [*start, ["copy", 0, 0, first, 0], ["reset", 0], ["drain", 0, 32, 0, 3]]
         found.append(
-            Case("K", ops, f"serialize({_text(_HELLO)}), a copy into {first} bytes, reset(), copies into 32 bytes")
+            Case("K", ops, _say("reset_after", data=_text(_HELLO), first=first))
         )
     for first, second in ((32, 5), (5, 32), (5, 3), (3, 5), (1, 9)):
         ops = [*start, ["drain", 0, first, 0, 12], ["reset", 0], ["drain", 0, second, 0, 12], ["reset", 0]]
         found.append(
             Case("K", [*ops, ["drain", 0, first, 0, 12]],
-                 f"b'hello' to three channels: buffers of {first}, {second} and {first} bytes, reset() between")
+                 _say("three_channels", first=first, second=second))
         )  # fmt: skip
     ops = [["new", 0], ["serialize", 0, ""], ["drain", 0, 3, 0, 3], ["reset", 0], ["drain", 0, 9, 0, 3]]
-    found.append(Case("K", ops, "an empty record to two channels: buffers of 3 and 9 bytes, reset() between"))
+    found.append(Case("K", ops, _say("empty_twice")))
     ops = [*start, ["reset", 0], ["reset", 0], ["drain", 0, 32, 0, 3], ["serialize", 0, _HI], ["drain", 0, 5, 0, 4]]
-    found.append(Case("K", ops, "serialize(b'hello'), reset() twice, copies; then serialize(b'hi'), copies"))
+    found.append(Case("K", ops, _say("reset_twice")))
     ops = [*start, ["drain", 0, 32, 0, 3], ["reset", 0], ["drain", 0, 32, 0, 3]]
     ops += [["serialize", 0, _HI], ["drain", 0, 32, 0, 3], ["reset", 0], ["drain", 0, 32, 0, 3]]
-    found.append(Case("K", ops, "b'hello' to two channels, then b'hi' to two channels, reset() between"))
+    found.append(Case("K", ops, _say("two_channels_twice")))
     return found
 
 
@@ -156,20 +161,20 @@ def _prunes() -> list[Case]:
     after = [["serialize", 0, _HI], ["drain", 0, 32, 0, 3]]
     return [
         Case("L", [*done, ["copy", 0, 1, 32, 0]],
-             "serialize(b'hello'), copied whole; then one more copy into 32 bytes"),
+             _say("prune_1")),
         Case("L", [*start, ["copy", 0, 0, 6, 0], ["prune", 0], ["copy", 0, 1, 32, 0]],
-             "serialize(b'hello'), a copy into 6 bytes, prune(), then a copy into 32 bytes"),
+             _say("prune_2")),
         Case("L", [*start, ["prune", 0], ["copy", 0, 1, 32, 0]],
-             "serialize(b'hello'), prune(), then a copy into 32 bytes"),
+             _say("prune_3")),
         Case("L", [*start, ["copy", 0, 0, 2, 0], ["prune", 0], ["copy", 0, 1, 32, 0], *after],
-             "b'hello' cut inside its header, prune(), a copy; then serialize(b'hi') and copies"),
-        Case("L", [*done, ["prune", 0], *after], "serialize(b'hello'), copied whole, prune(); then serialize(b'hi')"),
+             _say("prune_4")),
+        Case("L", [*done, ["prune", 0], *after], _say("prune_5")),
         Case("L", [*start, ["copy", 0, 0, 6, 0], ["prune", 0], *after],
-             "serialize(b'hello'), a copy into 6 bytes, prune(); then serialize(b'hi'), copies"),
+             _say("prune_6")),
         Case("L", [*done, ["prune", 0], ["prune", 0], *after, ["reset", 0], ["drain", 0, 5, 0, 4]],
-             "b'hello' copied, prune() twice; then b'hi' to two channels"),
+             _say("prune_7")),
         Case("L", [*done, ["prune", 0], ["revive", 0]],
-             "serialize(b'hello'), copied whole, prune(), reset(), one more copy"),
+             _say("prune_8")),
     ]  # fmt: skip
 
 
@@ -178,16 +183,16 @@ def _long_records() -> list[Case]:
     half, whole = 32_768, 80_000
     for length, capacity in ((255, 64), (256, 64), (65_535, half), (65_536, half), (70_001, half), (70_001, whole)):
         ops = [["new", 0], ["serialize", 0, [length, 3]], ["drain", 0, capacity, 0, _copies(length, capacity)]]
-        found.append(Case("M", ops, f"a record of {length:,} bytes, buffers of {capacity:,} bytes"))
+        found.append(Case("M", ops, _say("long", size=f"{length:,}", capacity=f"{capacity:,}")))
     ops = [["new", 0], ["serialize", 0, [16_777_300, 5]], ["copy", 0, 0, 64, 0], ["prune", 0]]
-    found.append(Case("M", ops, "a record of 16,777,300 bytes, the first 64 of them copied, then prune()"))
+    found.append(Case("M", ops, _say("longer")))
     ops = [["new", 0], ["serialize", 0, [5_400_000, 9]], ["copy", 0, 0, 32, 0], ["prune", 0], ["copy", 0, 1, 32, 0]]
     ops += [["serialize", 0, _HI], ["drain", 0, 32, 0, 3]]
-    found.append(Case("M", ops, "a record of 5,400,000 bytes, one copy, prune(), one copy; then b'hi'"))
+    found.append(Case("M", ops, _say("long_pruned")))
     length = 5_242_893
     ops = [["new", 0], ["serialize", 0, [length, 2]], ["probe", 0, 30], ["prune", 0], ["serialize", 0, _HI]]
     ops.append(["drain", 0, 32, 0, 3])
-    found.append(Case("M", ops, f"a record of {length:,} bytes, buffers of 64, 128, … bytes; prune(); then b'hi'"))
+    found.append(Case("M", ops, _say("long_probed", size=f"{length:,}")))
     return found
 
 
@@ -212,8 +217,44 @@ def _random(seed: int) -> list[Case]:
                 ops += [["reset", s]] * bool(channel) + [["drain", s, capacity, used, _copies(size, capacity, used)]]
             if generator.random() < 0.4:
                 ops.append(["prune", s])
-        found.append(Case("O", ops, "a random mixture of records, buffer sizes, resets and prunes"))
+        found.append(Case("O", ops, _say("mixture")))
     return sorted(found, key=lambda case: len(json.dumps(case.ops)))
+
+
+def smaller(case: Case) -> Iterator[Case]:
+    """Cases of rule O with operations left out or records and buffers made shorter, each told in words."""
+    for ops in smaller_lists(case.ops, _simpler):
+        made = {op[1] for op in ops if op[0] == "new"}
+        if ops and all(op[0] == "new" or op[1] in made for op in ops):
+            yield Case(case.rule, ops, _told(ops, len(made) > 1))
+
+
+def _simpler(op: list[Any]) -> Iterator[list[Any]]:
+    match op:
+        case ["serialize", s, str(data)]:
+            for shorter in {"", _HI, _HELLO, data[: len(data) // 4 * 2], data[:-2]} - {data}:
+                yield ["serialize", s, shorter]
+        case ["copy", s, b, capacity, used] if used:
+            yield ["copy", s, b, capacity, 0]
+        case ["drain", s, capacity, used, most] if used:
+            yield ["drain", s, capacity, 0, most]
+
+
+def _told(ops: list[Any], several: bool) -> str:
+    """Operations in words, in their order."""
+    found = []
+    for op in ops:
+        whose = _say(("first", "second")[op[1]]) + "." if several else ""
+        match op:
+            case ["serialize", _, data]:
+                found.append(f"{whose}serialize({_text(data)})")
+            case ["copy", _, _, capacity, used]:
+                found.append(whose + _say("copy_used" if used else "copy", capacity=capacity, used=used))
+            case ["drain", _, capacity, used, _]:
+                found.append(whose + _say("drain_used" if used else "drain", capacity=capacity, used=used))
+            case [("reset" | "prune") as name, _]:
+                found.append(f"{whose}{name}()")
+    return "; ".join(found)
 
 
 @cache
@@ -239,7 +280,7 @@ def _read_vectors() -> Iterator[Case]:
         ops: list[Any] = [["new", 0]]
         ops += [["emit", 0, capacity, r, _copies(n, capacity, capacity)] for r, n in zip(records, sizes, strict=True)]
         recorded = {"copies": case["copies"], "buffers": case.get("buffers")}
-        yield Case("N", ops, f"case {case['name']} of spanning.json ({number + 1})", recorded)
+        yield Case("N", ops, _say("recorded", name=case["name"], number=number + 1), recorded)
 
 
 def cases(seed: int) -> list[Case]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from course.grading.rules import Case, Finding, Row, Seen, Status
+from course.messages import phrase
 
 __all__ = ["ending_finding"]
 
@@ -19,7 +20,7 @@ def ending_finding(
     error = error if isinstance(error, dict) else {}
     kind, text = str(error.get("type", "")), str(error.get("text", ""))
     line = error.get("line") if isinstance(error.get("line"), int) else None
-    values = {"error": kind, "text": text or "no text", "where": where, "step": case.ran,
+    values = {"error": kind, "text": text or phrase("no_text"), "where": where, "step": case.ran,
               "name": str(error.get("name", "?"))}  # fmt: skip
     if problem == "timeout":
         return Finding(rule, "endless", case.ran, rows, values, Status.TIMEOUT, line)
@@ -29,6 +30,6 @@ def ending_finding(
         "SystemExit": "left", "KeyboardInterrupt": "left", "NameError": "unknown_name", "MemoryError": "memory",
         "RecursionError": "recursion", "AttributeError": "attribute",
     }.get(kind, "raised")  # fmt: skip
-    code = {"fenced": "fenced", "reference_part": "reference_part", "not_plain": "not_plain",
+    code = {"fenced": "fenced", "reference_part": "reference_part", "not_plain": "not_plain", "prints": "prints",
             "vanished": "vanished"}.get(str(problem), code)  # fmt: skip
     return Finding(rule, code, case.ran, rows, values, Status.ERROR, line)

@@ -11,19 +11,15 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["Guard", "run_case"]
+__all__ = ["run_case"]
 
 
-class Guard:
-    """Lesson 0 lends nothing of the engine to the function; so there is nothing to guard."""
-
-    def tampered(self) -> list[str]:
-        """Always empty."""
-        return []
+_OF_A_TUPLE = ("__iter__", "__getitem__", "__len__", "__eq__", "__hash__")
 
 
 def plain(value: object, depth: int = 0) -> list[Any]:
     """A value as [type name, content], so that 5, 5.0, "5" and True stay different in JSON."""
+    value = _usual(value)
     kind = type(value)
     if kind in (str, int, bool, float) or value is None:
         return [kind.__name__, str(value)[:80]]
@@ -35,6 +31,18 @@ def plain(value: object, depth: int = 0) -> list[Any]:
     if isinstance(value, types.GeneratorType):
         return ["generator", [plain(item, depth + 1) for _, item in zip(range(3), value, strict=False)]]
     return [kind.__name__[:40], ""]
+
+
+def _usual(value: object) -> object:
+    """A text, whole number or pair of a class of its own, such as a NamedTuple, as what it is everywhere in a job."""
+    kind = type(value)
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return int.__int__(value)
+    if isinstance(value, tuple) and all(getattr(kind, name) is getattr(tuple, name) for name in _OF_A_TUPLE):
+        return tuple(tuple.__iter__(value))
+    return value
 
 
 def run_case(part: Callable[[dict[str, Any]], Any], case: list[dict[str, Any]], events: list[Any]) -> None:

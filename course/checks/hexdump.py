@@ -5,6 +5,8 @@ Texts of bytes are those the drivers write: plain hex, or "sha256:digest:length:
 
 from __future__ import annotations
 
+from course.messages import phrase
+
 __all__ = ["first_difference", "hex_row", "raw_start"]
 
 _WIDTH = 9
@@ -35,8 +37,8 @@ def hex_row(shown: str, around: int) -> str:
     """At most nine bytes around index `around`; cut ends are marked with dots."""
     raw, length = raw_start(shown)
     if not length:
-        return "(nothing)"
+        return f"({phrase('nothing')})"
     start = max(0, around - _BEFORE)
     part = raw[start : start + _WIDTH]
     more = "…" if start + len(part) < length else ""
-    return (("… " if start else "") + part.hex(" ") + more) if part else f"({length} bytes)"
+    return (("… " if start else "") + part.hex(" ") + more) if part else f"({phrase('bytes', number=length)})"

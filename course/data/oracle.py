@@ -1,22 +1,36 @@
-"""Spark's own answer to the question that the engine answers, and a row-by-row comparison of the two.
+"""Spark's own answer to the questions that the engine answers: for the demo, and for every exercise.
 
-The oracle is a *batch* query. Spark's streaming watermark is no oracle: what it drops depends on the batch size.
+The oracle is a *batch* query. Spark's streaming watermark is no oracle: what it drops depends on the batch size, see
+`course.data.watermarks`. `expected` gives the answer for an exercise by its number, `compare` says what differs.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from course.data.comparison import Comparison, Shape, compare_rows, rows_of
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
 
-__all__ = ["HOUR_MS", "Comparison", "Departures", "compare", "departures_per_window"]
+__all__ = [
+    "HOUR_MS",
+    "ORACLES",
+    "Comparison",
+    "Departures",
+    "Oracle",
+    "compare",
+    "cuts",
+    "departures_per_window",
+    "expected",
+    "serialized_results",
+]
 
 HOUR_MS = 3_600_000
+LENGTH_BYTES = 4
 
 
 class Departures(NamedTuple):
@@ -29,7 +43,9 @@ class Departures(NamedTuple):
     delay_mean_minutes: float
 
 
-def departures_per_window(frame: DataFrame, window_ms: int = HOUR_MS) -> list[Departures]:
+def departures_per_window(
+    frame: DataFrame, window_ms: int = HOUR_MS, *, counts_early_as_0: bool = False
+) -> list[Departures]:
     """Ask Spark for departures, sum and mean of delays per origin and tumbling window, sorted.
 
     Raises:
@@ -37,44 +53,73 @@ def departures_per_window(frame: DataFrame, window_ms: int = HOUR_MS) -> list[De
     """
     from pyspark.sql import functions as F  # noqa: N812 (Spark's own convention)
 
-    from course.data.session import cancels
-
     if window_ms < 1:
         raise ValueError(f"window_ms must be at least 1, got {window_ms}")
     event_time = F.col("event_time_ms")
     start = (event_time - F.pmod(event_time, F.lit(window_ms))).alias("window_start_ms")
     delay = F.col("dep_delay_minutes")
+    if counts_early_as_0:
+        delay = F.greatest(delay, F.lit(0))
     answer = frame.groupBy(start, "origin").agg(F.count("*"), F.sum(delay), F.avg(delay))
-    with cancels(frame.sparkSession):
-        columns = [column.to_pylist() for column in answer.toArrow().columns]
-    return sorted(map(Departures, *columns))
+    return sorted(Departures(*row) for row in rows_of(answer))
+
+
+class SerializedResults(NamedTuple):
+    """How often a serializer gives each of its three answers, with buffers of one size."""
+
+    segment_size: int
+    full_record: int
+    partial: int
+    full_record_and_buffer: int
+
+
+def serialized_results(frame: DataFrame, segment_sizes: Iterable[int] = (64, 1_024, 32_768)) -> list[SerializedResults]:
+    """Ask Spark how often the records `id`, `size_bytes`, in order of `id`, meet the end of a buffer.
+
+    No serializer is involved. With its length of 4 bytes a record lies from byte s to byte e of the stream. It is cut
+    at each multiple of the buffer size strictly between them, and each such copy says PARTIAL. The last copy fills its
+    buffer if e is a multiple, too.
+    """
+    from pyspark.sql import functions as F  # noqa: N812
+
+    stream = on_the_stream(frame).persist()
+    try:
+        answers = []
+        for size in segment_sizes:
+            fills = F.count_if(F.pmod(F.col("end"), F.lit(size)) == 0)
+            row = stream.agg(F.count("*"), F.sum(cuts(F.col("start"), F.col("end"), size)), fills).collect()[0]
+            answers.append(SerializedResults(size, row[0] - row[2], row[1], row[2]))
+        return answers
+    finally:
+        stream.unpersist()
+
+
+def on_the_stream(frame: DataFrame) -> DataFrame:
+    """`id`, `start` and `end`: where each record of `size_bytes` lies, its length of 4 bytes with it."""
+    from pyspark.sql import Window
+    from pyspark.sql import functions as F  # noqa: N812
+
+    size = F.col("size_bytes").cast("bigint") + LENGTH_BYTES
+    end = F.sum(size).over(Window.orderBy("id").rowsBetween(Window.unboundedPreceding, Window.currentRow))
+    return frame.select("id", end.alias("end"), (end - size).alias("start"))
+
+
+def cuts(start: Column, end: Column, segment_size: int) -> Column:
+    """Multiples of the buffer size strictly between two places of a stream, the first included if it is none."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    size = F.lit(segment_size).cast("bigint")
+    return F.floor((end - 1) / size) - F.floor(start / size)
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
-    """How an answer differs from the wanted one; empty lists when it does not."""
+class Oracle:
+    """What Spark is asked for an exercise: the data set, the question in words, and the query."""
 
-    num_got: int
-    num_want: int
-    missing: list[Departures] = field(default_factory=list)
-    unexpected: list[Departures] = field(default_factory=list)
-    different: list[tuple[Departures, Departures]] = field(default_factory=list)
-    """Pairs (got, wanted) of the same window and origin."""
-
-    @property
-    def is_equal(self) -> bool:
-        """Whether both answers hold the same rows."""
-        return not (self.missing or self.unexpected or self.different)
-
-    def message(self, limit: int = 5) -> str:
-        """Say in words what differs, with at most `limit` rows of each kind."""
-        if self.is_equal:
-            return f"equal: {self.num_want} rows"
-        lines = [f"{self.num_got} rows, expected {self.num_want}:"]
-        lines += _section("missing", [_show(row) for row in self.missing], limit)
-        lines += _section("unexpected or twice", [_show(row) for row in self.unexpected], limit)
-        lines += _section("different", [_show_difference(got, want) for got, want in self.different], limit)
-        return "\n".join(lines)
+    data: str
+    question: str
+    query: Callable[[DataFrame], list[Any]]
+    shape: Shape
 
 
 def compare(got: Iterable[tuple[int, str, int, int, float]], want: Iterable[Departures]) -> Comparison:
@@ -82,40 +127,39 @@ def compare(got: Iterable[tuple[int, str, int, int, float]], want: Iterable[Depa
 
     Counts and sums must be the same; means may differ by rounding (relative 1e-9).
     """
-    answer = [Departures(*row) for row in got]
-    expected = {row[:2]: row for row in want}
-    rest = dict(expected)
-    unexpected, different = [], []
-    for row in answer:
-        wanted = rest.pop(row[:2], None)
-        if wanted is None:
-            unexpected.append(row)
-        elif row[2:4] != wanted[2:4] or not math.isclose(row[4], wanted[4], rel_tol=1e-9, abs_tol=1e-9):
-            different.append((row, wanted))
-    return Comparison(len(answer), len(expected), sorted(rest.values()), sorted(unexpected), sorted(different))
+    return compare_rows((Departures(*row) for row in got), want, _DEPARTURES)
 
 
-def _section(name: str, rows: list[str], limit: int) -> list[str]:
-    """Lay out one kind of difference."""
-    if not rows:
-        return []
-    more = [f"    … and {len(rows) - limit} more"] if len(rows) > limit else []
-    return [f"  {name}: {len(rows)}", *(f"    {row}" for row in rows[:limit]), *more]
+def expected(exercise: str, frame: DataFrame) -> list[Any]:
+    """Spark's answer for an exercise, such as "3.1", or for the "demo".
+
+    Raises:
+        KeyError: there is no such exercise.
+    """
+    if exercise not in ORACLES:
+        raise KeyError(f"there is no oracle for {exercise}; there are {', '.join(ORACLES)}")
+    return ORACLES[exercise].query(frame)
 
 
-def _show(row: Departures) -> str:
-    """One row in words."""
-    total, mean = row.delay_sum_minutes, row.delay_mean_minutes
-    return f"{_key(row)}  {row.departures} departures, {total} min in all, mean {mean:.3f}"
-
-
-def _show_difference(got: Departures, want: Departures) -> str:
-    """The differing columns of a pair, in words."""
-    names = ("departures", "delay_sum_minutes", "delay_mean_minutes")
-    parts = [f"{name} {a}, expected {b}" for name, a, b in zip(names, got[2:], want[2:], strict=True) if a != b]
-    return f"{_key(got)}  {'; '.join(parts)}"
-
-
-def _key(row: Departures) -> str:
+def _show_key(row: tuple[Any, ...]) -> str:
     """Window and origin for people."""
-    return f"{datetime.fromtimestamp(row.window_start_ms / 1000, UTC):%Y-%m-%d %H:%M}Z {row.origin}"
+    return f"{datetime.fromtimestamp(row[0] / 1000, UTC):%Y-%m-%d %H:%M}Z {row[1]}"
+
+
+def _show_values(row: tuple[Any, ...]) -> str:
+    return f"{row[2]} departures, {row[3]} min in all, mean {row[4]:.3f}"
+
+
+_DEPARTURES = Shape(Departures._fields, 2, _show_key, _show_values)
+
+ORACLES = {
+    "demo": Oracle("flights", "departures and delays per airport and hour", departures_per_window, _DEPARTURES),
+    "0.1": Oracle(
+        "flights", "the same, where a flight that left early counts as 0 minutes late",
+        lambda frame: departures_per_window(frame, counts_early_as_0=True), _DEPARTURES,
+    ),
+    "3.1": Oracle(
+        "documents", "how often a copy ends the record, the buffer, or both", serialized_results,
+        Shape(SerializedResults._fields, 1),
+    ),
+}  # fmt: skip

@@ -7,6 +7,7 @@ each record once. Each partition is one Parquet file in a temporary folder; read
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,12 +17,13 @@ from typing import TYPE_CHECKING
 from course.data.flights import ARRIVAL_ORDER
 from course.data.scratch import scratch
 from course.data.session import cancels
+from refimpl.errors import LocalUsageError
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
-__all__ = ["Partition", "partitions"]
+__all__ = ["Partition", "batches_of", "deal", "partition_files", "partitions", "write_parts"]
 
 _RANK, _TARGET = "_arrival_rank", "_partition"
 _ROW_GROUP_BYTES = 4 << 20
@@ -43,12 +45,7 @@ class Partition:
 
         Holds one row group (4 MiB of pages) and one batch in memory, however long the partition is.
         """
-        import pyarrow.parquet as pq
-
-        wanted = list(columns or self.columns)
-        with pq.ParquetFile(self.path, pre_buffer=False) as file:
-            for batch in file.iter_batches(batch_size, columns=wanted, use_threads=False):
-                yield batch.select(wanted)
+        return batches_of(self.path, columns or self.columns, batch_size)
 
 
 @contextmanager
@@ -66,11 +63,55 @@ def partitions(frame: DataFrame, n: int, order_by: str | Sequence[str] = ARRIVAL
         raise ValueError(f"the number of partitions must be at least 1, got {n}")
     order = [order_by] if isinstance(order_by, str) else list(order_by)
     with scratch("partitions") as folder, cancels(frame.sparkSession):
-        _deal(frame, n, order, folder / "dealt")
+        deal(frame, n, order, folder / "dealt")
         yield [_open(folder / "dealt", index, frame.columns) for index in range(n)]
 
 
-def _deal(frame: DataFrame, n: int, order: list[str], folder: Path) -> None:
+def batches_of(path: Path, columns: Sequence[str], batch_size: int) -> Iterator[pa.RecordBatch]:
+    """The rows of one Parquet file, a row group and a batch in memory at a time.
+
+    Raises:
+        LocalUsageError: a column is missing, or the file is damaged; says which.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    wanted = list(columns)
+    try:
+        with pq.ParquetFile(path, pre_buffer=False) as file:
+            if missing := [name for name in wanted if name not in file.schema_arrow.names]:
+                there = ", ".join(file.schema_arrow.names)
+                raise LocalUsageError(f"{path.name} has no column {missing[0]!r}; it has {there}")
+            for batch in file.iter_batches(batch_size, columns=wanted, use_threads=False):
+                yield batch.select(wanted)
+    except FileNotFoundError as error:
+        raise LocalUsageError(f"{path.name} is gone: its source was closed before its readers") from error
+    except (pa.ArrowInvalid, OSError) as error:
+        raise LocalUsageError(f"{path.name} is damaged and cannot be read: {error}") from error
+
+
+def write_parts(frame: DataFrame, n: int, folder: Path) -> None:
+    """Write each partition of `frame` to a file of its own; fewer than `n` partitions are dealt out anew."""
+    parts = frame if frame.rdd.getNumPartitions() >= n else frame.repartition(n)
+    options = {"compression": "zstd", "parquet.block.size": str(_ROW_GROUP_BYTES)}
+    parts.write.options(**options).parquet(f"file://{folder}")
+
+
+def partition_files(folder: Path, n: int) -> list[tuple[Path, ...]]:
+    """The files that `deal` or `write_parts` made, by partition; those of number i, i + n, i + 2n, … are put together.
+
+    Spark writes none for a partition without rows.
+    """
+    found: list[list[Path]] = [[] for _ in range(n)]
+    for file in sorted(folder.glob("**/part-*.parquet")):
+        dealt = re.search(rf"{_TARGET}=(\d+)$", str(file.parent))
+        number = re.match(r"part-(\d+)-", file.name)
+        assert number is not None, f"Spark names its files by partition, not {file.name}"
+        found[int((dealt or number)[1]) % n].append(file)
+    return [tuple(files) for files in found]
+
+
+def deal(frame: DataFrame, n: int, order: list[str], folder: Path) -> None:
     """Write record number `i` of the arrival order to the sub-folder of partition `i % n`."""
     from pyspark.sql import functions as F  # noqa: N812 (Spark's own convention)
 

@@ -6,7 +6,6 @@ compares them with `flights.CONTENT_SHA256` before it replaces anything.
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import os
 import shutil
@@ -20,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from course.data import flights
 from course.data.scratch import scratch, spark_path
-from course.data.session import SparkUnavailable, cancels, spark
+from course.data.session import cancels, spark
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -112,26 +111,3 @@ def prepare(parquet: Path, checksums: Path, say: Callable[[str], None]) -> None:
         digest = hashlib.sha256(beside.read_bytes()).hexdigest()
         beside.replace(parquet)
         checksums.write_text(f"{digest}  {parquet.name}\n", encoding="utf-8")
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Describe `sluice data`."""
-    parser.add_argument("action", choices=["prepare", "verify"], help="make the file again, or check the one there is")
-
-
-def run(arguments: argparse.Namespace) -> int:
-    """Run `sluice data`; return the exit status: 0 good, 1 damaged or not made, 3 no Spark."""
-    try:
-        if arguments.action == "prepare":
-            prepare(flights.PARQUET, flights.CHECKSUMS, print)
-        path = flights.verified_path()
-        if flights.content_digest(path) != flights.CONTENT_SHA256:
-            raise flights.FlightsUnavailable(f"{path.name} does not hold the known rows; run `sluice data prepare`.")
-        print(f"{path.name}: {flights.NUM_FLIGHTS} flights, {path.stat().st_size} bytes, checksum and rows are right")
-    except (PrepareError, flights.FlightsUnavailable) as error:
-        print(error, file=sys.stderr)
-        return 1
-    except SparkUnavailable as error:
-        print(error, file=sys.stderr)
-        return 3
-    return 0

@@ -7,6 +7,7 @@ left behind, because its process was killed, is removed by the next process that
 from __future__ import annotations
 
 import fcntl
+import glob
 import os
 import re
 import shutil
@@ -16,7 +17,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-__all__ = ["make_scratch", "remove_scratch", "scratch", "spark_path"]
+__all__ = ["make_beside", "make_scratch", "remove_scratch", "scratch", "spark_path"]
 
 _YOUNG_SECONDS = 60.0
 """A folder younger than this is left alone: its process may not hold the lock yet."""
@@ -38,9 +39,27 @@ def make_scratch(purpose: str) -> Path:
     for folder in parent.glob("sluice-*-*-*"):
         _remove_if_abandoned(folder)
     folder = Path(tempfile.mkdtemp(prefix=f"sluice-{os.getpid()}-{purpose}-", dir=parent))
-    _locks[folder] = os.open(folder, os.O_RDONLY)
-    fcntl.flock(_locks[folder], fcntl.LOCK_SH)
+    _lock(folder)
     return folder
+
+
+def make_beside(folder: Path) -> Path:
+    """Make a folder that `folder` is to become; `remove_scratch` removes it, or forgets it when it has that name.
+
+    Those that a process which was killed has left there are removed.
+
+    Raises:
+        OSError: it cannot be made.
+    """
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    for left in folder.parent.glob(f".{glob.escape(folder.name)}-????????.*"):
+        # What was replaced is kept until what replaces it is there.
+        if left.suffix == ".new" or (left.suffix == ".old" and folder.exists()):
+            _remove_if_abandoned(left)
+    beside = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", suffix=".new", dir=folder.parent))
+    beside.chmod(0o755)
+    _lock(beside)
+    return beside
 
 
 def remove_scratch(folder: Path) -> None:
@@ -58,6 +77,11 @@ def scratch(purpose: str) -> Iterator[Path]:
         yield folder
     finally:
         remove_scratch(folder)
+
+
+def _lock(folder: Path) -> None:
+    _locks[folder] = os.open(folder, os.O_RDONLY)
+    fcntl.flock(_locks[folder], fcntl.LOCK_SH)
 
 
 def _remove_if_abandoned(folder: Path) -> None:

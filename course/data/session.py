@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 import psutil
 
+from course.data.master import Master, MasterError, master_of
 from course.data.scratch import make_scratch, remove_scratch
 from course.java import Java, JavaUnavailable, find_java, make_java_home
 
@@ -48,12 +49,28 @@ _SETTINGS = {
     "spark.default.parallelism": "2",
     "spark.driver.memory": "1g",
     "spark.sql.session.timeZone": "UTC",
-    # By default a barrier task that never arrives is waited for a year.
+    # By default a barrier task that never arrives is waited for a year. They only meet once, when they start.
     "spark.barrier.sync.timeout": "60",
+    # By default a barrier stage that is too wide is tried for ten minutes. `SparkRun` knows at once; half a minute is
+    # for the executor that takes the place of a lost one.
+    "spark.scheduler.barrier.maxConcurrentTasksCheck.interval": "1s",
+    "spark.scheduler.barrier.maxConcurrentTasksCheck.maxFailures": "30",
+    # With it there are no barrier stages.
+    "spark.dynamicAllocation.enabled": "false",
 }
 
-_QUICK = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
-"""JVM options that start a second faster and run large queries slower."""
+_UNTIL_A_MASTER_ANSWERS_S = 40.0
+"""A master answers at once; Spark itself would ask one that hangs for a minute."""
+
+_QUICK_JAVA = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
+_QUICK = {
+    "spark.driver.extraJavaOptions": _QUICK_JAVA,
+    "spark.executor.extraJavaOptions": _QUICK_JAVA,
+    # To compile a query takes longer than to run it, if there are few rows.
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
+"""Settings that start a second faster, do small queries in half the time, and large ones more slowly."""
 
 # What somebody else's Spark left in the environment would start another Spark, or another kind of session.
 _FOREIGN = ("SPARK_HOME", "SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED", "PYSPARK_SUBMIT_ARGS", "PYSPARK_GATEWAY_PORT")
@@ -73,13 +90,13 @@ class SparkUnavailable(RuntimeError):  # noqa: N818 (a state to report)
 def spark(app: str = "sluice", *, master: str | None = None, quick: bool = False, **settings: str) -> SparkSession:
     """Return the Spark session of this process; start one if there is none.
 
-    Runs on 2 cores of this machine, or on the cluster whose master URL the environment variable SLUICE_SPARK_MASTER
-    or `master` names. `quick` starts about a second faster, for tests. `settings` are more Spark settings with `_`
-    for `.`: `spark_driver_memory="2g"`. A session that is already running is returned as it is. It ends with the
-    process (or with `stop()`), and its temporary folder with it.
+    Runs on 2 cores of this machine, or on the cluster whose master URL `master` or else the environment variable
+    SLUICE_SPARK_MASTER names. `quick` starts faster and is quick with few rows, for tests. `settings` are more Spark
+    settings with `_` for `.`: `spark_driver_memory="2g"`. A session that is already running is returned as it is. It
+    ends with the process (or with `stop()`), and its temporary folder with it.
 
     Raises:
-        SparkUnavailable: Java is missing or unusable, or Spark did not start.
+        SparkUnavailable: Java is missing or unusable, there is no such master, or Spark did not start.
     """
     from pyspark.sql import SparkSession
 
@@ -87,10 +104,13 @@ def spark(app: str = "sluice", *, master: str | None = None, quick: bool = False
     running = SparkSession._instantiatedSession
     if running is not None and running._sc._jsc is not None:
         return running
-    master = master or os.environ.get("SLUICE_SPARK_MASTER") or DEFAULT_MASTER
     try:
+        where = master_of(master or os.environ.get("SLUICE_SPARK_MASTER") or DEFAULT_MASTER)
+        where.check_that_it_answers()
         java = find_java()
         state = make_scratch("spark")
+    except MasterError as error:
+        raise SparkUnavailable(f"Spark could not start: {error}.") from error
     except JavaUnavailable as error:
         raise SparkUnavailable(f"Spark could not start: {error}") from error
     except OSError as error:
@@ -98,11 +118,11 @@ def spark(app: str = "sluice", *, master: str | None = None, quick: bool = False
         raise SparkUnavailable(f"Spark could not start: no temporary folder ({error}); {advice}.") from error
     conf = _SETTINGS | {key.replace("_", "."): value for key, value in settings.items()}
     conf |= {"spark.sql.warehouse.dir": str(state / "warehouse"), "spark.local.dir": str(state / "blocks")}
-    if master.startswith("local"):
+    if where.is_here:
         conf |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
     if quick:
-        conf["spark.driver.extraJavaOptions"] = _QUICK
-    return _start(app, master, conf, state, java)
+        conf |= _QUICK
+    return _start(app, where, conf, state, java)
 
 
 @contextmanager
@@ -146,7 +166,7 @@ def _was_interrupted(error: BaseException) -> bool:
     return cause is not None
 
 
-def _start(app: str, master: str, conf: dict[str, str], state: Path, java: Java) -> SparkSession:
+def _start(app: str, master: Master, conf: dict[str, str], state: Path, java: Java) -> SparkSession:
     """Start the JVM and the session, and arrange for their end."""
     from pyspark import SparkConf, SparkContext
     from pyspark.errors import PySparkException
@@ -160,19 +180,20 @@ def _start(app: str, master: str, conf: dict[str, str], state: Path, java: Java)
     before = {child.pid for child in psutil.Process().children()}
     try:
         # The builder too looks at the environment: an address of a Spark Connect server there would make it refuse.
-        with _environment(state, java, is_local=master.startswith("local")):
-            conf = {"spark.master": master, "spark.app.name": app} | conf
+        with _environment(state, java, master):
+            conf = {"spark.master": master.url, "spark.app.name": app} | conf
             if SparkContext._gateway is None:
                 # In a session of its own: ipykernel, before it ends, sends SIGTERM to every child of its process group
                 # and waits, until Jupyter kills it, so that nothing here could end the JVM properly.
                 gateway = launch_gateway(SparkConf().setAll(list(conf.items())), {"start_new_session": True})
                 SparkContext._ensure_initialized(gateway=gateway)
-            return SparkSession.builder.config(map=conf).getOrCreate()
+            with _patience(master):
+                return SparkSession.builder.config(map=conf).getOrCreate()
     except (PySparkException, OSError, _java_error()) as error:
         _end(state)
         first = str(error).strip().splitlines()[0].rstrip(".")
         raise SparkUnavailable(
-            f"Spark could not start on {master} with {java.verdict}: {first}. See `sluice doctor --deep`."
+            f"Spark could not start on {master.url} with {java.verdict}: {first}. See `sluice doctor --deep`."
         ) from error
     except BaseException:
         # Interrupted while the JVM starts: nobody knows it yet, and it would outlive this process.
@@ -183,6 +204,32 @@ def _start(app: str, master: str, conf: dict[str, str], state: Path, java: Java)
         # Spark's own handler calls the JVM in the middle of another call to it; `cancels` does it afterwards.
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGINT, interrupt)
+
+
+@contextmanager
+def _patience(master: Master) -> Iterator[None]:
+    """Wait for a standalone master to answer, and not longer.
+
+    Raises:
+        ConnectionError: it has not, and the JVM that waited is gone.
+    """
+    from pyspark import SparkContext
+
+    if not master.addresses:
+        yield
+        return
+    process = SparkContext._gateway.proc
+    has_passed = threading.Event()
+    timer = threading.Timer(_UNTIL_A_MASTER_ANSWERS_S, lambda: (has_passed.set(), process.kill()))
+    timer.start()
+    try:
+        yield
+    except (OSError, _java_error()) as error:
+        if has_passed.is_set():
+            raise ConnectionError("what listens there does not answer as a master does") from error
+        raise
+    finally:
+        timer.cancel()
 
 
 def _kill(processes: Iterable[psutil.Process]) -> None:
@@ -206,11 +253,13 @@ def _java_error() -> type[Exception]:
 
 
 @contextmanager
-def _environment(state: Path, java: Java, *, is_local: bool) -> Iterator[None]:
+def _environment(state: Path, java: Java, master: Master) -> Iterator[None]:
     """Set what the JVM reads from the environment, while it starts."""
     wanted: dict[str, str | None] = dict.fromkeys(_FOREIGN)
     wanted |= {"JAVA_HOME": str(make_java_home(state / "jre", java)), "SPARK_CONF_DIR": str(state)}
-    if is_local:
+    if master.has_own_workers:
+        wanted["SPARK_HOME"] = str(_linked_home(state / "home"))
+    if master.is_here:
         # Python workers would be the PATH's `python3`, which lacks this environment's packages.
         wanted |= {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
         wanted |= {"PYSPARK_DRIVER_PYTHON": sys.executable}
@@ -220,6 +269,17 @@ def _environment(state: Path, java: Java, *, is_local: bool) -> Iterator[None]:
         yield
     finally:
         _set_environment(saved)
+
+
+def _linked_home(folder: Path) -> Path:
+    """A home of Spark that is not where it is installed: workers write into their home."""
+    import pyspark
+
+    folder.mkdir()
+    for entry in Path(pyspark.__file__).parent.iterdir():
+        if entry.name != "work":
+            (folder / entry.name).symlink_to(entry)
+    return folder
 
 
 def _set_environment(values: dict[str, str | None]) -> None:

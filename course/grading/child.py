@@ -1,20 +1,22 @@
 """The child of a check: runs one learner source on given inputs and writes a transcript.
 
-Started as `python -I child.py` in a folder of its own that holds `job.json` and nothing else. It
-knows the inputs and no answers. The transcript goes to the descriptor that was standard output at
-the start, one JSON list a line: ["loaded", …], ["case", i], ["did", i, events, …], ["end", …].
-Standard library only; the engine is imported from the path the job names, without the parts that
-are being graded.
+Started as `python -I child.py`, it reads two lines of JSON. The first says which exercise; the child loads
+what that takes and waits. The second, which may come much later, names a folder of its own, where
+`order.json` holds source and inputs. It knows the inputs and no answers. The transcript goes to the descriptor that
+was standard output at the start, one JSON list a line: ["loaded", …], ["case", i], ["did", i, events, …],
+["end", …]. Standard library only; the engine is imported from the path the job names, without the parts
+that are being graded.
 """
 
 from __future__ import annotations
 
 import builtins
 import contextlib
-import io
+import importlib
 import json
 import linecache
 import os
+import shutil
 import signal
 import sys
 import threading
@@ -25,28 +27,14 @@ from collections.abc import Iterator
 from typing import Any
 
 LEARNER_FILE = "<your code>"
-_PRINT_LIMIT = 2_000
 _RELOAD_SECONDS = 1.0
 _MANY_RAISED = 100
+_NOTED_BY_PYTHON = frozenset({"__slotnames__", "_abc_impl", "__annotations__", "__annotations_cache__"})
+"""What copy, abc and a look at annotations write into a class on their own."""
 
 
 class StepTimeoutError(BaseException):
     """One case took too long; a BaseException so that `except Exception` does not swallow it."""
-
-
-class _Printed(io.StringIO):
-    """Standard output of learner code: the first characters are kept, all are counted."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.count = 0
-
-    def write(self, text: str) -> int:
-        room = _PRINT_LIMIT - self.count
-        self.count += len(text)
-        if room > 0:
-            super().write(text[:room])
-        return len(text)
 
 
 def describe_error(error: BaseException) -> dict[str, Any]:
@@ -64,8 +52,10 @@ def describe_error(error: BaseException) -> dict[str, Any]:
         line = error.lineno
     try:
         text = str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
-    except Exception:  # noqa: BLE001 - a learner's exception may fail to print itself
+    except BaseException:  # noqa: BLE001 - a learner's exception may fail to print itself, in any way
         text = "(the exception cannot be printed)"
+    if isinstance(error, SyntaxError):
+        text = str(error.msg)  # the rest of it names a file that the learner does not know
     described = {"type": type(error).__name__, "text": text[:400], "line": line}
     if isinstance(error, NameError) and isinstance(error.name, str):
         described["name"] = error.name
@@ -91,7 +81,7 @@ def _on_alarm(_signal: int, _frame: object) -> None:
 
 def find_part(job: dict[str, Any], module: types.ModuleType, registered: list[tuple[str, object]]) -> dict[str, Any]:
     """Which object of the learner's module is the part: {"part": …} or {"problem": …, "names": …}."""
-    decorated = [part for exercise, part in registered if exercise == job["exercise"]]
+    decorated = [_last_of(module, part) for exercise, part in registered if exercise == job["exercise"]]
     unique = list({id(part): part for part in decorated}.values())
     own = {
         name: value
@@ -99,7 +89,7 @@ def find_part(job: dict[str, Any], module: types.ModuleType, registered: list[tu
         if getattr(value, "__module__", None) == module.__name__ and callable(value)
     }
     if not unique:
-        unique = _undecorated(job, own)
+        unique = _undecorated(job, module, own)
     if len(unique) > 1:
         return {"problem": "ambiguous", "names": sorted(getattr(part, "__name__", "?") for part in unique)}
     if not unique:
@@ -109,40 +99,78 @@ def find_part(job: dict[str, Any], module: types.ModuleType, registered: list[tu
     if job["kind"] == "class":
         if not isinstance(part, type):
             return {"problem": "not_a_class", "names": [type(part).__name__]}
-        missing = [name for name in job["methods"] if not _is_written(part, name)]
+        missing = _missing(job, part)
         if missing:
             return {"problem": "missing_method", "names": missing}
     return {"part": part}
 
 
+def _last_of(module: types.ModuleType, part: Any) -> Any:
+    """The class that stands in the module under the same name in the end; a decorator above may have made another."""
+    last = vars(module).get(getattr(part, "__name__", ""))
+    is_remade = isinstance(part, type) and isinstance(last, type) and last.__qualname__ == part.__qualname__
+    return last if is_remade else part
+
+
+def _missing(job: dict[str, Any], part: type) -> list[str]:
+    """The methods that the class has not written; an object may have them where its class has not."""
+    missing = [name for name in job["methods"] if not _is_written(part, name)]
+    if missing and not set(missing) & set(dir(part)):
+        try:
+            with time_limit(job["limits"]["case_seconds"]):
+                made = part()
+                missing = [name for name in missing if not callable(getattr(made, name, None))]
+        except Exception:  # noqa: BLE001 - what it raises when it is made is told by the first case
+            return missing
+    return missing
+
+
 def _is_written(part: type, method: str) -> bool:
-    """Whether the class has a method of its own; a protocol's empty one does not count."""
+    """Whether the class has a method of its own: no protocol's empty one, no abstract one, no stand-in for ours."""
     owner = next((cls for cls in part.__mro__ if method in vars(cls)), None)
-    return owner is not None and not vars(owner).get("_is_protocol", False) and callable(getattr(part, method))
+    if owner is None or vars(owner).get("_is_protocol", False):
+        return False
+    found = vars(owner)[method]
+    called = found.fget if isinstance(found, property) else getattr(found, "__func__", found)
+    if getattr(called, "is_stand_in", False) or getattr(called, "__isabstractmethod__", False):
+        return False
+    return isinstance(found, property) or callable(getattr(part, method))
 
 
-def _undecorated(job: dict[str, Any], own: dict[str, Any]) -> list[Any]:
+def _undecorated(job: dict[str, Any], module: types.ModuleType, own: dict[str, Any]) -> list[Any]:
     if job["kind"] == "class":
         classes = [v for v in own.values() if isinstance(v, type) and hasattr(v, job["member"])]
         # A base class with helpers is not the answer; the class nobody derives from is.
         found = [c for c in classes if not any(c is not other and issubclass(other, c) for other in classes)]
         return list({id(c): c for c in found}.values())
-    if job["member"] in own:
-        return [own[job["member"]]]
+    if callable(named := vars(module).get(job["member"])):
+        return [named]
     return [v for v in own.values() if isinstance(v, types.FunctionType)]
 
 
+def changed_attributes(watched: list[tuple[type, dict[str, Any]]]) -> list[str]:
+    """Names of the attributes that are not what they were, such as `Buffer.retain`."""
+    return sorted(
+        f"{cls.__name__}.{name}"
+        for cls, before in watched
+        for name in {*before, *vars(cls)} - _NOTED_BY_PYTHON
+        if before.get(name) is not vars(cls).get(name)
+    )
+
+
 class Child:
-    """One run: load the job, load the learner's source, run every case, write the transcript."""
+    """One run: load the driver, load the learner's source, run every case, write the transcript."""
 
     def __init__(self, job: dict[str, Any], transcript: int) -> None:
         self.job = job
         self.stand_ins: dict[str, Any] = {"__name__": "stand_ins"}
         exec(compile(job["stand_ins"], "<stand_ins>", "exec"), self.stand_ins)  # noqa: S102 - our own source
         self.transcript = transcript
-        self.printed = _Printed()
+        self.printed = self.stand_ins["Printed"]()
         self.registered: list[tuple[str, object]] = []
         self.code: types.CodeType | None = None
+        self.driver: dict[str, Any] = {}
+        self.watched: list[tuple[type, dict[str, Any]]] = []
         self.load_seconds = 0.0
         self._write = os.write
         self._encode = json.JSONEncoder(separators=(",", ":")).encode
@@ -155,29 +183,30 @@ class Child:
 
     def run(self) -> None:
         """Load and run everything; every end of the learner's code becomes a line."""
-        driver = self._load_driver()
         sys.stdout = sys.stderr = self.printed
         started = time.process_time()
         part, problem = self._load_learner()
         self.load_seconds = time.process_time() - started
         self.say("loaded", problem)
         if problem is None:
-            tampered = self._run_cases(driver, part)
+            tampered = self._run_cases(self.driver, part)
             self.say("end", {"tampered": tampered, "printed": self.printed.count, "text": self.printed.getvalue()})
 
-    def _load_driver(self) -> dict[str, Any]:
+    def load_driver(self) -> None:
+        """Load what runs a case; slow, and the same for every source."""
         stripped = self.job["modules"]
         sys.meta_path.insert(0, self.stand_ins["StrippedModules"](stripped))
         sys.path.insert(0, self.job["engine_root"])
         sys.dont_write_bytecode = True
         sys.modules["course"] = self.stand_ins["course_stand_in"](self.registered)
+        importlib.import_module("refimpl")  # this one, also for a learner's own import later
         driver: dict[str, Any] = {"__name__": "driver"}
         sys.modules["driver"] = types.ModuleType("driver")
         exec(compile(self.job["driver"], "<driver>", "exec"), driver)  # noqa: S102 - our own source
-        driver["guard"] = driver["Guard"]()  # before any learner code runs
+        self.watched = [(cls, dict(vars(cls))) for cls in driver.get("WATCHED", ())]  # before any learner code runs
         sys.path.remove(self.job["engine_root"])
         sys.path.append(self.job["engine_root"])
-        return driver
+        self.driver = driver
 
     def _load_learner(self) -> tuple[Any, dict[str, Any] | None]:
         source = self.job["source"]
@@ -203,6 +232,8 @@ class Child:
     def _kind_of(self, error: BaseException) -> str:
         if isinstance(error, StepTimeoutError):
             return "timeout"
+        if isinstance(error, self.stand_ins["PrintsEndlesslyError"]):
+            return "prints"
         if isinstance(error, self.stand_ins["ReferencePartError"]):
             return "reference_part"
         return "fenced" if type(error).__name__ in ("FenceError", "FenceImportError") else "raised"
@@ -231,45 +262,59 @@ class Child:
             except (TypeError, ValueError):
                 self.say("did", index, [], {"problem": "not_plain", "error": None})
             num_raised += ending is not None
-            if (ending and ending["problem"] == "timeout") or num_raised > _MANY_RAISED or clock() > deadline:
+            is_stopped = ending is not None and ending["problem"] in ("timeout", "prints")
+            if is_stopped or num_raised > _MANY_RAISED or clock() > deadline:
                 break
-        return list(driver["guard"].tampered())
+        return changed_attributes(self.watched)
 
 
-def _leave_with_parent() -> None:
-    """End this process soon after the parent that reads its transcript has gone."""
+def _leave_with_parent(folder: list[str]) -> None:
+    """End this process soon after the parent that reads its transcript has gone, and its folder with it."""
     parent = os.getppid()
-    get_parent, leave, sleep = os.getppid, os._exit, time.sleep
+    get_parent, leave, sleep, remove = os.getppid, os._exit, time.sleep, shutil.rmtree
 
     def watch() -> None:
         while get_parent() == parent:
             sleep(0.5)
+        for each in folder:
+            remove(each, ignore_errors=True)
         leave(4)
 
     threading.Thread(target=watch, daemon=True).start()
 
 
 def main() -> None:
-    """Read the job, close everything the learner does not need, run, and leave at once."""
-    here = os.getcwd()  # noqa: PTH109
-    with open("job.json", encoding="utf-8") as file:  # noqa: PTH123 - pathlib costs 10 ms here
-        job = json.load(file)
-    os.remove("job.json")  # noqa: PTH107
+    """Get ready, wait for a source, close everything the learner does not need, run, and leave at once."""
+    folder: list[str] = []
+    _leave_with_parent(folder)
+    job = json.loads(sys.stdin.buffer.readline() or b"null")
+    if job is None:
+        os._exit(0)
     transcript = os.dup(1)
+    child = Child(job, transcript)
     fence: dict[str, Any] = {"__name__": "fence"}
     exec(compile(job["fence"], "<fence>", "exec"), fence)  # noqa: S102 - our own source
-    child = Child(job, transcript)
     if hasattr(signal, "SIGPROF"):
         signal.signal(signal.SIGPROF, _on_alarm)
-    _leave_with_parent()
-    null = os.open(os.devnull, os.O_RDWR)
-    for descriptor in (0, 1):
-        os.dup2(null, descriptor)
-    fence["limit_resources"](job["limits"])
-    readable = [sys.prefix, sys.base_prefix, sys.exec_prefix, job["engine"]]
-    fence["raise_fence"](here, readable, [job["engine_root"]], job["denied"])
-    builtins.input = lambda *_: (_ for _ in ()).throw(EOFError("a check has no keyboard"))
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     try:
+        child.load_driver()
+        here = json.loads(sys.stdin.buffer.readline() or b"null")
+        if here is None:  # it was kept ready, and nobody needs it any more
+            os._exit(0)
+        folder.append(here)
+        os.chdir(here)
+        os.environ.update(HOME=here, TMPDIR=here)
+        with open("order.json", encoding="utf-8") as file:  # noqa: PTH123 - pathlib costs 10 ms here
+            job.update(json.load(file))
+        os.remove("order.json")  # noqa: PTH107
+        null = os.open(os.devnull, os.O_RDWR)
+        for descriptor in (0, 1):
+            os.dup2(null, descriptor)
+        fence["limit_resources"](job["limits"])
+        readable = [sys.prefix, sys.base_prefix, sys.exec_prefix, job["engine"]]
+        fence["raise_fence"](here, readable, [job["engine_root"]], job["denied"], job["native"])
+        builtins.input = lambda *_: (_ for _ in ()).throw(EOFError("a check has no keyboard"))
         child.run()
     except BaseException:  # noqa: BLE001 - our own mistake: the parent reads it and says so
         traceback.print_exc(file=sys.__stderr__)

@@ -1,8 +1,9 @@
 """The fence around learner code: an audit hook and resource limits, put up once and for good.
 
 This file runs inside the child, which cannot import `course`; so it uses the standard library only.
-The fence keeps mistakes and shortcuts harmless. It does not claim to hold against an attacker with
-native code; what makes a forged run worthless is that no expected answer is inside the child.
+The fence keeps mistakes and shortcuts harmless: files, network, processes, signals, and native code but for
+Python's own and numpy's, which could go round it. What makes a forged run worthless all the same is that
+no expected answer is inside the child.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import contextlib
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from types import ModuleType
 from typing import Any
 
 __all__ = ["FenceError", "FenceImportError", "limit_resources", "raise_fence"]
@@ -41,13 +43,29 @@ _CLOSED = {
     "os.chdir": "changing the working folder",
     "os.chroot": "changing the working folder",
     "webbrowser.": "the browser",
+    "syslog.": "the system's log",
 }
+# Modules that start processes, share memory or run code beside the audit hook; and those that a second
+# import would give back whole after `_remove` has been at them.
+_CLOSED_MODULES = frozenset(
+    {
+        "_posixsubprocess", "_multiprocessing", "_posixshmem", "_xxsubinterpreters", "_interpreters", "_winapi",
+        "_interpchannels", "_xxinterpchannels", "_testcapi", "_testinternalcapi", "_ctypes", "_imp", "_signal",
+        "posix", "nt", "os", "signal",
+    }
+)  # fmt: skip
+# What Python has no audit event for.
+_UNAUDITED = (
+    "mkfifo", "mknod", "unshare", "setns", "pidfd_open", "chroot", "memfd_create", "setpriority", "nice",
+    "pidfd_send_signal", "fork_exec",
+)  # fmt: skip
+_MOST_FILES_WRITTEN = 200
 _READS = frozenset({"os.listdir", "os.scandir"})
 _WRITES = frozenset(
     {
         "os.remove", "os.rename", "os.rmdir", "os.mkdir", "os.link", "os.symlink", "os.truncate",
         "os.chmod", "os.chown", "os.lchown", "os.utime", "os.setxattr", "os.removexattr",
-        "sqlite3.connect",
+        "os.chflags", "os.lchflags", "sqlite3.connect",
     }
 )  # fmt: skip
 
@@ -90,7 +108,9 @@ def limit_resources(limits: Mapping[str, int]) -> None:
             resource.setrlimit(kind, (allowed, allowed))
 
 
-def raise_fence(sandbox: str, readable: Sequence[str], listable: Sequence[str], denied: Sequence[str]) -> None:
+def raise_fence(
+    sandbox: str, readable: Sequence[str], listable: Sequence[str], denied: Sequence[str], native: Sequence[str]
+) -> None:
     """Close files, network, processes and native code for the rest of this process's life.
 
     Args:
@@ -98,15 +118,24 @@ def raise_fence(sandbox: str, readable: Sequence[str], listable: Sequence[str], 
         readable: folders whose files may be read (Python's own, the engine).
         listable: folders that may be listed, but whose files may not be read.
         denied: files and folders that may not be read although `readable` holds them.
+        native: folders whose compiled modules may be loaded.
     """
     check_path = _path_rule(sandbox, readable, listable, denied)
+    check_import = _import_rule(native)
     closed = tuple(_CLOSED.items())
+    num_written = 0
 
     def hook(event: str, arguments: tuple[Any, ...]) -> None:
+        nonlocal num_written
         if event == "open":
             path, mode, flags = arguments[0], arguments[1], arguments[2]
             writes = bool(flags & _WRITE_FLAGS) or (isinstance(mode, str) and any(c in mode for c in "wax+"))
-            check_path(path, writes, False)
+            check_path(path, writes, False, True)
+            num_written += writes and path not in _HARMLESS_FILES
+            if num_written > _MOST_FILES_WRITTEN:
+                raise FenceError("writing more files than an exercise can need is closed")
+        elif event == "import":
+            check_import(arguments[0], arguments[1])
         elif event in _READS:
             check_path(arguments[0], False, True)
         elif event in _WRITES:
@@ -118,14 +147,56 @@ def raise_fence(sandbox: str, readable: Sequence[str], listable: Sequence[str], 
                     error = FenceImportError if prefix == "ctypes." else FenceError
                     raise error(f"{meaning} is closed while a check runs")
 
+    _remove_unaudited()
     sys.addaudithook(hook)
+
+
+def _remove_unaudited() -> None:
+    """Take away the functions that reach out of the process without an audit event."""
+
+    def closed(*_: object, **__: object) -> None:
+        raise FenceError("reaching out of the check's own process is closed while a check runs")
+
+    with contextlib.suppress(ImportError):
+        import _posixsubprocess  # noqa: F401 - here, so that its one door can be closed
+    for name in ("os", "posix", "signal", "_signal", "_posixsubprocess"):
+        module = sys.modules.get(name)
+        for function in _UNAUDITED:
+            if module is not None and hasattr(module, function):
+                setattr(module, function, closed)
+    _guard_builtins(sys.modules["_imp"])
+
+
+def _guard_builtins(imp: ModuleType) -> None:
+    """Built-in modules are made without an audit event; those that are closed are not made again."""
+    make = imp.__dict__["create_builtin"]
+
+    def create_builtin(spec: Any) -> ModuleType:
+        if spec.name in _CLOSED_MODULES:
+            raise FenceImportError(f"the module {spec.name} is closed while a check runs")
+        return make(spec)  # type: ignore[no-any-return]
+
+    imp.__dict__["create_builtin"] = create_builtin
+
+
+def _import_rule(native: Sequence[str]) -> Callable[[Any, Any], None]:
+    roots = tuple(os.path.realpath(root) + os.sep for root in native)
+    real = os.path.realpath
+
+    def check(name: Any, file: Any) -> None:
+        if name in _CLOSED_MODULES:
+            raise FenceImportError(f"the module {name} is closed while a check runs")
+        if file is not None and not real(os.fsdecode(file)).startswith(roots):
+            raise FenceImportError(f"compiled modules but Python's own and numpy's, such as {name}, are closed")
+
+    return check
 
 
 def _path_rule(
     sandbox: str, readable: Sequence[str], listable: Sequence[str], denied: Sequence[str]
-) -> Callable[[Any, bool, bool], None]:
+) -> Callable[..., None]:
     real = os.path.realpath  # bound now: learner code may replace the name later
-    fsdecode, separator = os.fsdecode, os.sep
+    fsdecode, separator, is_folder = os.fsdecode, os.sep, os.path.isdir
     home = real(sandbox)
     open_roots = tuple(real(root) for root in readable)
     list_only = frozenset(real(root) for root in listable)
@@ -134,13 +205,15 @@ def _path_rule(
     def inside(path: str, root: str) -> bool:
         return path == root or path.startswith(root + separator)
 
-    def check(path: Any, writes: bool, lists: bool) -> None:
+    def check(path: Any, writes: bool, lists: bool, opens: bool = False) -> None:
         if path is None or isinstance(path, int) or not isinstance(path, str | bytes | os.PathLike):
             return  # an open descriptor: whoever opened it was checked
         name = fsdecode(path)
         if name in _HARMLESS_FILES:
             return
         place = real(name)
+        if opens and is_folder(place):
+            raise FenceError("opening a folder as a file is closed while a check runs")  # a way round names
         if inside(place, home):
             return
         if writes:

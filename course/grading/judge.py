@@ -6,7 +6,6 @@ Never imports or executes learner code. In a notebook it runs in a process of it
 
 from __future__ import annotations
 
-import ast
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -16,12 +15,14 @@ from typing import Any
 from course.checks import check_of
 from course.grading.report import Report, RuleResult, message
 from course.grading.rules import Case, Check, Finding, Row, RuleStatus, Status
-from course.grading.runner import Grader, Limits, Transcript
+from course.grading.runner import Grader, Transcript
+from course.grading.shrink import Failure, shrunk
+from course.grading.sources import is_stub, loop_around, names_defined, parsed
 from course.manifest import DEFAULT_SEED, VECTORS, VECTORS_VERSION, exercise
-from course.messages import title
+from course.messages import phrase, title
 from course.seams import child_job, seam
 
-__all__ = ["code_hash", "judge", "vectors_version"]
+__all__ = ["code_hash", "judge", "vectors_version", "warm_up"]
 
 _SOURCE_RULE = "S"
 _TRACE_EVENTS = 60
@@ -29,7 +30,6 @@ _LOAD_CODES = {
     "SyntaxError": "syntax", "IndentationError": "syntax", "TabError": "syntax", "SystemExit": "left",
     "ModuleNotFoundError": "no_module", "ImportError": "no_module",
 }  # fmt: skip
-_WHOLE = "your code, from its first line, in a fresh Python"
 
 
 def code_hash(source: str) -> str:
@@ -57,12 +57,17 @@ def _expected(exercise_id: str, seed: int) -> list[list[Any]]:
     return check_of(exercise_id).expected(_cases(exercise_id, seed))
 
 
+def warm_up(exercise_id: str, seed: int) -> None:
+    """Compute now what every check of this exercise and seed needs."""
+    _expected(exercise_id, seed)
+
+
 def judge(
     exercise_id: str,
     source: str | None,
     seed: int = DEFAULT_SEED,
     names: Mapping[str, str] | None = None,
-    limits: Limits | None = None,
+    grader: Grader | None = None,
 ) -> Report:
     """Grade one source; every end of the learner's code is a report, never an exception.
 
@@ -71,7 +76,7 @@ def judge(
         source: the text of the cell or file; None if there is none yet.
         seed: what the random cases are made from; printed, so that a failure can be replayed.
         names: where names that this source may lack are defined, such as {"pack": "cell 12"}.
-        limits: what the run may use.
+        grader: what starts the children; by default one for this call.
 
     Raises:
         NoSuchExerciseError: there is no such exercise.
@@ -80,58 +85,59 @@ def judge(
     exercise(exercise_id)
     check = check_of(exercise_id)
     report = Report(exercise_id, Status.NOT_STARTED, seed, vectors_version(), code_hash(source or ""))
-    if source is None or not source.strip() or _is_stub(exercise_id, source):
+    if source is None or not source.strip() or is_stub(exercise_id, source):
         report.rules = _untried(check)
         return report
+    grader = grader or Grader(child_job(exercise_id))
     cases = _cases(exercise_id, seed)
-    run = Grader(child_job(exercise_id), limits).start(source, cases)
+    run = grader.start(source, cases)
     try:
         expected = _expected(exercise_id, seed)
+        transcript = run.finish()
     except BaseException:
         run.abandon()
         raise
-    transcript = run.finish()
     report.printed, report.printed_text = transcript.printed, transcript.printed_text
-    finding = _source_finding(exercise_id, transcript, names or {})
-    failing: dict[str, int] = {}
+    finding = _source_finding(exercise_id, transcript, source, names or {})
+    failures: dict[str, Failure] = {}
     if finding:
         findings: dict[str, Finding | None] = {_SOURCE_RULE: finding}
     else:
-        findings, failing = _compare_all(check, cases, expected, transcript)
+        findings, failures = _compare_all(check, cases, expected, transcript)
     if not transcript.ended and not any(findings.values()):
         # A child that answered everything and then left without its last word may have been made to.
-        findings = {_SOURCE_RULE: Finding("S", "vanished_loading", _WHOLE, status=Status.ERROR)}
+        findings = {_SOURCE_RULE: Finding("S", "vanished_loading", phrase("whole"), status=Status.ERROR)}
+    untried = next((rule for rule in check.rules if rule.id not in findings), None)
+    if untried is not None and not any(findings.values()):
+        step = next(case.ran for case in cases if case.rule == untried.id)
+        findings[untried.id] = Finding(untried.id, "out_of_time", step, status=Status.TIMEOUT)
+    failure = next(iter(failures.values()), None)
+    if failure is not None and next((rule for rule, each in findings.items() if each), None) == failure.finding.rule:
+        rule = next(each for each in check.rules if each.id == failure.finding.rule)
+        if failure.finding.status is not Status.TIMEOUT:
+            with grader.several():
+                failure = shrunk(check, rule, failure, lambda cases: _again(grader, source, cases))
+            findings[rule.id] = failure.finding
+        report.trace = _trace(check, failure)
     _fill(report, check, {rule: _placed(each, names or {}) for rule, each in findings.items()}, source)
-    first = report.failed_rule
-    if first is not None and first.id in failing:
-        report.trace = _trace(failing[first.id], check, cases, expected, transcript)
     return report
 
 
-def _is_stub(exercise_id: str, source: str) -> bool:
-    """Whether every method (or the function) of the seam still does nothing but raise."""
+def _again(grader: Grader, source: str, cases: Sequence[Case]) -> Transcript:
+    """Run the same source on other cases."""
+    run = grader.start(source, cases)
     try:
-        tree = ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return False
-    wanted = seam(exercise_id)
-    names = set(wanted.methods) or {wanted.name}
-    found = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef) and n.name in names]
-    return bool(found) and all(_only_raises(node, exercise_id) for node in found)
+        return run.finish()
+    except BaseException:
+        run.abandon()
+        raise
 
 
-def _only_raises(node: ast.FunctionDef, exercise_id: str) -> bool:
-    body = [s for s in node.body if not (isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant))]
-    if len(body) != 1 or not isinstance(body[0], ast.Raise) or body[0].exc is None:
-        return False
-    return ast.unparse(body[0].exc) in (
-        f"NotImplementedError({exercise_id!r})", "NotImplementedError", "NotImplementedError()",
-    )  # fmt: skip
-
-
-def _source_finding(exercise_id: str, transcript: Transcript, names: Mapping[str, str]) -> Finding | None:
+def _source_finding(
+    exercise_id: str, transcript: Transcript, source: str, names: Mapping[str, str]
+) -> Finding | None:
     """Rule S: the code can be loaded by itself, brings exactly one part, and leaves the engine alone."""
-    ran = _WHOLE
+    ran = phrase("whole")
     if transcript.problem is None:
         if transcript.tampered:
             return Finding("S", "tampered", ran, values={"names": ", ".join(transcript.tampered[:3])})
@@ -143,7 +149,7 @@ def _source_finding(exercise_id: str, transcript: Transcript, names: Mapping[str
     wanted = seam(exercise_id)
     listed = [str(name)[:60] for name in problem.get("names") or [] if isinstance(name, str)]
     others = [str(name)[:8] for name in problem.get("others") or [] if isinstance(name, str)]
-    values = {"names": ", ".join(listed) or "nothing", "name": wanted.name, "member": wanted.member,
+    values = {"names": ", ".join(listed) or phrase("nothing"), "name": wanted.name, "member": wanted.member,
               "exercise": exercise_id, "others": ", ".join(others)}  # fmt: skip
     kind = str(problem.get("problem"))
     if kind == "absent" and others:
@@ -154,23 +160,25 @@ def _source_finding(exercise_id: str, transcript: Transcript, names: Mapping[str
         return Finding("S", code, ran, values=values, status=status)
     error = problem.get("error")
     error = error if isinstance(error, dict) else {}
-    return _load_error(kind, error, ran, values, names)
+    own = parsed(source)
+    return _load_error(kind, error, values, names, names_defined(own) if own is not None else set())
 
 
 def _load_error(
-    kind: str, error: Mapping[str, Any], ran: str, values: dict[str, str], names: Mapping[str, str]
+    kind: str, error: Mapping[str, Any], values: dict[str, str], names: Mapping[str, str], own: set[str]
 ) -> Finding:
+    ran = phrase("whole")
     name = str(error.get("name") or "")
     line = error.get("line") if isinstance(error.get("line"), int) else None
     error_type = str(error.get("type", "an exception"))
-    values = {**values, "error": error_type, "text": str(error.get("text") or "no text"), "missing": name,
-              "place": names.get(name, ""), "where": "its first lines, before anything was called"}  # fmt: skip
+    values = {**values, "error": error_type, "text": str(error.get("text") or phrase("no_text")), "missing": name,
+              "place": names.get(name, ""), "where": phrase("first_lines")}  # fmt: skip
     if kind == "timeout":
         return Finding("S", "load_timeout", ran, values=values, status=Status.TIMEOUT, line=line)
-    if kind in ("reference_part", "fenced"):
+    if kind in ("reference_part", "fenced", "prints"):
         return Finding("S", kind, ran, values=values, status=Status.ERROR, line=line)
     if error_type == "NameError":
-        code = "name_elsewhere" if name in names else "name_unknown"
+        code = "name_later" if name in own else "name_elsewhere" if name in names else "name_unknown"
     else:
         code = _LOAD_CODES.get(error_type, "load_raised")
     return Finding("S", code, ran, values=values, status=Status.ERROR, line=line)
@@ -178,10 +186,10 @@ def _load_error(
 
 def _compare_all(
     check: Check, cases: Sequence[Case], expected: Sequence[list[Any]], transcript: Transcript
-) -> tuple[dict[str, Finding | None], dict[str, int]]:
-    """For every rule that was tried, its finding or None where it holds; and the number of each failing case."""
+) -> tuple[dict[str, Finding | None], dict[str, Failure]]:
+    """For every rule that was tried, its finding or None where it holds; and the failures that `show` can draw."""
     found: dict[str, Finding | None] = {}
-    failing: dict[str, int] = {}
+    failing: dict[str, Failure] = {}
     for rule in check.rules:
         mine = [index for index, case in enumerate(cases) if case.rule == rule.id]
         assert mine, f"rule {rule.id} of {check.exercise} has no case, so it could never fail"
@@ -197,19 +205,17 @@ def _compare_all(
             finding = check.compare(rule, cases[index], seen, expected[index])
             found[rule.id] = finding
             if finding is not None:
-                failing[rule.id] = index
+                failing[rule.id] = Failure(cases[index], seen, expected[index], finding)
                 break
     return found, failing
 
 
-def _trace(
-    index: int, check: Check, cases: Sequence[Case], expected: Sequence[list[Any]], transcript: Transcript
-) -> dict[str, Any] | None:
-    """The failing case `index`, event by event, yours and Flink's; None if it is huge."""
-    case, yours, flink = cases[index], transcript.seen[index].events, expected[index]
+def _trace(check: Check, failure: Failure) -> dict[str, Any] | None:
+    """The failing case, event by event, yours and Flink's; None if it is huge."""
+    yours, flink = failure.seen.events, failure.expected
     if max(len(yours), len(flink)) > _TRACE_EVENTS:
         return None
-    return {"ran": case.ran, "ops": case.ops, "yours": yours, "flink": flink,
+    return {"ran": failure.case.ran, "ops": failure.case.ops, "yours": yours, "flink": flink,
             "yours_lines": [check.tell(event) for event in yours],
             "flink_lines": [check.tell(event) for event in flink]}  # fmt: skip
 
@@ -219,9 +225,9 @@ def _lost(rule: str, case: Case, index: int, transcript: Transcript) -> Finding 
     if index != transcript.step:
         return None
     if transcript.timed_out:
-        return Finding(rule, "endless", case.ran, values={"where": "a call", "step": case.ran}, status=Status.TIMEOUT)
-    rows = [Row("your code", "", "the process ended here without a word")]
-    return Finding(rule, "vanished", case.ran, rows, {"where": "a call"}, Status.ERROR)
+        return Finding(rule, "endless", case.ran, (), {"where": phrase("a_call"), "step": case.ran}, Status.TIMEOUT)
+    rows = [Row(phrase("your_code"), "", phrase("vanished"))]
+    return Finding(rule, "vanished", case.ran, rows, {"where": phrase("a_call")}, Status.ERROR)
 
 
 def _placed(finding: Finding | None, names: Mapping[str, str]) -> Finding | None:
@@ -252,7 +258,7 @@ def _fill(report: Report, check: Check, findings: Mapping[str, Finding | None], 
     for result in failed:
         assert result.finding is not None
         if result.finding.status is Status.TIMEOUT:
-            result.finding = replace(result.finding, line=_loop_around(source, result.finding.line))
+            result.finding = replace(result.finding, line=loop_around(source, result.finding.line))
         result.message = message(report.exercise, result.finding, source)
         result.ended = result.finding.status
     if failed and failed[0].finding is not None:
@@ -261,19 +267,3 @@ def _fill(report: Report, check: Check, findings: Mapping[str, Finding | None], 
         report.status = Status.PASSED
     else:
         report.status = Status.TIMEOUT
-
-
-def _loop_around(source: str, line: int | None) -> int | None:
-    """The first line of the innermost loop around a line: where the clock rang inside it is chance."""
-    try:
-        tree = ast.parse(source)
-    except (SyntaxError, ValueError):
-        return line
-    loops = [
-        node.lineno
-        for node in ast.walk(tree)
-        if isinstance(node, ast.For | ast.While)
-        and line is not None
-        and node.lineno <= line <= (node.end_lineno or node.lineno)
-    ]
-    return max(loops, default=line)

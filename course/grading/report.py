@@ -9,11 +9,12 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise, zip_longest
 from typing import Any
 
 from course.grading.rules import Finding, Row, RuleStatus, Status
-from course.manifest import exercise
-from course.messages import catalogue, language, text
+from course.manifest import DEFAULT_SEED
+from course.messages import common, phrase, text
 
 __all__ = ["MIME", "Report", "RuleResult", "message"]
 
@@ -88,10 +89,8 @@ class Report:
             return self._passed()
         failed = [rule for rule in self.rules if rule.status is RuleStatus.FAILED]
         shown = failed if self.show_all else failed[:1]
-        if not shown:
-            return f"✗ {self.exercise}  the check ran out of time before it had an answer"
         blocks = [self._headline(rule) + "\n\n" + rule.message for rule in shown]
-        return "\n\n".join(blocks) + self._printed_note()
+        return "\n\n".join(blocks) + self._notes()
 
     __repr__ = __str__
 
@@ -99,22 +98,22 @@ class Report:
         return {"text/plain": str(self), MIME: self.as_json()}
 
     def _not_started(self) -> str:
-        words = catalogue(language())["common"]["report"]
-        first = words["not_started"].format(exercise=self.exercise, step=exercise(self.exercise).first_step)
+        words = common("report")
+        first = words["not_started"].format(exercise=self.exercise, step=phrase("first_step", self.exercise))
         return "\n".join(_wrap(f"{_SYMBOLS[self.status]} {first}", "", "  "))
 
     def _passed(self) -> str:
-        words = catalogue(language())["common"]["report"]
+        words = common("report")
         line = words["passed"].format(
-            exercise=self.exercise, rules=len(self.rules), after=exercise(self.exercise).after_passing
+            exercise=self.exercise, rules=len(self.rules), after=phrase("after_passing", self.exercise)
         )
         beats = words["beats"].format(count=self.num_specimens) if self.num_specimens else ""
         after = words["next_passed"].format(exercise=self.exercise)
         lines = _wrap(f"{_SYMBOLS[self.status]} {line}", "", "  ")
-        return "\n".join([*lines, *(_wrap(beats, "  ", "  ") if beats else []), f"  {after}"]) + self._printed_note()
+        return "\n".join([*lines, *(_wrap(beats, "  ", "  ") if beats else []), f"  {after}"]) + self._notes()
 
     def _headline(self, rule: RuleResult) -> str:
-        words = catalogue(language())["common"]["report"]
+        words = common("report")
         holds = [each.id for each in self.rules if each.status is RuleStatus.PASSED]
         position = self.rules.index(rule)
         before = [each for each in holds if each in [r.id for r in self.rules[:position]]]
@@ -130,13 +129,19 @@ class Report:
             return left + right.rjust(COLUMNS - len(left))
         return f"{left}\n  {right}"
 
+    def _notes(self) -> str:
+        """What stands below a report: the seed, unless it is the usual one, and what the code printed."""
+        words = common("report")
+        again = words["seed"].format(seed=self.seed, exercise=self.exercise)
+        return ("" if self.seed == DEFAULT_SEED else f"\n  {again}") + self._printed_note()
+
     def _printed_note(self) -> str:
         if not self.printed:
             return ""
-        words = catalogue(language())["common"]["report"]
+        words = common("report")
         first = self.printed_text.strip().splitlines()[:1]
         note = words["printed"].format(count=f"{self.printed:,}", first=(first[0] if first else "")[:50])
-        return "\n" + "\n".join(_wrap(note, "  ", "  "))
+        return f"\n  {note}"[: COLUMNS + 1]
 
 
 def _wrap(words: str, first: str, then: str) -> list[str]:
@@ -162,12 +167,12 @@ def _source_line(source: str, number: int | None) -> list[str]:
     lines = source.splitlines()
     if number is None or not 1 <= number <= len(lines):
         return []
-    return [f"  {'your line':<{_LABEL}}{number} > {lines[number - 1].strip()}"[:COLUMNS]]
+    return [f"  {phrase('your_line'):<{_LABEL}}{number} > {lines[number - 1].strip()}"[:COLUMNS]]
 
 
 def message(exercise_id: str, finding: Finding, source: str) -> str:
     """The body of a failure message: what is wrong, what was run, yours beside Flink's, what now."""
-    words = catalogue(language())["common"]["report"]
+    words = common("report")
     texts = text(exercise_id, finding.rule, finding.code)
     values = _Values(finding.values)
     body: list[str] = []
@@ -175,18 +180,40 @@ def message(exercise_id: str, finding: Finding, source: str) -> str:
         body += _wrap(paragraph, "  ", "  ")
     body.append("")
     evidence = [*_labelled(words["ran"], finding.ran)[:2], *_source_line(source, finding.line)]
-    evidence += [_row(row) for row in finding.rows]
+    evidence += [_row(row) for row in _pointed(finding.rows)]
     tail: list[str] = []
     for key in ("job", "ask"):
         if texts.get(key):
             tail += _labelled(words[key], texts[key].format_map(values))
-    tail += _labelled(words["next"], words["next_failed"].format(exercise=exercise_id))
+    then = "next_source" if finding.rule == "S" else "next_failed"
+    tail += _labelled(words["next"], words[then].format(exercise=exercise_id))
     return "\n".join(_fit(body, evidence, tail))
 
 
+def _pointed(rows: Sequence[Row]) -> Sequence[Row]:
+    """The rows with a caret under the first difference of the first two that stand one below the other.
+
+    A check that knows better where to look puts its own, and then nothing is added.
+    """
+    if any("^^" in row.text for row in rows):
+        return rows
+    for number, (yours, other) in enumerate(pairwise(rows), 1):
+        if other.label or other.who in ("", yours.who) or yours.text == other.text:
+            continue
+        letters = zip_longest(yours.text, other.text)
+        column = next(at for at, (mine, theirs) in enumerate(letters) if mine != theirs)
+        room = COLUMNS - 2 - _LABEL - _WHO - column
+        words = "^^ " + phrase("first_difference")
+        if room < len("^^"):
+            break  # it is in what does not fit on the line
+        caret = Row("", "", " " * column + (words if len(words) <= room else "^^"))
+        return [*rows[: number + 1], caret, *rows[number + 1 :]]
+    return rows
+
+
 def _fit(body: list[str], evidence: list[str], tail: list[str]) -> Sequence[str]:
-    """At most 18 lines (the headline takes two): rows that were the same go first."""
-    room = MAX_LINES - 2
+    """At most 15 lines (headline and notes take five): rows that were the same go first."""
+    room = MAX_LINES - 5
     while len(body) + len(evidence) + len(tail) > room and len(evidence) > 4:
         del evidence[1]
     return [*body, *evidence, *tail][:room]

@@ -6,7 +6,7 @@ first one that differs is what the learner sees; so the order of cases is part o
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Protocol
@@ -100,6 +100,10 @@ class Check(Protocol):
 
     def expected(self, cases: Sequence[Case]) -> list[list[Any]]:
         """What the reference part does in each case, as events."""
+        ...
+
+    def smaller(self, case: Case) -> Iterable[Case]:
+        """Smaller inputs like this one, for `shrink`; none where cases were chosen by hand."""
         ...
 
     def compare(self, rule: Rule, case: Case, seen: Seen, expected: list[Any]) -> Finding | None:

@@ -13,12 +13,16 @@ import selectors
 import signal
 import subprocess
 import sys
+import sysconfig
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
+
+import psutil
 
 from course.grading.rules import Case, Seen
 
@@ -26,6 +30,8 @@ __all__ = ["Grader", "GraderError", "Limits", "Transcript"]
 
 _HERE = Path(__file__).parent
 _TRANSCRIPT_BYTES = 32 << 20
+_LEAST_WORK_SECONDS = 0.05
+_PATIENCE = 3
 
 
 class GraderError(RuntimeError):
@@ -34,7 +40,10 @@ class GraderError(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one run may use. `wall_seconds` is the parent's clock, the others are the child's own."""
+    """What one run may use. `wall_seconds` is the parent's clock, the others are the child's own.
+
+    A child that is at work when the parent's clock rings has up to three times as long: then the machine is slow.
+    """
 
     wall_seconds: float = 10.0
     case_seconds: float = 2.5
@@ -72,30 +81,79 @@ class Grader:
         job: what does not change between runs: exercise, kind, member, methods, driver, modules,
             engine paths (see `course.seams.child_job`).
         limits: what each run may use.
+        keeps_one_ready: whether the next child is started while the last one works, so that it has
+            loaded everything when its source comes. Then `close` must be called.
     """
 
-    def __init__(self, job: Mapping[str, Any], limits: Limits | None = None) -> None:
-        self._job = dict(job)
+    def __init__(self, job: Mapping[str, Any], limits: Limits | None = None, *, keeps_one_ready: bool = False) -> None:
         self._limits = limits or Limits()
-        self._texts = {name: (_HERE / f"{name}.py").read_text(encoding="utf-8") for name in ("fence", "stand_ins")}
+        texts = {name: (_HERE / f"{name}.py").read_text(encoding="utf-8") for name in ("fence", "stand_ins")}
+        self._job = {**job, **texts, "native": _native_folders(), "limits": self._limits.as_plain()}
+        self._keeps_one_ready = keeps_one_ready
+        self._ready: Run | None = None
 
     def start(self, source: str, cases: Sequence[Case]) -> Run:
-        """Start a child on `source`; the caller must call `finish` on what it gets."""
+        """Start a child on `source`; the caller must call `finish` on what it gets.
+
+        Raises:
+            GraderError: no child could be started.
+        """
         starts = [i for i, case in enumerate(cases) if not i or case.rule != cases[i - 1].rule]
-        job = {**self._job, "source": source, "cases": [case.ops for case in cases], "starts": starts,
-               **self._texts, "limits": self._limits.as_plain()}  # fmt: skip
-        return Run(job, self._limits)
+        order = {"source": source, "cases": [case.ops for case in cases], "starts": starts}
+        run, self._ready = self._ready or Run(self._job, self._limits), None
+        try:
+            run.send(order)
+        except OSError:  # the one kept ready was ended by somebody
+            run.abandon()
+            run = Run(self._job, self._limits)
+            run.send(order)
+        if self._keeps_one_ready:
+            self.prepare()
+        return run
+
+    @contextlib.contextmanager
+    def several(self) -> Iterator[None]:
+        """Within it one child is kept ready, because several runs follow each other."""
+        kept, self._keeps_one_ready = self._keeps_one_ready, True
+        try:
+            yield
+        finally:
+            self._keeps_one_ready = kept
+            if not kept:
+                self.close()
+
+    def prepare(self) -> None:
+        """Have a child ready for the next source."""
+        self._ready = self._ready or Run(self._job, self._limits)
+
+    def close(self) -> None:
+        """End the child that was kept ready."""
+        if self._ready is not None:
+            self._ready.abandon()
+            self._ready = None
+
+
+def _native_folders() -> list[str]:
+    """Where compiled modules may come from: Python's own, and numpy's."""
+    found = find_spec("numpy")
+    assert found is not None, "the engine needs numpy"
+    assert found.origin, "numpy has files"
+    package = Path(found.origin).parent
+    own = [path for path in (sysconfig.get_path("platstdlib"), sysconfig.get_config_var("DESTSHARED")) if path]
+    return [*(str(Path(path) / "lib-dynload") for path in own), *own[1:], str(package), f"{package}.libs"]
 
 
 class Run:
-    """One child at work in its own temporary folder."""
+    """One child at work in its own temporary folder; until `send` it is getting ready."""
 
     def __init__(self, job: Mapping[str, Any], limits: Limits) -> None:
-        self._folder = tempfile.TemporaryDirectory(prefix="sluice-check-", ignore_cleanup_errors=True)
+        self._limits = limits
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._deadline = time.monotonic() + limits.wall_seconds
-        sandbox = Path(self._folder.name)
-        (sandbox / "job.json").write_text(json.dumps(job), encoding="utf-8")
+        self._latest = self._deadline
+        self._cpu_seconds = 0.0
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed in finish
+        home = tempfile.gettempdir()
         kept = {name: os.environ[name] for name in ("PATH", "LANG", "LC_ALL", "SYSTEMROOT") if name in os.environ}
         threads = {f"{library}_NUM_THREADS": "1" for library in ("OPENBLAS", "OMP", "MKL")}
         # A warning of Python names files of this machine; the learner sees it in the cell, where it is theirs.
@@ -103,17 +161,38 @@ class Run:
         try:
             self._process = subprocess.Popen(
                 command,
-                cwd=sandbox,
-                env={**kept, **threads, "HOME": str(sandbox), "TMPDIR": str(sandbox)},
-                stdin=subprocess.DEVNULL,
+                cwd=home,
+                env={**kept, **threads, "HOME": home, "TMPDIR": home},
+                stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=self._errors,
                 start_new_session=True,
             )
         except OSError as error:
             self._errors.close()
-            self._folder.cleanup()
             raise GraderError(f"Python could not be started for the check: {error}") from error
+        with contextlib.suppress(OSError):  # a child that is gone already is noticed by `send`
+            self._write(job)
+
+    def send(self, order: Mapping[str, Any]) -> None:
+        """Give the child its source and the inputs; its clock starts here.
+
+        Raises:
+            OSError: the child is gone.
+        """
+        self._folder = tempfile.TemporaryDirectory(prefix="sluice-check-", ignore_cleanup_errors=True)
+        self._deadline = time.monotonic() + self._limits.wall_seconds
+        self._latest = time.monotonic() + _PATIENCE * self._limits.wall_seconds
+        # In a file, because a pipe would make us wait until the child is ready; there is work to do meanwhile.
+        (Path(self._folder.name) / "order.json").write_text(json.dumps(order), encoding="utf-8")
+        self._write(self._folder.name)
+        assert self._process.stdin is not None, "the child was started with a pipe"
+        self._process.stdin.close()
+
+    def _write(self, data: Mapping[str, Any] | str) -> None:
+        assert self._process.stdin is not None, "the child was started with a pipe"
+        self._process.stdin.write(json.dumps(data).encode() + b"\n")
+        self._process.stdin.flush()
 
     def finish(self) -> Transcript:
         """Wait for the child until its time is up, end it, and return what it wrote.
@@ -154,7 +233,7 @@ class Run:
             selector.register(output, selectors.EVENT_READ)
             while True:
                 left = self._deadline - time.monotonic()
-                if left <= 0:
+                if left <= 0 and not self._is_starved():
                     return b"".join(chunks), True
                 if not selector.select(left):
                     continue
@@ -164,14 +243,32 @@ class Run:
                 chunks.append(chunk)
                 total += len(chunk)
 
+    def _is_starved(self) -> bool:
+        """Whether the child still works, on a machine too busy for it; then it has a second more, for a while.
+
+        Its own clock counts processor time and ends what is endless; so a busy machine changes no message.
+        """
+        try:
+            times = psutil.Process(self._process.pid).cpu_times()
+        except psutil.Error:
+            return False
+        before, self._cpu_seconds = self._cpu_seconds, times.user + times.system
+        if self._cpu_seconds - before < _LEAST_WORK_SECONDS or time.monotonic() > self._latest:
+            return False
+        self._deadline = time.monotonic() + 1.0
+        return True
+
     def _end(self) -> None:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             if self._process.poll() is None and not self._left_by_itself():
                 os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
-        if self._process.stdout:
-            self._process.stdout.close()
-        self._folder.cleanup()
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe is not None:
+                with contextlib.suppress(OSError):  # what could not be written any more
+                    pipe.close()
+        if self._folder is not None:
+            self._folder.cleanup()
 
     def _left_by_itself(self) -> bool:
         """Whether the child, whose output has ended, also ends within half a second."""

@@ -1,4 +1,4 @@
-"""What stands in the child where the reference parts and the course would be.
+"""What stands in the child where the reference parts, the course and standard output would be.
 
 Like `fence`, this file is handed to the child as text, because the child cannot import `course`;
 standard library only.
@@ -6,6 +6,7 @@ standard library only.
 
 from __future__ import annotations
 
+import io
 import types
 from collections.abc import Callable
 from importlib.abc import Loader, MetaPathFinder
@@ -13,7 +14,34 @@ from importlib.machinery import ModuleSpec
 from importlib.util import spec_from_loader
 from typing import Any
 
-__all__ = ["ReferencePartError", "StrippedModules", "course_stand_in", "reference_part"]
+__all__ = [
+    "Printed", "PrintsEndlesslyError", "ReferencePartError", "StrippedModules", "course_stand_in", "reference_method",
+    "reference_part",
+]  # fmt: skip
+
+_PRINT_LIMIT = 2_000
+_MOST_PRINTED = 50_000_000
+
+
+class PrintsEndlesslyError(BaseException):
+    """So much was printed that a loop must have lost its end; `except Exception` does not swallow it."""
+
+
+class Printed(io.StringIO):
+    """Standard output of learner code: the first characters are kept, all are counted, too many end the case."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.count = 0
+
+    def write(self, text: str) -> int:
+        room = _PRINT_LIMIT - self.count
+        self.count += len(text)
+        if room > 0:
+            super().write(text[:room])
+        if self.count > _MOST_PRINTED:
+            raise PrintsEndlesslyError
+        return len(text)
 
 
 class ReferencePartError(Exception):
@@ -39,6 +67,16 @@ def reference_part(name: str) -> type:
     return _ReferenceMeta(name, (), {"__init_subclass__": classmethod(refuse)})
 
 
+def reference_method(name: str) -> Callable[..., Any]:
+    """What stands in the place of a reference part that is a method of a class that stays."""
+
+    def refuse(*_: object, **__: object) -> Any:
+        raise ReferencePartError(name)
+
+    refuse.__dict__["is_stand_in"] = True
+    return refuse
+
+
 class StrippedModules(MetaPathFinder, Loader):
     """Serves the engine's modules that hold reference parts, from source without those parts."""
 
@@ -49,7 +87,7 @@ class StrippedModules(MetaPathFinder, Loader):
         return spec_from_loader(fullname, self) if fullname in self._modules else None
 
     def exec_module(self, module: types.ModuleType) -> None:
-        module.__dict__["_reference_part"] = reference_part
+        module.__dict__.update(_reference_part=reference_part, _reference_method=reference_method)
         code = compile(self._modules[module.__name__], f"<{module.__name__} without the reference part>", "exec")
         exec(code, module.__dict__)  # noqa: S102 - the engine's own source
 

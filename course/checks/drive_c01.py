@@ -1,0 +1,117 @@
+"""Runs one case of lesson 1 against any kind of segment and writes down what was seen.
+
+The same text runs in the child with the learner's class and in the judge with the engine's; so it imports the engine
+and the standard library only. A case is a list of operations; segments have the numbers 0, 1, …:
+
+    ["new", s, hex]                       segment s over memory with these bytes
+    ["free", s]
+    ["window", s, index, length]          the bytes of a window
+    ["write", s, index, hex]              into a window, as long as the bytes
+    ["put_int", s, index, value, order]   order: "BIG_ENDIAN", "LITTLE_ENDIAN", or "" for none
+    ["get_int", s, index, order]
+    ["copy_to", s, index, t, target_index, length]
+    ["poke", s, index, hex]               the memory itself is changed, behind the segment's back
+
+An event is [call] before and [call, {"answer": …, "memory": …}] after it: what came back ("!" and the name of an
+exception), and the bytes of every segment as they are then.
+"""
+
+from __future__ import annotations
+
+import operator
+import struct
+from collections.abc import Callable
+from typing import Any
+
+from refimpl.errors import LocalUsageError
+from refimpl.memory.segment import ByteOrder, MemorySegment
+
+__all__ = ["WATCHED", "label", "run_case"]
+
+WATCHED = (MemorySegment, ByteOrder)
+"""The engine's classes that are lent to a part; it leaves them as they are."""
+
+_REFUSALS = (IndexError, LocalUsageError, ValueError, BufferError, OverflowError, struct.error)
+_NAMES = "abc"
+
+
+def label(op: list[Any]) -> str:
+    """An operation as Python writes it."""
+    match op:
+        case ["new", s, data]:
+            return f"{_NAMES[s]} = {data[:40]}" + ("…" if len(data) > 40 else "")
+        case ["write", s, index, data]:
+            return f"{_NAMES[s]}.window({index}, {len(data) // 2})[:] = {data}"
+        case ["poke", s, index, data]:
+            return f"{_NAMES[s]}[{index}:] = {data}"
+        case ["copy_to", s, index, t, target_index, length]:
+            return f"{_NAMES[s]}.copy_to({index}, {_NAMES[t]}, {target_index}, {length})"
+        case [name, s, *rest]:
+            return f"{_NAMES[s]}.{name}({', '.join(str(each) for each in rest if each != '')})"
+    raise AssertionError(f"no such operation: {op}")
+
+
+def run_case(part: Any, case: list[Any], events: list[Any]) -> None:
+    """Do what the case says, appending what is seen to `events`."""
+    memories: list[bytearray] = []
+    segments: list[Any] = []
+    for op in case:
+        event: list[Any] = [label(op)]
+        events.append(event)
+        answer = ""
+        if op[0] == "new":
+            memories.append(bytearray.fromhex(op[2]))
+            segments.append(part(memories[-1]))
+        elif op[0] == "poke":
+            memories[op[1]][op[2] : op[2] + len(op[3]) // 2] = bytes.fromhex(op[3])
+        else:
+            answer = _answer(lambda op=op: _do(op, segments), segments[op[1]])
+        event.append({"answer": answer, "memory": " | ".join(each.hex(" ") for each in memories)})
+
+
+def _do(op: list[Any], segments: list[Any]) -> str:
+    segment = segments[op[1]]
+    match op:
+        case ["free", _]:
+            segment.free()
+        case ["window", _, index, length]:
+            return _bytes(segment.window(index, length))
+        case ["write", _, index, data]:
+            window = segment.window(index, len(data) // 2)
+            try:
+                window[:] = bytes.fromhex(data)
+            except TypeError:
+                return "!TypeError"
+        case ["put_int", _, index, value, order]:
+            segment.put_int(index, value, *([ByteOrder[order]] if order else []))
+        case ["get_int", _, index, order]:
+            return _number(segment.get_int(index, *([ByteOrder[order]] if order else [])))
+        case ["copy_to", _, index, target, target_index, length]:
+            segment.copy_to(index, segments[target], target_index, length)
+    return ""
+
+
+def _bytes(value: Any) -> str:
+    """The bytes of something like a window; what holds none, by its type."""
+    if isinstance(value, str) or not hasattr(value, "__len__"):
+        return "None" if value is None else type(value).__name__
+    return bytes(value).hex(" ")
+
+
+def _number(value: object) -> str:
+    """A whole number of any kind; what is none, by its type."""
+    if isinstance(value, bool) or not hasattr(type(value), "__index__"):
+        return "None" if value is None else type(value).__name__
+    return str(operator.index(value))  # type: ignore[arg-type]
+
+
+def _answer(do: Callable[[], str], segment: Any) -> str:
+    """What came back, or the name of the exception with which the part refused."""
+    try:
+        return do()
+    except _REFUSALS as error:
+        return "!" + next(kind.__name__ for kind in _REFUSALS if isinstance(error, kind))
+    except (TypeError, AttributeError) as error:
+        if segment.view is None:  # a part that never asks whether it was freed
+            return f"!{type(error).__name__}"
+        raise

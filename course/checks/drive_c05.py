@@ -1,0 +1,130 @@
+"""Runs one case of lesson 5, against a selector or against a record writer, and writes down what was seen.
+
+The same text runs in the child with the learner's class and in the judge with the reference part; so it imports the
+engine and the standard library only. For a selector:
+
+    ["new", m, n, type]        m key groups, n channels; type is "INT" or None
+    ["call", METHOD, key]      an event is [METHOD, answer, arguments], as in drive_calls
+
+For a writer, a real one, with a real pool and real queues:
+
+    ["writer", channels, segment, buffers, timeout]
+    ["emit", channel, data]    a record of these bytes (hex) to one channel
+    ["broadcast", data]        to every channel
+    ["take", channel]          a buffer is read, and comes home
+    ["resume"]                 the writer goes on with what waits
+
+An event is [op] before and [op, answer, channels, free, is blocked, is pruned] after it; of each channel the buffers in
+its queue, as hex with "|" behind one that is closed, and whether its reader has been told of something to read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from refimpl.config import Config
+from refimpl.memory import LocalBufferPool, NetworkBufferPool
+from refimpl.producer import KeyGroupSelector, PipelinedSubpartition, RecordWriter, ResultPartition, RoundRobinSelector
+from refimpl.records import INT, SpanningRecordSerializer, StreamElementSerializer, StreamRecord
+
+__all__ = ["WATCHED", "run_case"]
+
+WATCHED = (KeyGroupSelector, RecordWriter, ResultPartition, PipelinedSubpartition)
+"""The engine's classes that are lent to a part; it leaves them as they are."""
+
+_REFUSALS = (ValueError, IndexError, KeyError, OverflowError, TypeError)
+
+
+def _plain(value: object) -> list[str]:
+    if value is None or type(value) in (bool, int, float, str):
+        return [type(value).__name__, str(value)[:80]]
+    try:
+        return ["int", str(int(value.__index__()))]  # type: ignore[attr-defined]
+    except (AttributeError, TypeError):
+        return ["object", type(value).__name__[:40]]
+
+
+class _Payload:
+    """Values that are their own bytes, but for the first, whose place the element's tag takes."""
+
+    name = "payload"
+    struct_format = None
+
+    def serialize(self, value: bytes, target: bytearray) -> None:
+        target += value[1:]
+
+
+class _Bench:
+    """A writer with real pools."""
+
+    def __init__(
+        self, make: Callable[..., RecordWriter], channels: int, segment: int, buffers: int, timeout: int
+    ) -> None:
+        config = Config(segment_size_bytes=segment, num_buffers=buffers, buffer_timeout_ms=timeout)
+        self.pool = NetworkBufferPool(buffers, segment)
+        pool = LocalBufferPool(self.pool, 1, buffers, num_channels=channels)
+        pool.set_num_buffers(buffers)
+        self.partition = ResultPartition("map-0", channels, pool, config)
+        self.told = [False] * channels
+        for channel, queue in enumerate(self.partition.subpartitions):
+            queue.open_view(lambda channel=channel: self.tell(channel))  # type: ignore[misc]
+        self.serializer = SpanningRecordSerializer()
+        elements = StreamElementSerializer(_Payload())  # type: ignore[arg-type]
+        self.writer = make(self.partition, RoundRobinSelector(), elements, self.serializer)
+
+    def tell(self, channel: int) -> None:
+        self.told[channel] = True
+
+    def do(self, name: str, rest: list[Any]) -> object:
+        match name:
+            case "emit":
+                self.writer.emit_to(StreamRecord(bytes.fromhex(rest[1]), None), rest[0])
+            case "broadcast":
+                self.writer.broadcast(StreamRecord(bytes.fromhex(rest[0]), None))
+            case "take":
+                try:
+                    taken = self.partition.subpartitions[rest[0]].poll()
+                except AssertionError:  # the queue's own law: only its last buffer may be open
+                    return "an open buffer in the way"
+                if taken is not None:
+                    taken.buffer.recycle()
+            case "resume":
+                return bool(self.writer.resume())
+        return None
+
+    def state(self) -> list[Any]:
+        channels = []
+        for queue, told in zip(self.partition.subpartitions, self.told, strict=True):
+            entries = []
+            for consumer, entry in zip(queue.consumers, queue.snapshot().queue, strict=True):
+                data = bytes(consumer.buffer.memory[: entry.written_bytes])
+                entries.append(data.hex() + ("|" if entry.is_finished else ""))
+            channels.append([entries, told])
+        is_pruned = not self.serializer.has_serialized_data and not self.serializer._data
+        return [channels, self.pool.num_free, self.writer.is_blocked, is_pruned]
+
+
+def run_case(part: Any, case: list[Any], events: list[Any]) -> None:
+    """Run the operations of `case`, appending what is seen to `events`."""
+    bench: Any = None
+    selector: Any = None
+    for name, *rest in case:
+        event: list[Any] = [rest[0] if name == "call" else name]
+        events.append(event)
+        if name == "new":
+            selector = part(lambda value: value, rest[0], INT if rest[2] else None)
+            selector.setup(rest[1])
+            event += [["made", ""], []]
+        elif name == "call":
+            try:
+                answer = _plain(getattr(selector, rest[0])(rest[1]))
+            except _REFUSALS as error:
+                answer = ["raises", type(error).__name__]
+            event += [answer, []]
+        elif name == "writer":
+            bench = _Bench(part, *rest)
+            event += [None, *bench.state()]
+        else:
+            answer = bench.do(name, rest)
+            event += [answer, *bench.state()]

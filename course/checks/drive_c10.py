@@ -1,0 +1,106 @@
+"""Runs one case of lesson 10 against a part of the way before credits and writes down what can be seen.
+
+The same text runs in the child with the learner's class and in the judge with the reference part; so it imports the
+engine and the standard library only.
+
+Exercise 10.1, the water marks:
+    ["marks", low, high]     nothing is pending
+    ["hand", n]              a frame of n bytes is handed out
+    ["written", n]           the transport has written n bytes more
+
+Exercise 10.2, where data waits:
+    ["gate", channels, n]    so many channels whose gate has n buffers
+    ["ask", c]               data for channel c is here and needs a buffer
+    ["read", c]              the task has read the oldest buffer of channel c, and recycles it
+
+An event is [method] before an operation and [method, groups] after it, see `scripts.py`.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+from refimpl.exchange.connection_flow import BufferWait
+from refimpl.memory.buffer import Buffer
+from refimpl.memory.local_pool import LocalBufferPool
+from refimpl.memory.network_pool import NetworkBufferPool
+
+__all__ = ["WATCHED", "Gate", "run_case"]
+
+WATCHED = (Buffer, BufferWait, LocalBufferPool)
+"""The engine's classes that are lent to a part; it leaves them as they are."""
+
+
+def _plain(value: object) -> Any:
+    """A truth value or a whole number as it is; of everything else what it is."""
+    if type(value).__module__ == "numpy" and getattr(value, "ndim", None) == 0:
+        value = value.item()  # type: ignore[attr-defined]  # numpy has numbers and truth values of its own
+    if type(value) is bool:
+        return value
+    if hasattr(type(value), "__index__"):
+        return operator.index(value)
+    return "None" if value is None else type(value).__name__[:30]
+
+
+class _Marks:
+    """Water marks and what can be read from them."""
+
+    def __init__(self, part: Any, low: int, high: int) -> None:
+        self.marks = part(low, high)
+
+    def do(self, op: list[Any]) -> list[Any]:
+        if op[0] == "hand":
+            self.marks.hand_out(op[1])
+        elif op[0] == "written":
+            self.marks.confirm(op[1])
+        may = _plain(self.marks.is_writable)
+        fields = [["out", _plain(self.marks.num_handed_out)], ["written", _plain(self.marks.num_written)],
+                  ["may", bool(may) if isinstance(may, int) else may]]  # fmt: skip
+        return [["marks", fields]]
+
+
+class Gate:
+    """Channels that share the buffers of one gate; what a task has received and not read is in `held`."""
+
+    def __init__(self, part: Any, num_channels: int, num_buffers: int) -> None:
+        self.global_pool = NetworkBufferPool(num_buffers, 8)
+        self.pool = LocalBufferPool(self.global_pool, num_buffers, num_buffers, "input")
+        self.channels = [part(self.pool) for _ in range(num_channels)]
+        self.held: list[list[Buffer]] = [[] for _ in range(num_channels)]
+
+    def do(self, op: list[Any]) -> list[Any]:
+        answer: list[Any] = []
+        if op[0] == "ask":
+            answer = self.answered(op[1], self.channels[op[1]].request_buffer())
+        elif op[0] == "read":
+            self.held[op[1]].pop(0).recycle()
+        shot = self.pool.snapshot()
+        lent = sum(map(len, self.held))
+        fields = [["lent", shot.num_in_use], ["read", lent], ["line", shot.num_listeners]]
+        return [*([["answer", answer]] if answer else []), ["pool", fields]]
+
+    def answered(self, channel: int, got: Any) -> list[Any]:
+        if isinstance(got, Buffer):
+            is_new = not got.is_recycled and all(got is not each for held in self.held for each in held)
+            self.held[channel].append(got)
+            return [["gave", "a buffer" if is_new else "an old buffer"]]
+        if isinstance(got, BufferWait):
+            return [["gave", "a wait that is over" if got.is_over else "a wait"]]
+        return [["gave", "nothing" if got is None else f"? {type(got).__name__[:30]}"]]
+
+
+_WHERE = {"hand": "hand_out", "written": "written", "ask": "request_buffer", "read": "the task"}
+
+
+def run_case(part: Any, case: list[Any], events: list[Any]) -> None:
+    """Run the operations of `case`, appending what is seen to `events`."""
+    (kind, *given), *rest = case
+    first: list[Any] = ["__init__"]
+    events.append(first)
+    world: Any = _Marks(part, *given) if kind == "marks" else Gate(part, *given)
+    first.append(world.do(["look"]))
+    for op in rest:
+        event: list[Any] = [_WHERE[op[0]]]
+        events.append(event)
+        event.append(world.do(op))

@@ -1,0 +1,75 @@
+"""Runs one case against any class or function by calling it, and writes down what came back.
+
+The generic driver: enough for every exercise whose part is told apart by what its calls return. The same text runs in
+the child with the learner's part and in the judge with the reference part. A case is a list of calls:
+
+    ["new", ARGUMENT, …]            makes the object; a function needs none
+    ["call", METHOD, ARGUMENT, …]   METHOD is "" for a function
+
+Arguments are JSON, or {"hex": "00ff"} for bytes and {"buffer": "0000"} for a bytearray that may be written to.
+An event is [METHOD] before the call and [METHOD, answer, arguments afterwards] after it; an exception of the
+part's own is an answer too, ["raises", its type], so that "refuses" can be asked for.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__ = ["argument", "plain", "run_case"]
+
+_REFUSALS = (ValueError, IndexError, KeyError, OverflowError, BufferError)
+
+
+def plain(value: object, depth: int = 0) -> Any:
+    """A value as [type name, content], so that 5, 5.0, "5" and True stay different in JSON."""
+    if type(value).__module__ == "numpy" and getattr(value, "ndim", None) == 0:
+        value = value.item()  # type: ignore[attr-defined]  # numpy has numbers and truth values of its own
+    if isinstance(value, bytes | bytearray | memoryview):
+        return ["bytes", bytes(value[:600]).hex()]
+    if value is None or type(value) in (bool, int, float, str):
+        return [type(value).__name__, str(value)[:200]]
+    if isinstance(value, int):
+        return ["int", str(int.__int__(value))]
+    name = getattr(value, "name", None)
+    if hasattr(type(value), "__members__") and isinstance(name, str):
+        return ["member", name]
+    if isinstance(value, list | tuple | set | frozenset) and depth < 4:
+        members = sorted(value, key=repr) if isinstance(value, set | frozenset) else value
+        kind = "tuple" if isinstance(value, tuple) else type(value).__name__
+        return [kind, [plain(each, depth + 1) for each in list(members)[:200]]]
+    if isinstance(value, dict) and depth < 4:
+        return ["dict", [[plain(k, depth + 1), plain(v, depth + 1)] for k, v in list(value.items())[:200]]]
+    return ["object", type(value).__name__[:40]]
+
+
+def argument(given: Any) -> Any:
+    """An argument of a case as the part gets it."""
+    match given:
+        case {"hex": str(text)}:
+            return bytes.fromhex(text)
+        case {"buffer": str(text)}:
+            return bytearray.fromhex(text)
+        case dict():
+            return {key: argument(each) for key, each in given.items()}
+        case list():
+            return [argument(each) for each in given]
+    return given
+
+
+def run_case(part: Any, case: list[Any], events: list[Any]) -> None:
+    """Make the object and call it as the case says, appending what is seen to `events`."""
+    target = part
+    for kind, *rest in case:
+        name, given = ("new", rest) if kind == "new" else (rest[0], rest[1:])
+        arguments = [argument(each) for each in given]
+        event: list[Any] = [name]
+        events.append(event)
+        try:
+            if kind == "new":
+                target = part(*arguments)
+                answer = ["made", ""]
+            else:
+                answer = plain((getattr(target, name) if name else target)(*arguments))
+        except _REFUSALS as error:
+            answer = ["raises", type(error).__name__]
+        event += [answer, [plain(each) for each in arguments]]

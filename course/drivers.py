@@ -1,0 +1,102 @@
+"""Runs a job on any driver, by its name, and says what it came to."""
+
+from __future__ import annotations
+
+import datetime
+import time
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from course.cluster_keys import CLOCK_DIFFERENCE, new_pair
+from course.data.master import master_of
+from course.data.trace_files import FileTrace, check_folder, table_of, write_trace
+from refimpl.drivers import AsyncRun, PemPair, ProcessRun, Simulation, SparkRun, ThreadedRun
+from refimpl.job import JobGraph, JobVertex, StreamEnvironment
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["DRIVERS", "Figures", "execute", "spark_run"]
+
+DRIVERS = ("simulation", "threads", "aio", "processes", "spark")
+_PACKAGES = ("course",)
+_LONGEST_RUN = datetime.timedelta(days=30)
+_STEPS_BETWEEN_LAWS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """Seconds from the start of a job to its end, and how many records its sources read."""
+
+    seconds: float
+    records_in: int
+
+
+def spark_run(
+    environment: StreamEnvironment, session: SparkSession, num_task_managers: int, *, is_traced: bool = False
+) -> SparkRun:
+    """The job on a session; with keys of its own where executors are not on this machine alone.
+
+    Its trace has the columns of `course.data.trace_files`.
+
+    Raises:
+        LocalUsageError: as `SparkRun`.
+    """
+    is_here = master_of(session.sparkContext.master).is_here
+    keys = None if is_here else _new_keys()
+    return SparkRun(environment, session, num_task_managers, keys, _PACKAGES, table_of if is_traced else None)
+
+
+def execute(
+    environment: StreamEnvironment, driver: str, num_task_managers: int, session: SparkSession | None = None,
+    trace_folder: Path | None = None,
+) -> Figures:  # fmt: skip
+    """Run the job on one of `DRIVERS`; `session` is for Spark. A trace goes to `trace_folder`, for `sluice trace`.
+
+    Raises:
+        SluiceError: the job failed, or its trace could not be written.
+    """
+    if trace_folder is not None:
+        check_folder(trace_folder)
+    started_s = time.monotonic()
+    if driver == "spark":
+        assert session is not None, "Spark needs a session"
+        with spark_run(environment, session, num_task_managers, is_traced=trace_folder is not None) as on_spark:
+            on_spark.run()
+            seconds = time.monotonic() - started_s
+            if trace_folder is not None:
+                write_trace(trace_folder, on_spark.trace_tables())
+            read = [counts.delivered[vertex.name] for counts in on_spark.counts for vertex in _sources(environment)]
+        return Figures(seconds, sum(read))
+    with ExitStack() as stack:
+        make_trace = None if trace_folder is None else partial(FileTrace, trace_folder)
+        trace = None if make_trace is None or driver == "processes" else stack.enter_context(make_trace())
+        run: Simulation | AsyncRun | ThreadedRun | ProcessRun
+        if driver == "simulation":
+            run = Simulation(
+                environment, check_every=_STEPS_BETWEEN_LAWS, trace=trace, num_task_managers=num_task_managers
+            )
+        elif driver == "aio":
+            run = AsyncRun(environment, trace, num_task_managers)
+        elif driver == "threads":
+            run = ThreadedRun(environment, trace, num_task_managers)
+        else:
+            run = ProcessRun(environment, num_task_managers, make_trace=make_trace)
+        snapshot = stack.enter_context(run).run().snapshot()
+    heads = {vertex.nodes[0].name for vertex in _sources(environment)}
+    read = [task.num_records_in for task in snapshot.tasks if task.operators[0] in heads]
+    return Figures(time.monotonic() - started_s, sum(read))
+
+
+def _sources(environment: StreamEnvironment) -> list[JobVertex]:
+    """The tasks that read from outside."""
+    job = JobGraph(environment.graph, environment.config)
+    return [vertex for vertex in job.vertices.values() if vertex.nodes[0].make_reader is not None]
+
+
+def _new_keys() -> PemPair:
+    now = datetime.datetime.now(datetime.UTC)
+    return PemPair(*new_pair(now - CLOCK_DIFFERENCE, now + _LONGEST_RUN))

@@ -1,0 +1,166 @@
+"""The runs behind the figures of lesson 9: what two TaskManagers really say to each other, byte by byte.
+
+All in the simulation and in its own time, so a figure is the same on every machine.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from course.figures.channels import FULL_RECORD, SEGMENT_BYTES, one_channel
+from refimpl.config import Config
+from refimpl.drivers import Send, Simulation, Way
+from refimpl.exchange import BufferResponse, Message, RequestDecoder, encode
+from refimpl.job import StreamEnvironment
+from refimpl.records import BYTES
+from refimpl.task import IterableReader
+from refimpl.trace import Trace
+from widgets import Recording
+from widgets.view_models import topology
+
+__all__ = ["NineSteps", "Pieces", "Wire", "nine_steps", "wire"]
+
+_CONFIG = Config(
+    segment_size_bytes=SEGMENT_BYTES, num_buffers=32, buffers_per_channel=2, floating_buffers_per_gate=0,
+    buffer_timeout_ms=-1, source_batch=1,
+)  # fmt: skip
+
+
+# -- frames on the wire ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Wire:
+    """What went over the one connection between two TaskManagers, in both directions, and every step of it."""
+
+    recording: Recording
+    num_connections: int
+    num_channels: int
+    requests: tuple[Message, ...]
+    responses: tuple[Message, ...]
+
+    @property
+    def request_bytes(self) -> bytes:
+        """What the consumer's side wrote, as one stream."""
+        return b"".join(map(encode, self.requests))
+
+    def __repr__(self) -> str:
+        names = {message.receiver: chr(65 + place) for place, message in enumerate(self.requests[: self.num_channels])}
+        lines = [f"{self.num_channels} channels, connections: {self.num_connections}"]
+        lines += ["", "from the consumer to the producer", *_listed(self.requests, names)]
+        lines += ["", "from the producer to the consumer", *_listed(self.responses, names)]
+        return "\n".join(lines)
+
+
+def _listed(messages: Sequence[Message], names: dict[bytes, str], most: int = 7) -> Iterator[str]:
+    yield "  from byte  bytes  length      magic       id  message"
+    start = 0
+    for message in messages[:most]:
+        frame = encode(message)
+        head = f"{frame[:4].hex(' ')} {frame[4:8].hex(' ')} {frame[8:9].hex()}"
+        channel = names.get(getattr(message, "receiver", b""), "?")
+        number = f", number {message.sequence_number}" if isinstance(message, BufferResponse) else ""
+        yield f"  {start:>9}  {len(frame):>5}  {head}  {type(message).__name__} for channel {channel}{number}"
+        start += len(frame)
+    if more := len(messages) - most:
+        yield f"  {start:>9}  … and {more} more"
+
+
+def wire(num_records: int = 4) -> Wire:
+    """Run two channels between two TaskManagers, and keep every message that is sent."""
+    environment = StreamEnvironment(_CONFIG, parallelism=2)
+    source = environment.source(lambda *_: IterableReader([FULL_RECORD] * num_records), "source", BYTES)
+    source.slot_sharing_group("producers").sink(_ignore).slot_sharing_group("consumers")
+    said: dict[Way, list[Message]] = {way: [] for way in Way}
+    with Simulation(environment, 1, num_task_managers=2) as simulation:
+        links = dict(simulation.links)
+        num_channels = sum(len(each.shuffle.remote_channels) for each in simulation.deployments)
+        recording = Recording(topology(simulation.snapshot()))
+        recording.add(simulation.snapshot(), "start")
+        while True:
+            before = {(name, way): len(link.messages(way)) for name, link in links.items() for way in Way}
+            action = simulation.step()
+            if action is None:
+                break
+            recording.add(simulation.snapshot(), str(action))
+            if isinstance(action, Send):
+                said[action.way] += links[action.link].messages(action.way)[before[action.link, action.way] :]
+    return Wire(recording, len(links), num_channels, tuple(said[Way.REQUESTS]), tuple(said[Way.RESPONSES]))
+
+
+def _ignore(_value: object) -> None: ...
+
+
+# -- the same bytes in pieces ----------------------------------------------------------------------------
+
+
+class Pieces:
+    """A stream as a network might hand it over: pieces cut by chance, and the frames that each completes."""
+
+    def __init__(self, stream: bytes, num_pieces: int, seed: int = 1) -> None:
+        places = sorted(random.Random(seed).sample(range(1, len(stream)), num_pieces - 1))
+        decoder = RequestDecoder(_CONFIG)
+        self.rows: list[tuple[bytes, list[int]]] = []
+        for start, end in itertools.pairwise([0, *places, len(stream)]):
+            decoder.feed(stream[start:end])
+            self.rows.append((stream[start:end], [len(frame) for frame in iter(decoder.next_frame, None)]))
+
+    def __repr__(self) -> str:
+        lines = ["  piece  bytes  begins with              frames complete with it"]
+        for number, (piece, sizes) in enumerate(self.rows, 1):
+            words = f"{len(sizes)}: {' + '.join(map(str, sizes))} bytes" if sizes else "none"
+            lines.append(f"  {number:>5}  {len(piece):>5}  {piece[:8].hex(' '):<23}  {words}")
+        return "\n".join(lines)
+
+
+# -- nine steps ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class NineSteps:
+    """What became of the first data buffer of a channel: (step of the run, where, what, class in Flink)."""
+
+    rows: tuple[tuple[int, str, str, str], ...]
+
+    def __repr__(self) -> str:
+        lines = [f"     step  where     {'what happens':<56}  in Flink 1.11.4"]
+        for number, (step, where, what, flink) in enumerate(self.rows, 1):
+            lines.append(f"  {number}  {step:>4}  {where:<8}  {what:<56}  {flink}")
+        return "\n".join(lines)
+
+
+# What to look for in the trace (a kind of event, or an action), where that is, what it means, and who does it in Flink.
+_STEPS = (
+    ("send requests", "tm-1", "the channel asks, with credit {credit}", "NettyPartitionRequestClient"),
+    ("deliver requests", "tm-0", "a reader is opened for it", "PartitionRequestServerHandler"),
+    ("queue", "source-0", "a record is written into segment {segment}, and queued", "PipelinedSubpartition"),
+    ("deliver", "tm-0", "it has credit: {bytes} bytes, number {sequence}, leave", "PartitionRequestQueue"),
+    ("recycle", "source-0", "segment {segment} is sent, and goes home", "LocalBufferPool"),
+    ("receive", "tm-1", "{bytes} bytes come, and are copied to own segment {segment}", "RemoteInputChannel"),
+    ("take", "sink-0", "the task takes number {sequence} from its gate, and reads it", "SingleInputGate"),
+    ("send requests again", "tm-1", "the buffer is empty again: a credit goes back", "BufferManager"),
+    ("grant", "tm-0", "the reader has credit {credit} again", "CreditBased…ViewReader"),
+)
+
+
+def nine_steps() -> NineSteps:
+    """Run one channel with a trace, and find each step of the first buffer's way in it."""
+    trace = Trace(1_000)
+    found: list[tuple[str, int, dict[str, object]]] = []
+    with Simulation(one_channel(3, _CONFIG), policy="first", trace=trace, num_task_managers=2) as simulation:
+        num_known = 0
+        while (action := simulation.step()) is not None:
+            events = list(trace)[num_known:]
+            num_known += len(events)
+            name = " ".join(str(action).partition(",")[0].split()[:2])
+            is_again = name == "send requests" and any(kind == "take" for kind, _, _ in found)
+            found.append((f"{name} again" if is_again else name, simulation.num_steps, {}))
+            found += [(event.kind, simulation.num_steps, dict(event.detail)) for event in events]
+    rows = []
+    for kind, where, words, flink in _STEPS:
+        step, detail = next((step, detail) for name, step, detail in found if name == kind)
+        rows.append((step, where, words.format(**{"credit": _CONFIG.buffers_per_channel, **detail}), flink))
+    return NineSteps(tuple(rows))

@@ -1,0 +1,1 @@
+"""The read-only site: the lessons as they are stored, to read before installing."""

@@ -1,0 +1,22 @@
+"""Sphinx's settings for the site. Nothing is run, and no page asks another server for anything."""
+
+project = "Sluice"
+author = "the Sluice maintainers"
+extensions = ["myst_nb"]
+html_theme = "furo"
+html_title = "Sluice"
+html_static_path = ["static"]
+html_css_files = ["site.css"]
+html_copy_source = False
+html_show_sourcelink = False
+html_show_copyright = False
+html_show_sphinx = False
+nb_execution_mode = "off"
+# Moving pictures need a kernel; the site shows their stills, so it needs no library for widgets.
+nb_ipywidgets_js: dict[str, dict[str, str]] = {}
+nb_mime_priority_overrides = [("html", "image/svg+xml", 0), ("html", "text/markdown", 1), ("html", "text/plain", 2)]
+nb_merge_streams = True
+nb_render_markdown_format = "gfm"
+myst_heading_anchors = 3
+myst_heading_slug_func = "course.glossary.anchor"
+suppress_warnings = ["mystnb.unknown_mime_type"]

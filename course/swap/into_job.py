@@ -1,0 +1,284 @@
+"""Puts a learner's part into a running job, between two buffers, and counts the records on both sides.
+
+The job carries real flights, in the simulation or on threads. It starts with our part; halfway the learner's goes
+in. What arrives at the windows is counted, and the answer is compared with a run that used our part throughout. A part
+that raises or stalls is taken out again (see `course.swap.guard`), and the job goes on.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from importlib import import_module
+from typing import Any
+
+from course.data.sample import reader_of_flights, sample_flights
+from course.flights_job import MAP_OPERATOR, flights_job
+from course.manifest import exercise
+from course.parts import to_departure
+from course.seams import seam
+from course.swap.chains import guarded_output, run_in_two_halves
+from course.swap.channels import (
+    put_decoders,
+    put_framing,
+    put_marks,
+    put_receivers,
+    put_senders,
+    put_sequences,
+    put_waits,
+)
+from course.swap.guard import Guard
+from course.swap.guarded_reader import GuardedDeserializer
+from course.swap.memory import MEMORY_KINDS
+from course.swap.methods import our_selector, our_writer, their_selector, their_writer
+from course.swap.queues import guarded_rules
+from course.swap.rule import GateReport, at_the_gate
+from refimpl.config import Config
+from refimpl.consumer import BufferManager, SequenceNumbers
+from refimpl.drivers import Simulation, ThreadedRun
+from refimpl.exchange import PoolBuffers, RequestDecoder, SubpartitionReader, WaterMarks, to_frame
+from refimpl.producer import KeyGroupSelector, PipelinedSubpartition, RecordWriter
+from refimpl.records import SpanningRecordSerializer, SpillingAdaptiveSpanningRecordDeserializer
+from refimpl.task import CopyingChainingOutput, IterableReader
+
+__all__ = ["SwapReport", "run"]
+
+_SEED = 4
+
+
+@dataclass(frozen=True, slots=True)
+class SwapReport:
+    """What became of the records of a job in which a part was swapped.
+
+    `num_before` records had left the sources when the part went in, `num_after` came later. `steps` are steps of the
+    simulation; `swapped_at` is the step of the swap; on threads both are 0, as nobody counts steps there. `error` says
+    what stopped the job, if anything did; `taken_out` why the part had to go, after `num_calls` calls.
+    """
+
+    exercise: str
+    part_name: str
+    is_learners: bool
+    num_in: int
+    num_before: int
+    num_arrived: int
+    swapped_at: int
+    steps: int
+    is_equal: bool
+    error: str = ""
+    taken_out: tuple[str, ...] = ()
+    num_calls: int = 0
+
+    @property
+    def num_after(self) -> int:
+        return self.num_in - self.num_before
+
+    @property
+    def num_lost(self) -> int:
+        """Records that left the sources and never arrived; negative if more arrived than left."""
+        return self.num_in - self.num_arrived
+
+    def __repr__(self) -> str:
+        whose = "your part" if self.is_learners else "our part (yours goes in when it passes its check)"
+        where = f"at step {self.swapped_at}" if self.swapped_at else "while the threads ran"
+        lines = [f"{whose}: {self.part_name}, put in {where} between two buffers"]
+        if self.taken_out:
+            lines.append(f"✗ taken out again in its call number {self.num_calls:,}: {self.taken_out[0]}")
+            lines += [f"    {line}" for line in self.taken_out[1:]]
+            lines.append("  ours went on where it stopped")
+        if self.error:
+            lines += [f"✗ the job stopped at step {self.steps}: {self.error}"]
+        lines += [
+            f"  before the swap  {self.num_before:>6} records left the sources",
+            f"  after the swap   {self.num_after:>6}",
+            f"  arrived          {self.num_arrived:>6} of {self.num_in}",
+        ]
+        if not self.error:
+            sign = "✓ none lost" if self.num_lost == 0 else f"✗ {self.num_lost} lost"
+            same = "the same as ours alone gives" if self.is_equal else "NOT what ours alone gives"
+            after = f", after {self.steps} steps" if self.steps else ""
+            lines += [f"{sign}, the hourly departures are {same}{after}"]
+        return "\n".join(lines)
+
+
+def run(
+    exercise_id: str,
+    part: Any = None,
+    *,
+    records: int = 600,
+    segment_size: int = 64,
+    pool: int | None = None,
+    driver: str = "simulation",
+) -> SwapReport | Any:
+    """Swap the part of `exercise_id` into a running job; `None` swaps in ours.
+
+    `records` flights travel in buffers of `segment_size` bytes; `pool` gives the job so many buffers in all, with one
+    subtask of each operator, and must be at least 2; a part of a remote channel runs on two TaskManagers with two
+    subtasks, and `pool` is each one's. `driver` is "simulation" or "threads".
+
+    Raises:
+        NoSuchExerciseError: there is no such exercise.
+        ValueError: there is no such driver.
+        ConfigError: `pool` is below 1.
+        InsufficientBuffersError: `pool` is too small for the job.
+    """
+    if driver not in _DRIVERS:
+        raise ValueError(f"there is no driver {driver!r} here; there are {' and '.join(_DRIVERS)}")
+    swapped = seam(exercise(exercise_id).id).swap
+    if swapped.startswith("rule of "):
+        options = {"records": records, "segment_size": segment_size, "pool": pool, "driver": driver}
+        return _gate(exercise_id, part, swapped.removeprefix("rule of "), options)
+    flights = sample_flights(records)
+    config = Config(segment_size_bytes=segment_size, num_buffers=64 if pool is None else pool, object_reuse=True)
+    if swapped in ("is_chainable", "build_chains"):  # what makes the graph: it goes in when the job starts again
+        return run_in_two_halves(exercise_id, swapped, part, flights, config, driver)
+    kind = _KINDS[swapped]
+    config = dataclasses.replace(config, object_reuse=kind.object_reuse, credit_based=kind.credit_based)
+    parallelism = 2 if pool is None or kind.num_task_managers > 1 else 1
+    go, width = _DRIVERS[driver], kind.num_task_managers
+    want, _ = _on_simulation(flights, config, parallelism, None)
+    if part is None:
+        got, numbers = go(flights, config, parallelism, kind.ours, width)
+        guarded: dict[str, Any] = {}
+    else:
+        with Guard(part) as guard:
+            got, numbers = go(flights, config, parallelism, lambda job: kind.theirs(job, guard), width)
+        guarded = {"taken_out": tuple(guard.what_happened), "num_calls": guard.num_calls}
+    name = getattr(part, "__name__", type(part).__name__) if part is not None else kind.name
+    is_equal = sorted(got) == sorted(want)
+    return SwapReport(exercise_id, name, part is not None, is_equal=is_equal, **numbers, **guarded)
+
+
+def _gate(exercise_id: str, rule: Any, of: str, options: Mapping[str, Any]) -> GateReport:
+    """A rule stands at the gate of the job: what it lets in is swapped in."""
+    wanted = seam(exercise_id)
+    chosen = rule or getattr(import_module(wanted.module), wanted.part)
+    return at_the_gate(exercise_id, chosen, of, lambda part: run(of, part, **options), is_learners=rule is not None)
+
+
+_Swap = Callable[[Any], None]
+_Outcome = tuple[list[Any], dict[str, Any]]
+
+
+def _on_simulation(
+    flights: list[dict[str, Any]], config: Config, parallelism: int, swap: _Swap | None, num_task_managers: int = 1
+) -> _Outcome:
+    """Run the job once, with a swap when half of the flights have left; return results and counts."""
+    results: list[Any] = []
+    environment = flights_job(reader_of_flights(flights), results.append, config, parallelism, to_departure)
+    numbers: dict[str, Any] = {"num_before": 0, "swapped_at": 0, "error": ""}
+    with Simulation(environment, _SEED, check_every=0, num_task_managers=num_task_managers) as simulation:
+        waiting = swap
+        try:
+            while simulation.step() is not None:
+                num_out = _records_in(simulation, 0)
+                if waiting is not None and num_out >= len(flights) // 2:
+                    waiting(simulation)
+                    waiting = None
+                    numbers |= {"num_before": num_out, "swapped_at": simulation.num_steps}
+        except Exception as error:  # noqa: BLE001 (whatever stopped the job is reported, not hidden)
+            numbers["error"] = f"{type(error).__name__}: {error}"
+        numbers |= {
+            "num_in": _records_in(simulation, 0), "num_arrived": _records_in(simulation, 1),
+            "steps": simulation.num_steps,
+        }  # fmt: skip
+    return results, numbers
+
+
+def _on_threads(
+    flights: list[dict[str, Any]], config: Config, parallelism: int, swap: _Swap, num_task_managers: int = 1
+) -> _Outcome:
+    """The same on threads; the source that reads the flight in the middle says when."""
+    results: list[Any] = []
+    numbers: dict[str, Any] = {"num_before": 0, "swapped_at": 0, "steps": 0, "error": ""}
+    runs: list[ThreadedRun] = []
+    count, lock = itertools.count(1), threading.Lock()
+
+    def counted(subtask: int, of: int) -> Iterator[dict[str, Any]]:
+        for flight in flights[subtask::of]:
+            with lock:
+                number = next(count)
+            if number == len(flights) // 2 + 1:
+                swap(runs[0])  # each task takes it between two of its steps
+                numbers["num_before"] = number - 1
+            yield dict(flight)
+
+    environment = flights_job(
+        lambda subtask, of: IterableReader(counted(subtask, of)), results.append, config, parallelism, to_departure
+    )
+    with ThreadedRun(environment, num_task_managers=num_task_managers) as run_on_threads:
+        runs.append(run_on_threads)
+        try:
+            run_on_threads.run()
+        except Exception as error:  # noqa: BLE001 (whatever stopped the job is reported, not hidden)
+            numbers["error"] = f"{type(error).__name__}: {error}"
+        numbers |= {"num_in": _records_in(run_on_threads, 0), "num_arrived": _records_in(run_on_threads, 1)}
+    return results, numbers
+
+
+_DRIVERS: dict[str, Callable[..., _Outcome]] = {"simulation": _on_simulation, "threads": _on_threads}
+
+
+def _records_in(job: Simulation | ThreadedRun, vertex: int) -> int:
+    """Records that entered the tasks of the job's first or second vertex."""
+    found = 0
+    for deployment in job.deployments:
+        wanted = list(deployment.graph.job.vertices.values())[vertex]
+        found += sum(task.chain.num_records_in for each, task in deployment.vertices_and_tasks if each is wanted)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """A seam of the flights job: how our part is put in, and how a guarded one of a learner's is."""
+
+    name: str
+    ours: _Swap
+    theirs: Callable[[Any, Guard], None]
+    num_task_managers: int = 1
+    object_reuse: bool = True
+    credit_based: bool = True
+
+
+# What `swap` of seams.toml may say.
+_KINDS = {
+    "map": _Kind(
+        to_departure.__name__,
+        lambda job: job.swap_function(MAP_OPERATOR, to_departure),
+        lambda job, guard: job.swap_function(MAP_OPERATOR, guard.function(to_departure)),
+    ),
+    "serializer": _Kind(
+        SpanningRecordSerializer.__name__,
+        lambda job: job.swap(SpanningRecordSerializer=SpanningRecordSerializer),
+        lambda job, guard: job.swap(SpanningRecordSerializer=guard.serializer),
+    ),
+    "frame": _Kind(to_frame.__name__, lambda job: put_framing(job, None), put_framing, 2),
+    "decoder": _Kind(RequestDecoder.__name__, lambda job: put_decoders(job, None), put_decoders, 2),
+    "sequence": _Kind(SequenceNumbers.__name__, lambda job: put_sequences(job, None), put_sequences, 2),
+    "marks": _Kind(WaterMarks.__name__, lambda job: put_marks(job, None), put_marks, 2, credit_based=False),
+    "waiting": _Kind(PoolBuffers.__name__, lambda job: put_waits(job, None), put_waits, 2, credit_based=False),
+    "receiver": _Kind(BufferManager.__name__, lambda job: put_receivers(job, None), put_receivers, 2),
+    "sender": _Kind(SubpartitionReader.__name__, lambda job: put_senders(job, None), put_senders, 2),
+    "deserializer": _Kind(
+        SpillingAdaptiveSpanningRecordDeserializer.__name__,
+        lambda job: job.swap(SpillingAdaptiveSpanningRecordDeserializer=SpillingAdaptiveSpanningRecordDeserializer),
+        lambda job, guard: job.swap(SpillingAdaptiveSpanningRecordDeserializer=partial(GuardedDeserializer, guard)),
+    ),
+    "copying_output": _Kind(
+        CopyingChainingOutput.__name__,
+        lambda job: job.swap(CopyingChainingOutput=lambda *given: CopyingChainingOutput(*given)),
+        lambda job, guard: job.swap(CopyingChainingOutput=guarded_output(guard)),
+        object_reuse=False,
+    ),
+    "subpartition": _Kind(
+        PipelinedSubpartition.__name__,
+        lambda job: job.swap(PipelinedSubpartition=PipelinedSubpartition),
+        lambda job, guard: job.swap(PipelinedSubpartition=guarded_rules(guard)),
+    ),
+    **{kind: _Kind(*row) for kind, row in MEMORY_KINDS.items()},
+    "selector": _Kind(KeyGroupSelector.__name__, our_selector, their_selector),
+    "writer": _Kind(RecordWriter.__name__, our_writer, their_writer),
+}

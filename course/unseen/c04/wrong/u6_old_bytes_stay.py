@@ -1,0 +1,42 @@
+"""What was gathered need not be cleared: the next record writes over it."""
+
+from refimpl.records import DeserializationResult as R
+
+
+class Deserializer:
+    def __init__(self):
+        self.buffer = None
+        self.view = memoryview(b"")
+        self.at = 0
+        self.header = bytearray()
+        self.payload = bytearray()
+        self.length = None
+
+    def set_next_buffer(self, buffer):
+        self.buffer = buffer
+        self.view = buffer.data
+        self.at = 0
+
+    def get_next_record(self):
+        self.header += self.take(4 - len(self.header))
+        if len(self.header) < 4:
+            return R.PARTIAL_RECORD, None
+        self.length = int.from_bytes(self.header, "big")
+        self.payload += self.take(self.length - len(self.payload))
+        if len(self.payload) < self.length:
+            return R.PARTIAL_RECORD, None
+        record = bytes(self.payload)
+        self.header.clear()
+        self.payload = bytearray(len(self.payload) // 8)
+        if self.at < len(self.view):
+            return R.INTERMEDIATE_RECORD_FROM_BUFFER, record
+        return R.LAST_RECORD_FROM_BUFFER, record
+
+    def take(self, number):
+        piece = self.view[self.at : self.at + number]
+        self.at += len(piece)
+        return piece
+
+    def get_current_buffer(self):
+        buffer, self.buffer = self.buffer, None
+        return buffer

@@ -1,0 +1,42 @@
+"""Helper methods, one for each question."""
+
+from refimpl.errors import LocalUsageError
+from refimpl.memory import LocalBufferPool
+
+
+class Pool(LocalBufferPool):
+    def _may_grow(self):
+        return self.num_requested < self.size
+
+    def _is_too_much(self):
+        return self.is_destroyed or self.num_requested > self.size
+
+    def _one_more(self):
+        segment = self._global.request_segment()
+        self.num_requested += segment is not None
+        return segment
+
+    def _keep(self, segment):
+        while self._listeners:
+            if self._offer(segment):
+                break
+        else:
+            self._idle.append(segment)
+
+    def take_segment(self):
+        try:
+            return self._idle.popleft()
+        except IndexError:
+            return self._one_more() if self._may_grow() else None
+
+    def take_back(self, segment):
+        place = self._return if self._is_too_much() else self._keep
+        place(segment)
+
+    def set_num_buffers(self, num_buffers):
+        if num_buffers < self.num_required:
+            raise LocalUsageError(num_buffers)
+        self.size = min(num_buffers, self.num_max)
+        while self._idle and self.num_requested > self.size:
+            self._return(self._idle.popleft())
+        self._room_changed()

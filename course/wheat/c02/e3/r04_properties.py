@@ -1,0 +1,33 @@
+"""What is lent and what is idle, counted afresh."""
+
+from refimpl.errors import LocalUsageError
+from refimpl.memory import LocalBufferPool
+
+
+class Pool(LocalBufferPool):
+    def take_segment(self):
+        if len(self._idle):
+            segment = self._idle[0]
+            del self._idle[0]
+            return segment
+        segment = self._global.request_segment() if self.num_requested < self.size else None
+        if segment:
+            self.num_requested = len(self.lent) + len(self._idle) + 1
+        return segment
+
+    def take_back(self, segment):
+        if self.is_destroyed or self.num_requested > self.size:
+            self._return(segment)
+            return
+        while self._listeners:
+            if self._offer(segment):
+                return
+        self._idle.append(segment)
+
+    def set_num_buffers(self, num_buffers):
+        if num_buffers < self.num_required:
+            raise LocalUsageError(num_buffers)
+        self.size = min(num_buffers, self.num_max)
+        while self._idle and self.num_requested > self.size:
+            self._return(self._idle.popleft())
+        self._room_changed()

@@ -1,0 +1,13 @@
+"""Bytes are 0 to 255, so a number made of them has no sign."""
+
+from refimpl.memory import ByteOrder, MemorySegment
+
+
+class Segment(MemorySegment):
+    def get_int(self, index, order=ByteOrder.NATIVE):
+        name = "big" if order is ByteOrder.BIG_ENDIAN else "little"
+        return int.from_bytes(self.window(index, 4), name)
+
+    def put_int(self, index, value, order=ByteOrder.NATIVE):
+        name = "big" if order is ByteOrder.BIG_ENDIAN else "little"
+        self.window(index, 4)[:] = value.to_bytes(4, name, signed=True)

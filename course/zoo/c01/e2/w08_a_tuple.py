@@ -1,0 +1,13 @@
+"""unpack gives the number."""
+
+import struct
+
+from refimpl.memory import ByteOrder, MemorySegment
+
+
+class Segment(MemorySegment):
+    def get_int(self, index, order=ByteOrder.NATIVE):
+        return struct.unpack(order.value + "i", self.window(index, 4))
+
+    def put_int(self, index, value, order=ByteOrder.NATIVE):
+        struct.pack_into(order.value + "i", self.window(index, 4), 0, value)

@@ -1,0 +1,12 @@
+"""Small numbers need one byte."""
+
+from refimpl.memory import ByteOrder, MemorySegment
+
+
+class Segment(MemorySegment):
+    def get_int(self, index, order=ByteOrder.NATIVE):
+        name = "big" if order is ByteOrder.BIG_ENDIAN else "little"
+        return int.from_bytes(self.window(index, 4), name, signed=True)
+
+    def put_int(self, index, value, order=ByteOrder.NATIVE):
+        self.window(index, 1)[0] = value & 255

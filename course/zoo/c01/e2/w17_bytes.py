@@ -1,0 +1,13 @@
+"""Four bytes are a number."""
+
+import struct
+
+from refimpl.memory import ByteOrder, MemorySegment
+
+
+class Segment(MemorySegment):
+    def get_int(self, index, order=ByteOrder.NATIVE):
+        return self.window(index, 4)
+
+    def put_int(self, index, value, order=ByteOrder.NATIVE):
+        struct.pack_into(order.value + "i", self.window(index, 4), 0, value)

@@ -1,0 +1,10 @@
+"""To have the same bytes is to point to the same memory."""
+
+from refimpl.memory import MemorySegment
+
+
+class Segment(MemorySegment):
+    def copy_to(self, index, target, target_index, length):
+        self.window(index, length)
+        target.window(target_index, length)
+        target.view = self.view

@@ -1,0 +1,13 @@
+"""A wrong argument is a ValueError."""
+
+from refimpl.errors import LocalUsageError
+from refimpl.memory import MemorySegment
+
+
+class Segment(MemorySegment):
+    def window(self, index, length):
+        if self.view is None:
+            raise LocalUsageError("freed")
+        if index < 0 or length < 0 or index + length > self.size:
+            raise ValueError("outside")
+        return self.view[index : index + length]

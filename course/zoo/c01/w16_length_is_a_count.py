@@ -1,0 +1,13 @@
+"""A length is a count, and a count is never negative."""
+
+from refimpl.errors import LocalUsageError
+from refimpl.memory import MemorySegment
+
+
+class Segment(MemorySegment):
+    def window(self, index, length):
+        if self.view is None:
+            raise LocalUsageError("freed")
+        if index < 0 or index > self.size or index + length > self.size:
+            raise IndexError(index)
+        return self.view[index : index + length]

@@ -1,0 +1,13 @@
+"""An appetite counts in full."""
+
+def share_out(num_free, appetites):
+    total = sum(appetites)
+    num = min(num_free, total)
+    if not total:
+        return [0] * len(appetites)
+    so_far, given, shares = 0, 0, []
+    for appetite in appetites:
+        so_far += appetite
+        shares.append(num * so_far // total - given)
+        given += shares[-1]
+    return shares

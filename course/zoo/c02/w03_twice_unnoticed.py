@@ -1,0 +1,17 @@
+"""What is gone is gone; nobody need be told."""
+
+from refimpl.memory import Buffer
+
+
+class CountedBuffer(Buffer):
+    def retain(self):
+        if self.num_references == 0:
+            raise self._recycled_before()
+        self.num_references += 1
+        return self
+
+    def recycle(self):
+        if self.num_references:
+            self.num_references -= 1
+            if not self.num_references:
+                self.recycler.recycle_segment(self.segment)

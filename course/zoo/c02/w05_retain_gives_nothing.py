@@ -1,0 +1,17 @@
+"""retain changes the buffer, so there is nothing to return."""
+
+from refimpl.memory import Buffer
+
+
+class CountedBuffer(Buffer):
+    def retain(self):
+        if self.num_references == 0:
+            raise self._recycled_before()
+        self.num_references += 1
+
+    def recycle(self):
+        if self.num_references == 0:
+            raise self._recycled_before()
+        self.num_references -= 1
+        if self.num_references == 0:
+            self.recycler.recycle_segment(self.segment)

@@ -1,0 +1,17 @@
+"""Each reader needs a buffer of its own."""
+
+from refimpl.memory import Buffer
+
+
+class CountedBuffer(Buffer):
+    def retain(self):
+        if self.num_references == 0:
+            raise self._recycled_before()
+        return Buffer(self.segment, self.recycler)
+
+    def recycle(self):
+        if self.num_references == 0:
+            raise self._recycled_before()
+        self.num_references -= 1
+        if self.num_references == 0:
+            self.recycler.recycle_segment(self.segment)

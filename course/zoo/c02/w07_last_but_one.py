@@ -1,0 +1,19 @@
+"""When one reference is left, nobody else needs it."""
+
+from refimpl.memory import Buffer
+
+
+class CountedBuffer(Buffer):
+    def retain(self):
+        if self.num_references == 0:
+            raise self._recycled_before()
+        self.num_references += 1
+        return self
+
+    def recycle(self):
+        if self.num_references == 0:
+            raise self._recycled_before()
+        self.num_references -= 1
+        if self.num_references <= 1:
+            self.num_references = 0
+            self.recycler.recycle_segment(self.segment)

@@ -1,0 +1,17 @@
+"""A reference is counted by Python, when the object is handed on."""
+
+from refimpl.memory import Buffer
+
+
+class CountedBuffer(Buffer):
+    def retain(self):
+        if self.num_references == 0:
+            raise self._recycled_before()
+        return self
+
+    def recycle(self):
+        if self.num_references == 0:
+            raise self._recycled_before()
+        self.num_references -= 1
+        if self.num_references == 0:
+            self.recycler.recycle_segment(self.segment)

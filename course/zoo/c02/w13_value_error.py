@@ -1,0 +1,18 @@
+"""To use a buffer after its end is a wrong value."""
+
+from refimpl.memory import Buffer
+
+
+class CountedBuffer(Buffer):
+    def retain(self):
+        if self.num_references == 0:
+            raise ValueError("gone")
+        self.num_references += 1
+        return self
+
+    def recycle(self):
+        if self.num_references == 0:
+            raise ValueError("gone")
+        self.num_references -= 1
+        if self.num_references == 0:
+            self.recycler.recycle_segment(self.segment)

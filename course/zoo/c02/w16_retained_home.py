@@ -1,0 +1,18 @@
+"""A buffer that was shared never goes home by itself."""
+
+from refimpl.memory import Buffer
+
+
+class CountedBuffer(Buffer):
+    def retain(self):
+        if self.num_references == 0:
+            raise self._recycled_before()
+        self.num_references += 2
+        return self
+
+    def recycle(self):
+        if self.num_references == 0:
+            raise self._recycled_before()
+        self.num_references -= 1
+        if self.num_references == 0:
+            self.recycler.recycle_segment(self.segment)

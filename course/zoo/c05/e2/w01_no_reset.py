@@ -1,0 +1,24 @@
+"""A copy does not change what is copied."""
+
+from refimpl.producer import RecordWriter
+
+
+class Writer(RecordWriter):
+    def copy_to_channels(self):
+        filled = False
+        while self._remaining:
+            channel = self._remaining[0]
+            builder = self._builders[channel] or self._open(channel)
+            if builder is None:
+                self._block(True)
+                return False
+            result = self._in_hand.copy_to_buffer_builder(builder)
+            if result.is_full_buffer:
+                filled = True
+                self._close(channel)
+            if result.is_full_record:
+                self._remaining.popleft()
+                self._after_record(channel)
+        if filled:
+            self._in_hand.prune()
+        return True

@@ -1,0 +1,21 @@
+"""A record that has been copied can go."""
+
+from refimpl.producer import RecordWriter
+
+
+class Writer(RecordWriter):
+    def copy_to_channels(self):
+        while self._remaining:
+            channel = self._remaining[0]
+            builder = self._builders[channel] or self._open(channel)
+            if builder is None:
+                self._block(True)
+                return False
+            result = self._in_hand.copy_to_buffer_builder(builder)
+            if result.is_full_buffer:
+                self._close(channel)
+            if result.is_full_record:
+                self._remaining.popleft()
+                self._after_record(channel)
+                self._in_hand.prune()
+        return True

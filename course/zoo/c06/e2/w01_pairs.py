@@ -1,0 +1,12 @@
+"""The head of a chain is the operator before."""
+
+def build_chains(graph, can_chain):
+    head_of, chains = {}, {}
+    for node in graph.in_order():
+        head = node.id
+        for edge in graph.in_edges(node.id):
+            if can_chain(edge):
+                head = edge.source
+        head_of[node.id] = head
+        chains.setdefault(head, []).append(node.id)
+    return chains

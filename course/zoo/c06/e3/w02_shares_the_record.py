@@ -1,0 +1,21 @@
+"""The value is what must be copied; the record may stay."""
+
+from refimpl.records import StreamRecord
+from refimpl.task import ChainingOutput
+
+
+class CopyingOutput(ChainingOutput):
+    def __init__(self, operator, value_type, tag=None):
+        super().__init__(operator, tag)
+        self.value_type = value_type
+
+    def collect(self, record):
+        if self.tag is None:
+            before = record.value
+            record.value = self.value_type.copy(before)
+            super().collect(record)
+            record.value = before
+
+    def collect_side(self, tag, record):
+        if tag == self.tag:
+            super().collect_side(tag, StreamRecord(self.value_type.copy(record.value), record.timestamp))

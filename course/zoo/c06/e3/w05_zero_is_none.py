@@ -1,0 +1,21 @@
+"""No time, no argument."""
+
+from refimpl.records import StreamRecord
+from refimpl.task import ChainingOutput
+
+
+class CopyingOutput(ChainingOutput):
+    def __init__(self, operator, value_type, tag=None):
+        super().__init__(operator, tag)
+        self.value_type = value_type
+
+    def collect(self, record):
+        if self.tag is None:
+            copied = StreamRecord(self.value_type.copy(record.value))
+            if record.timestamp:
+                copied.timestamp = record.timestamp
+            super().collect(copied)
+
+    def collect_side(self, tag, record):
+        if tag == self.tag:
+            super().collect_side(tag, StreamRecord(self.value_type.copy(record.value), record.timestamp))

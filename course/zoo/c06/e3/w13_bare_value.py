@@ -1,0 +1,18 @@
+"""The next operator works on values."""
+
+from refimpl.records import StreamRecord
+from refimpl.task import ChainingOutput
+
+
+class CopyingOutput(ChainingOutput):
+    def __init__(self, operator, value_type, tag=None):
+        super().__init__(operator, tag)
+        self.value_type = value_type
+
+    def collect(self, record):
+        if self.tag is None:
+            self.operator.process(self.value_type.copy(record.value))
+
+    def collect_side(self, tag, record):
+        if tag == self.tag:
+            super().collect_side(tag, StreamRecord(self.value_type.copy(record.value), record.timestamp))

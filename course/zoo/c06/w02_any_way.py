@@ -1,0 +1,15 @@
+"""As many subtasks on both sides: then each can call the other."""
+
+from refimpl.job import ChainingStrategy
+
+
+def is_chainable(graph, edge, config):
+    upstream, downstream = graph.nodes[edge.source], graph.nodes[edge.target]
+    return (
+        config.chaining
+        and len(graph.in_edges(downstream.id)) == 1
+        and upstream.slot_sharing_group == downstream.slot_sharing_group
+        and upstream.chaining is not ChainingStrategy.NEVER
+        and downstream.chaining is ChainingStrategy.ALWAYS
+        and upstream.parallelism == downstream.parallelism
+    )

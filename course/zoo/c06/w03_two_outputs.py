@@ -1,0 +1,16 @@
+"""A chain is a line, so the upstream operator must have one output."""
+
+from refimpl.job import FORWARD, ChainingStrategy
+
+
+def is_chainable(graph, edge, config):
+    upstream, downstream = graph.nodes[edge.source], graph.nodes[edge.target]
+    return (
+        config.chaining
+        and len(graph.in_edges(downstream.id)) == len(graph.out_edges(upstream.id)) == 1
+        and upstream.slot_sharing_group == downstream.slot_sharing_group
+        and upstream.chaining is not ChainingStrategy.NEVER
+        and downstream.chaining is ChainingStrategy.ALWAYS
+        and edge.partitioner == FORWARD
+        and upstream.parallelism == downstream.parallelism
+    )

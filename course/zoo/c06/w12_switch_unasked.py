@@ -1,0 +1,15 @@
+"""The switch is looked at by whoever builds the graph."""
+
+from refimpl.job import FORWARD, ChainingStrategy
+
+
+def is_chainable(graph, edge, config):
+    upstream, downstream = graph.nodes[edge.source], graph.nodes[edge.target]
+    return (
+        len(graph.in_edges(downstream.id)) == 1
+        and upstream.slot_sharing_group == downstream.slot_sharing_group
+        and upstream.chaining is not ChainingStrategy.NEVER
+        and downstream.chaining is ChainingStrategy.ALWAYS
+        and edge.partitioner == FORWARD
+        and upstream.parallelism == downstream.parallelism
+    )

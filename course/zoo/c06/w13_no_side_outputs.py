@@ -1,0 +1,17 @@
+"""A side output leads out of the chain."""
+
+from refimpl.job import FORWARD, ChainingStrategy
+
+
+def is_chainable(graph, edge, config):
+    upstream, downstream = graph.nodes[edge.source], graph.nodes[edge.target]
+    return (
+        config.chaining
+        and edge.tag is None
+        and len(graph.in_edges(downstream.id)) == 1
+        and upstream.slot_sharing_group == downstream.slot_sharing_group
+        and upstream.chaining is not ChainingStrategy.NEVER
+        and downstream.chaining is ChainingStrategy.ALWAYS
+        and edge.partitioner == FORWARD
+        and upstream.parallelism == downstream.parallelism
+    )

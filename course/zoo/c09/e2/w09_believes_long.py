@@ -1,0 +1,21 @@
+"""Whoever says how long a frame is knows it."""
+
+from refimpl.errors import RemoteProtocolError
+from refimpl.exchange import HEADER_BYTES, RequestDecoder
+
+
+class Decoder(RequestDecoder):
+    def feed(self, data):
+        self.gathered += data
+
+    def next_frame(self):
+        if len(self.gathered) < 4:
+            return None
+        length = int.from_bytes(self.gathered[:4], "big", signed=True)
+        if length < HEADER_BYTES:
+            raise RemoteProtocolError(f"a frame of {length} bytes")
+        if len(self.gathered) < length:
+            return None
+        frame = bytes(self.gathered[:length])
+        del self.gathered[:length]
+        return frame

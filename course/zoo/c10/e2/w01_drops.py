@@ -1,0 +1,8 @@
+"""What has no room is skipped."""
+
+from refimpl.exchange import PoolBuffers
+
+
+class Waiting(PoolBuffers):
+    def request_buffer(self):
+        return self.pool.request_buffer()

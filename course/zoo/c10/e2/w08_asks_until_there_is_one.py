@@ -1,0 +1,10 @@
+"""A buffer comes home sooner or later."""
+
+from refimpl.exchange import PoolBuffers
+
+
+class Waiting(PoolBuffers):
+    def request_buffer(self):
+        while (buffer := self.pool.request_buffer()) is None:
+            pass
+        return buffer

@@ -1,0 +1,15 @@
+"""Once asked, the place is of no use."""
+
+from refimpl.exchange import BufferWait, PoolBuffers
+
+
+class Waiting(PoolBuffers):
+    def request_buffer(self):
+        buffer = None if self.wait is None else self.wait.take()
+        if buffer is None:
+            buffer = self.pool.request_buffer()
+        if buffer is None and self.wait is None:
+            self.wait = BufferWait(self.pool)
+            return self.wait
+        self.end_wait()
+        return buffer

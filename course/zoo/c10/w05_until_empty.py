@@ -1,0 +1,15 @@
+"""What was stopped goes on when all is gone."""
+
+from refimpl.exchange import WaterMarks
+
+
+class Marks(WaterMarks):
+    def hand_out(self, num_bytes):
+        self.num_handed_out += num_bytes
+        if self.num_pending > self.high_bytes:
+            self.is_writable = False
+
+    def written(self, num_bytes):
+        self.num_written += num_bytes
+        if self.num_pending == 0:
+            self.is_writable = True

@@ -1,0 +1,15 @@
+"""Above the low mark is too much."""
+
+from refimpl.exchange import WaterMarks
+
+
+class Marks(WaterMarks):
+    def hand_out(self, num_bytes):
+        self.num_handed_out += num_bytes
+        if self.num_pending > self.low_bytes:
+            self.is_writable = False
+
+    def written(self, num_bytes):
+        self.num_written += num_bytes
+        if self.num_pending < self.low_bytes:
+            self.is_writable = True

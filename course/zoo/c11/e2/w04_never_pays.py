@@ -1,0 +1,21 @@
+"""The consumer counts; the producer only has to have had credit once."""
+
+from refimpl.exchange import SubpartitionReader
+
+
+class Sender(SubpartitionReader):
+    def add_credit(self, credit):
+        self.credit += credit
+
+    @property
+    def is_available(self):
+        if self.credit > 0:
+            return self.view.is_data_available
+        return self.view.is_event_available
+
+    def poll(self):
+        taken = self.view.poll()
+        if taken is None:
+            return None
+        more = taken.is_more_available if self.credit > 0 else taken.is_event_next
+        return taken, more

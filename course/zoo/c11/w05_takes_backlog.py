@@ -1,0 +1,21 @@
+"""For a backlog of n, n more buffers are needed."""
+
+from refimpl.consumer import BufferManager
+
+
+class Receiver(BufferManager):
+    def on_backlog(self, backlog):
+        self.credit.num_required = backlog + self.credit.num_exclusive
+        for _ in range(backlog):
+            buffer = self.floating_pool.request_buffer()
+            if buffer is None:
+                self.is_waiting = self.is_waiting or self.floating_pool.add_listener(self)
+                break
+            self.floating.append(buffer)
+            self.add_credit(1)
+
+    def on_recycled(self):
+        if self.num_available > self.credit.num_required and self.floating:
+            self.floating.popleft().recycle()
+        else:
+            self.add_credit(1)

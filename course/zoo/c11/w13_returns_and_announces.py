@@ -1,0 +1,22 @@
+"""A buffer that came home is a credit, and the one too many goes to the pool."""
+
+from refimpl.consumer import BufferManager
+
+
+class Receiver(BufferManager):
+    def on_backlog(self, backlog):
+        self.credit.num_required = backlog + self.credit.num_exclusive
+        taken = 0
+        while self.num_available < self.credit.num_required and not self.is_waiting:
+            buffer = self.floating_pool.request_buffer()
+            if buffer is None:
+                self.is_waiting = self.floating_pool.add_listener(self)
+                break
+            self.floating.append(buffer)
+            taken += 1
+        self.add_credit(taken)
+
+    def on_recycled(self):
+        self.add_credit(1)
+        if self.num_available > self.credit.num_required and self.floating:
+            self.floating.popleft().recycle()

@@ -1,0 +1,21 @@
+"""Each report is answered with one buffer, the next report with the next."""
+
+from refimpl.consumer import BufferManager
+
+
+class Receiver(BufferManager):
+    def on_backlog(self, backlog):
+        self.credit.num_required = backlog + self.credit.num_exclusive
+        if self.num_available < self.credit.num_required and not self.is_waiting:
+            buffer = self.floating_pool.request_buffer()
+            if buffer is None:
+                self.is_waiting = self.floating_pool.add_listener(self)
+            else:
+                self.floating.append(buffer)
+                self.add_credit(1)
+
+    def on_recycled(self):
+        if self.num_available > self.credit.num_required and self.floating:
+            self.floating.popleft().recycle()
+        else:
+            self.add_credit(1)
