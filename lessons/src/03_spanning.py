@@ -4,11 +4,14 @@
 # **When you are done** you can cut any record into buffers of any size, and say after each copy what
 # became of the record *and* of the buffer.
 #
-# 75 minutes. You need lesson 0 and the idea of a byte. The part that becomes yours: the serializer,
-# through which every record between two tasks goes.
+# 75 minutes. You need lesson 0. The part that becomes yours: the serializer, through which every record
+# between two tasks goes.
 #
-# Era: Flink up to 1.11 has the three results of this lesson as a class. Later versions keep the cases
-# and dropped the class.
+# Era: Flink 1.5 to 1.11. In 1.12 the class and its three results were removed, and the cases stayed: a
+# `BufferWritingResultPartition` copies whole serialised records over as many buffers as they need.
+#! Draw one strip of bytes on the board before anything else, and above it marks every eight bytes. Say: the stream
+#! does not know the marks, and the marks do not know the records. The whole lesson is what happens where the two
+#! meet.
 # %% setup name=setup
 from course import check, hint, lesson, show, zoo
 
@@ -17,36 +20,54 @@ L
 # %% [markdown] why name=why
 # ## An incident
 #
-# The job ran for a year. Then a partner sent documents of 40 kB instead of 4. No exception. No error in
-# any log. The consumer simply stopped: its input was full of bytes, its output empty, and the last log
-# line was a day old.
+# Two teams wrote the two ends of a channel. Their test passed: a hundred short records here, the same
+# hundred there. In production the consumer stopped within a minute. No exception. No error in any log. Its
+# input was full of bytes, its output empty.
 #
-# A record had met the end of a buffer, and one of the two sides had its own idea of what that means.
+# All records of the test had fitted into one buffer. In production one met the end of a buffer, and each
+# side had its own idea of what that means.
+#! Ask who has seen a job that is silent: no error, no progress, full input. Then ask what they restarted. From
+#! practice: a protocol test with one short message passed for months; the first message longer than the socket's
+#! buffer broke it. Everybody tests the middle of a buffer, and nobody its edge.
 # %% [markdown] text name=meet
 # ## Buffers are full at the wrong moment
 #
-# A buffer has a fixed size, chosen before the first record was written: 32 KiB by default, 8 bytes in
-# the pictures here. A record is as long as it is. Hardly ever does one end where the other does.
+# To travel, a record becomes bytes in a row: it is **serialised**. A byte is a number from 0 to 255, written
+# here as two hex digits; `74` is a t. On the stream a record is a **header** (or length prefix), four bytes that say
+# how long it is, and then its **payload**, the record itself. Nothing else: no mark at the end, no gap.
 #
-# On the stream a record is four bytes that say how long it is, then the record. Below, three records go
-# into buffers of 8 bytes. The four bytes of length are hatched.
-# %% figure name=ribbon
+# A buffer has a fixed size, chosen before the first record was written: 32 KiB by default, 8 bytes in our
+# pictures. A record is as long as it is. Below, "to" is copied into a buffer; its header is hatched. The
+# answer beside the copy is the serializer's. The queue on the right holds the buffers on their way.
+# %% figure name=fits
 from widgets import TwoBufferRibbon
 
-TwoBufferRibbon([b"hello", b"to", b"passengers"], segment_size=8, title="Three records, buffers of 8 bytes")
-# %% [markdown] text name=look
-# Step through it, copy by copy, and read the answer beside each: it is the serializer's, and the queue
-# on the right grows by what it says.
+TwoBufferRibbon([b"to"], segment_size=8, title="A record that fits into a buffer of 8 bytes")
+#! Count with the room: four hatched bytes, two letters, two bytes of room. Ask: is the record finished? Is the buffer
+#! full? Write both questions on the board and leave them there; after each later figure point at them again.
 # %% predict name=predict-a
 L.predict("3.a")
 # %% figure name=one-record
 from widgets import copies_of
 
 list(copies_of([b"hello"], segment_size=8))
+#! Those who said "none" forgot the header, those who said 5 gave every buffer one. Keep the second group in mind:
+#! theirs is the first part in the zoo, and the incident.
 # %% predict name=predict-b
 L.predict("3.b")
-# %% figure name=cut-header
-list(copies_of([b"to", b"hi"], segment_size=8))
+# %% figure name=ribbon
+TwoBufferRibbon([b"hello", b"to", b"passengers"], segment_size=8, title="Three records, buffers of 8 bytes")
+#! Step to copy 4 and stop. One byte of a header stands at the end of buffer 1, three at the start of buffer 2. Ask
+#! what a reader can know after buffer 1 alone. Right: not even how long the record is. Lesson 4 lives on that.
+# %% predict name=predict-c
+L.predict("3.c")
+# %% figure name=edges
+for size in (7, 11, 12):
+    print(f"two records of 3 bytes, 7 with their header, buffers of {size}:")
+    print(*copies_of([b"tea", b"bag"], segment_size=size), sep="\n")
+#! Let somebody read the first two answers aloud, then cover the bytes and ask the room to derive the answers of sizes
+#! 11 and 12 from arithmetic: 7 + 4 = 11, so the second header fills the buffer to its last byte, and its payload goes
+#! on.
 # %% [markdown] explain name=explain
 # ## Two questions, not one
 #
@@ -57,37 +78,43 @@ list(copies_of([b"to", b"hi"], segment_size=8))
 # | **the record is finished** | `FULL_RECORD` | `FULL_RECORD_MEMORY_SEGMENT_FULL` |
 # | **there is more of it** | (cannot happen) | `PARTIAL_RECORD_MEMORY_SEGMENT_FULL` |
 #
-# The writer needs both answers. `PARTIAL` means: close this buffer, ask for another, copy on.
-# `FULL_RECORD_MEMORY_SEGMENT_FULL` means: close it, and ask for **none**, since there is nothing to put
-# in. A writer that asks anyway holds a buffer for every channel that has nothing to say, and with a
-# small pool it waits for ever.
+# The writer, which owns the buffers, needs both answers. `PARTIAL` means: close this buffer, ask for
+# another, copy on. `FULL_RECORD_MEMORY_SEGMENT_FULL` means: close it, and ask for **none**, since there is
+# nothing to put in. A writer that asks anyway holds an empty buffer for each consumer; if the pool has no more
+# than these, it waits for ever.
 #
-# The length belongs to the record, not to the buffer. It is bytes like any others: it may start in one
+# The header belongs to the record, not to the buffer. It is bytes like any others: it may start in one
 # buffer and end in the next.
 #
 # In Flink: `SpanningRecordSerializer`, `SerializationResult` (`runtime.io.network.api.serialization`,
 # 1.11.4).
+#! The lower left cell deserves a minute. Ask for a case; there is none, because a copy goes on until one of the two
+#! is exhausted. A table with an impossible cell is how one sees that two questions give three answers.
 # %% [markdown] text name=broadcast-words
 # ## Once serialised, copied often
 #
-# A record for all channels is serialised **once** and copied for each: copy to channel 0, `reset`, copy
-# to channel 1. So `reset` goes back to the first byte of the *same* record, its length included. And
-# when a large record is out, `prune` lets it go, so that one huge record does not stay in memory for ever.
-# %% figure name=edges
-for size in (9, 13, 14):
-    print(f"two records of 5 bytes, buffers of {size}:")
-    print(*copies_of([b"hello", b"world"], segment_size=size), sep="\n")
+# A record for many consumers is serialised **once** and copied for each of them: copy for the first, `reset`,
+# copy for the second. So `reset` goes back to the first byte of the *same* record, its header included. And
+# when a record is out, `prune` lets it go: otherwise one huge record would stay in memory for ever. Both came
+# with Flink 1.8; before, each channel serialised for itself.
 # %% [markdown] task name=task
 # ## Your part
 #
-# - **Given** one record at a time, as `bytes`, and builders of any size, some partly filled.
+# - **Given** one record at a time, as `bytes`, and **builders**: buffers that are still being written, of any
+#   size, some partly filled. `append` copies what there is room for, `commit` makes it visible.
 # - **Do** `serialize_record`, `copy_to_buffer_builder`, `reset` and `prune`, as the docstrings say.
 # - **Not needed:** asking for buffers, closing them, channels. The writer does that.
 # - **Done when** `check("3.1")` says so. About fifteen lines.
 # - **Start** with a record that fits, then let it not fit.
+#! Ask everybody to write on paper, before they type: which two values must the object remember between two calls?
+#! Those who answer "the record, and how far I am" will need ten minutes. Those who keep header and payload apart,
+#! thirty.
 # %% exercise id=3.1
 # %% check name=check
 check("3.1")
+#! Most stop at rule D (the exact edge) or F (a cut header). For D point at the table, not at the code. For F ask
+#! where in their code the first four bytes are treated differently from the fifth; the cure is always to delete
+#! something.
 # %% hint name=hint
 hint("3.1")
 # %% show name=show
@@ -96,45 +123,51 @@ show("3.1")
 # ## Into the running job
 #
 # Flights run through buffers of 64 bytes. Halfway, *your* serializer takes over, between two buffers.
-# No record may be lost, and no hour of the answer may change.
+# No record may be lost, and no hour of the answer may change. The second run gives the whole job
+# two buffers: it lives from hand to mouth. Compare the steps.
 # %% swap name=swap
 L.swap("3.1")
 # %% swap name=swap-small
 L.swap("3.1", pool=2)
+#! Ask why the same records take so many more steps. One subtask instead of two explains a factor of two, no more; the
+#! rest is the producer, which stops after each buffer until the consumer has given one back. They have just seen
+#! backpressure, whether or not they know the word.
 # %% zoo name=zoo
 zoo("3.1")
 # %% [markdown] text name=zoo-words
 # For each of the three write one line: what would the on-call engineer see? `zoo("3.1", all=True)` shows
-# the whole collection.
+# the whole collection. The first one is the incident, and the next cell runs it: its second buffer begins
+# with a header of its own. The reader still misses one byte of `hello`. It takes the `00`, believes that a
+# record is complete, and reads the next four bytes as a length.
+# %% zoo name=incident
+print("00 00 05 6f as a length:", int.from_bytes(bytes.fromhex("0000056f"), "big"), "bytes, which never come")
+zoo("3.1", show="w01")
+#! Play the reader yourself: hold out a hand and ask for one byte, then for four. At 1391 sit down and wait. Everybody
+#! remembers the instructor who sat there; that is what a job without an exception looks like from inside.
 # %% [markdown] spark name=spark-words
 # ## How often is a record cut?
 #
 # Real documents are long-tailed: most are short, a few are huge. **Spark** makes two thousand of them,
-# as a pure function of the row number, and predicts for three buffer sizes how often a copy will answer
-# `PARTIAL`. No serializer is involved: a record from byte `s` to byte `e` of the stream is cut at each
-# multiple of the buffer size between them, and there are `(e - 1) div size - s div size` of these.
+# each a pure function of its row number, and predicts for three buffer sizes how often a copy will answer
+# `PARTIAL`. No serializer is involved. The query lays the records end to end: each has `n` bytes with its
+# header, and `e`, a running sum, is where it ends. It is cut at each multiple of the buffer size within it,
+# and `div`, which divides and drops the rest, counts these.
 #
-# Then the engine's own serializer cuts the same records, and we count.
+# Then the engine's own serializer cuts the same records, and the two are compared.
 # %% spark name=spark
 from course.data.optional import spark_or_none
-from course.figures import count_results
+from course.data.sections import SECTIONS
 
 if spark := spark_or_none():
-    from pyspark.sql import Window
-    from pyspark.sql import functions as F
-
-    chance = F.pmod(F.xxhash64("id", F.lit(7)), F.lit(1 << 53)) / float(1 << 53)
-    length = F.least(F.lit(100_000), F.floor(20 * F.pow(1 - chance, F.lit(-0.9)))).cast("long")
-    documents = spark.range(2_000).select("id", length.alias("length"))
-    end = F.sum(F.col("length") + 4).over(Window.orderBy("id"))
-    stream = documents.withColumn("e", end).withColumn("s", F.col("e") - F.col("length") - 4).cache()
-    lengths = [row.length for row in stream.orderBy("id").collect()]
-    print(f"{len(lengths)} documents, median {sorted(lengths)[1000]} bytes, longest {max(lengths)}")
-    for size in (64, 1_024, 32_768):
-        cuts = F.floor((F.col("e") - 1) / size) - F.floor(F.col("s") / size)
-        predicted = stream.agg(F.sum(cuts)).first()[0]
-        measured = count_results((bytes(n) for n in lengths), size)["PARTIAL_RECORD_MEMORY_SEGMENT_FULL"]
-        print(f"buffers of {size:>6}: Spark predicts {predicted:>6} PARTIAL, the engine gave {measured:>6}")
+    SECTIONS[3].frame(spark).createOrReplaceTempView("documents")
+    asked = """
+        WITH stream AS (SELECT size_bytes + 4 AS n, sum(size_bytes + 4) OVER (ORDER BY id) AS e FROM documents)
+        SELECT sum((e - 1) div {size} - (e - n) div {size}) FROM stream"""
+    prediction = {f"{size} bytes": spark.sql(asked.format(size=size)).first()[0] for size in (64, 1_024, 32_768)}
+    print(SECTIONS[3].run(spark, prediction=prediction))
+#! Before the run ask for a guess at 64 bytes: most documents are longer, so the number is far above two thousand.
+#! Then: why does the count fall about sixteen times from 64 to 1024, as the size grows? Cuts depend on bytes, not on
+#! records.
 # %% quiz name=quiz-1
 L.quiz("3.q1")
 # %% quiz name=quiz-2
@@ -144,7 +177,7 @@ L.quiz("3.q2")
 #
 # You built the spanning serializer of a running job. In Flink 1.11.4 this is
 # `SpanningRecordSerializer`; its answers are `SerializationResult`, and `RecordWriter` acts on them. A
-# record is a length and a payload, cut wherever a buffer ends, and each copy answers two questions.
+# record is a header and a payload, cut wherever a buffer ends, and each copy answers two questions.
 #
 # To read: `refimpl/records/spanning.py`, then `refimpl/producer/record_writer.py`, where the answers
 # are used.
