@@ -1,11 +1,14 @@
 """`python -m tests.bench`: the engine beside what you would use instead, as ratios of one run."""
 
-import sys
+from tests.bench.program import run_program
+
+
+def main() -> int:
+    """Load the libraries and measure; an interrupt while they are loaded ends like one later."""
+    from tests.bench.command import main
+
+    return main()
+
 
 if __name__ == "__main__":
-    try:
-        from tests.bench.command import main
-
-        sys.exit(main())
-    except KeyboardInterrupt:  # while libraries were loaded; the command handles its own
-        sys.exit(130)
+    run_program(main)

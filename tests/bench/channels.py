@@ -18,7 +18,15 @@ from refimpl.config import Config
 from refimpl.consumer import InputGate, LocalInputChannel, NetworkInput
 from refimpl.drivers import Flusher, ShortTurns
 from refimpl.memory import LocalBufferPool, NetworkBufferPool
-from refimpl.producer import RecordWriter, ResultPartition, RoundRobinSelector, max_buffers, required_buffers
+from refimpl.producer import (
+    ChannelSelector,
+    GlobalSelector,
+    RecordWriter,
+    ResultPartition,
+    RoundRobinSelector,
+    max_buffers,
+    required_buffers,
+)
 from refimpl.records import (
     LatencyMarker,
     SpillingAdaptiveSpanningRecordDeserializer,
@@ -37,11 +45,17 @@ FOR_EVERYBODY = 20  # buffers taken at once; the rest is for the producer to go 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How many channels get records and how many none, and how often what is open is flushed, in ms."""
+    """How many channels get records and how many none, and how often what is open is flushed, in ms.
+
+    Records are written one by one, whatever the number of channels, as in the design's measurement (its prototype
+    has one `emit` for each record too), so that a channel is compared with a channel. Who has many at hand takes
+    `emit_many`, and gains more with one channel, where they are packed in blocks, than with several.
+    """
 
     num_active: int
     num_idle: int = 0
     timeout_ms: int = 100
+    emits_many: bool = False
 
 
 class InTurn(RoundRobinSelector):
@@ -72,7 +86,9 @@ class Channels:
         self._home = NetworkBufferPool(most, config.segment_size_bytes)
         pool = LocalBufferPool(self._home, required_buffers(num_channels), most, "source-0", num_channels)
         self.partition = ResultPartition("source-0", num_channels, pool, config)
-        self.writer = RecordWriter(self.partition, InTurn(plan.num_active), elements, exclusion=self.monitor)
+        # All to the first is a choice that need not be made for each record, with idle channels beside it or without.
+        selector: ChannelSelector = GlobalSelector() if plan.num_active == 1 else InTurn(plan.num_active)
+        self.writer = RecordWriter(self.partition, selector, elements, exclusion=self.monitor)
         channels = [LocalInputChannel(n, subpartition) for n, subpartition in enumerate(self.partition.subpartitions)]
         self.gate = InputGate("sink-0", channels, on_ready=self.monitor.notify_all)
         self.input = NetworkInput(self.gate, elements, lambda: SpillingAdaptiveSpanningRecordDeserializer(config))
@@ -84,7 +100,7 @@ class Channels:
         with self.monitor:
             self.gate.open()
 
-    def move(self, num_records: int, process: Callable[[StreamRecord], None]) -> tuple[float, float]:
+    def move(self, num_records: int, process: Callable[[Any, int | None], None]) -> tuple[float, float]:
         """Bring so many records through all active channels; return (wall, CPU) seconds."""
         def flush() -> None:
             self.flusher.run(self._has_ended.is_set)
@@ -111,9 +127,13 @@ class Channels:
             turns.stop()
 
     def _produce(self, num_records: int) -> None:
-        writer, clock = self.writer, time.perf_counter_ns
+        writer, emit, clock = self.writer, self.writer.emit, time.perf_counter_ns
         for number, chunk in enumerate(chunks(RECORDS, num_records, RECORDS_PER_MARKER)):
-            writer.emit_many(chunk)
+            if self.plan.emits_many:
+                writer.emit_many(chunk)
+            else:
+                for record in chunk:
+                    emit(record)
             writer.emit_to(LatencyMarker(clock(), 0, 0, 0), number % self.plan.num_active)
             if not writer.is_available:
                 with self.monitor:
@@ -121,7 +141,7 @@ class Channels:
                         self.monitor.wait()
         writer.finish()
 
-    def _consume(self, process: Callable[[StreamRecord], None]) -> None:
+    def _consume(self, process: Callable[[Any, int | None], None]) -> None:
         clock, waited = time.perf_counter_ns, self.latencies_ms
 
         def mark(element: object) -> None:
@@ -135,6 +155,7 @@ class Channels:
         with self.monitor:
             self.input.recycle()
             self.monitor.notify_all()
+            self.flusher.flush_if_due()
             while not (taken := self.input.take(self._most)):
                 if self.input.is_finished or (self._has_ended.is_set() and not self.partition.is_finished):
                     return False  # the end, or the producer failed
@@ -144,17 +165,17 @@ class Channels:
 
 
 def hand_out(
-    source: NetworkInput, process: Callable[[StreamRecord], None], other: Callable[[object], None] = lambda _: None
+    source: NetworkInput, process: Callable[[Any, int | None], None], other: Callable[[object], None] = lambda _: None
 ) -> None:
     """Hand the records that `source` has at hand to `process`, and everything else to `other`."""
     while True:
-        for record in source.next_records():
-            process(record)
+        for value, at in source.next_values():
+            process(value, at)
         element = source.next_element()
         if element is None:
             return
         if isinstance(element, StreamRecord):
-            process(element)
+            process(element.value, element.timestamp)
         else:
             other(element)
 

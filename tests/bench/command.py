@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.bench.measure import ContenderError, Entry, Turn, WrongAnswerError, play
+from tests.bench.program import INTERRUPTED
 from tests.bench.report import (
     FORMAT,
     as_table,
@@ -35,7 +36,7 @@ ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
 FOLDER = ROOT / ".cache" / "bench"
 OUR_LOAD = 2  # what a producer and a consumer add to the load average themselves
-WRONG_ANSWER, WRONG_USE, INTERRUPTED = 1, 2, 130
+WRONG_ANSWER = 1
 NAMES = [row.name for row in ROWS]
 NUMBERS = [str(row.number) for row in ROWS if row.number]
 

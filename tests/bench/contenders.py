@@ -12,7 +12,7 @@ from __future__ import annotations
 import pickle
 import queue
 from collections.abc import Callable, Iterator, Sequence
-from itertools import islice
+from itertools import islice, repeat
 from typing import Any
 
 import numpy as np
@@ -22,19 +22,16 @@ from refimpl.config import Config
 from refimpl.drivers import ThreadedRun
 from refimpl.job import Parts, StreamEnvironment
 from refimpl.memory import BufferBuilder, DataType, heap_buffer
-from refimpl.producer import KeyGroupSelector
+from refimpl.producer import KeyGroupSelector, Lanes
 from refimpl.records import (
-    LENGTH_BYTES,
     LONG,
+    Field,
     RecordBatch,
-    RecordPacker,
     RecordUnpacker,
     SpanningRecordSerializer,
     SpillingAdaptiveSpanningRecordDeserializer,
-    StreamElementSerializer,
     StreamRecord,
     TupleType,
-    records_of,
 )
 from tests.bench.exchange import Exchange
 from tests.bench.measure import Benchmark, Contender, Ratio, Row, Turn, in_two_threads, timed
@@ -44,6 +41,9 @@ __all__ = ["BENCHMARKS"]
 KIND = TupleType(LONG, LONG)
 NUM_DISTINCT = 8_192  # few objects, so that cache misses of the data do not hide what is measured
 BATCH = 4_096
+KEYED_BATCH = 2 * NUM_DISTINCT  # cut over as many channels, 2048 rows for each
+KEYED_CHANNELS = 8
+KEYED_BUFFERS = 6  # for each channel; a batch takes two of each
 QUEUE_RECORDS = 1_024
 QUEUE_BATCHES = 10
 RECORD_BUFFERS = 10  # Flink's default for one channel: two of its own and eight floating
@@ -62,6 +62,8 @@ ARROW = [
     pa.record_batch([pa.array(column[start : start + BATCH]) for column in (TIMES, KEYS, VALUES)], schema=SCHEMA)
     for start in range(0, NUM_DISTINCT, BATCH)
 ]
+LARGE = RecordBatch([np.tile(KEYS, 2), np.tile(VALUES, 2)], np.tile(TIMES, 2))
+KEYED_MEANING = f"write_batch of {KEYED_BATCH} rows by key group to {KEYED_CHANNELS} channels; one thread reads all"
 SUMS = np.concatenate([[0], np.cumsum(VALUES)]).tolist()
 
 
@@ -96,8 +98,8 @@ class Adding:
     def __init__(self) -> None:
         self.total = 0
 
-    def record(self, record: StreamRecord) -> None:
-        self.total += record.value[1]
+    def record(self, value: tuple[int, int], _time: int | None) -> None:
+        self.total += value[1]
 
     def value(self, value: tuple[int, int]) -> None:
         self.total += value[1]
@@ -115,8 +117,8 @@ class Keeping:
     def __init__(self) -> None:
         self.rows: list[Row] = []
 
-    def record(self, record: StreamRecord) -> None:
-        self.rows.append((record.timestamp, *record.value))
+    def record(self, value: tuple[int, int], time: int) -> None:
+        self.rows.append((time, *value))
 
     def value(self, value: tuple[int, int]) -> None:
         """A sink sees no times: this one is what it must have been."""
@@ -133,7 +135,7 @@ Move = Callable[[int, Any], tuple[int, float, float]]
 """Moves about n records to an operator; returns (records moved, wall seconds, CPU seconds)."""
 
 
-def contender(name: str, meaning: str, move: Move) -> Contender:
+def contender(name: str, meaning: str, move: Move, is_ordered: bool = True) -> Contender:
     def run(num_records: int) -> Turn:
         operator = Adding()
         return Turn(*move(num_records, operator), operator.total)
@@ -143,7 +145,7 @@ def contender(name: str, meaning: str, move: Move) -> Contender:
         num_moved = move(num_records, operator)[0]
         return num_moved, operator.rows
 
-    return Contender(name, meaning, run, deliver)
+    return Contender(name, meaning, run, deliver, is_ordered)
 
 
 # -- one record at a time ------------------------------------------------------------------------------
@@ -195,27 +197,33 @@ def readable_exchange(num_records: int, operator: Any) -> tuple[int, float, floa
 
 def codec(num_records: int, operator: Any) -> tuple[int, float, float]:
     """The engine's packing and unpacking of one record at a time, in one thread, into and out of one segment."""
-    packer, unpacker = RecordPacker(KIND), RecordUnpacker(KIND)
+    unpacker = RecordUnpacker(KIND)
 
     def work() -> None:
-        builder = BufferBuilder(heap_buffer(bytes(SEGMENT_BYTES), DataType.DATA))
-        for record in cycled(RECORDS, num_records):
-            if not packer.pack(record, builder):
+        lanes = Lanes(KIND, 1, lambda record, _channel: turn(record))
+        builder: BufferBuilder | None = None
+
+        def turn(record: StreamRecord) -> None:
+            nonlocal builder
+            if builder is not None:
                 unload(builder)
-                builder = BufferBuilder(heap_buffer(bytes(SEGMENT_BYTES), DataType.DATA))
-                packer.pack(record, builder)
-        unload(builder)
+            builder = BufferBuilder(heap_buffer(bytes(SEGMENT_BYTES), DataType.DATA))
+            lanes.open(0, builder)
+            put(record)
+
+        put = lanes.put[0]
+        for record in cycled(RECORDS, num_records):
+            put(record)
+        if builder is not None:
+            unload(builder)
 
     def unload(builder: BufferBuilder) -> None:
         process = operator.record
         filled = builder.memory[: builder.written_bytes]
-        num_bytes, times, values = unpacker.unpack(filled)
-        for record in records_of(values, times):
-            process(record)
-        for start in range(num_bytes, len(filled), RECORD_BYTES):  # too few for a run
-            process(elements.deserialize(filled[start + LENGTH_BYTES : start + RECORD_BYTES]))
+        _, values, times = unpacker.unpack(filled)
+        for value, time in zip(values, times, strict=True):
+            process(value, time)
 
-    elements = StreamElementSerializer(KIND)
     return num_records, *timed(work)
 
 
@@ -296,6 +304,17 @@ def exchange_of_batches(num_records: int, operator: Any) -> tuple[int, float, fl
     )
 
 
+def keyed_exchange_of_batches(num_records: int, operator: Any) -> tuple[int, float, float]:
+    engine = Exchange(
+        KIND, KEYED_BUFFERS, selector=KeyGroupSelector(Field(0), 128), takes_batches=True, num_channels=KEYED_CHANNELS
+    )
+    num_batches = max(1, -(-num_records // KEYED_BATCH))
+    return num_batches * KEYED_BATCH, *in_two_threads(
+        lambda: engine.produce_batches(repeat(LARGE, num_batches)),
+        lambda: engine.consume_batches(lambda batch: operator.columns(batch.timestamps, *batch.columns)),
+    )
+
+
 def queue_of_arrow(num_records: int, operator: Any) -> tuple[int, float, float]:
     between: queue.Queue[pa.Buffer | None] = queue.Queue(QUEUE_BATCHES)
     num_batches = whole_batches(num_records)
@@ -364,7 +383,7 @@ BENCHMARKS = (
         "record",
         "one record at a time, from thread to thread",
         (
-            contender("exchange", "RecordWriter.emit to NetworkInput.next_records, ten buffers of 32 KiB", exchange),
+            contender("exchange", "RecordWriter.emit to NetworkInput.next_values, ten buffers of 32 KiB", exchange),
             contender("emit_many", "the same with RecordWriter.emit_many of 1024 records", exchange_of_chunks),
             contender("keyed", "the same with emit, and a key group for each record", keyed_exchange),
             contender("readable", "the same with emit and no fast path: an object for each step", readable_exchange),
@@ -392,6 +411,7 @@ BENCHMARKS = (
         f"{BATCH} rows of an Arrow batch at a time, from thread to thread",
         (
             contender("exchange", "RecordWriter.write_batch to rows again: Flink's bytes", exchange_of_batches),
+            contender("keyed", KEYED_MEANING, keyed_exchange_of_batches, is_ordered=False),
             contender("Arrow IPC", "queue.Queue of the batch in Arrow's own format", queue_of_arrow),
             contender("copy", "copied into segments of 32 KiB and out, nothing encoded: the limit", copied_segments),
         ),

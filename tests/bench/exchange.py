@@ -1,18 +1,21 @@
 """The engine's exchange alone, on two threads: writer, pool, queue, local channel, gate, input.
 
 This is what `ThreadedRun` does for two tasks and one channel, without the tasks: the contract of `refimpl.drivers` in
-eighty lines. The monitor is taken for a buffer and never for a record.
+ninety lines. The monitor is taken for a buffer and never for a record. Several channels end in one gate here, read by
+one thread; `ThreadedRun` has a thread for each consumer.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 
 from refimpl.config import Config
 from refimpl.consumer import InputGate, LocalInputChannel, NetworkInput
+from refimpl.drivers import Bell, Lull
 from refimpl.job import Parts
 from refimpl.memory import LocalBufferPool, NetworkBufferPool
 from refimpl.producer import (
@@ -32,91 +35,113 @@ from refimpl.records import (
 
 __all__ = ["Exchange"]
 
+T = TypeVar("T")
 
 REFERENCE = Parts()
+SEVERAL = 4
 
 
 class Exchange:
-    """One producer's output and one consumer's input; buffers of 32 KiB leave when they are full, not by time."""
+    """One producer's output and one consumer's input; buffers of 32 KiB leave when they are full, not by time.
+
+    Each channel between them has `num_buffers`.
+    """
 
     def __init__(
         self, kind: TypeSerializer, num_buffers: int, parts: Parts = REFERENCE,
-        selector: ChannelSelector | None = None, takes_batches: bool = False,
+        selector: ChannelSelector | None = None, takes_batches: bool = False, num_channels: int = 1,
     ) -> None:  # fmt: skip
         config = Config(buffer_timeout_ms=-1, buffers_per_channel=num_buffers, floating_buffers_per_gate=0)
         elements = StreamElementSerializer(kind)
-        self.monitor = threading.Condition()
-        home = NetworkBufferPool(max_buffers(1, config), config.segment_size_bytes)
-        pool = LocalBufferPool(home, required_buffers(1), max_buffers(1, config), "source-0", 1)
-        self.partition = ResultPartition("source-0", 1, pool, config)
+        self.monitor = threading.RLock()
+        self._lull, self._input_bell, self._output_bell = Lull(self.monitor), Bell(self.monitor), Bell(self.monitor)
+        self._num_taken = 0
+        most = max_buffers(num_channels, config)
+        home = NetworkBufferPool(most, config.segment_size_bytes)
+        pool = LocalBufferPool(home, required_buffers(num_channels), most, "source-0", num_channels)
+        self.partition = ResultPartition("source-0", num_channels, pool, config)
         self.writer = RecordWriter(
             self.partition, selector or ForwardSelector(), elements, parts.SpanningRecordSerializer(), self.monitor
         )
-        channel = LocalInputChannel(0, self.partition.subpartitions[0])
-        self.gate = InputGate("sink-0", [channel], on_ready=self.monitor.notify)
+        channels = [LocalInputChannel(n, subpartition) for n, subpartition in enumerate(self.partition.subpartitions)]
+        self.gate = InputGate("sink-0", channels, on_ready=self._input_bell.ring)
         make = parts.SpillingAdaptiveSpanningRecordDeserializer
         self.input = NetworkInput(self.gate, elements, lambda: make(config), takes_batches)
-        self._most = max(1, num_buffers * 3 // 4)  # taken at once; the rest is for the producer to go on with
+        self._most = max(1, most * 3 // 4)  # taken at once; the rest is for the producer to go on with
         self._has_failed = False
         with self.monitor:
             self.gate.open()
 
     def produce_records(self, chunks: Iterable[Sequence[StreamRecord]]) -> None:
         """Write records, a chunk at a time with one call for each; wait when the pool has run dry."""
-        self._produce((lambda chunk=chunk: self._emit_each(chunk)) for chunk in chunks)
+        emit = self.writer.emit
+
+        def write(chunk: Sequence[StreamRecord]) -> None:
+            for record in chunk:
+                emit(record)
+
+        self._produce(chunks, write)
 
     def produce_chunks(self, chunks: Iterable[Sequence[StreamRecord]]) -> None:
         """The same with one call for each chunk."""
-        self._produce((lambda chunk=chunk: self.writer.emit_many(chunk)) for chunk in chunks)
-
-    def _emit_each(self, chunk: Sequence[StreamRecord]) -> None:
-        emit = self.writer.emit
-        for record in chunk:
-            emit(record)
+        self._produce(chunks, self.writer.emit_many)
 
     def produce_batches(self, batches: Iterable[RecordBatch]) -> None:
         """Write batches of rows; wait when the pool has run dry."""
-        self._produce((lambda batch=batch: self.writer.write_batch(batch)) for batch in batches)
+        self._produce(batches, self.writer.write_batch)
 
-    def _produce(self, writes: Iterable[Callable[[], None]]) -> None:
+    def _produce(self, items: Iterable[T], write: Callable[[T], None]) -> None:
         writer = self.writer
         try:
-            for write in writes:
-                write()
+            for item in items:
+                write(item)
                 if not writer.is_available:
                     self._wait_for_buffers()
             writer.finish()
         except BaseException:
             with self.monitor:
                 self._has_failed = True
-                self.monitor.notify()
+                self._input_bell.ring()
             raise
 
     def _wait_for_buffers(self) -> None:
+        """One hold of the monitor, but for the waits."""
         with self.monitor:
-            while not (self.writer.resume() and self.partition.is_available):
-                self.monitor.wait()
+            if not self._has_buffers:
+                self._lull.end()
+                self._lull.rest()
+            while not self._has_buffers:
+                self.partition.pool.call_when_available(self._output_bell.ring)
+                self._output_bell.wait()
 
-    def consume_records(self, process: Callable[[StreamRecord], None]) -> None:
-        """Call `process` with every record, to the end."""
+    @property
+    def _has_buffers(self) -> bool:
+        return self.writer.resume() and self.partition.is_available
+
+    def consume_records(self, process: Callable[[Any, int | None], None]) -> None:
+        """Call `process` with the value and the time of every record, to the end, as a task does with its head."""
         source = self.input
         while self._take():
             element: object = source
             while element is not None:
-                for record in source.next_records():
-                    process(record)
+                for value, time in source.next_values():
+                    process(value, time)
                 if isinstance(element := source.next_element(), StreamRecord):
-                    process(element)
+                    process(element.value, element.timestamp)
 
     def _take(self) -> bool:
-        """Give back what was read and wait for more; false at the end. One hold of the monitor."""
+        """Give back what was read and wait for more; false at the end. One hold of the monitor, but for the waits."""
         with self.monitor:
             self.input.recycle()
-            self.monitor.notify()
-            while not self.input.take(self._most):
+            if not self.input.is_ready:
+                self._lull.end()
+                if self._num_taken >= SEVERAL:
+                    self._lull.rest()
+            while not (num_taken := self.input.take(self._most)):
                 if self.input.is_finished or self._has_failed:
                     return False
-                self.monitor.wait()
+                self._input_bell.wait()
+            self._num_taken = num_taken
         return True
 
     def consume_batches(self, process: Callable[[RecordBatch], None]) -> None:

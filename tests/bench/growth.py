@@ -36,6 +36,7 @@ from tests.bench.channels import RECORDS_OF_A_TURN, Channels, Plan
 from tests.bench.contenders import BATCH_BUFFERS, KIND, RECORD_BYTES, SEGMENT_BYTES, Adding, Reader
 from tests.bench.exchange import Exchange
 from tests.bench.measure import Figure, in_two_threads
+from tests.bench.program import run_program
 from tests.bench.report import deliver, machine, machine_in_words, number, spread
 
 __all__ = ["EXPERIMENTS", "Experiment", "draw", "main", "run"]
@@ -105,8 +106,8 @@ def of_size(size: int, num_records: int) -> float:
     piece = [StreamRecord(bytes(size), 0)] * together
     num_records = -(-num_records // together) * together
 
-    def process(element: Any) -> None:
-        arrived[0] += len(element.value)
+    def process(value: bytes, _time: int | None) -> None:
+        arrived[0] += len(value)
 
     _, cpu_s = in_two_threads(
         lambda: engine.produce_records(piece for _ in range(num_records // together)),
@@ -161,9 +162,9 @@ class Counted:
         self._counts["writes"] += 1
         self._stream.write(pieces)
 
-    def write_at_once(self, data: bytes) -> int:
+    def write_at_once(self, pieces: Sequence[bytes | memoryview]) -> int:
         self._counts["writes"] += 1
-        return int(self._stream.write_at_once(data))
+        return int(self._stream.write_at_once(pieces))
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
@@ -410,7 +411,4 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    try:
-        raise SystemExit(main())
-    except KeyboardInterrupt:
-        raise SystemExit(130) from None
+    run_program(main)

@@ -27,6 +27,7 @@ from refimpl.drivers import ThreadedRun
 from refimpl.job import StreamEnvironment
 from refimpl.records import BYTES
 from refimpl.task import IterableReader
+from tests.bench.program import run_program
 
 PACE_S = 0.002
 SLOWER = 100
@@ -181,7 +182,4 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    try:
-        raise SystemExit(main())
-    except KeyboardInterrupt:
-        raise SystemExit(130) from None
+    run_program(main)

@@ -25,14 +25,11 @@ from refimpl.config import Config
 from refimpl.drivers import ThreadedRun
 from refimpl.job import StreamEnvironment
 from refimpl.memory import BufferBuilder, LocalBufferPool, NetworkBufferPool
-from refimpl.producer import ForwardSelector
+from refimpl.producer import ForwardSelector, Lanes
 from refimpl.records import (
     LENGTH_BYTES,
-    RecordPacker,
     RecordUnpacker,
-    StreamElementSerializer,
     StreamRecord,
-    records_of,
 )
 from refimpl.records.element_serializer import TAG_RECORD_WITH_TIMESTAMP
 from tests.bench import contenders
@@ -51,13 +48,14 @@ from tests.bench.contenders import (
 )
 from tests.bench.exchange import Exchange
 from tests.bench.measure import Figure, WrongAnswerError
+from tests.bench.program import run_program
 from tests.bench.report import deliver, machine, machine_in_words, spread
 
 __all__ = ["LAYERS", "Layer", "main", "profile"]
 
 FORMAT = "sluice-profile/1"
 FILE = Path(__file__).parents[2] / ".cache" / "bench" / "profile.json"
-UNPACKER, ELEMENTS = RecordUnpacker(KIND), StreamElementSerializer(KIND)
+UNPACKER = RecordUnpacker(KIND)
 PER_SEGMENT = SEGMENT_BYTES // RECORD_BYTES
 PER_LOOK = 64
 
@@ -122,16 +120,16 @@ def segments(num_records: int) -> Iterator[memoryview]:
     pool = LocalBufferPool(NetworkBufferPool(1, SEGMENT_BYTES), 1, 1, "profile", 1)
     selector = ForwardSelector()
     selector.setup(1)
-    packer = RecordPacker.of(KIND)
-    assert packer is not None
-    choose, write = selector.select_channel, packer.pack
+    lanes = Lanes(KIND, 1, lambda record, _channel: None)
+    choose, write = selector.select_channel, lanes.put[0]
     for piece in pieces(num_records):
         builder = pool.request_builder(0)
         assert isinstance(builder, BufferBuilder)
         consumer = builder.create_consumer()
+        lanes.open(0, builder)
         for record in piece:
             choose(record.value)
-            write(record, builder)
+            write(record)
         builder.finish()
         filled = consumer.build()
         yield filled.data
@@ -144,32 +142,17 @@ def build(num_records: int) -> None:
         pass
 
 
-def unpacked(data: memoryview) -> tuple[Iterable[int | None], Iterable[Any]]:
-    """The times and the values; of a few records, which are no run, as the input reads them."""
-    num_bytes, times, values = UNPACKER.unpack(data)
-    if num_bytes:
-        return times, values
-    starts = range(LENGTH_BYTES, len(data), RECORD_BYTES)
-    single = [ELEMENTS.deserialize(data[start : start + RECORD_BYTES - LENGTH_BYTES]) for start in starts]
-    records = [each for each in single if isinstance(each, StreamRecord)]
-    return [each.timestamp for each in records], [each.value for each in records]
+def unpacked(data: memoryview) -> Iterable[tuple[Any, int | None]]:
+    """The values with their times."""
+    _, values, times = UNPACKER.unpack(data)
+    return zip(values, times, strict=True)
 
 
 def decode(num_records: int) -> int:
     total = 0
     for data in segments(num_records):
-        _times, values = unpacked(data)
-        for _key, value in values:
-            total += value
-    return total
-
-
-def create(num_records: int) -> int:
-    total = 0
-    for data in segments(num_records):
-        times, values = unpacked(data)
-        for element in records_of(values, times):
-            total += element.value[1]
+        for value, _time in unpacked(data):
+            total += value[1]
     return total
 
 
@@ -177,9 +160,8 @@ def operate(num_records: int) -> int:
     operator = Adding()
     process = operator.record
     for data in segments(num_records):
-        times, values = unpacked(data)
-        for element in records_of(values, times):
-            process(element)
+        for value, at in unpacked(data):
+            process(value, at)
     return operator.total
 
 
@@ -236,9 +218,8 @@ LAYERS: Sequence[Layer] = (
     Layer("loop", "taking a record from a list", loop),
     Layer("selector", "producer/selector.py", select),
     Layer("pack", "struct.pack_into: length, tag, time, value", pack),
-    Layer("builder and commit", "records/packing.py RecordPacker, memory/builder.py", build),
+    Layer("builder and commit", "producer/lanes.py, memory/builder.py", build),
     Layer("decode", "records/packing.py RecordUnpacker, columns to Python's numbers", decode),
-    Layer("elements", "records/packing.py records_of, a StreamRecord for each", create),
     Layer("operator", "a call for each record, which adds up", operate),
     Layer("writer, queue, gate", "producer/record_writer.py to consumer/network_input.py", exchange),
     Layer("hand-over", "to another thread: monitor, waiting, waking", threads),
@@ -323,7 +304,4 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    try:
-        raise SystemExit(main())
-    except KeyboardInterrupt:
-        raise SystemExit(130) from None
+    run_program(main)

@@ -87,11 +87,12 @@ def peers(named: Mapping[str, Contender]) -> dict[str, Entry]:
 
 
 def remote() -> dict[str, Entry]:
-    """The engine between two processes."""
+    """The engine between two processes, and parts of it alone."""
     try:
-        return family(importlib.import_module("tests.bench.remote").BENCHMARKS)
+        modules = [importlib.import_module(f"tests.bench.{name}") for name in ("remote", "limits")]
     except ModuleNotFoundError:
         return {}
+    return {key: entry for module in modules for key, entry in family(module.BENCHMARKS).items()}
 
 
 ENTRIES: dict[str, Entry] = {
@@ -108,6 +109,10 @@ ENTRIES: dict[str, Entry] = {
                 channels(f"channels/{n} T={ms}", f"{n} channels, buffer timeout {ms} ms", Plan(n, 0, ms))
                 for n in (1, 8, 100, 1_000)
                 for ms in (100, 1)
+            ),
+            *(
+                channels(f"channels/{n} many", f"{n} channels, 100 ms, emit_many", Plan(n, emits_many=True))
+                for n in (1, 1_000)
             ),
             channels("channels/1000 idle", "one channel beside 1000 idle ones, 100 ms", Plan(1, 1_000)),
         )
@@ -214,6 +219,19 @@ ROWS: Sequence[Row] = (
                    found="grown_per_pools", is_less_better=True)]),
     Row(0, "job", "record", [
         Comparison("a job of two tasks, local", "emit alone", "record/job", "record/exchange")]),
+    Row(0, "reading/pickle", "record", [
+        Comparison("records read, 1 thread", "pickle.loads, 1 thread", "alone/reading", "alone/pickle.loads"),
+        Comparison("the same", "queue of pickled lists", "alone/reading", "record/pickle")]),
+    Row(0, "batch/codec", "batch", [
+        Comparison("batch codec alone, 1 thread", "copied in and out", "alone/batch codec", "batch/copy"),
+        Comparison("the same", "queue of Arrow IPC bytes", "alone/batch codec", "batch/Arrow IPC"),
+        Comparison(BATCH, "batch codec alone (CPU)", "batch/exchange", "alone/batch codec", by_cpu=True)]),
+    Row(0, "buffers/ends", "remote-buffer", [
+        Comparison("raw buffers, credits, no socket, 1 thread", "raw socket", "alone-buffer/no socket",
+                   "remote-buffer/raw socket")]),
+    Row(0, "channels/blocks", "channels", [
+        Comparison("1000 active channels, emit_many (CPU)", "1 channel, emit_many", "channels/1000 many",
+                   "channels/1 many", by_cpu=True)]),
     Row(0, "emit/bytewax", "record", [
         Comparison(EMIT, "bytewax, keyed state", "record/exchange", "peers/bytewax")]),
     Row(0, "remote/pipe", "remote-record", [

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from refimpl.memory import LocalBufferPool, NetworkBufferPool
-from refimpl.records import RecordPacker
+from refimpl.producer import Lanes
 from tests.bench import profile as module
 from tests.bench.contenders import KIND, RECORDS, SEGMENT_BYTES, checksum
 from tests.bench.measure import Figure, WrongAnswerError
@@ -31,17 +31,17 @@ def test_from_decoding_on_every_program_is_checked() -> None:
 
 def test_what_is_packed_by_hand_is_what_the_engine_packs() -> None:
     pool = LocalBufferPool(NetworkBufferPool(1, SEGMENT_BYTES), 1, 1, "test", 1)
-    builder, packer = pool.request_builder(0), RecordPacker.of(KIND)
+    builder, lanes = pool.request_builder(0), Lanes(KIND, 1, lambda *_: None)
     assert builder is not None
-    assert packer is not None
-    packer.pack(RECORDS[0], builder)
+    lanes.open(0, builder)
+    assert lanes.put[0](RECORDS[0])
     (data,) = (bytes(data) for data in segments(1))
     assert data == bytes(builder.memory[: builder.written_bytes])
 
 
 def test_a_program_that_loses_something_has_no_cost() -> None:
     with pytest.raises(WrongAnswerError, match="the program 'operator' came to 7"):
-        cpu_ns(replace(LAYERS[6], move=lambda _: 7), 10)
+        cpu_ns(replace(LAYERS[5], move=lambda _: 7), 10)
 
 
 def test_a_layer_costs_the_difference_of_neighbours_in_the_same_round() -> None:

@@ -1,0 +1,97 @@
+"""How long a learner waits for a check: `make bench-checks`.
+
+Every right and wrong part that the repository holds is checked as learners do it: in a notebook, where the judge's
+process is there already, and in a terminal, where everything starts anew. The ways take turns, part by part, so
+that a busy moment of the machine meets both. Goal: 95 of 100 answers in less than two seconds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from course import seams
+from course.grading.remote import judge_apart
+from course.manifest import DEFAULT_SEED, EXERCISES
+from course.specimens import wheat, zoo
+from tests.bench.program import run_program
+
+GOAL_SECONDS = 2.0
+
+
+def parts() -> list[tuple[str, str, str]]:
+    """(exercise, name, source) of everything there is to check."""
+    found = []
+    for exercise in EXERCISES:
+        found += [(exercise, "reference", seams.solution(exercise)), (exercise, "stub", seams.stub(exercise))]
+        found += [(exercise, each.name, each.source) for each in (*zoo(exercise), *wheat(exercise))]
+    return found
+
+
+def in_a_notebook(exercise: str, source: str, seed: int) -> None:
+    judge_apart(exercise, [source], seed)
+
+
+def in_a_terminal(exercise: str, source: str, seed: int) -> None:
+    command = [sys.executable, "-m", "course.cli", "check", exercise, "--file", "-", "--seed", str(seed)]
+    done = subprocess.run(command, input=source.encode(), stdout=subprocess.DEVNULL, check=False)
+    if done.returncode not in (0, 1):
+        raise RuntimeError(f"sluice check ended with {done.returncode}")
+
+
+WAYS: dict[str, Callable[[str, str, int], None]] = {"notebook": in_a_notebook, "terminal": in_a_terminal}
+
+
+def percentile(values: list[float], share: float) -> float:
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
+
+
+def measure(rounds: int) -> dict[str, list[tuple[float, str]]]:
+    """Seconds of every check by way, with the name of the part; the first check of a notebook is one of them."""
+    found: dict[str, list[tuple[float, str]]] = {way: [] for way in WAYS}
+    for number in range(rounds):
+        shuffled = parts()
+        random.Random(number).shuffle(shuffled)
+        for exercise, name, source in shuffled:
+            for way, check in WAYS.items():
+                started = time.perf_counter()
+                check(exercise, source, DEFAULT_SEED + number)
+                found[way].append((time.perf_counter() - started, f"{exercise} {name}"))
+    return found
+
+
+def table(found: dict[str, list[tuple[float, str]]]) -> str:
+    lines = [f"{'':10}{'checks':>8}{'median':>9}{'p75':>8}{'p95':>8}{'longest':>9}"]
+    for way, measured in found.items():
+        seconds = [each for each, _ in measured]
+        figures = [percentile(seconds, share) for share in (0.5, 0.75, 0.95)]
+        lines.append(f"{way:10}{len(seconds):>8}{figures[0]:>8.2f}s{figures[1]:>7.2f}s{figures[2]:>7.2f}s"
+                     f"{max(seconds):>8.2f}s  {max(measured)[1]}")  # fmt: skip
+    return "\n".join(lines)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser("tests.bench.checks", description=__doc__.splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=2, metavar="N", help="times every part is checked (%(default)s)")
+    rounds = parser.parse_args().rounds
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["SLUICE_WORK"] = str(Path(folder) / "work")
+        load = os.getloadavg()[0]
+        found = measure(rounds)
+    print(table(found))
+    print(f"load of this machine, which has {os.cpu_count()} cores: {load:.1f} before, {os.getloadavg()[0]:.1f} after")
+    slow = [way for way, each in found.items() if percentile([s for s, _ in each], 0.95) >= GOAL_SECONDS]
+    print(f"goal: p95 below {GOAL_SECONDS:.0f} s: {'missed in the ' + ' and the '.join(slow) if slow else 'met'}")
+    return 1 if slow else 0
+
+
+if __name__ == "__main__":
+    run_program(main)

@@ -1,0 +1,213 @@
+"""The parts of the engine's work alone: how far the rest of it could get at most, and why a goal may be out of reach.
+
+What is left out is said in the name: threads and what they hand over, writing, sockets. Each runs in one thread.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator
+from functools import partial
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from refimpl.config import Config
+from refimpl.consumer import NetworkInput
+from refimpl.drivers import ConsumerEnd, ProducerEnd
+from refimpl.memory import BufferBuilder, DataType, heap_buffer
+from refimpl.producer import Lanes
+from refimpl.records import BatchCodec, RecordUnpacker
+from tests.bench.contenders import (
+    ARROW,
+    BATCH,
+    BATCH_BUFFERS,
+    KIND,
+    NUM_DISTINCT,
+    QUEUE_RECORDS,
+    RECORD_BYTES,
+    RECORDS,
+    ROWS,
+    SEGMENT_BYTES,
+    checksum,
+    columns_of,
+    contender,
+    cycled,
+    expected,
+    whole_batches,
+)
+from tests.bench.measure import Benchmark, timed
+from tests.bench.remote import (
+    PIECE,
+    PIECE_ROWS,
+    checksum_of_pieces,
+    config_of,
+    contender_of_pieces,
+    expected_pieces,
+    whole_pieces,
+)
+from tests.bench.stations import Station
+
+__all__ = ["BENCHMARKS"]
+
+Spent = tuple[int, float, float]
+PER_SEGMENT = QUEUE_RECORDS  # as many as a list has; a segment would hold 1129 and a part of one
+
+
+# -- reading records -----------------------------------------------------------------------------------
+
+
+def reading(num_records: int, operator: Any) -> Spent:
+    """The engine's bytes become values again, and each is handed to a function."""
+    unpacker, process = RecordUnpacker(KIND), operator.record
+    filled = [packed(start) for start in range(0, NUM_DISTINCT, PER_SEGMENT)]
+    num_segments = -(-num_records // PER_SEGMENT)
+
+    def work() -> None:
+        for data in cycled(filled, num_segments):
+            _, values, times = unpacker.unpack(data)
+            for value, time in zip(values, times, strict=True):
+                process(value, time)
+
+    return num_segments * PER_SEGMENT, *timed(work)
+
+
+def packed(start: int) -> memoryview:
+    builder = BufferBuilder(heap_buffer(bytes(SEGMENT_BYTES), DataType.DATA))
+    lanes = Lanes(KIND, 1, lambda record, _channel: None)
+    lanes.open(0, builder)
+    for record in RECORDS[start : start + PER_SEGMENT]:
+        lanes.put[0](record)
+    return builder.memory[: builder.written_bytes]
+
+
+def reading_pickle(num_records: int, operator: Any) -> Spent:
+    process = operator.row
+    pieces = [ROWS[start : start + QUEUE_RECORDS] for start in range(0, NUM_DISTINCT, QUEUE_RECORDS)]
+    messages = [pickle.dumps(rows, pickle.HIGHEST_PROTOCOL) for rows in pieces]
+    num_messages = -(-num_records // QUEUE_RECORDS)
+
+    def work() -> None:
+        for message in cycled(messages, num_messages):
+            for row in pickle.loads(message):
+                process(row)
+
+    return num_messages * QUEUE_RECORDS, *timed(work)
+
+
+# -- batches -------------------------------------------------------------------------------------------
+
+
+def batch_codec(num_records: int, operator: Any) -> Spent:
+    """Columns to rows, into segments, joined, and columns again: what every batch in this wire format needs."""
+    codec, num_batches = BatchCodec(KIND), whole_batches(num_records)
+    segments = memoryview(bytearray(-(-BATCH * RECORD_BYTES // SEGMENT_BYTES) * SEGMENT_BYTES))
+    joined = memoryview(bytearray(BATCH * RECORD_BYTES))
+
+    def work() -> None:
+        for batch in cycled(ARROW, num_batches):
+            rows = codec.encode(columns_of(batch))
+            assert rows is not None
+            data = rows.view(np.uint8).data
+            for to, source in ((segments, data), (joined, segments[: len(data)])):
+                for start in range(0, len(data), SEGMENT_BYTES):
+                    piece = source[start : start + SEGMENT_BYTES]
+                    to[start : start + len(piece)] = piece
+            found, _ = codec.decode(joined)
+            assert found is not None
+            operator.columns(found.timestamps, *found.columns)
+
+    return num_batches * BATCH, *timed(work)
+
+
+# -- both ends of a connection -------------------------------------------------------------------------
+
+
+class BothEnds:
+    """Two TaskManagers in one thread: what one end has to say, the other is handed."""
+
+    def __init__(self, config: Config) -> None:
+        self.near, self.far = Station(config, 0, KIND), Station(config, 1, KIND)
+        self.partition = self.near.deployment.writers[0, 0].partition
+        for segment in self.near.deployment.pool.segments:
+            segment.put(0, PIECE)
+        source = self.far.deployment.tasks[0].input
+        assert isinstance(source, NetworkInput)
+        self.gate = source.gate
+        there, here = self.far.deployment.shuffle, self.near.deployment.shuffle
+        (connection_id,) = there.remote_reads
+        self._ends = (
+            ConsumerEnd(there.connect(connection_id, "to the producer")),
+            ProducerEnd(here.accept("to the consumer"), here),
+        )
+        self._carry()
+
+    def _carry(self) -> None:
+        """Until neither end has anything to say."""
+        ends = self._ends
+        while any(end.has_data_to_send for end in ends):
+            for one, other in (ends, ends[::-1]):
+                for piece in one.data_to_send():
+                    other.receive_data(piece)
+                one.data_sent()
+
+    def arrived(self, num_buffers: int) -> Iterator[memoryview]:
+        """So many buffers are queued, as many at a time as there are, and go through the connection."""
+        while num_buffers:
+            builders = iter(partial(self.partition.request_builder, 0), None)
+            for builder in islice(builders, num_buffers):
+                self.partition.add(builder.create_consumer(), 0)
+                builder.advance(SEGMENT_BYTES)
+                builder.finish()
+                num_buffers -= 1
+            self.partition.flush_all()  # the last would else wait for one more
+            self._carry()
+            while (taken := self.gate.poll_next()) is not None:
+                assert taken.buffer is not None
+                yield taken.buffer.data
+                taken.buffer.recycle()
+                if not self.gate.is_ready:
+                    self._carry()  # the credit for all, and what it allows
+
+    def close(self) -> None:
+        self.near.deployment.close()
+        self.far.deployment.close()
+
+
+def both_ends(num_records: int, operator: Any) -> Spent:
+    num_pieces = whole_pieces(num_records)
+    ends = BothEnds(config_of(BATCH_BUFFERS))
+
+    def work() -> None:
+        for data in ends.arrived(num_pieces):
+            operator.piece(data)
+
+    try:
+        return num_pieces * PIECE_ROWS, *timed(work)
+    finally:
+        ends.close()
+
+
+BENCHMARKS = (
+    Benchmark(
+        "alone",
+        "parts of the work, in one thread",
+        (
+            contender("reading", "full segments to values and times, and a call for each record", reading),
+            contender("pickle.loads", "lists of 1024 rows, and a call for each row", reading_pickle),
+            contender("batch codec", "columns to rows, to segments, joined, to columns; no hand-over", batch_codec),
+        ),
+        (),
+        expected,
+        checksum,
+    ),
+    Benchmark(
+        "alone-buffer",
+        "both ends of a connection in one thread",
+        (contender_of_pieces("no socket", "whole buffers, queue to gate with credits; bytes handed over", both_ends),),
+        (),
+        expected_pieces,
+        checksum_of_pieces,
+    ),
+)  # fmt: skip

@@ -1,0 +1,210 @@
+"""The two ends of one exchange between processes, each without a task: the thread that calls an end is its task.
+
+They are driven as `ThreadedRun` and `ProcessRun` drive them: writer, pool, queue, `Carrier`, TCP on loopback,
+`Carrier`, remote channel, gate, input. The monitor is held for what a task holds it for, and for nothing else.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import Any, Self
+
+from refimpl.config import Config
+from refimpl.consumer import NetworkInput
+from refimpl.drivers import Bell, Carrier, ConsumerEnd, ProducerEnd, connect, listen
+from refimpl.job import Deployment, StreamEnvironment
+from refimpl.records import RecordBatch, StreamElement, StreamRecord, TypeSerializer, Vectorized
+from refimpl.task import IterableReader
+from tests.bench.contenders import ARROW, RECORDS, SEGMENT_BYTES, chunks, columns_of, cycled
+
+__all__ = ["Receiving", "Sending"]
+
+
+class Station:
+    """One TaskManager with one end of one exchange, and no task: the thread that calls it is the task."""
+
+    takes_batches = False
+
+    def __init__(self, config: Config, number: int, kind: TypeSerializer) -> None:
+        environment = StreamEnvironment(config)
+        source = environment.source(lambda _subtask, _parallelism: IterableReader([]), type=kind)
+        sink = Vectorized(print, print) if self.takes_batches else print
+        source.slot_sharing_group("producers").rebalance().sink(sink).slot_sharing_group("consumers")
+        self.monitor = threading.RLock()
+        self.deployment = Deployment(environment, None, self.monitor, number, 2)
+        self.error: BaseException | None = None
+        self.bell = Bell(self.monitor)
+        self._carrier: Carrier | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        if self._carrier is not None:
+            with self.monitor:
+                self._carrier.stop()
+            self._carrier.join(5)
+        with self.monitor:
+            self.deployment.close()
+
+    def lets_speak(self, carrier: Carrier) -> bool:
+        return False
+
+    def fail(self, error: BaseException) -> None:
+        with self.monitor:
+            self.error = error
+            self.bell.ring()
+
+    def wait(self) -> None:
+        """For whoever has been told of `bell`. Under the monitor."""
+        self.bell.wait()
+        if self.error is not None:
+            raise self.error
+
+    def _start(self, carrier: Carrier) -> None:
+        self._carrier = carrier
+        carrier.start()
+
+
+class Sending(Station):
+    """The end that is read from."""
+
+    def __init__(self, config: Config, kind: TypeSerializer) -> None:
+        super().__init__(config, 0, kind)
+        self.writer = self.deployment.writers[0, 0]
+        self.partition = self.writer.partition
+        self._listener = listen()
+        self.address = self._listener.address
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self) -> None:
+        incoming = self._listener.accept()
+        self._listener.close()
+        if incoming is not None:
+            shuffle = self.deployment.shuffle
+            end = ProducerEnd(shuffle.accept("to the consumer"), shuffle)
+            self._start(Carrier(self, end, partial(incoming.open, 5.0), incoming.close))
+
+    def __exit__(self, *exc: object) -> None:
+        self._listener.close()
+        super().__exit__(*exc)
+
+    def records(self, num_records: int) -> None:
+        self._write(partial(self.writer.emit_many, chunk) for chunk in chunks(RECORDS, num_records, 64))
+
+    def batches(self, num_batches: int) -> None:
+        self._write(partial(self.writer.write_batch, columns_of(batch)) for batch in cycled(ARROW, num_batches))
+
+    def columns(self, num_batches: int) -> None:
+        batches = (RecordBatch([column.to_numpy() for column in batch.columns]) for batch in cycled(ARROW, num_batches))
+        self._write(partial(self.writer.emit, StreamRecord(batch)) for batch in batches)
+
+    def _write(self, writes: Iterable[Callable[[], None]]) -> None:
+        writer = self.writer
+        for write in writes:
+            write()
+            if not writer.is_available:
+                with self.monitor:
+                    while not (writer.resume() and writer.is_available):
+                        self._wait_for_buffer()
+        writer.finish()
+
+    def _wait_for_buffer(self) -> None:
+        self.partition.pool.call_when_available(self.bell.ring)
+        self.wait()
+
+    def fill(self, content: bytes) -> None:
+        """The same bytes into all segments: what `buffers` sends is written before the clock runs."""
+        for segment in self.deployment.pool.segments:
+            segment.put(0, content)
+
+    def buffers(self, num_buffers: int) -> None:
+        """Whole buffers, as they are; those there are in one hold of the monitor, as the other end takes them."""
+        partition = self.partition
+        with self.monitor:
+            for _ in range(num_buffers):
+                while (builder := partition.request_builder(0)) is None:
+                    self._wait_for_buffer()
+                partition.add(builder.create_consumer(), 0)
+                builder.advance(SEGMENT_BYTES)
+                builder.finish()
+            partition.finish()
+
+
+class Receiving(Station):
+    """The end that reads."""
+
+    _is_giving_back = False
+
+    def __init__(self, config: Config, kind: TypeSerializer, address: tuple[str, int], takes_batches: bool) -> None:
+        self.takes_batches = takes_batches
+        super().__init__(config, 1, kind)
+        source = self.deployment.tasks[0].input
+        assert isinstance(source, NetworkInput)
+        self.input = source
+        self.gate = source.gate
+        self.gate.on_ready = self.bell.ring
+        self._most = config.buffers_per_channel + config.floating_buffers_per_gate
+        (connection_id,) = self.deployment.shuffle.remote_reads
+        connection = self.deployment.shuffle.connect(connection_id, "to the producer")
+        stream = connect(*address, None, 5.0)
+        self._start(Carrier(self, ConsumerEnd(connection), lambda: stream))
+
+    def lets_speak(self, carrier: Carrier) -> bool:
+        return self._is_giving_back
+
+    def _give_back(self, buffers: Sequence[Any]) -> None:
+        """As a task does at the end of a step: all at once, and then the credit for all. Under the monitor."""
+        self._is_giving_back = True
+        for buffer in buffers:
+            buffer.recycle()
+        self._is_giving_back = False
+        if self._carrier is not None and self._carrier.end.has_data_to_send:
+            self._carrier.speak()
+
+    def records(self, process: Callable[[Any, int | None], None]) -> None:
+        source = self.input
+        while self._take():
+            while not source.is_drained:
+                for value, time in source.next_values():
+                    process(value, time)
+                if isinstance(element := source.next_element(), StreamRecord):
+                    process(element.value, element.timestamp)
+
+    def elements(self, process: Callable[[StreamElement], None]) -> None:
+        source = self.input
+        while self._take():
+            while (element := source.next_element()) is not None:
+                process(element)
+
+    def _take(self) -> bool:
+        source = self.input
+        with self.monitor:
+            self._give_back([source])
+            while not source.take(self._most):
+                if source.is_finished:
+                    return False
+                self.wait()
+        return True
+
+    def buffers(self, process: Callable[[memoryview], None]) -> None:
+        taken: list[Any] = []
+        while taken := self._next_buffers(taken):
+            for buffer in taken:
+                process(buffer.data)
+
+    def _next_buffers(self, read: Sequence[Any]) -> list[Any]:
+        """Give back those that were read and take all there are; none at the end. One hold of the monitor."""
+        gate = self.gate
+        taken: list[Any] = []
+        with self.monitor:
+            self._give_back(read)
+            while not taken and not gate.is_finished:
+                while len(taken) < self._most and (arrived := gate.poll_next()) is not None:
+                    if arrived.buffer is not None:
+                        taken.append(arrived.buffer)
+                if not taken and not gate.is_finished:
+                    self.wait()
+        return taken
