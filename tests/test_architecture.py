@@ -6,6 +6,7 @@ import ast
 import functools
 import importlib
 import re
+import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
@@ -23,26 +24,29 @@ READING_ORDER = [
     "records.types", "records.any_type", "records.columnar_type", "records.element_serializer",
     "records.event_serializer", "records.spill_file", "records.spanning", "records.packing", "records.batch",
     "producer.key_groups", "producer.selector", "producer.subpartition_views",
-    "producer.subpartition", "producer.result_partition",
-    "producer.batch_routing", "producer.record_writer", "producer.broadcast_writer",
-    "exchange.messages", "exchange.java_errors", "exchange.frames", "exchange.response_head", "exchange.credit",
-    "exchange.connection_flow",
+    "producer.subpartition_queue", "producer.subpartition", "producer.result_partition",
+    "producer.lanes", "producer.batch_routing", "producer.record_writer", "producer.broadcast_writer",
+    "exchange.messages", "exchange.java_errors", "exchange.framing", "exchange.frames", "exchange.response_head",
+    "exchange.credit", "exchange.connection_flow",
     "exchange.decoder",
     "exchange.java_writer", "exchange.request_decoder", "exchange.producer_reader", "exchange.producer_connection",
-    "exchange.partition_reader", "exchange.consumer_connection",
-    "consumer.channel", "consumer.local_channel", "consumer.buffer_manager", "consumer.remote_channel",
-    "consumer.input_gate", "consumer.watermark_valve",
+    "exchange.partition_reader", "exchange.consumer_connection", "exchange.wire_snapshot",
+    "consumer.buffer_manager", "consumer.channel", "consumer.local_channel", "consumer.sequence",
+    "consumer.remote_channel", "consumer.input_gate", "consumer.watermark_valve",
     "consumer.network_input",
     "task.outputs", "task.collectors", "task.operators", "task.state", "task.windows", "task.chain", "task.source",
     "task.task",
-    "job.stream_graph", "job.parts", "job.job_graph", "job.stream", "job.placement", "job.execution_graph",
-    "job.shuffle_environment", "job.deployment",
+    "job.stream_graph", "job.chaining", "job.parts", "job.job_graph",
+    "job.stream", "job.placement", "job.execution_graph",
+    "job.shuffle_environment", "job.snapshots", "job.deployment",
     "invariants",
     "drivers.link", "drivers.simulation", "drivers.addresses", "drivers.sockets", "drivers.streams",
     "drivers.refusals", "drivers.tls_stream", "drivers.tls",
     "drivers.ends", "drivers.bell", "drivers.carrier", "drivers.flusher", "drivers.task_threads", "drivers.threads",
     "drivers.loop_connections", "drivers.aio",
     "drivers.pipes", "drivers.worker", "drivers.child", "drivers.processes",
+    "drivers.roll_call", "drivers.spark_rows", "drivers.barrier_task", "drivers.executors",
+    "drivers.spark_results", "drivers.spark",
 ]  # fmt: skip
 
 BANNED_IN_CORE = {
@@ -50,6 +54,8 @@ BANNED_IN_CORE = {
 }  # fmt: skip
 THIRD_PARTY = {"numpy", "networkx"}
 IN_DRIVERS_ALSO = {"cloudpickle"}
+ON_SPARK_ALSO = {"pyspark", "py4j", "pyarrow"}
+ON_SPARK = {"drivers.spark_rows", "drivers.barrier_task", "drivers.executors", "drivers.spark_results", "drivers.spark"}
 
 MAX_FILE_LINES = 360  # the budget is 320; see `test_only_the_known_files_are_longer_than_their_budget`
 BUDGET_FILE_LINES = 320
@@ -62,12 +68,14 @@ SUPPRESSIONS = {
     ("config.py", "type: ignore[assignment]"): (24, "a dataclass field's default is what `option` returns"),
     ("consumer/input_gate.py", "type: ignore[misc]"): (1, "mypy cannot type a lambda's default argument"),
     ("drivers/carrier.py", "noqa: BLE001"): (1, "our own bug on a connection's thread, handed to whoever joins"),
+    ("drivers/barrier_task.py", "noqa: BLE001"): (1, "the other tasks are told, then it is a row for whoever joins"),
+    ("drivers/spark_rows.py", "noqa: BLE001"): (1, "whatever ends the trace's thread is reported with the results"),
+    ("drivers/spark.py", "noqa: BLE001"): (1, "whatever ends the run's thread is handed to whoever joins"),
     ("drivers/processes.py", "noqa: BLE001"): (1, "what a sink's function raised is handed to whoever joins"),
     ("drivers/worker.py", "noqa: BLE001"): (2, "raised where the command came from, or tried another way"),
     ("drivers/task_threads.py", "noqa: BLE001"): (1, "whatever ends a thread is handed to whoever joins"),
     ("job/deployment.py", "noqa: BLE001"): (1, "it is noted on the error that came first, which is raised"),
     ("errors.py", "noqa: BLE001"): (1, "an error is raised even if its record cannot be shown"),
-    ("records/packing.py", "noqa: BLE001"): (1, "it is raised again by the one record that is wrong"),
     ("job/parts.py", "type: ignore[arg-type]"): (1, "`replace` with names checked a few lines above"),
 }
 
@@ -161,7 +169,16 @@ def test_the_engine_needs_numpy_and_networkx_and_nothing_else(path: Path) -> Non
         if name.split(".")[0] not in sys.stdlib_module_names and not name.startswith("refimpl")
     }
     allowed = THIRD_PARTY | (IN_DRIVERS_ALSO if module_of(path).startswith("drivers") else set())
+    allowed |= ON_SPARK_ALSO if module_of(path) in ON_SPARK else set()
     assert outside <= allowed, f"{named(path)} imports {outside - allowed}"
+
+
+def test_spark_is_imported_by_those_who_run_a_job_on_it() -> None:
+    """Whoever only imports the drivers need not have it."""
+    code = "import sys, refimpl.drivers; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT).stdout
+    assert "refimpl.drivers.spark" in loaded.split()
+    assert not ON_SPARK_ALSO & set(loaded.split())
 
 
 @pytest.mark.slow

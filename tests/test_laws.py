@@ -277,7 +277,7 @@ def deliver_a_record_twice(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def forget_to_notify(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(PipelinedSubpartition, "_notify", lambda self: None)
+    monkeypatch.setattr(PipelinedSubpartition, "notify", lambda self: None)
 
 
 def forget_to_stand_in_line_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -436,8 +436,7 @@ class ForgetsToCommit(SpanningRecordSerializer):
     def copy_to_buffer_builder(self, builder: BufferBuilder) -> SerializationResult:
         committed = builder.committed_bytes
         result = super().copy_to_buffer_builder(builder)
-        builder.written_bytes = committed
-        builder.commit()
+        builder.published.value = committed
         return result
 
 
@@ -543,18 +542,18 @@ def _tight_job() -> StreamEnvironment:
 
 
 def test_a_pool_that_takes_more_than_its_share_breaks_the_law_of_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(LocalBufferPool, "_can_fetch", property(lambda self: self._global.num_free > 0))
+    monkeypatch.setattr(LocalBufferPool, "_can_overdraw", property(lambda self: self._global.num_free > 0))
     with pytest.raises(AssertionError, match="its share is"), Simulation(_tight_job(), seed=1) as simulation:
         simulation.run(max_steps=5000)
 
 
 def test_a_gap_in_sequence_numbers_breaks_the_law_of_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    deliver, num_pieces = PipelinedSubpartition._deliver, iter(range(10**6))
+    deliver, num_pieces = PipelinedSubpartition.deliver, iter(range(10**6))
 
     def skip_a_number(self: PipelinedSubpartition, piece: object) -> object:
         self._sequence_number += next(num_pieces) % 5 == 4
         return deliver(self, piece)
 
-    monkeypatch.setattr(PipelinedSubpartition, "_deliver", skip_a_number)
+    monkeypatch.setattr(PipelinedSubpartition, "deliver", skip_a_number)
     with pytest.raises(AssertionError, match="got sequence number"), Simulation(_tight_job(), seed=1) as simulation:
         simulation.run(max_steps=5000)

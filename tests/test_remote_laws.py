@@ -34,7 +34,7 @@ from refimpl.exchange import (
 )
 from refimpl.invariants import check_all
 from refimpl.job import ConnectionId, ExecutionGraph, JobGraph, ShuffleEnvironment, StreamEnvironment
-from refimpl.memory import Buffer, MemorySegment
+from refimpl.memory import Buffer
 from refimpl.records import StreamRecord
 from refimpl.task import IterableReader, Operator
 
@@ -337,7 +337,7 @@ def serve_without_credit(patch: pytest.MonkeyPatch) -> None:
         return taken, taken.is_more_available
 
     patch.setattr(SubpartitionReader, "poll", mutant)
-    patch.setattr(SubpartitionReader, "_can_pay", True)
+    patch.setattr(SubpartitionReader, "is_available", property(lambda self: self.view.is_data_available))
 
 
 def skip_a_sequence_number(patch: pytest.MonkeyPatch) -> None:
@@ -379,10 +379,12 @@ def never_say_that_it_was_written(patch: pytest.MonkeyPatch) -> None:
 
 
 def add_to_the_backlog(patch: pytest.MonkeyPatch) -> None:
-    def mutant(self: ConsumerCredit, backlog: int) -> None:
-        self.num_required = max(self.num_required, self.num_exclusive) + backlog
+    on_backlog = BufferManager.on_backlog
 
-    patch.setattr(ConsumerCredit, "set_backlog", mutant)
+    def mutant(self: BufferManager, backlog: int) -> None:
+        on_backlog(self, max(self.credit.num_required - self.credit.num_exclusive, 0) + backlog)
+
+    patch.setattr(BufferManager, "on_backlog", mutant)
 
 
 def use_a_buffer_and_keep_the_promise(patch: pytest.MonkeyPatch) -> None:
@@ -391,29 +393,21 @@ def use_a_buffer_and_keep_the_promise(patch: pytest.MonkeyPatch) -> None:
 
 
 def forget_a_buffer_that_came_home(patch: pytest.MonkeyPatch) -> None:
-    strikes, add = Every(5), BufferManager._add_credit
-    patch.setattr(BufferManager, "_add_credit", lambda self, num: None if strikes() else add(self, num))
+    strikes, add = Every(5), BufferManager.add_credit
+    patch.setattr(BufferManager, "add_credit", lambda self, num: None if strikes() else add(self, num))
 
 
 def hoard_floating_buffers(patch: pytest.MonkeyPatch) -> None:
     """None of them goes back when an exclusive one comes home."""
 
-    def mutant(self: BufferManager, segment: MemorySegment) -> None:
-        self.lent.pop(segment.id, None)
-        if self._is_released:
-            self._global_pool.return_unpooled([segment])
-            return
-        self._exclusive.append(Buffer(segment, self))
-        self._add_credit(1)
-
-    patch.setattr(BufferManager, "recycle_segment", mutant)
+    patch.setattr(BufferManager, "on_recycled", lambda self: self.add_credit(1))
 
 
 def keep_exclusive_buffers_on_release(patch: pytest.MonkeyPatch) -> None:
     release = BufferManager.release
 
     def mutant(self: BufferManager, received: Iterable[Buffer]) -> None:
-        self._exclusive.clear()
+        self.exclusive.clear()
         release(self, received)
 
     patch.setattr(BufferManager, "release", mutant)
@@ -431,7 +425,7 @@ def leave_without_a_word(patch: pytest.MonkeyPatch) -> None:
 
 
 def forget_to_say_that_data_has_come(patch: pytest.MonkeyPatch) -> None:
-    strikes, queue = Every(5), RemoteInputChannel._queue
+    strikes, queue = Every(5), RemoteInputChannel.on_buffers
 
     def mutant(self: RemoteInputChannel, *what: object) -> None:
         tell = self._on_data_available
@@ -440,7 +434,7 @@ def forget_to_say_that_data_has_come(patch: pytest.MonkeyPatch) -> None:
         queue(self, *what)
         self._on_data_available = tell
 
-    patch.setattr(RemoteInputChannel, "_queue", mutant)
+    patch.setattr(RemoteInputChannel, "on_buffers", mutant)
 
 
 MUTANTS = [
@@ -488,7 +482,7 @@ def keep_floating_buffers_on_release(patch: pytest.MonkeyPatch) -> None:
     release = BufferManager.release
 
     def mutant(self: BufferManager, received: Iterable[Buffer]) -> None:
-        self._floating.clear()
+        self.floating.clear()
         release(self, received)
 
     patch.setattr(BufferManager, "release", mutant)

@@ -216,8 +216,8 @@ class Exchange:
     def pass_time(self, now_ms: float) -> Lines:
         """Go to `now_ms`, asking each writer on the way what it waits for."""
         for name, writer in self.writers.items():
-            deadline = writer.next_deadline(self.now_ms)
-            writer.on_timeout(now_ms)
+            deadline = writer.partition.next_deadline(self.now_ms)
+            writer.partition.on_timeout(now_ms)
             yield f"{name}: " + ("waits for no flush" if deadline is None else f"flush due at {deadline:g} ms")
         self.now_ms = now_ms
 

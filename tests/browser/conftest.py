@@ -5,81 +5,12 @@ No Chromium: the tests are skipped and say how to get one, unless SLUICE_REQUIRE
 
 from __future__ import annotations
 
-import json
 import os
-import secrets
-import shutil
-import socket
-import subprocess
-import sys
-import time
-import urllib.request
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
-import nbformat
 import pytest
-from playwright.sync_api import BrowserContext, Page, sync_playwright
-
-ROOT = Path(__file__).resolve().parents[2]
-GET_ONE = (
-    "no Chromium found: apt-get install chromium (Debian), brew install --cask chromium (macOS), "
-    "or set SLUICE_CHROMIUM to the program"
-)
-
-FLAGS = [
-    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-    "--disable-background-networking", "--disable-component-update", "--disable-sync",
-    "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1",
-]  # fmt: skip
-
-SETTINGS = {
-    "@jupyterlab/apputils-extension/notification": {"fetchNews": "false", "checkForUpdates": False},
-    # A view saved with the notebook can be scrubbed when it is opened again, without its kernel.
-    "@jupyter-widgets/jupyterlab-manager/plugin": {"saveState": True},
-}
-
-READY = """async () => {
-  const panel = jupyterapp.shell.currentWidget; await panel.revealed; await panel.sessionContext.ready;
-  for (let i = 0; i < 600; i++) {
-    const kernel = panel.sessionContext.session?.kernel;
-    if (kernel && kernel.connectionStatus === 'connected' && kernel.status === 'idle') return true;
-    await new Promise(done => setTimeout(done, 100));
-  }
-  throw Error('the kernel did not become idle'); }"""
-
-RUN = """async index => {
-  const notebook = jupyterapp.shell.currentWidget.content; notebook.activeCellIndex = index;
-  await jupyterapp.commands.execute('notebook:run-cell');
-  return notebook.widgets[index].model.outputs.toJSON()
-    .map(output => [].concat(output.text ?? output.evalue ?? '').join('')).join(''); }"""
-
-OUTPUTS = "index => jupyterapp.shell.currentWidget.content.widgets[index].model.outputs.toJSON()"
-
-
-def chromium() -> str | None:
-    """The browser to drive, or `None`."""
-    names = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-    return os.environ.get("SLUICE_CHROMIUM") or next(filter(None, map(shutil.which, names)), None)
-
-
-@dataclass(frozen=True)
-class Lab:
-    """A running JupyterLab."""
-
-    base: str
-    token: str
-    root: Path
-
-    def api(self, path: str, method: str = "GET") -> Any:
-        request = urllib.request.Request(
-            f"{self.base}/api/{path}", method=method, headers={"Authorization": f"token {self.token}"}
-        )
-        with urllib.request.urlopen(request, timeout=10) as answer:
-            body = answer.read()
-        return json.loads(body) if body else None
+from lab_pages import GET_ONE, Lab, Notebook, chromium, close_kernels, opened, running_chromium, running_lab
+from playwright.sync_api import BrowserContext
 
 
 @pytest.fixture(scope="module")
@@ -94,103 +25,14 @@ def browser_program() -> str:
 
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory: pytest.TempPathFactory, browser_program: str) -> Iterator[Lab]:
-    home, root, token = tmp_path_factory.mktemp("home"), tmp_path_factory.mktemp("root"), secrets.token_hex(8)
-    for plugin, settings in SETTINGS.items():
-        file = home / "settings" / f"{plugin}.jupyterlab-settings"
-        file.parent.mkdir(parents=True)
-        file.write_text(json.dumps(settings))
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    places = {
-        "HOME": ".", "JUPYTER_CONFIG_DIR": "c", "JUPYTER_DATA_DIR": "d", "JUPYTER_RUNTIME_DIR": "r",
-        "IPYTHONDIR": "i", "JUPYTERLAB_SETTINGS_DIR": "settings", "JUPYTERLAB_WORKSPACES_DIR": "w",
-    }  # fmt: skip
-    env = {**os.environ, **{name: str(home / place) for name, place in places.items()}, "PYTHONPATH": str(ROOT)}
-    command = [
-        sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", "--ip=127.0.0.1", f"--port={port}",
-        "--ServerApp.port_retries=0", f"--IdentityProvider.token={token}", f"--ServerApp.root_dir={root}",
-        "--expose-app-in-browser", "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
-        "--LabApp.extension_manager=readonly",
-    ]  # fmt: skip
-    lab = Lab(f"http://127.0.0.1:{port}", token, root)
-    with (home / "lab.log").open("wb") as log:
-        server = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, env=env, cwd=root)
-        try:
-            _wait_for(lab, server, home / "lab.log")
-            yield lab
-        finally:
-            if server.poll() is None:  # kernels first: a live server restarts a killed kernel
-                close_kernels(lab)
-            server.terminate()
-            server.wait(15)
-
-
-def _wait_for(lab: Lab, server: subprocess.Popen[bytes], log: Path) -> None:
-    for _ in range(300):
-        try:
-            lab.api("status")
-        except OSError:
-            assert server.poll() is None, log.read_text()[-2000:]
-            time.sleep(0.1)
-        else:
-            return
-    pytest.fail(f"JupyterLab did not answer: {log.read_text()[-2000:]}")
-
-
-def close_kernels(lab: Lab) -> None:
-    for kernel in lab.api("kernels"):
-        lab.api(f"kernels/{kernel['id']}", "DELETE")
+    with running_lab(tmp_path_factory.mktemp("home"), tmp_path_factory.mktemp("root")) as lab:
+        yield lab
 
 
 @pytest.fixture(scope="module")
 def context(tmp_path_factory: pytest.TempPathFactory, browser_program: str) -> Iterator[BrowserContext]:
-    with sync_playwright() as playwright:
-        context = playwright.chromium.launch_persistent_context(
-            str(tmp_path_factory.mktemp("chromium")), executable_path=browser_program, headless=True, args=FLAGS,
-            viewport={"width": 1500, "height": 1000},
-        )  # fmt: skip
+    with running_chromium(tmp_path_factory.mktemp("chromium"), browser_program) as context:
         yield context
-        context.close()
-
-
-@dataclass(frozen=True)
-class Notebook:
-    """A notebook open in the browser."""
-
-    page: Page
-
-    def run(self, index: int) -> str:
-        """Run a cell and return what it printed."""
-        return self.page.evaluate(RUN, index)
-
-    def start(self, index: int) -> None:
-        """Run a cell and do not wait for it."""
-        self.page.evaluate(
-            "index => { jupyterapp.shell.currentWidget.content.activeCellIndex = index; "
-            "jupyterapp.commands.execute('notebook:run-cell'); }",
-            index,
-        )
-
-    def outputs(self, index: int) -> list[dict[str, Any]]:
-        return self.page.evaluate(OUTPUTS, index)
-
-    def save(self) -> None:
-        self.page.evaluate("jupyterapp.commands.execute('docmanager:save')")
-
-    def restart_kernel(self) -> None:
-        self.page.evaluate("jupyterapp.shell.currentWidget.sessionContext.restartKernel()")
-        self.page.evaluate(READY)
-
-    def theme(self, name: str) -> None:
-        self.page.evaluate("name => jupyterapp.commands.execute('apputils:change-theme', {theme: name})", name)
-        wanted = "false" if "Dark" in name else "true"
-        self.page.wait_for_function("wanted => document.body.dataset.jpThemeLight === wanted", arg=wanted)
-        self.page.locator("#jupyterlab-splash").wait_for(state="detached")
-
-    def until(self, script: str, **options: Any) -> None:
-        """Wait until a synchronous expression of the page holds."""
-        self.page.wait_for_function(script, timeout=20_000, **options)
 
 
 @pytest.fixture
@@ -203,18 +45,7 @@ def notebook(lab: Lab, context: BrowserContext) -> Iterator[Callable[..., Notebo
     page.on("console", lambda message: errors.append(message.text) if _is_ours(message.text, message.type) else None)
     ours = (lab.base, lab.base.replace("http", "ws"), "blob:", "data:")
     page.on("request", lambda request: None if request.url.startswith(ours) else outside.append(request.url))
-
-    def open_notebook(name: str, cells: list[str] | None = None) -> Notebook:
-        if cells is not None:
-            written = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
-            written.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
-            nbformat.write(written, lab.root / name)
-        page.goto(f"{lab.base}/lab/tree/{name}?token={lab.token}&reset", wait_until="domcontentloaded")
-        page.wait_for_function("() => !!window.jupyterapp?.shell?.currentWidget?.sessionContext", timeout=60_000)
-        page.evaluate(READY)
-        return Notebook(page)
-
-    yield open_notebook
+    yield lambda name, cells=None: opened(page, lab, name, cells)
     page.close()
     close_kernels(lab)
     assert not errors, errors

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from dataclasses import replace
 
 import pytest
 
@@ -128,7 +127,7 @@ def whole(message: Message | BufferReceived) -> Message:
         return message
     payload = b"" if message.buffer is None else bytes(message.buffer.data)
     assert len(payload) == message.size
-    return replace(message.response, payload=payload)
+    return message.response._replace(payload=payload)
 
 
 def received(data: bytes, sizes: list[int], version: FlinkVersion) -> list[Message]:

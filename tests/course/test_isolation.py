@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tempfile
+from importlib.util import cache_from_source
 from pathlib import Path
 
 import psutil
@@ -11,7 +13,9 @@ import course
 import refimpl
 from course import seams
 from course.grading.judge import judge
+from course.grading.report import MAX_LINES
 from course.grading.rules import Status
+from course.grading.runner import Grader, Limits
 
 ROOT = Path(course.__file__).parent.parent
 SPANNING = Path(refimpl.__file__).parent / "records" / "spanning.py"
@@ -109,18 +113,123 @@ SABOTAGE = {
     "opens_a_socket": "import socket\nsocket.socket()\n" + SHELL.format(body="return None"),
     "uses_ctypes": "import ctypes\nctypes.CDLL(None)\n" + SHELL.format(body="return None"),
     "kills_its_parent": "import os\nos.kill(os.getppid(), 9)\n" + SHELL.format(body="return None"),
+    "opens_a_folder_to_go_round_names": (
+        f"import os\nfolder = os.open({str(SPANNING.parent)!r}, os.O_RDONLY)\n"
+        "file = os.open('spanning.py', os.O_RDONLY, dir_fd=folder)\n"
+        "exec(os.read(file, 100_000).decode())\nclass Mine(SpanningRecordSerializer): pass\n"
+    ),
+    "reads_compiled_reference": (
+        "import marshal\n"
+        f"data = open({cache_from_source(str(SPANNING))!r}, 'rb').read()\n"
+        "exec(marshal.loads(data[16:]))\nclass Mine(SpanningRecordSerializer): pass\n"
+    ),
+    "looks_for_answers_in_memory": (
+        "import gc, sys\n"
+        "found = [o for o in gc.get_objects() if isinstance(o, type) and o.__name__ == 'SpanningRecordSerializer']\n"
+        "class Mine(*found[:1]): pass\n"
+    ),
+    "walks_the_stack_of_the_grader": (
+        "import sys\nframe = sys._getframe()\nwhile frame:\n"
+        "    child = frame.f_locals.get('self')\n"
+        "    if child is not None and hasattr(child, 'job'):\n"
+        "        child.job['cases'] = []\n        child.job['starts'] = []\n"
+        "    frame = frame.f_back\n" + SHELL.format(body="return None")
+    ),
+    "patches_the_runner": (
+        "import sys\nmain = sys.modules['__main__']\n"
+        "main.Child._run_cases = lambda self, driver, part: []\n"
+        "main.Child.say = lambda self, *items: None\n" + SHELL.format(body="return None")
+    ),
+    "patches_the_driver": (
+        "import gc\n"
+        "for each in gc.get_objects():\n"
+        "    if isinstance(each, dict) and each.get('__name__') == 'driver':\n"
+        "        each['run_case'] = lambda part, case, events: None\n" + SHELL.format(body="return None")
+    ),
+    "silences_the_clock": (
+        "import signal\nsignal.setitimer(signal.ITIMER_PROF, 0)\n"
+        "signal.signal(signal.SIGPROF, signal.SIG_IGN)\n" + SHELL.format(body="\n        while True: pass")
+    ),
+    "ignores_signals": (
+        "import signal\nfor n in (1, 2, 3, 15): signal.signal(n, signal.SIG_IGN)\n"
+        + SHELL.format(body="import time; time.sleep(60)")
+    ),
+    "runs_in_a_subinterpreter": (
+        "import _xxsubinterpreters as sub\nsub.run_string(sub.create(), \"open('/tmp/sluice-canary', 'w')\")\n"
+    ),
+    "forks_beside_subprocess": (
+        "import _posixsubprocess, os\nr, w = os.pipe()\n"
+        "_posixsubprocess.fork_exec([b'/bin/true'], [b'/bin/true'], True, (), None, None, -1, -1, -1, -1, -1, -1,\n"
+        "                           r, w, False, False, 0, None, None, None, -1, None, False)\n"
+    ),
+    "imports_the_closed_again": (
+        "import sys\ndel sys.modules['_posixsubprocess']\nimport _posixsubprocess\n_posixsubprocess.fork_exec()\n"
+    ),
+    "loads_native_code": "import _cffi_backend\n_cffi_backend.load_library(None, 0)\n",
+    "signals_by_descriptor": (
+        "import os, signal\nsignal.pidfd_send_signal(os.pidfd_open(os.getppid()), 9)\n"
+    ),
+    "shares_memory": (
+        "from multiprocessing import shared_memory\n"
+        "shared_memory.SharedMemory('sluice_canary', create=True, size=10)\n"
+    ),
+    "makes_a_pipe_in_the_file_system": "import os\nos.mkfifo('/tmp/sluice-canary')\n",
+    "starts_threads_without_end": (
+        "import threading, time\n"
+        "while True:\n    threading.Thread(target=time.sleep, args=(60,), daemon=True).start()\n"
+    ),
+    "writes_files_without_end": (
+        "n = 0\nwhile True:\n    n += 1\n    with open(f'f{n}', 'wb') as file: file.write(bytes(1 << 20))\n"
+    ),
+    "writes_one_endless_file": (
+        "with open('f', 'wb') as file:\n    while True: file.write(bytes(1 << 20))\n"
+    ),
+    "fills_standard_error": "import os\nwhile True: os.write(2, bytes(1 << 20))\n",
+    "an_answer_that_lies_about_itself": with_body(
+        "return R()",
+        "from refimpl.records import SerializationResult\n"
+        "class R:\n    __class__ = SerializationResult\n    def __eq__(self, o): return True\n"
+        "    __hash__ = object.__hash__\n",
+    ),
+    "an_exception_that_lies_about_itself": with_body(
+        "raise Odd",
+        "class Odd(BaseException):\n    def __str__(self): raise self\n    def __repr__(self): raise self\n",
+    ),
+    "deletes_itself_from_modules": "import sys\nsys.modules.clear()\n" + SHELL.format(body="return None"),
     "a_gigabyte_of_prints": with_body("\n        for _ in range(20): print('x' * 50_000_000)"),
 }
 
 
+def traces() -> dict[str, set[object]]:
+    """What a check could leave behind: processes, its folders, shared memory, files of ours."""
+    shared = Path("/dev/shm")
+    return {
+        "processes": set(psutil.Process().children(recursive=True)),
+        "folders": set(Path(tempfile.gettempdir()).iterdir()),
+        "canaries": {*Path("/tmp").glob("sluice-canary"), *(shared.glob("*sluice*") if shared.is_dir() else ())},
+        "vectors": {(file, file.stat().st_mtime_ns) for file in VECTORS.iterdir()},
+        "reference": {SPANNING.read_text()},
+    }
+
+
+@pytest.fixture
+def quick() -> Grader:
+    """Limits that end what would never end a little sooner than a learner's."""
+    return Grader(seams.child_job("3.1"), Limits(wall_seconds=3.0, case_seconds=0.5, run_seconds=2.0))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SABOTAGE)
-def test_sabotage_scores_nothing(name):
-    report = judge("3.1", SABOTAGE[name])
+def test_sabotage_scores_nothing_and_leaves_the_machine_as_it_was(name, quick, tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    before = traces()
+    report = judge("3.1", SABOTAGE[name], grader=quick)
     assert not report.passed, name
     assert report.status is not Status.NOT_STARTED
     assert report.failed_rule is not None
     assert report.failed_rule.message
+    assert len(str(report).splitlines()) <= MAX_LINES
+    assert all(now <= before[what] for what, now in traces().items())
 
 
 @pytest.mark.parametrize(
@@ -139,6 +248,17 @@ def test_sabotage_scores_nothing(name):
         ("forks", "fenced"),
         ("os_exit_at_once", "vanished_loading"),
         ("always_equal", "returns_other"),
+        ("opens_a_folder_to_go_round_names", "fenced"),
+        ("reads_compiled_reference", "fenced"),
+        ("runs_in_a_subinterpreter", "fenced"),
+        ("forks_beside_subprocess", "fenced"),
+        ("imports_the_closed_again", "fenced"),
+        ("loads_native_code", "fenced"),
+        ("signals_by_descriptor", "fenced"),
+        ("shares_memory", "fenced"),
+        ("makes_a_pipe_in_the_file_system", "fenced"),
+        ("writes_files_without_end", "fenced"),
+        ("a_gigabyte_of_prints", "prints"),
     ],
 )
 def test_sabotage_is_told_what_it_did(name, code):
@@ -161,9 +281,43 @@ def test_nothing_is_written_outside(tmp_path):
     assert list(tmp_path.iterdir()) == [target]
 
 
-def test_sleeping_for_ever_ends_and_leaves_no_process():
+@pytest.mark.parametrize("exercise", ["1.1", "2.1", "3.1", "4.1", "5.2", "6.1", "7.1", "10.1", "11.1"])
+def test_what_copy_notes_on_a_class_is_no_tampering(exercise):
+    # copy.copy of an object with slots writes `__slotnames__` into its class.
+    note = (
+        "import copyreg\n"
+        "from refimpl.memory import Buffer, LocalBufferPool, MemorySegment\n"
+        "for each in (Buffer, LocalBufferPool, MemorySegment):\n"
+        "    copyreg._slotnames(each)\n"
+        "    each.__annotations__\n"
+    )
+    report = judge(exercise, note + seams.solution(exercise))
+    assert report.passed, str(report)
+
+
+def test_an_early_exercise_is_answered_without_what_later_ones_teach():
+    source = "from refimpl.records import SpanningRecordSerializer\n" + seams.solution("0.1")
+    assert judge("0.1", source).passed  # its name may be there
+    report = judge("0.1", source.replace("    return", "    SpanningRecordSerializer()\n    return"))
+    assert report.failed_rule.finding.code == "reference_part"
+    later = seams.later_exercises("3.1")
+    assert later[0] == "3.1"
+    assert "0.1" not in later
+    modules = seams.child_job("0.1")["modules"]
+    for each in map(seams.seam, seams.later_exercises("0.1")):
+        if each.extends:
+            for method in each.methods:
+                assert f'_reference_method("{each.part}.{method}")' in modules[each.module]
+        else:
+            assert f"{each.part} = _reference_part" in modules[each.module]
+        for name in each.hides_too:
+            module, _, function = name.rpartition(".")
+            assert f"{function} = _reference_part" in modules[module]
+
+
+def test_sleeping_for_ever_ends_and_leaves_no_process(quick):
     before = set(psutil.Process().children(recursive=True))  # other tests' own, such as the JVM
-    report = judge("3.1", "import time\ntime.sleep(3600)\n")
+    report = judge("3.1", "import time\ntime.sleep(3600)\n", grader=quick)
     assert report.status is Status.TIMEOUT
     assert set(psutil.Process().children(recursive=True)) <= before
 

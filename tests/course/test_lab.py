@@ -8,7 +8,6 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -21,6 +20,7 @@ from course.lab import _environment as lab_environment
 from course.lab import free_port
 from course.lessons import LessonsError, hand_out
 from course.places import state_folder, work_folder
+from tests.polling import until
 
 
 @pytest.fixture
@@ -178,13 +178,16 @@ class Lab:
                 return
         raise AssertionError(self.output)
 
-    def api(self, path, method="GET", token=None):
+    def get(self, path, method="GET", token=None):
         headers = {"Authorization": f"token {token or self.token}"}
         data = b"{}" if method == "POST" else None
         request = urllib.request.Request(f"{self.base}/{path}", method=method, headers=headers, data=data)
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         with opener.open(request, timeout=20) as answer:
-            return json.loads(answer.read())
+            return answer.read()
+
+    def api(self, path, method="GET", token=None):
+        return json.loads(self.get(path, method, token))
 
     def end(self, number: int) -> int:
         self.process.send_signal(number)
@@ -211,14 +214,6 @@ def processes_with(text: str) -> list[str]:
     return [command for command in commands if text in command]
 
 
-def eventually(condition) -> bool:
-    """Whether it comes true in a minute."""
-    deadline = time.monotonic() + 60
-    while not (answer := condition()) and time.monotonic() < deadline:
-        time.sleep(0.1)
-    return bool(answer)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_the_server_shows_the_first_lesson_and_ends_without_a_trace(lab, number, status):
@@ -230,7 +225,7 @@ def test_the_server_shows_the_first_lesson_and_ends_without_a_trace(lab, number,
     assert kernel["name"] == "python3"
     argv = lab.api("api/kernelspecs")["kernelspecs"]["python3"]["spec"]["argv"]
     assert argv[0] == sys.executable
-    assert eventually(lambda: processes_with(kernel["id"])), "the kernel did not start"
+    assert until(lambda: processes_with(kernel["id"]))
     opened = lab.api("api/contents/00_start.ipynb?content=1")["content"]
     assert [cell["metadata"].get("trusted") for cell in opened["cells"]] == [True]
     settings = lab.api("lab/api/settings/@jupyterlab/apputils-extension:notification")
@@ -244,12 +239,26 @@ def test_the_server_shows_the_first_lesson_and_ends_without_a_trace(lab, number,
 
 
 @pytest.mark.slow
+def test_an_exported_page_shows_the_stills_of_views_and_asks_nobody_for_more(lab):
+    view, state = "application/vnd.jupyter.widget-view+json", "application/vnd.jupyter.widget-state+json"
+    data = {view: {"model_id": "a"}, "image/svg+xml": "<svg/>", "text/plain": "in words"}
+    shown = nbformat.v4.new_output("display_data", data)
+    saved = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("view", outputs=[shown])])
+    saved.metadata["widgets"] = {state: {"state": {"a": {}}, "version_major": 2, "version_minor": 0}}
+    lab.wait_until_ready()
+    nbformat.write(saved, lab.root / "work" / "saved.ipynb")
+    page = lab.get("nbconvert/html/saved.ipynb").decode()
+    assert 'src="data:image/svg+xml;base64,' in page
+    assert f'<script type="{view}">' not in page
+
+
+@pytest.mark.slow
 def test_when_the_command_is_killed_the_server_and_its_kernels_end(lab):
     lab.wait_until_ready()
     kernel = lab.api("api/kernels", "POST")
-    assert eventually(lambda: processes_with(kernel["id"]))
+    assert until(lambda: processes_with(kernel["id"]))
     assert lab.end(signal.SIGKILL) == -signal.SIGKILL
-    assert eventually(lambda: not processes_with(str(lab.root)))
+    assert until(lambda: not processes_with(str(lab.root)))
 
 
 @pytest.mark.slow
@@ -258,7 +267,7 @@ def test_without_a_home_lessons_open_and_nothing_is_left_elsewhere(lab):
     lab.wait_until_ready()
     assert lab.api("api/contents/00_start.ipynb?content=1")["type"] == "notebook"
     kernel = lab.api("api/kernels", "POST")
-    assert eventually(lambda: processes_with(kernel["id"]))
+    assert until(lambda: processes_with(kernel["id"]))
     assert lab.end(signal.SIGTERM) == 143
     assert list((lab.root / "tmp").iterdir()) == []
 

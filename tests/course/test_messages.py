@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import ast
 import inspect
+import re
 import string
+from pathlib import Path
 
 import pytest
 
-from course.checks import c00, c03_diagnosis, common
+import course.messages
+from course.checks import c00, c03_diagnosis, c06, c07, common, drive_c09, drive_c10, drive_c11
 from course.grading import judge as judge_module
-from course.messages import catalogue, text
+from course.messages import read_catalogue, text, word
 
+FOLDER = Path(course.messages.__file__).parent
 FROM_DICTS = ("_ANSWERS", "_LOAD_CODES")
 
 
@@ -28,6 +32,7 @@ NOT_CODES = {
     "big", "little", "str", "dict", "tuple", "list", "set", "generator", "int", "float", "bool", "call",
     "yours", "right", "answer", "stopped", "a", "vanished", "the", "copy", "dep_delay_minutes",
     "to_departure", "origin", "dest", "got", "want", "sent", "size", "left", "room", "uncommitted", "tail",
+    "an_exception", "other_order", "no_return", "flight_now", "several", "flight", "the_end",
 }  # fmt: skip
 
 
@@ -37,6 +42,40 @@ def test_every_code_has_a_message(exercise, module):
     assert len(codes) > 15
     for code in sorted(codes):
         assert text(exercise, "A", code)["says"].strip(), code
+
+
+def codes_of(function) -> set[str]:
+    """What a function that names beliefs may return, but for names it puts together."""
+    found, inside = set(), ast.Compare | ast.Call | ast.Subscript | ast.JoinedStr
+    for node in ast.walk(ast.parse(inspect.getsource(function))):
+        if isinstance(node, ast.Return) and node.value is not None:
+            parts = [part for each in ast.walk(node.value) if isinstance(each, inside)
+                     for part in ast.walk(each)]
+            found |= {n.value for n in ast.walk(node.value) if isinstance(n, ast.Constant) and isinstance(n.value, str)
+                      and n not in parts}  # fmt: skip
+    return {word for word in found if word.replace("_", "").isalpha()}
+
+
+BELIEFS = [
+    ("7.1", [each for name, each in vars(c07).items() if name.startswith(("_about_", "_belief", "_ending"))]),
+    ("6.1", [c06._about_asked]), ("6.2", [c06._about_built]),
+    ("6.3", [c06._about_sent, c06._about_given, c06._about_kept]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("exercise", "functions"), BELIEFS)
+def test_every_belief_has_a_message(exercise, functions):
+    codes = set().union(*map(codes_of, functions))
+    assert len(codes) >= 9
+    for code in sorted(codes):
+        assert text(exercise, "A", code)["says"].strip(), code
+
+
+def test_beliefs_whose_names_are_put_together_have_messages():
+    for name in set(c06._BROKEN) - {"downstream"}:
+        assert text("6.1", "A", f"ignores_{name}")["says"]
+    for code in ("side_value_shared", "side_copy_too_shallow"):
+        assert text("6.3", "A", code)["says"]
 
 
 def test_the_tables_of_codes_have_messages():
@@ -65,8 +104,10 @@ def test_texts_are_short_and_their_blanks_are_known():
     known = {
         "error", "where", "text", "step", "names", "name", "member", "exercise", "others", "missing",
         "place", "got", "want", "delay", "room", "left", "uncommitted", "sent", "size",
+        "backlog", "own", "begun", "kind", "little", "killed", "of", "least",
     }  # fmt: skip
-    found = list(messages(catalogue("en")))
+    files = sorted(FOLDER.glob("*.toml"))
+    found = [each for file in files for each in messages(read_catalogue(f"messages/{file.name}", "en"))]
     assert len(found) > 100
     for path, message in found:
         assert set(message) <= {"says", "job", "ask"}, path
@@ -74,3 +115,41 @@ def test_texts_are_short_and_their_blanks_are_known():
         for part in message.values():
             blanks = {name for _, name, _, _ in string.Formatter().parse(part) if name is not None}
             assert blanks <= known, (path, blanks)
+
+
+@pytest.mark.parametrize(
+    ("exercise", "seen", "told"),
+    [
+        ("10.2", "an old buffer", "<old>"), ("11.2", "data 3", "<data> 3"), ("11.2", "? a tuple of 3", "? <tuple> 3"),
+        ("11.2", "? what the view gave, alone", "? <alone>"), ("9.2", "11: 0000000b badc0ffe", "11: 0000000b badc0ffe"),
+        ("9.2", "? memoryview", "? memoryview"), ("10.1", "True", "True"), ("11.2", "-2", "-2"),
+    ],
+)  # fmt: skip
+def test_words_of_a_driver_are_said_in_the_language_and_the_rest_stays(exercise, seen, told, tmp_path, monkeypatch):
+    phrases = {
+        "10": '["10.2".phrases]\nvalue_an_old_buffer = "<old>"\n',
+        "11": '["11.2".phrases]\nvalue_data = "<data>"\nvalue_a_tuple_of = "<tuple>"\n'
+              'value_what_the_view_gave_alone = "<alone>"\n',
+    }  # fmt: skip
+    for lesson, text_of_file in phrases.items():
+        file = tmp_path / "xx" / "messages" / f"{lesson}.toml"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text_of_file, encoding="utf-8")
+    monkeypatch.setenv("SLUICE_LOCALES", str(tmp_path))
+    monkeypatch.setenv("SLUICE_LANGUAGE", "xx")
+    read_catalogue.cache_clear()
+    try:
+        assert word(seen, exercise) == told
+    finally:
+        read_catalogue.cache_clear()
+
+
+@pytest.mark.parametrize(("exercise", "driver"), [("9.2", drive_c09), ("10.2", drive_c10), ("11.2", drive_c11)])
+def test_a_catalogue_names_no_word_that_its_driver_does_not_write(exercise, driver):
+    table = read_catalogue(f"messages/{int(exercise.partition('.')[0]):02d}.toml", "en")[exercise]["phrases"]
+    words = {name for name in table if name.startswith("value_")}
+    nodes = ast.walk(ast.parse(inspect.getsource(driver)))
+    constants = [node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)]
+    written = {"value_" + re.sub(r"\W+", "_", each.strip("? ")) for each in constants}
+    assert words
+    assert words <= written, words - written

@@ -7,6 +7,7 @@ import json
 import pytest
 
 from course.build import build
+from course.manifest import EXERCISES
 from course.seams import solution
 
 WRONG = '''\
@@ -40,12 +41,44 @@ show("0.1")
 reveal("0.1")
 # %% zoo name=zoo
 zoo("0.1")
+# %% zoo name=zoo-one
+zoo("0.1", show="w07")
+# %% zoo name=zoo-none
+zoo("0.1", show="w99")
 # %% predict name=predict
 L.predict("0.a", "a")
 # %% quiz name=quiz-wrong
 L.quiz("0.q1", "a")
 # %% quiz name=quiz-right
 L.quiz("0.q1", "b")
+# %% text name=unreadable tags=raises-exception
+@L.exercise("0.1")
+def to_departure(flight)
+    return flight["origin"], 0
+# %% check name=check-unreadable
+check("0.1")
+# %% text name=raises tags=raises-exception
+@L.exercise("0.1")
+def to_departure(flight: Flight):
+    return flight["origin"], 0
+# %% check name=check-raises
+check("0.1")
+# %% text name=forgot-return
+@L.exercise("0.1")
+def to_departure(flight):
+    print(flight["origin"])
+    flight["origin"], max(0, flight["dep_delay_minutes"])
+# %% check name=check-forgot-return
+check("0.1")
+# %% text name=reset
+reset("0.1")
+# %% check name=check-after-reset
+check("0.1")
+# %% text name=no-mark
+def to_departure(flight):
+    return flight["origin"], max(0, flight["dep_delay_minutes"])
+# %% check name=check-no-mark
+check("0.1")
 # %% text name=last-try
 {solution}
 # %% check name=third
@@ -90,13 +123,22 @@ def outputs() -> dict[str, str]:
         ("show", "^ the first step that differs"),
         ("too-early", "shown after passing, or after rung 5"),
         ("zoo", "caught  by rule A"),
+        ("zoo-one", "yours  ('JFK', 4)"),
+        ("zoo-none", "0.1 has no 'w99'; it has w01_returns_nothing"),
         ("predict", "▸ a) ten"),
         ("quiz-wrong", "✗ not that one"),
         ("quiz-right", "✓ right."),
+        ("check-unreadable", "Python cannot read this code: expected ':'\n"),
+        ("check-unreadable", "2 > def to_departure(flight)"),
+        ("check-raises", "Nothing in this code defines the name `Flight`."),
+        ("check-forgot-return", "without `return` a function gives None"),
+        ("check-forgot-return", "Note: your code printed"),
+        ("check-after-reset", "○ 0.1 not started"),
+        ("check-no-mark", "looks like your answer, and nothing marks it.\n  Write @L.exercise(\"0.1\")"),
         ("third", "✓ 0.1  all 8 rules hold."),
         ("now", 'return flight["origin"], max(0'),
         ("receipt", "0.1 passed, 8 rules, seed 7"),
-        ("progress", "1 of 2 exercises passed"),
+        ("progress", f"1 of {len(EXERCISES)} exercises passed"),
         ("wrong-lesson", "exercise 3.1 belongs to lesson 3, not 0"),
         ("no-question", "lesson 0 has no prediction '0.zz'; it has 0.a"),
     ],

@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 
 import pytest
 from jupyter_client.kernelspec import KernelSpecManager
@@ -18,6 +17,7 @@ from course.data.scratch import make_scratch, remove_scratch
 from course.data.session import SparkUnavailable, cancels
 from course.data.session import spark as start
 from course.lab import register_kernel
+from tests.polling import until
 
 pytestmark = pytest.mark.spark
 
@@ -85,10 +85,7 @@ def test_an_interrupted_process_leaves_no_jvm(tmp_path, number):
     assert process.stdout.readline() == "running\n"
     process.send_signal(number)
     process.communicate(timeout=60)
-    deadline = time.monotonic() + 20
-    while is_alive(jvm) and time.monotonic() < deadline:
-        time.sleep(0.1)
-    assert not is_alive(jvm)
+    assert until(lambda: not is_alive(jvm), 20)
     if number == signal.SIGINT:
         assert list(tmp_path.iterdir()) == []
 
@@ -96,10 +93,7 @@ def test_an_interrupted_process_leaves_no_jvm(tmp_path, number):
 @pytest.mark.slow
 def test_an_interrupt_while_the_jvm_starts_leaves_no_jvm(tmp_path):
     process = child("from course.data.session import spark\nspark()", tmp_path)
-    deadline = time.monotonic() + 30
-    while not (started := list(tmp_path.glob("*/jre/started"))):
-        assert time.monotonic() < deadline
-        time.sleep(0.001)
+    started = until(lambda: list(tmp_path.glob("*/jre/started")), 30)
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=60)  # ends when nobody holds its output open, a JVM neither
     assert started
@@ -240,10 +234,7 @@ def test_an_interrupt_cancels_the_jobs(spark):
     thread = threading.Thread(target=endless, daemon=True)  # a failure here must not keep the test run alive
     tracker = spark.sparkContext.statusTracker()
     thread.start()
-    deadline = time.monotonic() + 30
-    while not tracker.getActiveJobsIds():
-        assert time.monotonic() < deadline, "the job did not start"
-        time.sleep(0.01)
+    assert until(tracker.getActiveJobsIds, 30), "the job did not start"
     with pytest.raises(KeyboardInterrupt), cancels(spark):
         raise KeyboardInterrupt
     thread.join(30)

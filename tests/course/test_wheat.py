@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from course_right_answers import RIGHT
 
 from course.grading.judge import judge
 from course.manifest import EXERCISES
@@ -17,6 +18,13 @@ def test_a_right_part_passes(exercise, specimen):
     for seed in (1, 99):
         report = judge(exercise, specimen.source, seed)
         assert report.passed, str(report)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("exercise", "name"), RIGHT)
+def test_a_right_part_in_another_style_passes(exercise, name):
+    report = judge(exercise, RIGHT[exercise, name], 7)
+    assert report.passed, str(report)
 
 
 @pytest.mark.parametrize("exercise", EXERCISES)

@@ -14,7 +14,12 @@ from course.manifest import EXERCISES
 from course.specimens import zoo
 
 GOLDEN = Path(__file__).parent / "golden"
-FEWEST = {"0.1": 6, "3.1": 14}
+FEWEST = {
+    "3.1": 14, "4.1": 20, "5.1": 10, "5.2": 10, "6.1": 12, "6.2": 10, "6.3": 14, "7.1": 25, "9.1": 10, "9.2": 14,
+    "9.3": 8, "10.1": 10, "10.2": 10, "11.1": 14, "11.2": 14,
+}  # fmt: skip
+UNSTEADY = {("5.1", "w01_python_hash")}
+"""Python's hash of a text is another one in every process, which is what is wrong with it."""
 judged = cache(judge)
 ALL = [pytest.param(e, s, id=f"{e}-{s.name}") for e in EXERCISES for s in zoo(e)]
 
@@ -33,13 +38,16 @@ def test_a_known_wrong_part_gets_its_message(exercise, specimen, request):
     if request.config.getoption("--rewrite", default=False):
         golden.parent.mkdir(parents=True, exist_ok=True)
         golden.write_text(text, encoding="utf-8")
-    assert text == golden.read_text(encoding="utf-8")
+    if (exercise, specimen.name) in UNSTEADY:
+        assert text.partition("We ran")[0] == golden.read_text(encoding="utf-8").partition("We ran")[0]
+    else:
+        assert text == golden.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("exercise", EXERCISES)
 def test_the_zoo_is_large_enough_and_has_no_stale_golden_file(exercise):
     names = {each.name for each in zoo(exercise)}
-    assert len(names) >= FEWEST[exercise]
+    assert len(names) >= FEWEST.get(exercise, 6)
     assert {file.stem for file in (GOLDEN / exercise).glob("*.txt")} == names
 
 

@@ -105,7 +105,7 @@ def test_a_client_that_connects_over_tls_and_says_nothing_does_not_hold_up_the_e
     with nothing_left(), Side(apart([1], print, SMALL), 0, security=keys) as side:
         side.start()
         with call_on(side.address) as silent:
-            until_inside(f"{silent.port} (read)", "_shake_hands")
+            until_inside(f"{silent.port} (read)", "shake_hands")
             side.threads.close()
             assert silent.hear() is None
 

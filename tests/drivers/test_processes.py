@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
@@ -12,13 +13,15 @@ from pathlib import Path
 
 import pytest
 from driver_bench import TIMEOUT_S, Tally, nothing_left
+from polling import until
+from small_jobs import Count
 
 from refimpl.config import Config
 from refimpl.drivers import ClusterKeys, ProcessRun, ThreadedRun
 from refimpl.errors import LocalUsageError, RemoteTransportError, UserCodeError
 from refimpl.job import JobSnapshot, StreamEnvironment
 from refimpl.records import ANY, BYTES, LONG, SpanningRecordSerializer, TypeSerializer
-from refimpl.task import IterableReader
+from refimpl.task import IterableReader, TumblingWindows
 
 pytestmark = pytest.mark.slow
 
@@ -66,6 +69,23 @@ def test_what_sinks_do_is_done_here_and_what_maps_do_is_done_there(count: int) -
     with nothing_left(), ProcessRun(environment, count) as run:
         assert run.start().join(TIMEOUT_S)
     assert results == [(run.process_ids[0], os.getpid())] * 300
+
+
+def test_the_sink_of_windows_stays_here_whatever_it_holds() -> None:
+    """A function that some operator of the job keeps by accident would have to travel with it."""
+    kept, lock = [], threading.Lock()
+
+    def keep(value: object) -> None:
+        with lock:
+            kept.append(value)
+
+    environment = StreamEnvironment(SMALL)
+    stream = environment.source(lambda _subtask, _parallelism: IterableReader(range(10)), type=LONG)
+    keyed = stream.assign_timestamps(lambda value: value, 0).key_by(lambda value: value % 2)
+    keyed.window(TumblingWindows(5)).aggregate(Count()).sink(keep).slot_sharing_group("sinks")
+    with ProcessRun(environment) as run:
+        assert run.start().join(TIMEOUT_S)
+    assert sorted(kept) == [(0, 0, 5, 3), (0, 5, 10, 2), (1, 0, 5, 2), (1, 5, 10, 3)]
 
 
 def test_processes_speak_over_tls_if_they_have_keys(keys: ClusterKeys) -> None:
@@ -118,6 +138,63 @@ def test_a_killed_process_is_named_with_its_signal_and_the_others_end(number: in
             run.join(TIMEOUT_S)
         assert run.is_done
     assert tally == list(range(len(tally)))
+
+
+def test_after_a_death_one_still_sees_who_is_lost_and_what_it_was_seen_to_do() -> None:
+    with nothing_left(), ProcessRun(job(FOREVER, tally := Tally())) as run:
+        run.start()
+        tally.wait_for(100)
+        before = run.snapshot()
+        assert [part.process_id for part in before.task_managers] == run.process_ids
+        assert not any(part.is_lost for part in before.task_managers)
+        os.kill(run.process_ids[1], signal.SIGKILL)
+        with pytest.raises(RemoteTransportError, match="tm-1"):
+            run.join(TIMEOUT_S)
+        after = run.snapshot()
+        assert [part.is_lost for part in after.task_managers] == [False, True]
+        assert after.task_managers[1].tasks == before.task_managers[1].tasks
+
+
+def test_a_death_known_late_is_still_the_reason_and_the_run_is_not_over_before_it_is_known(tmp_path: Path) -> None:
+    def values(subtask: int) -> Iterator[int]:
+        if subtask == 1:  # somebody else holds this process's pipe open, so the parent hears of its end only later
+            with (tmp_path / "holder").open("w") as file:
+                command = [sys.executable, "-c", "import signal; signal.pause()"]
+                print(subprocess.Popen(command, pass_fds=[int(sys.argv[3])]).pid, file=file)
+        yield from range(10**9)
+
+    class Values:
+        def __init__(self, subtask: int) -> None:
+            self.subtask = subtask
+
+        def __iter__(self) -> Iterator[int]:
+            return values(self.subtask)
+
+    environment = StreamEnvironment(SMALL, 2)
+    tally = Tally()
+    environment.source(lambda subtask, _n: IterableReader(Values(subtask))).rebalance().map(str).sink(tally)
+    with nothing_left(), ProcessRun(environment) as run:
+        run.start()
+        tally.wait_for(100)
+        holder = int((tmp_path / "holder").read_text())
+        try:
+            os.kill(run.process_ids[1], signal.SIGKILL)
+            until(lambda: run.error is not None)
+            first = run.error
+            assert not run.is_done
+        finally:
+            os.kill(holder, signal.SIGKILL)
+        until(lambda: run.is_done)
+        assert "tm-0 reads tm-1" in str(first)
+        assert f"tm-1, process {run.process_ids[1]}, was killed by SIGKILL" in str(run.error)
+
+
+def test_who_never_looked_at_a_cancelled_run_is_told_so() -> None:
+    with nothing_left():
+        run = ProcessRun(job(FOREVER, Tally())).start()
+        run.cancel()
+        with pytest.raises(LocalUsageError, match="nothing to look at"):
+            run.snapshot()
 
 
 def test_a_process_killed_in_the_middle_of_a_large_record_loses_nothing_that_arrived() -> None:

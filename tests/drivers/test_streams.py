@@ -452,7 +452,7 @@ def test_a_last_word_never_waits() -> None:
     with connected(None) as (client, _server):
         assert isinstance(client, PlainStream)
         stuck = Call(client.write, TOO_MUCH).until_inside("write")
-        within(client.write_at_once, MEGABYTES)
+        within(client.write_at_once, [MEGABYTES])
         within(client.close)
         with pytest.raises(ClosedHereError):
             stuck.result()

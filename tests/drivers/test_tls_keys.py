@@ -22,7 +22,7 @@ from stream_bench import (
 
 from refimpl.drivers.refusals import HandshakeError, Refusal, explain_refusal
 from refimpl.drivers.streams import connect, listen
-from refimpl.drivers.tls import ClusterKeys
+from refimpl.drivers.tls import ClusterKeys, PemPair
 from refimpl.errors import ConfigError
 
 
@@ -138,3 +138,22 @@ def test_every_refusal_says_what_to_do(reason: Refusal) -> None:
     said = str(HandshakeError.of("127.0.0.1:9", reason))
     assert said.startswith(f"127.0.0.1:9: {reason.value}")
     assert len(said.split("; ")) == 2
+
+
+def test_a_pair_in_memory_is_as_good_as_its_files_and_leaves_none(
+    tmp_path: Path, keys: ClusterKeys, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    pair = PemPair(keys.certificate.read_bytes(), keys.key.read_bytes())
+    with connected(pickle.loads(pickle.dumps(pair))) as (client, server):
+        assert list(tmp_path.iterdir()) == []
+        client.write([b"x"])
+        assert within(server.read, 1) == b"x"
+    with pytest.raises(ConfigError, match="it is no private key of"):
+        PemPair(pair.certificate, b"").load()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_pair_that_is_printed_keeps_its_secret(keys: ClusterKeys) -> None:
+    pair = PemPair(keys.certificate.read_bytes(), keys.key.read_bytes())
+    assert "BEGIN" not in f"{pair} {pair!r}"

@@ -49,6 +49,17 @@ def test_a_smaller_backlog_lowers_what_is_wanted_and_returns_nothing() -> None:
     assert bench.sent() == []
 
 
+def test_the_backlog_is_a_level() -> None:
+    """Trap 9: each backlog replaces the last."""
+    bench = Bench(floating=8).request()
+    required = []
+    for number, backlog in enumerate((3, 1, 0)):
+        bench.data(number, backlog=backlog)
+        bench.sent()
+        required.append(bench.state()[2])
+    assert required == [5, 3, 2]
+
+
 def test_a_backlog_below_zero_says_nothing() -> None:
     """Behaviour 145."""
     bench = Bench().request()

@@ -61,7 +61,7 @@ def test_credit_that_gathers_goes_out_as_one_number_when_it_can() -> None:
 def test_channels_announce_in_the_order_in_which_they_had_something() -> None:
     bench = Bench(num_channels=3).request()
     for channel in (2, 0, 2, 1):
-        bench.data(bench.channels[channel]._expected_sequence_number, channel=channel)
+        bench.data(bench.channels[channel].sequence.expected, channel=channel)
     assert [message.receiver for message in bench.sent()] == [receiver(2), receiver(0), receiver(1)]
 
 

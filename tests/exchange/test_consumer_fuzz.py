@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import random
 import tracemalloc
-from dataclasses import replace
 
 import pytest
 from consumer_bench import SEGMENT_SIZE, Bench, HeapBuffers, java_error, receiver
@@ -45,7 +44,7 @@ def messages(draw: st.DrawFn, version: FlinkVersion) -> list[Message]:
         if isinstance(message, BufferResponse):
             channel = message.receiver[-1] - 1
             if draw(st.integers(0, 20)):
-                message = replace(message, sequence_number=expected[channel])
+                message = message._replace(sequence_number=expected[channel])
             expected[channel] += max(1, len(message.partial_sizes))
         said.append(message)
     return said

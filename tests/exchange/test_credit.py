@@ -22,16 +22,6 @@ def test_a_channel_without_a_buffer_of_its_own_is_refused() -> None:
         ConsumerCredit(0)
 
 
-def test_the_backlog_is_a_level() -> None:
-    """Trap 9: each backlog replaces the last."""
-    credit = ConsumerCredit(2)
-    required = []
-    for backlog in (3, 5, 0):
-        credit.set_backlog(backlog)
-        required.append(credit.num_required)
-    assert required == [5, 7, 2]
-
-
 def test_credit_is_a_flow_and_goes_out_as_one_number() -> None:
     """Traps 9 and 12."""
     credit = ConsumerCredit(1)
@@ -57,7 +47,7 @@ def test_data_that_nobody_promised_to_take_is_our_bug() -> None:
         credit.use()
 
 
-@given(st.lists(st.sampled_from(["add", "announce", "use", "backlog"])))
+@given(st.lists(st.sampled_from(["add", "announce", "use"])))
 def test_every_empty_buffer_is_promised_or_unannounced(steps: list[str]) -> None:
     credit = ConsumerCredit(2)
     num_empty = 2
@@ -67,8 +57,6 @@ def test_every_empty_buffer_is_promised_or_unannounced(steps: list[str]) -> None
             num_empty += 1
         elif step == "announce":
             credit.announce()
-        elif step == "backlog":
-            credit.set_backlog(7)
         elif credit.num_promised:
             credit.use()
             num_empty -= 1

@@ -221,7 +221,7 @@ def test_many_frames_may_come_in_one_piece_or_in_many(exchange: Exchange) -> Non
 
 def test_sequence_numbers_go_on_below_zero_as_java_counts(exchange: Exchange) -> None:
     exchange.request(A, 0, 9)
-    exchange.connection._readers[A].sequence_number = 2**31 - 2
+    exchange.connection.readers[A].sequence_number = 2**31 - 2
     exchange.write(0, b"one", b"two", b"six")
     assert [message.sequence_number for message in exchange.hear()] == [2**31 - 1, -(2**31), 1 - 2**31]
 
@@ -534,7 +534,7 @@ def test_a_lost_connection_leaves_nothing_behind(exchange: Exchange) -> None:
     assert exchange.partition.is_consumed
     exchange.connection.connection_lost()
     exchange.connection.receive_data(b"\0\0")
-    assert not exchange.connection._decoder._gathered
+    assert not exchange.connection.decoder.gathered
     exchange.check_nothing_is_left()
 
 
@@ -581,15 +581,17 @@ def test_a_channel_that_was_given_up_makes_room_for_another() -> None:
     assert set(exchange.connection.snapshot().readers) == {B}
 
 
-def test_the_story_of_a_segment_tells_when_it_was_sent(exchange: Exchange) -> None:
+def test_a_trace_tells_of_each_grant_and_once_of_each_wait_for_one(exchange: Exchange) -> None:
     exchange.request(A, 0, 1)
     exchange.write(0, b"one")
-    exchange.hear()
+    exchange.hear()  # the last credit is spent, and nothing waits
+    exchange.write(0, b"two")
+    exchange.write(0, b"three")
     exchange.tell(AddCredit(2, A))
-    told = [(event.kind, event.detail["credit"]) for event in exchange.trace]
-    assert told == [("open reader", 1), ("send", 0), ("add credit", 2)]
-    assert {event.subject for event in exchange.trace} == {"tm-2"}
-    assert repr(exchange.connection) == "ProducerConnection(tm-2, 1 readers, 0 in line)"
+    told = [(event.kind, event.detail["target"], event.detail["credit"]) for event in exchange.trace]
+    assert told == [("wait", 0, 0), ("grant", 0, 2)]
+    assert {event.subject for event in exchange.trace} == {exchange.partition.name}
+    assert repr(exchange.connection) == "ProducerConnection(tm-2, 1 readers, 1 in line)"
 
 
 # -- 2.x -------------------------------------------------------------------------------------------
@@ -671,13 +673,13 @@ def check_line(connection: ProducerConnection) -> None:
     """Each reader stands in line at most once, and only if it is one; nobody owes credit."""
     line = list(connection._line)
     assert len({id(reader) for reader in line}) == len(line)
-    assert all(reader.is_enqueued and connection._readers[reader.receiver] is reader for reader in line)
-    for reader in connection._readers.values():
+    assert all(reader.is_enqueued and connection.readers[reader.receiver] is reader for reader in line)
+    for reader in connection.readers.values():
         assert reader.credit >= 0
         assert reader.is_enqueued == (reader in line)
         assert reader.is_enqueued or not reader.is_available, f"{reader} has been forgotten"
-    assert not connection.is_closed or not (line or connection._readers)
-    assert len(connection._decoder._gathered) <= SEGMENT + 128 + 64
+    assert not connection.is_closed or not (line or connection.readers)
+    assert len(connection.decoder.gathered) <= SEGMENT + 128 + 64
 
 
 def check_numbers(messages: list[Message]) -> None:

@@ -9,7 +9,7 @@ from refimpl.config import FlinkVersion
 from refimpl.errors import LocalUsageError, RemoteProtocolError
 from refimpl.exchange import AddCredit, BufferResponse, ResumeConsumption
 from refimpl.memory import DataType
-from refimpl.records import Alignment, CheckpointBarrier, EndOfPartition
+from refimpl.records import Alignment, CheckpointBarrier, EndOfPartition, event_to_buffer
 
 
 def test_what_arrives_is_polled_in_order() -> None:
@@ -48,6 +48,39 @@ def test_the_gate_is_told_when_an_empty_queue_gets_something() -> None:
     assert calls == ["data", "data"]
 
 
+def test_what_came_together_is_told_once_and_only_the_last_backlog_gets_room() -> None:
+    bench = Bench(num_channels=2)
+    calls = []
+    for index, channel in enumerate(bench.channels):
+        channel.open(lambda index=index: calls.append(index))
+    bench.request()
+    frames = [(0, 0, 4), (1, 0, 0), (0, 1, 1)]  # channel, sequence number, backlog
+    bench.say(*(BufferResponse(receiver(who), number, backlog, DataType.DATA, b"x") for who, number, backlog in frames))
+    assert calls == [0, 1]
+    assert [bench.state(index) for index in (0, 1)] == [(0, 3, 3), (1, 1, 2)]  # a backlog of 4 would have taken all
+    bench.check()
+
+
+def test_a_run_that_ends_in_a_mistake_is_queued_as_far_as_it_was_right() -> None:
+    """Behaviour 146, and nothing is lost of what came with it."""
+    bench = Bench().request()
+    bench.say(*(BufferResponse(receiver(0), number, 0, DataType.DATA, b"x") for number in (0, 2)))
+    assert bench.channels[0].snapshot().num_available == 1
+    with pytest.raises(RemoteProtocolError, match="expected buffer with sequence number 1, but received 2"):
+        bench.gate.poll_next()
+    bench.check()
+
+
+def test_an_end_waits_for_the_data_of_others_that_came_before_it() -> None:
+    bench = Bench(num_channels=2).request()
+    end = event_to_buffer(EndOfPartition())
+    bench.say(
+        BufferResponse(receiver(0), 0, 0, DataType.DATA, b"x"),
+        BufferResponse(receiver(1), 0, 0, end.data_type, bytes(end.data)),
+    )
+    assert [bench.gate.poll_next().channel_index for _ in range(2)] == [0, 1]
+
+
 def test_a_gate_that_opens_late_is_told_what_is_there() -> None:
     bench = Bench().request()
     bench.data(0)
@@ -71,7 +104,7 @@ def test_a_gap_fails_the_channel_and_gives_the_buffer_back(sequence_number: int)
 def test_sequence_numbers_go_from_the_largest_int_to_the_smallest() -> None:
     """Behaviour 147: an `int` of Java overflows."""
     bench = Bench().request()
-    bench.channels[0]._expected_sequence_number = 2**31 - 1
+    bench.channels[0].sequence.expected = 2**31 - 1
     bench.data(2**31 - 1)
     bench.data(-(2**31))
     assert bench.channels[0].error is None
@@ -158,6 +191,12 @@ def test_events_that_nobody_reads_are_bounded() -> None:
         bench.event(number, barrier)
     assert bench.channels[0].snapshot().num_available == 1_024 // (30 + 64)
     assert "max_event_bytes is 1024" in str(bench.channels[0].error)
+
+
+def test_events_that_come_together_are_bounded_too() -> None:
+    bench = Bench(max_event_bytes=1_024).request()
+    bench.say(*(BufferResponse(receiver(0), number, 0, DataType.EVENT, bytes(300)) for number in range(4)))
+    assert "an event of 300 B came while 728 B of events wait" in str(bench.channels[0].error)
 
 
 def test_events_that_are_read_make_room() -> None:

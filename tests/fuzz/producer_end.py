@@ -239,7 +239,7 @@ class ProducerEnd:
         self._ledger.check({receiver: reader.credit for receiver, reader in shot.readers.items()})
         line = [id(reader) for reader in connection._line]
         assert len(set(line)) == len(line), "a reader stands in line twice"
-        for reader in connection._readers.values():
+        for reader in connection.readers.values():
             assert reader.is_enqueued == (id(reader) in line), f"{reader} stands in line, or not"
             assert reader.is_enqueued or not reader.is_available, f"{reader} has been forgotten"
         assert shot.num_answers <= _MAX_ANSWERS, f"{shot.num_answers} answers wait"

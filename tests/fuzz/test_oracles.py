@@ -53,8 +53,8 @@ def credit_is_made(patch: Patch) -> None:
 
     def handle(connection: ProducerConnection, message: Message) -> None:
         real(connection, message)
-        if isinstance(message, AddCredit) and message.receiver in connection._readers:
-            connection._readers[message.receiver].credit += 1
+        if isinstance(message, AddCredit) and message.receiver in connection.readers:
+            connection.readers[message.receiver].credit += 1
 
     patch.setattr(ProducerConnection, "_handle", handle)
 
@@ -78,15 +78,18 @@ def data_is_not_announced(patch: Patch) -> None:
 
 
 def lent_memory_is_used_again(patch: Patch) -> None:
-    real = ProducerConnection._send
+    real = ProducerConnection._let_speak
 
-    def send(connection: ProducerConnection, reader: SubpartitionReader, taken: object) -> object:
-        pieces = real(connection, reader, taken)
-        connection._lent.pop()[1].recycle()
-        pieces[1].obj[:] = bytes(len(pieces[1].obj))
-        return pieces
+    def let_speak(
+        connection: ProducerConnection, reader: SubpartitionReader, pieces: list[memoryview], end: int
+    ) -> None:
+        num_lent = len(connection._lent)
+        real(connection, reader, pieces, end)
+        if len(connection._lent) > num_lent:
+            connection._lent.pop()[1].recycle()
+            pieces[-1].obj[:] = bytes(len(pieces[-1].obj))
 
-    patch.setattr(ProducerConnection, "_send", send)
+    patch.setattr(ProducerConnection, "_let_speak", let_speak)
 
 
 def lent_memory_never_comes_home(patch: Patch) -> None:
@@ -109,7 +112,7 @@ def memory_for_what_has_not_come(patch: Patch) -> None:
 def messages_are_remembered(patch: Patch) -> None:
     real = ConsumerConnection._dispatch
 
-    def dispatch(connection: ConsumerConnection, message: Message | BufferReceived) -> None:
+    def dispatch(connection: ConsumerConnection, message: Message) -> None:
         connection.__dict__.setdefault("_history", []).append(message)
         real(connection, message)
 
@@ -166,7 +169,7 @@ def floating_buffers_are_kept(patch: Patch) -> None:
     real = BufferManager.release
 
     def release(manager: BufferManager, received: object) -> None:
-        manager._floating.clear()
+        manager.floating.clear()
         real(manager, received)
 
     patch.setattr(BufferManager, "release", release)

@@ -8,12 +8,15 @@ from pathlib import Path
 
 import pytest
 
+from course.manifest import START
+
 ROOT = Path(__file__).resolve().parent.parent.parent
-LESSONS = sorted((ROOT / "lessons").glob("*.ipynb"))
+PAGES = sorted((ROOT / "lessons").glob("*.ipynb"))
+LESSONS = [path for path in PAGES if path.stem != START]
 SOLVED = sorted((ROOT / "tests" / "solved").glob("*.ipynb"))
 
 MUST_SHOW = {"check", "figure", "spark", "swap", "zoo", "predict", "quiz", "receipt"}
-IGNORED = {"setup": "names the version and what a learner has done so far"}
+IGNORED = {"setup": "names the version, the machine, or what a learner has done so far"}
 ANATOMY = ["title", "setup", "why", "figure", "predict", "explain", "task", "exercise", "check", "swap", "zoo", "spark",
            "quiz", "recap", "receipt"]  # fmt: skip
 
@@ -32,7 +35,7 @@ def shown(output):
     return "\n".join("".join(part) if isinstance(part, list | str) else json.dumps(part) for part in parts)
 
 
-both = pytest.mark.parametrize("path", LESSONS + SOLVED, ids=lambda path: f"{path.parent.name}/{path.name}")
+both = pytest.mark.parametrize("path", PAGES + SOLVED, ids=lambda path: f"{path.parent.name}/{path.name}")
 lesson = pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.name)
 
 
@@ -87,6 +90,17 @@ def test_a_lesson_keeps_its_budget(path):
     for cell in cells(path):
         if role(cell) == "explain" and cell["cell_type"] == "markdown":
             assert len("".join(cell["source"]).split()) <= 220, cell["id"]
+
+
+@both
+def test_what_spark_predicted_is_what_the_engine_measured(path):
+    if path.stem == START:
+        return
+    printed = "\n".join(shown(out) for cell in cells(path) if role(cell) == "spark" for out in cell.get("outputs", []))
+    receipts = re.findall(r"^L(\d\d) (\S) (\d+) of (\d+) as predicted", printed, re.MULTILINE)
+    assert receipts
+    for number, sign, right, of in receipts:
+        assert (number, sign, right) == (path.stem[:2], "✓", of)
 
 
 @lesson

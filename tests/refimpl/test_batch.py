@@ -21,10 +21,13 @@ from refimpl.records import (
     STRING,
     BatchCodec,
     EncodedBatch,
+    LatencyMarker,
     RecordBatch,
     RecordPacker,
+    RecordUnpacker,
     SerializationResult,
     SpanningRecordSerializer,
+    StreamElement,
     StreamElementSerializer,
     StreamRecord,
     StreamStatus,
@@ -79,50 +82,6 @@ def written(kind: TypeSerializer, rows: list[tuple[int | None, object]]) -> byte
     builder = builder_of(10_000)
     assert encoded(kind, rows).copy_to_buffer_builder(builder) is FULL
     return filled(builder)
-
-
-# -- one record ------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("kind", "rows"),
-    [(FLIGHT, ROWS), (LONG, [(7, -3), (None, 4)]), (TupleType(LONG), [(7, (-3,)), (None, (0,))])],
-)
-def test_a_packed_record_has_the_bytes_of_the_readable_path(
-    kind: TypeSerializer, rows: list[tuple[int, object]]
-) -> None:
-    packer, builder = RecordPacker(kind), builder_of(200)
-    for time, value in rows:
-        assert packer.pack(StreamRecord(value, time), builder)
-    assert filled(builder) == b"".join(framed(StreamRecord(value, time), kind) for time, value in rows)
-
-
-@pytest.mark.parametrize(("record", "width"), [(StreamRecord(1, 2), 21), (StreamRecord(1), 13)], ids=repr)
-def test_a_record_is_packed_where_it_leaves_room_and_declined_where_it_fills_the_buffer(
-    record: StreamRecord, width: int
-) -> None:
-    """Who fills a buffer must close it, which packing does not."""
-    packer = RecordPacker(LONG)
-    exact, roomy = builder_of(width), builder_of(width + 1)
-    assert not packer.pack(record, exact)
-    assert packer.pack(record, roomy)
-    assert (exact.written_bytes, roomy.committed_bytes, roomy.room) == (0, width, 1)
-
-
-@pytest.mark.parametrize(
-    "record",
-    [StreamRecord([1, 2]), StreamRecord([1, 2], 0), StreamRecord((1,), 0), StreamRecord((1, 2, 3), 0),
-     StreamRecord(("a", 2), 0), StreamRecord((1, 2**63), 0), StreamRecord(None, 0), StreamRecord(5, 0),
-     StreamRecord((1, 2), 2**63), StreamRecord((1, 2), 0.5)],
-    ids=repr,
-)  # fmt: skip
-def test_what_the_packer_declines_leaves_the_buffer_as_it_was(record: StreamRecord) -> None:
-    """Another type: the serializers say what is wrong with it."""
-    packer, builder = RecordPacker(TupleType(LONG, LONG)), builder_of(200)
-    assert packer.pack(StreamRecord((8, 9), 1), builder)
-    assert not packer.pack(record, builder)
-    assert filled(builder) == framed(StreamRecord((8, 9), 1), TupleType(LONG, LONG))
-    assert builder.written_bytes == builder.committed_bytes
 
 
 # -- many records ----------------------------------------------------------------------------------
@@ -274,6 +233,46 @@ def test_columns_that_would_lose_something_are_not_written_at_once(kind: TypeSer
 def test_a_mask_that_hides_nothing_is_no_obstacle() -> None:
     masked = RecordBatch([np.ma.array([1, 2], mask=[False, False])], is_tuple=False)
     assert BatchCodec(LONG).encode(masked).tobytes() == b"".join(framed(StreamRecord(n)) for n in (1, 2))
+
+
+OTHERS = [Watermark(4), StreamRecord((1, True)), LatencyMarker(1, 2, 3, 4)]  # one of them wider than a record
+LENGTHS = [0, 1, 2, 3, 31, 32, 33, 63, 64, 200]
+
+
+@pytest.mark.parametrize("behind", [0, 1, 2, 40])
+@pytest.mark.parametrize("other", [*OTHERS, None], ids=lambda each: type(each).__name__)
+@pytest.mark.parametrize("count", LENGTHS[1:])
+def test_a_run_ends_before_the_first_that_is_not_alike(count: int, other: StreamElement | None, behind: int) -> None:
+    """However many there are, and behind it: the few are read in another way than the many."""
+    kind = TupleType(LONG, BOOLEAN)
+    records = [StreamRecord((number, number % 2 == 0), -number) for number in range(count + behind)]
+    framed_ones = [framed(record, kind) for record in records]
+    between = b"" if other is None else framed(other, kind)
+    cut = framed(StreamRecord((1, True), 1), kind)[:-1]
+    source = b"".join([*framed_ones[:count], between, *framed_ones[count:], cut])
+    num_read = count if other is not None else count + behind
+    num_bytes, values, times = RecordUnpacker(kind).unpack(memoryview(source))
+    assert [StreamRecord(*each) for each in zip(values, times, strict=True)] == records[:num_read]
+    assert num_bytes == sum(map(len, framed_ones[:num_read]))
+
+
+@pytest.mark.parametrize("count", LENGTHS)
+def test_a_run_without_times_has_none(count: int) -> None:
+    source = memoryview(framed(StreamRecord(5), LONG) * count)
+    num_bytes, values, times = RecordUnpacker(LONG).unpack(source)
+    assert (num_bytes, list(values), list(times)) == (len(source), [5] * count, [None] * count)
+
+
+@pytest.mark.parametrize("time", [7, None])
+def test_a_record_that_is_to_be_cut_has_the_bytes_of_the_readable_path(time: int | None) -> None:
+    for kind, value in ((TupleType(LONG, INT), (5, -1)), (LONG, 2**63 - 1)):
+        record = StreamRecord(value, time)
+        assert RecordPacker(kind).to_bytes(record) == framed(record, kind)
+
+
+@pytest.mark.parametrize("value", [[1, 2], (1,), (1, 2, 3), ("a", 1), 5], ids=repr)
+def test_no_record_of_another_type_is_packed_to_be_cut(value: object) -> None:
+    assert RecordPacker(TupleType(LONG, LONG)).to_bytes(StreamRecord(value, 1)) is None
 
 
 def test_booleans_are_not_packed_unseen() -> None:

@@ -129,6 +129,22 @@ def test_a_slice_keeps_the_segment_after_its_consumer_is_closed(builder: BufferB
     assert home.num_recycled == 1
 
 
+def test_a_taken_slice_has_the_reference_of_a_consumer_that_is_done(builder: BufferBuilder, home: Home) -> None:
+    consumer = builder.create_consumer()
+    builder.append_and_commit(ints(1))
+    open_piece = consumer.take()
+    assert not consumer.is_closed
+    open_piece.recycle()
+    builder.append_and_commit(ints(2))
+    builder.finish()
+    last = consumer.take()
+    assert consumer.is_closed
+    assert bytes(last.data) == ints(2)
+    assert home.num_recycled == 0
+    last.recycle()
+    assert home.num_recycled == 1
+
+
 @pytest.mark.parametrize(
     ("num_written", "capacity", "expected"),
     [(0, 20, 20), (0, 0, 0), (0, -1, 0), (12, 4, 12), (0, 41, 40), (12, -1, 12)],
@@ -194,3 +210,11 @@ def test_what_is_packed_in_place_is_published_with_advance(builder: BufferBuilde
     assert built(consumer) == ()
     builder.advance(4)
     assert built(consumer) == (9,)
+
+
+def test_what_is_put_is_published_and_leaves_room_or_nothing_is_done(builder: BufferBuilder) -> None:
+    consumer = builder.create_consumer()
+    assert builder.put(memoryview(ints(1, 2)))
+    assert not builder.put(memoryview(ints(*range(8))))  # it would fill the buffer
+    assert builder.put(memoryview(ints(*range(7))))
+    assert built(consumer) == (1, 2, *range(7))

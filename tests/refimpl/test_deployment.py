@@ -5,10 +5,12 @@ from __future__ import annotations
 import pytest
 
 from refimpl.config import Config
+from refimpl.drivers import Simulation
 from refimpl.errors import LocalUsageError
 from refimpl.invariants import check_all
-from refimpl.job import Deployment, StreamEnvironment
-from refimpl.producer import BroadcastRecordWriter, RecordWriter
+from refimpl.job import Deployment, JobSnapshot, StreamEnvironment, TaskManagerSnapshot
+from refimpl.memory import NetworkPoolSnapshot
+from refimpl.producer import BroadcastRecordWriter, PipelinedSubpartition, RecordWriter
 from refimpl.records import SpanningRecordSerializer
 from refimpl.task import IterableReader, OutputTag, Progress
 from refimpl.trace import Trace
@@ -121,13 +123,35 @@ def test_a_swapped_part_goes_into_every_writer_at_its_next_step() -> None:
     deployment.close()
 
 
+class MyRules(PipelinedSubpartition):
+    """The same rules under another name."""
+
+
+def test_swapped_rules_go_into_every_subpartition_and_leave_the_serializers() -> None:
+    deployment = Deployment(job())
+    step_all(deployment, 1)
+    before = [writer.serializer for writer in deployment.writers.values()]
+    deployment.swap(PipelinedSubpartition=MyRules)
+    step_all(deployment, 30)
+    rules = {type(sub) for partition in deployment.partitions for sub in partition.subpartitions}
+    assert rules == {MyRules}
+    assert [writer.serializer for writer in deployment.writers.values()] == before
+    deployment.close()
+
+
+def test_a_job_may_start_with_other_rules() -> None:
+    deployment = Deployment(job().use(PipelinedSubpartition=MyRules))
+    assert {type(sub) for partition in deployment.partitions for sub in partition.subpartitions} == {MyRules}
+    deployment.close()
+
+
 @pytest.mark.parametrize(
     ("parts", "said"),
     [
         ({"SpanningRecordSerialiser": Mine}, "did you mean SpanningRecordSerializer"),
         ({"SpanningRecordSerializer": 5}, "give the class that makes the part, not 5"),
-        ({"SpillingAdaptiveSpanningRecordDeserializer": Mine}, "cannot be swapped in a running job"),
-        ({"SpanningRecordSerializer": Mine, "SpillingAdaptiveSpanningRecordDeserializer": Mine}, "cannot be swapped"),
+        ({"is_chainable": Mine}, "cannot be swapped in a running job"),
+        ({"SpanningRecordSerializer": Mine, "build_chains": Mine}, "cannot be swapped"),
     ],
 )
 def test_a_refused_swap_changes_no_part_and_reaches_no_task(parts: dict[str, object], said: str) -> None:
@@ -177,10 +201,43 @@ def test_a_function_that_has_no_place_is_refused(name: str, function: object, sa
 # -- looking, giving up ----------------------------------------------------------------------------
 
 
+def memory(shot: JobSnapshot) -> NetworkPoolSnapshot:
+    (task_manager,) = shot.task_managers
+    return task_manager.pool
+
+
+def holders(part: TaskManagerSnapshot) -> list[int]:
+    """Every segment of a TaskManager, once for each place that says it has it."""
+    pools = [*(partition.pool for partition in part.partitions), *part.gate_pools]
+    managers = [channel.buffers for gate in part.gates for channel in gate.channels if channel.buffers is not None]
+    found = [*part.pool.free_segments]
+    for pool in pools:
+        found += [*pool.idle_segments, *pool.lent_segments]
+    for manager in managers:
+        found += [*manager.empty_segments, *manager.lent_segments]
+    return sorted(found)
+
+
+def test_a_snapshot_says_who_has_each_segment() -> None:
+    with Simulation(job(), seed=2, num_task_managers=2) as simulation:
+        received = credited = 0
+        while simulation.step() is not None:
+            for part in simulation.snapshot().task_managers:
+                assert holders(part) == list(range(part.pool.num_total))
+                channels = [channel for gate in part.gates for channel in gate.channels]
+                received += sum(len(channel.queue) for channel in channels)
+                credited += sum(reader.credit for reader in part.readers)
+                assert all(channel.num_available == len(channel.queue) for channel in channels if channel.receiver)
+                floating = [each for pool in part.gate_pools for each in pool.lent_segments]
+                assert {each for c in channels if c.buffers for each in c.buffers.floating_segments} <= set(floating)
+    assert received > 10
+    assert credited > 10
+
+
 def test_a_snapshot_shows_the_whole_job_and_does_not_change_later() -> None:
     deployment = Deployment(job())
     shot = deployment.snapshot(7.5)
-    assert (shot.time_ms, shot.num_steps, shot.pool.num_free, shot.pool.num_total) == (7.5, 0, 40, 40)
+    assert (shot.time_ms, shot.num_steps, memory(shot).num_free, memory(shot).num_total) == (7.5, 0, 40, 40)
     assert [task.name for task in shot.tasks] == [task.name for task in deployment.tasks]
     assert [len(part.subpartitions) for part in shot.partitions] == [3, 3, 2, 2, 2]
     assert [gate.name for gate in shot.gates] == ["map-0", "map-1", "map-2", "sink-0", "sink-1"]
@@ -188,9 +245,9 @@ def test_a_snapshot_shows_the_whole_job_and_does_not_change_later() -> None:
     step_all(deployment, 2)
     later = deployment.snapshot()
     assert later.num_steps == sum(task.num_steps for task in deployment.tasks) > 0
-    assert later.pool.num_free < 40
-    assert sum(part.pool.num_requested for part in later.partitions) == 40 - later.pool.num_free
-    assert shot.pool.num_free == 40
+    assert memory(later).num_free < 40
+    assert sum(part.pool.num_requested for part in later.partitions) == 40 - memory(later).num_free
+    assert memory(shot).num_free == 40
     deployment.close()
 
 

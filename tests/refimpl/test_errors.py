@@ -7,6 +7,7 @@ import pytest
 from refimpl.errors import (
     ConfigError,
     InsufficientBuffersError,
+    InsufficientSlotsError,
     LocalUsageError,
     PoolDestroyedError,
     RemoteProtocolError,
@@ -21,10 +22,16 @@ def test_too_few_buffers_tells_who_what_and_what_to_do() -> None:
     error = InsufficientBuffersError("map-1", 12, 7, 64, 32_768)
     assert str(error) == (
         "Insufficient number of network buffers: required 12, but only 7 available. map-1 needs 12 buffers of "
-        "32768 B, 7 of 64 are free; lower the parallelism or raise num_buffers"
+        "32768 B, 7 of 64 are promised to nobody; lower the parallelism or raise num_buffers"
     )
     assert (error.owner, error.num_required, error.num_free) == ("map-1", 12, 7)
     assert (error.num_total, error.segment_size_bytes) == (64, 32_768)
+
+
+def test_too_few_slots_tells_how_many_and_what_to_do() -> None:
+    error = InsufficientSlotsError(4, 2)
+    assert "each of its 4 TaskManagers at one time, and the cluster has 2; give it more cores" in str(error)
+    assert (error.num_required, error.num_slots) == (4, 2)
 
 
 def test_an_exception_in_user_code_names_operator_subtask_and_record() -> None:

@@ -94,8 +94,8 @@ def lie_twice_idle(deployment: Deployment) -> None:
 
 SEGMENTS = [
     (lose_a_free_segment, r"nobody holds segment \d+"),
-    (lend_and_keep_a_segment, r"segment \d+ is with the global pool and with .* \(lent\)[\s\S]*request"),
-    (hold_a_buffer_secretly, r"its buffer counts \d references, \d holders can be found[\s\S]*request"),
+    (lend_and_keep_a_segment, r"segment \d+ is with the global pool and with .* \(lent\)[\s\S]*queue"),
+    (hold_a_buffer_secretly, r"its buffer counts \d references, \d holders can be found[\s\S]*queue"),
     (drop_a_reference, r"its buffer counts \d references, \d holders can be found"),
     (miscount_what_is_out, r"requested \d+ segments, \d+ can be found"),
     (lie_twice_idle, r"segment \d+ is with .* \(idle\) and with .* \(lent\)"),
@@ -143,7 +143,7 @@ def test_at_the_end_every_record_emitted_has_arrived() -> None:
 def test_at_the_end_every_queue_has_been_read() -> None:
     deployment = at_the_end()
     subpartition = deployment.partitions[0].subpartitions[0]
-    subpartition._is_finished = False
+    subpartition.is_finished = False
     deployment.partitions[0].broadcast_event(EndOfSuperstep())
     with pytest.raises(AssertionError, match="was not read to its end"):
         check_end(deployment)
@@ -204,7 +204,7 @@ def promise_what_is_not_there(link: Link, channel: RemoteInputChannel) -> None:
 
 
 def add_credit_at_the_producer(link: Link, channel: RemoteInputChannel) -> None:
-    link.producer._readers[channel.receiver].credit += 1
+    link.producer.readers[channel.receiver].credit += 1
 
 
 def lose_a_buffer_on_the_way(link: Link, channel: RemoteInputChannel) -> None:
@@ -212,7 +212,7 @@ def lose_a_buffer_on_the_way(link: Link, channel: RemoteInputChannel) -> None:
 
 
 def run_into_debt(link: Link, channel: RemoteInputChannel) -> None:
-    link.producer._readers[channel.receiver].credit = -2
+    link.producer.readers[channel.receiver].credit = -2
 
 
 def want_too_much(link: Link, channel: RemoteInputChannel) -> None:
@@ -248,7 +248,7 @@ def test_a_channel_that_has_failed_or_gone_owes_nothing_any_more() -> None:
 
 
 def lose_an_exclusive_segment(channel: RemoteInputChannel) -> None:
-    channel.buffers._exclusive.popleft()
+    channel.buffers.exclusive.popleft()
 
 
 def give_an_exclusive_segment_to_everybody(channel: RemoteInputChannel) -> None:
@@ -269,7 +269,7 @@ REMOTE_SEGMENTS = [
 @pytest.mark.parametrize(("tamper", "said"), REMOTE_SEGMENTS, ids=[tamper.__name__ for tamper, _ in REMOTE_SEGMENTS])
 def test_the_buffers_of_a_channel_are_in_one_place_too(tamper: Callable[[RemoteInputChannel], None], said: str) -> None:
     simulation, _, channel = halfway()
-    while not (channel.buffers._exclusive and channel._received):
+    while not (channel.buffers.exclusive and channel._received):
         simulation.step()
     tamper(channel)
     with pytest.raises(AssertionError, match=said):
@@ -360,7 +360,7 @@ def test_a_channel_that_has_more_than_it_wants_takes_no_more() -> None:
     before = len(channel.buffers.empty_buffers)
     channel.buffers.credit.num_required = before
     link.check_step()
-    channel.buffers._floating.append(pool.request_buffer())
+    channel.buffers.floating.append(pool.request_buffer())
     with pytest.raises(AssertionError, match=f"needs {before} empty buffers at most, it has {before + 1}"):
         link.check_step()
 

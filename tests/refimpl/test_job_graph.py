@@ -14,6 +14,7 @@ from refimpl.job import (
     DataStream,
     JobGraph,
     StreamEnvironment,
+    is_chainable,
     reasons_not_to_chain,
 )
 
@@ -111,7 +112,9 @@ def test_two_operators_are_chained_unless_a_condition_says_why_not(
     environment, source, mapped = source_and_map()
     change(source, mapped)
     graph = graph_of(environment)
-    assert reasons_not_to_chain(graph.stream_graph, graph.stream_graph.edges[0], environment.config) == reasons
+    edge = graph.stream_graph.edges[0]
+    assert reasons_not_to_chain(graph.stream_graph, edge, environment.config) == reasons
+    assert is_chainable(graph.stream_graph, edge, environment.config) is not bool(reasons)
     assert len(graph.vertices) == (2 if reasons else 1)
     assert len(graph.edges) == (1 if reasons else 0)
 
@@ -216,6 +219,12 @@ def test_explain_shows_the_tasks_and_a_verdict_for_every_edge() -> None:
         "  map → filter  not chained: the edge is rebalance, not forward; parallelism 1 is not 4",
         "  filter → sink  not chained: sink may be chained with neither",
     ]
+
+
+def test_explain_says_so_where_only_a_rule_of_the_job_kept_two_operators_apart() -> None:
+    environment, _, _ = source_and_map()
+    environment.use(is_chainable=lambda _graph, _edge, _config: False)
+    assert "source → map  not chained: by the rule of this job" in environment.explain()
 
 
 def test_explaining_a_job_does_not_change_it() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -109,6 +110,19 @@ def test_half_records_of_two_channels_do_not_mix() -> None:
     elements = bench.read()
     assert sorted(element.value for element in elements) == list(range(10))
     assert [element.value for element in elements if element.value % 2] == [1, 3, 5, 7, 9]
+
+
+@pytest.mark.parametrize("segment", [64, 1_300])
+@pytest.mark.parametrize("takes_batches", [False, True])
+def test_a_record_that_is_gathered_in_a_file_is_no_part_of_a_run(
+    segment: int, takes_batches: bool, tmp_path: Path
+) -> None:
+    spilling = {"spill_threshold_bytes": 4, "spill_directory": str(tmp_path)}
+    bench = Bench(1, segment, TupleType(LONG, LONG), takes_batches, **spilling)
+    records = [StreamRecord((number, -number), number) for number in range(90)]
+    bench.writer.emit_many(records)
+    found = [each.records() if isinstance(each, RecordBatch) else [each] for each in bench.read()]
+    assert [record for part in found for record in part] == records
 
 
 KINDS = {LONG: st.integers(-(2**63), 2**63 - 1), TupleType(LONG, LONG): st.tuples(st.integers(0, 9), st.integers(0, 9))}
@@ -299,7 +313,8 @@ def test_records_next_to_each_other_are_handed_out_as_a_run_or_one_by_one() -> N
     assert [next(run), next(run)] == records[1:3]
     assert bench.input.next_element() == records[3]
     assert not bench.input.is_drained
-    assert list(bench.input.next_records()) == records[4:]
+    assert next(bench.input.next_values()) == (4, 4)
+    assert list(bench.input.next_records()) == records[5:]
     assert bench.input.is_drained
     assert (list(bench.input.next_records()), bench.input.next_element()) == ([], None)
 
@@ -317,6 +332,26 @@ def test_a_run_ends_where_something_else_stands() -> None:
     while not bench.input.is_drained:
         runs.append((len(list(bench.input.next_records())), bench.input.next_element()))
     assert runs == [(10, Watermark(9)), (8, StreamRecord(0)), (8, timed[0])]
+
+
+@pytest.mark.parametrize("position", [1, 7, 8, 30])
+@pytest.mark.parametrize("other", [StreamRecord(5), Watermark(9)], ids=repr)
+def test_values_come_with_their_times_up_to_what_is_no_such_record(position: int, other: object) -> None:
+    bench = Bench(segment=2_000)
+    for number in range(40):
+        bench.writer.emit(StreamRecord(number, -number))
+        if number == position:
+            bench.writer.emit_to(other, 0)
+    bench.partition.flush_all()
+    bench.input.take()
+    found = []
+    while not bench.input.is_drained:
+        found += bench.input.next_values()
+        element = bench.input.next_element()
+        found.append((element.value, element.timestamp) if isinstance(element, StreamRecord) else element)
+    expected = [(number, -number) for number in range(40)]
+    expected.insert(position + 1, (5, None) if isinstance(other, StreamRecord) else other)
+    assert [item for item in found if item is not None] == expected
 
 
 def test_a_run_that_was_begun_is_forgotten_when_the_input_closes() -> None:

@@ -42,7 +42,7 @@ def test_segments_outside_the_pools_come_back() -> None:
 def test_too_many_segments_outside_the_pools_leak_nothing() -> None:
     """P2."""
     pool = NetworkBufferPool(10, 16)
-    with pytest.raises(InsufficientBuffersError, match="channel needs 11 buffers of 16 B, 10 of 10 are free") as caught:
+    with pytest.raises(InsufficientBuffersError, match="11 buffers of 16 B, 10 of 10 are promised") as caught:
         pool.request_unpooled(11, "channel")
     assert (caught.value.num_required, caught.value.num_free, caught.value.num_total) == (11, 10, 10)
     assert (pool.num_free, pool.num_unpromised) == (10, 10)

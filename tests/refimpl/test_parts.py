@@ -82,7 +82,7 @@ def test_a_part_may_be_any_callable_that_makes_one() -> None:
     [
         ("SpanningRecordSerialiser", "did you mean SpanningRecordSerializer?"),
         ("SpillingSpanningRecordDeserializer", "did you mean SpillingAdaptiveSpanningRecordDeserializer?"),
-        ("xyz", "there are SpanningRecordSerializer, SpillingAdaptiveSpanningRecordDeserializer"),
+        ("xyz", f"there are {', '.join(field.name for field in dataclasses.fields(Parts))}"),
     ],
 )
 def test_a_name_that_is_no_seam_is_refused_with_the_nearest(name: str, said: str) -> None:

@@ -281,21 +281,21 @@ def test_a_timeout_of_zero_flushes_each_record() -> None:
 def test_a_timeout_flushes_what_nobody_was_told_of() -> None:
     """Behaviour 72: the driver passes the time in."""
     bench = Bench(timeout=100, segment=64)
-    assert bench.writer.next_deadline(0.0) is None
+    assert bench.writer.partition.next_deadline(0.0) is None
     bench.writer.emit(StreamRecord(1))
-    assert bench.writer.next_deadline(10.0) == 110.0
-    assert bench.writer.next_deadline(50.0) == 110.0
-    bench.writer.on_timeout(109.0)
+    assert bench.writer.partition.next_deadline(10.0) == 110.0
+    assert bench.writer.partition.next_deadline(50.0) == 110.0
+    bench.writer.partition.on_timeout(109.0)
     assert bench.num_told == [0]
-    bench.writer.on_timeout(110.0)
+    bench.writer.partition.on_timeout(110.0)
     assert bench.num_told == [1]
-    assert bench.writer.next_deadline(120.0) is None
+    assert bench.writer.partition.next_deadline(120.0) is None
 
 
 def test_a_timeout_of_minus_one_never_flushes() -> None:
     bench = Bench(timeout=-1, segment=64)
     bench.writer.emit(StreamRecord(1))
-    assert bench.writer.next_deadline(1e9) is None
+    assert bench.writer.partition.next_deadline(1e9) is None
     assert bench.num_told == [0]
 
 
@@ -408,6 +408,42 @@ def test_a_batch_writes_the_bytes_of_its_rows(rows: list[tuple[int, int, int]], 
     assert one.finish() == many.finish() == ready.finish()
 
 
+class Door:
+    """An exclusion that counts how often it is taken, and not how often again by who has it."""
+
+    def __init__(self) -> None:
+        self.num_taken = self._depth = 0
+
+    def __enter__(self) -> None:
+        self.num_taken += not self._depth
+        self._depth += 1
+
+    def __exit__(self, *_exc: object) -> None:
+        self._depth -= 1
+
+
+@pytest.mark.parametrize(("channels", "selector"), [(1, ForwardSelector()), (3, KeyGroupSelector(Field(0), 128))])
+def test_a_batch_takes_the_exclusion_once_and_tells_each_reader_once(channels: int, selector: ChannelSelector) -> None:
+    """However many buffers it fills: two threads that meet for each one spend their time on meeting."""
+    bench = Bench(channels, 64, 100, kind=ROW, selector=selector)
+    writer = RecordWriter(bench.partition, selector, StreamElementSerializer(ROW), exclusion=(door := Door()))
+    writer.write_batch(batch_of([(time, time, time) for time in range(100)]))
+    assert min(bench.queued()) > 5
+    assert door.num_taken == 1
+    assert bench.num_told == [1] * channels
+
+
+def test_the_full_buffers_of_a_batch_stop_where_the_pool_is_empty_and_go_on_later() -> None:
+    bench = Bench(segment=64, buffers=4, kind=ROW)
+    rows = [(time, time, -time) for time in range(20)]
+    bench.writer.write_batch(batch_of(rows))
+    assert bench.writer.is_blocked
+    assert bench.queued() == [4]
+    assert bench.finish() == [b"".join(element((key, value), time, ROW) for time, key, value in rows)]
+    bench.partition.release()
+    assert bench.global_pool.num_free == 4
+
+
 SELECTORS = {
     "forward": ForwardSelector, "round robin": RoundRobinSelector, "rebalance": lambda: RebalanceSelector(3),
     "shuffle": lambda: ShuffleSelector(3), "global": GlobalSelector, "broadcast": BroadcastSelector,
@@ -452,6 +488,15 @@ def test_a_selector_that_knows_single_values_only_is_asked_for_each() -> None:
     bench.writer.write_batch(batch_of([(0, 4, 40), (0, 2, 20), (0, 1, 10)]))
     expected = [b"", element((4, 40), 0, ROW) + element((1, 10), 0, ROW), element((2, 20), 0, ROW)]
     assert bench.finish() == expected
+
+
+def test_a_timeout_of_zero_flushes_what_each_channel_gets_of_a_batch() -> None:
+    bench = Bench(3, segment=64, timeout=0, kind=ROW)
+    for num_told in (1, 2):
+        bench.writer.write_batch(batch_of([(0, 1, 1), (0, 2, 2)]))
+        bench.read_all()
+        assert sum(bench.num_told) == 2 * num_told
+    assert list(map(len, bench.arrived)) == [2 * 29 if n == 0 else 29 for n in range(3)]
 
 
 def test_a_batch_that_cannot_be_written_at_once_is_written_one_by_one() -> None:
@@ -529,6 +574,20 @@ def test_what_must_wait_for_a_buffer_is_not_taken_from_the_records(
     num_fit = 4_000 // 21
     assert bench.writer.is_blocked
     assert (bench.writer.num_records, next(left)) == (num_fit + 1, StreamRecord(num_fit + 1, num_fit + 1))
+
+
+@pytest.mark.parametrize("selector", [ForwardSelector, RoundRobinSelector])
+@pytest.mark.parametrize("position", [0, 5, 64, 90])
+def test_of_a_record_that_cannot_leave_somebody_is_told(selector: Callable[[], ChannelSelector], position: int) -> None:
+    """Alone, or in a block; what is told decides what is raised."""
+    refused = []
+    bench = Bench(1 if selector is ForwardSelector else 3, segment=5_000, kind=ROW, selector=selector())
+    records = [StreamRecord((number, number), number) for number in range(130)]
+    records[position].value = "no row"
+    bench.writer.emit(StreamRecord((0, 0), 0))
+    with pytest.raises(LocalUsageError, match="no row"):
+        bench.writer.emit_from(iter(records), lambda record, error: refused.append((record, type(error))))
+    assert refused == [(records[position], LocalUsageError)]
 
 
 @pytest.mark.parametrize("wrong", [[1, 2], (1,), (1, 2, 3), (1, "b"), (1, 2**63), 5, None], ids=repr)

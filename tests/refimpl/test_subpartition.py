@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import deque
+
 import pytest
 
 from refimpl.config import FlinkVersion
 from refimpl.errors import LocalUsageError
 from refimpl.memory import Buffer, BufferBuilder, BufferConsumer, MemorySegment
-from refimpl.producer import PipelinedSubpartition
+from refimpl.producer import PipelinedSubpartition, SubpartitionQueue
 from refimpl.records import (
     Alignment,
     CheckpointBarrier,
@@ -369,3 +371,43 @@ def test_the_end_follows_the_version() -> None:
     subpartition.open_view(lambda: None)
     subpartition.finish(FlinkVersion.V2_2)
     assert subpartition.poll().buffer.data_type.name == "END_OF_PARTITION"
+
+
+class OneByOne(PipelinedSubpartition):
+    """Other rules, with something of their own."""
+
+    def __init__(self, *args: object) -> None:
+        super().__init__(*args)
+        self.polls = []
+
+    def poll(self) -> object:
+        self.polls.append(self.num_queued)
+        return super().poll()
+
+
+def test_other_rules_take_over_what_is_queued_and_the_reader(bench: Bench) -> None:
+    bench.add_finished(8)
+    bench.add_open(3)
+    told, subpartition = bench.num_told, bench.subpartition
+    subpartition.become(OneByOne)
+    assert (type(subpartition), bench.poll(), bench.poll()) == (OneByOne, (8, False, 0, False), (3, False, 0, False))
+    bench.subpartition.flush()
+    assert (subpartition.polls, bench.num_told) == ([2, 1], told)
+    subpartition.become(PipelinedSubpartition)
+    assert bench.poll() is None
+    assert subpartition.polls == [2, 1]
+
+
+def test_after_an_empty_commit_the_next_record_is_flushed() -> None:
+    """The buffer at the head was looked at and had nothing: what comes later is news all the same."""
+    dirty: deque[SubpartitionQueue] = deque()
+    bench = Bench()
+    subpartition = bench.subpartition = PipelinedSubpartition(0, "partition", None, dirty)
+    first = bench.add_open()
+    first.finish()
+    second = bench.add_open()
+    second.advance(0)
+    dirty.popleft().flush_dirty()
+    assert bench.poll() is None
+    second.append_and_commit(b"abc")
+    assert list(dirty) == [subpartition]

@@ -209,6 +209,45 @@ def test_a_wrong_record_of_a_source_before_the_network_is_named() -> None:
     assert (task.chain.num_records_in, task.chain.counters[0].num_records) == (101, 101)
 
 
+class AsksForRecords(SinkOperator):
+    """Says what is done with a record, and nothing of values."""
+
+    def __init__(self, records: list[StreamRecord]) -> None:
+        super().__init__(print)
+        self.records = records
+
+    def process(self, record: StreamRecord) -> None:
+        self.records.append(record)
+
+
+@pytest.mark.parametrize("num_records", [3, 40])
+def test_an_operator_with_a_process_of_its_own_gets_records(num_records: int) -> None:
+    """Also where its class could do with values, and its input has a run of them."""
+    wire, arrived = Wire(segment=2_600), []
+    task = Task("sink-0", chain_of(AsksForRecords(arrived)), wire.input, [])
+    wire.writer.emit_many(records(*range(num_records)))
+    wire.partition.flush_all()
+    task.step()
+    assert (arrived, task.chain.num_records_in) == (records(*range(num_records)), num_records)
+
+
+@pytest.mark.parametrize("position", [0, 5, 39])
+def test_the_value_a_function_fails_on_is_named_also_in_a_run(position: int) -> None:
+    wire, values = Wire(segment=2_600), []
+    wire.writer.emit_many(records(*range(40)))
+    wire.partition.flush_all()
+
+    def function(value: object) -> None:
+        if value == position:
+            raise ValueError("mine")
+        values.append(value)
+
+    task = sink_task(wire, function)
+    with pytest.raises(UserCodeError, match=f"op, subtask 0, raised ValueError: mine while processing {position}"):
+        task.step()
+    assert (values, task.chain.num_records_in) == ([*range(position)], position + 1)
+
+
 def test_a_user_function_that_makes_much_of_one_record_finishes_and_then_waits() -> None:
     wire = Wire(buffers=1)
     task = source_task([0, 1], wire, batch=2, operator=FlatMapOperator(lambda n: range(10 * n, 10 * n + 7)))
@@ -380,4 +419,17 @@ def test_a_trace_notes_each_change_of_progress_once() -> None:
     source = SourceInput("source", 0, IterableReader(range(8)), 2)
     task = Task("source-0", chain_of(Operator(), wire), source, [wire.writer], trace=trace)
     run_to_the_end(task, wire)
-    assert [event.detail["progress"] for event in trace if event.kind == "progress"] == ["made", "done"]
+    assert [event.kind for event in trace if event.subject == "source-0"] == ["made", "done"]
+
+
+def test_a_trace_notes_why_a_task_rests_that_is_not_stepped() -> None:
+    trace, wire = Trace(), Wire(buffers=1)
+    source = SourceInput("source", 0, IterableReader(range(8)), 2)  # two records fill the only buffer
+    task = Task("source-0", chain_of(Operator(), wire), source, [wire.writer], trace=trace)
+    task.step()
+    assert not task.is_runnable
+    progress = task.progress
+    task.note_rest()
+    task.note_rest()
+    assert task.progress is progress
+    assert [event.kind for event in trace if event.subject == "source-0"] == ["made", "backpressured"]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pickle
+
+import cloudpickle
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -181,3 +184,10 @@ def test_a_tuple_that_holds_a_tuple_has_no_flat_layout() -> None:
 def test_copying_a_tuple_of_another_length_is_the_callers_mistake() -> None:
     with pytest.raises(LocalUsageError, match="is not a tuple"):
         TupleType(LONG, LONG).copy((1, 2, 3))
+
+
+@pytest.mark.parametrize("kind", [LONG, INT, DOUBLE, BOOLEAN, BYTES, STRING], ids=str)
+@pytest.mark.parametrize("dumps", [pickle.dumps, cloudpickle.dumps], ids=["pickle", "cloudpickle"])
+def test_a_type_is_the_same_object_in_every_process(kind: TypeSerializer, dumps) -> None:
+    """Batches and hashes ask for some types by what they are, so another STRING would be no string."""
+    assert pickle.loads(dumps(TupleType(kind))).fields[0] is kind

@@ -94,7 +94,7 @@ def test_a_run_on_threads_that_fails_says_why(sent):
 def test_a_threaded_run_is_live_and_untouched_until_someone_looks(job):
     with ThreadedRun(job()) as run:
         view = PipelineMap(run)
-        assert (view._mode, view._controls) == ("live", ["pause", "resume"])
+        assert (view._mode, view._controls) == ("live", ["pause", "resume", "slow", "set_buffer_timeout", "swap"])
         assert not view.sampler.is_alive
         assert repr(view) == repr(PipelineMap(run))
 

@@ -132,3 +132,8 @@ def test_a_step_that_cannot_be_read_is_refused(bad):
 def test_a_buffer_of_no_bytes_is_refused():
     with pytest.raises(LocalUsageError, match="at least one byte"):
         TwoBufferRibbon([b"x"], segment_size=0)
+
+
+def test_one_copy_is_no_copies() -> None:
+    assert "SpanningRecordSerializer: 1 copy into 1 buffer\n" in repr(TwoBufferRibbon([b"to"], segment_size=8))
+    assert "SpanningRecordSerializer: 2 copies into 2 buffers\n" in repr(TwoBufferRibbon([b"hello"], segment_size=8))

@@ -35,8 +35,12 @@ class Mailbox:
             return next(message for message in self.messages if wanted(message))
 
 
-def sampler_of(run, box, **options):
-    pump = Sampler(run, lambda snapshot: [snapshot.num_steps, snapshot.time_ms], box, **options)
+def steps_of(snapshot):
+    return [snapshot.num_steps, snapshot.time_ms]
+
+
+def sampler_of(run, box, pack=steps_of, **options):
+    pump = Sampler(run, pack, box, **options)
     pump.watch(True)
     pump.start()
     return pump
@@ -54,6 +58,20 @@ def test_it_ends_with_the_frame_that_says_done(job):
     assert last["frame"][0] == run.snapshot().num_steps
     assert [message["seq"] for message in box.messages] == list(range(1, len(box.messages) + 1))
     assert box.threads == {"sluice-sampler"}
+
+
+def test_what_comes_home_after_the_end_is_still_shown(job):
+    box = Mailbox()
+    run = ThreadedRun(job(40)).start()
+    away = [3]
+    pump = sampler_of(run, box, pack=lambda snapshot: [snapshot.num_steps, snapshot.time_ms, *away])
+    run.join(DEADLINE_S)
+    box.wait_for(lambda message: message["done"] and message["frame"][2] == 3)
+    away[0] = 0
+    box.wait_for(lambda message: message["done"] and message["frame"][2] == 0)
+    pump._thread.join(DEADLINE_S)
+    assert not pump.is_alive
+    assert [message["frame"][2] for message in box.messages if message["done"]] == [3, 0]
 
 
 def test_a_frame_like_the_last_is_not_sent(job, gate):
@@ -106,7 +124,7 @@ def test_an_unwatched_pump_ends_with_the_job(job):
 def test_whoever_looks_after_the_end_still_gets_the_last_frame(job):
     box = Mailbox()
     run = ThreadedRun(job(40)).start()
-    pump = Sampler(run, lambda snapshot: [snapshot.num_steps, snapshot.time_ms], box)
+    pump = Sampler(run, steps_of, box)
     pump.start()
     run.join(DEADLINE_S)
     pump._thread.join(DEADLINE_S)

@@ -1,0 +1,170 @@
+"""Every view of a job, in a real JupyterLab in a real Chromium; a new view is tested by adding a row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from view_pages import JOB, check_accessible_in_both_themes, number, screenshots, the_view
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+
+Open = Callable[..., Any]
+
+# The name of the view, and its kind.
+VIEWS = [
+    ("PipelineMap", "map"), ("PoolView", "pools"), ("QueueView", "queues"), ("CreditView", "credits"),
+    ("SegmentView", "segments"), ("JobView", "job"), ("ExchangeView", "exchange"),
+    ("ThroughputView", "throughput"), ("WatermarkView", "watermarks"), ("TimelineView", "timeline"),
+    ("ClusterView", "cluster"),
+]  # fmt: skip
+
+# Everything a frame changes in a drawing.
+FACTS = """root => ['[data-state]', '[data-field]', '[data-fact]', '.level', 'g title']
+  .flatMap(which => [...root.querySelectorAll('svg ' + which)])
+  .map(n => [n.dataset.state, n.dataset.progress, n.childElementCount ? '' : n.textContent,
+             n.getAttribute('y'), n.getAttribute('height')].join()).join('\\n')"""
+
+rows = pytest.mark.parametrize(("name", "kind"), VIEWS, ids=[name for name, _ in VIEWS])
+
+
+@rows
+def test_a_live_view_moves_obeys_and_outlives_cell_and_kernel(notebook: Open, name: str, kind: str) -> None:
+    data = f"document.querySelector('[data-testid=sluice-{kind}]').dataset"
+    nb = notebook(
+        f"live-{kind}.ipynb",
+        [JOB, "run = ThreadedRun(job(range(10**7), slow_s=0.001), num_task_managers=2).start()",
+         f"view = {name}(run); view", "print(run.is_paused)"],
+    )  # fmt: skip
+    for index in range(3):
+        nb.run(index)
+    view = the_view(nb, kind)
+    nb.until(f"() => +{data}.painted > 10")
+    first, drawn = number(view, "seq"), view.evaluate(FACTS)
+    nb.until(f"() => +{data}.seq > {first}")
+    root = f"document.querySelector('[data-testid=sluice-{kind}]')"
+    nb.page.wait_for_function(f"drawn => ({FACTS})({root}) !== drawn", arg=drawn)
+    started = nb.page.evaluate("() => performance.now()")
+    assert nb.run(3).strip() == "False"
+    assert nb.page.evaluate("() => performance.now()") - started < 2000, "the live view keeps the kernel busy"
+    view.press(" ")
+    nb.until(f"() => {data}.mode === 'paused'")
+    assert nb.run(3).strip() == "True"
+    view.press("t")
+    assert view.get_by_role("table").count() >= 1
+    screenshots(nb, view, f"{kind}-live-table")
+    view.press("?")
+    assert view.get_by_text("all numbers as a table").is_visible()
+    check_accessible_in_both_themes(nb, view)
+    view.press("?")
+    view.press("t")
+    view.press("ArrowLeft")
+    nb.until(f"() => {data}.mode === 'scrubbed'")
+    view.press("Home")
+    nb.until(f"() => {data}.at === '0'")
+    view.press("End")
+    view.press(" ")
+    nb.until(f"() => {data}.mode === 'live'")
+    check_accessible_in_both_themes(nb, view)
+    nb.run(2)  # the cell again: a new view, which moves
+    nb.until(f"() => document.querySelectorAll('[data-testid=sluice-{kind}]').length === 1 && +{data}.painted > 3")
+    nb.restart_kernel()
+    view.get_by_role("alert").wait_for()
+    assert "run the cell again" in view.get_by_role("alert").inner_text()
+    view.press("Home")
+    nb.until(f"() => {data}.at === '0'")
+
+
+@rows
+def test_a_recording_is_scrubbed_and_each_frame_is_its_still(notebook: Open, name: str, kind: str) -> None:
+    data = f"document.querySelector('[data-testid=sluice-{kind}]').dataset"
+    nb = notebook(
+        f"recorded-{kind}.ipynb",
+        [JOB, "rec = Recording.of(Simulation(job(range(90)), seed=7, num_task_managers=2))",
+         f"view = {name}(rec); view", f"view.close(); {name}(rec, at=40)"],
+    )  # fmt: skip
+    for index in range(3):
+        nb.run(index)
+    view = the_view(nb, kind)
+    screenshots(nb, view, f"{kind}-recorded")
+    frames = number(view, "frames")
+    view.focus()
+    for key, at in (("Home", 0), ("ArrowRight", 1), ("End", frames - 1)):
+        view.press(key)
+        nb.until(f"() => {data}.at === '{at}'")
+        assert view.get_by_role("status").inner_text().startswith(f"frame {at + 1} of {frames}, step ")
+    view.press("t")
+    view.press("?")
+    check_accessible_in_both_themes(nb, view)
+    view.press("?")
+    view.press("t")
+    view.get_by_role("slider").fill("40")
+    nb.until(f"() => {data}.at === '40'")
+    drawn = view.evaluate(FACTS)
+    nb.run(3)
+    nb.until(f"() => document.querySelectorAll('[data-testid=sluice-{kind}]').length === 1 && {data}.at === '40'")
+    assert the_view(nb, kind).evaluate(FACTS) == drawn
+
+
+def test_a_slow_source_is_seen_to_hold_the_watermark_back(notebook: Open) -> None:
+    root = "document.querySelector('[data-testid=sluice-watermarks]')"
+    nb = notebook(
+        "watermarks.ipynb",
+        [JOB, "run = ThreadedRun(job(range(10**7), slow_s=0.001), num_task_managers=2).start()",
+         "view = WatermarkView(run, title='Event time'); view", "run.slow(run.snapshot().tasks[0].name, 60_000)",
+         "print(*[task.watermark for task in run.snapshot().tasks])", "run.cancel()"],
+    )  # fmt: skip
+    for index in range(3):
+        nb.run(index)
+    view = the_view(nb, "watermarks")
+    words = f"[...{root}.querySelectorAll('svg [data-task]')].map(task => task.textContent)"
+    nb.until(f"() => {words}.filter(words => / ms/.test(words)).length === 2")  # both windows
+    assert sum("a source: reads no channel" in each for each in nb.page.evaluate(words)) == 2
+    nb.run(3)
+    nb.until(f"() => {root}.querySelectorAll('[data-state=least]').length >= 2")  # at both windows, one channel each
+    held = view.evaluate(
+        "root => [...root.querySelectorAll('svg [data-task]')].filter(task => task.querySelector('[data-state=least]'))"
+        ".map(task => [...task.querySelectorAll('text')].map(text => text.textContent))"
+    )
+    assert all("▲ holds it back" in words for words in held)
+    view.press("t")
+    assert "▲ holds it back" in view.get_by_role("table").nth(1).inner_text()
+    view.press("t")
+    nb.until(f"() => {root}.querySelector('.sluice-status').textContent.includes('held back by')")
+    assert view.locator(".sluice-status").inner_text().count(" ms") >= 2
+    assert "held back by" in view.locator(".sluice-sentence").inner_text()
+    # The task stands where the least of its channels does, and not where the others have come.
+    places = view.evaluate(
+        "root => [...root.querySelectorAll('svg [data-task]')]"
+        ".map(task => [...task.querySelectorAll('[data-as=place]')]"
+        ".map(node => +/translate\\((\\d+)/.exec(node.getAttribute('transform') ?? 'translate(0')[1]))"
+    )
+    waiting = [each for each in places if len(each) > 2]
+    assert waiting
+    assert all(task == min(channels) < max(channels) for task, *channels in waiting)
+    nb.run(5)
+    nb.until(f"() => {root}.dataset.mode === 'done'")
+    check_accessible_in_both_themes(nb, view)
+
+
+def test_the_bytes_go_from_difference_to_difference(notebook: Open) -> None:
+    data = "document.querySelector('[data-testid=sluice-beside]').dataset"
+    nb = notebook("beside.ipynb", [JOB, "BytesBesideFlink(b'hello to all of you', b'hallo to me and you')"])
+    nb.run(0)
+    nb.run(1)
+    view = the_view(nb, "beside")
+    frames = number(view, "frames")
+    assert frames == 2
+    assert "first difference at byte 1 (0x1): yours 65, Flink 61" in view.get_by_role("status").inner_text()
+    drawn = view.evaluate(FACTS)
+    view.focus()
+    view.press("End")
+    nb.until(f"() => {data}.at === '{frames - 1}'")
+    assert view.evaluate(FACTS) != drawn
+    view.press("t")
+    view.press("?")
+    check_accessible_in_both_themes(nb, view)
+    view.press("?")
+    view.press("t")
+    screenshots(nb, view, "beside-recorded")

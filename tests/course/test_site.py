@@ -1,0 +1,70 @@
+"""The site: a page for every lesson, with its pictures, that asks no other server for anything."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from course.glossary import glossary
+from course.manifest import LESSONS, START
+
+ROOT = Path(__file__).resolve().parents[2]
+
+pytestmark = pytest.mark.slow
+
+
+def make(folder: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "course.site", str(folder)]
+    return subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT, timeout=300)
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("site") / "pages"
+    done = make(folder)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.endswith("index.html\n")
+    return folder
+
+
+def test_every_lesson_has_a_page_with_all_its_pictures(site: Path) -> None:
+    front = (site / "index.html").read_text()
+    for name in (START, *(lesson.name for lesson in LESSONS.values())):
+        page = (site / f"{name}.html").read_text()
+        assert f'href="{name}.html"' in front
+        cells = json.loads((ROOT / "lessons" / f"{name}.ipynb").read_text())["cells"]
+        outputs = [output.get("data", {}) for cell in cells for output in cell.get("outputs", [])]
+        pictures = re.findall(r'src="(_images/[^"]+\.svg)"', page)
+        assert len(pictures) == sum("image/svg+xml" in data for data in outputs)
+        assert all((site / picture).is_file() for picture in pictures)
+
+
+def test_no_page_asks_another_server(site: Path) -> None:
+    asked = re.compile(r"""(?:src=|<link[^>]+href=|url\(|@import\s+)\s*["']?(?:https?:)?//[^"')\s]+""")
+    files = [file for kind in ("*.html", "*.css") for file in site.rglob(kind)]
+    assert {found for file in files for found in asked.findall(file.read_text())} == set()
+
+
+def test_a_word_of_a_lesson_leads_to_its_place_in_the_glossary(site: Path) -> None:
+    words = (site / "glossary.html").read_text()
+    for term in glossary():
+        place = term.link.partition("#")[2]
+        assert f'id="{place}"' in words
+        page = (site / f"{LESSONS[term.lesson].name}.html").read_text()
+        assert f'href="glossary.html#{place}"'.casefold() in page.casefold()
+
+
+def test_it_is_made_anew_and_never_in_the_place_of_something_else(site: Path, tmp_path: Path) -> None:
+    (site / "left.html").touch()
+    assert make(site).returncode == 0
+    assert not (site / "left.html").exists()
+    (tmp_path / "mine.txt").touch()
+    refused = make(tmp_path)
+    assert refused.returncode == 1
+    assert "name another one" in refused.stderr
+    assert [file.name for file in tmp_path.iterdir()] == ["mine.txt"]

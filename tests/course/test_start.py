@@ -1,0 +1,75 @@
+"""The first page says what is missing, what was done, and where to go on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from course import doctor, progress, start
+from course.manifest import EXERCISES, LESSONS
+
+
+@pytest.fixture(autouse=True)
+def _empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SLUICE_WORK", str(tmp_path / "work"))
+
+
+def noted(exercise: str, status: str) -> None:
+    progress.record("check", exercise=exercise, status=status)
+
+
+def test_who_begins_is_sent_to_the_first_exercise() -> None:
+    first = next(iter(EXERCISES.values()))
+    said = repr(start.lessons())
+    where = f"lesson {first.lesson}, exercise {first.id} ({first.title}; not tried yet)"
+    assert said.splitlines()[-1] == f"Begin with {where}."
+    assert said.count("□") == len(EXERCISES)
+    assert "■" not in said
+
+
+def test_who_comes_back_is_sent_to_what_was_tried_last() -> None:
+    noted("0.1", "passed")
+    noted("3.1", "failed")
+    noted("3.1", "error")
+    said = repr(start.lessons())
+    assert said.splitlines()[-1] == "Go on with lesson 3, exercise 3.1 (A record over buffers; 2 attempts, all kept)."
+    assert said.count("■") == 1
+
+
+def test_who_has_passed_what_was_tried_last_is_sent_to_the_next() -> None:
+    noted("3.1", "passed")
+    assert " 0.1 " in repr(start.lessons()).splitlines()[-1]
+
+
+def test_what_a_late_one_was_spared_counts_as_done() -> None:
+    progress.record("catchup", exercise="0.1", lesson=0, by="learner")
+    assert repr(start.lessons()).splitlines()[1].endswith("■")
+
+
+def test_who_has_done_all_is_told_of_the_receipt() -> None:
+    for exercise in EXERCISES:
+        noted(exercise, "passed")
+    assert "sluice export" in repr(start.lessons())
+
+
+@pytest.mark.parametrize("table", [start.lessons, start.tracks])
+def test_text_and_table_say_the_same_and_every_link_has_a_lesson(table) -> None:
+    made = table()
+    plain, rich = repr(made), made._repr_markdown_()
+    names = {f"{lesson.name}.ipynb" for lesson in LESSONS.values()}
+    rows = [line for line in rich.splitlines() if ".ipynb)" in line]
+    assert rows
+    for row in rows:
+        target = row.partition("](")[2].partition(")")[0]
+        assert target in names
+        for cell in row.replace(f"]({target})", "").replace("[", "").strip("| ").split(" | "):
+            assert cell.strip() in plain
+
+
+def test_a_machine_that_lacks_something_is_told_the_next_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    missing = doctor.Finding("Java", doctor.Status.MISSING, "there is none", "run make lab")
+    monkeypatch.setattr(start, "_LOOKS", (doctor.python, lambda: missing))
+    said = str(start.machine())
+    assert "✗ Java: there is none\n    → run make lab" in said
+    assert "missing" in said.splitlines()[-1]
