@@ -13,18 +13,24 @@ FIND_PYTHON = for python in $(PYTHON) python3 python3.13 python3.12 python3.11 p
 	fi
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lab test demo bench bench-peers profile fuzz lint clean requirements
+.PHONY: help setup lab test demo cluster bench bench-checks bench-peers bench-spark bench-cluster bench-widgets profile site fuzz lint clean requirements
 
 help: ## show this list
-	@echo "make lab          open the course in JupyterLab         (ARGS='--no-browser --port 8890')"
-	@echo "make demo         flights from Spark through the engine  (ARGS='--records 5000 --json')"
-	@echo "make test         everything that must hold, < 25 min    (ARGS='-k spanning' to pick tests)"
-	@echo "make bench        28 goals as ratios to peers, 15 min    (ONLY=11,14 for two of them, ARGS='--help')"
-	@echo "make profile      where the nanoseconds of a record go   (ARGS='--help')"
-	@echo "make fuzz         a million hostile inputs, < 1 hour      (ARGS='--seconds 60')"
-	@echo "make lint         style and types only"
-	@echo "make clean        remove .venv and caches; learners' work/ and .course/ stay"
-	@echo "make requirements pin the packages of pyproject.toml again"
+	@echo "make lab            open the course in JupyterLab         (ARGS='--no-browser --port 8890')"
+	@echo "make demo           flights from Spark through the engine  (ARGS='--records 5000 --json')"
+	@echo "make cluster        a Spark cluster on this machine        (ARGS=stop ends it, ARGS=status)"
+	@echo "make test           everything that must hold, < 25 min    (ARGS='-k spanning' to pick tests)"
+	@echo "make bench          28 goals as ratios to peers, 15 min    (ONLY=11,14 for two of them, ARGS='--help')"
+	@echo "make bench-checks   how long a learner waits for a check   (ARGS='--rounds 5')"
+	@echo "make bench-spark    every way out of Spark, in rows/s      (ARGS='--rows 5000000')"
+	@echo "make bench-cluster  100 M rows through Spark's executors  (ARGS='--rows 5000000 --rounds 5')"
+	@echo "make bench-widgets  what a moving view costs, in a browser (ARGS='--seconds 10')"
+	@echo "make profile        where the nanoseconds of a record go   (ARGS='--help')"
+	@echo "make site           the lessons as pages to read             (ARGS=FOLDER, else build/site)"
+	@echo "make fuzz           a million hostile inputs, < 1 hour      (ARGS='--seconds 60')"
+	@echo "make lint           style and types only"
+	@echo "make clean          remove .venv and caches; learners' work/ and .course/ stay"
+	@echo "make requirements   pin the packages of pyproject.toml again"
 	@echo
 	@echo "Each target installs what it needs into .venv first, when something changed. Needed: make, Python 3.11 or newer."
 
@@ -37,12 +43,30 @@ lab: setup
 demo: setup
 	@exec $(RUN)/sluice demo $(ARGS)
 
+cluster: setup
+	@exec $(RUN)/sluice cluster $(or $(ARGS),start)
+
 bench: bench-peers
 	@exec $(RUN)/python -m tests.bench $(if $(ONLY),--only '$(ONLY)') $(ARGS)
 
 # Other packages that are compared with; one that has no wheel for this Python is left out, and its row says so.
 bench-peers: setup
 	@$(RUN)/python -m tests.bench.install
+
+bench-spark: setup
+	@exec $(RUN)/python -m tests.bench.spark_ways $(ARGS)
+
+bench-checks: setup
+	@exec $(RUN)/python -m tests.bench.checks $(ARGS)
+
+bench-cluster: setup
+	@exec $(RUN)/python -m tests.bench.spark_cluster $(ARGS)
+
+site: setup
+	@exec $(RUN)/python -m course.site $(ARGS)
+
+bench-widgets: setup
+	@exec $(RUN)/python -m tests.bench.widgets $(ARGS)
 
 profile: setup
 	@exec $(RUN)/python -m tests.bench.profile $(ARGS)
@@ -54,8 +78,9 @@ lint: setup
 	$(RUN)/ruff check .
 	$(RUN)/mypy
 
+# Two at a time; the tests of one file stay together, since they share a server, a browser or a cluster.
 test: lint
-	$(RUN)/python -m pytest $(ARGS)
+	$(RUN)/python -m pytest -n 2 --dist loadfile $(ARGS)
 
 clean:
 	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist *.egg-info
@@ -67,7 +92,7 @@ requirements: setup
 	@{ echo "# Every package Sluice needs, tests included, pinned with hashes; Linux and macOS, Python 3.11 to 3.13."; \
 	   echo "# Made from pyproject.toml by \`make requirements\`. Do not edit."; echo; \
 	   echo "setuptools>=77" | .venv/uv/bin/uv pip compile --quiet --universal --python-version 3.11 --fork-strategy fewest \
-	     --generate-hashes --no-emit-index-url --no-annotate --no-header --extra test pyproject.toml -; } > .venv/requirements.new
+	     --generate-hashes --no-emit-index-url --no-annotate --no-header --extra test --extra site pyproject.toml -; } > .venv/requirements.new
 	@{ echo "# What only \`make bench\` needs, pinned with hashes; wheels only. Where there is none, its row says so."; \
 	   echo "# Made from pyproject.toml by \`make requirements\`. Do not edit."; echo; \
 	   $(RUN)/python -c "import tomllib; print(*tomllib.load(open('pyproject.toml', 'rb'))['project']['optional-dependencies']['bench'], sep='\n')" \
