@@ -158,9 +158,9 @@ def test_after_a_death_one_still_sees_who_is_lost_and_what_it_was_seen_to_do() -
 def test_a_death_known_late_is_still_the_reason_and_the_run_is_not_over_before_it_is_known(tmp_path: Path) -> None:
     def values(subtask: int) -> Iterator[int]:
         if subtask == 1:  # somebody else holds this process's pipe open, so the parent hears of its end only later
-            with (tmp_path / "holder").open("w") as file:
-                command = [sys.executable, "-c", "import signal; signal.pause()"]
-                print(subprocess.Popen(command, pass_fds=[int(sys.argv[3])]).pid, file=file)
+            command = [sys.executable, "-c", "import signal; signal.pause()"]
+            holder = subprocess.Popen(command, pass_fds=[int(sys.argv[3])])
+            (tmp_path / str(holder.pid)).touch()
         yield from range(10**9)
 
     class Values:
@@ -171,12 +171,10 @@ def test_a_death_known_late_is_still_the_reason_and_the_run_is_not_over_before_i
             return values(self.subtask)
 
     environment = StreamEnvironment(SMALL, 2)
-    tally = Tally()
-    environment.source(lambda subtask, _n: IterableReader(Values(subtask))).rebalance().map(str).sink(tally)
+    environment.source(lambda subtask, _n: IterableReader(Values(subtask))).rebalance().map(str).sink(bool)
     with nothing_left(), ProcessRun(environment) as run:
         run.start()
-        tally.wait_for(100)
-        holder = int((tmp_path / "holder").read_text())
+        holder = until(lambda: [int(file.name) for file in tmp_path.iterdir()])[0]
         try:
             os.kill(run.process_ids[1], signal.SIGKILL)
             until(lambda: run.error is not None)
