@@ -15,7 +15,7 @@ __all__ = ["spark_or_none"]
 def spark_or_none() -> SparkSession | None:
     """The session; or `None`, after printing why there is none. A skipped section counts as not done."""
     try:
-        return spark()
+        return spark(quick=True)
     except SparkUnavailable as error:
         print(f"○ skipped: {error}")
         return None

@@ -149,7 +149,7 @@ class Section:
     ) -> Outcome:
         """Predict with Spark, or take `prediction`; let the engine measure; compare."""
         try:
-            session = session or spark()
+            session = session or spark(quick=True)
         except SparkUnavailable as error:
             because = str(error).removeprefix("Spark could not start: ")
             reason = f"skipped: Spark could not start, because {because[:1].lower()}{because[1:]}"

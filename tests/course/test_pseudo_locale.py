@@ -36,7 +36,9 @@ from course.specimens import zoo
 from course.step_by_step import view_of
 found = []
 for exercise in sys.argv[1:]:
+    # What is said of code that does not run is said of every exercise alike: three of them are enough.
     odd = ["def f(: pass", "1 / 0", "while True: pass", "x = y", "raise SystemExit", "import os; os._exit(0)"]
+    odd = odd if exercise in sys.argv[1::8] else []
     every = [None, stub(exercise), solution(exercise), *odd, *(each.source for each in zoo(exercise)[::4])]
     grader = Grader(child_job(exercise), Limits(case_seconds=0.3), keeps_one_ready=True)
     for source in every:
