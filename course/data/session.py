@@ -91,9 +91,9 @@ def spark(app: str = "sluice", *, master: str | None = None, quick: bool = False
     """Return the Spark session of this process; start one if there is none.
 
     Runs on 2 cores of this machine, or on the cluster whose master URL `master` or else the environment variable
-    SLUICE_SPARK_MASTER names. `quick` starts faster and is quick with few rows, as in lessons and tests. `settings` are more Spark
-    settings with `_` for `.`: `spark_driver_memory="2g"`. A session that is already running is returned as it is. It
-    ends with the process (or with `stop()`), and its temporary folder with it.
+    SLUICE_SPARK_MASTER names. `quick` starts faster and is quick with few rows, as in lessons and tests. `settings` are
+    more Spark settings with `_` for `.`: `spark_driver_memory="2g"`. A session that is already running is returned as
+    it is. It ends with the process (or with `stop()`), and its temporary folder with it.
 
     Raises:
         SparkUnavailable: Java is missing or unusable, there is no such master, or Spark did not start.

@@ -5,8 +5,10 @@
 
 A recorded run is played to a real JupyterLab in a real Chromium, a moment for each look of the sampler, so that each
 frame differs from the last and the CPU of the kernel is that of the view alone: no job runs. What the engine loses
-while it is looked at is measured apart: the same job on threads, with the view shown and hidden in turn. And how long
-it takes until a running task is slowed after the slider moves, seen from the page.
+while it is looked at is measured apart: the same job on threads, with the view hidden, shown, and hidden again while
+the browser draws as many frames of a recording, of which the kernel knows nothing. So one sees what looking costs the
+engine, and what any picture that moves costs a machine with few cores. And how long it takes until a running task is
+slowed after the slider moves, seen from the page.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
 from lab_pages import GET_ONE, chromium, close_kernels, opened, running_chromium, running_lab  # noqa: E402
 
-FORMAT = "sluice-bench-widgets/1"
+FORMAT = "sluice-bench-widgets/2"
 SHAPES = {4: (2, 2), 64: (8, 8), 512: (16, 32)}
 GOALS = {4: "28 of 30 frames, 1.5 ms, 2000 B", 64: "25 of 30 frames", 512: ""}
 
@@ -69,6 +71,20 @@ LIVE = """
 run = ThreadedRun(job(2, 2, 10**9, lambda n: n)).start()
 view = getattr(widgets, {name!r})(run); view
 """
+RECORDED = """
+drawn = getattr(widgets, {name!r})(Recording.of(Simulation(job(2, 2, 10**6)), max_steps=300)); drawn
+"""
+DRAW = """root => {
+  const range = root.querySelector('[data-testid=sluice-range]');
+  window.drawing = setInterval(() => {
+    range.value = (+range.value + 1) % (+range.max + 1);
+    range.dispatchEvent(new Event('input', { bubbles: true }));
+  }, 1000 / 30);
+}"""
+WHICH = {
+    "shown": "with a view shown, of that without (goal 0.95)",
+    "drawn": "with a recording drawn that the kernel knows nothing of",
+}
 FLOWED = "print(time.monotonic(), sum(task.num_records_in for task in run.snapshot().tasks))"
 
 
@@ -101,28 +117,37 @@ def played(page: Any, lab: Any, view: str, channels: int, seconds: float) -> dic
     }
 
 
-def kept(page: Any, lab: Any, view: str, seconds: float, rounds: int) -> list[float]:
-    """Throughput of a job on threads with the view shown, as ratios to the same with it hidden."""
-    nb = opened(page, lab, f"live-{view}.ipynb", [SETUP, LIVE.format(name=view), FLOWED, "run.cancel()"])
-    nb.run(0)
-    nb.run(1)
-    root = page.locator(".sluice").first
-    root.wait_for()
+def kept(page: Any, lab: Any, view: str, seconds: float, rounds: int) -> dict[str, list[float]]:
+    """Throughput of a job on threads with the view shown, and with a recording drawn, as ratios to neither."""
+    cells = [SETUP, RECORDED.format(name=view), LIVE.format(name=view), FLOWED, "run.cancel()"]
+    nb = opened(page, lab, f"live-{view}.ipynb", cells)
+    for number in range(3):
+        nb.run(number)
+    drawn, shown = page.locator(".sluice").nth(0), page.locator(".sluice").nth(1)
+    shown.wait_for()
 
-    def rate(display: str) -> float:
-        root.evaluate("(node, display) => { node.style.display = display; }", display)
+    def rate(which: str) -> float:
+        for root, name in ((drawn, "drawn"), (shown, "shown")):
+            root.evaluate("(node, display) => { node.style.display = display; }", "" if which == name else "none")
+        if which == "drawn":
+            drawn.scroll_into_view_if_needed()
+            drawn.evaluate(DRAW)
+        elif which == "shown":
+            shown.scroll_into_view_if_needed()
         page.wait_for_timeout(300)
-        start, before = map(float, nb.run(2).split())
+        start, before = map(float, nb.run(3).split())
         page.wait_for_timeout(seconds * 1_000)
-        end, after = map(float, nb.run(2).split())
+        end, after = map(float, nb.run(3).split())
+        page.evaluate("() => clearInterval(window.drawing)")
         return (after - before) / (end - start)
 
-    ratios = []
+    ratios: dict[str, list[float]] = {"shown": [], "drawn": []}
     for number in range(rounds):
-        order = ("", "none") if number % 2 else ("none", "")
-        found = {display: rate(display) for display in order}
-        ratios.append(found[""] / found["none"])
-    nb.run(3)
+        order = ("hidden", "shown", "drawn")[:: -1 if number % 2 else 1]
+        found = {which: rate(which) for which in order}
+        for which, each in ratios.items():
+            each.append(found[which] / found["hidden"])
+    nb.run(4)
     return ratios
 
 
@@ -163,7 +188,7 @@ def main() -> int:
     parser.add_argument("--view", action="append", help="a view, several times for several (QueueView and PipelineMap)")
     parser.add_argument("--channels", type=int, action="append", choices=sorted(SHAPES), help="4, 64 or 512 (all)")
     parser.add_argument("--seconds", type=float, default=6.0, help="for each figure (6)")
-    parser.add_argument("--rounds", type=int, default=5, help="shown and hidden in turn (5)")
+    parser.add_argument("--rounds", type=int, default=5, help="hidden, shown and drawn in turn (5)")
     parser.add_argument("--json", metavar="FILE", help="also write all of it there, - for the terminal")
     options = parser.parse_args()
     program = chromium()
@@ -195,9 +220,9 @@ def main() -> int:
             words = f"{statistics.median(found['felt_ms']):.0f} ms, at most {max(found['felt_ms']):.0f}"
             print(f"from the slider to the picture: {words} (goal 200)", flush=True)
             found["kept"] = kept(page, lab, "QueueView", options.seconds / 2, options.rounds)
-            spread = f"[{min(found['kept']):.2f} .. {max(found['kept']):.2f}]"
-            kept_words = f"{statistics.median(found['kept']):.3f} {spread}"
-            print(f"throughput with a view shown, of that without: {kept_words} (goal 0.95)")
+            for which, words in WHICH.items():
+                each = found["kept"][which]
+                print(f"throughput {words}: {statistics.median(each):.3f} [{min(each):.2f} .. {max(each):.2f}]")
             page.close()
     if options.json:
         text = json.dumps(found, indent=1)
