@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
+from course.checks.common import recorded
 from course.grading.rules import Case
-from course.grading.runner import GraderError
 from course.grading.shrink import smaller_lists
 from course.manifest import VECTORS
 from course.messages import phrase
@@ -259,15 +259,8 @@ def _told(ops: list[Any], several: bool) -> str:
 
 @cache
 def vector_cases() -> tuple[Case, ...]:
-    """The cases recorded from a real Flink that are small enough for a check, with its answers.
-
-    Raises:
-        GraderError: the file they stand in is missing or damaged.
-    """
-    try:
-        return tuple(_read_vectors())
-    except (OSError, ValueError, KeyError) as error:
-        raise GraderError(f"the recorded Flink cannot be read ({error!r}); restore course/vectors") from error
+    """The cases recorded from a real Flink that are small enough for a check, with its answers; see `recorded`."""
+    return recorded(_read_vectors)
 
 
 def _read_vectors() -> Iterator[Case]:

@@ -11,9 +11,9 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any
 
+from course.checks.common import recorded
 from course.checks.drive_c04 import pieces
 from course.grading.rules import Case
-from course.grading.runner import GraderError
 from course.grading.shrink import smaller_lists
 from course.manifest import VECTORS
 from course.messages import phrase
@@ -179,15 +179,8 @@ def smaller(case: Case) -> Iterator[Case]:
 
 @cache
 def vector_cases() -> tuple[Case, ...]:
-    """The cases recorded from a real Flink that are small enough for a check, with what its reader did.
-
-    Raises:
-        GraderError: the file they stand in is missing or damaged.
-    """
-    try:
-        return tuple(_read_vectors())
-    except (OSError, ValueError, KeyError) as error:
-        raise GraderError(f"the recorded Flink cannot be read ({error!r}); restore course/vectors") from error
+    """The cases recorded from a real Flink that are small enough for a check, with its answers; see `recorded`."""
+    return recorded(_read_vectors)
 
 
 def _read_vectors() -> Iterator[Case]:

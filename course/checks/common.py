@@ -1,13 +1,14 @@
-"""What all checks share: how an exception, a stop or a fence in the middle of a case is told."""
+"""What checks share: how a case that did not come to its end is told; cases recorded from a real Flink."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from course.grading.rules import Case, Finding, Row, Seen, Status
+from course.grading.runner import GraderError
 from course.messages import phrase
 
-__all__ = ["ending_finding"]
+__all__ = ["ending_finding", "recorded"]
 
 
 def ending_finding(
@@ -33,3 +34,15 @@ def ending_finding(
     code = {"fenced": "fenced", "reference_part": "reference_part", "not_plain": "not_plain", "prints": "prints",
             "vanished": "vanished"}.get(str(problem), code)  # fmt: skip
     return Finding(rule, code, case.ran, rows, values, Status.ERROR, line)
+
+
+def recorded(read: Callable[[], Iterable[Case]]) -> tuple[Case, ...]:
+    """The cases that `read` finds in a recording of a real Flink.
+
+    Raises:
+        GraderError: the file they stand in is missing or damaged.
+    """
+    try:
+        return tuple(read())
+    except (OSError, ValueError, KeyError) as error:
+        raise GraderError(f"the recorded Flink cannot be read ({error!r}); restore course/vectors") from error

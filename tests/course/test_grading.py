@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from course import seams
-from course.checks import c03_cases, check_of
+from course.checks import c03_cases, c04_cases, check_of
 from course.cli import main
 from course.grading.judge import code_hash, judge
 from course.grading.rules import RuleStatus, Status
@@ -127,17 +127,18 @@ def test_a_source_can_come_from_standard_input():
 
 
 @pytest.mark.parametrize("content", [None, "{", '{"cases": [{}]}'])
-def test_a_check_without_its_recorded_flink_ends_with_3(content, tmp_path, monkeypatch, capsys):
+@pytest.mark.parametrize(("exercise", "cases"), [("3.1", c03_cases), ("4.1", c04_cases)])
+def test_a_check_without_its_recorded_flink_ends_with_3(exercise, cases, content, tmp_path, monkeypatch, capsys):
     recorded = tmp_path / "spanning.json"
     if content is not None:
         recorded.write_text(content)
     answer = tmp_path / "answer.py"
-    answer.write_text(RIGHT)
-    monkeypatch.setattr(c03_cases, "_VECTORS", recorded)
-    c03_cases.vector_cases.cache_clear()
-    assert main(["check", "3.1", "--file", str(answer), "--seed", "11"]) == 3
+    answer.write_text(seams.solution(exercise))
+    monkeypatch.setattr(cases, "_VECTORS", recorded)
+    cases.vector_cases.cache_clear()
+    assert main(["check", exercise, "--file", str(answer), "--seed", "11"]) == 3
     assert len(capsys.readouterr().err.strip().splitlines()) == 1
-    c03_cases.vector_cases.cache_clear()
+    cases.vector_cases.cache_clear()
 
 
 @pytest.mark.slow

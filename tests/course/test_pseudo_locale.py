@@ -31,14 +31,16 @@ from course.grading.judge import judge
 from course.questions import questions
 from course.checks import check_of
 from course.grading.runner import Grader, Limits
-from course.seams import child_job, solution, stub
+from course.seams import child_job, seams, solution, stub
 from course.specimens import zoo
 from course.step_by_step import view_of
-found = []
+found, kinds = [], set()
 for exercise in sys.argv[1:]:
-    # What is said of code that does not run is said of every exercise alike: three of them are enough.
     odd = ["def f(: pass", "1 / 0", "while True: pass", "x = y", "raise SystemExit", "import os; os._exit(0)"]
-    odd = odd if exercise in sys.argv[1::8] else []
+    # What is said of code that does not run is said of exercises of one kind alike.
+    kind = seams()[exercise].kind, seams()[exercise].extends, type(check_of(exercise))
+    odd = [] if kind in kinds else odd
+    kinds.add(kind)
     every = [None, stub(exercise), solution(exercise), *odd, *(each.source for each in zoo(exercise)[::4])]
     grader = Grader(child_job(exercise), Limits(case_seconds=0.3), keeps_one_ready=True)
     for source in every:
