@@ -186,8 +186,10 @@ class SubpartitionQueue(ABC):
 
     def remove_head(self) -> None:
         """Take the first entry off the queue."""
-        self.num_data_buffers -= self.queue.popleft().is_buffer
-        self._watch_tail()
+        queue = self.queue
+        self.num_data_buffers -= queue.popleft().is_buffer
+        if len(queue) == 1:
+            self._watch_tail()
 
     def deliver(self, piece: BufferSlice) -> BufferAndBacklog:
         """What `poll` returns for a piece that has bytes: the piece, and what is still there."""
@@ -198,11 +200,13 @@ class SubpartitionQueue(ABC):
         if (note := self._note_deliver) is not None:
             note(piece.parent.segment.id, number, piece.end - piece.start)
         is_more = is_event = False
-        queue = self.queue
-        if queue and not self.is_blocked:
-            is_more = self.is_flush_requested or len(queue) > 1 or queue[0].is_finished
-            is_event = not queue[0].is_buffer
-        self._watch_tail()
+        if queue := self.queue:
+            head, is_one = queue[0], len(queue) == 1
+            if not self.is_blocked:
+                is_more = self.is_flush_requested or not is_one or head.is_finished
+                is_event = not head.is_buffer
+            if is_one and not head.is_finished:
+                self._watch(head)
         return BufferAndBacklog(piece, is_more, self.count_backlog(), is_event, number)
 
     def notify(self) -> None:

@@ -4,7 +4,8 @@ Everyone moves the same records between two threads of one process, through some
 record (or per batch) that adds up a number, so that every turn can be checked. What is built before the first record,
 such as pools and queues, is not timed.
 
-A record is three whole numbers, (time, key, value), as Flink writes a `StreamRecord` of two longs: 29 bytes.
+A record is three whole numbers, (time, key, value), as Flink writes a `StreamRecord` of two longs: 29 bytes. Batches
+are there before the clock runs, for each in the form it takes: Arrow's, columns of numpy, or bytes.
 """
 
 from __future__ import annotations
@@ -62,6 +63,8 @@ ARROW = [
     pa.record_batch([pa.array(column[start : start + BATCH]) for column in (TIMES, KEYS, VALUES)], schema=SCHEMA)
     for start in range(0, NUM_DISTINCT, BATCH)
 ]
+COLUMNS = [[column.to_numpy() for column in batch.columns] for batch in ARROW]
+BATCHES = [RecordBatch(fields, times) for times, *fields in COLUMNS]
 LARGE = RecordBatch([np.tile(KEYS, 2), np.tile(VALUES, 2)], np.tile(TIMES, 2))
 KEYED_MEANING = f"write_batch of {KEYED_BATCH} rows by key group to {KEYED_CHANNELS} channels; one thread reads all"
 SUMS = np.concatenate([[0], np.cumsum(VALUES)]).tolist()
@@ -289,15 +292,9 @@ def whole_batches(num_records: int) -> int:
     return max(1, -(-num_records // BATCH))
 
 
-def columns_of(batch: pa.RecordBatch) -> RecordBatch:
-    """The columns of an Arrow batch, not copied, as the engine's."""
-    times, *fields = (column.to_numpy() for column in batch.columns)
-    return RecordBatch(fields, times)
-
-
 def exchange_of_batches(num_records: int, operator: Any) -> tuple[int, float, float]:
     engine, num_batches = Exchange(KIND, BATCH_BUFFERS, takes_batches=True), whole_batches(num_records)
-    batches = (columns_of(batch) for batch in cycled(ARROW, num_batches))
+    batches = cycled(BATCHES, num_batches)
     return num_batches * BATCH, *in_two_threads(
         lambda: engine.produce_batches(batches),
         lambda: engine.consume_batches(lambda batch: operator.columns(batch.timestamps, *batch.columns)),

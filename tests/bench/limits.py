@@ -20,9 +20,9 @@ from refimpl.memory import BufferBuilder, DataType, heap_buffer
 from refimpl.producer import Lanes
 from refimpl.records import BatchCodec, RecordUnpacker
 from tests.bench.contenders import (
-    ARROW,
     BATCH,
     BATCH_BUFFERS,
+    BATCHES,
     KIND,
     NUM_DISTINCT,
     QUEUE_RECORDS,
@@ -31,7 +31,6 @@ from tests.bench.contenders import (
     ROWS,
     SEGMENT_BYTES,
     checksum,
-    columns_of,
     contender,
     cycled,
     expected,
@@ -106,8 +105,8 @@ def batch_codec(num_records: int, operator: Any) -> Spent:
     joined = memoryview(bytearray(BATCH * RECORD_BYTES))
 
     def work() -> None:
-        for batch in cycled(ARROW, num_batches):
-            rows = codec.encode(columns_of(batch))
+        for batch in cycled(BATCHES, num_batches):
+            rows = codec.encode(batch)
             assert rows is not None
             data = rows.view(np.uint8).data
             for to, source in ((segments, data), (joined, segments[: len(data)])):

@@ -22,6 +22,7 @@ import pyarrow as pa
 from tests.bench.contenders import (
     ARROW,
     BATCH,
+    COLUMNS,
     QUEUE_BATCHES,
     QUEUE_RECORDS,
     ROWS,
@@ -146,8 +147,8 @@ def queue_of_numpy(num_records: int, operator: Any) -> Moved:
     num_batches = whole_batches(num_records)
 
     def produce(_address: object, between: Any) -> None:
-        for batch in cycled(ARROW, num_batches):
-            between.put(tuple(column.to_numpy() for column in batch.columns))
+        for columns in cycled(COLUMNS, num_batches):
+            between.put(columns)
         between.put(None)
 
     return num_batches * BATCH, *across(take_columns, produce, operator, CONTEXT.Queue(QUEUE_BATCHES))
@@ -164,8 +165,8 @@ def zmq_of_numpy(num_records: int, operator: Any) -> Moved:
 
     def produce(port: int, _shared: object) -> Callable[[], None]:
         context, out = zmq_connected(port)
-        for batch in cycled(ARROW, num_batches):
-            out.send(np.stack([column.to_numpy() for column in batch.columns]), copy=False)
+        for columns in cycled(COLUMNS, num_batches):
+            out.send(np.stack(columns), copy=False)
         out.send(b"")
         return partial(end_zmq, context, out)
 

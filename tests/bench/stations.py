@@ -17,7 +17,7 @@ from refimpl.drivers import Bell, Carrier, ConsumerEnd, ProducerEnd, connect, li
 from refimpl.job import Deployment, StreamEnvironment
 from refimpl.records import RecordBatch, StreamElement, StreamRecord, TypeSerializer, Vectorized
 from refimpl.task import IterableReader
-from tests.bench.contenders import ARROW, RECORDS, SEGMENT_BYTES, chunks, columns_of, cycled
+from tests.bench.contenders import BATCHES, COLUMNS, RECORDS, SEGMENT_BYTES, chunks, cycled
 
 __all__ = ["Receiving", "Sending"]
 
@@ -95,10 +95,10 @@ class Sending(Station):
         self._write(partial(self.writer.emit_many, chunk) for chunk in chunks(RECORDS, num_records, 64))
 
     def batches(self, num_batches: int) -> None:
-        self._write(partial(self.writer.write_batch, columns_of(batch)) for batch in cycled(ARROW, num_batches))
+        self._write(partial(self.writer.write_batch, batch) for batch in cycled(BATCHES, num_batches))
 
     def columns(self, num_batches: int) -> None:
-        batches = (RecordBatch([column.to_numpy() for column in batch.columns]) for batch in cycled(ARROW, num_batches))
+        batches = (RecordBatch(columns) for columns in cycled(COLUMNS, num_batches))
         self._write(partial(self.writer.emit, StreamRecord(batch)) for batch in batches)
 
     def _write(self, writes: Iterable[Callable[[], None]]) -> None:
