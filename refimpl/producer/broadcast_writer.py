@@ -74,7 +74,7 @@ class BroadcastRecordWriter(RecordWriter):
                 consumer.close()
 
     def _queue(self, consumer: BufferConsumer, channel: int) -> None:
-        for target in self._all_channels:
+        for target in self._all_channels if self._private_channel is None else (self._private_channel,):
             self.partition.add(consumer.copy(), target)
         consumer.close()
 
@@ -86,11 +86,9 @@ class BroadcastRecordWriter(RecordWriter):
             self._builders[_SHARED] = builder
             self._lanes.open(_SHARED, builder)
             consumer = builder.create_consumer()
-            if self._private_channel is None:
-                self._queue(consumer, channel)
-            else:
-                self.partition.add(consumer.copy(), self._private_channel)
+            if self._private_channel is not None:
                 if self.private_consumer is not None:
                     self.private_consumer.close()
-                self.private_consumer = consumer
+                self.private_consumer = consumer.copy()
+            self._queue(consumer, channel)
             return builder

@@ -168,8 +168,7 @@ class RecordWriter:
             if not self._waiting:
                 self._block(False)
                 return True
-            item = self._waiting.popleft()
-            if isinstance(item, tuple):
+            if isinstance(item := self._waiting.popleft(), tuple):
                 self._start(*item)
             else:
                 self._send_event(item)
@@ -216,9 +215,9 @@ class RecordWriter:
     def _block(self, is_blocked: bool) -> None:
         """Note whether a record is in hand; then nothing is packed past it, nor for a part that is to go."""
         self.is_blocked = is_blocked
-        is_reference = type(self._serializer) is SpanningRecordSerializer and self._next_serializer is None
-        self._codec = self._codec_of_type if is_reference else None
-        self._lanes.is_open = is_reference and not is_blocked
+        self._is_reference = type(self._serializer) is SpanningRecordSerializer and self._next_serializer is None
+        self._codec = self._codec_of_type if self._is_reference else None
+        self._lanes.is_open = self._is_reference and not is_blocked
 
     # -- helpers -----------------------------------------------------------------------------------
 
@@ -241,6 +240,8 @@ class RecordWriter:
             self._use(self._next_serializer)
         if isinstance(data, EncodedBatch):
             self._in_hand = data
+        elif self._is_reference and len(data) > self.partition.config.segment_size_bytes:
+            self._in_hand = EncodedBatch.of_record(data)  # it fills whole buffers, and those need no builder
         else:
             self._serializer.serialize_record(data)
             self._serializer.reset()
@@ -266,17 +267,17 @@ class RecordWriter:
                 is_prune_needed = True
                 self._close(channel)
                 if isinstance(self._in_hand, EncodedBatch):
-                    for consumer in full_buffers(self._in_hand, self.partition, channel):
-                        self._queue(consumer, channel)
+                    with self._exclusion:
+                        for consumer in full_buffers(self._in_hand, self.partition, channel):
+                            self._queue(consumer, channel)
             if result.is_full_record:
                 self._remaining.popleft()
                 self._after_record(channel)
                 if self._remaining:
                     self._in_hand.reset()
             elif not builder.written_bytes:
-                name = type(self._in_hand).__name__
                 what = f"copied nothing into an empty buffer of {builder.capacity} B and asks for another"
-                raise SluiceError(f"{name} {what}: it would go on for ever")
+                raise SluiceError(f"{type(self._in_hand).__name__} {what}: it would go on for ever")
         if is_prune_needed:
             self._in_hand.prune()
         return True

@@ -50,6 +50,12 @@ class EncodedBatch:
     def of(cls, rows: WireRows) -> EncodedBatch:
         return cls(rows.view(np.uint8).data, rows.itemsize)
 
+    @classmethod
+    def of_record(cls, payload: bytes) -> EncodedBatch:
+        """One record, which will span buffers."""
+        data = len(payload).to_bytes(LENGTH_BYTES, "big") + payload
+        return cls(memoryview(data), len(data))
+
     def partial_record_bytes(self, most: int) -> int:
         """What is left of the record that the last copy cut; -1 if it is more than `most`, or nobody knows."""
         num_left = -self._position % self._record_bytes if self._record_bytes else -1
@@ -196,24 +202,25 @@ class BatchCodec:
         rows = rows[: self._num_alike(rows, layout.itemsize - LENGTH_BYTES, source[_TAG_AT])]
         if len(rows) < least:
             return None, 0
-        columns = [_native(rows[f"f{index}"], kind) for index, kind in enumerate(self._kinds)]
+        columns = [_native(rows[name], kind) for name, kind in zip(self._names, self._kinds, strict=True)]
         times = _native(rows["timestamp"], "i8") if source[_TAG_AT] == TAG_RECORD_WITH_TIMESTAMP else None
         return RecordBatch(columns, times, None, self._is_tuple), len(rows) * layout.itemsize
 
     def _num_alike(self, rows: WireRows, length: int, tag: int) -> int:
         """How many of the first rows are whole records like the first of them, which has this length and tag."""
-        lengths, tags, texts = rows["length"], rows["tag"], []
-        for index, kind in enumerate(self._kinds if self._has_text else ()):
+        lengths, tags = rows["length"], rows["tag"]
+        if not self._has_text:
+            # To copy a column out and compare its bytes with those expected is half the work of comparing numbers.
+            all_lengths, all_tags = self._heads_of(length, tag, len(rows))
+            if all_lengths.startswith(lengths.tobytes()) and all_tags.startswith(tags.tobytes()):
+                return len(rows)
+        is_alike = (lengths == length) & (tags == tag)
+        for index, kind in enumerate(self._kinds):
             if kind == "U":
                 text = rows[f"f{index}"]
-                texts.append((rows[f"n{index}"] == text.shape[1] + 1) & (text < _ONE_BYTE).all(axis=1))
+                is_alike &= (rows[f"n{index}"] == text.shape[1] + 1) & (text < _ONE_BYTE).all(axis=1)
                 if text.shape[1]:
-                    texts.append(text[:, -1] != 0)  # numpy's text cannot end with one
-        # To copy a column out and compare its bytes with what they should be is half the work of comparing numbers.
-        expected = self._heads_of(length, tag, len(rows))
-        if not texts and expected[0].startswith(lengths.tobytes()) and expected[1].startswith(tags.tobytes()):
-            return len(rows)
-        is_alike = np.logical_and.reduce([lengths == length, tags == tag, *texts])
+                    is_alike &= text[:, -1] != 0  # numpy's text cannot end with one
         return len(rows) if is_alike.all() else int(np.argmin(is_alike))
 
     def _heads_of(self, length: int, tag: int, count: int) -> tuple[bytes, bytes]:

@@ -49,6 +49,8 @@ QUEUE_RECORDS = 1_024
 QUEUE_BATCHES = 10
 RECORD_BUFFERS = 10  # Flink's default for one channel: two of its own and eight floating
 BATCH_BUFFERS = 34  # 32 KiB each: about the ten batches the queue holds
+REMOTE_BATCHES = 20
+REMOTE_BUFFERS = 2 * BATCH_BUFFERS  # two megabytes, half of what Linux lets a socket have
 SEGMENT_BYTES = 32_768
 RECORD_BYTES = 29
 

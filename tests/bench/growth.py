@@ -183,7 +183,10 @@ class Counting:
 def in_flight(num_buffers: int, scale: float) -> tuple[float, Counting, float]:
     """Records over TCP with so many buffers at each end; return (CPU ns a record, calls, buffers)."""
     num_records, counting = scaled(NUM_RECORDS, scale), Counting()
-    config = Config(buffer_timeout_ms=-1, floating_buffers_per_gate=num_buffers - 2, num_buffers=4 * num_buffers)
+    config = Config(
+        buffer_timeout_ms=-1, floating_buffers_per_gate=num_buffers - 2, max_buffers_per_channel=num_buffers,
+        num_buffers=4 * num_buffers,
+    )  # fmt: skip
     environment = StreamEnvironment(config)
     source = environment.source(lambda _subtask, _parallelism: Reader(num_records), type=KIND)
     source.slot_sharing_group("producers").rebalance().sink(Adding().value).slot_sharing_group("consumers")

@@ -25,6 +25,7 @@ from tests.bench.contenders import (
     COLUMNS,
     QUEUE_BATCHES,
     QUEUE_RECORDS,
+    REMOTE_BATCHES,
     ROWS,
     SCHEMA,
     SEGMENT_BYTES,
@@ -151,7 +152,7 @@ def queue_of_numpy(num_records: int, operator: Any) -> Moved:
             between.put(columns)
         between.put(None)
 
-    return num_batches * BATCH, *across(take_columns, produce, operator, CONTEXT.Queue(QUEUE_BATCHES))
+    return num_batches * BATCH, *across(take_columns, produce, operator, CONTEXT.Queue(REMOTE_BATCHES))
 
 
 def take_columns(ready: Callable[[object], None], between: Any, operator: Any) -> None:

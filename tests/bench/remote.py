@@ -22,6 +22,7 @@ from tests.bench.contenders import (
     BATCH_BUFFERS,
     KIND,
     RECORD_BUFFERS,
+    REMOTE_BUFFERS,
     ROWS,
     SEGMENT_BYTES,
     checksum,
@@ -48,8 +49,14 @@ _READ_BYTES = 256 * 1024
 
 
 def config_of(num_buffers: int, **options: Any) -> Config:
-    """Two buffers of each channel's own, the rest floating, as Flink has it; buffers leave when they are full."""
-    base = Config(buffer_timeout_ms=-1, floating_buffers_per_gate=num_buffers - 2, num_buffers=2 * num_buffers + 8)
+    """Two buffers of each channel's own, the rest floating, as Flink has it; buffers leave when they are full.
+
+    One channel may have them all, at both ends: the default of ten would hold the producer back.
+    """
+    base = Config(
+        buffer_timeout_ms=-1, floating_buffers_per_gate=num_buffers - 2, max_buffers_per_channel=num_buffers,
+        num_buffers=2 * num_buffers + 8,
+    )
     return replace(base, **options)
 
 
@@ -90,18 +97,20 @@ def exchange(num_records: int, operator: Any, **options: Any) -> Spent:
     return num_records, *_through(config_of(RECORD_BUFFERS, **options), "records", num_records, operator)
 
 
-def exchange_of_batches(num_records: int, operator: Any, **options: Any) -> Spent:
+def exchange_of_batches(
+    num_records: int, operator: Any, *, num_buffers: int = REMOTE_BUFFERS, **options: Any
+) -> Spent:
     num_batches = whole_batches(num_records)
-    return num_batches * BATCH, *_through(config_of(BATCH_BUFFERS, **options), "batches", num_batches, operator)
+    return num_batches * BATCH, *_through(config_of(num_buffers, **options), "batches", num_batches, operator)
 
 
 def exchange_of_columns(num_records: int, operator: Any) -> Spent:
     num_batches = whole_batches(num_records)
-    return num_batches * BATCH, *_through(config_of(BATCH_BUFFERS), "columns", num_batches, operator)
+    return num_batches * BATCH, *_through(config_of(REMOTE_BUFFERS), "columns", num_batches, operator)
 
 
 def exchange_of_buffers(num_records: int, operator: Any, *, num_buffers: int = BATCH_BUFFERS, **options: Any) -> Spent:
-    """As many buffers as with batches: a megabyte on the way, a quarter of what Linux lets a raw socket have."""
+    """A megabyte on the way, a quarter of what Linux lets a raw socket have; with more there is no more to be had."""
     num_pieces = whole_pieces(num_records)
     return num_pieces * PIECE_ROWS, *_through(config_of(num_buffers, **options), "buffers", num_pieces, operator)
 
@@ -240,6 +249,7 @@ BENCHMARKS = (
         f"{BATCH} rows of an Arrow batch at a time, from process to process",
         (
             contender("credits", "RecordWriter.write_batch to batches again: Flink's bytes", exchange_of_batches),
+            contender("credits 10", "ten buffers, Flink's default", partial(exchange_of_batches, num_buffers=10)),
             contender("no credits", "the same, the way before credits", partial(exchange_of_batches, **WITHOUT)),
             contender("columnar", "each batch one record, ColumnarType", exchange_of_columns),
         ),

@@ -238,6 +238,8 @@ ROWS: Sequence[Row] = (
         Comparison(REMOTE, "multiprocessing.Pipe", "remote-record/credits", "peers/mp.Pipe")]),
     Row(0, "remote/flink", "remote-record", [
         Comparison(REMOTE, "Flink, two TaskManagers", "remote-record/credits", "flink/remote")]),
+    Row(0, "remote-batch/buffers", "remote-batch", [
+        Comparison(REMOTE_BATCH, "the same, ten buffers", "remote-batch/credits", "remote-batch/credits 10")]),
     Row(0, "remote-batch/flink", "remote-batch", [
         Comparison(REMOTE_BATCH, "Flink, two TaskManagers", "remote-batch/credits", "flink/remote")]),
 )  # fmt: skip

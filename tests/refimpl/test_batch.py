@@ -222,6 +222,7 @@ def test_types_that_have_no_columns_are_refused(kind: TypeSerializer) -> None:
      (TupleType(LONG), RecordBatch([np.array([1])], names=["n"])),
      (LONG, RecordBatch([np.ma.array([1, 2], mask=[False, True])], is_tuple=False)),
      (LONG, RecordBatch([np.array([[1]])], is_tuple=False)), (BOOLEAN, RecordBatch([np.array([1])], is_tuple=False)),
+     (BOOLEAN, RecordBatch([np.array([2], np.uint8)], is_tuple=False)),
      (STRING, RecordBatch([np.array(["a", None], object)], is_tuple=False)),
      (LONG, RecordBatch([np.array([1])], np.array([1.5]), is_tuple=False))],
     ids=repr,

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from refimpl.config import Config
 from refimpl.errors import LocalUsageError, SluiceError
-from refimpl.memory import BufferBuilder, LocalBufferPool, NetworkBufferPool
+from refimpl.memory import BufferBuilder, BufferConsumer, LocalBufferPool, NetworkBufferPool
 from refimpl.producer import (
     BroadcastRecordWriter,
     BroadcastSelector,
@@ -21,6 +21,7 @@ from refimpl.producer import (
     ForwardSelector,
     GlobalSelector,
     KeyGroupSelector,
+    PipelinedSubpartition,
     RebalanceSelector,
     RecordWriter,
     ResultPartition,
@@ -408,18 +409,41 @@ def test_a_batch_writes_the_bytes_of_its_rows(rows: list[tuple[int, int, int]], 
     assert one.finish() == many.finish() == ready.finish()
 
 
+@pytest.mark.slow
+@given(st.lists(st.binary(min_size=1, max_size=300), max_size=8), st.integers(1, 40), st.integers(3, 8))
+def test_a_long_record_fills_the_buffers_that_the_readable_path_fills(
+    values: list[bytes], segment: int, buffers: int
+) -> None:
+    """Also where the pool runs dry in the middle of it, and to two channels in turn."""
+
+    class Readable(SpanningRecordSerializer):
+        """Not the reference class, so no buffer is filled at once."""
+
+    results = []
+    for serializer in (SpanningRecordSerializer(), Readable()):
+        bench = Bench(channels=2, segment=segment, buffers=buffers, kind=Payload())  # type: ignore[arg-type]
+        bench.writer.swap_serializer(serializer)
+        bench.writer.emit_many([StreamRecord(value) for value in values])
+        queued = [
+            [(entry.written_bytes, entry.partial_record_bytes) for entry in subpartition.snapshot().queue]
+            for subpartition in bench.partition.subpartitions
+        ]
+        results.append((queued, bench.finish(), bench.global_pool.num_free + bench.pool.num_requested))
+    assert results[0] == results[1]
+
+
 class Door:
     """An exclusion that counts how often it is taken, and not how often again by who has it."""
 
     def __init__(self) -> None:
-        self.num_taken = self._depth = 0
+        self.num_taken = self.depth = 0
 
     def __enter__(self) -> None:
-        self.num_taken += not self._depth
-        self._depth += 1
+        self.num_taken += not self.depth
+        self.depth += 1
 
     def __exit__(self, *_exc: object) -> None:
-        self._depth -= 1
+        self.depth -= 1
 
 
 @pytest.mark.parametrize(("channels", "selector"), [(1, ForwardSelector()), (3, KeyGroupSelector(Field(0), 128))])
@@ -431,6 +455,28 @@ def test_a_batch_takes_the_exclusion_once_and_tells_each_reader_once(channels: i
     assert min(bench.queued()) > 5
     assert door.num_taken == 1
     assert bench.num_told == [1] * channels
+
+
+@pytest.mark.parametrize("write", ["emit", "write_encoded"])
+def test_the_buffers_a_record_fills_are_queued_under_the_exclusion(write: str) -> None:
+    """The thread that reads the queue looks at it under the same one."""
+    bench = Bench(segment=64, buffers=30, kind=Payload())  # type: ignore[arg-type]
+    door, depths = Door(), []
+
+    class Watched(PipelinedSubpartition):
+        def add(self, consumer: BufferConsumer) -> bool:
+            depths.append(door.depth)
+            return super().add(consumer)
+
+    bench.partition.use(Watched)
+    elements = StreamElementSerializer(Payload())  # type: ignore[arg-type]
+    bench.writer = RecordWriter(bench.partition, ForwardSelector(), elements, exclusion=door)
+    if write == "emit":
+        bench.writer.emit(StreamRecord(bytes(1_000)))
+    else:
+        bench.writer.write_encoded(EncodedBatch(memoryview(bytes(1_000))), 1, 0)
+    assert len(depths) == 16
+    assert min(depths) > 0
 
 
 def test_the_full_buffers_of_a_batch_stop_where_the_pool_is_empty_and_go_on_later() -> None:
