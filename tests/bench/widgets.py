@@ -75,6 +75,9 @@ RECORDED = """
 drawn = getattr(widgets, {name!r})(Recording.of(Simulation(job(2, 2, 10**6)), max_steps=300)); drawn
 """
 DRAW = """root => {
+  const still = document.createElement('style');  // a live view has none either: they would draw twice as often
+  still.textContent = '.sluice * { transition: none !important; }';
+  document.head.append(still);
   const range = root.querySelector('[data-testid=sluice-range]');
   window.drawing = setInterval(() => {
     range.value = (+range.value + 1) % (+range.max + 1);
