@@ -240,7 +240,7 @@ class RecordWriter:
             self._use(self._next_serializer)
         if isinstance(data, EncodedBatch):
             self._in_hand = data
-        elif self._is_reference and len(data) > self.partition.config.segment_size_bytes:
+        elif self._is_reference and self.partition.config.segment_size_bytes < len(data) < 2**31:
             self._in_hand = EncodedBatch.of_record(data)  # it fills whole buffers, and those need no builder
         else:
             self._serializer.serialize_record(data)

@@ -52,7 +52,7 @@ class EncodedBatch:
 
     @classmethod
     def of_record(cls, payload: bytes) -> EncodedBatch:
-        """One record, which will span buffers."""
+        """One record of less than 2 GiB, which will span buffers."""
         data = len(payload).to_bytes(LENGTH_BYTES, "big") + payload
         return cls(memoryview(data), len(data))
 
@@ -87,7 +87,8 @@ class EncodedBatch:
         self._position = 0
 
     def prune(self) -> None:
-        """Nothing grows for a batch."""
+        """Let go of the bytes."""
+        self._data, self._position = memoryview(b""), 0
 
 
 def copy_on(in_hand: RecordSerializer | EncodedBatch, builder: BufferBuilder, was_cut: bool) -> SerializationResult:

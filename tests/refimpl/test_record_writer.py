@@ -432,6 +432,21 @@ def test_a_long_record_fills_the_buffers_that_the_readable_path_fills(
     assert results[0] == results[1]
 
 
+def test_a_record_of_two_gigabytes_is_refused() -> None:
+    class Huge(bytes):
+        def __len__(self) -> int:
+            return 2**31
+
+    class Serializer(StreamElementSerializer):
+        def serialize(self, element: object) -> bytes:
+            return Huge()
+
+    bench = Bench(segment=64, buffers=4, kind=Payload())  # type: ignore[arg-type]
+    writer = RecordWriter(bench.partition, ForwardSelector(), Serializer(Payload()))  # type: ignore[arg-type]
+    with pytest.raises(LocalUsageError, match="2147483648 B do not fit a length of four bytes"):
+        writer.emit(StreamRecord(b""))
+
+
 class Door:
     """An exclusion that counts how often it is taken, and not how often again by who has it."""
 
