@@ -55,6 +55,10 @@ class _Payload:
         target += value[1:]
 
 
+class _Serializer(SpanningRecordSerializer):
+    """Not the reference class itself: a long record of that one is cut in another way."""
+
+
 class _Bench:
     """A writer with real pools."""
 
@@ -69,7 +73,7 @@ class _Bench:
         self.told = [False] * channels
         for channel, queue in enumerate(self.partition.subpartitions):
             queue.open_view(lambda channel=channel: self.tell(channel))  # type: ignore[misc]
-        self.serializer = SpanningRecordSerializer()
+        self.serializer = _Serializer()
         elements = StreamElementSerializer(_Payload())  # type: ignore[arg-type]
         self.writer = make(self.partition, RoundRobinSelector(), elements, self.serializer)
 

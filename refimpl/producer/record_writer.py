@@ -89,10 +89,6 @@ class RecordWriter:
         return tuple(builder for builder in self._builders if builder is not None)
 
     @property
-    def serializer(self) -> RecordSerializer:
-        return self._serializer  # the part in use now
-
-    @property
     def num_records(self) -> int:
         return self._lanes.num_records
 
@@ -207,7 +203,7 @@ class RecordWriter:
 
     def _use(self, serializer: RecordSerializer) -> None:
         self._close_all()
-        self._serializer = serializer
+        self.serializer = serializer
         self._in_hand: RecordSerializer | EncodedBatch = serializer
         self._next_serializer = None
         self._block(self.is_blocked)
@@ -215,7 +211,7 @@ class RecordWriter:
     def _block(self, is_blocked: bool) -> None:
         """Note whether a record is in hand; then nothing is packed past it, nor for a part that is to go."""
         self.is_blocked = is_blocked
-        self._is_reference = type(self._serializer) is SpanningRecordSerializer and self._next_serializer is None
+        self._is_reference = type(self.serializer) is SpanningRecordSerializer and self._next_serializer is None
         self._codec = self._codec_of_type if self._is_reference else None
         self._lanes.is_open = self._is_reference and not is_blocked
 
@@ -243,9 +239,9 @@ class RecordWriter:
         elif self._is_reference and self.partition.config.segment_size_bytes < len(data) < 2**31:
             self._in_hand = EncodedBatch.of_record(data)  # it fills whole buffers, and those need no builder
         else:
-            self._serializer.serialize_record(data)
-            self._serializer.reset()
-            self._in_hand = self._serializer
+            self.serializer.serialize_record(data)
+            self.serializer.reset()
+            self._in_hand = self.serializer
         self._remaining.extend(channels)
         self.copy_to_channels()
 
@@ -276,8 +272,9 @@ class RecordWriter:
                 if self._remaining:
                     self._in_hand.reset()
             elif not builder.written_bytes:
+                name = type(self._in_hand).__name__
                 what = f"copied nothing into an empty buffer of {builder.capacity} B and asks for another"
-                raise SluiceError(f"{type(self._in_hand).__name__} {what}: it would go on for ever")
+                raise SluiceError(f"{name} {what}: it would go on for ever")
         if is_prune_needed:
             self._in_hand.prune()
         return True
