@@ -109,7 +109,7 @@ class BufferBuilder:
             LocalUsageError: the builder has finished.
         """
         if self.published.value < 0:
-            raise _finished()
+            raise LocalUsageError("the builder has finished; nothing can be appended")
         start = self.written_bytes
         length = min(self.capacity - start, len(source) - offset)
         if length <= 0:
@@ -124,20 +124,10 @@ class BufferBuilder:
             self.advance(0)
 
     def append_and_commit(self, source: bytes | bytearray | memoryview, offset: int = 0) -> int:
-        """`append`, then `commit`, in one step."""
-        value = self.published.value
-        if value < 0:
-            raise _finished()
-        start = value + self._num_uncommitted
-        length = min(self.capacity - start, len(source) - offset)
-        if length <= 0:
-            length = 0
-        elif length == len(source):
-            self.memory[start : start + length] = source
-        else:
-            self.memory[start : start + length] = memoryview(source)[offset : offset + length]
-        self.advance(length)
-        return length
+        """`append`, then `commit`."""
+        copied = self.append(source, offset)
+        self.commit()
+        return copied
 
     def put(self, source: memoryview) -> bool:
         """Append and commit all of `source` and leave room; false, and nothing is done, where there is none.
@@ -307,7 +297,3 @@ class BufferConsumer:
         if not self.is_closed:
             self.is_closed = True
             self.buffer.recycle()
-
-
-def _finished() -> LocalUsageError:
-    return LocalUsageError("the builder has finished; nothing can be appended")

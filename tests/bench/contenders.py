@@ -49,8 +49,8 @@ QUEUE_RECORDS = 1_024
 QUEUE_BATCHES = 10
 RECORD_BUFFERS = 10  # Flink's default for one channel: two of its own and eight floating
 BATCH_BUFFERS = 34  # 32 KiB each: about the ten batches the queue holds
-REMOTE_BATCHES = 20
 REMOTE_BUFFERS = 2 * BATCH_BUFFERS  # two megabytes, half of what Linux lets a socket have
+REMOTE_BATCHES = 2 * QUEUE_BATCHES  # what they hold, for the peers
 SEGMENT_BYTES = 32_768
 RECORD_BYTES = 29
 
@@ -407,7 +407,7 @@ BENCHMARKS = (
     ),
     Benchmark(
         "batch",
-        f"{BATCH} rows of an Arrow batch at a time, from thread to thread",
+        f"{BATCH} rows at a time, from thread to thread",
         (
             contender("exchange", "RecordWriter.write_batch to rows again: Flink's bytes", exchange_of_batches),
             contender("keyed", KEYED_MEANING, keyed_exchange_of_batches, is_ordered=False),

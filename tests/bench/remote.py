@@ -110,7 +110,7 @@ def exchange_of_columns(num_records: int, operator: Any) -> Spent:
 
 
 def exchange_of_buffers(num_records: int, operator: Any, *, num_buffers: int = BATCH_BUFFERS, **options: Any) -> Spent:
-    """A megabyte on the way, a quarter of what Linux lets a raw socket have; with more there is no more to be had."""
+    """A megabyte on the way, a quarter of what Linux lets a raw socket have."""
     num_pieces = whole_pieces(num_records)
     return num_pieces * PIECE_ROWS, *_through(config_of(num_buffers, **options), "buffers", num_pieces, operator)
 
@@ -246,7 +246,7 @@ BENCHMARKS = (
     ),
     Benchmark(
         "remote-batch",
-        f"{BATCH} rows of an Arrow batch at a time, from process to process",
+        f"{BATCH} rows at a time, from process to process",
         (
             contender("credits", "RecordWriter.write_batch to batches again: Flink's bytes", exchange_of_batches),
             contender("credits 10", "ten buffers, Flink's default", partial(exchange_of_batches, num_buffers=10)),

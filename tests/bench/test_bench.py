@@ -485,3 +485,13 @@ def test_control_c_ends_it_with_130_and_without_a_traceback(row: str) -> None:
     assert out == ""
     assert "Traceback" not in err
     assert "interrupted" in err
+
+
+def test_who_stops_reading_is_no_trouble() -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tests.bench", "--list"], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert process.stdout is not None
+    process.stdout.close()  # as `head` does, here before anything is printed
+    _, complaints = process.communicate(timeout=60)
+    assert (process.returncode, complaints) == (0, b"")

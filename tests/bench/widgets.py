@@ -75,15 +75,13 @@ RECORDED = """
 drawn = getattr(widgets, {name!r})(Recording.of(Simulation(job(2, 2, 10**6)), max_steps=300)); drawn
 """
 DRAW = """root => {
-  const still = document.createElement('style');  // a live view has none either: they would draw twice as often
-  still.textContent = '.sluice * { transition: none !important; }';
-  document.head.append(still);
   const range = root.querySelector('[data-testid=sluice-range]');
   window.drawing = setInterval(() => {
     range.value = (+range.value + 1) % (+range.max + 1);
     range.dispatchEvent(new Event('input', { bubbles: true }));
   }, 1000 / 30);
 }"""
+STILL = ".sluice * { transition: none !important; }"  # nothing moves between two frames, as in a live view
 WHICH = {
     "shown": "with a view shown, of that without (goal 0.95)",
     "drawn": "with a recording drawn that the kernel knows nothing of",
@@ -126,6 +124,7 @@ def kept(page: Any, lab: Any, view: str, seconds: float, rounds: int) -> dict[st
     nb = opened(page, lab, f"live-{view}.ipynb", cells)
     for number in range(3):
         nb.run(number)
+    page.add_style_tag(content=STILL)
     drawn, shown = page.locator(".sluice").nth(0), page.locator(".sluice").nth(1)
     shown.wait_for()
 

@@ -151,14 +151,6 @@ def test_a_batch_is_cut_anywhere_and_goes_on_with_the_next_byte() -> None:
     assert [filled(builder) for builder in builders] == [whole[:50], whole[50:], b""]
 
 
-def test_a_batch_that_was_written_holds_no_memory() -> None:
-    data = bytearray(64)
-    batch = EncodedBatch(memoryview(data))
-    batch.prune()
-    data.append(1)  # refused as long as somebody looks into it
-    assert batch.num_left == 0
-
-
 def test_a_batch_can_start_over_for_another_channel() -> None:
     batch = encoded(LONG, [(1, 2)])
     copies = []

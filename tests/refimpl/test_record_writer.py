@@ -494,6 +494,15 @@ def test_the_buffers_a_record_fills_are_queued_under_the_exclusion(write: str) -
     assert min(depths) > 0
 
 
+def test_what_was_written_and_filled_buffers_is_not_kept() -> None:
+    bench = Bench(segment=64, buffers=30, kind=Payload())  # type: ignore[arg-type]
+    data = bytearray(element(bytes(999), kind=Payload()))  # type: ignore[arg-type]
+    written = bytes(data)
+    bench.writer.write_encoded(EncodedBatch(memoryview(data)), 1, 0)
+    data.append(1)  # a BufferError as long as somebody looks into it
+    assert bench.finish() == [written]
+
+
 def test_the_full_buffers_of_a_batch_stop_where_the_pool_is_empty_and_go_on_later() -> None:
     bench = Bench(segment=64, buffers=4, kind=ROW)
     rows = [(time, time, -time) for time in range(20)]
