@@ -13,7 +13,7 @@ from enum import Enum
 
 from refimpl.errors import ConfigError
 
-__all__ = ["UNBOUNDED", "Config", "FlinkVersion", "option_table"]
+__all__ = ["UNBOUNDED", "CheckpointingMode", "Config", "FlinkVersion", "option_table"]
 
 UNBOUNDED = 2_147_483_647
 """`Integer.MAX_VALUE`, what Flink uses for "no upper limit" on a number of buffers."""
@@ -26,6 +26,13 @@ class FlinkVersion(Enum):
 
     V1_11 = "1.11.4"
     V2_2 = "2.2.1"
+
+
+class CheckpointingMode(Enum):
+    """What a task does with a channel that has delivered a barrier before the others: let it wait, or not."""
+
+    EXACTLY_ONCE = "exactly-once"
+    AT_LEAST_ONCE = "at-least-once"
 
 
 def option(default: object, flink_key: str, unit: str, flink_default: str, meaning: str) -> object:
@@ -139,6 +146,14 @@ class Config:
         64, "(a source emits one record at a time)", "records", "1",
         "records a source hands on in one step, so that a step is worth its price",
     )
+    checkpoint_interval_ms: int = option(  # type: ignore[assignment]
+        0, "execution.checkpointing.interval", "ms", "none",
+        "how often the sources send a barrier, which all tasks align; 0 is never. No state is saved",
+    )
+    checkpointing_mode: CheckpointingMode = option(  # type: ignore[assignment]
+        CheckpointingMode.EXACTLY_ONCE, "execution.checkpointing.mode", "", "EXACTLY_ONCE",
+        "whether a channel that has delivered a barrier waits for the others",
+    )
     seed: int = option(  # type: ignore[assignment]
         0, "(none)", "", "random",
         "where random choices start, so that a run can be repeated",
@@ -168,6 +183,7 @@ class Config:
             ("first_frame_timeout_ms", 1),
             ("spill_threshold_bytes", 1),
             ("source_batch", 1),
+            ("checkpoint_interval_ms", 0),
             ("seed", 0),
         ):
             value = getattr(self, name)
@@ -176,6 +192,8 @@ class Config:
         if self.request_backoff_max_ms < self.request_backoff_initial_ms:
             expected = f"at least request_backoff_initial_ms, {self.request_backoff_initial_ms}"
             raise ConfigError("request_backoff_max_ms", self.request_backoff_max_ms, expected)
+        if not isinstance(self.checkpointing_mode, CheckpointingMode):
+            raise ConfigError("checkpointing_mode", self.checkpointing_mode, "a CheckpointingMode")
         if self.segment_size_bytes > 2**30:
             raise ConfigError("segment_size_bytes", self.segment_size_bytes, "at most 1 GiB")
         groups = self.max_parallelism

@@ -11,12 +11,13 @@ from collections.abc import Sequence
 from enum import Enum
 from typing import Any
 
-from refimpl.consumer import BufferManagerSnapshot, ChannelSnapshot, GateSnapshot
+from refimpl.config import CheckpointingMode
+from refimpl.consumer import AlignmentSnapshot, BufferManagerSnapshot, ChannelSnapshot, GateSnapshot
 from refimpl.exchange import FrameSnapshot, ReaderSnapshot, WireSnapshot
 from refimpl.job import JobSnapshot, TaskManagerSnapshot
 from refimpl.memory import DataType, LocalPoolSnapshot, NetworkPoolSnapshot
 from refimpl.producer import PartitionSnapshot, QueuedBufferSnapshot, SubpartitionSnapshot
-from refimpl.task import Progress, TaskSnapshot
+from refimpl.task import Cut, Progress, TaskSnapshot
 
 __all__ = ["from_nodes", "to_nodes"]
 
@@ -26,12 +27,12 @@ _TUPLE, _BYTES = "tuple", "bytes"
 _CLASSES: dict[str, type] = {
     each.__name__: each
     for each in (
-        BufferManagerSnapshot, ChannelSnapshot, FrameSnapshot, GateSnapshot, JobSnapshot, LocalPoolSnapshot,
-        NetworkPoolSnapshot, PartitionSnapshot, QueuedBufferSnapshot, ReaderSnapshot, SubpartitionSnapshot,
-        TaskManagerSnapshot, TaskSnapshot, WireSnapshot,
+        AlignmentSnapshot, BufferManagerSnapshot, ChannelSnapshot, Cut, FrameSnapshot, GateSnapshot, JobSnapshot,
+        LocalPoolSnapshot, NetworkPoolSnapshot, PartitionSnapshot, QueuedBufferSnapshot, ReaderSnapshot,
+        SubpartitionSnapshot, TaskManagerSnapshot, TaskSnapshot, WireSnapshot,
     )
 }  # fmt: skip
-_ENUMS: dict[str, type[Enum]] = {each.__name__: each for each in (DataType, Progress)}
+_ENUMS: dict[str, type[Enum]] = {each.__name__: each for each in (CheckpointingMode, DataType, Progress)}
 
 
 def to_nodes(snapshots: Sequence[JobSnapshot]) -> tuple[list[Node], list[int]]:

@@ -7,6 +7,7 @@ values' bytes can be compared with the producer's.
 from __future__ import annotations
 
 import argparse
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -15,7 +16,7 @@ import numpy.typing as npt
 
 from course.peer.host import Exclusion, Host
 from course.peer.records import PER_SUBPARTITION, SummedType, TargetSelector, elements_of, index_of, rows_at, type_of
-from refimpl.consumer import BufferOrEvent, InputGate, RemoteInputChannel
+from refimpl.consumer import BarrierAligner, BufferOrEvent, InputGate, RemoteInputChannel, act_on
 from refimpl.memory import BufferSlice
 from refimpl.records import (
     MIN_TIMESTAMP,
@@ -96,7 +97,7 @@ class GateReader:
         self._selector = TargetSelector()
         self._summed = SummedType(type_of(options.type), self._selector, len(channels))
         self._elements = elements_of(options.elements, self._summed)
-        self._num_barriers = 0
+        self._alignment = BarrierAligner(len(channels))
         self._is_bulk = options.type == "long" and not options.delay_us and options.stop_after < 0
         self._num_to_read = float("inf") if options.stop_after < 0 else max(1, options.stop_after)
 
@@ -169,17 +170,9 @@ class GateReader:
                 report.order_error = "end of partition inside a record"
         elif isinstance(event, CheckpointBarrier):
             report.barriers.append(event.checkpoint_id)
-            self._num_barriers += 1
-            if self._num_barriers == len(self._channels):
-                self._num_barriers = 0
-                self._complete(event)
-
-    def _complete(self, barrier: CheckpointBarrier) -> None:
-        """Every channel has delivered the barrier: those that stopped behind it go on."""
-        if barrier.needs_alignment:
+        if event is not None and (decisions := self._alignment.on_event(channel, event)):
             with self._exclusion:
-                for channel in self._channels:
-                    channel.resume()
+                deque(act_on(decisions, self._channels), 0)  # those that stopped behind a barrier go on
 
     # -- records -------------------------------------------------------------------------------------------------------
 

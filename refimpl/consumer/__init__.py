@@ -1,5 +1,16 @@
 """Bytes arrive: channels, the gate that gives each its turn, and elements again."""
 
+from refimpl.consumer.alignment import BarrierAligner, BarrierTracker, barrier_handler
+from refimpl.consumer.barrier_handler import (
+    Abort,
+    AbortReason,
+    AlignmentSnapshot,
+    BarrierHandler,
+    Complete,
+    Decision,
+    Resume,
+    act_on,
+)
 from refimpl.consumer.buffer_manager import BufferManager, BufferManagerSnapshot
 from refimpl.consumer.channel import BufferOrEvent, ChannelSnapshot, InputChannel
 from refimpl.consumer.input_gate import GateSnapshot, InputGate
@@ -10,16 +21,27 @@ from refimpl.consumer.sequence import SequenceNumbers
 from refimpl.consumer.watermark_valve import StatusWatermarkValve
 
 __all__ = [
+    "Abort",
+    "AbortReason",
+    "AlignmentSnapshot",
+    "BarrierAligner",
+    "BarrierHandler",
+    "BarrierTracker",
     "BufferManager",
     "BufferManagerSnapshot",
     "BufferOrEvent",
     "ChannelSnapshot",
+    "Complete",
+    "Decision",
     "GateSnapshot",
     "InputChannel",
     "InputGate",
     "LocalInputChannel",
     "NetworkInput",
     "RemoteInputChannel",
+    "Resume",
     "SequenceNumbers",
     "StatusWatermarkValve",
+    "act_on",
+    "barrier_handler",
 ]

@@ -1,4 +1,4 @@
-"""Bytes become elements again: one deserializer for each channel, one valve for all.
+"""Bytes become elements again: one deserializer for each channel, one valve and one cut for all.
 
 Taking buffers from the gate and giving them back are short and need the driver's exclusion;
 deserialising is long and needs none. So they are separate calls: `take`, `next_element` until it
@@ -16,6 +16,9 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from operator import length_hint
 
+from refimpl.config import CheckpointingMode
+from refimpl.consumer.alignment import barrier_handler
+from refimpl.consumer.barrier_handler import act_on
 from refimpl.consumer.input_gate import InputGate
 from refimpl.consumer.watermark_valve import StatusWatermarkValve
 from refimpl.errors import RemoteProtocolError
@@ -23,7 +26,7 @@ from refimpl.memory.buffer import Buffer, BufferSlice, DataType, heap_buffer
 from refimpl.records.batch import BatchCodec
 from refimpl.records.element_serializer import StreamElementSerializer
 from refimpl.records.elements import StreamElement, StreamRecord, StreamStatus, Watermark
-from refimpl.records.events import EndOfPartition, Event
+from refimpl.records.events import CancelCheckpointMarker, CheckpointBarrier, EndOfPartition, Event
 from refimpl.records.packing import RecordUnpacker, records_of
 from refimpl.records.spanning import (
     RecordDeserializer,
@@ -37,7 +40,7 @@ _MIN_RECORDS_AT_ONCE = 8  # below this many numpy costs more than it saves
 
 
 class NetworkInput:
-    """The input of a task: buffers from `gate`, elements out, watermarks merged.
+    """The input of a task: buffers from `gate`, elements out, watermarks merged, barriers aligned.
 
     Ownership: taken buffers stay here until `recycle`, at most the ones of one `take`.
 
@@ -54,9 +57,11 @@ class NetworkInput:
         element_serializer: StreamElementSerializer,
         make_deserializer: Callable[[], RecordDeserializer],
         takes_batches: bool = False,
+        mode: CheckpointingMode = CheckpointingMode.EXACTLY_ONCE,
     ) -> None:
         self.gate = gate
         self.valve = StatusWatermarkValve(len(gate.channels))
+        self.alignment = barrier_handler(mode, len(gate.channels), element_serializer.version)
         self._elements = element_serializer
         self._deserializers: list[RecordDeserializer | None] = [make_deserializer() for _ in gate.channels]
         self._others: list[RecordDeserializer | None] = [None for _ in gate.channels]  # to read from the next buffer on
@@ -67,7 +72,6 @@ class NetworkInput:
         self._consumed: list[Buffer | BufferSlice] = []
         value_type = element_serializer.value_type
         self._codec = BatchCodec.of(value_type) if takes_batches else None
-        self._staging = bytearray()
         self._num_between_looks = 0
         self._num_until_look = 0
         self._unpacker = RecordUnpacker.of(value_type) if not takes_batches else None
@@ -97,22 +101,23 @@ class NetworkInput:
         return [*self._consumed, *active, *waiting]
 
     def take(self, limit: int = 1) -> int:
-        """Take up to `limit` buffers or events from the gate; return how many. Under exclusion."""
+        """Take up to `limit` buffers or events from the gate, none behind a cut; return how many. Under exclusion."""
         for num_taken in range(limit):
             arrived = self.gate.poll_next()
             if arrived is None:
                 return num_taken
             index, buffer, event, _ = arrived
-            item = event if buffer is None else buffer
-            assert item is not None, f"{self.gate} delivered neither buffer nor event"
-            self._taken.append((index, item))
+            if buffer is not None:
+                self._taken.append((index, buffer))
+            elif event is not None and self._take_event(index, event):
+                return num_taken + 1
         return limit
 
     def next_element(self) -> StreamElement | Event | None:
         """The next element or event of what was taken, or `None` when a `take` is needed.
 
-        Watermarks and statuses are those of the whole input. `EndOfPartition` is not handed out;
-        ask `is_finished`.
+        Watermarks, statuses and barriers are those of the whole input. `EndOfPartition` is not handed
+        out; ask `is_finished`.
         """
         self._find()
         for value, time in self._run:
@@ -161,6 +166,13 @@ class NetworkInput:
     @property
     def _is_any_at_hand(self) -> bool:
         return bool(self._decoded) or length_hint(self._times) > 0
+
+    def _take_event(self, channel: int, event: Event) -> bool:
+        """A barrier of one channel stays here, the one of all is handed on; true if this was it."""
+        cuts = list(act_on(self.alignment.on_event(channel, event), self.gate.channels))
+        is_of_one = isinstance(event, CheckpointBarrier | CancelCheckpointMarker)
+        self._taken.extend((channel, each) for each in (cuts if is_of_one else [event, *cuts]))
+        return bool(cuts)
 
     def _find(self) -> None:
         """Read on until something is at hand or nothing is left to read."""
@@ -245,9 +257,7 @@ class NetworkInput:
         num_here = sum(map(len, pieces))
         following = self._following(channel) if num_here else []
         pieces += [buffer.data for buffer in following]
-        # For numpy one large array is less work than small ones, and a record cut in two between them.
-        data = self._joined(pieces) if len(pieces) > 1 else pieces[0]
-        batch, end = codec.decode(data, _MIN_RECORDS_AT_ONCE)
+        batch, end = codec.decode(codec.joined(pieces) if len(pieces) > 1 else pieces[0], _MIN_RECORDS_AT_ONCE)
         if batch is None:
             self._num_between_looks = min(2 * self._num_between_looks + 1, _MOST_BETWEEN_LOOKS)
             self._num_until_look = self._num_between_looks
@@ -255,18 +265,6 @@ class NetworkInput:
         self._num_between_looks = 0
         self._decoded.append(batch)
         self._skip(end, num_here, following, deserializer)
-
-    def _joined(self, pieces: Sequence[memoryview]) -> memoryview:
-        """The bytes of several pieces, one behind the other, in memory that is used again."""
-        end = sum(map(len, pieces))
-        if len(self._staging) < end:
-            self._staging = bytearray(end)
-        joined = memoryview(self._staging)
-        position = 0
-        for piece in pieces:
-            joined[position : position + len(piece)] = piece
-            position += len(piece)
-        return joined[:end]
 
     def _skip(
         self, num_bytes: int, num_here: int, following: Sequence[BufferSlice],

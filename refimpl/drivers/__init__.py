@@ -20,6 +20,7 @@ One job runs on each of them, on one TaskManager or several, with the same resul
     SparkRun      a Spark task per TaskManager     as on threads  monotonic   TCP, from machine to machine
 """
 
+from refimpl.drivers.actions import Action, AskAgain, Deliver, Flush, ReadOn, Send, SendBarrier, StepTask
 from refimpl.drivers.addresses import Address, resolve_address, show_address
 from refimpl.drivers.aio import AsyncRun
 from refimpl.drivers.barrier_task import Order, run_task_manager
@@ -28,7 +29,7 @@ from refimpl.drivers.carrier import LINGER_S, Carrier, Host
 from refimpl.drivers.child import Child
 from refimpl.drivers.ends import ConsumerEnd, End, ProducerEnd
 from refimpl.drivers.executors import explain_failure, needed_by, ship, wait_for_slots
-from refimpl.drivers.flusher import Flusher, ShortTurns
+from refimpl.drivers.flusher import Flusher, ShortTurns, send_barriers
 from refimpl.drivers.link import CAPACITY, Link, Way
 from refimpl.drivers.loop_connections import Changes, Connections
 from refimpl.drivers.pipes import (
@@ -46,16 +47,7 @@ from refimpl.drivers.pipes import (
 from refimpl.drivers.processes import ProcessRun
 from refimpl.drivers.refusals import HandshakeError, Refusal, explain_refusal, may_be_tls
 from refimpl.drivers.roll_call import Keeper, Member, Outcome
-from refimpl.drivers.simulation import (
-    Action,
-    AskAgain,
-    Deliver,
-    Flush,
-    ReadOn,
-    Send,
-    Simulation,
-    StepTask,
-)
+from refimpl.drivers.simulation import Simulation
 from refimpl.drivers.sockets import (
     ClosedHereError,
     ConnectionFailedError,
@@ -138,6 +130,7 @@ __all__ = [
     "Rows",
     "Security",
     "Send",
+    "SendBarrier",
     "ShortTurns",
     "Simulation",
     "SocketUse",
@@ -167,6 +160,7 @@ __all__ = [
     "resolve_address",
     "rest_after",
     "run_task_manager",
+    "send_barriers",
     "ship",
     "show_address",
     "unpack",

@@ -93,7 +93,7 @@ class AsyncRun:
                     for deployment in self.deployments
                     for task in deployment.tasks
                 ]
-                await _all_or_first_error(tasks, [self._run_flusher(), connections.watch()])
+                await _all_or_first_error(tasks, [self._run_flusher(), self._send_barriers(), connections.watch()])
                 self._ended_s = time.monotonic()
                 await connections.settle()
             check_end(*self.deployments)
@@ -155,6 +155,15 @@ class AsyncRun:
                 for partition in deployment.partitions:
                     partition.flush_all()
                 self._changes[id(deployment)].tell()
+
+    async def _send_barriers(self) -> None:
+        """Let the sources send a barrier as often as they are to."""
+        triggers = [each.checkpoints for each in self.deployments]
+        while deadlines := [each.next_deadline for each in triggers if each.next_deadline is not None]:
+            await asyncio.sleep(max(0.0, min(deadlines) / 1000 - self.elapsed_s))
+            for deployment in self.deployments:
+                if deployment.checkpoints.on_timeout(self.elapsed_s * 1000):
+                    self._changes[id(deployment)].tell()
 
     def _close_after(self, error: BaseException) -> None:
         for deployment in self.deployments:

@@ -1,4 +1,4 @@
-"""The thread that makes written bytes visible when their time has come, and how it gets the interpreter.
+"""The threads that do what is due: make written bytes visible, send barriers; and how they get the interpreter.
 
 CPython lets a thread run 5 ms before another one gets its turn. A flusher that is due every
 millisecond then comes late by the five of each task that is at work. So while a job with a short buffer
@@ -18,9 +18,10 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 
+from refimpl.job.checkpoint_trigger import CheckpointTrigger
 from refimpl.producer.result_partition import ResultPartition
 
-__all__ = ["Flusher", "ShortTurns"]
+__all__ = ["Flusher", "ShortTurns", "send_barriers"]
 
 _USUAL_MS = 5.0  # what CPython has, and what needs nothing done about it
 _LEAST_MS = 0.1
@@ -66,6 +67,23 @@ class Flusher:
             self.num_flushes += 1
             for partition in self._partitions:
                 partition.flush_all()
+
+
+def send_barriers(
+    trigger: CheckpointTrigger, stopped: threading.Condition, on_sent: Callable[[], None], is_over: Callable[[], bool]
+) -> None:
+    """Let the sources send a barrier whenever it is due, until it is over or they have ended; time starts now.
+
+    `on_sent` is called under the monitor, which is that of `stopped`, and is to wake the sources.
+    """
+    start_s = time.monotonic()
+    with stopped:
+        while not is_over() and (deadline_ms := trigger.next_deadline) is not None:
+            now_ms = (time.monotonic() - start_s) * 1000
+            if trigger.on_timeout(now_ms):
+                on_sent()
+            else:
+                stopped.wait((deadline_ms - now_ms) / 1000)
 
 
 _lock = threading.Lock()

@@ -10,11 +10,12 @@ wire: sending and arriving are steps too.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Self
 
 import numpy as np
 
+from refimpl.drivers.actions import Action, AskAgain, Deliver, Flush, ReadOn, Send, SendBarrier, StepTask
 from refimpl.drivers.link import Link, Way
 from refimpl.errors import LocalUsageError
 from refimpl.invariants import check_all, check_end, check_liveness
@@ -24,75 +25,8 @@ from refimpl.job.stream import StreamEnvironment
 from refimpl.task.task import Progress
 from refimpl.trace import Trace
 
-__all__ = ["Action", "AskAgain", "Deliver", "Flush", "ReadOn", "Send", "Simulation", "StepTask"]
+__all__ = ["Simulation"]
 
-
-@dataclass(frozen=True, slots=True)
-class StepTask:
-    """Let one task poll, process and emit once."""
-
-    task: str
-
-    def __str__(self) -> str:
-        return f"step {self.task}"
-
-
-@dataclass(frozen=True, slots=True)
-class Flush:
-    """Let the buffer timeout pass for one output, at `time_ms`."""
-
-    partition: str
-    time_ms: float
-
-    def __str__(self) -> str:
-        return f"flush {self.partition} at {self.time_ms:.3f} ms"
-
-
-@dataclass(frozen=True, slots=True)
-class Send:
-    """Let one end of a connection put on the wire what it has to say."""
-
-    link: str
-    way: Way
-
-    def __str__(self) -> str:
-        return f"send {self.way.value}, {self.link}"
-
-
-@dataclass(frozen=True, slots=True)
-class Deliver:
-    """Let what was sent first in one direction arrive, at `time_ms`."""
-
-    link: str
-    way: Way
-    time_ms: float
-
-    def __str__(self) -> str:
-        return f"deliver {self.way.value} at {self.time_ms:.3f} ms, {self.link}"
-
-
-@dataclass(frozen=True, slots=True)
-class AskAgain:
-    """Let one end of a connection ask again for what was not there before, at `time_ms`."""
-
-    link: str
-    time_ms: float
-
-    def __str__(self) -> str:
-        return f"ask again at {self.time_ms:.3f} ms, {self.link}"
-
-
-@dataclass(frozen=True, slots=True)
-class ReadOn:
-    """Without credits: let one end of a connection go on with what waited for a buffer."""
-
-    link: str
-
-    def __str__(self) -> str:
-        return f"read on, {self.link}"
-
-
-Action = StepTask | Flush | Send | Deliver | AskAgain | ReadOn
 
 _POLICIES = ("random", "round_robin", "first")
 
@@ -187,9 +121,9 @@ class Simulation:
                 arrival = link.next_arrival_ms(way)
                 if arrival is not None:
                     waiting.append(Deliver(name, way, arrival))
-        due = [action for action in waiting if action.time_ms <= now]
+        due: list[Action] = [action for action in waiting if action.time_ms <= now]
         if actions or due:
-            return [*actions, *due]
+            return [*actions, *due, *self._barriers_due()]
         return sorted(waiting, key=lambda action: action.time_ms)[:1]
 
     def step(self, action: Action | None = None) -> Action | None:
@@ -271,6 +205,16 @@ class Simulation:
         for deployment in holders or self.deployments:
             deployment.swap_function(operator_name, function)
 
+    def _barriers_due(self) -> list[Action]:
+        """Time does not pass for a barrier alone: it is sent while the job can go on without it."""
+        return [
+            SendBarrier(each.task_manager, each.checkpoints.next_id, deadline)
+            for each in self.deployments
+            if (deadline := each.checkpoints.next_deadline) is not None
+            and deadline <= self.time_ms
+            and each.checkpoints.is_last_over
+        ]
+
     def _pick(self, enabled: Sequence[Action]) -> Action:
         if self._policy == "first":
             return enabled[-1]  # the most downstream task: drain before producing more
@@ -280,7 +224,7 @@ class Simulation:
         return enabled[int(self._draws.pop() * len(enabled))]
 
     def _do(self, action: Action) -> None:
-        if isinstance(action, Flush | Deliver | AskAgain):
+        if isinstance(action, Flush | Deliver | AskAgain | SendBarrier):
             self.time_ms = max(self.time_ms, action.time_ms)
         else:
             self.time_ms += self._step_ms
@@ -299,6 +243,8 @@ class Simulation:
                 self.links[link].consumer.resume_reading()
             case AskAgain(link):
                 self.links[link].consumer.on_timeout(self.time_ms)
+            case SendBarrier(number):
+                self.deployments[number].checkpoints.on_timeout(self.time_ms)
 
     def _deploy(self, environment: StreamEnvironment, trace: Trace | None, num_task_managers: int) -> None:
         """Make every TaskManager's part of the job, and the links that the parts need."""

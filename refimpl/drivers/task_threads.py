@@ -22,7 +22,7 @@ from functools import partial
 from refimpl.drivers.bell import Bell, Lull, let_pass
 from refimpl.drivers.carrier import Carrier
 from refimpl.drivers.ends import ConsumerEnd, ProducerEnd
-from refimpl.drivers.flusher import Flusher, ShortTurns
+from refimpl.drivers.flusher import Flusher, ShortTurns, send_barriers
 from refimpl.drivers.streams import Listener, Security, listen, reach
 from refimpl.job.deployment import Deployment
 from refimpl.job.shuffle_environment import ConnectionId
@@ -62,9 +62,8 @@ class TaskManagerThreads:
         self.monitor = threading.RLock()
         if trace is not None:
             trace.use_clock(time.monotonic_ns, time.time_ns() - time.monotonic_ns())
-        self.deployment = Deployment(
-            environment, trace, self.monitor, number, num_task_managers, run_id, _BUFFERS_PER_STEP
-        )
+        spread = (number, num_task_managers, run_id)
+        self.deployment = Deployment(environment, trace, self.monitor, *spread, _BUFFERS_PER_STEP)
         self.error: BaseException | None = None  # the first one, as soon as it has happened
         self.is_paused = self.is_cancelled = False
         self._is_closing = False
@@ -80,7 +79,7 @@ class TaskManagerThreads:
         self._threads: list[threading.Thread] = []
         self._carriers: list[Carrier] = []
         self._num_running = len(self.deployment.tasks)
-        self._turns = ShortTurns(environment.config.buffer_timeout_ms)
+        self._turns = ShortTurns(self._config.buffer_timeout_ms)
         self._started_s = 0.0
         self._listener: Listener | None = None
         if num_task_managers > 1:
@@ -123,6 +122,8 @@ class TaskManagerThreads:
             self._add_thread(task.name, partial(self._run_task, task))
         flush = partial(self.flusher.run, lambda: self.is_ended or self.is_cancelled)
         self._add_thread(f"tm-{self._number} (flush)", flush)
+        send = partial(send_barriers, self.deployment.checkpoints, self._stopped, self.wake_all)
+        self._add_thread(f"tm-{self._number} (barriers)", partial(send, lambda: self.is_cancelled))
         for start in [each.start for each in self._carriers] + [each.start for each in self._threads]:
             start()
 
@@ -171,14 +172,10 @@ class TaskManagerThreads:
 
     # -- from outside ----------------------------------------------------------------------------------
 
-    @property
-    def elapsed_ms(self) -> float:
-        return (time.monotonic() - self._started_s) * 1000 if self._threads else 0.0
-
     def snapshot(self) -> JobSnapshot:
         """This part of the job at one moment."""
         with self.monitor:
-            return self.deployment.snapshot(self.elapsed_ms)
+            return self.deployment.snapshot((time.monotonic() - self._started_s) * 1000 if self._threads else 0.0)
 
     def pause(self) -> None:
         """Let every task stand still after the step it is in."""

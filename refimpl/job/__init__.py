@@ -1,6 +1,7 @@
 """What the user wants: streams, the graphs they become, and the tasks that run them."""
 
 from refimpl.job.chaining import build_chains, is_chainable
+from refimpl.job.checkpoint_trigger import CheckpointTrigger
 from refimpl.job.deployment import Deployment
 from refimpl.job.execution_graph import (
     ChannelPlan,
@@ -44,6 +45,7 @@ __all__ = [
     "SHUFFLE",
     "ChainingStrategy",
     "ChannelPlan",
+    "CheckpointTrigger",
     "ConnectionId",
     "DataStream",
     "Deployment",

@@ -14,6 +14,7 @@ from functools import partial
 from refimpl.consumer.input_gate import InputGate
 from refimpl.consumer.network_input import NetworkInput
 from refimpl.errors import LocalUsageError, UserCodeError, speaks_for_itself
+from refimpl.job.checkpoint_trigger import CheckpointTrigger
 from refimpl.job.execution_graph import ExecutionGraph, ExecutionVertex
 from refimpl.job.job_graph import JobEdge, JobGraph, JobVertex
 from refimpl.job.parts import Parts
@@ -85,6 +86,7 @@ class Deployment:
         except BaseException as error:
             self.close_after(error)
             raise
+        self.checkpoints = CheckpointTrigger(self.tasks, self.config)
         for gate in self.gates:
             gate.open()
 
@@ -290,8 +292,9 @@ class Deployment:
         edge = next(edge for edge in self.graph.job.edges if edge.target == execution.vertex.id)
         make = self.parts.SpillingAdaptiveSpanningRecordDeserializer
         return NetworkInput(
-            gate, self._element_serializer(edge), lambda: make(self.config), takes_batches
-        )
+            gate, self._element_serializer(edge), lambda: make(self.config), takes_batches,
+            self.config.checkpointing_mode,
+        )  # fmt: skip
 
     def _chain(self, execution: ExecutionVertex) -> OperatorChain:
         job = self.graph.job

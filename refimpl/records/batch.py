@@ -18,6 +18,8 @@ stream holds, and a stream of odd records costs one look in a thousand.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
 
@@ -138,6 +140,7 @@ class BatchCodec:
         self._kept: dict[np.dtype[np.void], WireRows] = {}
         self._layouts: dict[tuple[bool, tuple[int, ...]], np.dtype[np.void]] = {}
         self._heads: dict[tuple[int, int], tuple[bytes, bytes]] = {}
+        self._staging = bytearray()
 
     @classmethod
     def of(cls, value_type: TypeSerializer) -> BatchCodec | None:
@@ -161,11 +164,10 @@ class BatchCodec:
         if batch.timestamps is not None:
             parts.append(("timestamp", batch.timestamps, "i8"))
         for name, column, kind in parts:
-            if type(column) is not np.ndarray or column.ndim != 1 or column.dtype is not _NATIVE.get(kind):
-                if (plain := _plain(column, kind)) is None:
-                    return None
-                column = plain
-            columns[name] = column
+            is_plain = type(column) is np.ndarray and column.ndim == 1 and column.dtype is _NATIVE.get(kind)
+            if (plain := column if is_plain else _plain(column, kind)) is None:
+                return None
+            columns[name] = plain
         texts = [column.shape[1] for column in columns.values() if column.ndim == 2]
         layout = self._layout(batch.timestamps is not None, tuple(texts))
         rows = self._empty_rows(layout, len(batch))
@@ -206,6 +208,16 @@ class BatchCodec:
         columns = [_native(rows[name], kind) for name, kind in zip(self._names, self._kinds, strict=True)]
         times = _native(rows["timestamp"], "i8") if source[_TAG_AT] == TAG_RECORD_WITH_TIMESTAMP else None
         return RecordBatch(columns, times, None, self._is_tuple), len(rows) * layout.itemsize
+
+    def joined(self, pieces: Sequence[memoryview]) -> memoryview:
+        """The bytes of pieces one behind the other, for records that are cut in two; those joined before are gone."""
+        if len(self._staging) < (end := sum(map(len, pieces))):
+            self._staging = bytearray(end)
+        at, joined = 0, memoryview(self._staging)
+        for piece in pieces:
+            joined[at : at + len(piece)] = piece
+            at += len(piece)
+        return joined[:end]
 
     def _num_alike(self, rows: WireRows, length: int, tag: int) -> int:
         """How many of the first rows are whole records like the first of them, which has this length and tag."""

@@ -30,7 +30,7 @@ from refimpl.task.outputs import (
 )
 from refimpl.task.source import IterableReader, ReaderFactory, SourceInput, SourceReader
 from refimpl.task.state import EventTimeTimers, KeyedState
-from refimpl.task.task import Progress, Task, TaskInput, TaskSnapshot
+from refimpl.task.task import Cut, Progress, Task, TaskInput, TaskSnapshot
 from refimpl.task.windows import (
     LATE,
     AggregateFunction,
@@ -52,6 +52,7 @@ __all__ = [
     "CopyingChainingOutput",
     "CopyingDirectedOutput",
     "CountingOutput",
+    "Cut",
     "DirectedOutput",
     "EventTimeTimers",
     "FilterOperator",

@@ -64,6 +64,7 @@ class SourceInput:
     """
 
     valve = None  # its one stream of records needs none
+    alignment = None  # as above
 
     def __init__(self, name: str, subtask: int, reader: SourceReader, batch_size: int) -> None:
         self._name = name

@@ -17,15 +17,16 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
 
+from refimpl.consumer.barrier_handler import AlignmentSnapshot, BarrierHandler
 from refimpl.consumer.watermark_valve import StatusWatermarkValve
 from refimpl.memory.buffer import Buffer, BufferSlice
 from refimpl.producer.record_writer import RecordWriter
 from refimpl.records.elements import StreamElement, StreamRecord
-from refimpl.records.events import Event
+from refimpl.records.events import CancelCheckpointMarker, CheckpointBarrier, Event
 from refimpl.task.chain import OperatorChain
 from refimpl.trace import Trace
 
-__all__ = ["Progress", "Task", "TaskInput", "TaskSnapshot"]
+__all__ = ["Cut", "Progress", "Task", "TaskInput", "TaskSnapshot"]
 
 _SEVERAL = 4
 
@@ -55,6 +56,10 @@ class TaskInput(Protocol):
     def valve(self) -> StatusWatermarkValve | None:
         """What makes one watermark of those of several channels, if there are channels."""
 
+    @property
+    def alignment(self) -> BarrierHandler | None:
+        """What makes one barrier of those of several channels, if there are channels."""
+
     def take(self, limit: int = 1) -> int: ...
 
     def next_records(self) -> Iterator[StreamRecord]: ...
@@ -69,10 +74,19 @@ class TaskInput(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Cut:
+    """Where a barrier has cut what a task does: so many records had come in by then, and gone out."""
+
+    checkpoint_id: int
+    num_records_in: int
+    num_records_out: int
+
+
+@dataclass(frozen=True, slots=True)
 class TaskSnapshot:
     """One task at one moment; `watermark` in ms, counts from the start. It rests `rest_ms` after each step.
 
-    A task that reads from others has a watermark of each channel, of which the idle ones do not count.
+    A task that reads from others has an `alignment`, and a watermark of each channel, of which idle ones do not count.
     """
 
     name: str
@@ -84,6 +98,8 @@ class TaskSnapshot:
     rest_ms: float = 0.0
     channel_watermarks: tuple[int, ...] = ()
     idle_channels: tuple[int, ...] = ()
+    alignment: AlignmentSnapshot | None = None
+    cut: Cut | None = None
 
 
 class Task:
@@ -112,6 +128,8 @@ class Task:
         self.num_steps = 0
         self.num_taken = 0  # buffers or events, in the last step that took some
         self.rest_ms = 0.0  # to be let pass after each step, by drivers that have a clock; see `slow`
+        self.cut: Cut | None = None  # the last one
+        self.last_checkpoint_id = 0  # the last one that has passed, or will not
         self._most_buffers = self._buffers_per_step = buffers_per_step
         self._notes = None if trace is None else {each: trace.note(each.value, name) for each in Progress}
         self._noted: Progress | None = None
@@ -162,6 +180,7 @@ class Task:
         return list(getattr(self.input, "held_buffers", ()))
 
     def snapshot(self) -> TaskSnapshot:
+        valve, alignment = self.input.valve, self.input.alignment
         return TaskSnapshot(
             self.name,
             self.progress,
@@ -170,7 +189,10 @@ class Task:
             sum(writer.num_records for writer in self.writers),
             self.chain.head.current_watermark,
             self.rest_ms,
-            *(() if (valve := self.input.valve) is None else (valve.channel_watermarks, valve.idle_channels)),
+            () if valve is None else valve.channel_watermarks,
+            () if valve is None else valve.idle_channels,
+            None if alignment is None else alignment.snapshot(),
+            self.cut,
         )
 
     # -- the three parts of a step -------------------------------------------------------------------
@@ -219,6 +241,8 @@ class Task:
                 self.chain.process(element)
                 if self.is_blocked:
                     return
+            elif isinstance(element, CheckpointBarrier | CancelCheckpointMarker):
+                self.pass_on(element)
         if self.input.is_finished and not self._is_chain_finished:
             self._is_chain_finished = True
             self.chain.finish()
@@ -243,6 +267,18 @@ class Task:
             self.process()
             return self.emit()
         return self.progress
+
+    def pass_on(self, event: CheckpointBarrier | CancelCheckpointMarker) -> None:
+        """Send an event behind all that has been emitted, to everybody who reads from here; a barrier is a cut.
+
+        Flink:   SubtaskCheckpointCoordinatorImpl.checkpointState, 1.11.4; Differs: no state is saved
+        """
+        self.last_checkpoint_id = event.checkpoint_id
+        if isinstance(event, CheckpointBarrier):
+            num_records_out = sum(writer.num_records for writer in self.writers)
+            self.cut = Cut(event.checkpoint_id, self.chain.num_records_in, num_records_out)
+        for writer in self.writers:
+            writer.broadcast_event(event)
 
     # -- from outside --------------------------------------------------------------------------------
 

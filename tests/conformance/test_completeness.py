@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 VECTORS = Path(__file__).parent / "vectors"
-TOPICS = ["spanning", "stream_elements", "events", "keygroups", "pool", "selectors", "valve", "netty", "credit"]
+TOPICS = [
+    "spanning", "stream_elements", "events", "keygroups", "pool", "selectors", "valve", "alignment", "netty", "credit",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("topic", TOPICS)

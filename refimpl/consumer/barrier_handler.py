@@ -1,0 +1,160 @@
+"""What becomes of a barrier that has come out of one channel of several: what can be decided, and doing it.
+
+These are events in and decisions out; whoever has the channels acts on them. What a cut is good for
+(state that is saved, acknowledged and restored) is another's.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from refimpl.config import CheckpointingMode, FlinkVersion
+from refimpl.consumer.channel import InputChannel
+from refimpl.records.events import CancelCheckpointMarker, CheckpointBarrier, EndOfPartition, Event
+
+__all__ = [
+    "Abort",
+    "AbortReason",
+    "AlignmentSnapshot",
+    "BarrierHandler",
+    "Complete",
+    "Decision",
+    "Resume",
+    "act_on",
+]
+
+
+class AbortReason(Enum):
+    """Why a checkpoint will not be; the value is Flink's name for it.
+
+    Flink:   CheckpointFailureReason (runtime.checkpoint), 1.11.4
+    """
+
+    SUBSUMED = "CHECKPOINT_DECLINED_SUBSUMED"
+    CANCELLED = "CHECKPOINT_DECLINED_ON_CANCELLATION_BARRIER"
+    INPUT_ENDED = "CHECKPOINT_DECLINED_INPUT_END_OF_STREAM"
+
+
+@dataclass(frozen=True, slots=True)
+class Resume:
+    """Let the producer of `channel` go on behind its barrier."""
+
+    channel: int
+
+
+@dataclass(frozen=True, slots=True)
+class Complete:
+    """Here is the cut: every channel that counts has delivered `barrier`."""
+
+    barrier: CheckpointBarrier
+
+
+@dataclass(frozen=True, slots=True)
+class Abort:
+    """The checkpoint will not complete here; whoever reads from this task is to know."""
+
+    checkpoint_id: int
+    reason: AbortReason
+
+
+Decision = Resume | Complete | Abort
+
+
+@dataclass(frozen=True, slots=True)
+class AlignmentSnapshot:
+    """Where one input stands between two cuts.
+
+    `checkpoint_id` is the oldest checkpoint of which some channels in `arrived` have delivered the barrier, or -1.
+    In exactly-once mode these wait, if their producers stopped behind it.
+    """
+
+    mode: CheckpointingMode
+    checkpoint_id: int
+    arrived: tuple[int, ...]
+    last_completed_id: int
+    num_completed: int
+    num_aborted: int
+
+
+class BarrierHandler(ABC):
+    """Decides for one input of `num_channels` channels.
+
+    Flink:   CheckpointBarrierHandler (streaming.runtime.io), 1.11.4
+    Differs: tells the caller what to do; Flink's calls the channels and the task.
+    """
+
+    mode: CheckpointingMode
+
+    def __init__(self, num_channels: int, version: FlinkVersion = FlinkVersion.V1_11) -> None:
+        self.latest_checkpoint_id = -1
+        self._num_channels = num_channels
+        self._counts_ended = version is not FlinkVersion.V1_11  # from 1.14 on an ended channel holds nothing back
+        self._ended: set[int] = set()
+        self._last_completed_id = -1
+        self._num_completed = 0
+        self._num_aborted = 0
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._num_channels} channels, {self.snapshot()})"
+
+    def on_event(self, channel: int, event: Event) -> list[Decision]:
+        """What is to be done, in order, when `event` has come out of a channel.
+
+        Raises:
+            RemoteProtocolError: a channel delivered a barrier for which it is waiting already.
+        """
+        match event:
+            case CheckpointBarrier():
+                decisions = self.on_barrier(channel, event)
+            case CancelCheckpointMarker():
+                decisions = self.on_cancellation(channel, event.checkpoint_id)
+            case EndOfPartition():
+                self._ended.add(channel)
+                decisions = self.on_end(channel)
+            case _:
+                return []
+        for decision in decisions:
+            if isinstance(decision, Complete):
+                self._num_completed += 1
+                self._last_completed_id = decision.barrier.checkpoint_id
+            elif isinstance(decision, Abort):
+                self._num_aborted += 1
+        return decisions
+
+    @abstractmethod
+    def on_barrier(self, channel: int, barrier: CheckpointBarrier) -> list[Decision]:
+        """One channel has delivered a barrier."""
+
+    @abstractmethod
+    def on_cancellation(self, channel: int, checkpoint_id: int) -> list[Decision]:
+        """One channel says that a checkpoint will not be."""
+
+    @abstractmethod
+    def on_end(self, channel: int) -> list[Decision]:
+        """One channel has ended, and is one of `_ended`."""
+
+    @abstractmethod
+    def pending(self) -> tuple[int, Iterable[int]]:
+        """The oldest checkpoint that waits for channels, or -1, and the channels it need not wait for."""
+
+    def snapshot(self) -> AlignmentSnapshot:
+        checkpoint_id, arrived = self.pending()
+        return AlignmentSnapshot(
+            self.mode, checkpoint_id, tuple(sorted(arrived)), self._last_completed_id, self._num_completed,
+            self._num_aborted,
+        )  # fmt: skip
+
+
+def act_on(decisions: Iterable[Decision], channels: Sequence[InputChannel]) -> Iterator[Event]:
+    """Let channels go on as was decided; gives what is to be told to who reads from this task."""
+    for decision in decisions:
+        match decision:
+            case Resume(channel):
+                channels[channel].resume()
+            case Complete(barrier):
+                yield barrier
+            case Abort(checkpoint_id):
+                yield CancelCheckpointMarker(checkpoint_id)
