@@ -1,5 +1,6 @@
 """Views of the engine for notebooks: live, scrubbed, as a still picture and in words."""
 
+from widgets.alignment_view import AlignmentView
 from widgets.bytes_beside_flink import BytesBesideFlink, bytes_model
 from widgets.cluster_view import ClusterView
 from widgets.copies import Copy, copies_of
@@ -27,6 +28,7 @@ from widgets.view_models import pipeline_model, topology
 from widgets.watermark_view import WatermarkView
 
 __all__ = [
+    "AlignmentView",
     "BytesBesideFlink",
     "Change",
     "ClusterView",

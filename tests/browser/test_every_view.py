@@ -17,7 +17,7 @@ VIEWS = [
     ("PipelineMap", "map"), ("PoolView", "pools"), ("QueueView", "queues"), ("CreditView", "credits"),
     ("SegmentView", "segments"), ("JobView", "job"), ("ExchangeView", "exchange"),
     ("ThroughputView", "throughput"), ("WatermarkView", "watermarks"), ("TimelineView", "timeline"),
-    ("ClusterView", "cluster"),
+    ("ClusterView", "cluster"), ("AlignmentView", "alignment"),
 ]  # fmt: skip
 
 # Everything a frame changes in a drawing.
@@ -168,3 +168,37 @@ def test_the_bytes_go_from_difference_to_difference(notebook: Open) -> None:
     view.press("?")
     view.press("t")
     screenshots(nb, view, "beside-recorded")
+
+
+def test_the_channels_of_a_fast_source_are_shut_until_the_slow_one_has_sent_its_barrier(notebook: Open) -> None:
+    root = "document.querySelector('[data-testid=sluice-alignment]')"
+    nb = notebook(
+        "barriers.ipynb",
+        [JOB, "run = ThreadedRun(job(range(10**7), slow_s=0.001), num_task_managers=2).start()",
+         "view = AlignmentView(run, title='The race'); view",
+         "slow = run.snapshot().tasks[0].name; run.slow(slow, 60_000)", "run.slow(slow, 0)", "run.cancel()"],
+    )  # fmt: skip
+    for index in range(3):
+        nb.run(index)
+    view = the_view(nb, "alignment")
+    texts = f"[...{root}.querySelectorAll('svg [data-task]')].map(task => task.textContent).join()"
+    completed = f"+(/(\\d+) completed/.exec({texts}) ?? [0, -1])[1]"
+    nb.until(f"() => {completed} >= 2")
+    nb.run(3)
+    shut = f"[...{root}.querySelectorAll('svg [data-task]')].filter(task => task.querySelector('[data-state=waits]'))"
+    nb.until(f"() => {shut}.length === 2")  # at both windows, one of two channels
+    nb.until(f"() => {shut}.every(task => task.querySelectorAll('[data-state=behind]').length > 0)")
+    words = nb.page.evaluate(f"() => {shut}.map(task => task.textContent)")
+    assert all("1 of 2 are here" in each and "waits with barrier" in each for each in words)
+    screenshots(nb, view, "alignment-race")
+    view.press("t")
+    assert "waits with barrier" in view.get_by_role("table").nth(1).inner_text()
+    view.press("t")
+    nb.until(f"() => {root}.querySelector('.sluice-status').textContent.includes('1 of 2 are here')")
+    before = nb.page.evaluate(f"() => {completed}")
+    nb.run(4)
+    view = the_view(nb, "alignment")  # the cell that ran may have pushed it off the page
+    nb.until(f"() => {completed} > {before}")
+    nb.run(5)
+    nb.until(f"() => {root}.dataset.mode === 'done'")
+    check_accessible_in_both_themes(nb, view)

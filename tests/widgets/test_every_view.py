@@ -17,6 +17,7 @@ from refimpl.drivers import ProcessRun, Simulation, ThreadedRun
 from refimpl.errors import LocalUsageError, UserCodeError
 from refimpl.job import StreamEnvironment
 from widgets import (
+    AlignmentView,
     BytesBesideFlink,
     ClusterView,
     CreditView,
@@ -51,7 +52,7 @@ JOB_VIEWS = [
     Row(PipelineMap, 0.5), Row(PoolView, 0.3), Row(QueueView, 0.3), Row(CreditView, 0.3), Row(SegmentView, 0.05),
     Row(JobView, 0.3), Row(ExchangeView, 0.3), Row(ThroughputView, 0.3, remembers=True),
     Row(WatermarkView, 0.0), Row(TimelineView, 0.5, remembers=True),
-    Row(ClusterView, 0.3),
+    Row(ClusterView, 0.3), Row(AlignmentView, 0.3),
 ]  # fmt: skip
 ALL_VIEWS = [*JOB_VIEWS, Row(TwoBufferRibbon), Row(BytesBesideFlink)]
 
@@ -62,7 +63,7 @@ SOURCES = {TwoBufferRibbon: ([b"hello", b"to"],), BytesBesideFlink: (b"hello to 
 NAMES = {
     "index", "subtask", "task", "output", "from_task", "to_task", "gate", "input", "column", "row", "channels",
     "segment_id", "record", "buffer", "position", "step", "start_byte", "from_vertex", "to_vertex", "after", "edge",
-    "from_subtask", "to_subtask", "channel", "sequence", "task_manager", "slot", "process",
+    "from_subtask", "to_subtask", "channel", "sequence", "task_manager", "slot", "process", "checkpoint",
 }  # fmt: skip
 CONSTANT = {"capacity_bytes", "segment_size_bytes", "num_shown_bytes"}  # as long as the job runs
 UNITS = ("_bytes", "_buffers", "_segments", "_credits", "_ms", "_per_s")
@@ -79,7 +80,8 @@ def run(request: pytest.FixtureRequest) -> Recording:
 
 
 def two_places(num_records: int = 60) -> StreamEnvironment:
-    environment = StreamEnvironment(Config(segment_size_bytes=64, num_buffers=24, source_batch=2), 2)
+    config = Config(segment_size_bytes=64, num_buffers=24, source_batch=2, checkpoint_interval_ms=1)
+    environment = StreamEnvironment(config, 2)
     environment.from_collection(range(num_records)).rebalance().map(str).rebalance().sink(bool)
     return environment
 
