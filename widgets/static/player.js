@@ -48,7 +48,7 @@ function play(model, el, view, makeAnother = null) {
   let frames = view.expand ? view.expand(stored) : stored;
   let at = Math.min(model.get("_at"), frames.length - 1);
   let following = mode === "live", paused = false, done = false, timer = null, pending = 0, painted = 0;
-  let lastStatus = -Infinity, lastPaint = 0;
+  let lastStatus = -Infinity, lastPaint = 0, speech = null;
 
   const picture = make("div", { class: "sluice-holder" });
   const [, svgId] = model.get("_picture").match(/ id="([^"]+)"/);
@@ -162,10 +162,10 @@ function play(model, el, view, makeAnother = null) {
   const isEngine = () => mode === "live" && following && !done && !lost && controls.includes("pause");
   const told = () => `${view.status(frames[at], at)}${stepper?.told(at) ?? ""}${error && at === frames.length - 1 ? "; the job failed" : done && at === frames.length - 1 ? "; the job is done" : ""}`;
   const announce = () => {
-    const now = performance.now();
-    const isQuick = following && state() === "live";
-    if (isQuick && now - lastStatus < LIVE_STATUS_MS) return;
-    lastStatus = now;
+    const wait = following && state() === "live" ? lastStatus + LIVE_STATUS_MS - performance.now() : 0;
+    clearTimeout(speech);
+    if (wait > 0) { speech = setTimeout(announce, wait); return; } // later: it may be the last one for long
+    lastStatus = performance.now();
     say(status, `${mode === "still" ? "" : words() + ", "}${told()}`);
   };
   const refresh = () => {
@@ -248,6 +248,7 @@ function play(model, el, view, makeAnother = null) {
   return () => {
     clearInterval(timer);
     control?.stop();
+    clearTimeout(speech);
     cancelAnimationFrame(pending);
     observer.disconnect();
     sizes.disconnect();
