@@ -6,10 +6,11 @@ from widgets.cluster_view import ClusterView
 from widgets.copies import Copy, copies_of
 from widgets.credit_view import CreditView, credit_model
 from widgets.exchange_view import ExchangeView, exchange_model
-from widgets.experiment import ConsumerSpeed
+from widgets.experiment import ConsumerSpeed, throughput_by_timeout
 from widgets.frames import pack
 from widgets.job_graph_model import graph_of
 from widgets.job_view import JobView
+from widgets.paper import Curve, Panel, PaperFigure
 from widgets.pipeline_map import PipelineMap
 from widgets.pipeline_svg import pipeline_svg
 from widgets.pool_view import PoolView, pool_model
@@ -35,8 +36,11 @@ __all__ = [
     "ConsumerSpeed",
     "Copy",
     "CreditView",
+    "Curve",
     "ExchangeView",
     "JobView",
+    "Panel",
+    "PaperFigure",
     "PipelineMap",
     "PoolView",
     "QueueView",
@@ -66,5 +70,6 @@ __all__ = [
     "ribbon_text",
     "segment_model",
     "serializer_steps",
+    "throughput_by_timeout",
     "topology",
 ]

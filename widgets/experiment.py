@@ -1,17 +1,24 @@
-"""The producer follows its consumer: an experiment over time, on a running job."""
+"""Experiments on running jobs: the producer follows its consumer; what a buffer timeout costs."""
 
 from __future__ import annotations
 
+import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, Self
 
+import numpy as np
+
+from refimpl.drivers import ThreadedRun
 from refimpl.errors import LocalUsageError
-from refimpl.job import JobSnapshot
+from refimpl.job import JobSnapshot, StreamEnvironment
+from widgets.paper import Curve, Panel, PaperFigure
 from widgets.throughput_view import ThroughputView
 
-__all__ = ["ConsumerSpeed", "Phase"]
+__all__ = ["ConsumerSpeed", "Phase", "throughput_by_timeout"]
+
+_USUAL_TIMEOUTS_MS = (1, 2, 5, 10, 50, 100)
 
 
 class Slowable(Protocol):
@@ -109,6 +116,53 @@ class ConsumerSpeed:
 
     def _is_over(self, wait_s: float) -> bool:
         return self._is_stopped.wait(wait_s) or self._run.is_done
+
+
+def throughput_by_timeout(
+    make_job: Callable[[int], StreamEnvironment],
+    name: str,
+    timeouts_ms: Sequence[int] = _USUAL_TIMEOUTS_MS,
+    seconds: float = 1.0,
+    rounds: int = 3,
+    num_task_managers: int = 2,
+    say: Callable[[str], None] | None = None,
+) -> PaperFigure:
+    """Measure how much flows with each buffer timeout: records a second into operator `name`.
+
+    `make_job(timeout_ms)` makes the job, which must last longer than `1.5 * seconds`. Every timeout has its turn in
+    every round; the figure has medians and the middle half. `say` is told what is measured just now; by default that
+    is printed to the error stream.
+
+    Raises:
+        LocalUsageError: a number makes no sense, there is no operator `name`, or a job ended before it was measured.
+    """
+    if not timeouts_ms or rounds < 1 or not 0 < seconds <= 600:
+        raise LocalUsageError(f"{timeouts_ms=}, {rounds=}, {seconds=}: at least one of each, and at most 600 seconds")
+    rates: dict[int, list[float]] = {timeout: [] for timeout in timeouts_ms}
+    for number in range(rounds):
+        for timeout in timeouts_ms:
+            (say or _say)(f"buffer timeout {timeout} ms, round {number + 1} of {rounds}")
+            with ThreadedRun(make_job(timeout), num_task_managers=num_task_managers) as run:
+                run.start()
+                run.join(seconds / 2)
+                before = run.snapshot()
+                if run.join(seconds):
+                    raise LocalUsageError(f"the job ended in less than {1.5 * seconds:g} s; give it more records")
+                after = run.snapshot()
+            by_vertex = _rates(before, after)
+            found = next((each for each in by_vertex if name in each.split(" → ")), None)
+            if found is None:
+                raise LocalUsageError(f"no operator {name!r}; there are {', '.join(by_vertex)}")
+            rates[timeout].append(by_vertex[found])
+    quartiles = [np.percentile(values, (25, 50, 75)).tolist() for values in rates.values()]
+    lows, middles, highs = zip(*quartiles, strict=True)
+    curve = Curve(name, list(rates), middles, lows, highs)
+    panel = Panel("buffer timeout, ms", f"records a second into {name}", [curve], is_log_x=True)
+    return PaperFigure("What a buffer timeout costs", [panel])
+
+
+def _say(words: str) -> None:
+    print(words, file=sys.stderr)
 
 
 def _rates(before: JobSnapshot, after: JobSnapshot) -> dict[str, float]:

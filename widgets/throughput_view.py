@@ -12,6 +12,7 @@ from refimpl.errors import LocalUsageError
 from refimpl.job import JobSnapshot
 from widgets.facts import MARGIN, Drawing, Facts, FactView, Pen, Table
 from widgets.moment_view import Source
+from widgets.paper import Curve, Panel, PaperFigure
 from widgets.recording import Recording
 from widgets.stepper import Stepper
 from widgets.svg import element, text_element
@@ -41,7 +42,7 @@ class ThroughputView(FactView):
     all subtasks together or "task" for each; `seconds` of a live job that are shown (30). `mark` writes a word at the
     moment it is called, such as what you have just changed.
 
-        view = ThroughputView(run); view.mark("30 %")
+        view = ThroughputView(run); view.mark("30 %"); view.paper().save("rates.pdf")
 
     Raises:
         LocalUsageError: there is no such flow or way to group, or `seconds` is not above 0.
@@ -69,6 +70,18 @@ class ThroughputView(FactView):
         """Write `words` above the moment that is now."""
         if not isinstance(self._source, Recording | JobSnapshot):
             self._marks.append((self._source.snapshot().time_ms, shortened(str(words), 12)))
+
+    def paper(self) -> PaperFigure:
+        """What the view shows now, as a figure for paper: the rates over time, with the marks."""
+        model = self.model()
+        start, end = model["start_ms"], model["end_ms"]
+        times = [round((start + (end - start) * at / (_POINTS - 1)) / 1_000, 4) for at in range(_POINTS)]
+        curves = [
+            Curve(each["name"], times, each["rates_per_s"], look=number)
+            for number, each in enumerate(model["series"][:_MAX_SERIES])
+        ]
+        marks = [(mark["at_ms"] / 1_000, mark["words"]) for mark in model["marks"]]
+        return PaperFigure(self.title, [Panel("seconds", f"{model['flow']} a second", curves, marks=marks)])
 
     def known_of(self, snapshot: JobSnapshot) -> Model:
         counts = self._counts(snapshot)

@@ -38,10 +38,12 @@ from tests.bench.exchange import Exchange
 from tests.bench.measure import Figure, in_two_threads
 from tests.bench.program import run_program
 from tests.bench.report import deliver, machine, machine_in_words, number, spread
+from widgets import Curve, Panel, PaperFigure
 
-__all__ = ["EXPERIMENTS", "Experiment", "draw", "main", "run"]
+__all__ = ["EXPERIMENTS", "Experiment", "main", "paper", "run"]
 
 FORMAT = "sluice-growth/1"
+QUARTILES = ("median", "low", "high")
 FILE = Path(__file__).parents[2] / ".cache" / "bench" / "growth.json"
 NUM_RECORDS = 200_000
 OVERHEAD = 13  # length, tag and time before the bytes of a record
@@ -323,61 +325,19 @@ def as_table(found: Sequence[Mapping[str, Any]]) -> str:
     return "\n".join(lines)
 
 
-def alternative(found: Sequence[Mapping[str, Any]]) -> str:
-    """The picture in words, for those who do not see it."""
-    said = [
-        f"{each['name']}, by {each['varies']}: {name} from {curve[0]['median']:.3g} at {each['points'][0]:g} "
-        f"to {curve[-1]['median']:.3g} at {each['points'][-1]:g}"
+def paper(found: Sequence[Mapping[str, Any]]) -> PaperFigure:
+    """Curves with the middle half of the rounds."""
+    return PaperFigure("How cost grows", [
+        Panel(
+            each["varies"], each["unit"],
+            [
+                Curve(name, each["points"], *([value[key] for value in curve] for key in QUARTILES), look)
+                for look, (name, curve) in enumerate(each["curves"].items())
+            ],
+            each["name"], is_log_x=EXPERIMENTS[each["name"]].is_log, is_log_y=each["name"] == "size",
+        )
         for each in found
-        for name, curve in each["curves"].items()
-    ]
-    return "; ".join(said) + "."
-
-
-def draw(found: Sequence[Mapping[str, Any]], file: Path) -> None:
-    """Curves with the middle half of the rounds, on no ground of their own, so on a light and on a dark page."""
-    import matplotlib as mpl
-
-    mpl.use("svg")
-    grey = "0.5"
-    mpl.rcParams.update({
-        "svg.hashsalt": "sluice", "font.size": 9, "text.color": grey, "axes.labelcolor": grey, "axes.edgecolor": grey,
-        "xtick.color": grey, "ytick.color": grey, "axes.titlecolor": grey,
-    })  # fmt: skip
-    from matplotlib import pyplot as plt
-
-    columns = min(3, len(found))
-    rows = -(-len(found) // columns)
-    figure, axes = plt.subplots(
-        rows, columns, figsize=(3.6 * columns, 2.7 * rows), squeeze=False, constrained_layout=True
-    )
-    figure.patch.set_alpha(0)
-    for axis in axes.flat[len(found) :]:
-        axis.set_visible(False)
-    scales = {name: experiment.is_log for name, experiment in EXPERIMENTS.items()}
-    for axis, each in zip(axes.flat, found, strict=False):
-        axis.patch.set_alpha(0)
-        for (name, curve), color in zip(each["curves"].items(), ("#2f83c5", "#d06b2c"), strict=False):
-            low, middle, high = ([value[key] for value in curve] for key in ("low", "median", "high"))
-            axis.plot(each["points"], middle, color=color, marker="o", markersize=3, linewidth=1.5, label=name)
-            axis.fill_between(each["points"], low, high, color=color, alpha=0.25, linewidth=0)
-        if scales[each["name"]]:
-            axis.set_xscale("log")
-            axis.minorticks_off()
-            if len(each["points"]) <= 5:
-                axis.set_xticks(each["points"], [f"{point:g}" for point in each["points"]])
-        if each["name"] == "size":
-            axis.set_yscale("log")
-        else:
-            axis.set_ylim(bottom=0)
-        axis.set_xlabel(each["varies"])
-        axis.set_ylabel(each["unit"])
-        if len(each["curves"]) > 1:
-            axis.legend(frameon=False, labelcolor=grey)
-    figure.savefig(
-        file, transparent=True, metadata={"Date": None, "Title": "How cost grows", "Description": alternative(found)}
-    )
-    plt.close(figure)
+    ])  # fmt: skip
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -388,7 +348,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"{', '.join(EXPERIMENTS)}; all by default")
     parser.add_argument("--rounds", type=int, default=5, metavar="N", help="turns of each point (5)")
     parser.add_argument("--quick", action="store_true", help="1 round of a tenth of the work")
-    parser.add_argument("--picture", type=Path, metavar="FILE", help="draw the curves, as SVG; prints its alt text")
+    drawn = "draw the curves as .svg, .png or .pdf, and print them in words"
+    parser.add_argument("--picture", type=Path, metavar="FILE", help=drawn)
     parser.add_argument("--json", metavar="FILE", help=f"write it there, not to {FILE.name}; - prints it instead")
     chosen = parser.parse_args(arguments)
     for name in chosen.names:
@@ -403,13 +364,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     found = run(experiments, rounds, scale, partial(print, file=sys.stderr))
     answer = {"format": FORMAT, "rounds": rounds, "machine": machine(load), "experiments": found}
     if chosen.picture:
-        draw(found, chosen.picture)
+        paper(found).save(chosen.picture)
     file = deliver(answer, chosen.json, FILE)
     if file is None:
         return 0
     print(as_table(found), machine_in_words(answer["machine"]), f"All of it: {file}", sep="\n")
     if chosen.picture:
-        print(f"{chosen.picture}: {alternative(found)}")
+        print(f"{chosen.picture}: {paper(found).alt}")
     return 0
 
 

@@ -28,6 +28,7 @@ from refimpl.job import StreamEnvironment
 from refimpl.records import BYTES
 from refimpl.task import IterableReader
 from tests.bench.program import run_program
+from widgets import Curve, Panel, PaperFigure
 
 PACE_S = 0.002
 SLOWER = 100
@@ -119,33 +120,24 @@ def table(runs: dict[bool, list[list[Sample]]]) -> dict[str, object]:
     return found
 
 
-def draw(runs: dict[bool, list[list[Sample]]], file: Path) -> None:
+def paper(runs: dict[bool, list[list[Sample]]]) -> PaperFigure:
     """The first round of each way: buffers per second of each reader, over time."""
-    import matplotlib as mpl
-
-    mpl.use("svg")
-    mpl.rcParams.update({"svg.hashsalt": "sluice", "font.size": 9})
-    from matplotlib import pyplot as plt
-
-    figure, axes = plt.subplots(1, 2, figsize=(8, 2.8), sharey=True, constrained_layout=True)
-    for axis, (credit_based, rounds) in zip(axes, runs.items(), strict=True):
-        samples = rounds[0]
-        step = 4
-        for channel in range(NUM_CHANNELS):
-            pairs = list(zip(samples, samples[step:], strict=False))
-            times = [(a.time_s + b.time_s) / 2 for a, b in pairs]
-            values = [(b.counts[channel] - a.counts[channel]) / (b.time_s - a.time_s) for a, b in pairs]
-            style = {"color": "#c0392b", "linewidth": 2, "label": "the slow reader"} if channel == 0 else {
-                "color": "#2471a3", "linewidth": 1.2, "label": "the three others" if channel == 1 else None,
-            }  # fmt: skip
-            axis.plot(times, values, **style)
-        axis.axvline(0, color="0.6", linewidth=1, linestyle=":")
-        axis.set_title("with credits" if credit_based else "before credits: one jam for all")
-        axis.set_xlabel(f"seconds after one reader became {SLOWER} times slower")
-    axes[0].set_ylabel("buffers read per second")
-    axes[0].set_ylim(bottom=0)
-    axes[0].legend(frameon=False, loc="center left")
-    figure.savefig(file, metadata={"Date": None})
+    panels = []
+    for credit_based, rounds in runs.items():
+        pairs = list(zip(rounds[0], rounds[0][4:], strict=False))
+        times = [(a.time_s + b.time_s) / 2 for a, b in pairs]
+        curves = [
+            Curve(
+                "the three others" if channel else "the slow reader", times,
+                [(b.counts[channel] - a.counts[channel]) / (b.time_s - a.time_s) for a, b in pairs],
+                look=0 if channel else 1,
+            )
+            for channel in range(NUM_CHANNELS)
+        ]  # fmt: skip
+        title = "with credits" if credit_based else "before credits: one jam for all"
+        label = f"seconds after one reader became {SLOWER} times slower"
+        panels.append(Panel(label, "buffers read per second", curves, title, marks=[(0, "slow")]))
+    return PaperFigure("Four readers on one connection, of which one becomes slow", panels, is_y_shared=True)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -155,7 +147,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--rounds", type=int, default=5, metavar="N", help="runs of each way (5)")
     parser.add_argument("--seconds", type=float, default=3.0, metavar="S", help="before and after the change, each (3)")
-    parser.add_argument("--picture", type=Path, metavar="FILE", help="draw the first round, as SVG")
+    parser.add_argument("--picture", type=Path, metavar="FILE", help="draw the first round; .svg, .png or .pdf")
     parser.add_argument("--json", action="store_true", help="print one JSON document")
     chosen = parser.parse_args(arguments)
     if chosen.rounds < 1 or chosen.seconds < 2:
@@ -167,7 +159,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             runs[credit_based].append(run(credit_based=credit_based, seconds=chosen.seconds))
     found = table(runs)
     if chosen.picture:
-        draw(runs, chosen.picture)
+        paper(runs).save(chosen.picture)
     if chosen.json:
         print(json.dumps({"python": platform.python_version(), "numpy": version("numpy"), "rows": found}, indent=1))
         return 0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.bench.growth import EXPERIMENTS, SECONDS_OF_DEPTH, Counted, alternative, as_table, draw, flat, main, run
+from tests.bench.growth import EXPERIMENTS, SECONDS_OF_DEPTH, Counted, as_table, flat, main, paper, run
 
 
 @pytest.mark.slow
@@ -100,16 +99,10 @@ def some() -> list[dict[str, Any]]:
     ]  # fmt: skip
 
 
-@pytest.mark.slow
-def test_the_picture_is_the_same_each_time_has_no_ground_and_tells_itself_in_words(tmp_path: Path) -> None:
-    pictures = [tmp_path / "a.svg", tmp_path / "b.svg"]
-    for picture in pictures:
-        draw(some(), picture)
-    first, second = (picture.read_text(encoding="utf-8") for picture in pictures)
+def test_the_picture_is_the_same_each_time_and_tells_itself_in_words() -> None:
+    first, second = (paper(some()).svg() for _ in range(2))
     assert first == second
-    assert "from 2 at 1 to 2 at 1000" in alternative(some())
-    assert alternative(some())[:40] in first
-    assert not re.search(r"fill: ?#(ffffff|000000)", first)
+    assert "CPU: from 2 at 1 to 2 at 1000" in paper(some()).alt
 
 
 def test_the_table_has_a_line_for_each_curve() -> None:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from refimpl.job import ExecutionGraph, JobGraph
 from refimpl.job.deployment import Deployment
-from tests.bench.isolation import NUM_CHANNELS, Readers, Sample, draw, job, main, rates, table
+from tests.bench.isolation import NUM_CHANNELS, Readers, Sample, job, main, paper, rates, table
 
 
 def samples(slow_rate: int, others_after: int) -> list[Sample]:
@@ -49,14 +47,12 @@ def test_what_is_kept_is_compared_within_a_round() -> None:
     assert found["without credits"]["others_after_per_s"] == pytest.approx(1, rel=0.1)
 
 
-def test_the_picture_is_the_same_for_the_same_samples(tmp_path: Path) -> None:
+def test_the_picture_is_the_same_for_the_same_samples_and_names_each_kind_of_reader_once() -> None:
     runs = {True: [samples(1, 100)], False: [samples(1, 1)]}
-    pictures = [tmp_path / "a.svg", tmp_path / "b.svg"]
-    for picture in pictures:
-        draw(runs, picture)
-    first, second = (picture.read_text(encoding="utf-8") for picture in pictures)
+    first, second = (paper(runs).svg() for _ in range(2))
     assert first == second
-    assert "the slow reader" in first
+    drawn = first[first.index("</desc>") :]
+    assert (drawn.count("the slow reader"), drawn.count("the three others")) == (2, 2)  # in two panels
 
 
 @pytest.mark.parametrize("arguments", [["--rounds", "0"], ["--seconds", "1"], ["--seconds", "soon"]])
