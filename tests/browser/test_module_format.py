@@ -49,10 +49,11 @@ MOUNT = """async ({ esm, css, state }) => {
   const model = {
     get: name => state[name],
     set() { throw Error('a view sets nothing'); }, save_changes() { throw Error('a view saves nothing'); },
-    on: (name, f) => held.add(key('model', name, f)), off: (name, f) => held.delete(key('model', name, f)),
+    on: (name, f) => { held.add(key('model', name, f)); if (name === 'msg:custom') window.hear = f; },
+    off: (name, f) => held.delete(key('model', name, f)),
     send: content => sent.push(content),
   };
-  window.sent = [];
+  window.sent = []; window.hear = null;
   const before = Object.getOwnPropertyNames(window);
   const module = await import(URL.createObjectURL(new Blob([esm], { type: 'text/javascript' })));
   const style = document.createElement('style'); style.textContent = css; document.head.append(style);
@@ -81,6 +82,25 @@ UNREADABLE = """root => [...root.querySelectorAll('svg.sluice-picture')].flatMap
     .filter(other => { const [wide, tall] = by(box, other.box); return wide > 1 && tall > 4; })
     .map(other => `${words} | ${other.words}`));
   return [...cut, ...over]; })"""
+
+# Lets a live view hear frames, and counts how often its words, and its shapes, change meanwhile.
+HEAR = """async frames => {
+  const svg = document.querySelector('svg.sluice-picture'), root = document.querySelector('.sluice');
+  let words = 0, shapes = 0;
+  const watcher = new MutationObserver(all => {
+    words += all.some(each => each.type === 'childList');
+    shapes += all.some(each => each.type === 'attributes');
+  });
+  watcher.observe(svg, { subtree: true, childList: true, attributes: true });
+  const start = performance.now();
+  for (const [at, frame] of frames.entries()) {
+    window.hear({ type: 'frame', frame, seq: at + 1, paused: false, done: false, error: '' });
+    await new Promise(done => setTimeout(done, 20));
+  }
+  const passed_ms = performance.now() - start, found = { words, shapes, passed_ms };
+  await new Promise(done => setTimeout(done, 400));
+  const moment = svg.querySelector('[data-as=words]').textContent;
+  return { ...found, moment, sentence: root.querySelector('.sluice-sentence').textContent }; }"""
 
 # The names VS Code gives its colours, with those of its own two themes.
 VS_CODE = {
@@ -193,3 +213,20 @@ def test_at_a_large_zoom_what_is_too_wide_is_scrolled_by_keyboard(page: Page, vi
     screenshots_of(root, f"zoom-{type(view).__name__}-{view._mode}")
     page.set_viewport_size({"width": 1500, "height": 1000})
     page.wait_for_function("() => !document.querySelector('.sluice-holder').hasAttribute('tabindex')")
+
+
+def test_while_a_view_moves_its_words_change_ten_times_a_second_and_its_shapes_as_often_as_they_can(
+    page: Page, recording: Recording
+) -> None:
+    view = widgets.QueueView(ThreadedRun(small_job(), num_task_managers=2))
+    try:
+        frames = [view.frame_of(view.model_of(*moment, view._known)) for moment in recording.moments[:60]]
+        mounted(page, view)
+        heard = page.evaluate(HEAR, frames)
+        last = view.facts(view.model_of(*recording.moments[59], view._known))
+    finally:
+        view.close()
+    assert 1 <= heard["words"] <= heard["passed_ms"] / 100 + 2
+    assert heard["shapes"] > 2 * heard["words"]
+    assert heard["moment"] == last["moment"]  # the words of the last frame come, although no other follows
+    assert heard["sentence"] == last["status"]

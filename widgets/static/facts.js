@@ -43,8 +43,9 @@ function factsView(model) {
       return frames;
     },
     seq: frame => frame[0],
-    draw(frame) {
+    draw(frame, _at, isQuick) {
       for (const part of parts) {
+        if (isQuick && part.follow === FOLLOW.words) continue;
         const value = frame[part.place];
         if (value !== part.shown) { part.follow(part.node, value); part.shown = value; }
       }

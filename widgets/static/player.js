@@ -4,6 +4,7 @@
 const MAX_HISTORY = 3000;
 const PLAY_MS = 160;
 const LIVE_STATUS_MS = 5000;
+const LIVE_WORDS_MS = 100; // nobody reads words faster, and laying them out is most of a frame's work
 const PATIENCE_MS = 4000;
 const LOST = "No answer from the kernel: it is busy with a cell, or it was restarted. What was seen can still be looked at; for a new run, run the cell again.";
 
@@ -48,7 +49,7 @@ function play(model, el, view, makeAnother = null) {
   let frames = view.expand ? view.expand(stored) : stored;
   let at = Math.min(model.get("_at"), frames.length - 1);
   let following = mode === "live", paused = false, done = false, timer = null, pending = 0, painted = 0;
-  let lastStatus = -Infinity, lastPaint = 0, speech = null;
+  let lastStatus = -Infinity, lastPaint = 0, lastWords = 0, speech = null, reading = null;
 
   const picture = make("div", { class: "sluice-holder" });
   const [, svgId] = model.get("_picture").match(/ id="([^"]+)"/);
@@ -168,12 +169,13 @@ function play(model, el, view, makeAnother = null) {
     lastStatus = performance.now();
     say(status, `${mode === "still" ? "" : words() + ", "}${told()}`);
   };
-  const refresh = () => {
+  const refresh = isQuick => {
     put(root, "data-mode", state());
     put(root, "data-seq", view.seq(frames[at], at));
     put(root, "data-at", at);
     put(root, "data-frames", frames.length);
     put(root, "data-painted", painted);
+    if (isQuick) return;
     put(range, "max", frames.length - 1);
     range.value = at;
     put(range, "aria-valuetext", `${words()}: ${view.status(frames[at], at)}`);
@@ -197,11 +199,15 @@ function play(model, el, view, makeAnother = null) {
     if (calm.matches && following && !paused && !done && performance.now() - lastPaint < 500) { pending = requestAnimationFrame(paintNow); return; }
     lastPaint = performance.now();
     if (following) at = frames.length - 1;
-    view.draw(frames[at], at);
+    const wait = following && state() === "live" ? lastWords + LIVE_WORDS_MS - lastPaint : 0;
+    clearTimeout(reading);
+    if (wait > 0) reading = setTimeout(paint, wait + LIVE_WORDS_MS); // with one of the next frames, if there are any
+    else lastWords = lastPaint;
+    view.draw(frames[at], at, wait > 0);
     stepper?.draw(at);
     painted += 1;
-    drawTables();
-    refresh();
+    if (wait <= 0) drawTables();
+    refresh(wait > 0);
     announce();
   };
   const paint = () => { if (!pending) pending = requestAnimationFrame(paintNow); };
@@ -249,6 +255,7 @@ function play(model, el, view, makeAnother = null) {
     clearInterval(timer);
     control?.stop();
     clearTimeout(speech);
+    clearTimeout(reading);
     cancelAnimationFrame(pending);
     observer.disconnect();
     sizes.disconnect();
