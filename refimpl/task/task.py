@@ -273,7 +273,7 @@ class Task:
 
         Flink:   SubtaskCheckpointCoordinatorImpl.checkpointState, 1.11.4; Differs: no state is saved
         """
-        self.last_checkpoint_id = event.checkpoint_id
+        self.last_checkpoint_id = max(self.last_checkpoint_id, event.checkpoint_id)
         if isinstance(event, CheckpointBarrier):
             num_records_out = sum(writer.num_records for writer in self.writers)
             self.cut = Cut(event.checkpoint_id, self.chain.num_records_in, num_records_out)
