@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from functools import partial
 
 from refimpl.config import CheckpointingMode
 from refimpl.consumer.barrier_handler import AlignmentSnapshot
@@ -10,14 +11,13 @@ from refimpl.consumer.channel import ChannelSnapshot
 from refimpl.job import JobSnapshot
 from refimpl.producer.subpartition_views import QueuedBufferSnapshot, SubpartitionSnapshot
 from refimpl.task.task import TaskSnapshot
-from widgets.facts import MARGIN, Drawing, Facts, FactView, Pen, Table, still
+from widgets.facts import MARGIN, Drawing, Facts, FactView, Pen, Table, cards, still
 from widgets.svg import element, text_element
 from widgets.text import shortened
 from widgets.view_models import Model, moment_of, topology
 
 __all__ = ["AlignmentView"]
 
-_MAX_TASKS = 12
 _MAX_CHANNELS = 8
 _PLACES = 10  # drawn of a lane
 _LOTS = ("none", "data", "barrier", "behind", "event")
@@ -86,15 +86,8 @@ class AlignmentView(FactView):
             pen.words(MARGIN, 8, "note", "soft"),
             text_element(_GATE_X, 30, "from the producer's queue to the task →", "small soft end"),
         ]
-        y = 42.0
-        for number, task in enumerate(model["tasks"][:_MAX_TASKS]):
-            drawn, height = _card(pen, number, task, y)
-            parts.append(drawn)
-            y += height + 10
-        if more := max(0, len(model["tasks"]) - _MAX_TASKS):
-            parts.append(text_element(MARGIN, y + 8, f"… and {more} more tasks, in the table", "soft"))
-            y += 22
-        return Drawing("".join(parts) + _key(y + 6), _WIDTH, y + 44)
+        drawn, y = cards(model["tasks"], partial(_card, pen), 42.0)
+        return Drawing("".join([*parts, drawn, _key(y + 6)]), _WIDTH, y + 44)
 
     @staticmethod
     def words_of(model: Model) -> list[str]:

@@ -26,7 +26,7 @@ from widgets.svg import document, element, picture_id, text_element
 from widgets.text import failure_text, step_words
 from widgets.view_models import Model
 
-__all__ = ["MARGIN", "Drawing", "FactView", "Facts", "Pen", "Table", "paragraph", "still"]
+__all__ = ["MARGIN", "Drawing", "FactView", "Facts", "Pen", "Table", "cards", "paragraph", "still"]
 
 Facts = dict[str, str | int]
 
@@ -36,6 +36,7 @@ Table = tuple[str, list[str], list[list[Any]]]
 
 MARGIN = 20
 _TOP = 74
+_MAX_CARDS = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,6 +179,21 @@ def curve_path(heights: str, x: float, step: float, bottom: float) -> str:
 def still(drawn: str) -> str:
     """A drawn part as it stands in the key of a picture: it looks like a moving one and follows nothing."""
     return drawn.replace("data-fact=", "data-key=")
+
+
+def cards(
+    tasks: Sequence[Model], draw: Callable[[int, Model, float], tuple[str, float]], top: float
+) -> tuple[str, float]:
+    """Tasks one below the other from `top` on, each as high as `draw` says, and where they end; of many the first."""
+    parts, y = [], top
+    for number, task in enumerate(tasks[:_MAX_CARDS]):
+        drawn, height = draw(number, task, y)
+        parts.append(drawn)
+        y += height + 10
+    if (more := len(tasks) - _MAX_CARDS) > 0:
+        parts.append(text_element(MARGIN, y + 8, f"… and {more} more tasks, in the table", "soft"))
+        y += 22
+    return "".join(parts), y
 
 
 def paragraph(words: str) -> Drawing:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from refimpl.job import JobSnapshot
 from refimpl.records import MIN_TIMESTAMP
-from widgets.facts import MARGIN, Drawing, Facts, FactView, Pen, Table, still
+from widgets.facts import MARGIN, Drawing, Facts, FactView, Pen, Table, cards, still
 from widgets.recording import Recording
 from widgets.svg import element, text_element
 from widgets.text import shortened
@@ -12,7 +14,6 @@ from widgets.view_models import Model, event_time, moment_of, topology
 
 __all__ = ["WatermarkView"]
 
-_MAX_TASKS = 12
 _MAX_CHANNELS = 8
 _AXIS_X, _AXIS = MARGIN + 300, 450
 _WORD_X = _AXIS_X + _AXIS + 16
@@ -86,15 +87,8 @@ class WatermarkView(FactView):
             pen.words(_AXIS_X, 26, "start", "small soft"),
             pen.words(_AXIS_X + _AXIS, 26, "end", "small soft end"),
         ]
-        y = 40.0
-        for number, task in enumerate(model["tasks"][:_MAX_TASKS]):
-            drawn, height = _task(pen, number, task, y)
-            parts.append(drawn)
-            y += height + 10
-        if more := max(0, len(model["tasks"]) - _MAX_TASKS):
-            parts.append(text_element(MARGIN, y + 8, f"… and {more} more tasks, in the table", "soft"))
-            y += 22
-        return Drawing("".join(parts) + _key(y + 6), _WIDTH, y + 44)
+        drawn, y = cards(model["tasks"], partial(_task, pen), 40.0)
+        return Drawing("".join([*parts, drawn, _key(y + 6)]), _WIDTH, y + 44)
 
     @staticmethod
     def words_of(model: Model) -> list[str]:
