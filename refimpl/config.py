@@ -193,7 +193,8 @@ class Config:
             expected = f"at least request_backoff_initial_ms, {self.request_backoff_initial_ms}"
             raise ConfigError("request_backoff_max_ms", self.request_backoff_max_ms, expected)
         if not isinstance(self.checkpointing_mode, CheckpointingMode):
-            raise ConfigError("checkpointing_mode", self.checkpointing_mode, "a CheckpointingMode")
+            modes = " or ".join(map(str, CheckpointingMode))
+            raise ConfigError("checkpointing_mode", self.checkpointing_mode, f"it must be {modes}")
         if self.segment_size_bytes > 2**30:
             raise ConfigError("segment_size_bytes", self.segment_size_bytes, "at most 1 GiB")
         groups = self.max_parallelism

@@ -30,7 +30,7 @@ _WORD_X = _GATE_X + 22
 _WIDTH = _WORD_X + 330
 _HEAD, _ROW = 50, 30
 _BARRIER = struct.Struct(">iq")  # what a barrier begins with: its code, and the number of the checkpoint
-_NONE_SENT = "No barrier has been sent. With Config(checkpoint_interval_ms=100) the sources send one every 100 ms."
+_NONE_SENT = "No barrier has been sent so far: sources send one every checkpoint_interval_ms of Config, with 0 none."
 
 
 class AlignmentView(FactView):

@@ -39,6 +39,9 @@ from refimpl.errors import ConfigError, LocalUsageError
         ("max_parallelism", 32_769),
         ("max_parallelism", True),
         ("max_parallelism", "128"),
+        ("checkpoint_interval_ms", -1),
+        ("checkpointing_mode", "exactly-once"),
+        ("checkpointing_mode", True),
     ],
 )
 def test_a_value_that_cannot_work_is_refused_by_name(name: str, value: object) -> None:

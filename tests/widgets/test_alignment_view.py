@@ -102,7 +102,7 @@ def test_a_cut_says_how_many_records_were_before_it():
 
 def test_a_job_that_sends_none_says_how_it_would():
     models, view = models_of(record(race(checkpoint_interval_ms=0)))
-    note = "No barrier has been sent. With Config(checkpoint_interval_ms=100)"
+    note = "No barrier has been sent so far: sources send one every checkpoint_interval_ms of Config, with 0 none."
     assert all(note in view.text_of(model, "", "") and note in view.svg_of(model, "", "") for model in models[::50])
     models, view = models_of(record(race()))
     assert note in view.text_of(models[0], "", "")
