@@ -1,4 +1,4 @@
-"""Bytes arrive: channels, the gate that gives each its turn, and elements again."""
+"""Bytes arrive: channels, the gate that gives each its turn, elements again; one watermark and one barrier of many."""
 
 from refimpl.consumer.alignment import BarrierAligner, BarrierTracker, barrier_handler
 from refimpl.consumer.barrier_handler import (
