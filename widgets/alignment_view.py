@@ -46,6 +46,7 @@ class AlignmentView(FactView):
 
     default_title = "Barriers"
     kind = "alignment"
+    styles = ("facts.css", "alignment.css")
 
     def known_of(self, snapshot: JobSnapshot) -> Model:
         return topology(snapshot)

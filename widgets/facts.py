@@ -110,11 +110,12 @@ class FactView(MomentView):
     """A view of a job that is drawn by facts.
 
     A subclass has a `kind`, for style and tests, and gives `model_of`, `facts_of`, `draw`, `words_of`, `status_of`
-    and `tables_of`, pure functions all of them.
+    and `tables_of`, pure functions all of them; and `styles` if its shapes need more than the shared ones.
     """
 
     _esm = front_end("facts")
     kind = ""
+    styles: tuple[str, ...] = ("facts.css",)
     facts_of: Callable[[Model], Facts]
     draw: Callable[[Pen, Model], Drawing]
     words_of: Callable[[Model], list[str]]
@@ -147,7 +148,7 @@ class FactView(MomentView):
         id_ = picture_id(self.kind, json.dumps([title, model, error], sort_keys=True))
         body = element("g", drawing.body, transform=f"translate(0 {_TOP})")
         words = self.text_of(model, title, error)
-        return document(id_, drawing.width, height, title, words, heading + body, "facts.css")
+        return document(id_, drawing.width, height, title, words, heading + body, *self.styles)
 
     def frame_of(self, model: Model) -> list[Any]:
         return [model["num_steps"], model["time_ms"], *self.facts(model).values()]
