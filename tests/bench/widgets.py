@@ -6,9 +6,9 @@
 A recorded run is played to a real JupyterLab in a real Chromium, a moment for each look of the sampler, so that each
 frame differs from the last and the CPU of the kernel is that of the view alone: no job runs. What the engine loses
 while it is looked at is measured apart: the same job on threads, with the view hidden; shown; hidden while the kernel
-makes as many frames and sends them nowhere; and hidden while the browser draws as many of a recording, of which the
-kernel knows nothing. So one sees what looking costs the engine, and what any picture that moves costs a machine with
-few cores. And how long it takes until a running task is
+sends it as many frames, as to a browser on another machine; and hidden while the browser draws as many of a recording,
+of which the kernel knows nothing. So one sees what looking costs the engine, and what any picture that moves costs a
+machine with few cores. And how long it takes until a running task is
 slowed after the slider moves, seen from the page.
 """
 
@@ -72,10 +72,6 @@ LIVE = """
 run = ThreadedRun(job(2, 2, 10**9, lambda n: n)).start()
 view = getattr(widgets, {name!r})(run); view
 """
-LOOKING = """
-looking = Sampler(run, view._pack, lambda message: None)
-looking.start()
-"""
 RECORDED = """
 drawn = getattr(widgets, {name!r})(Recording.of(Simulation(job(2, 2, 10**6)), max_steps=300)); drawn
 """
@@ -89,7 +85,7 @@ DRAW = """root => {
 STILL = ".sluice * { transition: none !important; }"  # nothing moves between two frames, as in a live view
 WHICH = {
     "shown": "with a view shown, of that without (goal 0.95)",
-    "looked": "with frames made 30 times a second and sent nowhere",
+    "sent": "with as many frames sent to a page that does not draw them",
     "drawn": "with a recording drawn that the kernel knows nothing of",
 }
 FLOWED = "print(time.monotonic(), sum(task.num_records_in for task in run.snapshot().tasks))"
@@ -127,9 +123,9 @@ def played(page: Any, lab: Any, view: str, channels: int, seconds: float) -> dic
 def kept(page: Any, lab: Any, view: str, seconds: float, rounds: int) -> dict[str, list[float]]:
     """Throughput of a job on threads with the view shown, and with a recording drawn, as ratios to neither."""
     cells = [SETUP, RECORDED.format(name=view), LIVE.format(name=view), FLOWED, "run.cancel()",
-             LOOKING, "looking.watch(True)", "looking.watch(False)"]  # fmt: skip
+             "view.sampler.watch(True)", "view.sampler.watch(False)"]  # fmt: skip
     nb = opened(page, lab, f"live-{view}.ipynb", cells)
-    for number in (0, 1, 2, 5):
+    for number in range(3):
         nb.run(number)
     page.add_style_tag(content=STILL)
     drawn, shown = page.locator(".sluice").nth(0), page.locator(".sluice").nth(1)
@@ -143,7 +139,7 @@ def kept(page: Any, lab: Any, view: str, seconds: float, rounds: int) -> dict[st
             drawn.evaluate(DRAW)
         elif which == "shown":
             shown.scroll_into_view_if_needed()
-        nb.run(6 if which == "looked" else 7)
+        nb.run(5 if which in ("shown", "sent") else 6)
         page.wait_for_timeout(300)
         start, before = map(float, nb.run(3).split())
         page.wait_for_timeout(seconds * 1_000)
