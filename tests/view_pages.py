@@ -27,12 +27,12 @@ class Count:
     def add(self, value, total): return total + 1
     def get_result(self, total): return total
 
-def job(values, slow_s=0.0, interval_ms=20):
+def job(values, slow_s=0.0):
     def delay(value):
         time.sleep(slow_s)
         return True
     env = StreamEnvironment(Config(
-        segment_size_bytes=64, num_buffers=14, source_batch=2, checkpoint_interval_ms=interval_ms), 2)
+        segment_size_bytes=64, num_buffers=14, source_batch=2, checkpoint_interval_ms=20), 2)
     (env.source(lambda i, n: IterableReader(values[i::n]))
         .assign_timestamps(lambda v: v * 1000, 0)
         .key_by(lambda v: v % 5).window(TumblingWindows(60_000)).aggregate(Count())

@@ -53,18 +53,17 @@ class AlignmentView(FactView):
 
     def model_of(self, snapshot: JobSnapshot, action: str, known: Model) -> Model:
         subpartitions = [sub for partition in snapshot.partitions for sub in partition.subpartitions]
-        feeding = {
-            (place["to_task"], place["input"]): (place, sub)
-            for place, sub in zip(known["channels"], subpartitions, strict=True)
-            if place["gate"] >= 0
-        }
-        tasks = []
-        for number, task in enumerate(snapshot.tasks):
-            channels = []
-            for (place, sub), index in ((feeding[key], key[1]) for key in sorted(feeding) if key[0] == number):
-                channel = snapshot.gates[place["gate"]].channels[place["input"]]
-                channels.append({"name": place["name"], **_channel(task.alignment, index, channel, sub)})
-            tasks.append({"name": task.name, **_task(task, len(channels)), "channels": channels})
+        feeding: list[dict[int, Model]] = [{} for _ in snapshot.tasks]  # by the number of the channel at its task
+        for place, sub in zip(known["channels"], subpartitions, strict=True):
+            if place["gate"] >= 0:
+                index, alignment = place["input"], snapshot.tasks[place["to_task"]].alignment
+                channel = snapshot.gates[place["gate"]].channels[index]
+                state = _channel(alignment, index, channel, sub)
+                feeding[place["to_task"]][index] = {"name": place["name"], **state}
+        tasks = [
+            {"name": task.name, **_task(task, len(channels)), "channels": [channels[n] for n in sorted(channels)]}
+            for task, channels in zip(snapshot.tasks, feeding, strict=True)
+        ]
         return {**moment_of("alignment", snapshot, action), "tasks": tasks}
 
     @staticmethod

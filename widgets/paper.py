@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["Curve", "Panel", "PaperFigure"]
+__all__ = ["FORMATS", "Curve", "Panel", "PaperFigure"]
 
 _THEMES = ("light", "dark")
-_FORMATS = (".svg", ".png", ".pdf")
+FORMATS = (".svg", ".png", ".pdf")
 _LOOKS = (
     ("blue", "-", "o"), ("red", (0, (9, 4)), "s"), ("green", (0, (3, 3)), "^"), ("purple", (0, (12, 3, 3, 3)), "D"),
     ("ink", (0, (1, 2)), "v"), ("orange", (0, (6, 6)), "P"),
@@ -132,8 +132,8 @@ class PaperFigure:
             LocalUsageError: no such theme, or another kind of file.
         """
         path = Path(path)
-        if path.suffix not in _FORMATS:
-            raise LocalUsageError(f"{path.name}: a figure is saved as {', '.join(_FORMATS)}")
+        if path.suffix not in FORMATS:
+            raise LocalUsageError(f"{path.name}: a figure is saved as {', '.join(FORMATS)}")
         if path.suffix == ".svg":
             path.write_text(self.svg(theme), encoding="utf-8")
             return

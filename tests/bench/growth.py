@@ -36,6 +36,7 @@ from tests.bench.channels import RECORDS_OF_A_TURN, Channels, Plan
 from tests.bench.contenders import BATCH_BUFFERS, KIND, RECORD_BYTES, SEGMENT_BYTES, Adding, Reader
 from tests.bench.exchange import Exchange
 from tests.bench.measure import Figure, in_two_threads
+from tests.bench.pictures import picture_file
 from tests.bench.program import run_program
 from tests.bench.report import deliver, machine, machine_in_words, number, spread
 from widgets import Curve, Panel, PaperFigure
@@ -349,7 +350,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--rounds", type=int, default=5, metavar="N", help="turns of each point (5)")
     parser.add_argument("--quick", action="store_true", help="1 round of a tenth of the work")
     drawn = "draw the curves as .svg, .png or .pdf, and print them in words"
-    parser.add_argument("--picture", type=Path, metavar="FILE", help=drawn)
+    parser.add_argument("--picture", type=picture_file, metavar="FILE", help=drawn)
     parser.add_argument("--json", metavar="FILE", help=f"write it there, not to {FILE.name}; - prints it instead")
     chosen = parser.parse_args(arguments)
     for name in chosen.names:
@@ -363,9 +364,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     rounds, scale = (1, 0.1) if chosen.quick else (chosen.rounds, 1.0)
     found = run(experiments, rounds, scale, partial(print, file=sys.stderr))
     answer = {"format": FORMAT, "rounds": rounds, "machine": machine(load), "experiments": found}
+    file = deliver(answer, chosen.json, FILE)
     if chosen.picture:
         paper(found).save(chosen.picture)
-    file = deliver(answer, chosen.json, FILE)
     if file is None:
         return 0
     print(as_table(found), machine_in_words(answer["machine"]), f"All of it: {file}", sep="\n")

@@ -20,13 +20,13 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
-from pathlib import Path
 
 from refimpl.config import Config
 from refimpl.drivers import ThreadedRun
 from refimpl.job import StreamEnvironment
 from refimpl.records import BYTES
 from refimpl.task import IterableReader
+from tests.bench.pictures import picture_file
 from tests.bench.program import run_program
 from widgets import Curve, Panel, PaperFigure
 
@@ -120,6 +120,20 @@ def table(runs: dict[bool, list[list[Sample]]]) -> dict[str, object]:
     return found
 
 
+def as_table(found: dict[str, object]) -> str:
+    """The same for a terminal."""
+    lines = [
+        f"{NUM_CHANNELS} channels, one connection; CPython {platform.python_version()}, {platform.machine()}",
+        f"{'':16} {'others before':>14} {'others after':>14} {'slow one':>10}   kept (median, quartiles)",
+    ]
+    for name, row in found.items():
+        lines.append(
+            f"{name:16} {row['others_before_per_s']:>12.0f}/s {row['others_after_per_s']:>12.0f}/s "
+            f"{row['slow_after_per_s']:>8.1f}/s   {spread(row['kept'])}"
+        )
+    return "\n".join(lines)
+
+
 def paper(runs: dict[bool, list[list[Sample]]]) -> PaperFigure:
     """The first round of each way: buffers per second of each reader, over time."""
     panels = []
@@ -147,7 +161,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--rounds", type=int, default=5, metavar="N", help="runs of each way (5)")
     parser.add_argument("--seconds", type=float, default=3.0, metavar="S", help="before and after the change, each (3)")
-    parser.add_argument("--picture", type=Path, metavar="FILE", help="draw the first round; .svg, .png or .pdf")
+    parser.add_argument("--picture", type=picture_file, metavar="FILE", help="draw the first round; .svg, .png or .pdf")
     parser.add_argument("--json", action="store_true", help="print one JSON document")
     chosen = parser.parse_args(arguments)
     if chosen.rounds < 1 or chosen.seconds < 2:
@@ -158,19 +172,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(f"round {number + 1} of {chosen.rounds}", file=sys.stderr)
             runs[credit_based].append(run(credit_based=credit_based, seconds=chosen.seconds))
     found = table(runs)
-    if chosen.picture:
-        paper(runs).save(chosen.picture)
     if chosen.json:
         print(json.dumps({"python": platform.python_version(), "numpy": version("numpy"), "rows": found}, indent=1))
-        return 0
-    print(f"{NUM_CHANNELS} channels, one connection; CPython {platform.python_version()}, {platform.machine()}")
-    print(f"{'':16} {'others before':>14} {'others after':>14} {'slow one':>10}   kept (median, quartiles)")
-    for name, row in found.items():
-        print(
-            f"{name:16} {row['others_before_per_s']:>12.0f}/s {row['others_after_per_s']:>12.0f}/s "
-            f"{row['slow_after_per_s']:>8.1f}/s   {spread(row['kept'])}"
-        )
+    else:
+        print(as_table(found))
+    if chosen.picture:
+        paper(runs).save(chosen.picture)
     return 0
+
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -103,6 +104,8 @@ def test_the_picture_is_the_same_each_time_and_tells_itself_in_words() -> None:
     first, second = (paper(some()).svg() for _ in range(2))
     assert first == second
     assert "CPU: from 2 at 1 to 2 at 1000" in paper(some()).alt
+    assert paper(some()).alt[:40] in first
+    assert not re.search(r"fill: ?#(ffffff|000000)", first[first.index("</style>") :])  # the page's ground, not its own
 
 
 def test_the_table_has_a_line_for_each_curve() -> None:
@@ -119,8 +122,12 @@ def test_the_command_prints_and_writes(tmp_path: Path, capsys: pytest.CaptureFix
 
 
 @pytest.mark.parametrize(
-    ("arguments", "complaint"), [(["sise"], "did you mean size?"), (["--rounds", "0"], "at least 1 round")]
-)
+    ("arguments", "complaint"),
+    [
+        (["sise"], "did you mean size?"), (["--rounds", "0"], "at least 1 round"),
+        (["--picture", "a.gif"], "saved as .svg, .png, .pdf"), (["--picture", "no/a.svg"], "there is no folder no"),
+    ],
+)  # fmt: skip
 def test_wrong_use_is_refused(arguments: list[str], complaint: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stopped:
         main(arguments)

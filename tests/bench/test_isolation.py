@@ -55,7 +55,10 @@ def test_the_picture_is_the_same_for_the_same_samples_and_names_each_kind_of_rea
     assert (drawn.count("the slow reader"), drawn.count("the three others")) == (2, 2)  # in two panels
 
 
-@pytest.mark.parametrize("arguments", [["--rounds", "0"], ["--seconds", "1"], ["--seconds", "soon"]])
+@pytest.mark.parametrize(
+    "arguments",
+    [["--rounds", "0"], ["--seconds", "1"], ["--seconds", "soon"], ["--picture", "a.gif"], ["--picture", "no/a.svg"]],
+)
 def test_what_measures_nothing_is_refused(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as caught:
         main(arguments)

@@ -88,7 +88,7 @@ WHICH = {
     "sent": "with as many frames sent to a page that does not draw them",
     "drawn": "with a recording drawn that the kernel knows nothing of",
 }
-FLOWED = "print(time.monotonic(), sum(task.num_records_in for task in run.snapshot().tasks))"
+FLOWED = "print(time.monotonic(), sum(task.num_records_in for task in run.snapshot().tasks), view.sampler.num_sent)"
 
 
 def played(page: Any, lab: Any, view: str, channels: int, seconds: float) -> dict[str, float]:
@@ -139,12 +139,14 @@ def kept(page: Any, lab: Any, view: str, seconds: float, rounds: int) -> dict[st
             drawn.evaluate(DRAW)
         elif which == "shown":
             shown.scroll_into_view_if_needed()
+        page.wait_for_timeout(300)  # the page says by itself whether the view is seen; what is said here comes after it
         nb.run(5 if which in ("shown", "sent") else 6)
-        page.wait_for_timeout(300)
-        start, before = map(float, nb.run(3).split())
+        start, before, sent_before = map(float, nb.run(3).split())
         page.wait_for_timeout(seconds * 1_000)
-        end, after = map(float, nb.run(3).split())
+        end, after, sent_after = map(float, nb.run(3).split())
         page.evaluate("() => clearInterval(window.drawing)")
+        num_sent = sent_after - sent_before
+        assert (num_sent > 1) is (which in ("shown", "sent")), f"{which}: {num_sent:g} frames were sent"
         return (after - before) / (end - start)
 
     ratios: dict[str, list[float]] = {which: [] for which in WHICH}

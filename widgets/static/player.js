@@ -4,7 +4,7 @@
 const MAX_HISTORY = 3000;
 const PLAY_MS = 160;
 const LIVE_STATUS_MS = 5000;
-const LIVE_WORDS_MS = 100; // nobody reads words faster, and laying them out is most of a frame's work
+const LIVE_WORDS_MS = 100; // nobody reads words faster, and laying them out is not free
 const PATIENCE_MS = 4000;
 const LOST = "No answer from the kernel: it is busy with a cell, or it was restarted. What was seen can still be looked at; for a new run, run the cell again.";
 
