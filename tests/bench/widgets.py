@@ -5,11 +5,12 @@
 
 A recorded run is played to a real JupyterLab in a real Chromium, a moment for each look of the sampler, so that each
 frame differs from the last and the CPU of the kernel is that of the view alone: no job runs. What the engine loses
-while it is looked at is measured apart: the same job on threads, with the view hidden; shown; hidden while the kernel
-sends it as many frames, as to a browser on another machine; and hidden while the browser draws as many of a recording,
-of which the kernel knows nothing. So one sees what looking costs the engine, and what any picture that moves costs a
-machine with few cores. And how long it takes until a running task is
-slowed after the slider moves, seen from the page.
+while it is looked at is measured apart: a job on threads, with the view hidden and shown in turn, and each turn
+compared with those before and after it. The job has the buffers of `Config()`; or, as in a lesson, buffers of 64 B,
+where threads hand over to each other for every second record. And the kernel has a core to itself, as it has on a
+machine with enough of them or with the browser on another; or it shares two with the browser, and a thread that gets
+the interpreter may find its core drawing. How much of the time the kernel worked tells one from the other. Last, how
+long it takes until a running task is slowed after the slider moves, seen from the page.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
 from lab_pages import GET_ONE, chromium, close_kernels, opened, running_chromium, running_lab  # noqa: E402
 
-FORMAT = "sluice-bench-widgets/2"
+FORMAT = "sluice-bench-widgets/3"
 SHAPES = {4: (2, 2), 64: (8, 8), 512: (16, 32)}
 GOALS = {4: "28 of 30 frames, 1.5 ms, 2000 B", 64: "25 of 30 frames", 512: ""}
 
@@ -42,9 +43,11 @@ from refimpl.task import IterableReader
 import widgets
 from widgets import *
 
-def job(producers, consumers, num_records, function=str):
-    config = Config(segment_size_bytes=64, num_buffers=16 * producers * consumers + 64, source_batch=4)
-    env = StreamEnvironment(config, producers)
+def small(num_channels):
+    return Config(segment_size_bytes=64, num_buffers=16 * num_channels + 64, source_batch=4)
+
+def job(producers, consumers, num_records, function=str, config=None):
+    env = StreamEnvironment(config or small(producers * consumers), producers)
     (env.source(lambda i, n: IterableReader(range(i, num_records, n))).map(function).rebalance()
         .sink(bool).set_parallelism(consumers))
     return env
@@ -69,26 +72,25 @@ view = getattr(widgets, name)(Played(recording)); view
 COST = "used = resource.getrusage(resource.RUSAGE_SELF); print(used.ru_utime + used.ru_stime, view.sampler.num_sent)"
 
 LIVE = """
-run = ThreadedRun(job(2, 2, 10**9, lambda n: n)).start()
+run = ThreadedRun(job(2, 2, 10**9, lambda n: n, {config})).start()
 view = getattr(widgets, {name!r})(run); view
 """
-RECORDED = """
-drawn = getattr(widgets, {name!r})(Recording.of(Simulation(job(2, 2, 10**6)), max_steps=300)); drawn
+OWN_CORE = """
+for thread in os.listdir("/proc/self/task"): os.sched_setaffinity(int(thread), {0})
 """
-DRAW = """root => {
-  const range = root.querySelector('[data-testid=sluice-range]');
-  window.drawing = setInterval(() => {
-    range.value = (+range.value + 1) % (+range.max + 1);
-    range.dispatchEvent(new Event('input', { bubbles: true }));
-  }, 1000 / 30);
-}"""
-STILL = ".sluice * { transition: none !important; }"  # nothing moves between two frames, as in a live view
-WHICH = {
-    "shown": "with a view shown, of that without (goal 0.95)",
-    "sent": "with as many frames sent to a page that does not draw them",
-    "drawn": "with a recording drawn that the kernel knows nothing of",
-}
-FLOWED = "print(time.monotonic(), sum(task.num_records_in for task in run.snapshot().tasks), view.sampler.num_sent)"
+JOBS = {"buffers of 32 KiB": "Config()", "buffers of 64 B": "small(4)"}
+SHARED = {"cores shared with the browser": ""}
+PLACES = {"a core for the kernel": OWN_CORE, **SHARED} if sys.platform == "linux" else SHARED
+FLOWED = """
+print(time.monotonic(), sum(task.num_records_in for task in run.snapshot().tasks), time.process_time(),
+      view.sampler.num_sent)
+"""
+
+
+def spread(found: list[float]) -> str:
+    """The median, what the middle half lies between, and the extremes."""
+    low, middle, high = statistics.quantiles(found, n=4, method="inclusive")
+    return f"{middle:.3f} [{low:.2f} .. {high:.2f}], all {min(found):.2f} .. {max(found):.2f}"
 
 
 def played(page: Any, lab: Any, view: str, channels: int, seconds: float) -> dict[str, float]:
@@ -120,43 +122,38 @@ def played(page: Any, lab: Any, view: str, channels: int, seconds: float) -> dic
     }
 
 
-def kept(page: Any, lab: Any, view: str, seconds: float, rounds: int) -> dict[str, list[float]]:
-    """Throughput of a job on threads with the view shown, and with a recording drawn, as ratios to neither."""
-    cells = [SETUP, RECORDED.format(name=view), LIVE.format(name=view), FLOWED, "run.cancel()",
-             "view.sampler.watch(True)", "view.sampler.watch(False)"]  # fmt: skip
+def kept(page: Any, lab: Any, view: str, config: str, setup: str, seconds: float, rounds: int) -> dict[str, Any]:
+    """What a job on threads does while the view is shown: its throughput as ratios to that while it is hidden, and how
+    much of the time the kernel worked, both ways."""
+    cells = [SETUP + setup, LIVE.format(name=view, config=config), FLOWED, "run.cancel()"]
     nb = opened(page, lab, f"live-{view}.ipynb", cells)
-    for number in range(3):
-        nb.run(number)
-    page.add_style_tag(content=STILL)
-    drawn, shown = page.locator(".sluice").nth(0), page.locator(".sluice").nth(1)
-    shown.wait_for()
+    nb.run(0)
+    nb.run(1)
+    root = page.locator(".sluice").first
+    root.wait_for()
+    worked: dict[str, list[float]] = {"shown": [], "hidden": []}
 
     def rate(which: str) -> float:
-        for root, name in ((drawn, "drawn"), (shown, "shown")):
-            root.evaluate("(node, display) => { node.style.display = display; }", "" if which == name else "none")
-        if which == "drawn":
-            drawn.scroll_into_view_if_needed()
-            drawn.evaluate(DRAW)
-        elif which == "shown":
-            shown.scroll_into_view_if_needed()
-        page.wait_for_timeout(300)  # the page says by itself whether the view is seen; what is said here comes after it
-        nb.run(5 if which in ("shown", "sent") else 6)
-        start, before, sent_before = map(float, nb.run(3).split())
+        root.evaluate("(node, display) => { node.style.display = display; }", "" if which == "shown" else "none")
+        if which == "shown":
+            root.scroll_into_view_if_needed()
+        page.wait_for_timeout(300)  # until the page has said that the view is seen, or is not
+        before = [float(word) for word in nb.run(2).split()]
         page.wait_for_timeout(seconds * 1_000)
-        end, after, sent_after = map(float, nb.run(3).split())
-        page.evaluate("() => clearInterval(window.drawing)")
-        num_sent = sent_after - sent_before
-        assert (num_sent > 1) is (which in ("shown", "sent")), f"{which}: {num_sent:g} frames were sent"
-        return (after - before) / (end - start)
+        after = [float(word) for word in nb.run(2).split()]
+        passed_s, num_records, cpu_s, num_sent = (b - a for a, b in zip(before, after, strict=True))
+        assert (num_sent > 1) is (which == "shown"), f"{which}: {num_sent:g} frames were sent"
+        worked[which].append(cpu_s / passed_s)
+        return num_records / passed_s
 
-    ratios: dict[str, list[float]] = {which: [] for which in WHICH}
-    for number in range(rounds):
-        order = ("hidden", *WHICH)[:: -1 if number % 2 else 1]
-        found = {which: rate(which) for which in order}
-        for which, each in ratios.items():
-            each.append(found[which] / found["hidden"])
-    nb.run(4)
-    return ratios
+    ratios = []
+    before = rate("hidden")
+    for _ in range(rounds):
+        shown, after = rate("shown"), rate("hidden")
+        ratios.append(shown / statistics.mean([before, after]))
+        before = after
+    nb.run(3)
+    return {"ratios": ratios, "worked": {which: statistics.median(each) for which, each in worked.items()}}
 
 
 def felt(page: Any, lab: Any, rounds: int) -> list[float]:
@@ -196,9 +193,11 @@ def main() -> int:
     parser.add_argument("--view", action="append", help="a view, several times for several (QueueView and PipelineMap)")
     parser.add_argument("--channels", type=int, action="append", choices=sorted(SHAPES), help="4, 64 or 512 (all)")
     parser.add_argument("--seconds", type=float, default=6.0, help="for each figure (6)")
-    parser.add_argument("--rounds", type=int, default=5, help="each way in turn (5)")
+    parser.add_argument("--rounds", type=int, default=9, help="shown and hidden in turn, at least 2 (9)")
     parser.add_argument("--json", metavar="FILE", help="also write all of it there, - for the terminal")
     options = parser.parse_args()
+    if options.rounds < 2 or options.seconds <= 0:
+        parser.error("--rounds must be at least 2, and --seconds more than 0")
     program = chromium()
     if program is None:
         print(GET_ONE, file=sys.stderr)
@@ -227,10 +226,16 @@ def main() -> int:
             close_kernels(lab)
             words = f"{statistics.median(found['felt_ms']):.0f} ms, at most {max(found['felt_ms']):.0f}"
             print(f"from the slider to the picture: {words} (goal 200)", flush=True)
-            found["kept"] = kept(page, lab, "QueueView", options.seconds / 2, options.rounds)
-            for which, words in WHICH.items():
-                each = found["kept"][which]
-                print(f"throughput {words}: {statistics.median(each):.3f} [{min(each):.2f} .. {max(each):.2f}]")
+            print("throughput while a view is shown, of that while it is hidden (goal 0.95):", flush=True)
+            found["kept"] = {}
+            for place, setup in PLACES.items():
+                for job, config in JOBS.items():
+                    each = kept(page, lab, "QueueView", config, setup, options.seconds / 2, options.rounds)
+                    found["kept"][f"{job}, {place}"] = each
+                    hidden, shown = each["worked"]["hidden"], each["worked"]["shown"]
+                    words = f"the kernel worked {shown:.2f} of the time, hidden {hidden:.2f}"
+                    print(f"    {job}, {place}: {spread(each['ratios'])}; {words}", flush=True)
+                    close_kernels(lab)
             page.close()
     if options.json:
         text = json.dumps(found, indent=1)
