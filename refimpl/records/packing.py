@@ -23,7 +23,7 @@ from refimpl.records.types import TupleType, TypeSerializer
 __all__ = ["BLOCK_RECORDS", "RecordPacker", "RecordUnpacker", "records_of"]
 
 _HEAD = struct.Struct(">iB")  # what a record starts with: its length and its tag
-_MIN_ROWS_OF_NUMPY = 32  # for fewer its calls cost more than they save
+_FEW = 32  # rows that are looked at where the next one is of another kind
 _CODES = "qid?"  # fields that numpy reads as `struct` does
 _NUMBERS = "qid"  # and those for which `struct` takes nothing but a number
 
@@ -130,9 +130,9 @@ class RecordPacker:
 class RecordUnpacker:
     """Reads the records of a fixed-size type that stand next to each other, all at once.
 
-    Of many all lengths and tags are compared at once, and each column becomes a list; a few, such as a flush
-    leaves behind, `struct` reads sooner. The values, and the records around them by `records_of`, are made one
-    by one when somebody takes them: a thousand that wait for their turn would cost more than one.
+    All lengths and tags are compared at once, and each column becomes a list. The values, and the records around
+    them by `records_of`, are made one by one when somebody takes them: a thousand that wait for their turn would
+    cost more than one.
     """
 
     def __init__(self, value_type: TypeSerializer) -> None:
@@ -154,7 +154,7 @@ class RecordUnpacker:
         rows = self._rows.get(source[LENGTH_BYTES]) if len(source) > LENGTH_BYTES else None
         if rows is None:
             return 0, (), ()
-        num_bytes, columns = rows.many(source) if rows.are_many(source) else rows.few(source)
+        num_bytes, columns = rows.read(source)
         times = columns.pop(0) if rows.is_timed else repeat(None, num_bytes // rows.width)
         return num_bytes, zip(*columns, strict=True) if self._is_tuple else columns[0], times
 
@@ -163,39 +163,31 @@ class _Rows:
     """Records with a time, or without: how wide one is, what it starts with, and the columns of several."""
 
     def __init__(self, tag: int, time: str, codes: str) -> None:
-        parts = struct.Struct(f">{_HEAD.size}s{time}{codes}")
-        self.width = parts.size
+        self.width = struct.calcsize(f">{_HEAD.size}s{time}{codes}")
         self.is_timed = bool(time)
         self._head = _HEAD.pack(self.width - LENGTH_BYTES, tag)
-        self._parts = parts.iter_unpack
         self._names = [f"f{index}" for index in range(len(time + codes))]
         named = zip(self._names, time + codes, strict=True)
         self._row = np.dtype([("head", f"V{_HEAD.size}"), *((name, f">{code}") for name, code in named)])
+        self._second_head, self._head_after_few = (
+            slice(ahead * self.width, ahead * self.width + _HEAD.size) for ahead in (1, _FEW)
+        )
 
-    def are_many(self, source: memoryview) -> bool:
-        """Whether so many are at hand that numpy is worth while; the last of them tells for those before."""
-        start = (_MIN_ROWS_OF_NUMPY - 1) * self.width
-        return len(source) >= start + self.width and source[start : start + _HEAD.size] == self._head
-
-    def many(self, source: memoryview) -> tuple[int, list[Sequence[Any]]]:
-        rows = np.frombuffer(source, self._row, len(source) // self.width)
-        # As bytes and not as numbers: numpy lets go of the GIL for each comparison of long arrays.
-        if rows["head"].tobytes() != self._head * len(rows):
-            rows = rows[: int(np.argmax(rows["head"] != np.void(self._head)))]
-        return rows.nbytes, [rows[name].tolist() for name in self._names]
-
-    def few(self, source: memoryview) -> tuple[int, list[Sequence[Any]]]:
-        head, num_rows = self._head, min(len(source) // self.width, _MIN_ROWS_OF_NUMPY)
+    def read(self, source: memoryview) -> tuple[int, list[Sequence[Any]]]:
+        """The rows that `source` starts with: how many bytes they have, and their columns."""
+        head, num_rows = self._head, len(source) // self.width
         if not num_rows or source[: _HEAD.size] != head:
             return 0, [()] * len(self._names)
-        if source[self.width : self.width + _HEAD.size] != head:
-            num_rows = 1  # where every other element is of another kind, only one is read in vain
-        columns: list[Sequence[Any]] = list(zip(*self._parts(source[: num_rows * self.width]), strict=True))
-        heads = columns.pop(0)
-        if heads.count(head) < num_rows:
-            num_rows = next(index for index, found in enumerate(heads) if found != head)
-            columns = [column[:num_rows] for column in columns]
-        return num_rows * self.width, columns
+        # Where other elements stand between the records, few are read in vain.
+        if num_rows > _FEW and source[self._head_after_few] != head:
+            num_rows = _FEW
+        if num_rows > 1 and source[self._second_head] != head:
+            num_rows = 1
+        rows = np.frombuffer(source, self._row, num_rows)
+        # As bytes and not as numbers: numpy lets go of the GIL for each comparison of long arrays.
+        if rows["head"].tobytes() != head * num_rows:
+            rows = rows[: int(np.argmax(rows["head"] != np.void(head)))]
+        return rows.nbytes, [rows[name].tolist() for name in self._names]
 
 
 class _Unfilled(StreamRecord):
