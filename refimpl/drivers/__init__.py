@@ -69,13 +69,14 @@ from refimpl.drivers.streams import (
     listen,
     reach,
 )
-from refimpl.drivers.task_threads import TaskManagerThreads
+from refimpl.drivers.task_threads import BUFFERS_PER_STEP, TaskManagerThreads
 from refimpl.drivers.threads import ThreadedRun
 from refimpl.drivers.tls import ClusterKeys, MutualTls, PemPair
 from refimpl.drivers.tls_stream import TlsStream
 from refimpl.drivers.worker import Delivery, Outlet, Worker, obey
 
 __all__ = [
+    "BUFFERS_PER_STEP",
     "CAPACITY",
     "COUNTS",
     "ERROR",

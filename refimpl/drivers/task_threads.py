@@ -31,10 +31,10 @@ from refimpl.job.stream import StreamEnvironment
 from refimpl.task.task import Task
 from refimpl.trace import Trace
 
-__all__ = ["TaskManagerThreads"]
+__all__ = ["BUFFERS_PER_STEP", "TaskManagerThreads"]
 
+BUFFERS_PER_STEP = 16  # the monitor and credit once for all of them; many more would be out of the cache when read
 _SECONDS_TO_STOP = 5.0
-_BUFFERS_PER_STEP = 16  # so the monitor is taken, and credit announced, once for all that is there
 
 
 class TaskManagerThreads:
@@ -63,7 +63,7 @@ class TaskManagerThreads:
         if trace is not None:
             trace.use_clock(time.monotonic_ns, time.time_ns() - time.monotonic_ns())
         spread = (number, num_task_managers, run_id)
-        self.deployment = Deployment(environment, trace, self.monitor, *spread, _BUFFERS_PER_STEP)
+        self.deployment = Deployment(environment, trace, self.monitor, *spread, BUFFERS_PER_STEP)
         self.error: BaseException | None = None  # the first one, as soon as it has happened
         self.is_paused = self.is_cancelled = False
         self._is_closing = False

@@ -16,7 +16,7 @@ import numpy as np
 from refimpl.config import Config
 from refimpl.consumer import NetworkInput
 from refimpl.drivers import ConsumerEnd, ProducerEnd
-from refimpl.memory import BufferBuilder, DataType, heap_buffer
+from refimpl.memory import BufferBuilder, BufferConsumer, DataType, heap_buffer
 from refimpl.producer import Lanes
 from refimpl.records import BatchCodec, RecordUnpacker
 from tests.bench.contenders import (
@@ -154,11 +154,9 @@ class BothEnds:
     def arrived(self, num_buffers: int) -> Iterator[memoryview]:
         """So many buffers are queued, as many at a time as there are, and go through the connection."""
         while num_buffers:
-            builders = iter(partial(self.partition.request_builder, 0), None)
-            for builder in islice(builders, num_buffers):
-                self.partition.add(builder.create_consumer(), 0)
-                builder.advance(SEGMENT_BYTES)
-                builder.finish()
+            for buffer in islice(iter(partial(self.partition.request_buffer, 0), None), num_buffers):
+                buffer.size = SEGMENT_BYTES
+                self.partition.add(BufferConsumer.of_buffer(buffer), 0)
                 num_buffers -= 1
             self.partition.flush_all()  # the last would else wait for one more
             self._carry()

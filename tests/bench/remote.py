@@ -170,36 +170,33 @@ def contender_of_pieces(name: str, meaning: str, move: Callable[[int, Any], Spen
     return Contender(name, meaning, run, deliver)
 
 
-def raw_socket(num_records: int, operator: Any) -> Spent:
-    """The limit: one thread sends buffers of 32 KiB, sixteen a call, another receives them into one."""
+def raw_socket(num_records: int, operator: Any, group: int = 1) -> Spent:
+    """The limit: one thread sends buffers of 32 KiB, so many a call, another receives them."""
     num_pieces = whole_pieces(num_records)
 
     def produce(port: int, _shared: object) -> None:
         with _connected(port) as connected:
-            group = [memoryview(PIECE)] * 16
-            for start in range(0, num_pieces, 16):
-                _send_all(connected, group[: num_pieces - start])
+            pieces = [memoryview(PIECE)] * group
+            for start in range(0, num_pieces, group):
+                _send_all(connected, pieces[: num_pieces - start])
 
-    return num_pieces * PIECE_ROWS, *across(_receive_pieces, produce, operator)
+    return num_pieces * PIECE_ROWS, *across(_receive_pieces, produce, operator, min(group * SEGMENT_BYTES, _READ_BYTES))
 
 
-def _receive_pieces(ready: Ready, _shared: object, operator: Any) -> None:
+def _receive_pieces(ready: Ready, num_bytes: int, operator: Any) -> None:
     with accepted(ready) as connected:
-        room = memoryview(bytearray(_READ_BYTES))
-        while _fill(connected, room):
-            for start in range(0, _filled[0], SEGMENT_BYTES):
+        room = memoryview(bytearray(num_bytes))
+        while num_bytes := _fill(connected, room):
+            for start in range(0, num_bytes, SEGMENT_BYTES):
                 operator.piece(room[start : start + SEGMENT_BYTES])
 
 
-_filled = [0]
-
-
-def _fill(connected: socket.socket, room: memoryview) -> bool:
-    """Fill `room`, or as much as there is before the end."""
-    _filled[0] = 0
-    while _filled[0] < len(room) and (got := connected.recv_into(room[_filled[0] :])):
-        _filled[0] += got
-    return _filled[0] > 0
+def _fill(connected: socket.socket, room: memoryview) -> int:
+    """Fill `room`, or as much as there is before the end; how many bytes that is."""
+    num_bytes = 0
+    while num_bytes < len(room) and (got := connected.recv_into(room[num_bytes:])):
+        num_bytes += got
+    return num_bytes
 
 
 def _send_all(connected: socket.socket, pieces: list[memoryview]) -> None:
@@ -227,7 +224,8 @@ BENCHMARKS = (
             contender_of_pieces("no credits", "the same, before credits", partial(exchange_of_buffers, **WITHOUT)),
             contender_of_pieces("credits 10", "10 buffers at each end", partial(exchange_of_buffers, num_buffers=10)),
             contender_of_pieces("no credits 10", "both", partial(exchange_of_buffers, num_buffers=10, **WITHOUT)),
-            contender_of_pieces("raw socket", "sixteen buffers a call, one thread at each end: the limit", raw_socket),
+            contender_of_pieces("raw socket", "a buffer a call, one thread at each end: the limit", raw_socket),
+            contender_of_pieces("raw socket, 16", "sixteen buffers a call", partial(raw_socket, group=16)),
         ),
         (),
         expected_pieces,

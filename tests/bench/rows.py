@@ -226,6 +226,9 @@ ROWS: Sequence[Row] = (
         Comparison("batch codec alone, 1 thread", "copied in and out", "alone/batch codec", "batch/copy"),
         Comparison("the same", "queue of Arrow IPC bytes", "alone/batch codec", "batch/Arrow IPC"),
         Comparison(BATCH, "batch codec alone (CPU)", "batch/exchange", "alone/batch codec", by_cpu=True)]),
+    Row(0, "buffers/gathered", "remote-buffer", [
+        Comparison("raw buffers, credits", "raw socket, 16 a call", "remote-buffer/credits",
+                   "remote-buffer/raw socket, 16")]),
     Row(0, "buffers/ends", "remote-buffer", [
         Comparison("raw buffers, credits, no socket, 1 thread", "raw socket", "alone-buffer/no socket",
                    "remote-buffer/raw socket")]),

@@ -1,7 +1,8 @@
 """The two ends of one exchange between processes, each without a task: the thread that calls an end is its task.
 
-They are driven as `ThreadedRun` and `ProcessRun` drive them: writer, pool, queue, `Carrier`, TCP on loopback,
-`Carrier`, remote channel, gate, input. The monitor is held for what a task holds it for, and for nothing else.
+They are driven as `ThreadedRun` and `ProcessRun` drive them, with as many buffers at a time: writer, pool, queue,
+`Carrier`, TCP on loopback, `Carrier`, remote channel, gate, input. The monitor is held for what a task holds it for,
+and for nothing else.
 """
 
 from __future__ import annotations
@@ -13,8 +14,9 @@ from typing import Any, Self
 
 from refimpl.config import Config
 from refimpl.consumer import NetworkInput
-from refimpl.drivers import Bell, Carrier, ConsumerEnd, ProducerEnd, connect, listen
+from refimpl.drivers import BUFFERS_PER_STEP, Bell, Carrier, ConsumerEnd, ProducerEnd, connect, listen
 from refimpl.job import Deployment, StreamEnvironment
+from refimpl.memory import BufferConsumer
 from refimpl.records import RecordBatch, StreamElement, StreamRecord, TypeSerializer, Vectorized
 from refimpl.task import IterableReader
 from tests.bench.contenders import BATCHES, COLUMNS, RECORDS, SEGMENT_BYTES, chunks, cycled
@@ -121,15 +123,14 @@ class Sending(Station):
             segment.put(0, content)
 
     def buffers(self, num_buffers: int) -> None:
-        """Whole buffers, as they are; those there are in one hold of the monitor, as the other end takes them."""
+        """Whole buffers, as they are, and as `write_batch` fills them; those there are in one hold of the monitor."""
         partition = self.partition
         with self.monitor:
             for _ in range(num_buffers):
-                while (builder := partition.request_builder(0)) is None:
+                while (buffer := partition.request_buffer(0)) is None:
                     self._wait_for_buffer()
-                partition.add(builder.create_consumer(), 0)
-                builder.advance(SEGMENT_BYTES)
-                builder.finish()
+                buffer.size = SEGMENT_BYTES
+                partition.add(BufferConsumer.of_buffer(buffer), 0)
             partition.finish()
 
 
@@ -146,7 +147,6 @@ class Receiving(Station):
         self.input = source
         self.gate = source.gate
         self.gate.on_ready = self.bell.ring
-        self._most = config.buffers_per_channel + config.floating_buffers_per_gate
         (connection_id,) = self.deployment.shuffle.remote_reads
         connection = self.deployment.shuffle.connect(connection_id, "to the producer")
         stream = connect(*address, None, 5.0)
@@ -183,7 +183,7 @@ class Receiving(Station):
         source = self.input
         with self.monitor:
             self._give_back([source])
-            while not source.take(self._most):
+            while not source.take(BUFFERS_PER_STEP):
                 if source.is_finished:
                     return False
                 self.wait()
@@ -202,7 +202,7 @@ class Receiving(Station):
         with self.monitor:
             self._give_back(read)
             while not taken and not gate.is_finished:
-                while len(taken) < self._most and (arrived := gate.poll_next()) is not None:
+                while len(taken) < BUFFERS_PER_STEP and (arrived := gate.poll_next()) is not None:
                     if arrived.buffer is not None:
                         taken.append(arrived.buffer)
                 if not taken and not gate.is_finished:
