@@ -76,7 +76,8 @@ run = ThreadedRun(job(2, 2, 10**9, lambda n: n, {config})).start()
 view = getattr(widgets, {name!r})(run); view
 """
 OWN_CORE = """
-for thread in os.listdir("/proc/self/task"): os.sched_setaffinity(int(thread), {0})
+core = {min(os.sched_getaffinity(0))}
+for thread in os.listdir("/proc/self/task"): os.sched_setaffinity(int(thread), core)
 """
 JOBS = {"buffers of 32 KiB": "Config()", "buffers of 64 B": "small(4)"}
 SHARED = {"cores shared with the browser": ""}
