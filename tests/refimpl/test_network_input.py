@@ -15,10 +15,12 @@ from refimpl.errors import RemoteProtocolError, SpillError
 from refimpl.memory import LocalBufferPool, NetworkBufferPool
 from refimpl.producer import RecordWriter, ResultPartition, RoundRobinSelector
 from refimpl.records import (
+    INT,
     LONG,
     STRING,
     CheckpointBarrier,
     EndOfSuperstep,
+    LatencyMarker,
     RecordBatch,
     SpillingAdaptiveSpanningRecordDeserializer,
     StreamElementSerializer,
@@ -354,6 +356,17 @@ def test_values_come_with_their_times_up_to_what_is_no_such_record(position: int
     expected = [(number, -number) for number in range(40)]
     expected.insert(position + 1, (5, None) if isinstance(other, StreamRecord) else other)
     assert [item for item in found if item is not None] == expected
+
+
+@pytest.mark.parametrize("position", [0, 1, 31, 32, 33, 38])
+def test_what_is_as_long_as_a_record_and_is_none_ends_a_run(position: int) -> None:
+    """A latency marker has 29 bytes, and so has a record of three longs and an int."""
+    bench = Bench(segment=2_000, kind=TupleType(LONG, LONG, LONG, INT))
+    elements: list[object] = [StreamRecord((number, -number, 2**40, 7)) for number in range(40)]
+    elements.insert(position, LatencyMarker(1, 2, 3, 4))
+    for element in elements:
+        bench.writer.emit_to(element, 0)
+    assert bench.read() == elements
 
 
 def test_a_run_that_was_begun_is_forgotten_when_the_input_closes() -> None:
