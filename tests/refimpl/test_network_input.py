@@ -324,7 +324,7 @@ def test_records_next_to_each_other_are_handed_out_as_a_run_or_one_by_one() -> N
 
 
 def test_a_run_ends_where_something_else_stands() -> None:
-    """A watermark, and a record without a time; eight records are the fewest that are read as a run."""
+    """A watermark, and a record without a time."""
     bench = Bench(segment=2_000)
     timed = [StreamRecord(number, number) for number in range(10)]
     bench.writer.emit_many(timed)
