@@ -33,7 +33,7 @@ from refimpl.trace import Trace
 
 __all__ = ["BUFFERS_PER_STEP", "TaskManagerThreads"]
 
-BUFFERS_PER_STEP = 16  # the monitor and credit once for all of them; many more would be out of the cache when read
+BUFFERS_PER_STEP = 16  # the monitor and credit once for all of them; 68 at once were slower
 _SECONDS_TO_STOP = 5.0
 
 

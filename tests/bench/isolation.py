@@ -181,6 +181,5 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-
 if __name__ == "__main__":
     run_program(main)

@@ -7,10 +7,10 @@ A recorded run is played to a real JupyterLab in a real Chromium, a moment for e
 frame differs from the last and the CPU of the kernel is that of the view alone: no job runs. What the engine loses
 while it is looked at is measured apart: a job on threads, with the view hidden and shown in turn, and each turn
 compared with those before and after it. The job has the buffers of `Config()`; or, as in a lesson, buffers of 64 B,
-where threads hand over to each other for every second record. And the kernel has a core to itself, as it has on a
-machine with enough of them or with the browser on another; or it shares two with the browser, and a thread that gets
-the interpreter may find its core drawing. How much of the time the kernel worked tells one from the other. Last, how
-long it takes until a running task is slowed after the slider moves, seen from the page.
+where threads hand over to each other for every second record. And the kernel goes where the system puts it, sharing
+all cores with the browser; or it is kept on one core, which leaves the browser the others. How much of the time the
+kernel worked tells what it lost to the sharing. Last, how long it takes until a running task is slowed after the
+slider moves, seen from the page.
 """
 
 from __future__ import annotations
@@ -75,13 +75,12 @@ LIVE = """
 run = ThreadedRun(job(2, 2, 10**9, lambda n: n, {config})).start()
 view = getattr(widgets, {name!r})(run); view
 """
-OWN_CORE = """
+ONE_CORE = """
 core = {min(os.sched_getaffinity(0))}
 for thread in os.listdir("/proc/self/task"): os.sched_setaffinity(int(thread), core)
 """
 JOBS = {"buffers of 32 KiB": "Config()", "buffers of 64 B": "small(4)"}
-SHARED = {"cores shared with the browser": ""}
-PLACES = {"a core for the kernel": OWN_CORE, **SHARED} if sys.platform == "linux" else SHARED
+PLACES = {"cores shared with the browser": "", **({"kernel on one core": ONE_CORE} if sys.platform == "linux" else {})}
 FLOWED = """
 print(time.monotonic(), sum(task.num_records_in for task in run.snapshot().tasks), time.process_time(),
       view.sampler.num_sent)
