@@ -45,7 +45,7 @@ class NetworkInput:
     Ownership: taken buffers stay here until `recycle`, at most the ones of one `take`.
 
     Raises:
-        RemoteProtocolError: the bytes of a channel are no elements; names the channel.
+        RemoteProtocolError: the bytes of a channel are no elements, or a barrier comes twice; names the channel.
 
     Flink:   StreamTaskNetworkInput (streaming.runtime.io), 1.11.4
     Differs: `emitNext` there takes the next buffer by itself, here the task does, see above.
@@ -150,8 +150,7 @@ class NetworkInput:
         self._taken.clear()
         self._decoded.clear()
         self._times, self._run = iter(()), iter(())
-        self._active = None
-        self._active_buffer = None
+        self._active = self._active_buffer = None
         self.recycle()
         for deserializer in self._deserializers:
             if deserializer is not None:
@@ -169,7 +168,10 @@ class NetworkInput:
 
     def _take_event(self, channel: int, event: Event) -> bool:
         """A barrier of one channel stays here, the one of all is handed on; true if this was it."""
-        cuts = list(act_on(self.alignment.on_event(channel, event), self.gate.channels))
+        try:
+            cuts = list(act_on(self.alignment.on_event(channel, event), self.gate.channels))
+        except RemoteProtocolError as error:
+            raise RemoteProtocolError(f"{self.gate.name}, {error}") from error
         is_of_one = isinstance(event, CheckpointBarrier | CancelCheckpointMarker)
         self._taken.extend((channel, each) for each in (cuts if is_of_one else [event, *cuts]))
         return bool(cuts)
@@ -227,8 +229,7 @@ class NetworkInput:
         """Nothing is left to read in the active channel's buffer."""
         if read is not None:
             self._consumed.append(read)
-        self._active = None
-        self._active_buffer = None
+        self._active = self._active_buffer = None
 
     def _read_run(self, unpacker: RecordUnpacker, deserializer: SpillingAdaptiveSpanningRecordDeserializer) -> bool:
         """Read the plain records that come next, maybe none; true if the buffer ends with them."""

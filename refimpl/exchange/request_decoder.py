@@ -103,5 +103,5 @@ class RequestDecoder:
 
     def close(self) -> None:
         """Forget what has not been read."""
-        self.gathered.clear()
+        self.gathered = bytearray()
         self.position = 0

@@ -232,7 +232,8 @@ class KeyGroupSelector:
         """The channel to the subtask that owns this key's group.
 
         A hash of the key's hash code picks one of `max_parallelism` key groups, for good. Each channel owns a range of
-        neighbouring groups, all as equal as can be: of 128 groups 3 channels own 0 to 42, 43 to 85 and 86 to 127.
+        neighbouring groups, all as equal as can be: of 128 groups 5 channels own 26, 26, 25, 26 and 25, and channel n
+        begins with group 128 n / 5, rounded up.
 
         Flink:   KeyGroupRangeAssignment.assignKeyToParallelOperator (runtime.state), 1.11.4
         """

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from refimpl.config import Config
 from refimpl.consumer import InputGate, LocalInputChannel, NetworkInput
 from refimpl.errors import RemoteProtocolError, SpillError
-from refimpl.memory import LocalBufferPool, NetworkBufferPool
+from refimpl.memory import BufferConsumer, LocalBufferPool, NetworkBufferPool
 from refimpl.producer import RecordWriter, ResultPartition, RoundRobinSelector
 from refimpl.records import (
     INT,
@@ -29,6 +29,7 @@ from refimpl.records import (
     TupleType,
     TypeSerializer,
     Watermark,
+    event_to_buffer,
 )
 
 
@@ -92,6 +93,17 @@ def test_nothing_behind_a_barrier_is_read_with_it() -> None:
     assert bench.input.next_element() == CheckpointBarrier(1, 0)
     assert bench.input.next_element() is None
     assert bench.read() == [StreamRecord(1)]
+
+
+def test_a_barrier_that_comes_twice_names_gate_and_channel() -> None:
+    bench = Bench(channels=2)
+    subpartition = bench.partition.subpartitions[1]
+    for _ in range(2):
+        subpartition.add(BufferConsumer.of_buffer(event_to_buffer(CheckpointBarrier(4, 0))))
+    assert bench.input.take(limit=8) == 1
+    subpartition.resume()  # without being told to go on
+    with pytest.raises(RemoteProtocolError, match=r"^sink-0, channel 1: barrier 4 a second time"):
+        bench.input.take(limit=8)
 
 
 def test_the_end_of_a_channel_lets_its_deserializer_go() -> None:
