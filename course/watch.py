@@ -81,7 +81,7 @@ def _run(arguments: argparse.Namespace) -> int:
 
 def _check(name: str, content: bytes, file: Path, seed: int, grader: Grader) -> Report:
     try:
-        source = source_in(content.decode("utf-8"), file, name)
+        source = source_in(content.decode("utf-8-sig"), file, name)
     except UnicodeDecodeError as error:
         raise WrongUseError(f"{file.name} is not a text file in UTF-8") from error
     report = judge(name, source, seed, grader=grader)

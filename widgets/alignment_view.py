@@ -72,11 +72,11 @@ class AlignmentView(FactView):
         for number, task in enumerate(model["tasks"]):
             facts[f"{number} words"] = _task_words(task)
             facts[f"{number} cut"] = _cut_words(task)
-            for place, channel in enumerate(task["channels"][:_MAX_CHANNELS]):
+            for place, channel in enumerate(task["channels"]):
                 name = f"{number}.{place}"
                 facts[f"{name} words"] = _words(channel)
                 facts[f"{name} state"] = _STATES.index(channel["state"])
-                for at, lot in enumerate(channel["lane"]):
+                for at, lot in enumerate(channel["lane"] if place < _MAX_CHANNELS else ()):
                     facts[f"{name} lot {at}"] = _LOTS.index(lot)
         return facts
 
@@ -118,7 +118,7 @@ class AlignmentView(FactView):
             [channel["name"], task["name"], pen.cell(f"{number}.{place} state", _STATES),
              pen.cell(f"{number}.{place} words")]
             for number, task in enumerate(model["tasks"])
-            for place, channel in enumerate(task["channels"][:_MAX_CHANNELS])
+            for place, channel in enumerate(task["channels"])
         ]  # fmt: skip
         return [
             ("Cuts", ["task", "barriers", "last cut"], tasks),

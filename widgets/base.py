@@ -8,6 +8,7 @@ a page without a kernel shows the picture.
 from __future__ import annotations
 
 import difflib
+from pathlib import Path
 from typing import Any
 
 import anywidget
@@ -16,7 +17,7 @@ import traitlets
 from refimpl.errors import LocalUsageError
 from widgets.svg import static_text
 
-__all__ = ["View", "chosen_options", "front_end"]
+__all__ = ["View", "chosen_options", "front_end", "text_of_file", "whole_number"]
 
 
 def front_end(name: str) -> str:
@@ -33,9 +34,33 @@ def chosen_options(view: str, given: dict[str, Any], **defaults: Any) -> dict[st
     for name in given:
         if name not in defaults:
             near = difflib.get_close_matches(name, defaults, 1, 0.5)
-            meant = f"; did you mean {near[0]!r}?" if near else ""
+            meant = f"; did you mean {near[0]!r}?" if near else "."
             raise LocalUsageError(f"{view} has no option {name!r}{meant} Its options: {', '.join(sorted(defaults))}")
     return {**defaults, **given}
+
+
+def whole_number(name: str, value: object, least: int, most: int) -> int:
+    """`value` if it is a whole number from `least` to `most`.
+
+    Raises:
+        LocalUsageError: it is not.
+    """
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+        raise LocalUsageError(f"{name}={value!r} cannot work: a whole number from {least} to {most}")
+    return value
+
+
+def text_of_file(path: str | Path) -> str:
+    """What is in a file.
+
+    Raises:
+        LocalUsageError: it is no text.
+        OSError: it cannot be read.
+    """
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise LocalUsageError(f"{Path(path).name} is not a text: {error}") from error
 
 
 class View(anywidget.AnyWidget):

@@ -15,14 +15,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from html import escape
 from itertools import pairwise
 from textwrap import wrap
 from typing import Any
 
 from widgets.base import front_end
 from widgets.moment_view import MomentView
-from widgets.svg import document, element, picture_id, text_element
+from widgets.svg import document, element, escape, picture_id, text_element
 from widgets.text import failure_text, step_words
 from widgets.view_models import Model
 

@@ -10,7 +10,7 @@ from widgets.facts import MARGIN, Drawing, Facts, FactView, Pen, Table, still
 from widgets.job_graph_model import STAGES, Plan, known_of_plan, known_of_run, plan_model, plans_of, run_model
 from widgets.moment_view import Source
 from widgets.recording import Recording
-from widgets.svg import element, text_element
+from widgets.svg import element, escape, text_element
 from widgets.text import PROGRESS_SYMBOL, PROGRESS_WORD, rest_words, shortened, step_words
 from widgets.view_models import Model
 
@@ -72,9 +72,10 @@ class JobView(FactView):
         for number, vertex in enumerate(model["vertices"]):
             facts[f"{number} frame"] = int(_is_chained(model))
             facts[f"{number} head"] = _head_words(vertex) if _is_chained(model) else ""
-            for place in range(_num_drawn(vertex)):
-                subtask = vertex["subtasks"][place]
-                facts[f"{number} sub {place}"] = _PROGRESS.index(_progress(subtask) if _is_spread(model) else "absent")
+            for place, subtask in enumerate(vertex["subtasks"]):
+                if place < _MAX_SUBTASKS:
+                    progress = _progress(subtask) if _is_spread(model) else "absent"
+                    facts[f"{number} sub {place}"] = _PROGRESS.index(progress)
                 facts[f"{number} word {place}"] = _progress_words(subtask) if _is_spread(model) else ""
                 is_running = _is_spread(model) and subtask["progress"]
                 facts[f"{number} flow {place}"] = _flow_words(subtask) if is_running else ""
@@ -127,7 +128,7 @@ class JobView(FactView):
         subtasks = [
             [subtask["name"], pen.cell(f"{number} word {place}"), pen.cell(f"{number} flow {place}")]
             for number, vertex in enumerate(vertices)
-            for place, subtask in enumerate(vertex["subtasks"][:_MAX_SUBTASKS])
+            for place, subtask in enumerate(vertex["subtasks"])
         ]
         edges = [
             [vertices[edge["from_vertex"]]["name"], vertices[edge["to_vertex"]]["name"],
@@ -267,7 +268,7 @@ def _vertex(pen: Pen, number: int, vertex: Model, x: float, y: float) -> str:
     """One task: its frame, its operators, its subtasks."""
     frame = element("rect", x=x, y=y, width=_CARD, height=_height(vertex), rx=12, class_="frame")
     parts = [
-        element("title", vertex["name"].replace("&", "&amp;").replace("<", "&lt;")),
+        element("title", escape(vertex["name"])),
         pen.group(f"{number} frame", ("loose", "chained"), frame),
         pen.words(x + 14, y + 21, f"{number} head", "small soft"),
     ]
@@ -326,8 +327,14 @@ def _exchange(pen: Pen, number: int, model: Model, places: list[tuple[float, flo
                 finish = bottom + _top_of_subtasks(target) + channel["to_subtask"] * _SUBTASK + 21
                 line = element("path", d=_curve(x, begin, right, finish), class_="wire")
                 parts.append(pen.group(f"channel {place} state", _WIRES, line))
-    parts.append(pen.words(x + 10, start - 26, f"{number} words", "small halo"))
-    parts.append(pen.words(x + 10, start - 9, f"{number} load", "small halo"))
+    leaving = [each for each in model["edges"] if each["from_vertex"] == edge["from_vertex"]]
+    if len(leaving) == 1:
+        at, top, class_ = x + 10, start - 26, "small halo"
+    else:  # where they arrive they are apart, or one below the other
+        before = [each for each in model["edges"][:number] if each["to_vertex"] == edge["to_vertex"]]
+        at, top, class_ = right - 16, bottom + 14 + 34 * len(before), "small halo end"
+    parts.append(pen.words(at, top, f"{number} words", class_))
+    parts.append(pen.words(at, top + 17, f"{number} load", class_))
     return element("g", "".join(parts), data_edge=number)
 
 

@@ -1,24 +1,34 @@
 """What all views of a job share: where the moments come from, and what the browser may ask for.
 
 Rules of this file:
-- A handler takes no lock and prints nothing: ipykernel may call it on one thread or another.
+- A handler prints nothing, and takes no lock but a `Stepper`'s: ipykernel may call it on one thread or another, also
+  while a cell runs.
 - A live job is looked at by the sampler's thread only, and only while somebody sees the view.
+- A `Simulation` has one thread, so a click steps it on the one that runs cells; a `Stepper` locks itself.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from refimpl.consumer import ChannelSnapshot
-from refimpl.drivers import Simulation
-from refimpl.errors import LocalUsageError, SluiceError
+from refimpl.drivers import AsyncRun, Simulation
+from refimpl.errors import LocalUsageError
 from refimpl.job import JobSnapshot
 from refimpl.producer import SubpartitionSnapshot
-from widgets.base import View, chosen_options
-from widgets.recording import Recording
-from widgets.sampler import MAX_FRAMES_PER_SECOND, Observable, Sampler, error_of
+from widgets.base import View, chosen_options, whole_number
+from widgets.main_thread import on_main_thread
+from widgets.recording import MOST_FRAMES, Recording
+from widgets.sampler import (
+    MAX_FRAMES_PER_SECOND,
+    Observable,
+    Sampler,
+    check_frames_per_second,
+    error_of,
+    refusal_of,
+)
 from widgets.stepper import Stepper
 from widgets.view_models import Model, topology
 
@@ -62,6 +72,7 @@ class MomentView(View):
             title=self.default_title, frames_per_second=MAX_FRAMES_PER_SECOND, at=None, max_frames=2_000, swaps=None,
             **self.own_options,
         )  # fmt: skip
+        _check_options(options)
         self.options = options
         self._source = source
         self._viewers: set[str] = set()
@@ -168,7 +179,8 @@ class MomentView(View):
             self._change_job(kind, content)
         elif kind in ("pause", "resume", "step") and kind in self._controls:
             if isinstance(self._source, Simulation):
-                self._step(int(content.get("n", 1)))
+                count = min(int(content.get("n", 1)), _MAX_STEPS_PER_CLICK)
+                on_main_thread(lambda: self._step(count))
             elif self._sampler is not None:
                 self._sampler.submit(getattr(self._source, kind))
 
@@ -176,20 +188,22 @@ class MomentView(View):
         """Have the pump change the running job; if that cannot be, the browser is told why."""
 
         def change() -> None:
-            try:
-                if kind == "slow":
-                    self._source.slow(str(content.get("name")), content.get("ms"))
-                elif kind == "swap":
-                    self._source.swap(**self.options["swaps"].get(content.get("name"), {}))
-                else:
-                    self._source.set_buffer_timeout(content.get("ms"))
-                words = ""
-            except SluiceError as error:
-                words = str(error)
-            self.send({"type": "refused", "words": words})
+            if kind == "slow":
+                self._source.slow(str(content.get("name")), content.get("ms"))
+            elif kind == "swap":
+                self._source.swap(**self._parts_called(content.get("name")))
+            else:
+                self._source.set_buffer_timeout(content.get("ms"))
+            self.send({"type": "refused", "words": ""})
 
         if self._sampler is not None:
             self._sampler.submit(change)
+
+    def _parts_called(self, name: object) -> dict[str, Any]:
+        swaps = self.options["swaps"] or {}
+        if name not in swaps:
+            raise LocalUsageError(f"there is nothing to swap in called {name!r}. There is: {', '.join(swaps)}")
+        return dict(swaps[name])
 
     def _control(self, controls: list[str]) -> Model:
         """What the browser offers to change of a live job."""
@@ -210,10 +224,10 @@ class MomentView(View):
             self._sampler.watch(bool(self._viewers))
 
     def _step(self, count: int) -> None:
-        """Take steps of a simulation. It has one thread, and ipykernel 7.4 brings clicks on that one."""
+        """Take steps of a simulation, on the thread that runs cells."""
         frames: list[Any] = []
         try:
-            while len(frames) < min(count, _MAX_STEPS_PER_CLICK) and not self._error:
+            while len(frames) < count and not self._error:
                 action = self._source.step()
                 if action is None:
                     break
@@ -229,43 +243,39 @@ class MomentView(View):
 
     def _do_with_stepper(self, stepper: Stepper, kind: str, content: dict[str, Any]) -> None:
         try:
-            match kind:
-                case "hello":
-                    self._send_steps(True)
-                case "step":
-                    for _ in range(min(int(content.get("n", 1)), _MAX_STEPS_PER_CLICK)):
-                        stepper.step()
-                case "choose":
-                    stepper.step(str(content["action"]))
-                case "run":
-                    stepper.run()
-                case "reset":
-                    stepper.reset(content.get("seed"))
-                case "fork":
-                    stepper.fork(content.get("at"), **dict(content.get("change", {})))
-                case "save":
-                    name = f"sluice-run-{stepper.num_steps}-steps.json"
-                    self.send({"type": "run", "name": name, "text": stepper.to_json()})
-                case "open":
-                    self._open_run(stepper, content)
-        except LocalUsageError as error:
-            self.send({"type": "refused", "words": str(error)})
+            with stepper.lock:
+                match kind:
+                    case "hello":
+                        self._send_steps(True)
+                    case "step":
+                        for _ in range(min(int(content.get("n", 1)), _MAX_STEPS_PER_CLICK)):
+                            stepper.step()
+                    case "choose":
+                        stepper.step(str(content["action"]))
+                    case "run":
+                        stepper.run()
+                    case "reset":
+                        stepper.reset(content.get("seed"))
+                    case "fork":
+                        stepper.fork(content.get("at"), **dict(content.get("change", {})))
+                    case "save":
+                        name = f"sluice-run-{stepper.num_steps}-steps.json"
+                        self.send({"type": "run", "name": name, "text": stepper.to_json()})
+                    case "open":
+                        self._open_run(stepper, content)
         except Exception as error:  # noqa: BLE001 - nobody else could show what a click led to
-            self._error = f"{type(error).__name__}: {error}"
-            self._send_steps(False)
+            if error is not stepper.error:  # that one has been told to every view
+                self.send({"type": "refused", "words": refusal_of(error)})
 
     def _open_run(self, stepper: Stepper, content: dict[str, Any]) -> None:
         """Go to the run of a file; if it cannot be, say why and stay where we are."""
         try:
             stepper.restore(str(content.get("text")))
         except Exception as error:  # noqa: BLE001 - the job's own functions ran, and what failed is not our run
-            words = str(error) if isinstance(error, LocalUsageError) else f"{type(error).__name__}: {error}"
-            self.send({"type": "refused", "words": f"{content.get('name')}: {words}"})
+            self.send({"type": "refused", "words": f"{content.get('name')}: {refusal_of(error)}"})
 
     def _follow_stepper(self, is_anew: bool) -> None:
         """Called by the stepper when it has moved."""
-        if is_anew:
-            self._error = ""  # that of the run that was left
         self._send_steps(is_anew)
 
     def _send_steps(self, is_anew: bool) -> None:
@@ -283,7 +293,7 @@ class MomentView(View):
         self.send(
             {
                 "type": "history" if is_anew else "frames", "frames": frames[0], "other": frames[1], "fork": fork,
-                "done": stepper.is_done, "error": self._error, "enabled": stepper.enabled(), "seed": stepper.seed,
+                "done": stepper.is_done, "error": self.error, "enabled": stepper.enabled(), "seed": stepper.seed,
                 "tasks": stepper.tasks,
             }
         )  # fmt: skip
@@ -316,6 +326,11 @@ class MomentView(View):
             return source
         if isinstance(source, Stepper):
             return source.recording
+        if isinstance(source, AsyncRun):  # it has no monitor: a look from another thread would find it in the middle
+            raise LocalUsageError(
+                "an AsyncRun moves on its event loop, and no other thread may look at it there; "
+                "give a ThreadedRun, or one moment of it: run.snapshot()"
+            )
         if not isinstance(source, JobSnapshot) and not (hasattr(source, "snapshot") and hasattr(source, "is_done")):
             raise LocalUsageError(
                 f"a {type(source).__name__} cannot be shown; "
@@ -338,6 +353,28 @@ class MomentView(View):
             return "stepped", ["step", "choose", "run", "reset", "fork", "save", "open"]
         able = [name for name in _ABLE if callable(getattr(source, name, None))]
         return "live", able
+
+
+def _check_options(options: dict[str, Any]) -> None:
+    """What every view is given besides its source.
+
+    Raises:
+        LocalUsageError: one of the options cannot work.
+    """
+    if not isinstance(options["title"], str):
+        raise LocalUsageError(f"title={options['title']!r} cannot work: a string")
+    check_frames_per_second(options["frames_per_second"])
+    whole_number("max_frames", options["max_frames"], 1, MOST_FRAMES)
+    swaps = options["swaps"]
+    if swaps is not None and not (_has_names(swaps) and all(_has_names(parts) for parts in swaps.values())):
+        raise LocalUsageError(
+            f"swaps={swaps!r} cannot work: parts by the names of what they stand in for, and all that by a name of "
+            'your own, such as {"mine": {"SpanningRecordSerializer": Mine}}'
+        )
+
+
+def _has_names(value: object) -> bool:
+    return isinstance(value, Mapping) and all(isinstance(name, str) for name in value)
 
 
 def _busiest(recording: Recording) -> int:

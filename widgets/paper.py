@@ -11,12 +11,12 @@ import io
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from refimpl.errors import LocalUsageError
-from widgets.svg import picture_id, static_text
+from widgets.base import whole_number
+from widgets.svg import allowed, escape, picture_id, static_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -77,7 +77,7 @@ class PaperFigure:
             raise LocalUsageError(f"{title}: there is no curve to draw; measure something first")
         self.title = title
         self.panels = tuple(panels)
-        self._columns = min(columns, len(panels))
+        self._columns = min(whole_number("columns", columns, 1, 1_000), len(panels))
         self._is_y_shared = is_y_shared
 
     @property
@@ -170,14 +170,14 @@ def _draw(axes: Axes, panel: Panel, colors: dict[str, str]) -> None:
         is_few = len(curve.xs) <= 2 * _FEW_POINTS
         axes.plot(
             curve.xs, ys, color=colors[color], linestyle=dash, linewidth=1.8, marker=marker if is_few else None,
-            markersize=4, label=curve.name if curve.name not in named else None,
+            markersize=4, label=allowed(curve.name) if curve.name not in named else None,
         )  # fmt: skip
         named.add(curve.name)
         if curve.lows is not None and curve.highs is not None:
             axes.fill_between(curve.xs, curve.lows, curve.highs, color=colors[color], alpha=0.25, linewidth=0)
     for x, word in panel.marks:
         axes.axvline(x, color=colors["soft"], linewidth=1, linestyle=":")
-        axes.annotate(word, (x, 1), (2, -2), xycoords=("data", "axes fraction"), textcoords="offset points",
+        axes.annotate(allowed(word), (x, 1), (2, -2), xycoords=("data", "axes fraction"), textcoords="offset points",
                       va="top", fontsize=7, color=colors["ink"])  # fmt: skip
     if panel.is_log_x:
         axes.set_xscale("log")
@@ -188,9 +188,9 @@ def _draw(axes: Axes, panel: Panel, colors: dict[str, str]) -> None:
         axes.set_yscale("log")
     else:
         axes.set_ylim(bottom=0)
-    axes.set_title(panel.title, color=colors["ink"])
-    axes.set_xlabel(panel.x_label, color=colors["ink"])
-    axes.set_ylabel(panel.y_label, color=colors["ink"])
+    axes.set_title(allowed(panel.title), color=colors["ink"])
+    axes.set_xlabel(allowed(panel.x_label), color=colors["ink"])
+    axes.set_ylabel(allowed(panel.y_label), color=colors["ink"])
     if len(named) > 1:
         axes.legend(frameon=False, labelcolor=colors["ink"], fontsize=8)
 

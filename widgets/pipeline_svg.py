@@ -8,9 +8,8 @@ drawing of any moment holds every slot a queue may show, so that another moment 
 from __future__ import annotations
 
 import json
-from html import escape
 
-from widgets.svg import document, element, picture_id, text_element
+from widgets.svg import document, element, escape, picture_id, text_element
 from widgets.text import failure_text, fill_word, moment_text, pipeline_text, progress_words, shortened, watermark_text
 from widgets.view_models import Model
 

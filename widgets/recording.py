@@ -10,10 +10,13 @@ from typing import Any
 from refimpl.drivers import Simulation
 from refimpl.errors import LocalUsageError
 from refimpl.job import JobSnapshot
+from widgets.base import text_of_file, whole_number
 from widgets.snapshot_json import from_nodes, to_nodes
 from widgets.view_models import Model, pipeline_model, topology
 
-__all__ = ["Moment", "Recording"]
+__all__ = ["MOST_FRAMES", "Moment", "Recording"]
+
+MOST_FRAMES = 10**9
 
 _FORMAT = "sluice-recording-2"
 
@@ -30,12 +33,13 @@ class Recording:
     """
 
     def __init__(self, known: Model, max_frames: int = 2_000) -> None:
-        if max_frames < 1:
-            raise LocalUsageError(f"a recording keeps at least one frame, not {max_frames}")
+        whole_number("max_frames", max_frames, 1, MOST_FRAMES)
         self.topology = known
         self.max_frames = max_frames
         self.num_dropped = 0
         self._moments: deque[Moment] = deque(maxlen=max_frames)
+        self._num_added = 0
+        self._numbers: dict[int, int] = {}  # of the moments kept, by identity, counted from the first one ever
 
     @classmethod
     def of(cls, simulation: Simulation, max_steps: int | None = None, max_frames: int = 2_000) -> Recording:
@@ -60,14 +64,42 @@ class Recording:
         return f"Recording({len(self)} frames of {tasks} tasks, {self.num_dropped} dropped)"
 
     def add(self, snapshot: JobSnapshot, action: str = "") -> None:
-        """Keep one more moment of the same job."""
-        self.num_dropped += len(self._moments) == self.max_frames
+        """Keep one more moment of the same job.
+
+        Raises:
+            LocalUsageError: it is one of another job, or none at all.
+        """
+        self._refuse_foreign(snapshot)
+        if len(self._moments) == self.max_frames:
+            self.num_dropped += 1
+            oldest = id(self._moments[0][0])
+            if self._numbers.get(oldest) == self._num_added - self.max_frames:
+                del self._numbers[oldest]
+        self._numbers[id(snapshot)] = self._num_added
+        self._num_added += 1
         self._moments.append((snapshot, action))
+
+    def _refuse_foreign(self, snapshot: JobSnapshot) -> None:
+        if "tasks" not in self.topology:
+            return  # moments of something that is no running job, for a view of its own
+        if not isinstance(snapshot, JobSnapshot):
+            raise LocalUsageError(f"a {type(snapshot).__name__} is no moment of a job; give a JobSnapshot")
+        names, known = [task.name for task in snapshot.tasks], [task["name"] for task in self.topology["tasks"]]
+        outputs = [(partition.name, len(partition.subpartitions)) for partition in snapshot.partitions]
+        if names != known or outputs != [(output["name"], output["channels"]) for output in self.topology["outputs"]]:
+            raise LocalUsageError(
+                f"this moment is one of another job: of tasks {', '.join(names)}, and not {', '.join(known)}"
+            )
 
     @property
     def moments(self) -> list[Moment]:
         """All moments kept, the oldest first: a snapshot and what led there."""
         return list(self._moments)
+
+    def place_of(self, snapshot: JobSnapshot) -> int | None:
+        """Which of `moments` this very snapshot is; several may have one time, so that does not tell."""
+        number = self._numbers.get(id(snapshot))
+        return None if number is None else number - self._num_added + len(self._moments)
 
     def model(self, index: int) -> Model:
         """The pipeline model of the moment at `index`; negative counts from the end.
@@ -107,9 +139,9 @@ class Recording:
             recording = cls(topology(snapshots[0]), data["max_frames"])
             for snapshot, action in zip(snapshots, data["actions"], strict=True):
                 recording.add(snapshot, str(action))
-            recording.num_dropped = int(data["num_dropped"])
+            recording.num_dropped = whole_number("num_dropped", data["num_dropped"], 0, MOST_FRAMES)
             recording.model(-1)  # refuses here what would fail in a picture
-        except (AttributeError, KeyError, TypeError, ValueError, IndexError) as error:
+        except (AttributeError, KeyError, TypeError, ValueError, IndexError, RecursionError) as error:
             raise LocalUsageError(f"this text is not a recording of Sluice: {error!r}") from error
         return recording
 
@@ -120,4 +152,4 @@ class Recording:
     @classmethod
     def load(cls, path: str | Path) -> Recording:
         """Read what `save` wrote."""
-        return cls.from_json(Path(path).read_text(encoding="utf-8"))
+        return cls.from_json(text_of_file(path))

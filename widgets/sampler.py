@@ -15,10 +15,17 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from refimpl.errors import LocalUsageError
+from refimpl.errors import LocalUsageError, SluiceError
 from refimpl.job import JobSnapshot
 
-__all__ = ["MAX_FRAMES_PER_SECOND", "Observable", "Sampler", "error_of"]
+__all__ = [
+    "MAX_FRAMES_PER_SECOND",
+    "Observable",
+    "Sampler",
+    "check_frames_per_second",
+    "error_of",
+    "refusal_of",
+]
 
 MAX_FRAMES_PER_SECOND = 30.0
 _HIDDEN_LOOK_S = 0.5
@@ -40,6 +47,24 @@ def error_of(source: object) -> str:
     return "" if error is None else f"{type(error).__name__}: {error}"
 
 
+def refusal_of(error: Exception) -> str:
+    """Why what was asked for cannot be, in words."""
+    return str(error) if isinstance(error, SluiceError) else f"{type(error).__name__}: {error}"
+
+
+def check_frames_per_second(rate: object) -> None:
+    """Refuse what no pump can keep up.
+
+    Raises:
+        LocalUsageError: it is no number, or not one above 0 and at most `MAX_FRAMES_PER_SECOND`.
+    """
+    is_number = isinstance(rate, int | float) and not isinstance(rate, bool)
+    if not is_number or not 0 < rate <= MAX_FRAMES_PER_SECOND:
+        raise LocalUsageError(
+            f"frames_per_second={rate!r} cannot work: more than 0, at most {MAX_FRAMES_PER_SECOND:g}"
+        )
+
+
 class Sampler:
     """The one thread that carries a job's moments to the browser.
 
@@ -57,10 +82,7 @@ class Sampler:
         send: Callable[[dict[str, Any]], None],
         frames_per_second: float = MAX_FRAMES_PER_SECOND,
     ) -> None:
-        if not 0 < frames_per_second <= MAX_FRAMES_PER_SECOND:
-            raise LocalUsageError(
-                f"frames_per_second={frames_per_second} cannot work: more than 0, at most {MAX_FRAMES_PER_SECOND:g}"
-            )
+        check_frames_per_second(frames_per_second)
         self.num_sent = 0
         self.num_skipped = 0
         self._source = source
@@ -97,7 +119,7 @@ class Sampler:
                 self._look(is_done=True)
 
     def submit(self, note: Callable[[], object]) -> None:
-        """Have the pump do `note` at its next turn."""
+        """Have the pump do `note` at its next turn; if that fails, `{"type": "refused", "words": why}` is sent."""
         self._notes.append(note)
 
     def stop(self, timeout_s: float = 2.0) -> bool:
@@ -112,7 +134,7 @@ class Sampler:
         due_s = time.monotonic()
         while not self._is_stopped.is_set():
             while self._notes:
-                self._notes.popleft()()
+                self._do(self._notes.popleft())
             is_done = self._source.is_done  # before the snapshot, so that "done" comes with the last state
             if is_done:
                 self._end()
@@ -125,6 +147,12 @@ class Sampler:
                 continue
             due_s = max(due_s + self._period_s, time.monotonic())
             self._is_stopped.wait(due_s - time.monotonic())
+
+    def _do(self, note: Callable[[], object]) -> None:
+        try:
+            note()
+        except Exception as error:  # noqa: BLE001 - the job runs on, and so do the pictures of it
+            self._send({"type": "refused", "words": refusal_of(error)})
 
     def _end(self) -> None:
         """Send the last frame; and another if a buffer that was on its way when the last task ended has come home."""

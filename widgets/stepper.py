@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -20,6 +21,7 @@ from refimpl.drivers import Action, Simulation, StepTask
 from refimpl.errors import LocalUsageError
 from refimpl.job import JobSnapshot, StreamEnvironment
 from refimpl.memory import LocalBufferPool
+from widgets.base import text_of_file, whole_number
 from widgets.recording import Recording
 from widgets.view_models import topology
 
@@ -27,6 +29,8 @@ __all__ = ["Change", "Stepper"]
 
 _FORMAT = "sluice-run-1"
 _MOST_STEPS = 10_000
+_MOST_TASK_MANAGERS = 1_000
+_LONGEST_DELAY_MS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +65,11 @@ class _Branch:
     delay_ms: float = 0.0
     limits: list[tuple[LocalBufferPool, int]] = field(default_factory=list)
     rests_until_ms: dict[str, float] = field(default_factory=dict)
+    error: BaseException | None = None
+
+    def enabled(self) -> Sequence[Action]:
+        """What can go next; of a job that failed nothing, whatever is still on a wire."""
+        return () if self.error is not None else self.simulation.enabled()
 
 
 class Stepper:
@@ -74,19 +83,29 @@ class Stepper:
         QueueView(stepper)
         stepper.fork(40, buffers=3)
 
+    Several threads may use one: each move and each look holds `lock`, and whoever holds it sees one moment.
+    `on_change` is called after each move, also one that failed, with whether all was made anew.
+
     Raises (all methods):
-        LocalUsageError: there is no such action, step or task, or the change cannot be made.
-        SluiceError, AssertionError: as `Simulation.step`.
+        LocalUsageError: there is no such action, step or task, or the change cannot be made; or the job has failed.
+        SluiceError, AssertionError: as `Simulation.step`; from then on `error` says why.
     """
 
     def __init__(
         self, environment: StreamEnvironment, seed: int = 0, num_task_managers: int = 1, max_delay_ms: float = 0.0
     ) -> None:
+        if not isinstance(environment, StreamEnvironment):
+            raise LocalUsageError(f"a {type(environment).__name__} cannot be stepped; give a StreamEnvironment")
+        whole_number("num_task_managers", num_task_managers, 1, _MOST_TASK_MANAGERS)
+        is_number = isinstance(max_delay_ms, int | float) and not isinstance(max_delay_ms, bool)
+        if not is_number or not 0 <= max_delay_ms <= _LONGEST_DELAY_MS:
+            raise LocalUsageError(f"max_delay_ms={max_delay_ms!r} cannot work: from 0 to {_LONGEST_DELAY_MS}")
         self.environment = environment
-        self.seed = _whole("seed", seed, 0, 2**32)
+        self.seed = whole_number("seed", seed, 0, 2**32)
         self.change: Change | None = None
         self.fork_step = -1
-        self.on_change: list[Callable[[bool], object]] = []  # called with whether all was made anew
+        self.on_change: list[Callable[[bool], object]] = []
+        self.lock = threading.RLock()  # a listener looks, and the job's own functions may
         self._num_task_managers, self._max_delay_ms = num_task_managers, max_delay_ms
         self._other: _Branch | None = None
         self._main = self._branch()
@@ -104,7 +123,13 @@ class Stepper:
     @property
     def is_done(self) -> bool:
         """Whether nothing is enabled in either branch."""
-        return all(not branch.simulation.enabled() for branch in self._branches)
+        with self.lock:
+            return not any(branch.enabled() for branch in self._branches)
+
+    @property
+    def error(self) -> BaseException | None:
+        """Why the job failed, in either branch; `None` if it did not."""
+        return next((branch.error for branch in self._branches if branch.error is not None), None)
 
     @property
     def recording(self) -> Recording:
@@ -122,82 +147,94 @@ class Stepper:
         return [task["name"] for task in self.recording.topology["tasks"]]
 
     def snapshot(self) -> JobSnapshot:
-        return self._main.simulation.snapshot()
+        with self.lock:
+            return self._main.simulation.snapshot()
 
     def enabled(self) -> list[str]:
         """What can go next, in words that `step` takes."""
-        return [str(action) for action in self._main.simulation.enabled()]
+        with self.lock:
+            return [str(action) for action in self._main.enabled()]
 
     # -- moving ----------------------------------------------------------------------------------------
 
     def step(self, action: str | None = None) -> str | None:
         """Do `action`, or what the seed chooses, in both branches where it can be; returns it, `None` at the end."""
-        if action is not None and action not in self.enabled():
-            near = difflib.get_close_matches(action, self.enabled(), 1, 0.4)
-            meant = f"; did you mean {near[0]!r}?" if near else ""
-            raise LocalUsageError(f"{action!r} is not enabled{meant} Enabled: {', '.join(self.enabled()) or 'nothing'}")
-        chosen = None
-        for branch in self._branches:
-            done = self._step(branch, action)
-            chosen = done if branch is self._main else chosen
-        self._tell(False)
-        return chosen
+        with self.lock:
+            self._refuse_if_failed()
+            if action is not None and action not in self.enabled():
+                near = difflib.get_close_matches(str(action), self.enabled(), 1, 0.4)
+                meant = f"; did you mean {near[0]!r}?" if near else "."
+                enabled = ", ".join(self.enabled()) or "nothing"
+                raise LocalUsageError(f"{action!r} is not enabled{meant} Enabled: {enabled}")
+            chosen = None
+            with self._telling():
+                for branch in self._branches:
+                    done = self._step(branch, action)
+                    chosen = done if branch is self._main else chosen
+            return chosen
 
     def run(self, most_steps: int = 1_000) -> int:
         """Step until nothing can move, or `most_steps` have been taken; returns how many."""
-        _whole("most_steps", most_steps, 1, _MOST_STEPS)
-        before = self.num_steps
-        for _ in range(most_steps):
-            if not [branch for branch in self._branches if self._step(branch, None) is not None]:
-                break
-        self._tell(False)
-        return self.num_steps - before
+        whole_number("most_steps", most_steps, 1, _MOST_STEPS)
+        with self.lock:
+            self._refuse_if_failed()
+            before = self.num_steps
+            with self._telling():
+                for _ in range(most_steps):
+                    if not [branch for branch in self._branches if self._step(branch, None) is not None]:
+                        break
+            return self.num_steps - before
 
     def reset(self, seed: int | None = None) -> None:
         """Go back to the start, with another seed if one is given; the fork is forgotten."""
-        self.seed = self.seed if seed is None else _whole("seed", seed, 0, 2**32)
-        self._close(self._main, self._other)
-        self._main, self._other, self.change, self.fork_step = self._branch(), None, None, -1
-        self._tell(True)
+        with self.lock:
+            self.seed = self.seed if seed is None else whole_number("seed", seed, 0, 2**32)
+            self._close(self._main, self._other)
+            self._main, self._other, self.change, self.fork_step = self._branch(), None, None, -1
+            self._tell(True)
 
     def fork(self, at_step: int | None = None, **change: Any) -> Change:
         """From `at_step` on (by default from now), let a second branch do as the first, but for `change`.
 
         It goes as far as the first has gone. A fork that was there before is forgotten.
         """
-        at = self.num_steps if at_step is None else _whole("at_step", at_step, 0, self.num_steps)
         known = list(Change.__slots__)
         for name in change:
             if name not in known:
                 near = difflib.get_close_matches(name, known, 1, 0.4)
-                meant = f"; did you mean {near[0]!r}?" if near else ""
+                meant = f"; did you mean {near[0]!r}?" if near else "."
                 raise LocalUsageError(f"a fork cannot change {name!r}{meant} It can: {', '.join(known)}")
         wanted = Change(**change)
-        self._check(wanted)
-        other = self._branch()
-        for action in self._main.choices[:at]:
-            self._step(other, action)
-        _apply(wanted, other)
-        while len(other.choices) < self.num_steps and self._step(other, None) is not None:
-            pass
-        self._close(self._other)
-        self._other, self.change, self.fork_step = other, wanted, at
-        self._tell(True)
+        with self.lock, ExitStack() as left_open:
+            at = self.num_steps if at_step is None else whole_number("at_step", at_step, 0, self.num_steps)
+            self._check(wanted)
+            other = self._branch()
+            left_open.callback(self._close, other)
+            for action in self._main.choices[:at]:
+                self._step(other, action)
+            _apply(wanted, other)
+            while len(other.choices) < self.num_steps and self._step(other, None) is not None:
+                pass
+            left_open.pop_all()
+            self._close(self._other)
+            self._other, self.change, self.fork_step = other, wanted, at
+            self._tell(True)
         return wanted
 
     # -- to and from a file ----------------------------------------------------------------------------
 
     def to_json(self) -> str:
         """All choices as JSON: with the same job, `from_json` comes to the same moments."""
-        fork = None
-        if self._other is not None and self.change is not None:
-            change = {name: getattr(self.change, name) for name in Change.__slots__}
-            fork = {"at_step": self.fork_step, "change": change, "choices": self._other.choices}
-        data = {
-            "format": _FORMAT, "seed": self.seed, "num_task_managers": self._num_task_managers,
-            "max_delay_ms": self._max_delay_ms, "choices": self._main.choices, "fork": fork,
-        }  # fmt: skip
-        return json.dumps(data, ensure_ascii=False, indent=1)
+        with self.lock:
+            fork = None
+            if self._other is not None and self.change is not None:
+                change = {name: getattr(self.change, name) for name in Change.__slots__}
+                fork = {"at_step": self.fork_step, "change": change, "choices": self._other.choices}
+            data = {
+                "format": _FORMAT, "seed": self.seed, "num_task_managers": self._num_task_managers,
+                "max_delay_ms": self._max_delay_ms, "choices": self._main.choices, "fork": fork,
+            }  # fmt: skip
+            return json.dumps(data, ensure_ascii=False, indent=1)
 
     @classmethod
     def from_json(cls, text: str, environment: StreamEnvironment) -> Stepper:
@@ -214,7 +251,7 @@ class Stepper:
             stepper._replay(stepper._main, choices)
             if fork is not None:
                 change = Change(**fork["change"])
-                at = _whole("at_step", fork["at_step"], 0, len(fork["choices"]))
+                at = whole_number("at_step", fork["at_step"], 0, len(fork["choices"]))
                 stepper._check(change)
                 stepper._other = stepper._branch()
                 stepper._replay(stepper._other, fork["choices"][:at])
@@ -237,11 +274,12 @@ class Stepper:
                 f"this run was on {theirs} TaskManagers and this one is on {self._num_task_managers}, so its pictures "
                 "are others; `Stepper.load(PATH, job)` makes a stepper of it"
             )
-        read = Stepper.from_json(text, self.environment)
-        self._close(self._main, self._other)
-        self.seed, self._max_delay_ms = read.seed, read._max_delay_ms
-        self._main, self._other, self.change, self.fork_step = read._main, read._other, read.change, read.fork_step
-        self._tell(True)
+        with self.lock:
+            read = Stepper.from_json(text, self.environment)
+            self._close(self._main, self._other)
+            self.seed, self._max_delay_ms = read.seed, read._max_delay_ms
+            self._main, self._other, self.change, self.fork_step = read._main, read._other, read.change, read.fork_step
+            self._tell(True)
 
     def save(self, path: str | Path) -> None:
         """Write `to_json` to a file."""
@@ -250,11 +288,12 @@ class Stepper:
     @classmethod
     def load(cls, path: str | Path, environment: StreamEnvironment) -> Stepper:
         """Read what `save` wrote."""
-        return cls.from_json(Path(path).read_text(encoding="utf-8"), environment)
+        return cls.from_json(text_of_file(path), environment)
 
     def close(self) -> None:
         """Give back what both branches hold."""
-        self._close(self._main, self._other)
+        with self.lock:
+            self._close(self._main, self._other)
 
     # -- helpers ---------------------------------------------------------------------------------------
 
@@ -272,11 +311,15 @@ class Stepper:
         return _Branch(simulation, recording)
 
     def _step(self, branch: _Branch, action: str | None) -> str | None:
-        enabled = branch.simulation.enabled()
+        enabled = branch.enabled()
         if not enabled or len(branch.choices) >= _MOST_STEPS:
             return None
         chosen = next((each for each in enabled if str(each) == action), None) or self._choose(branch, enabled)
-        branch.simulation.step(chosen)
+        try:
+            branch.simulation.step(chosen)
+        except BaseException as error:
+            branch.error = error
+            raise
         for pool, most in branch.limits:
             _limit(pool, most)  # lower, when what was lent has come home
         if isinstance(chosen, StepTask) and chosen.task == branch.slow:
@@ -297,7 +340,7 @@ class Stepper:
         if len(branch.choices) + len(choices) > _MOST_STEPS:
             raise LocalUsageError(f"this run has more than {_MOST_STEPS} steps")
         for action in choices:
-            if action not in map(str, branch.simulation.enabled()):
+            if action not in map(str, branch.enabled()):
                 raise LocalUsageError(
                     f"this run is not one of this job: {action!r}, its step {len(branch.choices) + 1}, is not enabled"
                 )
@@ -306,14 +349,30 @@ class Stepper:
     def _check(self, change: Change) -> None:
         for name, least in (("buffers", 2), ("credits", 0)):
             if getattr(change, name) is not None:
-                _whole(name, getattr(change, name), least, 100_000)
+                whole_number(name, getattr(change, name), least, 100_000)
         if change.slow is not None and change.slow not in self.tasks:
             near = difflib.get_close_matches(str(change.slow), self.tasks, 1, 0.3)
-            meant = f"; did you mean {near[0]!r}?" if near else ""
+            meant = f"; did you mean {near[0]!r}?" if near else "."
             raise LocalUsageError(f"no task {change.slow!r}{meant} There are: {', '.join(self.tasks)}")
         is_number = isinstance(change.delay_ms, int | float) and not isinstance(change.delay_ms, bool)
         if not is_number or not 0 <= change.delay_ms <= 10_000:
             raise LocalUsageError(f"delay_ms={change.delay_ms!r} cannot work: from 0 to 10000")
+
+    def _refuse_if_failed(self) -> None:
+        """A job that has failed takes no step, which is not the same as being done."""
+        if self.error is not None and self.is_done:
+            raise LocalUsageError(
+                f"the job has failed after {self.num_steps} steps ({type(self.error).__name__}: {self.error}); "
+                "`reset()` goes back to the start, `fork(STEP, ...)` takes another way from a step before"
+            )
+
+    @contextmanager
+    def _telling(self) -> Iterator[None]:
+        """Tell of the steps taken inside, also if the last one failed: why is part of how the job stands."""
+        try:
+            yield
+        finally:
+            self._tell(False)
 
     def _tell(self, is_anew: bool) -> None:
         for listener in list(self.on_change):
@@ -341,7 +400,7 @@ def _data_of(text: str) -> dict[str, Any]:
     data = json.loads(text)
     if data["format"] != _FORMAT:
         raise LocalUsageError(f"this is {data['format']!r}, not {_FORMAT!r}")
-    _whole("num_task_managers", data["num_task_managers"], 1, 1_000)
+    whole_number("num_task_managers", data["num_task_managers"], 1, _MOST_TASK_MANAGERS)
     return data
 
 
@@ -364,9 +423,3 @@ def _limit(pool: LocalBufferPool, num_buffers: int) -> None:
     pool.num_max = max(pool.num_required, num_buffers, len(pool.lent))
     if pool.size > pool.num_max:
         pool.set_num_buffers(pool.num_max)
-
-
-def _whole(name: str, value: object, least: int, most: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-        raise LocalUsageError(f"{name}={value!r} cannot work: a whole number from {least} to {most}")
-    return value

@@ -10,11 +10,14 @@ Rules of this file:
 
 from __future__ import annotations
 
+import html
+import re
 import zlib
-from html import escape
 from importlib import resources
 
-__all__ = ["document", "element", "picture_id", "static_text", "text_element"]
+__all__ = ["allowed", "document", "element", "escape", "picture_id", "static_text", "text_element"]
+
+_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 _HATCHES = (
     ("queued", "hatch", "M-2 2 l4 -4 M0 8 l8 -8 M6 10 l4 -4"),
@@ -31,7 +34,17 @@ def static_text(name: str) -> str:
 
 def picture_id(kind: str, facts: str) -> str:
     """An id that two different pictures on one page do not share, and that never changes."""
-    return f"{kind}-{zlib.crc32(facts.encode()):08x}"
+    return f"{kind}-{zlib.crc32(facts.encode(errors='surrogatepass')):08x}"
+
+
+def allowed(words: str) -> str:
+    """What XML can hold of it: of a control character or half a character a sign is left."""
+    return _NOT_XML.sub("\N{REPLACEMENT CHARACTER}", words)
+
+
+def escape(words: str) -> str:
+    """Words as they stand in XML."""
+    return html.escape(allowed(words))
 
 
 def element(name: str, body: str = "", **attributes: object) -> str:

@@ -109,12 +109,15 @@ class ThroughputView(FactView):
         now = (snapshot.time_ms, self._counts(snapshot))
         if self._is_whole:
             end = known["end_ms"]
-            samples = [each for each in known["samples"] if each[0] <= now[0]]
+            place = self._source.place_of(snapshot)  # several moments may have one time
+            samples = known["samples"][: place + 1] if place is not None else [*known["samples"], now]
             start = known["samples"][0][0]
         else:
             has_ended = bool(getattr(self._source, "is_done", False))
             if has_ended and self._samples and self._samples[-1][1] == now[1]:
                 now = self._samples[-1]  # the clock of a job goes on behind its end
+            if self._samples and self._samples[-1][0] == now[0] and _total(self._samples[-1]) < _total(now):
+                self._samples.pop()  # a later moment of the same time
             if not self._samples or self._samples[-1][0] < now[0]:
                 self._samples.append(now)
             samples = [each for each in list(self._samples) if each[0] < now[0]] + [now]
@@ -231,6 +234,10 @@ def _at(time: float, times: Sequence[float], counts: Sequence[int]) -> float:
         return float(counts[0] if place == 0 else counts[-1])
     share = (time - times[place - 1]) / (times[place] - times[place - 1])
     return counts[place - 1] + share * (counts[place] - counts[place - 1])
+
+
+def _total(sample: Sample) -> int:
+    return sum(sample[1].values())
 
 
 def _short(rate: float) -> float:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections import deque
 from typing import Any
 
+from refimpl.drivers import Simulation
 from refimpl.job import JobSnapshot
 from widgets.facts import MARGIN, Drawing, Facts, FactView, Pen, Table, still
 from widgets.moment_view import Source
@@ -41,7 +41,7 @@ class TimelineView(FactView):
     kind = "timeline"
 
     def __init__(self, source: Source, **given: Any) -> None:
-        self._past: deque[tuple[float, list[str]]] = deque(maxlen=_MOMENTS)
+        self._past: deque[tuple[tuple[float, int], list[str]]] = deque(maxlen=_MOMENTS)
         self._seen: dict[int, tuple[JobSnapshot, list[str]]] = {}  # by identity: a moment is looked at many times
         super().__init__(source, **given)
 
@@ -68,26 +68,28 @@ class TimelineView(FactView):
         }
 
     def _before(self, snapshot: JobSnapshot, now: list[str], known: Model) -> list[list[str]]:
-        """How the tasks stood at the moments before this one."""
-        if isinstance(self._source, Recording | Stepper):
-            moments = self._branch_of(snapshot)
-            end = bisect_right(moments, snapshot.time_ms, key=lambda moment: moment.time_ms)
-            return [self._progress(moment, known) for moment in moments[max(0, end - _MOMENTS) : max(0, end - 1)]]
+        """How the tasks stood at the moments before this one; several moments may have one time."""
+        if isinstance(self._source, Recording | JobSnapshot | Simulation | Stepper):
+            recording = self._branch_of(snapshot)
+            moments, end = recording.moments, recording.place_of(snapshot)
+            if end is None:  # looked at again: it is the last moment, or one that came later
+                end = len(moments) - (moments[-1][0] == snapshot)
+            return [self._progress(moment, known) for moment, _ in moments[max(0, end - _MOMENTS + 1) : end]]
+        look = (snapshot.time_ms, snapshot.num_steps)
         if self._past and self._past[-1][1] == now and getattr(self._source, "is_done", False):
             return [states for _, states in list(self._past)[:-1]]  # the clock of a job goes on behind its end
-        before = [states for time_ms, states in list(self._past) if time_ms < snapshot.time_ms]
-        if not self._past or self._past[-1][0] < snapshot.time_ms:
-            self._past.append((snapshot.time_ms, now))
+        before = [states for other, states in list(self._past) if other < look]
+        if not self._past or self._past[-1][0] < look:
+            self._past.append((look, now))
         return before
 
-    def _branch_of(self, snapshot: JobSnapshot) -> list[JobSnapshot]:
-        """All moments of the branch that this is one of: two branches have two pasts."""
-        if isinstance(self._source, Recording):
-            return [moment for moment, _ in self._source.moments]
+    def _branch_of(self, snapshot: JobSnapshot) -> Recording:
+        """The branch that this is a moment of: two branches have two pasts."""
+        if not isinstance(self._source, Stepper):
+            return self._recording
         main, fork = self._source.recording, self._source.fork_recording
-        is_other = fork is not None and not any(moment is snapshot for moment, _ in main.moments)
-        is_other = is_other and any(moment is snapshot for moment, _ in fork.moments)
-        return [moment for moment, _ in (fork if is_other else main).moments]
+        is_other = fork is not None and main.place_of(snapshot) is None and fork.place_of(snapshot) is not None
+        return fork if is_other else main
 
     def _progress(self, moment: JobSnapshot, known: Model) -> list[str]:
         if len(self._seen) > _MOST_SEEN:

@@ -191,15 +191,19 @@ def _subtask(task_name: str) -> int:
 
 
 def _producer(partition: PartitionSnapshot, tasks: Sequence[TaskSnapshot]) -> int:
-    """The task a partition belongs to: it is called `operator-subtask → consumer`."""
-    operator, _, subtask = partition.name.partition(" → ")[0].rpartition("-")
+    """The task a partition belongs to: it is called `operator-subtask → consumer`, and a name may hold an arrow too.
+
+    Raises:
+        ValueError: it belongs to none of the tasks.
+    """
     found = [
-        number
+        (len(operator), operator == task.operators[-1], -number)
         for number, task in enumerate(tasks)
-        if operator in task.operators and _subtask(task.name) == int(subtask)
+        for operator in task.operators
+        if partition.name.startswith(f"{operator}-{_subtask(task.name)} → ")
     ]
     # Two chains may hold operators of one name; the one that ends with it is the likelier to emit.
-    return max(found, key=lambda number: tasks[number].operators[-1] == operator)
+    return -max(found)[2]
 
 
 def _reader_of(gate_and_input: tuple[int, int] | None, snapshot: JobSnapshot) -> Model:
@@ -208,7 +212,7 @@ def _reader_of(gate_and_input: tuple[int, int] | None, snapshot: JobSnapshot) ->
         return {"to_task": -1, "gate": -1, "input": -1, "is_remote": False}
     gate, number = gate_and_input
     reading = snapshot.gates[gate]
-    task = next(n for n, task in enumerate(snapshot.tasks) if task.name == reading.name)
+    task = [task.name for task in snapshot.tasks].index(reading.name)
     return {"to_task": task, "gate": gate, "input": number, "is_remote": bool(reading.channels[number].receiver)}
 
 

@@ -73,11 +73,14 @@ class WatermarkView(FactView):
             facts[f"{number} words"] = _words(task)
             facts[f"{number} at"] = _pixels(task, model)
             facts[f"{number} state"] = _STATES.index(task["watermark_state"]) if task["channels"] else 0
-            for place, channel in enumerate(task["channels"][:_MAX_CHANNELS]):
+            for place, channel in enumerate(task["channels"]):
+                is_drawn = place < _MAX_CHANNELS
                 facts[f"{number}.{place} words"] = _words(channel)
-                facts[f"{number}.{place} at"] = _pixels(channel, model)
+                if is_drawn:
+                    facts[f"{number}.{place} at"] = _pixels(channel, model)
                 facts[f"{number}.{place} mark"] = _mark(channel)
-                facts[f"{number}.{place} state"] = 2 if channel["is_idle"] else int(channel["is_least"])
+                if is_drawn:
+                    facts[f"{number}.{place} state"] = _mark_number(channel)
         return facts
 
     @staticmethod
@@ -115,7 +118,7 @@ class WatermarkView(FactView):
         channels = [
             [channel["name"], task["name"], pen.cell(f"{number}.{place} words"), pen.cell(f"{number}.{place} mark")]
             for number, task in enumerate(model["tasks"])
-            for place, channel in enumerate(task["channels"][:_MAX_CHANNELS])
+            for place, channel in enumerate(task["channels"])
         ]
         return [
             ("Watermarks of tasks", ["task", "watermark"], tasks),

@@ -18,6 +18,15 @@ Open = Callable[..., Any]
 PICTURES = """root => [...root.querySelectorAll('svg.sluice-picture')].map(svg =>
   [...svg.querySelectorAll('[data-state],text')].map(n => (n.dataset.state ?? '') + n.textContent).join())"""
 
+BUSY = """
+step, threads = simulation.step, set()
+simulation.step = lambda *given: (threads.add(threading.current_thread().name), step(*given))[1]
+for _ in range(400):
+    simulation.step()
+    time.sleep(0.003)
+print(simulation.num_steps)
+"""
+
 STEPS = "print(stepper.num_steps, stepper.recording.moments[-1][1])"
 
 
@@ -125,3 +134,26 @@ def test_a_run_is_kept_in_a_file_and_opened_again_by_keyboard(notebook: Open, tm
     assert nb.run(2).split()[0] == "31"
     assert view.get_by_label("Seed").input_value() == "7"
     check_accessible_in_both_themes(nb, view)
+
+
+def test_a_click_while_a_cell_steps_a_simulation_waits_for_the_cell(notebook: Open) -> None:
+    root = "document.querySelector('[data-testid=sluice-queues]')"
+    nb = notebook(
+        "busy.ipynb",
+        [JOB, "simulation = Simulation(job(range(40_000)), seed=1); view = QueueView(simulation); view",
+         BUSY,
+         "print(simulation.num_steps, len(view.recording) - 1, threads, view.error)"],
+    )  # fmt: skip
+    nb.run(0)
+    nb.run(1)
+    view = the_view(nb, "queues")
+    view.focus()
+    view.press(".")
+    nb.until(f"() => {root}.dataset.at === '1'")
+    nb.start(2)
+    for _ in range(5):
+        view.get_by_test_id("sluice-ten").evaluate("button => button.click()")
+        nb.page.wait_for_timeout(100)
+    nb.until(f"() => {root}.dataset.frames === '52'")
+    assert nb.run(3).split() == ["451", "51", "{'MainThread'}"]
+    assert [output["text"] for output in nb.outputs(2)] == ["401\n"]

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from refimpl.errors import LocalUsageError
-from widgets import PipelineMap, TwoBufferRibbon
+from widgets import Curve, Panel, PaperFigure, PipelineMap, TwoBufferRibbon
 from widgets.base import front_end
 
 
@@ -37,7 +37,7 @@ def test_an_unknown_option_is_refused_with_the_right_name(recording):
         PipelineMap(recording, titel="x")
     with pytest.raises(LocalUsageError, match=r"did you mean 'segment_size'\?"):
         TwoBufferRibbon([b"x"], segmentsize=8)
-    with pytest.raises(LocalUsageError, match=r"no option 'zzz' Its options: at, ") as caught:
+    with pytest.raises(LocalUsageError, match=r"no option 'zzz'\. Its options: at, ") as caught:
         PipelineMap(recording, zzz=1)
     assert "did you mean" not in str(caught.value)
 
@@ -47,3 +47,24 @@ def test_a_module_is_self_contained(name):
     module = front_end(name)
     assert not re.search(r"\bimport\b[^.]*['\"(]|https?:|fetch\(|XMLHttpRequest|eval\(", module)
     assert module.count("export default") == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("title", [5, None, ["x"]]),
+        ("frames_per_second", ["x", None, True, 0, 31, float("nan")]),
+        ("max_frames", ["x", 2.5, None, True, 0, 10**30]),
+    ],
+)
+def test_an_option_that_cannot_work_is_refused_whatever_is_shown(recording, simulation, name, values):
+    for value in values:
+        for source in (recording, simulation):
+            with pytest.raises(LocalUsageError, match=rf"^{name}=.* cannot work: "):
+                PipelineMap(source, **{name: value})
+
+
+def test_a_figure_has_at_least_one_column():
+    for columns in (0, -1, "x", 1.5):
+        with pytest.raises(LocalUsageError, match=r"^columns=.* cannot work: a whole number from 1"):
+            PaperFigure("t", [Panel("x", "y", [Curve("a", [1], [1])])], columns=columns)

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from refimpl.config import Config
-from refimpl.drivers import ProcessRun, Simulation, ThreadedRun
+from refimpl.drivers import AsyncRun, ProcessRun, Simulation, ThreadedRun
 from refimpl.errors import LocalUsageError, UserCodeError
 from refimpl.job import StreamEnvironment
 from widgets import (
@@ -252,6 +252,16 @@ def test_what_cannot_be_shown_is_refused(row: Row, made: Any, source: object) ->
 
 
 @job_views
+def test_a_run_without_a_monitor_is_refused_but_its_moments_are_not(row: Row, made: Any) -> None:
+    environment = StreamEnvironment(Config(segment_size_bytes=64, num_buffers=24))
+    environment.from_collection(range(3)).rebalance().sink(bool)
+    run = AsyncRun(environment)
+    with pytest.raises(LocalUsageError, match="an AsyncRun moves on its event loop"):
+        made(row, run)
+
+
+
+@job_views
 def test_a_simulation_is_stepped(row: Row, made: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     sent: list[Any] = []
     monkeypatch.setattr(row.view, "send", lambda self, content, buffers=None: sent.append(content))
@@ -321,3 +331,23 @@ def test_what_changed_is_enough_to_have_every_frame(row: Row, made: Any) -> None
             frame[place] = value
         frames.append(frame)
     assert frames == view._all_frames()
+
+
+@pytest.mark.parametrize(
+    ("view_class", "caption", "num_rows"),
+    [(JobView, "Subtasks", 21), (WatermarkView, "Watermarks of channels", 110), (AlignmentView, "Channels", 110)],
+)
+def test_of_more_than_a_picture_holds_the_table_has_all(view_class: Any, caption: str, num_rows: int) -> None:
+    environment = StreamEnvironment(Config(segment_size_bytes=64, num_buffers=600), 10)
+    environment.from_collection(range(40)).rebalance().map(str).rebalance().sink(bool)
+    with Simulation(environment) as simulation:
+        view = view_class(simulation.run(max_steps=30).snapshot())
+    (rows,) = [rows for found, _, rows in view._topology["tables"] if found == caption]
+    assert len(rows) == num_rows
+    facts, model = list(view.facts(view.model()).values()), view.model()
+    words = view.text_of(model, "", "")
+    for row in rows:
+        assert row[0] in words
+        said = [facts[cell[0]] for cell in row if isinstance(cell, list) and len(cell) == 1]
+        assert all(str(value) in words for value in said)
+    view.close()

@@ -99,6 +99,18 @@ def test_many_subtasks_are_one_line_and_a_number():
     assert len(still) < 200_000
 
 
+def test_what_is_said_of_each_exchange_stands_by_itself():
+    environment = StreamEnvironment(Config(segment_size_bytes=64, num_buffers=64), 2)
+    first = environment.from_collection(range(9), "a")
+    for sink in "pqr":
+        first.rebalance().sink(bool, sink)
+    first.rebalance().union(first.broadcast()).sink(bool, "both")
+    _, _, svg, model = view_of(environment, at=2)
+    spots = re.findall(r'<text x="([\d.]+)" y="([\d.]+)"[^>]*>(?:rebalance|broadcast) · \d+ channels?<', svg)
+    assert len(spots) == len(model["edges"]) == 5
+    assert len(set(spots)) == 5, spots
+
+
 def test_a_job_without_operators_is_refused():
     with pytest.raises(LocalUsageError, match="no operators"):
         JobView(StreamEnvironment(Config()))

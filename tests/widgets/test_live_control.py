@@ -9,6 +9,7 @@ import pytest
 
 from refimpl.config import Config
 from refimpl.drivers import ThreadedRun
+from refimpl.errors import LocalUsageError
 from refimpl.job import StreamEnvironment
 from refimpl.records import SpanningRecordSerializer
 from widgets import JobView, PipelineMap
@@ -95,6 +96,7 @@ def test_a_timeout_is_changed_and_a_part_swapped(view, run, box):
         ({"type": "slow"}, "no task and no operator 'None'"),
         ({"type": "set_buffer_timeout", "ms": 0}, "buffer_timeout_ms=0"),
         ({"type": "swap", "name": "none"}, "Nothing"),
+        ({"type": "swap", "name": "mien"}, "nothing to swap in called 'mien'. There is: mine, none"),
     ],
 )
 def test_what_cannot_be_is_answered_and_the_pump_goes_on(view, box, wish, words):
@@ -103,3 +105,19 @@ def test_what_cannot_be_is_answered_and_the_pump_goes_on(view, box, wish, words)
     assert words in box.answer_to(view, **wish)
     assert view.sampler.is_alive
     assert box.answer_to(view, type="slow", name="sink", ms=0) == ""
+
+
+@pytest.mark.parametrize("swaps", [["mine"], {"mine": 5}, "mine", 5, {5: {}}, {"mine": {5: Mine}}, {"mine": ["a"]}])
+def test_swaps_of_another_shape_are_refused_at_once(run, swaps):
+    with pytest.raises(LocalUsageError, match=r"^swaps=.* cannot work: parts by the names .* such as \{\"mine\""):
+        JobView(run, swaps=swaps)
+
+
+def test_whatever_a_note_raises_is_a_refusal_and_the_pump_goes_on(view, run, box, monkeypatch):
+    def slow(name, ms):
+        raise AttributeError("no such thing")
+
+    monkeypatch.setattr(run, "slow", slow)
+    assert box.answer_to(view, type="slow", name="sink", ms=5) == "AttributeError: no such thing"
+    assert view.sampler.is_alive
+    assert box.answer_to(view, type="set_buffer_timeout", ms=7) == ""

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import sys
+import threading
+from types import SimpleNamespace
 
 import pytest
 
 from refimpl.config import Config
 from refimpl.drivers import Simulation
-from refimpl.errors import LocalUsageError
+from refimpl.errors import LocalUsageError, UserCodeError
 from refimpl.job import StreamEnvironment
 from widgets import PipelineMap, QueueView, Recording, Stepper, ThroughputView
 
@@ -24,6 +27,12 @@ def stepper():
     stepper = Stepper(places(), seed=3, num_task_managers=2, max_delay_ms=0.05)
     yield stepper
     stepper.close()
+
+
+def failing():
+    environment = StreamEnvironment(Config(segment_size_bytes=64, num_buffers=64), 2)
+    environment.from_collection(range(90)).rebalance().map(lambda n: 1 // (n - 20)).sink(bool)
+    return environment
 
 
 def frames(recording):
@@ -271,3 +280,129 @@ def test_a_view_that_looks_back_over_time_wants_a_branch(stepper):
     with pytest.raises(LocalUsageError, match="give its recording"):
         ThroughputView(stepper)
     ThroughputView(stepper.recording).close()
+
+
+@pytest.mark.parametrize("num_task_managers", [1, 2])
+@pytest.mark.parametrize("is_in_a_cell", [True, False])
+def test_why_a_run_failed_is_said_by_every_view(monkeypatch, is_in_a_cell, num_task_managers):
+    sent = {PipelineMap: [], QueueView: []}
+    for view_class, box in sent.items():
+        monkeypatch.setattr(view_class, "send", lambda self, content, buffers=None, box=box: box.append(content))
+    stepper = Stepper(failing(), seed=1, num_task_managers=num_task_managers)
+    views = [view_class(stepper) for view_class in sent]
+    if is_in_a_cell:
+        with pytest.raises(UserCodeError):
+            stepper.run(500)
+    else:
+        views[0]._on_message(views[0], {"type": "run"}, None)
+    assert isinstance(stepper.error, UserCodeError)
+    for box in sent.values():
+        (message,) = box
+        assert len(message["frames"]) == stepper.num_steps + 1
+        assert "ZeroDivisionError" in message["error"]
+        assert (message["done"], message["enabled"]) == (True, [])
+    views.append(QueueView(stepper))
+    for view in views:
+        assert "the job failed: UserCodeError: map, subtask" in view.text()
+    for move in (stepper.step, stepper.run):
+        with pytest.raises(LocalUsageError, match=rf"has failed after {stepper.num_steps} steps \(UserCodeError: map"):
+            move()
+    views[0]._on_message(views[0], {"type": "step"}, None)
+    assert sent[PipelineMap][-1]["type"] == "refused"
+    stepper.reset()
+    assert (stepper.error, sent[QueueView][-1]["error"], "failed" in views[0].text()) == (None, "", False)
+    for view in views:
+        view.close()
+    stepper.close()
+
+
+def test_a_fork_of_a_run_that_failed_goes_another_way():
+    stepper = Stepper(failing(), seed=1)
+    with pytest.raises(UserCodeError):
+        stepper.run(500)
+    before = stepper.num_steps
+    stepper.fork(0, slow="map → sink-0", delay_ms=5)
+    assert stepper.num_steps == before
+    with pytest.raises(UserCodeError):
+        stepper.run(500)
+    assert len(stepper.fork_recording) > len(stepper.recording)
+    stepper.close()
+
+
+def test_a_message_that_cannot_be_is_no_failure_of_the_job(stepper, monkeypatch):
+    sent = []
+    monkeypatch.setattr(QueueView, "send", lambda self, content, buffers=None: sent.append(content))
+    view = QueueView(stepper)
+    for message in ({"type": "step", "n": "x"}, {"type": "choose"}, {"type": "fork", "change": 5}):
+        view._on_message(view, message, None)
+        assert (sent[-1]["type"], view.error, stepper.num_steps) == ("refused", "", 0)
+    view.close()
+
+
+def test_clicks_and_a_cell_step_in_turns(monkeypatch):
+    monkeypatch.setattr(QueueView, "send", lambda self, content, buffers=None: None)
+    stepper = Stepper(places(4_000), seed=1)
+    view = QueueView(stepper)
+
+    def click():
+        for _ in range(20):
+            view._on_message(view, {"type": "step", "n": 5}, None)
+
+    clicks = threading.Thread(target=click)
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        clicks.start()
+        for _ in range(150):
+            stepper.step()
+    finally:
+        clicks.join()
+        sys.setswitchinterval(interval)
+    assert (stepper.num_steps, len(stepper.recording), view.error) == (250, 251, "")
+    again = Stepper.from_json(stepper.to_json(), places(4_000))
+    assert frames(again.recording) == frames(stepper.recording)
+    for each in (view, again, stepper):
+        each.close()
+
+
+def test_a_simulation_is_stepped_where_cells_run(monkeypatch):
+    from widgets import main_thread
+
+    left, where = [], []
+    kernel = SimpleNamespace(io_loop=SimpleNamespace(add_callback=left.append))
+    monkeypatch.setattr(main_thread, "get_ipython", lambda: SimpleNamespace(kernel=kernel))
+    monkeypatch.setattr(QueueView, "send", lambda self, content, buffers=None: where.append(threading.current_thread()))
+    with Simulation(places(), seed=1) as simulation:
+        view = QueueView(simulation)
+        click = threading.Thread(target=lambda: view._on_message(view, {"type": "step", "n": 3}, None))
+        click.start()
+        click.join()
+        assert (simulation.num_steps, len(left)) == (0, 1)
+        left.pop()()
+        assert simulation.num_steps == 3
+        view._on_message(view, {"type": "step"}, None)
+        assert (simulation.num_steps, left) == (4, [])
+        assert set(where) == {threading.main_thread()}
+        view.close()
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"environment": 5}, "a int cannot be stepped; give a StreamEnvironment"),
+        ({"num_task_managers": 0}, "num_task_managers=0 cannot work: a whole number from 1 to 1000"),
+        ({"num_task_managers": "x"}, "num_task_managers='x' cannot work"),
+        ({"max_delay_ms": "x"}, "max_delay_ms='x' cannot work: from 0"),
+        ({"max_delay_ms": float("nan")}, "max_delay_ms=nan cannot work"),
+        ({"max_delay_ms": -1}, "max_delay_ms=-1 cannot work"),
+    ],
+)
+def test_a_stepper_that_cannot_be_is_refused(given, message):
+    with pytest.raises(LocalUsageError, match=message):
+        Stepper(**{"environment": places(), **given})
+
+
+def test_what_is_not_enabled_ends_its_sentence(stepper):
+    for action in ("nope", 5, ["x"]):
+        with pytest.raises(LocalUsageError, match=r"is not enabled\. Enabled: step source-0"):
+            stepper.step(action)

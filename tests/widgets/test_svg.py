@@ -9,7 +9,24 @@ from pathlib import Path
 
 import pytest
 
-from widgets import pipeline_svg, pipeline_text, ribbon_model, ribbon_svg
+from refimpl.config import Config
+from refimpl.errors import UserCodeError
+from refimpl.job import StreamEnvironment
+from widgets import (
+    Curve,
+    JobView,
+    Panel,
+    PaperFigure,
+    PipelineMap,
+    QueueView,
+    Stepper,
+    TimelineView,
+    WatermarkView,
+    pipeline_svg,
+    pipeline_text,
+    ribbon_model,
+    ribbon_svg,
+)
 from widgets.picture import run_picture
 
 TRACKED = Path(__file__).resolve().parents[2] / "lessons" / "images" / "buffers.svg"
@@ -130,3 +147,33 @@ def test_the_moving_picture_is_small_well_formed_and_the_same_every_time(tmp_pat
     assert "prefers-color-scheme:dark" in first
     assert "prefers-reduced-motion" in first
     check_still(first)
+
+
+ODD = "\x1b[31mred\x1b[0m \0 \x0b \ud800 \ufffe <a> & 'b' \"c\""
+
+
+def odd_job():
+    environment = StreamEnvironment(Config(segment_size_bytes=64, num_buffers=64), 2)
+    environment.from_collection(range(9), ODD).rebalance().map(lambda n: 1 // (n - 4), "a > b").sink(bool)
+    return environment
+
+
+@pytest.mark.parametrize("view_class", [JobView, PipelineMap, QueueView, TimelineView, WatermarkView])
+def test_whatever_names_hold_a_picture_is_xml(view_class):
+    stepper = Stepper(odd_job(), seed=1)
+    with pytest.raises(UserCodeError):
+        stepper.run()
+    view = view_class(stepper, title=ODD)
+    written = view.svg()
+    said = " ".join(ET.fromstring(written).itertext())
+    assert "\N{REPLACEMENT CHARACTER}[31mred" in said
+    assert "a > b" in said
+    assert not re.search(r"<title[^>]*>[^<]*(>)[^<]*</title>", written)
+    view.close()
+    stepper.close()
+
+
+def test_whatever_a_figure_says_is_xml():
+    figure = PaperFigure(ODD, [Panel(ODD, "y", [Curve("\x1b[1m", [1, 2], [1, 2]), Curve("b", [1, 2], [2, 1])])])
+    said = " ".join(ET.fromstring(figure.svg()).itertext())
+    assert "\N{REPLACEMENT CHARACTER}[31mred" in said

@@ -11,7 +11,7 @@ from refimpl.config import Config
 from refimpl.drivers import Simulation
 from refimpl.job import StreamEnvironment
 from refimpl.task import IterableReader, TumblingWindows
-from widgets import Recording, Stepper, TimelineView, WatermarkView
+from widgets import Recording, Stepper, ThroughputView, TimelineView, WatermarkView
 
 
 def timed(num_records=200):
@@ -123,3 +123,79 @@ def test_an_axis_without_a_time_has_no_numbers(run):
     facts = view.facts_of(view.model())
     assert (facts["start"], facts["end"]) == ("", "")
     view.close()
+
+
+def tied():
+    """A job on two TaskManagers: what is on its way arrives at a time that others share."""
+    with Simulation(timed(), seed=1, num_task_managers=2, max_delay_ms=0.05) as simulation:
+        run = Recording.of(simulation, max_steps=200)
+    times = [moment.time_ms for moment, _ in run.moments]
+    assert len(set(times)) < len(times)
+    return run
+
+
+def columns_of(model):
+    return list(zip(*(task["progress"] for task in model["tasks"]), strict=True))
+
+
+def pasts_of(recording):
+    states = [tuple(task["progress"] for task in recording.model(place)["tasks"]) for place in range(len(recording))]
+    return [states[max(0, place - 47) : place + 1] for place in range(len(recording))]
+
+
+def test_moments_that_share_a_time_each_have_a_column():
+    run = tied()
+    models, _ = models_of(TimelineView, run)
+    assert [columns_of(model) for model in models] == pasts_of(run)
+
+
+def test_so_they_have_in_both_branches_of_a_stepper():
+    stepper = Stepper(timed(), seed=1, num_task_managers=2, max_delay_ms=0.05)
+    view = TimelineView(stepper)
+    stepper.run(150)
+    stepper.fork(60, buffers=3)
+    for recording in (stepper.recording, stepper.fork_recording):
+        found = [columns_of(view.model_of(*moment, view._known)) for moment in recording.moments]
+        assert found == pasts_of(recording)
+    assert columns_of(view.model()) == pasts_of(stepper.recording)[-1]
+    view.close()
+    stepper.close()
+
+
+def test_so_they_have_when_a_simulation_is_stepped_by_click(monkeypatch):
+    sent = []
+    monkeypatch.setattr(TimelineView, "send", lambda self, content, buffers=None: sent.append(content))
+    with Simulation(timed(), seed=1, num_task_managers=2, max_delay_ms=0.05) as simulation:
+        view = TimelineView(simulation)
+        for _ in range(12):
+            view._on_message(view, {"type": "step", "n": 10}, None)
+        wanted = pasts_of(Recording.of(Simulation(timed(), 1, num_task_managers=2, max_delay_ms=0.05), max_steps=120))
+        found = [columns_of(view.model_of(*moment, view._known)) for moment in view.recording.moments]
+        assert found == wanted
+        assert columns_of(view.model()) == wanted[-1]
+        stepped = [frame for message in sent for frame in message["frames"]]
+        view._on_message(view, {"type": "hello"}, None)
+        assert sent[-1]["frames"][1:] == stepped
+        view.close()
+
+
+def test_a_total_is_that_of_the_moment_and_not_of_the_next_one():
+    exact = tied()
+    run = Recording(exact.topology)
+    for moment, action in exact.moments:
+        run.add(replace(moment, time_ms=round(moment.time_ms, 1)), action)
+    models, view = models_of(ThroughputView, run)
+    for model, (moment, _) in zip(models, run.moments, strict=True):
+        totals = {series["name"]: series["num_total"] for series in model["series"]}
+        assert totals == view._counts(moment)
+
+
+def test_a_recording_knows_which_of_its_moments_one_is():
+    with Simulation(timed(), seed=3) as simulation:
+        run = Recording.of(simulation, max_steps=20, max_frames=6)
+    assert [run.place_of(moment) for moment, _ in run.moments] == list(range(6))
+    again, other = run.moments[0][0], run.moments[1][0]
+    run.add(again)
+    assert (run.place_of(again), run.place_of(other)) == (5, 0)
+    run.add(again)
+    assert (run.place_of(again), run.place_of(other)) == (5, None)

@@ -6,9 +6,11 @@ import json
 
 import pytest
 
+from refimpl.config import Config
 from refimpl.drivers import Simulation
 from refimpl.errors import LocalUsageError
-from widgets import Recording, pack, pipeline_model, topology
+from refimpl.job import StreamEnvironment
+from widgets import JobView, PipelineMap, QueueView, Recording, Stepper, pack, pipeline_model, topology
 
 
 def test_every_channel_knows_its_two_tasks(simulation):
@@ -82,3 +84,47 @@ def test_a_recording_keeps_the_newest_frames(job):
 def test_what_is_no_recording_is_refused(text):
     with pytest.raises(LocalUsageError, match=r"not a recording|not 'sluice-recording-2'"):
         Recording.from_json(text)
+
+
+@pytest.mark.parametrize("names", [("a → b", "c"), ("a → b-0", "c-0 → d"), ("→", "a → b → c"), ("a", "a → a-1 → a")])
+def test_an_arrow_in_a_name_is_part_of_the_name(names):
+    environment = StreamEnvironment(Config(segment_size_bytes=64, num_buffers=64), 2)
+    environment.from_collection(range(6), names[0]).rebalance().map(str, names[1]).rebalance().sink(bool)
+    with Simulation(environment) as simulation:
+        known = topology(simulation.snapshot())
+        tasks = [task["name"] for task in known["tasks"]]
+        for channel in known["channels"]:
+            source, target = tasks[channel["from_task"]], tasks[channel["to_task"]]
+            assert channel["name"].startswith(f"{source} → {target.rpartition('-')[0]}[")
+        for view_class in (PipelineMap, QueueView, JobView):
+            view = view_class(simulation)
+            assert names[0] in repr(view)
+            view.close()
+
+
+def test_a_damaged_recording_is_refused_in_words(recording, tmp_path):
+    data = json.loads(recording.to_json())
+    for change in ({"num_dropped": float("inf")}, {"num_dropped": -1}, {"num_dropped": 1.5}, {"max_frames": None}):
+        with pytest.raises(LocalUsageError, match=rf"^{next(iter(change))}=.* cannot work"):
+            Recording.from_json(json.dumps(data | change))
+    with pytest.raises(LocalUsageError, match="not a recording of Sluice: RecursionError"):
+        Recording.from_json("[" * 100_000)
+    nodes = [[node[0], "of-nobody-0", *node[2:]] if node[0] == "GateSnapshot" else node for node in data["nodes"]]
+    with pytest.raises(LocalUsageError, match="not a recording of Sluice: ValueError"):
+        Recording.from_json(json.dumps(data | {"nodes": nodes}))
+    path = tmp_path / "run.json"
+    path.write_bytes(b"\x89PNG\xff\xfe")
+    for load in (Recording.load, lambda path: Stepper.load(path, StreamEnvironment())):
+        with pytest.raises(LocalUsageError, match=r"run\.json is not a text: 'utf-8' codec"):
+            load(path)
+
+
+def test_a_moment_of_another_job_is_refused(recording):
+    environment = StreamEnvironment(Config(segment_size_bytes=64, num_buffers=64), 2)
+    environment.from_collection(range(6)).rebalance().map(str).rebalance().sink(bool)
+    before = len(recording)
+    with Simulation(environment) as simulation, pytest.raises(LocalUsageError, match="another job: of tasks source-0"):
+        recording.add(simulation.snapshot())
+    with pytest.raises(LocalUsageError, match="a int is no moment of a job"):
+        recording.add(5)
+    assert len(recording) == before
