@@ -13,6 +13,7 @@ from __future__ import annotations
 import pickle
 import queue
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import islice, repeat
 from typing import Any
 
@@ -50,8 +51,10 @@ QUEUE_BATCHES = 10
 RECORD_BUFFERS = 10  # Flink's default for one channel: two of its own and eight floating
 BATCH_BUFFERS = 34  # 32 KiB each: about the ten batches the queue holds
 REMOTE_BUFFERS = 2 * BATCH_BUFFERS  # two megabytes, half of what Linux lets a socket have
+SOCKET_BUFFERS = 128  # four megabytes, all of it
 REMOTE_BATCHES = 2 * QUEUE_BATCHES  # what they hold, for the peers
 SEGMENT_BYTES = 32_768
+LARGE_BYTES = 4 * SEGMENT_BYTES  # one holds a batch
 RECORD_BYTES = 29
 
 _random = np.random.default_rng(20_111)
@@ -294,8 +297,11 @@ def whole_batches(num_records: int) -> int:
     return max(1, -(-num_records // BATCH))
 
 
-def exchange_of_batches(num_records: int, operator: Any) -> tuple[int, float, float]:
-    engine, num_batches = Exchange(KIND, BATCH_BUFFERS, takes_batches=True), whole_batches(num_records)
+def exchange_of_batches(
+    num_records: int, operator: Any, segment_bytes: int = SEGMENT_BYTES
+) -> tuple[int, float, float]:
+    engine = Exchange(KIND, BATCH_BUFFERS, takes_batches=True, segment_bytes=segment_bytes)
+    num_batches = whole_batches(num_records)
     batches = cycled(BATCHES, num_batches)
     return num_batches * BATCH, *in_two_threads(
         lambda: engine.produce_batches(batches),
@@ -410,6 +416,7 @@ BENCHMARKS = (
         f"{BATCH} rows at a time, from thread to thread",
         (
             contender("exchange", "RecordWriter.write_batch to rows again: Flink's bytes", exchange_of_batches),
+            contender("large", "with buffers of 128 KiB", partial(exchange_of_batches, segment_bytes=LARGE_BYTES)),
             contender("keyed", KEYED_MEANING, keyed_exchange_of_batches, is_ordered=False),
             contender("Arrow IPC", "queue.Queue of the batch in Arrow's own format", queue_of_arrow),
             contender("copy", "copied into segments of 32 KiB and out, nothing encoded: the limit", copied_segments),

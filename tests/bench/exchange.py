@@ -42,7 +42,7 @@ SEVERAL = 4
 
 
 class Exchange:
-    """One producer's output and one consumer's input; buffers of 32 KiB leave when they are full, not by time.
+    """One producer's output and one consumer's input; buffers leave when they are full, not by time.
 
     Each channel between them has `num_buffers`.
     """
@@ -50,8 +50,12 @@ class Exchange:
     def __init__(
         self, kind: TypeSerializer, num_buffers: int, parts: Parts = REFERENCE,
         selector: ChannelSelector | None = None, takes_batches: bool = False, num_channels: int = 1,
+        segment_bytes: int = 32_768,
     ) -> None:  # fmt: skip
-        config = Config(buffer_timeout_ms=-1, buffers_per_channel=num_buffers, floating_buffers_per_gate=0)
+        config = Config(
+            buffer_timeout_ms=-1, buffers_per_channel=num_buffers, floating_buffers_per_gate=0,
+            segment_size_bytes=segment_bytes,
+        )  # fmt: skip
         elements = StreamElementSerializer(kind)
         self.monitor = threading.RLock()
         self._lull, self._input_bell, self._output_bell = Lull(self.monitor), Bell(self.monitor), Bell(self.monitor)

@@ -19,12 +19,13 @@ from refimpl.config import Config
 from refimpl.records import LONG, ColumnarType, RecordBatch, StreamElement, StreamRecord, TypeSerializer
 from tests.bench.contenders import (
     BATCH,
-    BATCH_BUFFERS,
     KIND,
+    LARGE_BYTES,
     RECORD_BUFFERS,
     REMOTE_BUFFERS,
     ROWS,
     SEGMENT_BYTES,
+    SOCKET_BUFFERS,
     checksum,
     contender,
     expected,
@@ -104,18 +105,19 @@ def exchange_of_batches(
     return num_batches * BATCH, *_through(config_of(num_buffers, **options), "batches", num_batches, operator)
 
 
-def exchange_of_columns(num_records: int, operator: Any) -> Spent:
+def exchange_of_columns(num_records: int, operator: Any, **options: Any) -> Spent:
     num_batches = whole_batches(num_records)
-    return num_batches * BATCH, *_through(config_of(REMOTE_BUFFERS), "columns", num_batches, operator)
+    return num_batches * BATCH, *_through(config_of(REMOTE_BUFFERS, **options), "columns", num_batches, operator)
 
 
-def exchange_of_buffers(num_records: int, operator: Any, *, num_buffers: int = BATCH_BUFFERS, **options: Any) -> Spent:
-    """A megabyte on the way, a quarter of what Linux lets a raw socket have."""
+def exchange_of_buffers(num_records: int, operator: Any, *, num_buffers: int = SOCKET_BUFFERS, **options: Any) -> Spent:
+    """As much on the way as Linux lets the raw socket have."""
     num_pieces = whole_pieces(num_records)
     return num_pieces * PIECE_ROWS, *_through(config_of(num_buffers, **options), "buffers", num_pieces, operator)
 
 
 WITHOUT = {"credit_based": False}
+LARGE = {"segment_size_bytes": LARGE_BYTES}
 
 
 # -- whole buffers: what is moved when nobody encodes ----------------------------------------------------
@@ -220,7 +222,7 @@ BENCHMARKS = (
         "remote-buffer",
         "whole buffers of 32 KiB, from process to process",
         (
-            contender_of_pieces("credits", "subpartition to gate, 34 buffers at each end", exchange_of_buffers),
+            contender_of_pieces("credits", "subpartition to gate, 128 buffers at each end", exchange_of_buffers),
             contender_of_pieces("no credits", "the same, before credits", partial(exchange_of_buffers, **WITHOUT)),
             contender_of_pieces("credits 10", "10 buffers at each end", partial(exchange_of_buffers, num_buffers=10)),
             contender_of_pieces("no credits 10", "both", partial(exchange_of_buffers, num_buffers=10, **WITHOUT)),
@@ -249,7 +251,9 @@ BENCHMARKS = (
             contender("credits", "RecordWriter.write_batch to batches again: Flink's bytes", exchange_of_batches),
             contender("credits 10", "ten buffers, Flink's default", partial(exchange_of_batches, num_buffers=10)),
             contender("no credits", "the same, the way before credits", partial(exchange_of_batches, **WITHOUT)),
+            contender("large", "buffers of 128 KiB", partial(exchange_of_batches, **LARGE)),
             contender("columnar", "each batch one record, ColumnarType", exchange_of_columns),
+            contender("columnar, large", "both", partial(exchange_of_columns, **LARGE)),
         ),
         (),
         expected,

@@ -226,6 +226,19 @@ ROWS: Sequence[Row] = (
         Comparison("batch codec alone, 1 thread", "copied in and out", "alone/batch codec", "batch/copy"),
         Comparison("the same", "queue of Arrow IPC bytes", "alone/batch codec", "batch/Arrow IPC"),
         Comparison(BATCH, "batch codec alone (CPU)", "batch/exchange", "alone/batch codec", by_cpu=True)]),
+    Row(0, "batch/large", "batch", [
+        Comparison("batch local, buffers of 128 KiB", "buffers of 32 KiB", "batch/large", "batch/exchange"),
+        Comparison("the same", "copied in and out", "batch/large", "batch/copy"),
+        Comparison("the same", "queue of Arrow IPC bytes", "batch/large", "batch/Arrow IPC"),
+        Comparison("the same", "Flink, local keyBy", "batch/large", "flink/local")]),
+    Row(0, "remote-batch/large", "remote-batch", [
+        Comparison("batch remote, buffers of 128 KiB", "buffers of 32 KiB", "remote-batch/large",
+                   "remote-batch/credits"),
+        Comparison("the same", "raw socket, same bytes", "remote-batch/large", "peers/raw socket"),
+        Comparison("the same", "Arrow IPC stream, records", "remote-batch/large", "peers/Arrow IPC stream"),
+        Comparison("the same", "Arrow Flight", "remote-batch/large", "peers/Arrow Flight"),
+        Comparison("columnar, buffers of 128 KiB", "Arrow IPC stream", "remote-batch/columnar, large",
+                   "peers/Arrow IPC stream")]),
     Row(0, "buffers/gathered", "remote-buffer", [
         Comparison("raw buffers, credits", "raw socket, 16 a call", "remote-buffer/credits",
                    "remote-buffer/raw socket, 16")]),
