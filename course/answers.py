@@ -134,7 +134,7 @@ def saved_source(exercise_id: str) -> str | None:
     """The source in the learner's saved notebook, else the last one that was checked, else None."""
     file = lesson_notebook(exercise_id)
     try:
-        found = source_in(file.read_text(encoding="utf-8"), file, exercise_id)
+        found = source_in(file.read_text(encoding="utf-8-sig"), file, exercise_id)
     except (OSError, UnicodeDecodeError):
         found = None
     if found is not None:

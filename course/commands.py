@@ -64,7 +64,7 @@ def _source(arguments: argparse.Namespace) -> str | None:
         return saved_source(arguments.exercise)
     try:
         raw = sys.stdin.buffer.read() if arguments.file == "-" else Path(arguments.file).read_bytes()
-        return source_in(raw.decode("utf-8"), Path(arguments.file), arguments.exercise)
+        return source_in(raw.decode("utf-8-sig"), Path(arguments.file), arguments.exercise)
     except OSError as error:
         raise WrongUseError(f"{arguments.file} cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:

@@ -776,7 +776,8 @@ class Subpartition(Telling, SubpartitionQueue):
         if self.queue and not self.is_flush_requested:
             only = len(self.queue) == 1
             news = self.queue[0].is_data_available and not self.is_blocked
-            self.is_flush_requested = self.tell_when(news) if only else True
+            self.is_flush_requested = news if only else True
+            self.tell_when(only and news)
     def poll(self):
         if self.is_blocked or not self.queue:
             return None

@@ -73,6 +73,8 @@ class MapCheck:
         add("F", _flight(9), _flight(9), ran=_say("same_twice"))
         add("F", _flight(30), _flight(-2), _flight(0), _flight(5, "EWR"), _flight(30),
             ran=_say("several", number=5, delays="30, -2, 0, 5, 30"))  # fmt: skip
+        add("F", *({**_flight(30, origin), "event_time_ms": 0} for origin in ("JFK", "EWR", "LGA")),
+            ran=_say("several", number=3, delays="30, 30, 30"))  # fmt: skip
         generator = random.Random(f"sluice 0.1 {seed}")
         for _ in range(20):
             flights = []

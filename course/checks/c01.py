@@ -58,10 +58,12 @@ _WINDOWS = {
     "C": [
         *_each(_EIGHT, ["window", 5, 3], ["window", 0, 8], ["window", 3, 0], ["window", 8, 0], ["window", 0, 0]),
         *_each(_THIRTEEN, ["window", 12, 1], ["window", 0, 13]), *_each("40", ["window", 0, 1]),
+        *_each("", ["window", 0, 0]),
     ],
     "D": [
         *_each(_EIGHT, ["window", 12, 1], ["window", 2, 9], ["window", 5, 4], ["window", 8, 1], ["window", 9, 0]),
         *_each(_THIRTEEN, ["window", 10, 4], ["window", 0, 14], ["window", 2**31, 4]), *_each("40", ["window", 1, 1]),
+        *_each("", ["window", 0, 1]),
     ],
     "E": _each(
         _EIGHT, ["window", -3, 2], ["window", -1, 1], ["window", 4, -2], ["window", 0, -1], ["window", -8, 8],
@@ -102,6 +104,8 @@ def _about_window(found: Difference) -> str:
         return "refuses_the_end" if index == len(memory) else "refuses_no_bytes" if not length else "refuses_the_last"
     if got == "None":
         return "returns_nothing"
+    if got.startswith("!") and got != "!TypeError":
+        return "raised"
     if found.op[0] == "write":
         return "cannot_be_written" if got == "!TypeError" else "a_copy"
     beliefs = {
@@ -191,7 +195,7 @@ def _about_put(found: Difference) -> str:
     if found.answers[0] in ("!OverflowError", "!error"):
         return "refuses_negative" if value < 0 else "refuses_the_number"
     if found.answers[0]:
-        return "other_error"
+        return "raised"
     start = _before(found)
     number = right[index : index + 4]
     beliefs = {
@@ -217,6 +221,8 @@ def _about_get(found: Difference) -> str:
     memory = _before(found)
     if got == "None":
         return "returns_nothing"
+    if got.startswith("!"):
+        return "raised"
     if not got.lstrip("-").isdecimal():
         return "no_number"
     if int(got) == int(want) + 2**32:
@@ -249,7 +255,7 @@ def _freed(which: int, *copy: int) -> list[Any]:
 
 _COPIES = {
     "A": _between([0, 0, 3], [0, 0, 8], [0, 0, 1]),
-    "B": _between([2, 0, 3], [5, 0, 2]),
+    "B": [*_between([2, 0, 3], [5, 0, 2]), *_between([2, 0, 20], source=_LONG, target=_LONG[::-1])],
     "C": _between([0, 4, 2], [2, 4, 3], [5, 1, 2]),
     "D": [
         *_between([5, 0, 3], [0, 5, 3], [8, 8, 0], [3, 3, 0]),
@@ -301,7 +307,7 @@ def _about_copy(found: Difference) -> str:
     if got == "!IndexError":
         return "refuses_the_end"
     if got:
-        return "lengths_differ" if got == "!ValueError" else "other_error"
+        return "lengths_differ" if got == "!ValueError" else "raised"
     yours, _ = _memory(found, target)
     if source == target:
         return "overlap_smeared"

@@ -68,7 +68,9 @@ def _about_count(found: Difference) -> str:
             return "other_error" if got else _about_the_end(str(name), home, right_home)
         return "home_twice" if home != right_home else "counted_anyway"
     if got.startswith("!"):
-        return "refuses"
+        return "refuses" if got == "!LocalUsageError" else "raised"
+    if found.got["changed"] != found.want["changed"]:
+        return "changes_what_is_read"
     if got != want:
         return "retain_gives_nothing" if got == "None" else "retain_gives_another"
     if any("freed" in each for each in home):
@@ -175,7 +177,7 @@ def _about_shares(found: Difference) -> str:
     if got == want:
         return "changes_the_list"
     if got.startswith("!"):
-        return "divides_by_zero" if got == "!ZeroDivisionError" else "raises_instead"
+        return "divides_by_zero" if got == "!ZeroDivisionError" else "raised"
     if got == "None" or (got and not got[0].isdecimal() and got[0] != "-"):
         return "returns_nothing" if got == "None" else "no_list"
     if "(" in got:
@@ -237,6 +239,7 @@ _POOLS = {
         _pool(1, 1, 1, _TAKE, ["wait", "refuses"], *_back(0)),
         _pool(1, 1, 1, _TAKE, ["wait", "refuses"], ["wait", "takes"], *_back(0)),
         _pool(2, 2, 2, _TAKE, _TAKE, ["wait", "wants_more"], ["wait", "takes"], *_back(0, 0, 0)),
+        _pool(1, 1, 1, _TAKE, *[["wait", "refuses"]] * 4, ["wait", "takes"], *_back(0)),
     ],
     "G": [
         _pool(10, 1, 4, *[_TAKE] * 4, *_back(0, 0, 0, 0), ["size", 2]),
@@ -297,6 +300,8 @@ def _about_pool(found: Difference) -> str:
     got, want = found.answers
     if "twice" in found.got:
         return "twice"
+    if _more(found, "told_in_vain") > 0:
+        return "told_too_soon"
     if got.startswith("!") or want.startswith("!"):
         return _about_refusal(found)
     return {"new": _about_size, "size": _about_size, "request": _about_request, "back": _about_return}.get(
@@ -307,6 +312,10 @@ def _about_pool(found: Difference) -> str:
 def _about_refusal(found: Difference) -> str:
     got, want = found.answers
     if not want.startswith("!"):
+        if got != "!LocalUsageError":
+            return "raised"
+        if found.op[0] == "size" and found.op[1] > found.before[0][3]:
+            return "refuses_to_grow"
         is_out = found.op[0] == "size" and int(found.want["out"]) > found.op[1]
         return "refuses_to_shrink" if is_out else "raises_instead"
     if got == want:

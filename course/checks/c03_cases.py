@@ -175,6 +175,8 @@ def _prunes() -> list[Case]:
              _say("prune_7")),
         Case("L", [*done, ["prune", 0], ["revive", 0]],
              _say("prune_8")),
+        Case("L", [*done, ["copy", 0, 1, 4, 4]], _say("prune_9")),
+        Case("L", [*done, ["prune", 0], ["copy", 0, 1, 4, 4], *after], _say("prune_10")),
     ]  # fmt: skip
 
 

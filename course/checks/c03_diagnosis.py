@@ -61,6 +61,8 @@ def diagnose(step: _Step, event: list[Any]) -> tuple[str, dict[str, str]]:
         return ("commit_forgotten" if not length else "commit_too_early"), values
     if shown != step.want[2]:
         return _about_bytes(step, got, length, want, want_length), values
+    if not want_length and step.sent == len(step.record) and step.want[1] == _EDGE:
+        return "full_and_nothing_left", values
     if step.used and result == _as_if_empty(step):
         return "assumes_empty", values
     return _ANSWERS.get((step.want[1], result), "different"), values

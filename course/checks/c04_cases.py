@@ -127,6 +127,8 @@ def _two_channels() -> list[Case]:
     ops = [["new", 0], ["stream", 0, first, [9]], ["feed", 0, 1], ["new", 1], ["stream", 1, second, [50]],
            ["feed", 1, 1], ["feed", 0, 2]]  # fmt: skip
     found.append(Case("J", ops, _say("born")))
+    ops = [["new", 0], ["new", 1], ["stream", 0, first, [50]], ["stream", 1, second, [50]], ["around", 0, 1]]
+    found.append(Case("J", ops, _say("around")))
     return found
 
 

@@ -21,7 +21,8 @@ _RESULTS = {
     (_PARTIAL, _LAST): "partial_called_last",
     (_PARTIAL, _MORE): "partial_called_more",
 }
-_BACK = {"nothing": "buffer_kept", "another": "other_buffer"}
+_BACK = {"nothing": "buffer_kept", "another": "other_buffer", "retained": "buffer_retained",
+         "recycled": "recycled_by_itself"}  # fmt: skip
 
 
 class _Step(Protocol):

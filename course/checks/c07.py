@@ -47,12 +47,12 @@ _RULES: dict[str, tuple[Sequence[str], list[list[Any]]]] = {
         "open poll", "open open:ab poll", "open open open:ab poll poll", "open close poll poll",
         "open:ab poll open:cd poll poll", "open open event poll poll",
     )),
-    "E": (("told",), _cases(
+    "E": (("told", "ready"), _cases(
         "open", "open:ab write:cde", "open:ab open:cde", "open:ab open:cde open:f open:ghij", "event",
         "event poll event",
         "open:ab event", "open:ab open:cde poll open:f", "open:ab open:cde poll poll open:f", "open:ab poll open:cde",
     )),
-    "F": (("told", "mark"), _cases(
+    "F": (("told", "mark", "ready"), _cases(
         "flush", "open:ab flush", "open flush", "open:ab poll flush", "open:ab poll write:cde flush",
         "open:ab open:cde flush", "open:ab flush flush", "open:ab flush open:cde", "open:ab flush open:cde open:f",
         "open:ab open:cde flush flush", "open flush write:ab flush", "open:ab poll flush write:cde flush",
@@ -64,14 +64,15 @@ _RULES: dict[str, tuple[Sequence[str], list[list[Any]]]] = {
         "open:ab flush open:cde poll poll write:f flush", "open:ab open:cde open:f flush poll poll",
         "open:ab open flush poll poll", "open:ab flush poll poll write:cde open:f",
     )),
-    "H": (("backlog",), _cases(
+    "H": (("backlog", "sent"), _cases(
         "open:ab", "open:ab open:cde", "event", "event event", "open:ab open:cde open:f", "open:ab event open:cde",
         "event open:ab event open", "open:ab flush", "open:ab open:cde flush", "open:ab end",
         "open:ab open:cde end poll",
         "open:ab open:cde flush poll poll", "open:ab event flush poll poll", "open open:ab poll", "open:ab poll",
-        "event flush", "event open:ab flush poll",
+        "event flush", "event open:ab flush poll", "open:ab open:cde poll", "open:ab open:cde open:f poll poll",
+        "open:ab close poll", "open:ab open:cde end poll poll poll", "event open:ab open:cde poll poll",
     )),
-    "I": (("answer", "piece", "told", "queued", "mark"), _cases(
+    "I": (("answer", "piece", "told", "queued", "mark", "ready"), _cases(
         "barrier open:ab poll poll", "barrier open:ab open:cde poll poll resume poll", "barrier poll open:ab open:cde",
         "barrier poll open:ab flush", "barrier poll open:ab open:cde flush resume poll", "barrier poll event",
         "barrier poll open:ab flush resume flush poll", "end open:ab", "release open:ab", "end poll event poll",
@@ -128,7 +129,8 @@ def _belief(found: Difference) -> str:
     if found.field == "answer":
         return _about_answer(found)
     about = {"piece": _about_piece, "queued": _about_queue, "told": _about_telling, "mark": _about_mark,
-             "backlog": _about_backlog, "refs": _about_references}.get(found.field)  # fmt: skip
+             "backlog": _about_backlog, "refs": _about_references, "ready": _about_ready, "more": _about_deliver,
+             "sent": _about_deliver}.get(found.field)  # fmt: skip
     return about(found) if about is not None else "different"
 
 
@@ -199,6 +201,23 @@ def _about_telling(found: Difference) -> str:
     if past["mark"]:
         return "add_tells_after_flush"
     return "tells_of_an_open_buffer" if not past["queued"] else "tells_every_add"
+
+
+def _about_ready(found: Difference) -> str:
+    """The reader was told as often as it should be, but too early: it would have found nothing."""
+    if found.op[0] == "flush":
+        return "told_before_the_mark"
+    return "told_before_it_joined" if found.op[0] in ("open", "event", "barrier") else "different"
+
+
+def _about_deliver(found: Difference) -> str:
+    """What `deliver` says of the rest: it looks when it is called."""
+    if type(found.got) is not type(found.want) or found.got < found.want:
+        return "other_words_with_the_piece"
+    past = found.past[-1][1] if found.past else {"mark": False}
+    if past["mark"] and not found.right["mark"] and found.right["queued"] == 1:
+        return "mark_after_deliver"
+    return "removed_after_deliver" if int(found.got) == int(found.want) + 1 else "other_words_with_the_piece"
 
 
 def _about_mark(found: Difference) -> str:
@@ -277,14 +296,15 @@ def _tell_field(name: str, value: Any) -> str:
     if name == "answer":
         words = {"nothing": _say("no_piece"), "taken": _say("a_piece")}
         return words.get(str(value), _say("field_answer", value=_named(value)))
-    if name in ("mark", "more", "event_next"):
+    if name in ("mark", "more", "event_next") or (name == "ready" and value is not None):
         return _say(f"field_{name}", value=_say("yes" if value is True else "no") if type(value) is bool else value)
     return "" if value is None else _say(f"field_{name}", value=_named(value))
 
 
 def _is_shown(name: str, value: Any) -> bool:
     """The short form leaves out what other fields say as well."""
-    return name not in ("number", "event_next") and not (name == "answer" and value in ("taken", "nothing", None))
+    is_said = name in ("number", "event_next", "ready", "sent")
+    return not is_said and not (name == "answer" and value in ("taken", "nothing", None))
 
 
 def _named(value: Any) -> str:

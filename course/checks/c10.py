@@ -39,6 +39,7 @@ _MARKS = {
     "G": [
         "10 20 / hand 25 / written 16 / hand 5", "10 20 / hand 25 / written 20 / hand 18 / written 10 / hand 2",
         "10 20 / hand 15 / written 15 / hand 15 / hand 8", "10 20 / hand 25 / written 8 / hand 1",
+        "10 20 / hand 15 / written 2", "10 20 / hand 15 / written 5", "5 9 / hand 9 / written 1 / written 2 / hand 3",
     ],
 }  # fmt: skip
 
@@ -82,6 +83,8 @@ def _marks_belief(found: Difference) -> _Found:
         return next((code for code, value in beliefs if value == got[mine]), "count_wrong"), values
     if name == "hand":
         return _about_stopping(got["may"], before["may"], pending, low, high), values
+    if before["may"]:
+        return "written_stops", values
     if got["may"]:
         return ("resumes_at_the_mark" if pending == low else "resumes_at_high"), values
     return ("never_resumes" if pending == 0 else "resumes_when_empty"), values
@@ -113,6 +116,8 @@ _WAITS = {
         "3 1 / ask 0 / ask 1 / ask 2 / read 0 / ask 1 / read 1 / ask 2",
         "2 2 / ask 0 / ask 0 / ask 1 / ask 0 / read 0 / ask 1",
         "3 2 / ask 0 / ask 1 / ask 2 / ask 0 / read 1 / ask 2 / read 0 / ask 0",
+        "1 1 2 / ask 0 / ask 0 / grow 2 / ask 0 / read 0 / read 0 / ask 0",
+        "2 1 3 / ask 0 / ask 1 / grow 2 / ask 1 / ask 1 / read 0 / grow 3 / ask 1 / read 1 / ask 0 / ask 0",
     ],
 }  # fmt: skip
 
@@ -121,12 +126,14 @@ def _mixed_waits(seed: int) -> Iterator[list[Any]]:
     generator = random.Random(f"sluice 10.2 {seed}")
     for _ in range(30):
         num_channels, num_buffers = generator.randint(1, 3), generator.randint(1, 3)
-        ops: list[Any] = [["gate", num_channels, num_buffers]]
-        gate = drive_c10.Gate(PoolBuffers, num_channels, num_buffers)
+        most = num_buffers + generator.randint(0, 2)
+        ops: list[Any] = [["gate", num_channels, num_buffers, most]]
+        gate = drive_c10.Gate(PoolBuffers, num_channels, num_buffers, most)
         for _ in range(generator.randint(3, 16)):
             channel = generator.randrange(num_channels)
             is_read = gate.held[channel] and generator.random() < 0.5
-            ops.append(["read" if is_read else "ask", channel])
+            can_grow = gate.pool.size < most and generator.random() < 0.2
+            ops.append(["grow", gate.pool.size + 1] if can_grow else ["read" if is_read else "ask", channel])
             gate.do(ops[-1])
         yield ops
 
@@ -139,6 +146,8 @@ def _waits_belief(found: Difference) -> _Found:
     line, right = found.got.get("pool", {}).get("line", 0), found.want["pool"]["line"]
     if got != want:
         return _about_gift(found, got, want), values
+    if found.op[0] == "read" and found.got["pool"]["lent"] > found.want["pool"]["lent"]:
+        return "keeps_its_place", values
     if line != right:
         return ("in_line_again" if line > right else "not_in_line"), values
     return "buffer_lost", values
@@ -149,6 +158,8 @@ def _about_gift(found: Difference, got: str, want: str) -> str:
         return "gives_something_else"
     if got == "nothing":
         return "drops" if want == "a wait" else "gives_nothing"
+    if got == "a new place in the line" and want == "a wait":
+        return "gives_up_its_place"
     if got == "an old buffer":
         return "gives_twice"
     if want == "a buffer":

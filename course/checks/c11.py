@@ -294,7 +294,7 @@ def _sender_belief(found: Difference) -> _Found:
     if got.get("out") != right["out"]:
         out = str(got.get("out"))
         return _about_out(out, queue, before), {"got": out.removeprefix("? ")}
-    if got.get("asked") != right["asked"]:
+    if got.get("asked") != right.get("asked"):
         return "asks_often", values
     if credit != want:
         return _about_cost(credit, before, want), values
@@ -323,6 +323,8 @@ def _about_out(out: str, queue: list[str], credit: int) -> str:
         return "only_taken"
     if out == "? a pair with None in it":
         return "pair_of_nothing"
+    if out in ("with a reference more", "given back"):
+        return "retains" if out == "with a reference more" else "recycles"
     return "only_buffer" if out == "? a buffer" else "wrong_answer"
 
 

@@ -13,7 +13,7 @@ and the standard library only. A case is a list of operations; segments have the
     ["poke", s, index, hex]               the memory itself is changed, behind the segment's back
 
 An event is [call] before and [call, {"answer": …, "memory": …}] after it: what came back ("!" and the name of an
-exception), and the bytes of every segment as they are then.
+exception, which is there itself as "raised"), and the bytes of every segment as they are then.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def run_case(part: Any, case: list[Any], events: list[Any]) -> None:
     for op in case:
         event: list[Any] = [label(op)]
         events.append(event)
-        answer = ""
+        answer: dict[str, Any] = {"answer": ""}
         if op[0] == "new":
             memories.append(bytearray.fromhex(op[2]))
             segments.append(part(memories[-1]))
@@ -66,7 +66,7 @@ def run_case(part: Any, case: list[Any], events: list[Any]) -> None:
             memories[op[1]][op[2] : op[2] + len(op[3]) // 2] = bytes.fromhex(op[3])
         else:
             answer = _answer(lambda op=op: _do(op, segments), segments[op[1]])
-        event.append({"answer": answer, "memory": " | ".join(each.hex(" ") for each in memories)})
+        event.append({**answer, "memory": " | ".join(each.hex(" ") for each in memories)})
 
 
 def _do(op: list[Any], segments: list[Any]) -> str:
@@ -105,13 +105,14 @@ def _number(value: object) -> str:
     return str(operator.index(value))  # type: ignore[arg-type]
 
 
-def _answer(do: Callable[[], str], segment: Any) -> str:
-    """What came back, or the name of the exception with which the part refused."""
+def _answer(do: Callable[[], str], segment: Any) -> dict[str, Any]:
+    """What came back, or the exception with which the part refused, and its name."""
     try:
-        return do()
+        return {"answer": do()}
     except _REFUSALS as error:
-        return "!" + next(kind.__name__ for kind in _REFUSALS if isinstance(error, kind))
+        name = next(kind.__name__ for kind in _REFUSALS if isinstance(error, kind))
+        return {"answer": f"!{name}", "raised": error}
     except (TypeError, AttributeError) as error:
         if segment.view is None:  # a part that never asks whether it was freed
-            return f"!{type(error).__name__}"
+            return {"answer": f"!{type(error).__name__}", "raised": error}
         raise

@@ -21,7 +21,8 @@ For 2.3, a global pool of `total` segments and one pool of the part's:
     ["wait", what]                  a listener: "takes" the next buffer, "wants_more", or "refuses"
     ["look"]                        a task asks to be told when it is worth while to look for a buffer
 
-An event is [call] before and [call, {what: text}] after it; "!" stands before the name of an exception.
+An event is [call] before and [call, {what: text}] after it; "!" stands before the name of an exception, which is there
+itself as "raised".
 """
 
 from __future__ import annotations
@@ -43,6 +44,7 @@ WATCHED = (Buffer, BufferSlice, LocalBufferPool, NetworkBufferPool, MemorySegmen
 
 _REFUSALS = (LocalUsageError, ValueError, IndexError, KeyError, ZeroDivisionError, OverflowError)
 _NAMES = "abcd"
+_BUFFER_BYTES = 8
 
 
 def label(op: list[Any]) -> str:
@@ -81,16 +83,16 @@ def run_case(part: Any, case: list[Any], events: list[Any]) -> None:
     for op in case:
         event: list[Any] = [label(op)]
         events.append(event)
-        answer = _answer(lambda op=op: bench.do(op))
-        event.append({"answer": answer, **bench.state()})
+        event.append({**_answer(lambda op=op: bench.do(op)), **bench.state()})
 
 
-def _answer(do: Callable[[], str]) -> str:
-    """What came back, or the name of the exception with which the part refused."""
+def _answer(do: Callable[[], str]) -> dict[str, Any]:
+    """What came back, or the exception with which the part refused, and its name."""
     try:
-        return do()
+        return {"answer": do()}
     except _REFUSALS as error:
-        return "!" + next(kind.__name__ for kind in _REFUSALS if isinstance(error, kind))
+        name = next(kind.__name__ for kind in _REFUSALS if isinstance(error, kind))
+        return {"answer": f"!{name}", "raised": error}
 
 
 class _Home:
@@ -115,7 +117,9 @@ class _Buffers:
         """One operation of 2.1."""
         name, b = op
         if name == "new":
-            self._buffers.append(self._part(MemorySegment(bytearray(8), b), self._home))
+            segment = MemorySegment(bytearray(range(_BUFFER_BYTES)), b)
+            self._buffers.append(self._part(segment, self._home))
+            self._buffers[-1].size = _BUFFER_BYTES
             return ""
         buffer = self._buffers[b]
         if name == "slice":
@@ -131,9 +135,18 @@ class _Buffers:
         """The count of each buffer, and who came home how often."""
         home = [f"{_NAMES[each.id]}" if isinstance(each, MemorySegment) else type(each).__name__
                 for each in self._home.came]  # fmt: skip
-        freed = sum(each.segment.view is None for each in self._buffers)
+        freed = sum(isinstance(each.segment, MemorySegment) and each.segment.view is None for each in self._buffers)
         counts = ", ".join(str(each.num_references) for each in self._buffers)
-        return {"references": counts, "home": " ".join(home) + (f" freed={freed}" if freed else "")}
+        changed = [_NAMES[number] for number, each in enumerate(self._buffers) if _is_changed(each)]
+        where = " ".join(home) + (f" freed={freed}" if freed else "")
+        return {"references": counts, "home": where, "changed": " ".join(changed)}
+
+
+def _is_changed(buffer: Any) -> bool:
+    """Whether it has other bytes than at its birth, or says that it has fewer, while somebody may read them."""
+    view = getattr(buffer.segment, "view", None)
+    is_read = view is not None and buffer.num_references > 0
+    return is_read and (buffer.size, bytes(view)) != (_BUFFER_BYTES, bytes(range(_BUFFER_BYTES)))
 
 
 class _Sharing:
@@ -192,7 +205,7 @@ class _Pool:
         self._buffers: list[Any] = []
         self._others: list[Any] = []
         self._listeners: list[_Listener] = []
-        self._num_told = 0
+        self._num_told = self._num_told_in_vain = 0
 
     def do(self, op: list[Any]) -> str:
         """One operation of 2.3."""
@@ -226,7 +239,9 @@ class _Pool:
         return ""
 
     def _tell(self) -> None:
+        """Whoever is told looks at once, and sleeps again if there is nothing."""
         self._num_told += 1
+        self._num_told_in_vain += not self._pool.can_request and not self._pool.is_destroyed
 
     def state(self) -> dict[str, str]:
         """Where every segment is."""
@@ -242,4 +257,4 @@ class _Pool:
         places = [*(each.id for each in lying), *pool.lent]
         if sorted(places) != sorted(set(places)):
             found["twice"] = "1"
-        return found | {"offered": offered, "told": str(self._num_told)}
+        return found | {"offered": offered, "told": str(self._num_told), "told_in_vain": str(self._num_told_in_vain)}

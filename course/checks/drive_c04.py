@@ -9,13 +9,15 @@ so it imports the engine and the standard library only. A case is a list of oper
     ["begin", s, data]                the same, but for one buffer with these bytes: the beginning of something
     ["feed", s, n]                    n buffers of it are read, one after the other, each as a task does it
     ["feed", s, n, lead]              the same, each a window that begins at byte `lead` of a larger segment
+    ["around", s, t]                  one of s is read, and one of t after the first answer about it
     ["again", s]                      the buffer is asked for once more
 
 Reading a buffer is: set_next_buffer, then get_next_record for as long as it says INTERMEDIATE, then get_current_buffer;
 the buffer is recycled, and its memory is written over, as the next producer would.
 
 An event starts as [name] before the call and is completed after it: ["set", "ok"], ["get", result, record, flags]
-with the record as hex, None, or "?" and what came instead, and ["back", "the buffer" | "nothing" | "another"].
+with the record as hex, None, or "?" and what came instead, and ["back", "the buffer" | "nothing" | "another"]; a buffer
+that the part has recycled itself is "recycled", one that is not home when its reader gave it back is "retained".
 """
 
 from __future__ import annotations
@@ -125,8 +127,8 @@ class _Channel:
         self.events.append(event)
         return event
 
-    def read(self, piece: bytes, lead: int) -> None:
-        pool = _Pool()
+    def read(self, lead: int = 0, meanwhile: _Channel | None = None) -> None:
+        piece, pool = self.coming.pop(0), _Pool()
         data = _AROUND * lead + piece + _AROUND * lead
         window = BufferSlice(Buffer(MemorySegment(bytearray(data)), pool, size=len(data)), lead, lead + len(piece))
         event = self.begin("set")
@@ -138,17 +140,24 @@ class _Channel:
             event += [*_answer(answer), "recycled" if pool.num_recycled else ""]
             is_more = isinstance(answer, tuple | list) and len(answer) == 2 and answer[0] is _MORE
             del answer
+            if meanwhile is not None:
+                meanwhile.read()
+                meanwhile = None
             if not is_more:
                 break
         self.last = window
-        self.ask_for_it("back")
-        if not window.is_recycled:
+        event = self.ask_for_it("back")
+        was_recycled = window.is_recycled
+        if not was_recycled:
             window.recycle()
+        if event[1] == "the buffer" and (was_recycled or not window.is_recycled):
+            event[1] = "recycled" if was_recycled else "retained"
 
-    def ask_for_it(self, name: str) -> None:
+    def ask_for_it(self, name: str) -> list[Any]:
         event = self.begin(name)
         given = self.part.get_current_buffer()
         event.append("nothing" if given is None else "the buffer" if given is self.last else "another")
+        return event
 
 
 def run_case(make: Callable[[], Any], case: list[Any], events: list[Any]) -> None:
@@ -166,7 +175,8 @@ def run_case(make: Callable[[], Any], case: list[Any], events: list[Any]) -> Non
             channels[number].coming = [payload(rest[0])]
         elif name == "again":
             channels[number].ask_for_it("again")
+        elif name == "around":
+            channels[number].read(meanwhile=channels[rest[0]])
         else:
-            channel = channels[number]
             for _ in range(rest[0]):
-                channel.read(channel.coming.pop(0), rest[1] if len(rest) > 1 else 0)
+                channels[number].read(*rest[1:])

@@ -4,20 +4,29 @@ The same text runs in the child with the learner's part and in the judge with th
 so it imports the engine and the standard library only. A case is a list of operations:
 
     ["ask", {…}]      is_chainable of an edge; the fields say what is not as usual:
-                      chaining, inputs, outputs, groups, up, down, way, parallelism, tag
-    ["build", {…}]    build_chains; `nodes` are ids, `edges` pairs of them, `chained` those that may be chained
+                      chaining, inputs, outputs, groups, up, down, way, parallelism, tag, and
+                      sources (of the upstream one), sinks (of the downstream one), parallel (edges between the two),
+                      ids, last (the two were added after all others, the downstream one first)
+    ["build", {…}]    build_chains; `nodes` are ids as they were added, `edges` pairs of them,
+                      `chained` those that may be chained
     ["new", {…}]      a copying output; `tag` is the name of its side output, if it is one
     ["collect", value, time]   ["side", name, value, time]      what the operator before it emits
+    ["own_side", value, time]   likewise, with the very tag that the output was made with
     ["change"]        the operator behind it changes what it was given last
+    ["watermark", time]   ["idle"]   ["active"]   ["batch"]    what else goes through an output: the base class has it
+    ["another", {…}]  one more output, with an operator, a type and a tag of its own
 
-An event is [name, fields]: `answer` of is_chainable, `chains` of build_chains, and of an output what the operator
+An event is [name, fields]: `answer` of is_chainable, `chains` of build_chains, how many operators and edges the graph
+has afterwards if it is not as it was (`graph`), and of an output what the operator
 behind it was given since (`given`, `time`), how often the type copied (`copies`), what the sender's value is now
-(`kept`), and that of the first record it gave (`first`).
+and "exchanged" if it is another object (`kept`), that of the first record it gave (`first`), and what else than
+records the operator was given (`passed`).
 """
 
 from __future__ import annotations
 
 import copy
+import inspect
 from collections.abc import Mapping
 from typing import Any
 
@@ -37,7 +46,7 @@ from refimpl.job.stream_graph import (
 )
 from refimpl.producer.selector import KeyGroupSelector
 from refimpl.records.any_type import ANY
-from refimpl.records.elements import StreamRecord
+from refimpl.records.elements import StreamRecord, StreamStatus, Watermark
 from refimpl.task.operators import MapOperator
 from refimpl.task.outputs import ChainingOutput, OutputTag
 
@@ -63,18 +72,33 @@ def _two_operators(
     way: str = "forward",
     parallelism: tuple[int, int] = (2, 2),
     tag: str = "",
+    sources: int = 0,
+    sinks: int = 0,
+    parallel: int = 1,
+    ids: tuple[int, int] = (1, 2),
+    last: bool = False,
 ) -> tuple[StreamGraph, StreamEdge, Config]:
-    graph = StreamGraph()
-    graph.add_node(_node(1, "source", parallelism[0], up, groups[0]))
-    graph.add_node(_node(2, "map", parallelism[1], down, groups[1]))
-    edge = StreamEdge(1, 2, _WAYS[way], OutputTag(tag) if tag else None)
+    graph, (one, other) = StreamGraph(), ids
+    two = [_node(one, "source", parallelism[0], up, groups[0]), _node(other, "map", parallelism[1], down, groups[1])]
+    rest: list[StreamNode] = []
+    edge = StreamEdge(one, other, _WAYS[way], OutputTag(tag) if tag else None)
+    for number in range(20, 20 + sources):  # what stands around the two has nothing in common with them
+        rest.append(_node(number, f"far source {number}", parallelism[0] + 3, "NEVER", "far"))
+        graph.add_edge(StreamEdge(number, one, REBALANCE))
     for number in range(3, 2 + inputs):  # the other inputs come first
-        graph.add_node(_node(number, f"source {number}", parallelism[1]))
-        graph.add_edge(StreamEdge(number, 2, FORWARD))
+        rest.append(_node(number, f"source {number}", parallelism[1]))
+        graph.add_edge(StreamEdge(number, other, FORWARD))
     graph.add_edge(edge)
+    for number in range(1, parallel):
+        graph.add_edge(StreamEdge(one, other, FORWARD, OutputTag(f"side {number}")))
     for number in range(10, 9 + outputs):
-        graph.add_node(_node(number, f"sink {number}", parallelism[0]))
-        graph.add_edge(StreamEdge(1, number, FORWARD))
+        rest.append(_node(number, f"sink {number}", parallelism[0]))
+        graph.add_edge(StreamEdge(one, number, FORWARD))
+    for number in range(30, 30 + sinks):
+        rest.append(_node(number, f"far sink {number}", parallelism[1] + 3, "NEVER", "far"))
+        graph.add_edge(StreamEdge(other, number, REBALANCE))
+    for node in [*rest, *reversed(two)] if last else [*two, *rest]:
+        graph.add_node(node)
     return graph, edge, Config(chaining=chaining)
 
 
@@ -85,9 +109,22 @@ def _node(number: int, name: str, parallelism: int = 1, chaining: str = "ALWAYS"
 
 
 def _ask(part: Any, spec: Mapping[str, Any]) -> dict[str, Any]:
-    answer = part(*_two_operators(**spec))
-    is_plain = answer is None or isinstance(answer, str | bytes) or callable(answer)
-    return {"answer": f"?{_kind(answer)}" if is_plain else bool(answer)}
+    graph, edge, config = _two_operators(**spec)
+    before = _contents(graph)
+    answer = part(graph, edge, config)
+    if inspect.iscoroutine(answer):
+        answer.close()  # or Python complains that nobody waited for it
+    is_truth = answer is not None and hasattr(type(answer), "__bool__")
+    return {"answer": bool(answer) if is_truth else f"?{_kind(answer)}", "graph": _changed(graph, before)}
+
+
+def _contents(graph: StreamGraph) -> tuple[list[Any], list[StreamEdge]]:
+    return [(number, copy.copy(node)) for number, node in graph.nodes.items()], list(graph.edges)
+
+
+def _changed(graph: StreamGraph, before: tuple[list[Any], list[StreamEdge]]) -> list[int] | None:
+    """How many operators and edges the graph has, if it is not as it was before."""
+    return None if _contents(graph) == before else [len(graph.nodes), len(graph.edges)]
 
 
 # -- 6.2: chains -----------------------------------------------------------------------------------
@@ -100,8 +137,9 @@ def _build(part: Any, spec: Mapping[str, Any]) -> dict[str, Any]:
     for source, target in spec["edges"]:
         graph.add_edge(StreamEdge(source, target, FORWARD))
     chained = {tuple(edge) for edge in spec["chained"]}
+    before = _contents(graph)
     answer = part(graph, lambda edge: (edge.source, edge.target) in chained)
-    return {"chains": _chains(answer, spec["nodes"], spec["edges"])}
+    return {"chains": _chains(answer, spec["nodes"], spec["edges"]), "graph": _changed(graph, before)}
 
 
 def _chains(answer: Any, nodes: list[int], edges: list[list[int]]) -> Any:
@@ -145,9 +183,19 @@ class _Behind:
 
     def __init__(self) -> None:
         self.records: list[Any] = []
+        self.passed: list[str] = []
 
     def process(self, record: StreamRecord) -> None:
         self.records.append(record)
+
+    def process_watermark(self, watermark: Watermark) -> None:
+        self.passed.append(f"watermark {watermark.timestamp}")
+
+    def process_status(self, status: StreamStatus) -> None:
+        self.passed.append(status.name.lower())
+
+    def process_batch(self, _batch: object) -> None:
+        self.passed.append("batch")
 
     def fail(self, _record: object, error: Exception) -> Exception:
         return error
@@ -157,23 +205,17 @@ class _Sending:
     """An output, the operator before it and the one behind it."""
 
     def __init__(self, part: Any, tag: str = "") -> None:
-        self.behind, self.type = _Behind(), _Counted()
+        self.part, self.behind, self.type = part, _Behind(), _Counted()
         self.sent: StreamRecord | None = None
-        self.output = part(self.behind, self.type, OutputTag(tag)) if tag else part(self.behind, self.type)
+        self.value: Any = None
+        self.tag = OutputTag(tag) if tag else None
+        self.output = part(self.behind, self.type, self.tag) if tag else part(self.behind, self.type)
+        self.others: list[_Sending] = []
 
     def do(self, name: str, *given: Any) -> dict[str, Any]:
         before, copies = len(self.behind.records), self.type.num_copies
-        answer: Any = None
-        if name == "collect":
-            self.sent = StreamRecord(_own(given[0]), given[1])
-            answer = self.output.collect(self.sent)
-        elif name == "side":
-            self.sent = StreamRecord(_own(given[1]), given[2])
-            answer = self.output.collect_side(OutputTag(given[0]), self.sent)
-        elif name == "change" and self.behind.records:
-            last = self.behind.records[-1]
-            _spoil(last.value)
-            last.timestamp = -1
+        passed = len(self.behind.passed)
+        answer = self._do(name, *given)
         fresh = self.behind.records[before:]
         is_record = all(isinstance(record, StreamRecord) for record in fresh)
         return {
@@ -182,8 +224,42 @@ class _Sending:
             "time": [record.timestamp if is_record else None for record in fresh],
             "copies": self.type.num_copies - copies,
             "first": [repr(getattr(record, "value", None)) for record in self.behind.records[:1]],
-            "kept": None if self.sent is None else [repr(self.sent.value), self.sent.timestamp],
+            "kept": None if self.sent is None else [repr(self.sent.value), self.sent.timestamp, *self._exchanged()],
+            "passed": self.behind.passed[passed:],
         }
+
+    def _exchanged(self) -> list[str]:
+        """Whether the sender's record holds another value than before; where its record was handed on, that is told."""
+        record = self.sent
+        is_told = any(each is record for each in self.behind.records[-1:])
+        return [] if record is None or record.value is self.value or is_told else ["exchanged"]
+
+    def _do(self, name: str, *given: Any) -> Any:
+        match name:
+            case "collect":
+                return self.output.collect(self._record(*given))
+            case "side":
+                return self.output.collect_side(OutputTag(given[0]), self._record(*given[1:]))
+            case "own_side":
+                return self.output.collect_side(self.tag, self._record(*given))
+            case "change" if self.behind.records:
+                last = self.behind.records[-1]
+                _spoil(last.value)
+                last.timestamp = -1
+            case "watermark":
+                self.output.emit_watermark(Watermark(given[0]))
+            case "idle" | "active":
+                self.output.emit_status(StreamStatus[name.upper()])
+            case "batch":
+                self.output.collect_batch([1, 2])
+            case "another":
+                self.others.append(_Sending(self.part, **given[0]))
+        return None
+
+    def _record(self, value: Any, time: int | None) -> StreamRecord:
+        self.value = _own(value)
+        self.sent = StreamRecord(self.value, time)
+        return self.sent
 
 
 def _own(value: Any) -> Any:

@@ -17,8 +17,10 @@ Nothing is written before a case makes the subpartition; a reader is there from 
     queued      entries in the queue afterwards, and
     mark        the flush mark, and
     backlog     the backlog; None where Flink's versions differ
-    more, event_next, number    what `poll` said besides
+    more, event_next, number    what `poll` said besides, and
+    sent        the backlog it said; None where Flink's versions differ
     refs        references to all buffers of data there ever were
+    ready       whether there was something to read each time the reader was told; None if it was not, or need not be
 """
 
 from __future__ import annotations
@@ -53,29 +55,35 @@ class _Run:
     """One subpartition, its reader, and the writer's open buffer."""
 
     def __init__(self, part: Any) -> None:
-        self.num_told = 0
+        self.ready_when_told: list[bool] = []
         self.buffers: list[Buffer] = []
         self.builder: BufferBuilder | None = None
         self.target = part(0)
         self.target.open_view(self._on_data_available)
 
     def _on_data_available(self) -> None:
-        self.num_told += 1
+        # A reader in another thread looks at once: what is there now is all that it finds.
+        self.ready_when_told.append(bool(self.target.is_data_available))
 
     def do(self, op: list[Any]) -> dict[str, Any]:
-        told, target = self.num_told, self.target
+        self.ready_when_told, target = [], self.target
         # Behind an entry that is complete from birth Flink tells the reader once more; to tell it once is as good.
         joins = op[0] in ("open", "event", "barrier")
         may_tell_again = joins and len(target.queue) == 1 and target.queue[0].is_finished
         fields = self._do(*op)
-        fields["told"] = None if may_tell_again else self.num_told - told
+        told = self.ready_when_told
+        fields["told"] = None if may_tell_again else len(told)
         backlog = target.backlog
         fields["queued"] = len(target.queue)
         fields["mark"] = bool(target.is_flush_requested)
         # With an event as the last entry Flink 1.11 leaves out a buffer that 2.x counts: both are right here.
         is_open = target.queue and not (target.queue[-1].is_buffer or target.is_flush_requested or target.is_finished)
-        fields["backlog"] = None if is_open and any(each.is_buffer for each in target.queue) else _plain(backlog)
+        is_unclear = is_open and any(each.is_buffer for each in target.queue)
+        fields["backlog"] = None if is_unclear else _plain(backlog)
+        if is_unclear and "sent" in fields:
+            fields["sent"] = None
         fields["refs"] = sum(buffer.num_references for buffer in self.buffers)
+        fields["ready"] = None if may_tell_again or not told else all(told)
         return fields
 
     def _do(self, name: str, text: str = "") -> dict[str, Any]:
@@ -129,7 +137,8 @@ class _Run:
         text = bytes(piece.data).decode("ascii", "replace") if piece.is_buffer else "event"
         piece.recycle()
         return {"answer": "taken", "piece": text, "more": _plain(taken.is_more_available),
-                "event_next": _plain(taken.is_event_next), "number": _plain(taken.sequence_number)}  # fmt: skip
+                "event_next": _plain(taken.is_event_next), "number": _plain(taken.sequence_number),
+                "sent": _plain(taken.backlog)}  # fmt: skip
 
 
 def _plain(value: object) -> Any:

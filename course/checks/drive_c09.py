@@ -4,16 +4,24 @@ The same text runs in the child with the learner's class and in the judge with t
 engine and the standard library only. A case begins with how many connections there are, each with its own decoder:
 
     ["decoders", n]
+    ["decoders", n, size]    the same, and a segment has `size` bytes
     ["feed", d, hex]         a piece of the stream comes
+    ["lend", d, hex]         the same in a bytearray, which its owner writes over afterwards
+    ["view", d, hex]         the same, and the piece is a memoryview of it
     ["next", d]              one call of next_frame
-    ["many", d, n, size]     n frames with bodies of `size` bytes come, one by one, and each is taken at once
+    ["many", d, n, size]     n frames with bodies of `size` bytes come, and each is taken as soon as it is there
+    ["parts", d, n, size]    the same, and with each comes the beginning of the next
 
 An event is [method] before an operation and [method, groups] after it, see `scripts.py`.
 """
 
 from __future__ import annotations
 
-import operator
+import io
+import sys
+from collections import deque
+from gc import get_referents
+from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any
 
 from refimpl.config import Config
@@ -24,7 +32,11 @@ __all__ = ["MAX_FRAME_BYTES", "frame", "run_case"]
 
 _SEGMENT_BYTES = 64
 MAX_FRAME_BYTES = _SEGMENT_BYTES + 128
-_SMALL_BYTES = 2_000
+_OVERWRITTEN = 0xEE
+_NOISE_BYTES = 512
+_MOST_MEMBERS = 20_000
+_CONTAINERS = (list, tuple, set, frozenset, dict, deque)
+_NO_STORES = (type, ModuleType, BuiltinFunctionType, CodeType)
 _SHOWN_BYTES = 24
 
 
@@ -43,19 +55,60 @@ def _found(answer: object) -> Any:
     return f"{len(raw)}: {raw[:_SHOWN_BYTES].hex(' ', -4)}"
 
 
-def _kept(value: object, depth: int = 0) -> int:
-    """Bytes that an object holds on to."""
-    if isinstance(value, bytes | bytearray):
-        return len(value)
-    if isinstance(value, memoryview):
-        return value.nbytes
-    if isinstance(value, int):
-        return (operator.index(value).bit_length() + 7) // 8 if depth else 0
-    if isinstance(value, dict) and depth < 3:
-        return sum(_kept(each, depth + 1) for each in value.values())
-    if hasattr(value, "__iter__") and not isinstance(value, str) and hasattr(value, "__len__") and depth < 3:
-        return sum(_kept(each, depth + 1) for each in value)
-    return len(value.getbuffer()) if hasattr(value, "getbuffer") else 0
+def _kept(found: list[Any]) -> int:
+    """Bytes of all that can be reached from these objects, but for classes, modules and code."""
+    seen, total = set(), 0
+    while found:
+        further: list[Any] = []
+        opened = []
+        for each in found:
+            if id(each) in seen or isinstance(each, _NO_STORES):
+                continue
+            seen.add(id(each))
+            try:
+                total += each.getbuffer().nbytes if isinstance(each, io.BytesIO) else sys.getsizeof(each)
+                has_many = isinstance(each, _CONTAINERS) and len(each) > _MOST_MEMBERS
+            except Exception:  # noqa: BLE001, S112 - an object may say anything about itself
+                continue
+            if isinstance(each, FunctionType):
+                further += [each.__closure__, each.__defaults__, each.__kwdefaults__]
+            elif not has_many:
+                opened.append(each)
+        found = further + get_referents(*opened)  # all at once: the fence is asked at each call
+    return total
+
+
+def _roots(decoder: Any) -> list[Any]:
+    """The decoder, and what its own classes and their module hold: there, too, something can be kept."""
+    home = type(decoder).__module__
+    places = [vars(each) for each in type(decoder).__mro__ if each.__module__ == home]
+    if home in sys.modules:
+        known = (home, "builtins", "collections", "_io", "array")
+        names = vars(sys.modules[home]).items()
+        places.append({n: v for n, v in names if n != "__builtins__" and type(v).__module__ in known})
+    return [decoder, *(value for place in places for value in place.values())]
+
+
+def _grows(kept: list[int]) -> bool:
+    """Whether more and more is kept: never again as little as at some time near the beginning."""
+    early, late = kept[len(kept) // 10 : len(kept) // 5], kept[len(kept) // 2 :]
+    return min(late) - min(kept) > 1.5 * (max(early) - min(kept)) + _NOISE_BYTES
+
+
+def _many(decoder: Any, times: int, size: int, *, in_parts: bool) -> list[Any]:
+    """Frames one by one: how many were given right, each at once, and whether more and more is kept."""
+    kept, num_right, begun = [], 0, 0
+    whole = frame(6, bytes(size))
+    for turn in range(times):
+        following = frame(6, bytes([(turn + 1) % 251]) * size)
+        then = (7 * turn) % 12 + 1 if in_parts else 0
+        decoder.feed(whole[begun:] + following[:then])
+        num_right += _next(decoder) == _found(whole) and _next(decoder) == "nothing"
+        whole, begun = following, then
+        # Near the beginning each time, so that all of a cycle is seen; a look takes longer when much is kept.
+        is_early = times // 10 <= turn < times // 5
+        kept.append(_kept(_roots(decoder)) if is_early or turn % 25 == 0 else kept[-1])
+    return [["answer", [["right", num_right], ["kept", "more and more" if _grows(kept) else "little"]]]]
 
 
 def _next(decoder: Any) -> Any:
@@ -65,34 +118,46 @@ def _next(decoder: Any) -> Any:
         return "refused"
 
 
-def _do(decoders: list[Any], op: list[Any]) -> list[Any]:
-    match op:
-        case ["feed", number, text]:
-            decoders[number].feed(bytes.fromhex(text))
-        case ["next", number]:
-            return [["answer", [["found", _next(decoders[number])]]]]
-        case ["many", number, times, size]:
-            decoder, num_right = decoders[number], 0
-            for turn in range(times):
-                whole = frame(6, bytes([turn % 251]) * size)
-                decoder.feed(whole)
-                num_right += _next(decoder) == _found(whole)
-            kept = sum(_kept(value) for value in vars(decoder).values() if not isinstance(value, int))
-            return [["answer", [["right", num_right], ["kept", "little" if kept < _SMALL_BYTES else "everything"]]]]
-    return []
+class _Transport:
+    """What gives a decoder its bytes; memory that it lent is its own again after the call."""
+
+    def __init__(self, part: Any, num_decoders: int, segment_bytes: int = _SEGMENT_BYTES) -> None:
+        self.decoders = [part(Config(segment_size_bytes=segment_bytes)) for _ in range(num_decoders)]
+        self.lent: list[tuple[bytearray, bytes]] = []
+
+    def do(self, op: list[Any]) -> list[Any]:
+        kind, decoder = op[0], self.decoders[op[1]]
+        answer: list[Any] = []
+        if kind in ("many", "parts"):
+            return _many(decoder, op[2], op[3], in_parts=kind == "parts")
+        if kind == "feed":
+            decoder.feed(bytes.fromhex(op[2]))
+        elif kind == "next":
+            answer.append(["found", _next(decoder)])
+        else:
+            memory = bytearray.fromhex(op[2])
+            self.lent.append((memory, bytes(memory)))
+            decoder.feed(memoryview(memory) if kind == "view" else memory)
+        if self.lent:
+            is_whole = all(memory == right for memory, right in self.lent)
+            answer.append(["lent", "as it was" if is_whole else "changed"])
+        if kind in ("lend", "view"):
+            memory[:] = bytes([_OVERWRITTEN]) * len(memory)
+            self.lent[-1] = memory, bytes(memory)
+        return [["answer", answer]] if answer else []
 
 
 def run_case(part: Any, case: list[Any], events: list[Any]) -> None:
     """Run the operations of `case`, appending what is seen to `events`."""
-    (_, num_decoders), *rest = case
+    (_, *given), *rest = case
     first: list[Any] = ["__init__"]
     events.append(first)
-    decoders = [part(Config(segment_size_bytes=_SEGMENT_BYTES)) for _ in range(num_decoders)]
+    transport = _Transport(part, *given)
     first.append([])
     for op in rest:
-        event: list[Any] = ["feed" if op[0] == "feed" else "next_frame"]
+        event: list[Any] = ["feed" if op[0] in ("feed", "lend", "view") else "next_frame"]
         events.append(event)
-        event.append(_do(decoders, op))
+        event.append(transport.do(op))
 
 
 assert RequestDecoder, "imported here so that a learner's own import of it costs nothing"

@@ -10,6 +10,8 @@ Exercise 10.1, the water marks:
 
 Exercise 10.2, where data waits:
     ["gate", channels, n]    so many channels whose gate has n buffers
+    ["gate", channels, n, m] the same, and the gate can grow to m buffers
+    ["grow", n]              the gate has n buffers from now on
     ["ask", c]               data for channel c is here and needs a buffer
     ["read", c]              the task has read the oldest buffer of channel c, and recycles it
 
@@ -63,11 +65,14 @@ class _Marks:
 class Gate:
     """Channels that share the buffers of one gate; what a task has received and not read is in `held`."""
 
-    def __init__(self, part: Any, num_channels: int, num_buffers: int) -> None:
-        self.global_pool = NetworkBufferPool(num_buffers, 8)
-        self.pool = LocalBufferPool(self.global_pool, num_buffers, num_buffers, "input")
+    def __init__(self, part: Any, num_channels: int, num_buffers: int, most: int = 0) -> None:
+        most = max(most, num_buffers)
+        self.global_pool = NetworkBufferPool(most, 8)
+        self.pool = LocalBufferPool(self.global_pool, num_buffers, most, "input")
+        self.pool.set_num_buffers(num_buffers)
         self.channels = [part(self.pool) for _ in range(num_channels)]
         self.held: list[list[Buffer]] = [[] for _ in range(num_channels)]
+        self.waits: list[BufferWait | None] = [None] * num_channels
 
     def do(self, op: list[Any]) -> list[Any]:
         answer: list[Any] = []
@@ -75,22 +80,28 @@ class Gate:
             answer = self.answered(op[1], self.channels[op[1]].request_buffer())
         elif op[0] == "read":
             self.held[op[1]].pop(0).recycle()
+        elif op[0] == "grow":
+            self.pool.set_num_buffers(op[1])
         shot = self.pool.snapshot()
         lent = sum(map(len, self.held))
         fields = [["lent", shot.num_in_use], ["read", lent], ["line", shot.num_listeners]]
         return [*([["answer", answer]] if answer else []), ["pool", fields]]
 
     def answered(self, channel: int, got: Any) -> list[Any]:
+        before, self.waits[channel] = self.waits[channel], got if isinstance(got, BufferWait) else None
         if isinstance(got, Buffer):
             is_new = not got.is_recycled and all(got is not each for held in self.held for each in held)
             self.held[channel].append(got)
             return [["gave", "a buffer" if is_new else "an old buffer"]]
         if isinstance(got, BufferWait):
-            return [["gave", "a wait that is over" if got.is_over else "a wait"]]
+            if got.is_over:
+                return [["gave", "a wait that is over"]]
+            was_left = before is not None and before is not got and before.is_over
+            return [["gave", "a new place in the line" if was_left else "a wait"]]
         return [["gave", "nothing" if got is None else f"? {type(got).__name__[:30]}"]]
 
 
-_WHERE = {"hand": "hand_out", "written": "written", "ask": "request_buffer", "read": "the task"}
+_WHERE = {"hand": "hand_out", "written": "written", "ask": "request_buffer", "read": "the task", "grow": "the pool"}
 
 
 def run_case(part: Any, case: list[Any], events: list[Any]) -> None:

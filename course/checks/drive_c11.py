@@ -115,13 +115,14 @@ _RECEIVER = {"backlog": "on_backlog", "data": "request_buffer", "read": "on_recy
 
 
 class _View:
-    """A subpartition, and what was polled from it since the last look."""
+    """A subpartition, and what was polled from it since the last look, with the references each had then."""
 
     def __init__(self) -> None:
         self.subpartition = PipelinedSubpartition(0)
         self.owner = "map-0"
         self.num_queued = 0
         self.polled: list[Any] = []
+        self.num_references: list[int] = []
 
     @property
     def is_data_available(self) -> bool:
@@ -145,8 +146,15 @@ class _View:
         self.subpartition.resume()
 
     def poll(self) -> Any:
-        self.polled.append(self.subpartition.poll())
-        return self.polled[-1]
+        taken = self.subpartition.poll()
+        self.polled.append(taken)
+        self.num_references.append(0 if taken is None else taken.buffer.parent.num_references)
+        return taken
+
+    def forget(self) -> None:
+        """Begin to note anew what is polled."""
+        self.polled.clear()
+        self.num_references.clear()
 
     def queue(self, data_type: DataType) -> None:
         self.num_queued += 1
@@ -176,8 +184,11 @@ class Reader:
                 may = self.reader.is_available
                 answer = [["may", _truth(may)]]
             case ["next"]:
-                self.view.polled.clear()
+                self.view.forget()
+                has_any = self.view.is_data_available or self.view.is_event_available
                 answer = self.spoken(self.reader.poll())
+                if not has_any:  # to ask for what is not there takes nothing, and not to ask is as good
+                    answer.pop()
         groups = [["answer", answer]] if answer else []
         return [*groups, ["reader", [["credit", _plain(self.reader.credit)]]]]
 
@@ -192,11 +203,15 @@ class Reader:
             went, more = "? a pair with None in it", False
         else:
             taken, more = turn
-            went = _name(taken.buffer)
+            index = next(i for i, each in enumerate(polled) if each is taken)
+            went = _name(taken.buffer, self.view.num_references[index])
         return [["out", went], ["more", _truth(more)], ["asked", len(polled)]]
 
 
-def _name(buffer: BufferSlice) -> str:
+def _name(buffer: BufferSlice, num_references: int) -> str:
+    now = buffer.parent.num_references
+    if now != num_references:
+        return "with a reference more" if now > num_references else "given back"
     return f"{'data' if buffer.is_buffer else 'event'} {bytes(buffer.data)[0]}"
 
 

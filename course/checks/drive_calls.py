@@ -5,27 +5,38 @@ the child with the learner's part and in the judge with the reference part. A ca
 
     ["new", ARGUMENT, …]            makes the object; a function needs none
     ["call", METHOD, ARGUMENT, …]   METHOD is "" for a function
+    ["set", NAME, VALUE]            an attribute is set
+    ["get", NAME]                   an attribute is read
+    ["look", K]                     what call K gave is looked at again, the first is 1: it is still the same
 
 Arguments are JSON, or {"hex": "00ff"} for bytes and {"buffer": "0000"} for a bytearray that may be written to.
 An event is [METHOD] before the call and [METHOD, answer, arguments afterwards] after it; an exception of the
-part's own is an answer too, ["raises", its type], so that "refuses" can be asked for.
+part's own is an answer too, ["raises", its type], so that "refuses" can be asked for. Then the event ends with the
+exception itself, for where nothing is to be refused.
 """
 
 from __future__ import annotations
 
+import zlib
 from typing import Any
 
 __all__ = ["argument", "plain", "run_case"]
 
+_MOST_BYTES = 600
 _REFUSALS = (ValueError, IndexError, KeyError, OverflowError, BufferError)
 
 
 def plain(value: object, depth: int = 0) -> Any:
-    """A value as [type name, content], so that 5, 5.0, "5" and True stay different in JSON."""
+    """A value as [type name, content], so that 5, 5.0, "5" and True stay different in JSON.
+
+    Of many bytes the content is the first; their number and a checksum of all follow.
+    """
     if type(value).__module__ == "numpy" and getattr(value, "ndim", None) == 0:
         value = value.item()  # type: ignore[attr-defined]  # numpy has numbers and truth values of its own
     if isinstance(value, bytes | bytearray | memoryview):
-        return ["bytes", bytes(value[:600]).hex()]
+        raw = bytes(value)
+        rest = [len(raw), zlib.crc32(raw)] if len(raw) > _MOST_BYTES else []
+        return ["bytes", raw[:_MOST_BYTES].hex(), *rest]
     if value is None or type(value) in (bool, int, float, str):
         return [type(value).__name__, str(value)[:200]]
     if isinstance(value, int):
@@ -59,17 +70,28 @@ def argument(given: Any) -> Any:
 def run_case(part: Any, case: list[Any], events: list[Any]) -> None:
     """Make the object and call it as the case says, appending what is seen to `events`."""
     target = part
+    given_back: list[Any] = []
     for kind, *rest in case:
         name, given = ("new", rest) if kind == "new" else (rest[0], rest[1:])
         arguments = [argument(each) for each in given]
-        event: list[Any] = [name]
+        event: list[Any] = [f"#{name}" if kind == "look" else name]
         events.append(event)
+        refused: list[BaseException] = []
         try:
             if kind == "new":
                 target = part(*arguments)
                 answer = ["made", ""]
+            elif kind == "set":
+                setattr(target, name, *arguments)
+                answer = ["made", ""]
+            elif kind == "get":
+                answer = plain(getattr(target, name))
+            elif kind == "look":
+                answer = plain(given_back[name - 1])
             else:
-                answer = plain((getattr(target, name) if name else target)(*arguments))
+                given_back.append((getattr(target, name) if name else target)(*arguments))
+                answer = plain(given_back[-1])
         except _REFUSALS as error:
             answer = ["raises", type(error).__name__]
-        event += [answer, [plain(each) for each in arguments]]
+            refused = [error]
+        event += [answer, [plain(each) for each in arguments], *refused]

@@ -27,11 +27,11 @@ _RULE_FILE = "<your code>"
 def run_case(rule: Callable[[Any], Any], case: list[list[str]], events: list[Any]) -> None:
     """Ask the rule about each part, appending what it says to `events`."""
     harness: dict[str, Any] = {}
-    for number, (kind, source, *rest) in enumerate(case):
+    for kind, source, *rest in case:
         if kind == "harness":
             harness = _loaded(source, "harness")
             continue
-        part = _part(_loaded(source, f"part {number}"), rest[0])
+        part = _part(_loaded(source, "part"), rest[0])
         event: list[Any] = ["rule"]
         events.append(event)
         given = harness["under_test"](part)
@@ -66,7 +66,9 @@ def _verdict(rule: Callable[[Any], Any], subject: Any) -> str:
         return "breaks"  # a part that raises where a right one would not
     if said is None:
         return "nothing"
-    return {"True": "keeps", "False": "breaks"}.get(str(said), f"?{type(said).__name__}"[:40])
+    if type(said).__name__ in ("bool", "bool_"):  # numpy has a truth of its own
+        return "keeps" if said else "breaks"
+    return f"?{type(said).__name__}"[:40]
 
 
 def _is_of_the_rule(trace: TracebackType | None) -> bool:

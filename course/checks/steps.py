@@ -14,8 +14,9 @@ from itertools import groupby
 from types import ModuleType
 from typing import Any
 
+from course.checks.common import ending_finding
 from course.checks.driven import DrivenCheck
-from course.grading.rules import Case, Finding, Row, Rule
+from course.grading.rules import Case, Finding, Row, Rule, Seen
 from course.grading.shrink import smaller_lists
 from course.messages import phrase
 
@@ -24,6 +25,7 @@ __all__ = ["Difference", "StepsCheck"]
 _LONGEST = 112
 _WIDEST = 62
 _MOST_ROWS, _ROWS_OF_ONE = 2, 2
+_RAISED = "raised"  # beside an answer: the exception it was; and the code where that is all there is to say
 _BYTES = re.compile(r"[0-9a-f]{2}(?: (?:\| )?[0-9a-f]{2})*")
 
 
@@ -72,6 +74,11 @@ class StepsCheck(DrivenCheck):
         super().__init__(exercise, part, driver.run_case, cases, seeded)
         self._driver, self._belief, self._valid = driver, belief, valid
 
+    def expected(self, cases: Sequence[Case]) -> list[list[Any]]:
+        """How things stand after each call; that the reference part refuses is in its answer."""
+        found = super().expected(cases)
+        return [[[call, {k: v for k, v in seen.items() if k != _RAISED}] for call, seen in each] for each in found]
+
     def _told(self, ops: Sequence[Any]) -> str:
         runs = [(call, len(list(each))) for call, each in groupby(self._driver.label(op) for op in ops)]
         text = "; ".join(f"{number} × {call}" if number > 1 else call for call, number in runs)
@@ -91,13 +98,17 @@ class StepsCheck(DrivenCheck):
         self, rule: Rule, case: Case, index: int, event: list[Any], expected: Sequence[list[Any]]
     ) -> Finding | None:
         call, want = expected[index]
-        if event[1] == want:
+        got = {str(name): str(text)[:400] for name, text in event[1].items() if name != _RAISED}
+        if got == want:
             return None
-        got = {str(name): str(text)[:400] for name, text in event[1].items()}
         found = Difference(rule.id, case.ops[index], got, want, case.ops[:index])
         given, wanted = (each.removeprefix("!") for each in found.answers)
         values = {"got": given, "want": wanted, "where": str(call)}
-        return Finding(rule.id, self._code(found), case.ran, self._rows(got, want), values)
+        code, rows = self._code(found), self._rows(got, want)
+        if code == _RAISED:
+            raised = Seen([], {"problem": "raised", "error": event[1].get(_RAISED)})
+            return ending_finding(self.exercise, rule.id, case, raised, rows, str(call))
+        return Finding(rule.id, code, case.ran, rows, values)
 
     def _code(self, found: Difference) -> str:
         # What a child says need not be what a driver writes.
@@ -127,7 +138,8 @@ class StepsCheck(DrivenCheck):
         if not isinstance(event[1], dict):
             return f"{event[0]}   {str(event[1])[:60]}"
         return f"{event[0]}   " + ", ".join(
-            f"{self._named(name)} {_shown(str(text))}" for name, text in event[1].items() if text not in ("", "0")
+            f"{self._named(name)} {_shown(str(text))}"
+            for name, text in event[1].items() if name != _RAISED and text not in ("", "0")
         )
 
     def _named(self, name: str) -> str:

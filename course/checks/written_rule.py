@@ -32,6 +32,14 @@ def rule_case(exercise: str, member: str, parts: Sequence[Specimen], rule: str =
     return Case(rule, [["harness", harness(exercise)], *asked], ran or phrase("asked", exercise, number=len(parts)))
 
 
+def _mixed(some: Sequence[Specimen], others: Sequence[Specimen], generator: random.Random) -> list[Specimen]:
+    """All of both, each kind in its order."""
+    are_some = [True] * len(some) + [False] * len(others)
+    generator.shuffle(are_some)
+    left = {True: iter(some), False: iter(others)}
+    return [next(left[is_some]) for is_some in are_some]
+
+
 class WrittenRuleCheck:
     """The check of one exercise.
 
@@ -53,13 +61,17 @@ class WrittenRuleCheck:
         return generator.sample(wheat(self.parts), NUM_RIGHT), generator.sample(unseen(self.exercise), NUM_WRONG)
 
     def cases(self, seed: int) -> list[Case]:
-        """A part that is right, one that is wrong; then all together, once for each of the two other rules."""
+        """A part that is right, one that is wrong; then all together, once for each of the two other rules.
+
+        Where they stand says nothing of them: for rule B a wrong one comes first, for rule C the seed mixes them.
+        """
         right, wrong = self.chosen(seed)
         all_of_them = phrase("all_parts", self.exercise, right=NUM_RIGHT, wrong=NUM_WRONG)
-        chosen = [*right, *wrong]
         one = phrase("one_part", self.exercise)
         first = [rule_case(self.exercise, self.member, each[:1], "A", one) for each in (right, wrong)]
-        return [*first, *(rule_case(self.exercise, self.member, chosen, each, all_of_them) for each in "BC")]
+        generator = random.Random(f"sluice {self.exercise} order {seed}")
+        orders = {"B": [*wrong[:1], *_mixed(right, wrong[1:], generator)], "C": _mixed(right, wrong, generator)}
+        return [*first, *(rule_case(self.exercise, self.member, orders[each], each, all_of_them) for each in "BC")]
 
     def expected(self, cases: Sequence[Case]) -> list[list[Any]]:
         """What a rule that misses nothing says; no rule has to be that good."""

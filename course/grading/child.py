@@ -62,6 +62,13 @@ def describe_error(error: BaseException) -> dict[str, Any]:
     return described
 
 
+def _as_plain(value: object) -> dict[str, Any]:
+    """An exception that a driver caught and wrote down; nothing else has a plain form."""
+    if isinstance(value, BaseException):
+        return describe_error(value)
+    raise TypeError
+
+
 @contextlib.contextmanager
 def time_limit(seconds: float) -> Iterator[None]:
     """Raise StepTimeoutError after so many seconds of processor time, again and again."""
@@ -173,7 +180,7 @@ class Child:
         self.watched: list[tuple[type, dict[str, Any]]] = []
         self.load_seconds = 0.0
         self._write = os.write
-        self._encode = json.JSONEncoder(separators=(",", ":")).encode
+        self._encode = json.JSONEncoder(separators=(",", ":"), default=_as_plain).encode
 
     def say(self, *items: object) -> None:
         """Write one line of the transcript."""
@@ -244,10 +251,11 @@ class Child:
         starts, num_raised = set(self.job["starts"]), 0
         # State that outlives a case would be blamed on the wrong rule; so each case gets the code
         # afresh, or each rule where loading is too slow for that.
+        is_kept = self.job["is_kept"]
         each_case = self.load_seconds * len(self.job["cases"]) < _RELOAD_SECONDS
         for index, case in enumerate(self.job["cases"]):
             self.say("case", index)
-            if index and (each_case or index in starts):
+            if index and not is_kept and (each_case or index in starts):
                 again, problem = self._load_learner()
                 part = part if problem else again
             events: list[Any] = []

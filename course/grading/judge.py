@@ -25,6 +25,7 @@ from course.seams import child_job, seam
 __all__ = ["code_hash", "judge", "vectors_version", "warm_up"]
 
 _SOURCE_RULE = "S"
+_OUTLIVES = "outlives"
 _TRACE_EVENTS = 60
 _LOAD_CODES = {
     "SyntaxError": "syntax", "IndentationError": "syntax", "TabError": "syntax", "SystemExit": "left",
@@ -111,10 +112,12 @@ def judge(
     if untried is not None and not any(findings.values()):
         step = next(case.ran for case in cases if case.rule == untried.id)
         findings[untried.id] = Finding(untried.id, "out_of_time", step, status=Status.TIMEOUT)
+    if not any(findings.values()):
+        findings, failures = _kept(check, cases, expected, findings, _again(grader, source, cases, is_kept=True))
     failure = next(iter(failures.values()), None)
     if failure is not None and next((rule for rule, each in findings.items() if each), None) == failure.finding.rule:
         rule = next(each for each in check.rules if each.id == failure.finding.rule)
-        if failure.finding.status is not Status.TIMEOUT:
+        if failure.finding.status is not Status.TIMEOUT and failure.finding.code != _OUTLIVES:
             with grader.several():
                 failure = shrunk(check, rule, failure, lambda cases: _again(grader, source, cases))
             findings[rule.id] = failure.finding
@@ -123,9 +126,9 @@ def judge(
     return report
 
 
-def _again(grader: Grader, source: str, cases: Sequence[Case]) -> Transcript:
-    """Run the same source on other cases."""
-    run = grader.start(source, cases)
+def _again(grader: Grader, source: str, cases: Sequence[Case], *, is_kept: bool = False) -> Transcript:
+    """Run the same source on other cases; or on the same, without loading it anew for each."""
+    run = grader.start(source, cases, is_kept=is_kept)
     try:
         return run.finish()
     except BaseException:
@@ -208,6 +211,23 @@ def _compare_all(
                 failing[rule.id] = Failure(cases[index], seen, expected[index], finding)
                 break
     return found, failing
+
+
+def _kept(
+    check: Check, cases: Sequence[Case], expected: Sequence[list[Any]], holds: dict[str, Finding | None],
+    transcript: Transcript,
+) -> tuple[dict[str, Finding | None], dict[str, Failure]]:
+    """What the code that is right in each case by itself does in all of them, one after the other.
+
+    Then a difference comes from what it has kept, and the rule that shows it is not what was misunderstood.
+    """
+    found, failing = _compare_all(check, cases, expected, transcript)
+    first = next(((rule, each) for rule, each in found.items() if each is not None), None)
+    if first is None:
+        return holds, {}
+    rule, finding = first[0], replace(first[1], code=_OUTLIVES, line=None)
+    failures = {rule: replace(failing[rule], finding=finding)} if rule in failing else {}
+    return {**holds, rule: finding}, failures
 
 
 def _trace(check: Check, failure: Failure) -> dict[str, Any] | None:

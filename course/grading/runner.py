@@ -92,14 +92,17 @@ class Grader:
         self._keeps_one_ready = keeps_one_ready
         self._ready: Run | None = None
 
-    def start(self, source: str, cases: Sequence[Case]) -> Run:
+    def start(self, source: str, cases: Sequence[Case], *, is_kept: bool = False) -> Run:
         """Start a child on `source`; the caller must call `finish` on what it gets.
+
+        The code is loaded afresh for each case, unless it `is_kept`: then what it keeps meets the next one.
 
         Raises:
             GraderError: no child could be started.
         """
         starts = [i for i, case in enumerate(cases) if not i or case.rule != cases[i - 1].rule]
-        order = {"source": source, "cases": [case.ops for case in cases], "starts": starts}
+        order = {"source": source, "cases": [case.ops for case in cases], "starts": starts,
+                 "is_kept": is_kept}  # fmt: skip
         run, self._ready = self._ready or Run(self._job, self._limits), None
         try:
             run.send(order)
@@ -152,6 +155,7 @@ class Run:
         self._deadline = time.monotonic() + limits.wall_seconds
         self._latest = self._deadline
         self._cpu_seconds = 0.0
+        self._was_killed = False
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed in finish
         home = tempfile.gettempdir()
         kept = {name: os.environ[name] for name in ("PATH", "LANG", "LC_ALL", "SYSTEMROOT") if name in os.environ}
@@ -205,7 +209,7 @@ class Run:
         finally:
             self._end()
         transcript = _parse(data)
-        transcript.timed_out = timed_out
+        transcript.timed_out = timed_out or self._has_used_up_its_time
         if self._process.returncode == 3 or (not transcript.loaded and not data and not timed_out):
             self._raise_if_ours(transcript)
         self._errors.close()
@@ -261,6 +265,7 @@ class Run:
     def _end(self) -> None:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             if self._process.poll() is None and not self._left_by_itself():
+                self._was_killed = True
                 os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
         for pipe in (self._process.stdin, self._process.stdout):
@@ -269,6 +274,12 @@ class Run:
                     pipe.close()
         if self._folder is not None:
             self._folder.cleanup()
+
+    @property
+    def _has_used_up_its_time(self) -> bool:
+        """Whether the system ended the child, for the processor time it took: in C code no clock of ours rings."""
+        limits = (-signal.SIGKILL, -getattr(signal, "SIGXCPU", signal.SIGKILL))
+        return not self._was_killed and self._process.returncode in limits
 
     def _left_by_itself(self) -> bool:
         """Whether the child, whose output has ended, also ends within half a second."""

@@ -58,8 +58,8 @@ def codes_of(function) -> set[str]:
 
 BELIEFS = [
     ("7.1", [each for name, each in vars(c07).items() if name.startswith(("_about_", "_belief", "_ending"))]),
-    ("6.1", [c06._about_asked]), ("6.2", [c06._about_built]),
-    ("6.3", [c06._about_sent, c06._about_given, c06._about_kept]),
+    ("6.1", [c06._about_asked]), ("6.2", [c06._about_built, c06._ending_built]),
+    ("6.3", [c06._about_sent, c06._about_given, c06._about_kept, c06._ending_sent]),
 ]  # fmt: skip
 
 

@@ -64,7 +64,7 @@ SAME = re.compile(
     r"|object of type 'NoneType' has no len|b?'[^']*'|\"[^\"]*\""
     r"|\b\w+_\w+\b|bytes\.fromhex|\b(?:serialize|reset|prune|copy|drain|emit|new|revive|get|set)\b"
     r"|\b(?:broadcast|take|resume|writer|window|free|retain|recycle|total|required|most|other|borrow)\b"
-    r"|\b(?:return|takes|refuses|destroy|buffers|self|Buffer|memoryview)\b"
+    r"|\b(?:expected|return|takes|refuses|destroy|buffers|self|Buffer|memoryview)\b"
     r"|\bPARTIAL\b|\b(?:JFK|LAX|LGA|EWR|ATL|ORD|BOS|IAH)\b|\b(?:origin|carrier|dest)\b"
     r"|random/\d+|\b\w+(?:Error|Exit)\b|division by zero|invalid syntax|name is not defined"
     r"|\b(?:LAST|INTERMEDIATE|PARTIAL)(?:_RECORD\w*)?\b|\b(?:str|bytes)\b"

@@ -1,5 +1,7 @@
 """What a rule of lesson 4 is given: a function that reads buffers with the part under test, as a task reads them."""
 
+from collections.abc import Iterable
+
 from refimpl.memory.buffer import Buffer, BufferSlice
 from refimpl.memory.segment import MemorySegment
 from refimpl.records.spanning import DeserializationResult
@@ -21,7 +23,8 @@ def under_test(part):
 
     def read(pieces):
         """The part's answers to these buffers: (name of the result, record or None) for each call."""
-        if isinstance(pieces, bytes) or not all(isinstance(piece, bytes) for piece in pieces):
+        pieces = None if isinstance(pieces, bytes) or not isinstance(pieces, Iterable) else list(pieces)
+        if pieces is None or not all(isinstance(piece, bytes) for piece in pieces):
             raise MisuseError("read takes a list of bytes, one for each buffer")
         read.words |= _words(pieces)
         deserializer, answers = part(), []

@@ -32,7 +32,8 @@ class Subpartition(SubpartitionQueue):
                 pass
             case 1:
                 if not self._is_quiet:
-                    self.is_flush_requested = self._tell_if(self.queue[0].is_data_available)
+                    self.is_flush_requested = self.queue[0].is_data_available
+                    self._tell_if(self.is_flush_requested)
             case _:
                 self.is_flush_requested = True
 

@@ -1,0 +1,110 @@
+"""Wrong answers that only a job would show: state that outlives a call, a leak, a wake-up too early, other keys.
+
+Each is the reference part with one thing changed. A check is not written for them, but must ask so much that they are
+found.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from course.grading.judge import judge
+from course.grading.rules import Status
+from course.seams import solution
+
+HEADER = "def to_departure(flight: dict[str, Any])"
+REMEMBERED = 'seen.setdefault(flight["event_time_ms"], flight["origin"]), max('
+ONE_HOME = "Counted = CountedBuffer; Counted.home = getattr(Counted, 'home', self.recycler); Counted.home."
+ROOM_FIRST = """self._room_changed()
+        self.size = min(num_buffers, self.num_max)"""
+COPY = "self._position += builder.append"
+FULL_FIRST = f"""if builder.is_full:
+            return SerializationResult.PARTIAL_RECORD_MEMORY_SEGMENT_FULL
+        {COPY}"""
+DONE_FIRST = f"""if not self.has_serialized_data:
+            return SerializationResult.FULL_RECORD
+        {COPY}"""
+SET = "        self._buffer = buffer\n        self._view"
+SET_FOR_ALL = "        type(self)._buffer = buffer\n        vars(self).pop('_buffer', None)\n        self._view"
+RANGES = "return key_group * self.num_channels // self.max_parallelism"
+LARGER_FIRST = """wide, more = divmod(self.max_parallelism, self.num_channels)
+        many = more * (wide + 1)
+        return key_group // (wide + 1) if key_group < many else more + (key_group - many) // wide"""
+WINDOW = "return self.view[index : index + length]"
+DONE = "            if result.is_full_record:\n                self._remaining.popleft()\n"
+SAID = "self._after_record(channel)\n"
+
+WRONG = [
+    # what is kept meets the next call, or the next object
+    ("0.1", [(HEADER, "def to_departure(flight, seen={})"), ('flight["origin"], max(', REMEMBERED)], "remembers"),
+    ("1.1", [(WINDOW, f"vars(WindowSegment)['kept'].setdefault((index, length), {WINDOW.removeprefix('return ')})"),
+             ("    def window", "    kept = {}\n    def window"), ("vars(", "return vars(")], "outlives"),
+    ("2.1", [("self.recycler.", ONE_HOME)], "outlives"),
+    ("2.2", [("appetites: Sequence[int])", "appetites, shares=[])"), ("    shares: list[int] = []\n", "")], "outlives"),
+    ("2.2", [("    limits =", "    calls.append(1)\n    len(calls) > 40 and __import__('os')._exit(0)\n    limits ="),
+             ("from collections", "calls = []\nfrom collections")], "outlives"),
+    ("4.1", [(SET, SET_FOR_ALL)], "other_buffer"),
+    ("5.1", [("    def channel", "    @lru_cache\n    def channel"),
+             ("from refimpl.producer.selector", "from functools import lru_cache\nfrom refimpl.producer.selector")],
+     "not_as_it_is"),
+    # what is raised keeps its text
+    ("1.2", [('unpack(order.value + "i"', 'unpack(order.value + "q"')], "raised"),
+    ("1.2", [('struct.pack_into(order.value + "i", self.window(index, 4), 0, value)',
+              'self.window(index, 4)[:] = struct.pack(order.value + "q", value)')], "raised"),
+    # others still read
+    ("2.1", [("self.num_references -= 1", "self.num_references -= 1; self.size = 0")], "changes_what_is_read"),
+    ("2.1", [("self.num_references -= 1", "self.num_references -= 1; self.memory[:] = bytes(8)")], None),
+    # told before there is anything
+    ("2.3", [("self.size = min(num_buffers, self.num_max)", ROOM_FIRST)], "told_too_soon"),
+    ("2.3", [("num_buffers < self.num_required", "not self.num_required <= num_buffers <= self.num_max")],
+     "refuses_to_grow"),
+    # nothing is left, and the buffer is full
+    ("3.1", [(COPY, FULL_FIRST)], None),
+    ("3.1", [(COPY, DONE_FIRST)], "full_and_nothing_left"),
+    # the buffer never comes home
+    ("4.1", [(SET, SET.replace("= buffer", "= buffer.retain()"))], "buffer_retained"),
+    ("4.1", [("return buffer\n", "return buffer and buffer.retain()\n")], "buffer_retained"),
+    ("4.1", [("return buffer\n", "buffer and buffer.recycle()\n        return buffer\n")], "recycled_by_itself"),
+    # a verdict by where the part stands, and no verdict at all
+    ("4.2", [("    records =", "    asked.append(1)\n    return len(asked) <= 2\n    records ="),
+             ("from collections", "asked = []\nfrom collections")], None),
+    ("4.2", [("return True", "return 'True'")], "other_verdict"),
+    # ranges, keys
+    ("5.1", [(RANGES, LARGER_FIRST)], "larger_first"),
+    ("5.1", [("code(key, ", "code(int(key) if isinstance(key, float) else key, ")], "not_as_it_is"),
+    # a record that goes on, and one that is over
+    ("5.2", [(f"{DONE}                {SAID}", f"            {SAID}{DONE}")], "announced_in_the_middle"),
+    ("5.2", [("if self._remaining:\n                    self._in_hand.reset()", "self._in_hand.reset()")],
+     "reset_at_the_end"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("exercise", "changes", "code"), WRONG)
+def test_one_thing_changed_is_found(exercise, changes, code):
+    source = solution(exercise)
+    for line, other in changes:
+        assert line in source
+        source = source.replace(line, other, 1)
+    report = judge(exercise, source)
+    assert report.status not in (Status.PASSED, Status.NOT_STARTED), str(report)
+    assert report.failed_rule is not None
+    assert report.failed_rule.id != "S", str(report)
+    assert report.failed_rule.finding is not None
+    assert code in (None, report.failed_rule.finding.code), str(report)
+
+
+def test_where_a_part_stands_says_nothing_about_it():
+    """Whatever the first part is, another seed puts the others elsewhere; so who only counts is found by some."""
+    first = solution("4.2").replace("return False", "return first_said(False)")
+    first = first.replace("return True", "return first_said(True)")
+    source = "said = []\ndef first_said(it):\n    said.append(it)\n    return it == said[0]\n" + first
+    assert not all(judge("4.2", source, seed=seed).passed for seed in range(4))
+
+
+def test_pieces_may_be_any_iterable_of_bytes():
+    assert judge("4.2", solution("4.2").replace("read(pieces)", "read(each for each in pieces)")).passed
+
+
+def test_what_uses_up_its_time_in_c_code_is_endless_and_not_gone():
+    report = judge("0.1", solution("0.1").replace("    return flight", "    sum(range(10**12))\n    return flight"))
+    assert report.status is Status.TIMEOUT, str(report)
