@@ -12,8 +12,7 @@ from refimpl.job import JobSnapshot
 from refimpl.producer.subpartition_views import QueuedBufferSnapshot, SubpartitionSnapshot
 from refimpl.task.task import TaskSnapshot
 from widgets.facts import MARGIN, Drawing, Facts, FactView, Pen, Table, cards, still
-from widgets.svg import element, text_element
-from widgets.text import shortened
+from widgets.svg import element, name_element, text_element
 from widgets.view_models import Model, moment_of, topology
 
 __all__ = ["AlignmentView"]
@@ -249,7 +248,7 @@ def _card(pen: Pen, number: int, task: Model, y: float) -> tuple[str, float]:
     tall = _HEAD + len(shown) * _ROW + (20 if more else 4 if shown else 0)
     parts = [
         element("rect", x=MARGIN - 8, y=y, width=_WIDTH - 2 * MARGIN + 16, height=tall, rx=10, class_="card"),
-        text_element(MARGIN + 4, y + 20, shortened(task["name"], 36), "name"),
+        name_element(MARGIN + 4, y + 20, task["name"], _LANE_X - MARGIN - 12, "name"),
         pen.words(_LANE_X, y + 20, f"{number} words", "name"),
         pen.words(_LANE_X, y + 38, f"{number} cut", "small"),
     ]
@@ -264,7 +263,7 @@ def _lane_of(pen: Pen, name: str, channel: Model, y: float) -> str:
     middle = y + _LOT / 2
     return "".join(
         [
-            text_element(MARGIN + 20, middle + 5, shortened(channel["name"], 34), "small soft"),
+            name_element(MARGIN + 20, middle + 5, channel["name"], _LANE_X - MARGIN - 28, "small soft"),
             element("path", d=f"M{_LANE_X} {middle:g}H{_GATE_X:g}", class_="grid"),
             *(_lot(pen, f"{name} lot {at}", _GATE_X - 6 - (at + 1) * _STEP, y) for at in range(_PLACES)),
             _gate(pen, f"{name} state", _GATE_X, y),

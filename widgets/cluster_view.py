@@ -6,8 +6,8 @@ from itertools import groupby
 
 from refimpl.job import JobSnapshot, TaskManagerSnapshot
 from widgets.facts import MARGIN, Drawing, Facts, FactView, Pen, Table, still
-from widgets.svg import element, text_element
-from widgets.text import PROGRESS_SYMBOL, PROGRESS_WORD, shortened
+from widgets.svg import element, name_element, text_element
+from widgets.text import PROGRESS_SYMBOL, PROGRESS_WORD
 from widgets.view_models import Model, moment_of
 
 __all__ = ["ClusterView"]
@@ -194,7 +194,7 @@ def _card(pen: Pen, number: int, part: Model, x: float, y: float) -> tuple[str, 
             fact = f"{number}.{place}"
             parts += [
                 pen.group(f"{fact} state", _PROGRESS_LAMPS, _lamp(x + 28, at + 1, 12, 16)),
-                text_element(x + 50, at + 14, shortened(task["name"], 24), "name"),
+                name_element(x + 50, at + 14, task["name"], 187, "name"),
                 pen.words(x + 238, at + 14, f"{fact} word", "small"),
                 pen.words(x + _CARD - 14, at + 14, f"{fact} flow", "small soft end"),
             ]

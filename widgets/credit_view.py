@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from refimpl.exchange import ReaderSnapshot
 from refimpl.job import JobSnapshot
 from widgets.facts import MARGIN, Drawing, Facts, FactView, Pen, Table, paragraph
-from widgets.svg import element, text_element
-from widgets.text import shortened
+from widgets.svg import element, name_element, text_element
 from widgets.view_models import Model, moment_of
 
 __all__ = ["CreditView", "credit_model"]
@@ -208,8 +207,8 @@ def _row(pen: Pen, number: int, channel: Model, y: float) -> str:
     at = {"x": MARGIN - 8, "y": y, "width": _WIDTH - 2 * MARGIN + 16, "height": _ROW - 10, "rx": 10}
     parts = [
         element("rect", class_="card", **at),
-        text_element(MARGIN + 6, y + 26, shortened(channel["name"], 25), "name"),
-        text_element(MARGIN + 6, y + 45, f"→ {shortened(channel['reader'], 24)}", "soft"),
+        name_element(MARGIN + 6, y + 26, channel["name"], _BACKLOG_X - MARGIN - 14, "name"),
+        name_element(MARGIN + 6, y + 45, f"→ {channel['reader']}", _BACKLOG_X - MARGIN - 14, "soft"),
         pen.words(MARGIN + 6, y + 67, f"{number} marks", "small"),
         pen.words(_BACKLOG_X, y + 28, f"{number} backlog", "big"),
     ]

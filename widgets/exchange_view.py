@@ -9,8 +9,7 @@ from refimpl.consumer import ChannelSnapshot
 from refimpl.exchange import FrameSnapshot, ReaderSnapshot
 from refimpl.job import JobSnapshot
 from widgets.facts import MARGIN, Drawing, Facts, FactView, Pen, Table, paragraph, still
-from widgets.svg import element, text_element
-from widgets.text import shortened
+from widgets.svg import element, name_element, text_element
 from widgets.view_models import Model, moment_of, topology
 
 __all__ = ["ExchangeView", "exchange_model"]
@@ -305,7 +304,7 @@ def _connection(pen: Pen, number: int, connection: Model, y: float) -> tuple[str
         row = y + _HEAD + place * _ROW
         for x, words, fact in ((MARGIN, channel["name"], "sends"), (_RIGHT_X, channel["reader"], "takes")):
             parts.append(text_element(x + 14, row + 16, _letter(place), "name"))
-            parts.append(text_element(x + 36, row + 16, shortened(words, 38), "small"))
+            parts.append(name_element(x + 36, row + 16, words, _CARD - 44, "small"))
             parts.append(pen.words(x + 36, row + 32, f"{number} {fact} {place}", "small soft"))
     middle = y + tall / 2
     parts.append(_way(pen, f"{number} responses", middle - 42, is_to_right=True))

@@ -20,6 +20,7 @@ from textwrap import wrap
 from typing import Any
 
 from widgets.base import front_end
+from widgets.letters import fitting
 from widgets.moment_view import MomentView
 from widgets.svg import document, element, escape, picture_id, text_element
 from widgets.text import failure_text, step_words
@@ -35,6 +36,7 @@ Table = tuple[str, list[str], list[list[Any]]]
 
 MARGIN = 20
 _TOP = 74
+_MOMENT = 700  # the room below the title, which every picture has
 _MAX_CARDS = 12
 
 
@@ -130,7 +132,7 @@ class FactView(MomentView):
         """All facts of a moment."""
         moment = self.moment_words(model)
         status = f"{moment}: {self.status_of(model)}"
-        return {"moment": moment, "status": status, **self.facts_of(model)}
+        return {"moment": fitting(moment, _MOMENT, "soft"), "status": status, **self.facts_of(model)}
 
     def text_of(self, model: Model, title: str, error: str) -> str:
         failed = [failure_text(error, most=400)] if error else []

@@ -10,8 +10,8 @@ from widgets.facts import MARGIN, Drawing, Facts, FactView, Pen, Table, still
 from widgets.job_graph_model import STAGES, Plan, known_of_plan, known_of_run, plan_model, plans_of, run_model
 from widgets.moment_view import Source
 from widgets.recording import Recording
-from widgets.svg import element, escape, text_element
-from widgets.text import PROGRESS_SYMBOL, PROGRESS_WORD, rest_words, shortened, step_words
+from widgets.svg import element, escape, name_element, text_element
+from widgets.text import PROGRESS_SYMBOL, PROGRESS_WORD, rest_words, step_words
 from widgets.view_models import Model
 
 __all__ = ["JobView"]
@@ -278,7 +278,7 @@ def _vertex(pen: Pen, number: int, vertex: Model, x: float, y: float) -> str:
             above = y + _HEAD + operator["after"] * _OPERATOR
             parts.append(_call(pen, number, x, top, above, place - operator["after"]))
         parts.append(element("rect", x=x + 14, y=top, width=_CARD - 28, height=_BOX, rx=6, class_="box"))
-        parts.append(text_element(x + 26, top + 18, shortened(operator["name"], 26), "name"))
+        parts.append(name_element(x + 26, top + 18, operator["name"], _CARD - 48, "name"))
     top = y + _top_of_subtasks(vertex)
     parts += [_subtask(pen, number, place, x + 14, top + place * _SUBTASK) for place in range(_num_drawn(vertex))]
     if more := len(vertex["subtasks"]) - _MAX_SUBTASKS:

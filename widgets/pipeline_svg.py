@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 
+from widgets.letters import fitting
 from widgets.svg import document, element, escape, picture_id, text_element
 from widgets.text import failure_text, fill_word, moment_text, pipeline_text, progress_words, shortened, watermark_text
 from widgets.view_models import Model
@@ -127,7 +128,7 @@ def _name_lines(task: Model, most: int = 22) -> list[str]:
             lines.append(f"→ {operator}")
     if len(lines) > 3:
         lines = [*lines[:2], lines[2][: most - 2] + " …"]
-    return [shortened(line, most) for line in lines]
+    return [fitting(shortened(line, most), _STATION - _PAD - 44, "name") for line in lines]
 
 
 def _pool(number: int, output: Model, x: float, y: float) -> str:

@@ -10,8 +10,8 @@ from refimpl.job import JobSnapshot, TaskManagerSnapshot
 from refimpl.memory import LocalPoolSnapshot
 from refimpl.producer import QueuedBufferSnapshot
 from widgets.facts import MARGIN, Drawing, Facts, FactView, Pen, Table, still
-from widgets.svg import element, text_element
-from widgets.text import shortened
+from widgets.letters import width_of
+from widgets.svg import element, name_element, text_element
 from widgets.view_models import Model, moment_of
 
 __all__ = ["PoolView", "pool_model"]
@@ -302,8 +302,9 @@ def _pool_row(pen: Pen, number: int, pool: Model, y: float) -> str:
         shape = element("rect", class_="square", **at) + element("rect", class_="square over", **at)
         squares.append(pen.group(f"{name} square {place}", _SQUARES, shape))
     limits = f" ({pool['required_buffers']} to {_most(pool)})"
+    room = _LIST_WIDTH - 42 - width_of(f"may have 9999{limits}", "small")
     words = [
-        text_element(MARGIN + 34, y + 13, shortened(pool["name"], 40), "name"),
+        name_element(MARGIN + 34, y + 13, pool["name"], room, "name"),
         pen.words(MARGIN + _LIST_WIDTH, y + 13, f"{name} size", "small soft end", before="may have ", after=limits),
         pen.words(MARGIN + 34 + _MAX_SQUARES * 20 + 4, y + 35, f"{name} more", "small"),
         pen.words(MARGIN + _LIST_WIDTH, y + 35, f"{name} marks", "small end"),
@@ -313,7 +314,8 @@ def _pool_row(pen: Pen, number: int, pool: Model, y: float) -> str:
 
 def _channel_row(pen: Pen, number: int, channel: Model, y: float) -> str:
     name = f"{number}{channel['letter']}"
-    words = text_element(MARGIN + 34, y + 15, shortened(channel["name"], 56), "small")
+    room = _LIST_WIDTH - 96 - width_of("999 empty ·", "small")
+    words = name_element(MARGIN + 34, y + 15, channel["name"], room, "small")
     words += pen.words(MARGIN + _LIST_WIDTH - 54, y + 15, f"{name} empty", "small soft end", after=" empty ·")
     words += pen.words(MARGIN + _LIST_WIDTH, y + 15, f"{name} used", "small soft end", after=" full")
     return element("g", _badge(channel["letter"], MARGIN, y) + words, data_pool=channel["letter"])

@@ -7,8 +7,8 @@ from typing import Any
 
 from refimpl.job import JobSnapshot
 from widgets.facts import MARGIN, Drawing, Facts, FactView, Pen, Table, still
-from widgets.svg import element, text_element
-from widgets.text import queue_text, shortened
+from widgets.svg import element, name_element, text_element
+from widgets.text import queue_text
 from widgets.view_models import Model, entry_state, moment_of, subpartition_state
 
 __all__ = ["QueueView", "queue_model"]
@@ -167,8 +167,8 @@ def _row(pen: Pen, number: int, channel: Model, model: Model, y: float) -> str:
     size, middle = model["segment_size_bytes"], y + 22 + _TALL / 2
     right = _QUEUE_X + _NEAR * _STEP
     parts = [
-        text_element(MARGIN, y + 28, shortened(channel["name"], 25), "name"),
-        text_element(MARGIN, y + 47, f"→ {shortened(channel['reader'], 24)}", "soft"),
+        name_element(MARGIN, y + 28, channel["name"], _LABEL - 8, "name"),
+        name_element(MARGIN, y + 47, f"→ {channel['reader']}", _LABEL - 42, "soft"),
         pen.words(_QUEUE_X, y + 14, f"{number} backlog", "small", before="backlog "),
         pen.words(_QUEUE_X + 84, y + 14, f"{number} sent", "small soft", before="sent ", after=" B"),
         pen.words(_QUEUE_X + 206, y + 14, f"{number} marks", "small"),

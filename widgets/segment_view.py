@@ -21,7 +21,7 @@ from widgets.byte_parts import (
 )
 from widgets.facts import MARGIN, Drawing, Facts, FactView, Pen, Table, still
 from widgets.moment_view import Source
-from widgets.svg import element, text_element
+from widgets.svg import element, name_element, text_element
 from widgets.text import shortened, step_words
 from widgets.view_models import Model, moment_of, topology
 
@@ -250,7 +250,7 @@ class SegmentView(FactView):
         shown = _num_shown(model)
         per_row = 24 if shown in (24, 48) else 32 if shown > 32 else 16
         tall = 66 + -(-shown // per_row) * _ROW
-        parts = [text_element(MARGIN, 14, shortened(model["what"], 70), "name")]
+        parts = [name_element(MARGIN, 14, model["what"], 860, "name")]
         parts += [_grid(pen, number, model, 30 + number * tall, per_row) for number in range(len(model["places"]))]
         bottom = 30.0 + len(model["places"]) * tall
         parts.append(pen.words(MARGIN, bottom + 2, "more", "soft"))

@@ -15,7 +15,9 @@ import re
 import zlib
 from importlib import resources
 
-__all__ = ["allowed", "document", "element", "escape", "picture_id", "static_text", "text_element"]
+from widgets.letters import fitting
+
+__all__ = ["allowed", "document", "element", "escape", "name_element", "picture_id", "static_text", "text_element"]
 
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
@@ -61,6 +63,13 @@ def text_element(x: float, y: float, words: str, class_: str = "", **attributes:
     """Words at a point."""
     opening = element("text", "\0", x=x, y=y, class_=class_ or None, **attributes)
     return opening.replace("\0", escape(words))
+
+
+def name_element(x: float, y: float, name: str, room: float, class_: str = "") -> str:
+    """A name at a point that takes at most `room` pixels; one that is cut is told whole to a pointer."""
+    shown = fitting(name, room, class_)
+    drawn = text_element(x, y, shown, class_)
+    return drawn if shown == name else drawn.replace(">", f">{element('title', escape(name))}", 1)
 
 
 def document(

@@ -15,7 +15,7 @@ from widgets.moment_view import Source
 from widgets.paper import Curve, Panel, PaperFigure
 from widgets.recording import Recording
 from widgets.stepper import Stepper
-from widgets.svg import element, text_element
+from widgets.svg import element, name_element, text_element
 from widgets.text import shortened
 from widgets.view_models import Model, moment_of
 
@@ -172,7 +172,7 @@ class ThroughputView(FactView):
             parts.append(pen.curve(f"{number} curve", _LEFT, _STEP, _BOTTOM, f"rate s{number}"))
             y = bottom + number * 22
             parts.append(element("path", d=f"M{_LEFT} {y - 5}h44", class_=f"rate s{number}"))
-            parts.append(text_element(_LEFT + 54, y, shortened(series["name"], 64), "name"))
+            parts.append(name_element(_LEFT + 54, y, series["name"], 520, "name"))
             parts.append(pen.words(_RIGHT - 150, y, f"{number} now", "end"))
             parts.append(pen.words(_RIGHT, y, f"{number} total", "small soft end", after=" in all"))
         bottom += min(_MAX_SERIES, len(model["series"])) * 22

@@ -11,8 +11,8 @@ from widgets.facts import MARGIN, Drawing, Facts, FactView, Pen, Table, still
 from widgets.moment_view import Source
 from widgets.recording import Recording
 from widgets.stepper import Stepper
-from widgets.svg import element, text_element
-from widgets.text import PROGRESS_SYMBOL, PROGRESS_WORD, shortened
+from widgets.svg import element, name_element, text_element
+from widgets.text import PROGRESS_SYMBOL, PROGRESS_WORD
 from widgets.view_models import Model, moment_of, pipeline_model, topology
 
 __all__ = ["TimelineView"]
@@ -123,7 +123,7 @@ class TimelineView(FactView):
         ]
         for number, task in enumerate(model["tasks"][:_MAX_TASKS]):
             y = 22 + number * _ROW
-            parts.append(text_element(MARGIN, y + 17, shortened(task["name"], 27), "name"))
+            parts.append(name_element(MARGIN, y + 17, task["name"], _LEFT - MARGIN - 8, "name"))
             parts += [
                 pen.group(f"{number} {place}", _STATES, _cell(_LEFT + place * _CELL, y)) for place in range(_MOMENTS)
             ]

@@ -8,8 +8,7 @@ from refimpl.job import JobSnapshot
 from refimpl.records import MIN_TIMESTAMP
 from widgets.facts import MARGIN, Drawing, Facts, FactView, Pen, Table, cards, still
 from widgets.recording import Recording
-from widgets.svg import element, text_element
-from widgets.text import shortened
+from widgets.svg import element, name_element, text_element
 from widgets.view_models import Model, event_time, moment_of, topology
 
 __all__ = ["WatermarkView"]
@@ -178,7 +177,7 @@ def _task(pen: Pen, number: int, task: Model, y: float) -> tuple[str, float]:
     tall = _HEAD + len(shown) * _ROW + (20 if more else 6)
     parts = [
         element("rect", x=MARGIN - 8, y=y, width=_WIDTH - 2 * MARGIN + 16, height=tall, rx=10, class_="card"),
-        text_element(MARGIN + 4, y + 20, shortened(task["name"], 36), "name"),
+        name_element(MARGIN + 4, y + 20, task["name"], _AXIS_X - MARGIN - 18, "name"),
         pen.words(_WORD_X, y + 20, f"{number} words", "name"),
         element("path", d=f"M{_AXIS_X} {y + 20:g}h{_AXIS}", class_="axis"),
         pen.moving(f"{number} at", 10_000, 1, 0, pen.group(f"{number} state", _STATES, _flag(_AXIS_X, y + 18))),
@@ -186,7 +185,7 @@ def _task(pen: Pen, number: int, task: Model, y: float) -> tuple[str, float]:
     for place, channel in enumerate(shown):
         row = y + _HEAD + place * _ROW + 12
         parts += [
-            text_element(MARGIN + 20, row + 4, shortened(channel["name"], 40), "small soft"),
+            name_element(MARGIN + 20, row + 4, channel["name"], _AXIS_X - MARGIN - 34, "small soft"),
             element("path", d=f"M{_AXIS_X} {row:g}h{_AXIS}", class_="grid"),
             pen.moving(f"{number}.{place} at", 10_000, 1, 0, _held(pen, f"{number}.{place} state", _AXIS_X, row)),
             pen.words(_WORD_X, row + 4, f"{number}.{place} words", "small"),
