@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import random
 import re
+import xml.etree.ElementTree as ET
 
 import networkx as nx
 import pytest
+from drawings import SVG, box_of, is_over, points_of, words_in, words_on_words
 
 from refimpl.config import Config
 from refimpl.drivers import Simulation
@@ -109,6 +112,88 @@ def test_what_is_said_of_each_exchange_stands_by_itself():
     spots = re.findall(r'<text x="([\d.]+)" y="([\d.]+)"[^>]*>(?:rebalance|broadcast) · \d+ channels?<', svg)
     assert len(spots) == len(model["edges"]) == 5
     assert len(set(spots)) == 5, spots
+
+
+def environment_of(parallelism=2):
+    return StreamEnvironment(Config(segment_size_bytes=64, num_buffers=2_000), parallelism)
+
+
+def any_job(seed):
+    """Up to three sources and six tasks, each of which reads from up to four others, some of them twice."""
+    choice = random.Random(seed)
+    environment = environment_of(choice.choice((1, 2, 4)))
+    streams = [environment.from_collection(range(5), f"source {n}") for n in range(choice.randint(1, 3))]
+    for number in range(choice.randint(2, 6)):
+        first, *others = [
+            choice.choice((stream.rebalance, stream.broadcast))()
+            for stream in choice.choices(streams, k=choice.choice((1, 1, 2, 4)))
+        ]
+        streams.append((first.union(*others) if others else first).map(str, f"task {number}"))
+    for number, stream in enumerate(streams):
+        stream.rebalance().sink(bool, f"sink {number}")
+    return environment
+
+
+def exchanges_in(svg):
+    """For each exchange of a picture the paths of its lines that are seen, and the frames of all tasks."""
+    root = ET.fromstring(svg)
+    frames = [box_of(rect) for rect in root.iter(f"{SVG}rect") if rect.get("class") == "frame"]
+    seen = [
+        [
+            path
+            for group in edge.iter(f"{SVG}g")
+            if group.get("data-state") not in (None, "absent")
+            for path in group.iter(f"{SVG}path")
+            if "wire" in path.get("class")
+        ]
+        for edge in root.iter(f"{SVG}g")
+        if edge.get("data-edge")
+    ]
+    return seen, frames
+
+
+def lines_behind_tasks(svg):
+    """The lines that run through the frame of a task, and so behind it."""
+    exchanges, frames = exchanges_in(svg)
+    return {
+        path.get("d")
+        for paths in exchanges
+        for path in paths
+        for x, y in points_of(path)
+        for left, right, top, bottom in frames
+        if left + 1 < x < right - 1 and top < y < bottom
+    }
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_lines_and_words_of_exchanges_lie_on_nothing(seed):
+    for stage in (1, 2):
+        svg = view_of(any_job(seed), at=stage)[2]
+        exchanges, frames = exchanges_in(svg)
+        assert not words_on_words(ET.fromstring(svg))
+        assert not lines_behind_tasks(svg)
+        drawn = [path.get("d") for paths in exchanges for path in paths]
+        assert len(set(drawn)) == len(drawn)
+        edges = [edge for edge in ET.fromstring(svg).iter(f"{SVG}g") if edge.get("data-edge")]
+        said = [box for edge in edges for _, box in words_in(edge)]
+        assert not [(words, frame) for words in said for frame in frames if is_over(words, frame)]
+
+
+def test_an_exchange_that_skips_tasks_goes_around_them_with_its_words():
+    environment = environment_of()
+    source = environment.from_collection(range(9))
+    longer = source.rebalance().map(str, "first").rebalance().map(str, "second")
+    source.broadcast().union(longer.rebalance()).sink(bool, "both")
+    for stage in range(3):
+        _, _, svg, model = view_of(environment, at=stage)
+        assert not lines_behind_tasks(svg)
+    (skipping,) = [n for n, edge in enumerate(model["edges"]) if edge["way"] == "broadcast"]
+    edge = ET.fromstring(svg).find(f".//{SVG}g[@data-edge='{skipping}']")
+    ((words, (left, _, _, bottom)),) = words_in(edge)
+    assert words == "broadcast · 2 channels"
+    lines = [points_of(path) for path in edge.iter(f"{SVG}path") if path.get("class") == "wire"]
+    nearest = [min(y for x, y in line if left <= x <= left + 150) for line in lines]
+    assert [0 < y - bottom < 40 for y in nearest] == [True, True]
 
 
 def test_a_job_without_operators_is_refused():
