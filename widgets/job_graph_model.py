@@ -33,9 +33,12 @@ def plans_of(environment: StreamEnvironment) -> list[Plan]:
     return [Plan(environment, stage) for stage in range(len(STAGES))]
 
 
-def graph_of(model: Model) -> nx.DiGraph:
-    """The vertices and edges of a model, for whoever wants to search or draw them otherwise."""
-    graph = nx.DiGraph()
+def graph_of(model: Model) -> nx.MultiDiGraph:
+    """The vertices and edges of a model, for whoever wants to search or draw them otherwise.
+
+    Between two tasks there may be several exchanges, each an edge of its own: `graph.edges[source, target, 0]`.
+    """
+    graph = nx.MultiDiGraph()
     for number, vertex in enumerate(model["vertices"]):
         graph.add_node(number, **vertex)
     for edge in model["edges"]:
@@ -57,15 +60,19 @@ def known_of_run(snapshot: JobSnapshot) -> Model:
         for name in order
     ]
     place = {number: (v, s) for v, vertex in enumerate(vertices) for s, number in enumerate(vertex["tasks"])}
-    edges: dict[tuple[int, int], Model] = {}
+    # A task has one output for each exchange; its subtasks have theirs in the same order.
+    makers = [output["task"] for output in known["outputs"]]
+    ways = [makers[:number].count(maker) for number, maker in enumerate(makers)]
+    edges: dict[tuple[int, int, int], Model] = {}
     channels: list[Model | None] = []
     for channel in known["channels"]:
         if channel["to_task"] < 0:
             channels.append(None)
             continue
         (source, subtask), (target, reader) = place[channel["from_task"]], place[channel["to_task"]]
-        edge = edges.setdefault((source, target), _edge(source, target, ""))
-        number = list(edges).index((source, target))
+        exchange = (source, target, ways[channel["output"]])
+        edge = edges.setdefault(exchange, _edge(source, target, ""))
+        number = list(edges).index(exchange)
         edge["num_channels"] += 1
         channels.append({"edge": number, "from_subtask": subtask, "to_subtask": reader})
     found = list(edges.values())

@@ -196,6 +196,36 @@ def test_an_exchange_that_skips_tasks_goes_around_them_with_its_words():
     assert [0 < y - bottom < 40 for y in nearest] == [True, True]
 
 
+def test_two_exchanges_of_the_same_two_tasks_are_two_in_picture_words_table_and_graph():
+    environment = environment_of()
+    source = environment.from_collection(range(9))
+    source.rebalance().union(source.broadcast()).sink(bool, "both")
+    with Simulation(environment, seed=1) as simulation:
+        while any("source" in str(action) for action in simulation.enabled()):
+            simulation.step(next(action for action in simulation.enabled() if "source" in str(action)))
+        snapshot = simulation.snapshot()
+    view = JobView(snapshot)
+    model, svg = view.model(), view.svg()
+    queued = [
+        sum(not entry.data_type.is_event for sub in partition.subpartitions for entry in sub.queue)
+        for partition in snapshot.partitions
+    ]
+    assert [edge["queued_buffers"] for edge in model["edges"]] == queued
+    assert [edge["num_channels"] for edge in model["edges"]] == [2, 2]
+    assert re.findall(r"→ both: 2 channels · (\d+) queued", repr(view)) == list(map(str, queued))
+    facts = list(view.facts(model).values())
+    (rows,) = [rows for caption, _, rows in view._topology["tables"] if caption == "Exchanges"]
+    assert [facts[load[0]] for *_, load in rows] == [f"{number} queued" for number in queued]
+    exchanges, _ = exchanges_in(svg)
+    assert [len(paths) for paths in exchanges] == [2, 2]
+    assert len({path.get("d") for paths in exchanges for path in paths}) == 4
+    graph = graph_of(model)
+    assert graph.number_of_edges(0, 1) == 2
+    assert graph.edges[0, 1, 1]["queued_buffers"] == queued[1]
+    assert len(view_of(environment)[3]["edges"]) == 2
+    view.close()
+
+
 def test_a_job_without_operators_is_refused():
     with pytest.raises(LocalUsageError, match="no operators"):
         JobView(StreamEnvironment(Config()))
