@@ -2,22 +2,25 @@
 
 Each queue is drawn where it lives, at its producer, with the head nearest to the consumer. The
 drawing of any moment holds every slot a queue may show, so that another moment differs only in
-`data-` attributes, levels and words.
+`data-` attributes, levels and words. Of a large job some is drawn, and how much is not is said.
 """
 
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 
 from widgets.letters import fitting
 from widgets.svg import document, element, escape, picture_id, text_element
 from widgets.text import failure_text, fill_word, moment_text, pipeline_text, progress_words, shortened, watermark_text
 from widgets.view_models import Model
 
-__all__ = ["MAX_SLOTS", "MAX_SQUARES", "pipeline_svg"]
+__all__ = ["MAX_CHANNELS", "MAX_SLOTS", "MAX_SQUARES", "MAX_SUBTASKS", "pipeline_svg"]
 
 MAX_SLOTS = 6
 MAX_SQUARES = 12
+MAX_SUBTASKS = 8  # drawn of an operator
+MAX_CHANNELS = 160  # drawn of all
 
 _STATION = 262
 _SIDING = 222
@@ -36,12 +39,16 @@ _LETTER = 7.2  # the width of most letters of a note, so that what stands beside
 def pipeline_svg(model: Model, title: str = "", error: str = "") -> str:
     """The picture of a job at one moment; `error` is why it failed, if it did."""
     name = title or "Pipeline map"
-    places, width, height = _layout(model)
-    lines = [_line(number, model, places) for number in range(len(model["channels"]))]
-    stations = [_station(number, model, places[number]) for number in range(len(model["tasks"]))]
+    shown = _shown(model)
+    places, width, height = _layout(model, shown)
+    lines = [_line(number, model, shown, places) for number in shown.channels]
+    stations = [_station(number, model, places[number]) for number in shown.tasks]
     heading = text_element(_MARGIN, 34, name, "big") + text_element(
         _MARGIN, 56, moment_text(model), "soft", data_field="moment"
     )
+    if more := _more(model, shown):
+        heading += text_element(_MARGIN, height - _LEGEND - 4, more, "soft")
+        height += 22
     if error:
         heading += text_element(_MARGIN, height - 10, failure_text(error, most=int(width / _LETTER)), "failed")
         height += 16
@@ -53,8 +60,36 @@ def pipeline_svg(model: Model, title: str = "", error: str = "") -> str:
 # -- where things stand ----------------------------------------------------------------------------
 
 
-def _station_height(number: int, model: Model) -> float:
-    num_channels = sum(channel["from_task"] == number for channel in model["channels"])
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """The tasks and the channels that are drawn, by number."""
+
+    tasks: tuple[int, ...]
+    channels: tuple[int, ...]
+
+
+def _shown(model: Model) -> _Shown:
+    """The first subtasks of each operator, and the first of the channels between them."""
+    tasks = tuple(number for number, task in enumerate(model["tasks"]) if task["subtask"] < MAX_SUBTASKS)
+    known = set(tasks)
+    channels = [
+        number
+        for number, channel in enumerate(model["channels"])
+        if channel["from_task"] in known
+        and (channel["to_task"] in known or (channel["to_task"] < 0 and channel["index"] < MAX_SUBTASKS))
+    ]
+    return _Shown(tasks, tuple(channels[:MAX_CHANNELS]))
+
+
+def _more(model: Model, shown: _Shown) -> str:
+    """How much is not drawn, in words; nothing if all is."""
+    missing = {what: len(model[what]) - len(getattr(shown, what)) for what in ("tasks", "channels")}
+    words = " and ".join(f"{number} more {what}" for what, number in missing.items() if number)
+    return f"… and {words}, in the table" if words else ""
+
+
+def _station_height(number: int, model: Model, shown: _Shown) -> float:
+    num_channels = sum(model["channels"][channel]["from_task"] == number for channel in shown.channels)
     num_outputs = sum(output["task"] == number for output in model["outputs"])
     own = _head_height(model["tasks"][number]) + 78 + num_outputs * _POOL
     return max(own, num_channels * _ROW + 20)
@@ -64,17 +99,17 @@ def _head_height(task: Model) -> float:
     return 54 if len(_name_lines(task)) < 3 else 70
 
 
-def _layout(model: Model) -> tuple[list[tuple[float, float, float]], float, float]:
+def _layout(model: Model, shown: _Shown) -> tuple[dict[int, tuple[float, float, float]], float, float]:
     """For each task its left, top and height; then the size of the whole picture."""
     columns: dict[int, list[int]] = {}
-    for number, task in sorted(enumerate(model["tasks"]), key=lambda item: item[1]["row"]):
-        columns.setdefault(task["column"], []).append(number)
-    heights = [_station_height(number, model) for number in range(len(model["tasks"]))]
+    for number in sorted(shown.tasks, key=lambda number: model["tasks"][number]["row"]):
+        columns.setdefault(model["tasks"][number]["column"], []).append(number)
+    heights = {number: _station_height(number, model, shown) for number in shown.tasks}
     totals = {
         column: sum(heights[n] for n in numbers) + _GAP * (len(numbers) - 1) for column, numbers in columns.items()
     }
     tallest = max(totals.values())
-    places: list[tuple[float, float, float]] = [(0.0, 0.0, 0.0)] * len(heights)
+    places: dict[int, tuple[float, float, float]] = {}
     for column, numbers in columns.items():
         y = _TOP + (tallest - totals[column]) / 2
         for number in numbers:
@@ -165,18 +200,18 @@ def pool_words(output: Model) -> str:
 # -- lines -----------------------------------------------------------------------------------------
 
 
-def _line(number: int, model: Model, places: list[tuple[float, float, float]]) -> str:
+def _line(number: int, model: Model, shown: _Shown, places: dict[int, tuple[float, float, float]]) -> str:
     """One channel: its siding with the queue, and the line to its consumer."""
     channel = model["channels"][number]
     x, y, height = places[channel["from_task"]]
-    mine = [n for n, c in enumerate(model["channels"]) if c["from_task"] == channel["from_task"]]
+    mine = [n for n in shown.channels if model["channels"][n]["from_task"] == channel["from_task"]]
     row = y + (height - len(mine) * _ROW) / 2 + mine.index(number) * _ROW + 37
     start, end = x + _STATION, x + _STATION + _SIDING
     path = f"M{start:g} {row:g}H{end:g}"
     tip = ""
     if channel["to_task"] >= 0:
         left, top, tall = places[channel["to_task"]]
-        theirs = [n for n, c in enumerate(model["channels"]) if c["to_task"] == channel["to_task"]]
+        theirs = [n for n in shown.channels if model["channels"][n]["to_task"] == channel["to_task"]]
         port = top + tall * (theirs.index(number) + 1) / (len(theirs) + 1)
         middle = (end + left) / 2
         path += f"C{middle:g} {row:g} {middle:g} {port:g} {left - 14:g} {port:g}"

@@ -230,3 +230,29 @@ def test_while_a_view_moves_its_words_change_ten_times_a_second_and_its_shapes_a
     assert heard["shapes"] > 2 * heard["words"]
     assert heard["moment"] == last["moment"]  # the words of the last frame come, although no other follows
     assert heard["sentence"] == last["status"]
+
+
+def test_of_a_job_too_wide_for_the_map_what_is_drawn_moves_and_the_table_has_all(page: Page) -> None:
+    environment = StreamEnvironment(Config(segment_size_bytes=64, num_buffers=900), 10)
+    environment.source(lambda i, n: IterableReader(range(i, 200, n))).rebalance().map(str).rebalance().sink(bool)
+    with Simulation(environment, seed=3) as simulation:
+        first = simulation.snapshot()
+        recording = Recording(widgets.topology(first))
+        recording.add(first)
+        recording.add(simulation.run(max_steps=60).snapshot())
+    view = widgets.PipelineMap(recording, at=0)
+    try:
+        _, root = mounted(page, view)
+        root.press("t")
+        root.press("End")
+        page.wait_for_function("() => document.querySelector('.sluice').dataset.at === '1'")
+        channels = recording.model(1)["channels"]
+        shown = root.locator("[data-ch]").evaluate_all("all => all.map(g => [+g.dataset.ch, +g.dataset.queued])")
+        rows = root.locator("caption", has_text="Channels").locator("xpath=..").locator("tbody tr").count()
+    finally:
+        view.close()
+    assert len(shown) == 128
+    assert shown == [[number, len(channels[number]["queue"])] for number, _ in shown]
+    assert any(queued for _, queued in shown)
+    assert max(number for number, _ in shown) > 128
+    assert rows == len(channels) == 200

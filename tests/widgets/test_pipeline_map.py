@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import re
+import xml.etree.ElementTree as ET
+
 import pytest
+from drawings import SVG
 
 from refimpl.config import Config
 from refimpl.drivers import Simulation, ThreadedRun
 from refimpl.errors import LocalUsageError, UserCodeError
 from refimpl.job import StreamEnvironment
 from widgets import PipelineMap, Recording, topology
+from widgets.pipeline_svg import MAX_CHANNELS
 
 
 @pytest.fixture
@@ -127,3 +132,46 @@ def test_what_cannot_be_shown_is_refused(source):
 def test_an_empty_recording_is_refused(simulation):
     with pytest.raises(LocalUsageError, match="the recording is empty"):
         PipelineMap(Recording(topology(simulation.snapshot())))
+
+
+@pytest.fixture(params=[9, 20])
+def wide(request):
+    """A moment of a job of so many subtasks, and how many."""
+    environment = StreamEnvironment(Config(segment_size_bytes=64, num_buffers=9_000), request.param)
+    environment.from_collection(range(90)).rebalance().map(str).rebalance().sink(bool)
+    with Simulation(environment, seed=1) as simulation:
+        return simulation.run(max_steps=30).snapshot(), request.param
+
+
+def test_of_a_wide_job_eight_of_each_are_drawn_and_the_rest_is_counted(wide):
+    snapshot, parallelism = wide
+    view = PipelineMap(snapshot)
+    svg, text, total = view.svg(), repr(view), parallelism + parallelism**2
+    root = ET.fromstring(svg)
+    drawn = [element for element in root.iter(f"{SVG}g") if element.get("data-ch")]
+    assert len(drawn) == 8 + 8 * 8
+    assert len([element for element in root.iter(f"{SVG}g") if element.get("data-task")]) == 1 + 8 + 8
+    assert f"… and {2 * (parallelism - 8)} more tasks and {total - len(drawn)} more channels, in the table" in svg
+    assert text.splitlines()[0] == f"Pipeline map: {1 + 2 * parallelism} tasks, {total} channels"
+    assert len(re.findall(r"^      \[\d+\] ", text, re.MULTILINE)) == total
+    assert len(view.frame_of(view.model())[6]) == len(view._topology["channels"]) == total
+    assert len(svg) - len(text) < 300_000
+    for element in drawn:  # what is drawn is said of the right channel
+        channel = view.model()["channels"][int(element.get("data-ch"))]
+        assert element.get("data-queued") == str(len(channel["queue"]))
+
+
+def test_of_a_long_job_no_more_channels_are_drawn_than_a_picture_holds():
+    environment = StreamEnvironment(Config(segment_size_bytes=64, num_buffers=2_000), 8)
+    stream = environment.from_collection(range(9))
+    for number in range(4):
+        stream = stream.rebalance().map(str, f"map {number}")
+    stream.sink(bool)
+    with Simulation(environment) as simulation:
+        svg = PipelineMap(simulation.snapshot()).svg()
+    assert svg.count("data-ch=") == MAX_CHANNELS
+    assert f"… and {8 + 3 * 64 - MAX_CHANNELS} more channels, in the table" in svg
+
+
+def test_a_job_that_fits_is_drawn_whole_and_nothing_is_counted(simulation):
+    assert "more channels" not in PipelineMap(simulation.snapshot()).svg()

@@ -19,11 +19,17 @@ function pipelineView(model) {
 
   const bind = svg => {
     const field = (g, name) => g.querySelector(`[data-field=${name}]`);
+    // By number; of a large job some have no place in the picture.
+    const numbered = (name, part) => {
+      const found = [];
+      for (const g of svg.querySelectorAll(`[data-${name}]`)) found[g.dataset[name]] = part(g);
+      return found;
+    };
     parts = {
       moment: svg.querySelector("[data-field=moment]"),
-      tasks: [...svg.querySelectorAll("[data-task]")].sort((a, b) => a.dataset.task - b.dataset.task).map(g => ({ g, word: field(g, "word"), flow: field(g, "flow"), watermark: field(g, "watermark") })),
-      outputs: [...svg.querySelectorAll("[data-out]")].sort((a, b) => a.dataset.out - b.dataset.out).map(g => ({ words: field(g, "pool"), squares: [...g.querySelectorAll("[data-square]")] })),
-      channels: [...svg.querySelectorAll("[data-ch]")].sort((a, b) => a.dataset.ch - b.dataset.ch).map(g => ({
+      tasks: numbered("task", g => ({ g, word: field(g, "word"), flow: field(g, "flow"), watermark: field(g, "watermark") })),
+      outputs: numbered("out", g => ({ words: field(g, "pool"), squares: [...g.querySelectorAll("[data-square]")] })),
+      channels: numbered("ch", g => ({
         g, words: field(g, "channel"), more: field(g, "more"),
         slots: [...g.querySelectorAll("[data-slot]")].map(s => ({ s, name: s.querySelector("title"), level: s.querySelector(".level"), mesh: s.querySelector(".mesh"), bottom: +s.dataset.bottom, tall: +s.dataset.tall })),
       })),
@@ -66,9 +72,9 @@ function pipelineView(model) {
     seq: frame => frame[0],
     draw(frame) {
       say(parts.moment, `${stepWords(frame)} · ${frame[2]} of ${topology.num_total_segments} segments of ${size} B free`);
-      frame[4].forEach((task, i) => drawTask(parts.tasks[i], task));
-      frame[5].forEach((output, i) => drawOutput(parts.outputs[i], output));
-      frame[6].forEach((channel, i) => drawChannel(parts.channels[i], channel));
+      parts.tasks.forEach((part, i) => drawTask(part, frame[4][i]));
+      parts.outputs.forEach((part, i) => drawOutput(part, frame[5][i]));
+      parts.channels.forEach((part, i) => drawChannel(part, frame[6][i]));
     },
     // The same sentence as widgets/text.py, pipeline_status; a test compares them.
     status(frame) {
