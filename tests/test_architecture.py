@@ -44,7 +44,7 @@ READING_ORDER = [
     "drivers.refusals", "drivers.tls_stream", "drivers.tls",
     "drivers.ends", "drivers.bell", "drivers.carrier", "drivers.flusher", "drivers.task_threads", "drivers.threads",
     "drivers.loop_connections", "drivers.aio",
-    "drivers.pipes", "drivers.worker", "drivers.child", "drivers.processes",
+    "drivers.pipes", "drivers.worker", "drivers.child", "drivers.crew", "drivers.processes",
     "drivers.roll_call", "drivers.spark_rows", "drivers.barrier_task", "drivers.executors",
     "drivers.spark_results", "drivers.spark",
 ]  # fmt: skip

@@ -27,6 +27,7 @@ from refimpl.drivers.barrier_task import Order, run_task_manager
 from refimpl.drivers.bell import Bell, Lull, let_pass
 from refimpl.drivers.carrier import LINGER_S, Carrier, Host
 from refimpl.drivers.child import Child
+from refimpl.drivers.crew import SECONDS_TO_SETTLE, Crew
 from refimpl.drivers.ends import ConsumerEnd, End, ProducerEnd
 from refimpl.drivers.executors import explain_failure, needed_by, ship, wait_for_slots
 from refimpl.drivers.flusher import Flusher, ShortTurns, send_barriers
@@ -83,6 +84,7 @@ __all__ = [
     "LINGER_S",
     "RESULT",
     "ROW_SCHEMA",
+    "SECONDS_TO_SETTLE",
     "TICKET_BYTES",
     "TRACE",
     "Action",
@@ -101,6 +103,7 @@ __all__ = [
     "ConnectionFailedError",
     "Connections",
     "ConsumerEnd",
+    "Crew",
     "Deliver",
     "Delivery",
     "Deploy",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import queue
 import signal
 import subprocess
 import sys
@@ -35,7 +36,8 @@ class Child:
 
     `deliver` gets its results and `on_change` is called when its tasks or it have ended, both on threads
     of this object: one hears answers and the end of the process, the other one results, so that a slow
-    sink keeps no answer waiting.
+    sink keeps no answer waiting. A third one sends commands, so that a process that takes none in keeps
+    nobody waiting who asks.
     """
 
     def __init__(
@@ -52,7 +54,8 @@ class Child:
         self._lock = threading.Lock()
         self._asked: dict[int, Future[Any]] = {}
         self._num_asked = 0
-        self._telling = threading.Lock()
+        self._to_send: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()  # commands; `None` behind the last one
+        self._missed: Future[Any] | None = None  # what it has left unanswered for too long
         self._goodbye: Future[Any] | None = None
         self._has_obeyed = False  # the last command
         self._was_killed = False
@@ -74,6 +77,7 @@ class Child:
             for each in inherited:
                 os.close(each)
         self._threads = [
+            threading.Thread(target=self._send_commands, name=f"tm-{number} (commands)", daemon=True),
             threading.Thread(target=self._hear_answers, name=f"tm-{number} (answers)", daemon=True),
             threading.Thread(target=self._hear_results, name=f"tm-{number} (results)", daemon=True),
         ]
@@ -84,6 +88,25 @@ class Child:
     def has_died(self) -> bool:
         """Whether it has ended, and neither because we said so nor by our force."""
         return self.is_gone and not self._has_obeyed and not self._was_killed
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether it still owes an answer that somebody has given up to wait for."""
+        return self._missed is not None and not self._missed.done()
+
+    def has_missed(self, answer: Future[Any]) -> bool:
+        """Whether `answer` has not come, now that nobody waits for it any longer."""
+        if answer.done():
+            return False
+        self._missed = answer
+        return True
+
+    def silence(self) -> RemoteTransportError:
+        """What to say of a process that is there and does not answer."""
+        return RemoteTransportError(
+            f"TaskManager tm-{self.number}, process {self.process.pid}, does not answer; if it was stopped, "
+            f"`kill -CONT {self.process.pid}` lets it go on, and what it was told meanwhile it does then"
+        )
 
     def death(self) -> RemoteTransportError:
         """What to say of a process that has ended before its time."""
@@ -101,10 +124,8 @@ class Child:
                 answer.set_exception(self.death())
                 return answer
             self._num_asked += 1
-            ticket = self._num_asked
-            self._asked[ticket] = answer
-        with self._telling, suppress(OSError):  # it has just gone; whoever hears answers knows
-            self._commands.send_bytes(ticket.to_bytes(TICKET_BYTES, "big") + command)
+            self._asked[self._num_asked] = answer
+            self._to_send.put(self._num_asked.to_bytes(TICKET_BYTES, "big") + command)
         return answer
 
     def close(self) -> None:
@@ -120,13 +141,17 @@ class Child:
             self._was_killed = True
             self.process.kill()
             self.process.wait()
+        self._to_send.put(None)
         for thread in self._threads:
             if thread is not threading.current_thread():
                 thread.join(max(1.0, give_up_s - time.monotonic()))
-        with self._telling:
-            self._commands.close()
 
     # -- the threads ---------------------------------------------------------------------------------
+
+    def _send_commands(self) -> None:
+        with suppress(OSError), self._commands:  # it has just gone; whoever hears answers knows
+            while (message := self._to_send.get()) is not None:
+                self._commands.send_bytes(message)
 
     def _hear_answers(self) -> None:
         with suppress(EOFError, OSError), self._answers:

@@ -6,24 +6,17 @@ come back: what a sink does is done here, in the process that started the job.
 
 from __future__ import annotations
 
-import dataclasses
 import secrets
 import threading
 import time
-from collections.abc import Callable, Mapping
-from concurrent.futures import wait
-from typing import Any, Self
+from collections.abc import Callable
+from typing import Self
 
 from refimpl.drivers.child import Child
+from refimpl.drivers.crew import SECONDS_TO_SETTLE, Crew
 from refimpl.drivers.pipes import Command, Deploy, pack, unpack, without_sinks
 from refimpl.drivers.streams import Security
-from refimpl.errors import (
-    LocalUsageError,
-    RemoteTransportError,
-    SluiceError,
-    UserCodeError,
-    speaks_for_itself,
-)
+from refimpl.errors import LocalUsageError, RemoteTransportError, SluiceError, UserCodeError, speaks_for_itself
 from refimpl.invariants import check_records
 from refimpl.job.execution_graph import ExecutionGraph
 from refimpl.job.job_graph import JobGraph
@@ -33,13 +26,15 @@ from refimpl.trace import Trace
 
 __all__ = ["ProcessRun"]
 
-_SECONDS_TO_STOP = 10.0
 
 class ProcessRun:
     """Runs a job on `num_task_managers` processes of this machine.
 
     `run()` starts it and waits; or `start()`, look at `snapshot()`, `swap(...)`, and `join()`.
     Leaving a `with` block ends what still runs.
+
+    A process that does not answer, since it was stopped, say, keeps nobody waiting for long: it is shown as
+    it was seen last.
 
     Functions, readers and parts of the job are copied to the processes, wherever they were defined,
     and what they change there is not seen here. The functions of sinks are called here.
@@ -51,6 +46,8 @@ class ProcessRun:
     Raises (run, join):
         SluiceError: the job failed; the first error, after every process has ended.
         KeyboardInterrupt: passed on after every process has ended.
+    Raises (from outside, while it runs):
+        RemoteTransportError: a process does not answer; the others have done it, and it does it when it goes on.
 
     Flink:   a standalone cluster; here without a JobManager, this process stands in for it
     """
@@ -77,19 +74,16 @@ class ProcessRun:
         self._sinks = {number: environment.graph.nodes[number].sink for number in sinks}
         self._changed = threading.Condition()
         self._over: set[int] = set()  # the TaskManagers whose end is known, with its reason
-        self._asking = threading.Lock()
         self._last_snapshot: JobSnapshot | None = None
-        self._last_seen: dict[int, JobSnapshot] = {}  # of each TaskManager, by its number
-        self._is_started = False
-        self._is_closed = False
+        self._is_started = self._is_paused = False
         self._started_s = 0.0
         self._ended_s: float | None = None
-        self._children: list[Child] = []
+        self._crew = Crew()
         try:
             for number in range(num_task_managers):
-                self._children.append(Child(number, self._deliver, self._on_change))
-            self._exchange(dict(zip(self._children, orders, strict=True)))
-            self._addresses = self._ask_all("address")
+                self._crew.children.append(Child(number, self._deliver, self._on_change))
+            self._crew.tell(dict(zip(self._crew.children, orders, strict=True)), most_s=threading.TIMEOUT_MAX)
+            self._addresses = self._crew.tell_all("address", most_s=threading.TIMEOUT_MAX)
         except BaseException:
             self._close()
             raise
@@ -109,7 +103,7 @@ class ProcessRun:
         self._is_started = True
         self._started_s = time.monotonic()
         try:
-            self._ask_all("start", self._addresses)
+            self._crew.tell_all("start", self._addresses, most_s=threading.TIMEOUT_MAX)
         except BaseException:
             self._close()
             raise
@@ -122,27 +116,26 @@ class ProcessRun:
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         try:
             with self._changed:
-                while not (self.is_done or self._is_closed) and self._error is None:
+                while not (self.is_done or self._crew.is_closed) and self._error is None:
                     left = None if deadline is None else deadline - time.monotonic()
                     if left is not None and left <= 0:
                         return False
                     # A wait without end cannot be interrupted by Ctrl-C on every platform.
                     self._changed.wait(0.2 if left is None else min(left, 0.2))
-            if self._error is None and not self._is_closed:
-                parts = self._ask_all("settle")
+            if self._error is None and not self._crew.is_closed:
+                parts = self._crew.tell_all("settle", most_s=SECONDS_TO_SETTLE)
                 check_records([counts for counts, _ in parts])
-                for child, (_, snapshot) in zip(self._children, parts, strict=True):
-                    self._last_seen[child.number] = snapshot
-                self._last_snapshot = self._joined()
+                self._crew.remember([snapshot for _, snapshot in parts])
+                self._last_snapshot = self._crew.seen()
         except SluiceError as error:
-            if not self._is_closed:  # else somebody has cancelled the run meanwhile
+            if not self._crew.is_closed:  # else somebody has cancelled the run meanwhile
                 self._fail(error)
         except BaseException:
             self.cancel()
             raise
         self._close()
         if self._error is not None:
-            raise self._root_of(self._error)
+            raise self._crew.root_of(self._error)
         return True
 
     def run(self) -> ProcessRun:
@@ -159,12 +152,12 @@ class ProcessRun:
     @property
     def is_done(self) -> bool:
         """Whether no task runs any more."""
-        return self._is_started and len(self._over) == len(self._children)
+        return self._is_started and len(self._over) == len(self._crew.children)
 
     @property
     def error(self) -> BaseException | None:
         """Why the job failed, as far as it is known now: the first error, or the death it followed from."""
-        return None if self._error is None else self._root_of(self._error)
+        return None if self._error is None else self._crew.root_of(self._error)
 
     @property
     def elapsed_s(self) -> float:
@@ -174,54 +167,44 @@ class ProcessRun:
     @property
     def process_ids(self) -> list[int]:
         """The process of each TaskManager."""
-        return [child.process.pid for child in self._children]
+        return [child.process.pid for child in self._crew.children]
 
     def snapshot(self) -> JobSnapshot:
         """The whole job; each TaskManager at one moment, one after the other. At last as it ended.
 
-        One whose process has ended before the job is shown as it was seen last.
+        One whose process has ended before the job, or does not answer, is shown as it was seen last.
 
         Raises:
             LocalUsageError: the processes have ended before anybody looked.
         """
         if self._last_snapshot is not None:
             return self._last_snapshot
-        if not self._is_closed:
+        if not self._crew.is_closed:
             try:
-                self._look()
+                self._crew.look()
             except (LocalUsageError, RemoteTransportError):
-                if self._error is None and not any(child.is_gone for child in self._children):
+                if self._error is None and not any(child.is_gone for child in self._crew.children):
                     raise
-        if len(self._last_seen) < len(self._children):
-            raise LocalUsageError("the processes of this run have ended; there is nothing to look at")
-        return self._joined()
+        return self._crew.seen()
 
-    def _look(self) -> None:
-        """Ask every TaskManager that is left how it is."""
-        left = [child for child in self._children if not child.is_gone]
-        seen = self._exchange(dict.fromkeys(left, pack(Command("snapshot", ()))))
-        self._last_seen.update(zip((child.number for child in left), seen, strict=True))
-
-    def _joined(self) -> JobSnapshot:
-        """What was seen last of each TaskManager, with its process."""
-        whole = JobSnapshot.joined([self._last_seen[child.number] for child in self._children])
-        parts = [
-            dataclasses.replace(part, process_id=child.process.pid, is_lost=child.has_died)
-            for part, child in zip(whole.task_managers, self._children, strict=True)
-        ]
-        return dataclasses.replace(whole, task_managers=tuple(parts))
+    @property
+    def is_paused(self) -> bool:
+        """Whether it was paused, and not resumed since."""
+        return self._is_paused
 
     def pause(self) -> None:
         """Let every task stand still after the step it is in."""
-        self._ask_all("pause")
+        self._is_paused = not self._crew.is_closed
+        self._crew.tell_all("pause")
 
     def resume(self) -> None:
         """Let the tasks go on."""
-        self._ask_all("resume")
+        self._is_paused = False
+        self._crew.tell_all("resume")
 
     def swap(self, **parts: object) -> None:
         """Put other parts into the running job: `swap(SpanningRecordSerializer=Mine)`."""
-        self._ask_all("swap", parts)
+        self._crew.tell_all("swap", parts)
 
     def swap_function(self, operator_name: str, function: object) -> None:
         """Put another function into an operator of the running job."""
@@ -231,38 +214,26 @@ class ProcessRun:
             if self._nodes[number].name == operator_name:
                 self._sinks[number] = function
                 return
-        holds = self._ask_all("holds", operator_name)
-        holders = [child for child, is_here in zip(self._children, holds, strict=True) if is_here]
+        holds = self._crew.tell_all("holds", operator_name)
+        holders = [child for child, is_here in zip(self._crew.children, holds, strict=True) if is_here]
         swap = pack(Command("swap_function", (operator_name, function)))
-        self._exchange(dict.fromkeys(holders or self._children, swap))
+        self._crew.tell(dict.fromkeys(holders or self._crew.children, swap))
 
     def slow(self, name: str, rest_ms: float) -> None:
         """Let a task, or every task with that operator, rest so long after each buffer; 0 is full speed again."""
-        if not sum(self._ask_all("slow", name, rest_ms)):
+        if not sum(self._crew.tell_all("slow", name, rest_ms)):
             raise LocalUsageError(f"no task and no operator {name!r}; there are {self.snapshot().task_names}")
 
     def set_buffer_timeout(self, timeout_ms: int) -> None:
         """Flush after another time from now on, -1 never by time; not from or to 0."""
-        self._ask_all("set_buffer_timeout", timeout_ms)
+        self._crew.tell_all("set_buffer_timeout", timeout_ms)
 
     # -- the children --------------------------------------------------------------------------------
-
-    def _ask_all(self, name: str, *arguments: object) -> list[Any]:
-        return self._exchange(dict.fromkeys(self._children, pack(Command(name, arguments))))
-
-    def _exchange(self, commands: Mapping[Child, bytes]) -> list[Any]:
-        """Give each process its command, all at once; what they answer, or the first error."""
-        with self._asking:  # two commands reach every process in the same order
-            if self._is_closed:
-                raise LocalUsageError("this run has ended, and its processes with it")
-            answers = [child.ask(command) for child, command in commands.items()]
-        wait(answers)
-        return [answer.result() for answer in answers]
 
     def _deliver(self, values: list[tuple[int, int, bytes]]) -> None:
         """Do what the sinks do, as long as nothing has failed."""
         for node_id, subtask, data in values:
-            if self._error is not None or self._is_closed:
+            if self._error is not None or self._crew.is_closed:
                 return
             sink = self._sinks[node_id]
             assert sink is not None, f"{self._nodes[node_id].name} sent results and is no sink"
@@ -283,7 +254,7 @@ class ProcessRun:
 
     def _on_change(self, child: Child) -> None:
         """A TaskManager's tasks have ended, or its process has."""
-        if not self._is_closed:  # else they lose each other's connections one after the other
+        if not self._crew.is_closed:  # else they lose each other's connections one after the other
             if child.ended is not None and child.ended.error is not None:
                 self._fail(child.ended.error)
             if child.is_gone:
@@ -302,18 +273,6 @@ class ProcessRun:
     def _close(self) -> None:
         """End every process, with a word first, by force if that does not help."""
         with self._changed:
-            self._is_closed = True
+            self._crew.is_closed = True
             self._changed.notify_all()
-        for child in self._children:
-            child.close()
-        give_up = time.monotonic() + _SECONDS_TO_STOP
-        for child in self._children:
-            child.end(give_up)
-
-    def _root_of(self, error: BaseException) -> BaseException:
-        """A process that died takes its neighbours' connections with it: it is the one to be named."""
-        deaths = [child.death() for child in self._children if child.has_died]
-        if not deaths or not isinstance(error, RemoteTransportError) or str(error) in map(str, deaths):
-            return error
-        deaths[0].add_note(f"and so: {error}")
-        return deaths[0]
+        self._crew.close()

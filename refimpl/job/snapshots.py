@@ -22,7 +22,7 @@ class TaskManagerSnapshot:
 
     `gate_pools` are those its remote channels share; `readers` are those that other TaskManagers have here. `slots`
     has the number of each task's slot. `process_id` is that of a process of its own, or 0; `is_lost` says that it has
-    ended before its time, and that all else is as it was seen last.
+    ended before its time, `is_silent` that it does not answer, and both that all else is as it was seen last.
     """
 
     number: int
@@ -35,6 +35,7 @@ class TaskManagerSnapshot:
     slots: tuple[int, ...] = ()
     process_id: int = 0
     is_lost: bool = False
+    is_silent: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -462,17 +462,73 @@ def test_parts_and_functions_are_swapped_while_it_runs(capfd: pytest.CaptureFixt
 
 
 def test_an_interrupted_question_does_not_give_its_answer_to_the_next_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(_answers: object) -> None:
+    def interrupted(*_given: object) -> None:
         raise KeyboardInterrupt
 
     with nothing_left(), ProcessRun(job(FOREVER, Tally())) as run:
         run.start()
         with monkeypatch.context() as patch:
-            patch.setattr("refimpl.drivers.processes.wait", interrupted)
+            patch.setattr("refimpl.drivers.crew.wait", interrupted)
             with pytest.raises(KeyboardInterrupt):
                 run.snapshot()
         assert run.pause() is None
         assert isinstance(run.snapshot(), JobSnapshot)
+
+
+# -- a process that does not answer ------------------------------------------------------------------
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("refimpl.drivers.crew._SECONDS_TO_ANSWER", 0.5)
+
+
+@pytest.mark.usefixtures("impatient")
+def test_one_that_is_stopped_keeps_nobody_waiting_and_goes_on_when_it_may() -> None:
+    with nothing_left(), ProcessRun(job(FOREVER, tally := Tally())) as run:
+        run.start()
+        tally.wait_for(500)
+        before = run.snapshot()
+        os.kill(run.process_ids[1], signal.SIGSTOP)
+        after = until(lambda: (shot := run.snapshot()).task_managers[1].is_silent and shot)
+        assert [part.is_silent for part in (*before.task_managers, *after.task_managers)] == [False, False, False, True]
+        said = f"tm-1, process {run.process_ids[1]}, does not answer"
+        for command in (run.pause, lambda: run.slow("map", 1), lambda: run.swap_function("map", abs)):
+            with pytest.raises(RemoteTransportError, match=said):
+                command()
+        assert run.is_paused
+        assert not run.join(timeout_s=0.05)
+        os.kill(run.process_ids[1], signal.SIGCONT)
+        until(lambda: not any(part.is_silent for part in run.snapshot().task_managers))
+        run.resume()
+        assert not run.is_paused
+        tally.wait_for(len(tally) + 5_000)
+    assert tally == list(range(len(tally)))
+
+
+@pytest.mark.usefixtures("impatient")
+def test_one_that_is_stopped_and_was_never_seen_is_named() -> None:
+    with nothing_left(), ProcessRun(job(FOREVER, Tally())) as run:
+        run.start()
+        os.kill(run.process_ids[0], signal.SIGSTOP)
+        with pytest.raises(RemoteTransportError, match=f"tm-0, process {run.process_ids[0]}, does not answer"):
+            until(lambda: run.snapshot() and None)
+        os.kill(run.process_ids[0], signal.SIGCONT)
+
+
+@pytest.mark.usefixtures("impatient")
+def test_one_that_is_stopped_is_killed_at_the_end_whatever_it_was_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it was told is more than a pipe holds."""
+    monkeypatch.setattr("refimpl.drivers.crew._SECONDS_TO_STOP", 1.0)
+    large = bytes(1 << 20)
+    with nothing_left(), ProcessRun(job(FOREVER, tally := Tally())) as run:
+        run.start()
+        tally.wait_for(100)
+        os.kill(run.process_ids[0], signal.SIGSTOP)
+        with pytest.raises(RemoteTransportError, match="tm-0"):
+            run.swap_function("map", lambda n: n if large else None)
+    assert run.is_done
+    assert run.error is None
 
 
 # -- ended from outside ------------------------------------------------------------------------------
