@@ -18,9 +18,10 @@ _CARD, _GAP = 420, 20
 _HEAD, _SLOT, _TASK = 60, 26, 26
 
 # How a lamp is lit is known to the style already: a TaskManager that is there glows like a task that moves.
-_LIFE = ("alive", "done", "lost")
+_LIFE = ("alive", "done", "lost", "silent")
 _LIFE_LAMPS = ("made", "done", "backpressured")
-_LIFE_WORD = {"alive": "▶ alive", "done": "✓ done", "lost": "✗ lost"}
+_LAMP_OF_LIFE = {"alive": 0, "done": 1, "lost": 2, "silent": 2}
+_LIFE_WORD = {"alive": "▶ alive", "done": "✓ done", "lost": "✗ lost", "silent": "⚠ no answer"}
 _PROGRESS = ("made", "idle", "backpressured", "done", "lost")
 _PROGRESS_LAMPS = ("made", "idle", "backpressured", "done", "planned")
 _WORD = {progress: f"{PROGRESS_SYMBOL[progress]} {PROGRESS_WORD[progress]}" for progress in _PROGRESS[:4]}
@@ -32,7 +33,8 @@ class ClusterView(FactView):
 
     A slot holds one subtask of every operator of a slot-sharing group; what is in one slot needs no network. A
     TaskManager is lost when its process has ended before its tasks had: the rest of the job fails, as in Flink, and
-    what it held is shown as it was seen last. `MomentView` says what can be shown, and the options.
+    what it held is shown as it was seen last. So is one that does not answer, since its process was stopped, say.
+    `MomentView` says what can be shown, and the options.
 
         ClusterView(ProcessRun(environment, num_task_managers=2).start())
     """
@@ -48,7 +50,7 @@ class ClusterView(FactView):
     def facts_of(model: Model) -> Facts:
         facts: Facts = {"all": _all_words(model)}
         for number, part in enumerate(model["task_managers"]):
-            facts[f"{number} life"] = _LIFE.index(part["life"])
+            facts[f"{number} life"] = _LAMP_OF_LIFE[part["life"]]
             facts[f"{number} word"] = _LIFE_WORD[part["life"]]
             facts[f"{number} memory"] = _memory_words(part)
             for place, task in enumerate(_tasks(part)):
@@ -90,7 +92,9 @@ class ClusterView(FactView):
     @staticmethod
     def status_of(model: Model) -> str:
         lost = [_name(part) for part in model["task_managers"] if part["life"] == "lost"]
-        return _all_words(model) + (f"; lost: {', '.join(lost[:4])}" if lost else "")
+        silent = [_name(part) for part in model["task_managers"] if part["life"] == "silent"]
+        words = [f"; {word}: {', '.join(who[:4])}" for word, who in (("lost", lost), ("no answer", silent)) if who]
+        return _all_words(model) + "".join(words)
 
     @staticmethod
     def tables_of(pen: Pen, model: Model) -> list[Table]:
@@ -116,7 +120,7 @@ class ClusterView(FactView):
 
 def _task_manager(part: TaskManagerSnapshot) -> Model:
     is_done = all(task.progress.value == "done" for task in part.tasks)
-    life = "lost" if part.is_lost else "done" if is_done else "alive"
+    life = "lost" if part.is_lost else "done" if is_done else "silent" if part.is_silent else "alive"
     tasks = [
         {
             "name": task.name,

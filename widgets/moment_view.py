@@ -30,6 +30,7 @@ from widgets.sampler import (
     refusal_of,
 )
 from widgets.stepper import Stepper
+from widgets.text import silence_of
 from widgets.view_models import Model, topology
 
 __all__ = ["MomentView", "Source"]
@@ -84,6 +85,7 @@ class MomentView(View):
         if mode == "live":
             self._sampler = Sampler(source, self._pack, self.send, options["frames_per_second"])
         self._first = self.model_of(*self._recording.moments[at], self._known)
+        self._first_silence = silence_of(self._recording.moments[at][0])
         if isinstance(source, Stepper):
             source.on_change.append(self._follow_stepper)
         self._num_sent = (0, 0)
@@ -94,7 +96,7 @@ class MomentView(View):
             _topology={**self._for_browser(self._first), "control": self._control(controls)},
             _frames=_json(self._pack_all()),
             _at=at,
-            _picture=self.svg_of(self._first, options["title"], ""),
+            _picture=self.svg_of(self._first, options["title"], self._first_silence),
         )
 
     # -- what a subclass shows -------------------------------------------------------------------------
@@ -131,15 +133,22 @@ class MomentView(View):
 
     def model(self) -> Model:
         """What the view shows now: of a recording the frame it began with, else the source as it is."""
+        return self._now()[0]
+
+    def _now(self) -> tuple[Model, str]:
+        """What `model` gives, and who of the source does not answer."""
         if isinstance(self._source, Recording | JobSnapshot):
-            return self._first
-        return self.model_of(self._source.snapshot(), "", self._known)
+            return self._first, self._first_silence
+        snapshot = self._source.snapshot()
+        return self.model_of(snapshot, "", self._known), silence_of(snapshot)
 
     def text(self) -> str:
-        return self.text_of(self.model(), self.title, self.error)
+        model, silence = self._now()
+        return self.text_of(model, self.title, self.error or silence)
 
     def svg(self) -> str:
-        return self.svg_of(self.model(), self.title, self.error)
+        model, silence = self._now()
+        return self.svg_of(model, self.title, self.error or silence)
 
     @property
     def error(self) -> str:

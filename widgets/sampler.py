@@ -17,6 +17,7 @@ from typing import Any, Protocol
 
 from refimpl.errors import LocalUsageError, SluiceError
 from refimpl.job import JobSnapshot
+from widgets.text import silence_of
 
 __all__ = [
     "MAX_FRAMES_PER_SECOND",
@@ -71,7 +72,8 @@ class Sampler:
     `send` gets `{"type": "frame", "seq": …, "paused": …, "done": …, "error": …, "frame": …}`; `seq` counts
     from 1, `error` is why the job failed, or "". It stops by itself a second after the job is done, so the
     last frame shows every buffer at home; whoever looks later still gets that one. While nobody watches it
-    only looks, twice a second, whether the job has ended.
+    only looks, twice a second, whether the job has ended. What it cannot show, or not as it is now, it says once,
+    `{"type": "refused", "words": why}`, and looks again; when all is well once more, `words` is "".
     `num_sent`, `num_skipped` count frames.
     """
 
@@ -93,6 +95,7 @@ class Sampler:
         self._is_stopped = threading.Event()
         self._is_watched = threading.Event()
         self._last: object = None
+        self._said = ""  # why what is shown is not as it should be
         self._is_over = False
         self._ending = threading.Lock()  # held to send the last frame, or to find that there is no pump to send it
         self._thread = threading.Thread(target=self._run, name="sluice-sampler", daemon=True)
@@ -113,7 +116,7 @@ class Sampler:
             self._is_watched.clear()
             return
         with self._ending:
-            self._last = None
+            self._last, self._said = None, ""
             self._is_watched.set()
             if self._is_over:
                 self._look(is_done=True)
@@ -166,7 +169,13 @@ class Sampler:
                 return
 
     def _look(self, *, is_done: bool) -> None:
-        frame = self._pack(self._source.snapshot())
+        try:
+            snapshot = self._source.snapshot()
+            frame, trouble = self._pack(snapshot), silence_of(snapshot)
+        except Exception as error:  # noqa: BLE001 - the next look may find it mended, and a pump that is gone never
+            self._say(refusal_of(error))
+            return
+        self._say(trouble)
         is_paused = bool(getattr(self._source, "is_paused", False))
         # The time in a frame passes also when nothing happens.
         facts = (frame[:1] + frame[2:], is_paused, is_done)
@@ -178,3 +187,8 @@ class Sampler:
         error = error_of(self._source) if is_done else ""
         message = {"seq": self.num_sent, "paused": is_paused, "done": is_done, "error": error, "frame": frame}
         self._send({"type": "frame", **message})
+
+    def _say(self, words: str) -> None:
+        if words != self._said:
+            self._said = words
+            self._send({"type": "refused", "words": words})

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from itertools import groupby
 
+from refimpl.job import JobSnapshot
 from widgets.view_models import Model
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "ribbon_status",
     "ribbon_text",
     "shortened",
+    "silence_of",
     "step_text",
     "step_words",
     "watermark_text",
@@ -35,6 +37,8 @@ PROGRESS_SYMBOL = {"made": "▶", "idle": "○", "backpressured": "▲", "done":
 PROGRESS_WORD = {"made": "moving", "idle": "idle", "backpressured": "backpressured", "done": "done"}
 
 _HELD_MS = 60_000  # the longest rest there is stands for one without end
+
+_SILENT = "⚠"
 
 _EIGHTHS = " ▁▂▃▄▅▆▇█"
 
@@ -103,8 +107,18 @@ def rest_words(task: Model) -> str:
 
 
 def failure_text(error: str, most: int) -> str:
-    """Why a job failed, on one line."""
-    return shortened(f"✗ the job failed: {' '.join(error.split())}", most)
+    """Why a job failed, on one line; or what `silence_of` says, as it is."""
+    words = " ".join(error.split())
+    return shortened(words if words.startswith(_SILENT) else f"✗ the job failed: {words}", most)
+
+
+def silence_of(snapshot: object) -> str:
+    """Which TaskManagers do not answer; "" if all do."""
+    silent = [each for each in snapshot.task_managers if each.is_silent] if isinstance(snapshot, JobSnapshot) else []
+    if not silent:
+        return ""
+    names = ", ".join(f"tm-{each.number} (process {each.process_id})" for each in silent)
+    return f"{_SILENT} no answer from {names}, shown as seen last; if it was stopped, kill -CONT lets it go on"
 
 
 def shortened(words: str, most: int) -> str:

@@ -14,7 +14,8 @@ from refimpl.config import Config
 from refimpl.drivers import ProcessRun, Simulation
 from refimpl.job import JobSnapshot, StreamEnvironment
 from refimpl.task import IterableReader
-from widgets import ClusterView
+from tests.polling import until
+from widgets import ClusterView, PipelineMap
 
 DEADLINE_S = 30.0
 
@@ -78,3 +79,32 @@ def test_a_live_view_shows_which_process_was_killed_and_why_the_job_failed(monke
     assert f"TaskManager tm-1, process {run.process_ids[1]}, was killed by SIGKILL" in last["error"]
     values = dict(zip(view.facts(view.model()), last["frame"][2:], strict=True))
     assert (values["0 word"] != "✗ lost", values["1 word"]) == (True, "✗ lost")
+
+
+def test_a_live_view_names_who_does_not_answer_and_goes_on_when_it_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("refimpl.drivers.crew._SECONDS_TO_ANSWER", 0.5)
+    messages: queue.Queue[dict[str, Any]] = queue.Queue()
+    monkeypatch.setattr(ClusterView, "send", lambda _view, content, buffers=None: messages.put(content))
+    environment = StreamEnvironment(Config(segment_size_bytes=64, num_buffers=24, source_batch=2), 2)
+    environment.source(lambda _i, _n: IterableReader(range(10**9))).rebalance().map(str).sink(bool)
+    with ProcessRun(environment) as run:
+        view = ClusterView(run.start())
+        name = f"tm-1 (process {run.process_ids[1]})"
+        view._on_message(view, {"type": "visible", "view": "one"}, None)
+        os.kill(run.process_ids[1], signal.SIGSTOP)
+        while (said := messages.get(timeout=DEADLINE_S))["type"] != "refused":
+            pass
+        assert f"no answer from {name}" in said["words"]
+        assert f"{name}: ⚠ no answer" in view.text()
+        assert f"no answer: {name}" in view.facts(view.model())["status"]
+        for other in (view, PipelineMap(run)):
+            assert f"⚠ no answer from {name}, shown as seen last" in other.text().replace("\n", " ")
+            assert f"⚠ no answer from {name}" in other.svg()
+        os.kill(run.process_ids[1], signal.SIGCONT)
+        while (said := messages.get(timeout=DEADLINE_S))["type"] != "refused":
+            pass
+        assert said["words"] == ""
+        before = sum(task.num_records_in for task in run.snapshot().task_managers[1].tasks)
+        until(lambda: sum(task.num_records_in for task in run.snapshot().task_managers[1].tasks) > before)
+        assert "no answer" not in view.text()
+        view.close()

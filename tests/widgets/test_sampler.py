@@ -166,3 +166,27 @@ def test_closing_the_view_stops_the_pump_and_not_the_job(job):
 def test_a_rate_that_would_flood_is_refused(rate):
     with pytest.raises(LocalUsageError, match="at most 30"):
         Sampler(None, lambda snapshot: [], print, rate)
+
+
+def test_a_moment_that_cannot_be_shown_is_told_once_and_the_pump_goes_on(job):
+    """Whatever a view of the learner's own does with a moment."""
+    is_broken = threading.Event()
+    is_broken.set()
+
+    def pack(snapshot):
+        if is_broken.is_set():
+            raise ZeroDivisionError("oh")
+        return steps_of(snapshot)
+
+    box = Mailbox()
+    with ThreadedRun(job(200_000)) as run:
+        pump = sampler_of(run.start(), box, pack)
+        box.wait_for(lambda message: message["type"] == "refused")
+        looked = threading.Event()
+        pump.submit(lambda: pump.submit(lambda: pump.submit(looked.set)))
+        assert looked.wait(DEADLINE_S)
+        assert box.messages == [{"type": "refused", "words": "ZeroDivisionError: oh"}]
+        is_broken.clear()
+        box.wait_for(lambda message: message["type"] == "frame")
+        assert box.messages[1] == {"type": "refused", "words": ""}
+        assert pump.stop()
