@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from refimpl.exchange import ReaderSnapshot
 from refimpl.job import JobSnapshot
-from widgets.facts import MARGIN, Drawing, Facts, FactView, Pen, Table, paragraph
+from widgets.facts import GONE, MARGIN, Drawing, Facts, FactView, Pen, Table, paragraph
 from widgets.svg import element, name_element, text_element
 from widgets.view_models import Model, moment_of
 
@@ -62,7 +62,7 @@ def _ledger(snapshot: JobSnapshot, place: Model, readers: Mapping[bytes, ReaderS
         "empty_exclusive_buffers": buffers.num_exclusive_available,
         "empty_floating_buffers": buffers.num_floating_available,
         "wanted_buffers": buffers.num_required,
-        "backlog_buffers": max(0, buffers.num_required - buffers.num_exclusive),
+        "backlog_buffers": 0 if is_over else max(0, buffers.num_required - buffers.num_exclusive),
         "received_buffers": sum(entry.data_type.is_buffer for entry in channel.queue),
         "producer_credits": 0 if is_over else at_producer,
         # The two ends of a running job are looked at one after the other.
@@ -70,6 +70,8 @@ def _ledger(snapshot: JobSnapshot, place: Model, readers: Mapping[bytes, ReaderS
         "unannounced_credits": 0 if is_over else buffers.num_unannounced,
         "is_waiting_for_floating": buffers.is_waiting_for_floating,
         "is_over": is_over,
+        # Of a channel that reads it follows, and a stored picture is known by its model.
+        **({"still_read_buffers": len(buffers.lent_segments)} if is_over else {}),
     }
 
 
@@ -77,8 +79,9 @@ class CreditView(FactView):
     """The ledger of each remote channel: backlog, credit with the producer, on the wire and not yet announced.
 
     Each disc is one credit, and each square on the right an empty buffer that backs it: there are as many of one as
-    of the other. A square with a dashed outline is floating, which other channels may have next. `MomentView` says what
-    can be shown, and the options.
+    of the other. A square with a dashed outline is floating, which other channels may have next. A channel that has
+    ended has none: its own have gone back to its TaskManager, each as soon as nobody read it any more. `MomentView`
+    says what can be shown, and the options.
 
         CreditView(ThreadedRun(environment, num_task_managers=2).start())
     """
@@ -96,7 +99,7 @@ class CreditView(FactView):
             for name, _ in _STATIONS:
                 facts[f"{number} {name}"] = channel[f"{name}_credits"]
             facts[f"{number} backlog"] = channel["backlog_buffers"]
-            facts[f"{number} own"] = channel["empty_exclusive_buffers"]
+            facts[f"{number} own"] = "" if channel["is_over"] else channel["empty_exclusive_buffers"]
             facts[f"{number} floating"] = channel["empty_floating_buffers"]
             facts[f"{number} received"] = channel["received_buffers"]
             facts[f"{number} marks"] = _marks(channel)
@@ -106,8 +109,10 @@ class CreditView(FactView):
                 count = channel[f"{name}_credits"]
                 facts |= {f"{number} {name} {place}": int(place < count) for place in range(_MAX_TOKENS)}
                 facts[f"{number} {name} more"] = _more(count, _MAX_TOKENS)
+            num_empty = channel["empty_exclusive_buffers"]
+            num_here = channel.get("still_read_buffers", channel["exclusive_buffers"])
             for place in range(min(4, channel["exclusive_buffers"])):
-                facts[f"{number} own {place}"] = int(place < channel["empty_exclusive_buffers"])
+                facts[f"{number} own {place}"] = int(place < num_empty) if place < num_here else GONE
             for place in range(_MAX_FLOATING):
                 facts[f"{number} floating {place}"] = int(place < channel["empty_floating_buffers"])
             for place in range(4):
@@ -164,12 +169,15 @@ class CreditView(FactView):
 
 def _channel_words(channel: Model) -> str:
     marks = _marks(channel)
+    own = f"{channel['empty_exclusive_buffers']} of {channel['exclusive_buffers']} own"
+    if channel["is_over"]:
+        still_read = channel.get("still_read_buffers", 0)
+        own = "none of its own" + (f" ({still_read} still read)" if still_read else "")
     return (
         f"{channel['name']} → {channel['reader']}: backlog {channel['backlog_buffers']}; "
         f"credit {channel['producer_credits']} with the producer, {channel['flight_credits']} on the wire, "
         f"{channel['unannounced_credits']} to be announced; empty buffers "
-        f"{channel['empty_exclusive_buffers']} of {channel['exclusive_buffers']} own, "
-        f"{channel['empty_floating_buffers']} floating; {channel['received_buffers']} received"
+        f"{own}, {channel['empty_floating_buffers']} floating; {channel['received_buffers']} received"
         + (f"; {marks}" if marks else "")
     )
 

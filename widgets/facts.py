@@ -26,7 +26,7 @@ from widgets.svg import document, element, escape, picture_id, text_element
 from widgets.text import failure_text, step_words
 from widgets.view_models import Model
 
-__all__ = ["MARGIN", "Drawing", "FactView", "Facts", "Pen", "Table", "cards", "paragraph", "still"]
+__all__ = ["GONE", "MARGIN", "Drawing", "FactView", "Facts", "Pen", "Table", "cards", "paragraph", "still"]
 
 Facts = dict[str, str | int]
 
@@ -35,6 +35,7 @@ Table = tuple[str, list[str], list[list[Any]]]
 `cell` gives."""
 
 MARGIN = 20
+GONE = -1  # the state of shapes that are not there
 _TOP = 74
 _MOMENT = 700  # the room below the title, which every picture has
 _MAX_CARDS = 12
@@ -71,10 +72,11 @@ class Pen:
         return title.replace("\0", escape(f"{self._facts[fact]}{after}"))
 
     def group(self, fact: str, states: Sequence[str], body: str, **attributes: object) -> str:
-        """Shapes whose look is that of the fact's state; its value is a number in `states`."""
+        """Shapes whose look is that of the fact's state; its value is a number in `states`, or `GONE`."""
+        state = int(self._facts[fact])
         return element(
             "g", body, data_fact=self._number[fact], data_as="state", data_states=" ".join(states),
-            data_state=states[int(self._facts[fact])], **attributes,
+            data_state="absent" if state == GONE else states[state], **attributes,
         )  # fmt: skip
 
     def level(self, fact: str, most: int, x: float, y: float, width: float, height: float, class_: str) -> str:

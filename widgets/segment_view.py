@@ -298,6 +298,11 @@ def _channel(wanted: int | str, names: Sequence[str]) -> int:
         return names.index(wanted)
     if isinstance(wanted, int) and not isinstance(wanted, bool) and 0 <= wanted < len(names):
         return wanted
+    if not names:
+        raise LocalUsageError(
+            "this job has no channels, so no bytes: all its operators are chained, and hand records on as they are; "
+            "rebalance() or key_by() between two of them makes channels"
+        )
     known = ", ".join(f"{number} {name!r}" for number, name in enumerate(names))
     raise LocalUsageError(f"channel={wanted!r}: the channels are {known}")
 

@@ -10,7 +10,20 @@ from refimpl.config import Config
 from refimpl.drivers import Simulation
 from refimpl.errors import LocalUsageError
 from refimpl.job import StreamEnvironment
-from widgets import JobView, PipelineMap, QueueView, Recording, Stepper, pack, pipeline_model, topology
+from widgets import (
+    CreditView,
+    JobView,
+    PipelineMap,
+    QueueView,
+    Recording,
+    SegmentView,
+    Stepper,
+    credit_model,
+    pack,
+    pipeline_model,
+    pool_model,
+    topology,
+)
 
 
 def test_every_channel_knows_its_two_tasks(simulation):
@@ -128,3 +141,35 @@ def test_a_moment_of_another_job_is_refused(recording):
     with pytest.raises(LocalUsageError, match="a int is no moment of a job"):
         recording.add(5)
     assert len(recording) == before
+
+
+def test_the_ledger_of_credit_and_the_memory_agree_on_who_has_a_channels_own_buffers(job):
+    """At the end nobody has them: they have gone back to their TaskManager."""
+    with Simulation(job(), seed=3, num_task_managers=2) as simulation:
+        recording = Recording.of(simulation)
+    ends = set()
+    for snapshot, action in recording.moments:
+        model = credit_model(snapshot, recording.topology, action)
+        facts = CreditView.facts_of(model)
+        held = {
+            each["name"]: (each["empty_buffers"], each["used_buffers"])
+            for part in pool_model(snapshot)["task_managers"]
+            for each in part["channels"]
+        }
+        for number, channel in enumerate(model["channels"]):
+            squares = [facts[f"{number} own {place}"] for place in range(channel["exclusive_buffers"])]
+            assert (squares.count(1), squares.count(0)) == held[f"{channel['reader']} from {channel['name']}"]
+            assert channel["backlog_buffers"] == 0 or not channel["is_over"]
+            ends.add(channel["is_over"])
+    assert ends == {False, True}
+    last = CreditView(recording, at=-1)
+    assert "empty buffers none of its own, 0 floating" in last.text()
+    assert " of 2 own<" not in last.svg().partition("</desc>")[2]
+    assert last.svg().count('data-states="used own" data-state="absent"') == 4
+
+
+def test_without_channels_there_are_no_bytes_and_it_says_so():
+    environment = StreamEnvironment()
+    environment.from_collection(range(3)).map(str).sink(bool)
+    with Simulation(environment) as simulation, pytest.raises(LocalUsageError, match=r"no channels.* are chained"):
+        SegmentView(simulation)

@@ -2,7 +2,7 @@
 
 const FOLLOW = {
   words: (node, value) => say(node, value === "" ? "" : (node.dataset.before ?? "") + value + (node.dataset.after ?? "")),
-  state: (node, value) => put(node, "data-state", node.dataset.states.split(" ")[value]),
+  state: (node, value) => put(node, "data-state", value < 0 ? "absent" : node.dataset.states.split(" ")[value]),
   level: (node, value) => {
     const { bottom, tall, most } = node.dataset, level = tall * Math.min(1, value / most);
     put(node, "y", bottom - level);
