@@ -438,6 +438,30 @@ def test_a_learner_chooses_among_what_is_enabled() -> None:
     assert simulation.is_done
 
 
+@pytest.mark.parametrize("num_task_managers", [1, 2])
+def test_a_simulation_that_was_closed_or_has_failed_can_be_looked_at_and_takes_no_step(num_task_managers: int) -> None:
+    def places() -> StreamEnvironment:
+        return StreamEnvironment(Config(segment_size_bytes=16, num_buffers=40), parallelism=2)
+
+    with Simulation(numbers(places(), 99, []), num_task_managers=num_task_managers) as closed:
+        closed.run(max_steps=20)
+    failed = Simulation(numbers(places(), 99, [], function=broken), num_task_managers=num_task_managers)
+    with pytest.raises(UserCodeError) as why:
+        failed.run()
+    assert (closed.error, failed.error) == (None, why.value)
+    for simulation, words in ((closed, "closed before its job was done"), (failed, r"has failed \(UserCodeError: ")):
+        assert not simulation.enabled()
+        assert simulation.snapshot().num_steps > 0
+        for go_on in (simulation.step, simulation.run):
+            with pytest.raises(LocalUsageError, match=words):
+                go_on()
+    with Simulation(numbers(places(), 9, []), num_task_managers=num_task_managers) as done:
+        done.run()
+    assert done.is_done
+    assert done.step() is None
+    assert done.run() is done
+
+
 def test_time_jumps_to_the_flush_when_nothing_else_can_move() -> None:
     """Virtual time: a source that has nothing now leaves its records in an open buffer."""
 

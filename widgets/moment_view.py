@@ -248,7 +248,7 @@ class MomentView(View):
         self._send_frames("frames", frames)
 
     def _send_frames(self, kind: str, frames: list[Any]) -> None:
-        self.send({"type": kind, "frames": frames, "done": self._source.is_done, "error": self._error})
+        self.send({"type": kind, "frames": frames, "done": self._source.is_done, "error": self.error})
 
     def _do_with_stepper(self, stepper: Stepper, kind: str, content: dict[str, Any]) -> None:
         try:

@@ -160,7 +160,7 @@ class Stepper:
     def step(self, action: str | None = None) -> str | None:
         """Do `action`, or what the seed chooses, in both branches where it can be; returns it, `None` at the end."""
         with self.lock:
-            self._refuse_if_failed()
+            self._refuse_if_over()
             if action is not None and action not in self.enabled():
                 near = difflib.get_close_matches(str(action), self.enabled(), 1, 0.4)
                 meant = f"; did you mean {near[0]!r}?" if near else "."
@@ -177,7 +177,7 @@ class Stepper:
         """Step until nothing can move, or `most_steps` have been taken; returns how many."""
         whole_number("most_steps", most_steps, 1, _MOST_STEPS)
         with self.lock:
-            self._refuse_if_failed()
+            self._refuse_if_over()
             before = self.num_steps
             with self._telling():
                 for _ in range(most_steps):
@@ -358,8 +358,10 @@ class Stepper:
         if not is_number or not 0 <= change.delay_ms <= 10_000:
             raise LocalUsageError(f"delay_ms={change.delay_ms!r} cannot work: from 0 to 10000")
 
-    def _refuse_if_failed(self) -> None:
-        """A job that has failed takes no step, which is not the same as being done."""
+    def _refuse_if_over(self) -> None:
+        """A job that has failed or was given up takes no step, which is not the same as being done."""
+        if self.error is None and self._main.simulation.is_closed and not self._main.simulation.is_done:
+            raise LocalUsageError("this Stepper is closed; `reset()` goes back to the start")
         if self.error is not None and self.is_done:
             raise LocalUsageError(
                 f"the job has failed after {self.num_steps} steps ({type(self.error).__name__}: {self.error}); "

@@ -37,9 +37,11 @@ class Simulation:
     With several TaskManagers, what one sends another takes up to `max_delay_ms`, by `seed`.
     `policy` picks among `enabled()` actions: `random` by `seed`, `round_robin` gives every task its
     turn, `first` is the order of the job (data flows only when it must). `check_every` n checks the
-    laws after each n-th step, 0 only at the end.
+    laws after each n-th step, 0 only at the end. `error` is why the job failed. After a failure, and after
+    leaving a `with` block, all has been given back: it can be looked at, and takes no step.
 
     Raises (step, run):
+        LocalUsageError: it was closed before its job was done, or the job has failed before.
         AssertionError: a law is broken; tells the story if there is a trace.
         SluiceError: the job failed; everything it held has been given back.
     """
@@ -59,6 +61,8 @@ class Simulation:
             raise LocalUsageError(f"policy {policy!r} is none of {', '.join(_POLICIES)}")
         if max_delay_ms < 0:
             raise LocalUsageError(f"a delay of {max_delay_ms} ms would arrive before it was sent")
+        self.error: BaseException | None = None
+        self.is_closed = False
         self.deployments: list[Deployment] = []
         self.links: dict[str, Link] = {}
         self.time_ms = 0.0
@@ -87,6 +91,7 @@ class Simulation:
         return self
 
     def __exit__(self, *_exc: object) -> None:
+        self.is_closed = True
         for deployment in self.deployments:
             deployment.close()
 
@@ -99,7 +104,9 @@ class Simulation:
         return replace(JobSnapshot.joined(parts), wires=tuple(link.snapshot() for link in self.links.values()))
 
     def enabled(self) -> Sequence[Action]:
-        """What could happen next. Empty means quiescent: the job is done, or a law is broken."""
+        """What could happen next. Empty means quiescent: the job is done, a law is broken, or it is closed."""
+        if self.is_closed:
+            return ()
         now = self.time_ms
         actions: list[Action] = [
             StepTask(name) for name, task in self._tasks.items() if task.is_runnable
@@ -132,6 +139,9 @@ class Simulation:
         Raises:
             LocalUsageError: the action is not enabled.
         """
+        if self.is_closed:
+            self._refuse_unless_done()
+            return None
         if self._draws == [] and self._policy == "random":
             self._draws = self._random.random(1024).tolist()
         enabled = self.enabled()
@@ -173,6 +183,9 @@ class Simulation:
 
         `on_step` is called after each step, for progress bars and recorders.
         """
+        if self.is_closed:
+            self._refuse_unless_done()
+            return self
         limit = None if max_steps is None else self.num_steps + max_steps
         try:
             while limit is None or self.num_steps < limit:
@@ -261,6 +274,14 @@ class Simulation:
                 link = Link(consumer, self.deployments[connection_id.task_manager], connection_id)
                 self.links[link.name] = link
 
+    def _refuse_unless_done(self) -> None:
+        if self.error is not None:
+            why = f"the job has failed ({type(self.error).__name__}: {self.error})"
+            raise LocalUsageError(f"{why}, and goes no further; make a new Simulation")
+        if not self.is_done:
+            raise LocalUsageError("this Simulation was closed before its job was done; make a new one")
+
     def _close_after(self, error: BaseException) -> None:
+        self.error, self.is_closed = self.error or error, True
         for deployment in self.deployments:
             deployment.close_after(error)

@@ -16,9 +16,9 @@ from refimpl.job import StreamEnvironment
 from widgets import PipelineMap, QueueView, Recording, Stepper, ThroughputView
 
 
-def places(num_records=400):
+def places(num_records=400, function=str):
     environment = StreamEnvironment(Config(segment_size_bytes=64, num_buffers=40, source_batch=2), 2)
-    environment.from_collection(range(num_records)).rebalance().map(str).rebalance().sink(bool)
+    environment.from_collection(range(num_records)).rebalance().map(function).rebalance().sink(bool)
     return environment
 
 
@@ -406,3 +406,31 @@ def test_what_is_not_enabled_ends_its_sentence(stepper):
     for action in ("nope", 5, ["x"]):
         with pytest.raises(LocalUsageError, match=r"is not enabled\. Enabled: step source-0"):
             stepper.step(action)
+
+
+def test_a_stepper_that_was_closed_takes_no_step_before_a_reset(stepper, monkeypatch):
+    sent = []
+    monkeypatch.setattr(PipelineMap, "send", lambda _view, content, buffers=None: sent.append(content))
+    view = PipelineMap(stepper)
+    stepper.run(5)
+    stepper.close()
+    assert (stepper.enabled(), stepper.is_done, stepper.num_steps) == ([], True, 5)
+    for go_on in (stepper.step, stepper.run):
+        with pytest.raises(LocalUsageError, match=r"this Stepper is closed; `reset\(\)`"):
+            go_on()
+    view._on_message(view, {"type": "step"}, None)
+    assert (sent[-1]["type"], sent[-1]["words"]) == (
+        "refused", "this Stepper is closed; `reset()` goes back to the start"
+    )  # fmt: skip
+    stepper.reset()
+    assert stepper.step() is not None
+    view.close()
+
+
+def test_a_view_of_a_simulation_that_failed_says_why_whoever_stepped_it():
+    with Simulation(places(function=lambda value: 1 // (value - 3))) as simulation:
+        with pytest.raises(UserCodeError):
+            simulation.run()
+        for view in (PipelineMap(simulation), QueueView(simulation)):
+            assert "✗ the job failed: UserCodeError: map, subtask 1" in view.text()
+            view.close()
