@@ -8,6 +8,7 @@ a page without a kernel shows the picture.
 from __future__ import annotations
 
 import difflib
+import json
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,9 @@ import anywidget
 import traitlets
 
 from refimpl.errors import LocalUsageError
-from widgets.svg import static_text
+from widgets.svg import sendable, static_text
 
-__all__ = ["View", "chosen_options", "front_end", "text_of_file", "whole_number"]
+__all__ = ["View", "chosen_options", "front_end", "json_text", "text_of_file", "whole_number"]
 
 
 def front_end(name: str) -> str:
@@ -48,6 +49,12 @@ def whole_number(name: str, value: object, least: int, most: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
         raise LocalUsageError(f"{name}={value!r} cannot work: a whole number from {least} to {most}")
     return value
+
+
+def json_text(data: Any, **how: Any) -> str:
+    """`data` as JSON that a file can hold: as it is read if possible, else with every odd character as its number."""
+    words = json.dumps(data, ensure_ascii=False, **how)
+    return words if sendable(words) == words else json.dumps(data, **how)
 
 
 def text_of_file(path: str | Path) -> str:
@@ -81,7 +88,7 @@ class View(anywidget.AnyWidget):
     _controls = traitlets.List(traitlets.Unicode()).tag(sync=True)
 
     def __init__(self, **traits: Any) -> None:
-        super().__init__(**traits)
+        super().__init__(**{name: sendable(value) for name, value in traits.items()})
         self.on_msg(self._on_message)
 
     def text(self) -> str:
@@ -92,19 +99,24 @@ class View(anywidget.AnyWidget):
         """The picture as it is now, as one SVG document."""
         raise NotImplementedError
 
+    def send(self, content: Any, buffers: Any = None) -> None:
+        """Tell the browser; names and errors are the user's, and may hold what no message can."""
+        super().send(sendable(content), buffers)
+
     def close(self) -> None:
         """End the view in the browser; its words and its picture stay."""
         super().close()
         self.__dict__.pop("_repr_mimebundle_", None)  # ipywidgets lays a None over ours
 
     def __repr__(self) -> str:
-        return self.text()
+        return str(sendable(self.text()))
 
     def _repr_mimebundle_(self, **_kwargs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+        still = {"text/plain": repr(self), "image/svg+xml": self.svg()}
         if self.comm is None:  # closed: what is left is what needs no kernel
-            return {"text/plain": self.text(), "image/svg+xml": self.svg()}, {}
+            return still, {}
         data, metadata = super()._repr_mimebundle_() or ({}, {})
-        return {**data, "text/plain": self.text(), "image/svg+xml": self.svg()}, metadata
+        return {**data, **still}, metadata
 
     def _on_message(self, _widget: object, content: dict[str, Any], _buffers: object) -> None:
         """What the browser asks for. Runs on whichever thread ipykernel hands it: take no lock, print nothing."""

@@ -30,6 +30,7 @@ from widgets.sampler import (
     refusal_of,
 )
 from widgets.stepper import Stepper
+from widgets.svg import sendable
 from widgets.text import silence_of
 from widgets.view_models import Model, topology
 
@@ -77,6 +78,7 @@ class MomentView(View):
         self.options = options
         self._source = source
         self._viewers: set[str] = set()
+        self._names: list[str] = []
         self._error = ""
         self._recording = self._record(source, options["max_frames"])
         self._known = self.known_of(self._recording.moments[0][0])
@@ -144,7 +146,7 @@ class MomentView(View):
 
     def text(self) -> str:
         model, silence = self._now()
-        return self.text_of(model, self.title, self.error or silence)
+        return str(sendable(self.text_of(model, self.title, self.error or silence)))
 
     def svg(self) -> str:
         model, silence = self._now()
@@ -198,7 +200,7 @@ class MomentView(View):
 
         def change() -> None:
             if kind == "slow":
-                self._source.slow(str(content.get("name")), content.get("ms"))
+                self._source.slow(_meant(content.get("name"), self._names), content.get("ms"))
             elif kind == "swap":
                 self._source.swap(**self._parts_called(content.get("name")))
             else:
@@ -220,10 +222,10 @@ class MomentView(View):
             return {}
         tasks = self._recording.moments[0][0].tasks
         operators = dict.fromkeys(name for task in tasks for name in task.operators)
-        names = [*operators, *(task.name for task in tasks)]
+        self._names = [*operators, *(task.name for task in tasks)]
         config = getattr(getattr(self._source, "deployment", None), "config", None)
         timeout = getattr(config, "buffer_timeout_ms", None)
-        return {"names": names, "timeout_ms": timeout, "swaps": list(self.options["swaps"] or {})}
+        return {"names": self._names, "timeout_ms": timeout, "swaps": list(self.options["swaps"] or {})}
 
     def _set_watched(self, view: str, is_watched: bool) -> None:
         """Count who looks: the same widget may be shown twice, or not at all."""
@@ -260,7 +262,7 @@ class MomentView(View):
                         for _ in range(min(int(content.get("n", 1)), _MAX_STEPS_PER_CLICK)):
                             stepper.step()
                     case "choose":
-                        stepper.step(str(content["action"]))
+                        stepper.step(_meant(content["action"], stepper.enabled()))
                     case "run":
                         stepper.run()
                     case "reset":
@@ -399,6 +401,11 @@ def _busiest(recording: Recording) -> int:
 def _num_buffers(queues: Iterable[SubpartitionSnapshot | ChannelSnapshot]) -> int:
     """How many buffers wait; a broadcast one stands in several queues and is still one, an event is none."""
     return len({entry.segment_id for each in queues for entry in each.queue if entry.data_type.is_buffer})
+
+
+def _meant(words: object, names: Iterable[str]) -> str:
+    """The one of `names` that the browser knows as `words`."""
+    return next((name for name in names if sendable(name) == words), str(words))
 
 
 def _json(frames: Any) -> str:

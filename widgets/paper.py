@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from refimpl.errors import LocalUsageError
 from widgets.base import whole_number
-from widgets.svg import allowed, escape, picture_id, static_text
+from widgets.svg import allowed, escape, picture_id, sendable, static_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -75,7 +75,7 @@ class PaperFigure:
     def __init__(self, title: str, panels: Sequence[Panel], columns: int = 3, is_y_shared: bool = False) -> None:
         if not any(curve.xs for panel in panels for curve in panel.curves):
             raise LocalUsageError(f"{title}: there is no curve to draw; measure something first")
-        self.title = title
+        self.title = str(sendable(title))
         self.panels = tuple(panels)
         self._columns = min(whole_number("columns", columns, 1, 1_000), len(panels))
         self._is_y_shared = is_y_shared
@@ -83,7 +83,7 @@ class PaperFigure:
     @property
     def alt(self) -> str:
         """The figure in words."""
-        return "\n".join([self.title, *(line for panel in self.panels for line in _words(panel))])
+        return str(sendable("\n".join([self.title, *(line for panel in self.panels for line in _words(panel))])))
 
     def __repr__(self) -> str:
         return self.alt

@@ -10,7 +10,7 @@ from typing import Any
 from refimpl.drivers import Simulation
 from refimpl.errors import LocalUsageError
 from refimpl.job import JobSnapshot
-from widgets.base import text_of_file, whole_number
+from widgets.base import json_text, text_of_file, whole_number
 from widgets.snapshot_json import from_nodes, to_nodes
 from widgets.view_models import Model, pipeline_model, topology
 
@@ -115,7 +115,7 @@ class Recording:
     def to_json(self) -> str:
         """Everything as one line of JSON, to attach to a question or to open elsewhere."""
         nodes, roots = to_nodes([snapshot for snapshot, _ in self._moments])
-        return json.dumps(
+        return json_text(
             {
                 "format": _FORMAT,
                 "num_dropped": self.num_dropped,
@@ -125,7 +125,6 @@ class Recording:
                 "nodes": nodes,
             },
             separators=(",", ":"),
-            ensure_ascii=False,
         )
 
     @classmethod

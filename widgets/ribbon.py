@@ -10,6 +10,7 @@ from refimpl.records import SpanningRecordSerializer
 from widgets.base import View, chosen_options, front_end
 from widgets.ribbon_model import Step, ribbon_model, ribbon_model_of_steps, serializer_steps
 from widgets.ribbon_svg import ribbon_svg
+from widgets.svg import sendable
 from widgets.text import fill_word, ribbon_status, ribbon_text
 from widgets.view_models import Model
 
@@ -69,7 +70,7 @@ class TwoBufferRibbon(View):
         return self._model
 
     def text(self) -> str:
-        return ribbon_text(self._model, self.title)
+        return str(sendable(ribbon_text(self._model, self.title)))
 
     def svg(self) -> str:
         return ribbon_svg(self._model, self.title)

@@ -21,7 +21,7 @@ from refimpl.drivers import Action, Simulation, StepTask
 from refimpl.errors import LocalUsageError
 from refimpl.job import JobSnapshot, StreamEnvironment
 from refimpl.memory import LocalBufferPool
-from widgets.base import text_of_file, whole_number
+from widgets.base import json_text, text_of_file, whole_number
 from widgets.recording import Recording
 from widgets.view_models import topology
 
@@ -234,7 +234,7 @@ class Stepper:
                 "format": _FORMAT, "seed": self.seed, "num_task_managers": self._num_task_managers,
                 "max_delay_ms": self._max_delay_ms, "choices": self._main.choices, "fork": fork,
             }  # fmt: skip
-            return json.dumps(data, ensure_ascii=False, indent=1)
+            return json_text(data, indent=1)
 
     @classmethod
     def from_json(cls, text: str, environment: StreamEnvironment) -> Stepper:

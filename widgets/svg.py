@@ -14,10 +14,21 @@ import html
 import re
 import zlib
 from importlib import resources
+from typing import Any
 
 from widgets.letters import fitting
 
-__all__ = ["allowed", "document", "element", "escape", "name_element", "picture_id", "static_text", "text_element"]
+__all__ = [
+    "allowed",
+    "document",
+    "element",
+    "escape",
+    "name_element",
+    "picture_id",
+    "sendable",
+    "static_text",
+    "text_element",
+]
 
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
@@ -42,6 +53,27 @@ def picture_id(kind: str, facts: str) -> str:
 def allowed(words: str) -> str:
     """What XML can hold of it: of a control character or half a character a sign is left."""
     return _NOT_XML.sub("\N{REPLACEMENT CHARACTER}", words)
+
+
+def sendable(value: Any) -> Any:
+    """The same where UTF-8 can hold it: a browser and a file take no half of a character (a lone surrogate)."""
+    if isinstance(value, str):
+        return value if _is_whole(value) else allowed(value)
+    if isinstance(value, dict):
+        return {sendable(name): sendable(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [sendable(each) for each in value]
+    return value
+
+
+def _is_whole(words: str) -> bool:
+    if words.isascii():  # without looking at each character, as nearly always
+        return True
+    try:
+        words.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def escape(words: str) -> str:

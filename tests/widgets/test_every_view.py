@@ -6,16 +6,21 @@ import json
 import re
 import xml.etree.ElementTree as ET
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
 import pytest
+from ipywidgets import Widget
+from jupyter_client.session import json_packer
+from polling import until
 
 from refimpl.config import Config
 from refimpl.drivers import AsyncRun, ProcessRun, Simulation, ThreadedRun
 from refimpl.errors import LocalUsageError, UserCodeError
 from refimpl.job import StreamEnvironment
+from refimpl.task import IterableReader
 from widgets import (
     AlignmentView,
     BytesBesideFlink,
@@ -307,6 +312,44 @@ def test_a_job_that_failed_can_still_be_looked_at(row: Row, made: Any) -> None:
     with pytest.raises(UserCodeError):
         run.run()
     assert "ZeroDivisionError" in repr(view)
+
+
+def odd_names(num_records: int) -> StreamEnvironment:
+    """Names that hold half of a character (a lone surrogate), as `os.fsdecode` makes them; the last record fails."""
+    environment = StreamEnvironment(Config(segment_size_bytes=64, num_buffers=24, source_batch=2), 2)
+    source = environment.source(lambda i, n: IterableReader(range(i, num_records, n)), name="in\ud800")
+    source.rebalance().map(lambda n: fail("why \udc80") if n == num_records - 1 else n, name="\udc80x").sink(bool)
+    return environment
+
+
+def fail(why: str) -> None:
+    raise OSError(why)
+
+
+@job_views
+def test_half_a_character_in_a_name_or_an_error_is_replaced_wherever_it_is_sent(
+    row: Row, made: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A message that cannot be encoded would end the pump, and a trait the view."""
+    messages: list[bytes] = []
+    monkeypatch.setattr(Widget, "send", lambda _view, content, buffers=None: messages.append(json_packer(content)))
+    views = []
+    with Simulation(odd_names(40), num_task_managers=2) as simulation, suppress(UserCodeError):
+        views.append(made(row, simulation, title="half \ud800"))
+        views.append(made(row, Recording.of(simulation, 20)))
+        simulation.run()
+    with ThreadedRun(odd_names(2_000), num_task_managers=2) as threaded, suppress(UserCodeError):
+        live = made(row, threaded)
+        live._on_message(live, {"type": "visible", "view": "a"}, None)
+        threaded.run()
+    until(lambda: messages and json.loads(messages[-1])["done"])
+    assert "why \N{REPLACEMENT CHARACTER}" in json.loads(messages[-1])["error"]
+    for view in (*views, live):
+        for words in (view.text(), repr(view), view.svg(), view.title, view._picture, view._frames, repr(view.error)):
+            assert words.encode().decode() == words
+        for content in ({**view._topology}, view._repr_mimebundle_()[0]):
+            assert json.loads(json_packer(content)) == json.loads(json.dumps(content))
+        assert "\N{REPLACEMENT CHARACTER}" in view.text()
 
 
 @pytest.mark.parametrize("row", [row for row in JOB_VIEWS if issubclass(row.view, FactView)], ids=lambda r: r.view.kind)

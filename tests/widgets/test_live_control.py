@@ -121,3 +121,16 @@ def test_whatever_a_note_raises_is_a_refusal_and_the_pump_goes_on(view, run, box
     assert box.answer_to(view, type="slow", name="sink", ms=5) == "AttributeError: no such thing"
     assert view.sampler.is_alive
     assert box.answer_to(view, type="set_buffer_timeout", ms=7) == ""
+
+
+def test_a_name_that_holds_half_a_character_is_found_by_what_the_browser_knows_of_it(box):
+    environment = StreamEnvironment(Config(segment_size_bytes=64, num_buffers=40, source_batch=2))
+    environment.from_collection(range(10**6)).rebalance().map(str, name="half \ud800").rebalance().sink(bool)
+    with ThreadedRun(environment) as run:
+        view = JobView(run.start())
+        view._on_message(view, {"type": "visible", "view": "a"}, None)
+        name = view._topology["control"]["names"][1]
+        assert name == "half \N{REPLACEMENT CHARACTER}"
+        assert box.answer_to(view, type="slow", name=name, ms=50) == ""
+        assert [task.rest_ms for task in run.snapshot().tasks] == [0, 50, 0]
+        view.close()

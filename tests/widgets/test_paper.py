@@ -161,3 +161,12 @@ def test_what_cannot_be_measured_is_refused(arguments, complaint):
     given = {"make_job": numbers, "name": "sink", "seconds": 0.02, "say": lambda _: None, **arguments}
     with pytest.raises(LocalUsageError, match=re.escape(complaint)):
         throughput_by_timeout(**given)
+
+
+def test_half_a_character_in_a_name_is_replaced(tmp_path):
+    curve = Curve("half \ud800", [1, 2], [3, 4])
+    figure = PaperFigure("why \udc80", [Panel("x \ud800", "y \ud800", [curve], marks=[(1, "\ud800")])])
+    assert "half \N{REPLACEMENT CHARACTER}: from" in figure.alt.encode().decode()
+    for name in ("a.svg", "a.png", "a.pdf"):
+        figure.save(tmp_path / name)
+        assert (tmp_path / name).stat().st_size > 1_000

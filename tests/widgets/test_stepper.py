@@ -8,11 +8,14 @@ import threading
 from types import SimpleNamespace
 
 import pytest
+from ipywidgets import Widget
+from jupyter_client.session import json_packer
 
 from refimpl.config import Config
 from refimpl.drivers import Simulation
 from refimpl.errors import LocalUsageError, UserCodeError
 from refimpl.job import StreamEnvironment
+from refimpl.task import IterableReader
 from widgets import PipelineMap, QueueView, Recording, Stepper, ThroughputView
 
 
@@ -434,3 +437,25 @@ def test_a_view_of_a_simulation_that_failed_says_why_whoever_stepped_it():
         for view in (PipelineMap(simulation), QueueView(simulation)):
             assert "✗ the job failed: UserCodeError: map, subtask 1" in view.text()
             view.close()
+
+
+def test_half_a_character_in_a_name_goes_to_a_file_and_back_and_is_a_button(tmp_path, monkeypatch):
+    sent = []
+    keep = lambda _view, content, buffers=None: sent.append(json.loads(json_packer(content)))  # noqa: E731
+    monkeypatch.setattr(Widget, "send", keep)
+    environment = StreamEnvironment(Config(segment_size_bytes=64, num_buffers=40))
+    environment.source(lambda i, n: IterableReader(range(9)), name="half \ud800").rebalance().sink(bool)
+    stepper = Stepper(environment)
+    view = PipelineMap(stepper)
+    view._on_message(view, {"type": "hello"}, None)
+    assert sent[-1]["enabled"] == ["step half \N{REPLACEMENT CHARACTER}-0"]
+    view._on_message(view, {"type": "choose", "action": sent[-1]["enabled"][0]}, None)
+    assert stepper.num_steps == 1
+    stepper.run()
+    stepper.save(tmp_path / "run.json")
+    again = Stepper.load(tmp_path / "run.json", environment)
+    assert again.recording.moments == stepper.recording.moments
+    again.recording.save(tmp_path / "recording.json")
+    assert Recording.load(tmp_path / "recording.json").moments == again.recording.moments
+    for each in (view, stepper, again):
+        each.close()
