@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ import traitlets
 from refimpl.errors import LocalUsageError
 from widgets.svg import sendable, static_text
 
-__all__ = ["View", "chosen_options", "front_end", "json_text", "text_of_file", "whole_number"]
+__all__ = ["View", "chosen_options", "front_end", "json_text", "path_of", "text_of_file", "whole_number"]
 
 
 def front_end(name: str) -> str:
@@ -57,6 +58,17 @@ def json_text(data: Any, **how: Any) -> str:
     return words if sendable(words) == words else json.dumps(data, **how)
 
 
+def path_of(path: object) -> Path:
+    """The path of a file that was given as one, or in words.
+
+    Raises:
+        LocalUsageError: it is neither.
+    """
+    if not isinstance(path, str | os.PathLike):
+        raise LocalUsageError(f"path={path!r} cannot work: the path of a file")
+    return Path(path)
+
+
 def text_of_file(path: str | Path) -> str:
     """What is in a file.
 
@@ -64,10 +76,11 @@ def text_of_file(path: str | Path) -> str:
         LocalUsageError: it is no text.
         OSError: it cannot be read.
     """
+    file = path_of(path)
     try:
-        return Path(path).read_text(encoding="utf-8")
+        return file.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
-        raise LocalUsageError(f"{Path(path).name} is not a text: {error}") from error
+        raise LocalUsageError(f"{file.name} is not a text: {error}") from error
 
 
 class View(anywidget.AnyWidget):

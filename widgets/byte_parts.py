@@ -96,6 +96,8 @@ def parts_of_types(types: TypeNames | None, data: bytes) -> list[Model]:
         if types not in (_RECORDS, _ELEMENTS):
             raise LocalUsageError(_no_type(types, [_RECORDS, _ELEMENTS]))
         return parts_of_record_bytes(data, 0, has_tags=types == _ELEMENTS)
+    if not isinstance(types, Mapping) or not all(isinstance(each, int) for each in types):
+        raise LocalUsageError(f'types={types!r} cannot work: {{0: "int", 4: "text 5"}}, "records" or "elements"')
     parts = []
     for number, (at, name) in enumerate(sorted(types.items())):
         length, words = _typed(name, data, at)
@@ -105,7 +107,7 @@ def parts_of_types(types: TypeNames | None, data: bytes) -> list[Model]:
 
 def _typed(name: str, data: bytes, at: int) -> tuple[int, str]:
     """How many bytes something takes, and what it is."""
-    word, _, rest = name.partition(" ")
+    word, _, rest = name.partition(" ") if isinstance(name, str) else (name, "", "")
     if word == "text" and rest.isdigit():
         return int(rest), f"text {_within(name, data, at, int(rest)).decode('utf-8', 'replace')!r}"
     order = _ORDERS.get(rest, None if rest else ByteOrder.NATIVE)
@@ -123,7 +125,7 @@ def _within(name: str, data: bytes, at: int, length: int) -> bytes:
 
 
 def _no_type(name: str, known: Sequence[str]) -> str:
-    near = difflib.get_close_matches(name, known, 1, 0.4)
+    near = difflib.get_close_matches(str(name), known, 1, 0.4)
     meant = f"; did you mean {near[0]!r}?" if near else ""
     return f"no type {name!r}{meant} Types: {', '.join(_CODES)}, each also with ' big' or ' little', and 'text N'"
 

@@ -13,6 +13,7 @@ import numpy as np
 from refimpl.drivers import ThreadedRun
 from refimpl.errors import LocalUsageError
 from refimpl.job import JobSnapshot, StreamEnvironment
+from widgets.base import whole_number
 from widgets.paper import Curve, Panel, PaperFigure
 from widgets.throughput_view import ThroughputView
 
@@ -56,7 +57,10 @@ class ConsumerSpeed:
         experiment = ConsumerSpeed(run, "sink", view=view).start()
 
     Raises:
-        LocalUsageError: a percentage is not above 0, or there is no such task (at the first change).
+        LocalUsageError: a percentage is not above 0, there is no such task (at the first change), or it has been
+            started before.
+    Raises (join):
+        Exception: why it ended early; `error` has it, too.
     """
 
     def __init__(
@@ -68,11 +72,15 @@ class ConsumerSpeed:
         pace_ms: float = 4.0,
         view: ThroughputView | None = None,
     ) -> None:
-        if not percents or not all(isinstance(each, int | float) and 0 < each <= 1_000 for each in percents):
+        is_some = isinstance(percents, Sequence) and bool(percents)
+        if not is_some or not all(_is_within(each, 1_000) for each in percents):
             raise LocalUsageError(f"percents={percents!r} cannot work: each is above 0, at most 1000")
-        if not 0 < seconds <= 600 or not 0 < pace_ms <= 1_000:
+        if not _is_within(seconds, 600) or not _is_within(pace_ms, 1_000):
             raise LocalUsageError(f"seconds={seconds!r}, pace_ms={pace_ms!r}: more than 0, at most 600 and 1000")
+        if view is not None and not isinstance(view, ThroughputView):
+            raise LocalUsageError(f"view={view!r} cannot be marked; give a ThroughputView")
         self.phases: list[Phase] = []
+        self.error: Exception | None = None
         self._run, self._name, self._view = run, name, view
         self._percents, self._seconds, self._pace_ms = percents, seconds, pace_ms
         self._is_stopped = threading.Event()
@@ -83,13 +91,19 @@ class ConsumerSpeed:
 
     def start(self) -> Self:
         """Begin, with the first percentage set when this returns."""
+        if self._thread.ident is not None:
+            raise LocalUsageError("this experiment has been started before; make a new one")
         self._set(self._percents[0])
         self._thread.start()
         return self
 
     def join(self, timeout_s: float | None = None) -> bool:
         """Wait for the end; whether it has come."""
+        if self._thread.ident is None:
+            raise LocalUsageError("this experiment has not been started; there is nothing to wait for")
         self._thread.join(timeout_s)
+        if self.error is not None:
+            raise self.error
         return not self._thread.is_alive()
 
     def stop(self) -> None:
@@ -102,6 +116,12 @@ class ConsumerSpeed:
             self._view.mark(f"{percent:g} %")
 
     def _work(self) -> None:
+        try:
+            self._go_through()
+        except Exception as error:  # noqa: BLE001 - the run may end, or be lost, at any moment; raised by `join`
+            self.error = error
+
+    def _go_through(self) -> None:
         for number, percent in enumerate(self._percents):
             if number:
                 self._set(percent)
@@ -136,13 +156,23 @@ def throughput_by_timeout(
     Raises:
         LocalUsageError: a number makes no sense, there is no operator `name`, or a job ended before it was measured.
     """
-    if not timeouts_ms or rounds < 1 or not 0 < seconds <= 600:
+    is_some = isinstance(timeouts_ms, Sequence) and bool(timeouts_ms)
+    is_repeated = isinstance(rounds, int) and not isinstance(rounds, bool) and rounds >= 1
+    if not is_some or not is_repeated or not _is_within(seconds, 600):
         raise LocalUsageError(f"{timeouts_ms=}, {rounds=}, {seconds=}: at least one of each, and at most 600 seconds")
+    for timeout in timeouts_ms:
+        whole_number("timeouts_ms", timeout, -1, 2**31)
+    whole_number("num_task_managers", num_task_managers, 1, 1_000)
+    if not callable(make_job):
+        raise LocalUsageError(f"make_job={make_job!r} makes no job; give a function of a buffer timeout")
     rates: dict[int, list[float]] = {timeout: [] for timeout in timeouts_ms}
     for number in range(rounds):
         for timeout in timeouts_ms:
             (say or _say)(f"buffer timeout {timeout} ms, round {number + 1} of {rounds}")
-            with ThreadedRun(make_job(timeout), num_task_managers=num_task_managers) as run:
+            job = make_job(timeout)
+            if not isinstance(job, StreamEnvironment):
+                raise LocalUsageError(f"make_job({timeout}) gave a {type(job).__name__}, and not a StreamEnvironment")
+            with ThreadedRun(job, num_task_managers=num_task_managers) as run:
                 run.start()
                 run.join(seconds / 2)
                 before = run.snapshot()
@@ -159,6 +189,11 @@ def throughput_by_timeout(
     curve = Curve(name, list(rates), middles, lows, highs)
     panel = Panel("buffer timeout, ms", f"records a second into {name}", [curve], is_log_x=True)
     return PaperFigure("What a buffer timeout costs", [panel])
+
+
+def _is_within(value: object, most: float) -> bool:
+    """Whether it is a number above 0, and at most `most`."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value <= most
 
 
 def _say(words: str) -> None:

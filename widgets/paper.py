@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from refimpl.errors import LocalUsageError
-from widgets.base import whole_number
+from widgets.base import path_of, whole_number
 from widgets.svg import allowed, escape, picture_id, sendable, static_text
 
 if TYPE_CHECKING:
@@ -69,10 +69,11 @@ class PaperFigure:
         figure.save("rates.svg"); figure.save("rates.pdf"); figure.save("slide.png", theme="dark")
 
     Raises:
-        LocalUsageError: there is nothing to draw.
+        LocalUsageError: there is nothing to draw, or it cannot be drawn.
     """
 
     def __init__(self, title: str, panels: Sequence[Panel], columns: int = 3, is_y_shared: bool = False) -> None:
+        _check(title, panels)
         if not any(curve.xs for panel in panels for curve in panel.curves):
             raise LocalUsageError(f"{title}: there is no curve to draw; measure something first")
         self.title = str(sendable(title))
@@ -131,7 +132,7 @@ class PaperFigure:
         Raises:
             LocalUsageError: no such theme, or another kind of file.
         """
-        path = Path(path)
+        path = path_of(path)
         if path.suffix not in FORMATS:
             raise LocalUsageError(f"{path.name}: a figure is saved as {', '.join(FORMATS)}")
         if path.suffix == ".svg":
@@ -158,6 +159,24 @@ def _colors() -> dict[str, dict[str, str]]:
     return {"light": light, "dark": {**light, **dark}}
 
 
+def _check(title: object, panels: object) -> None:
+    if not isinstance(title, str):
+        raise LocalUsageError(f"title={title!r} cannot work: a string")
+    if not isinstance(panels, Sequence) or not all(isinstance(panel, Panel) for panel in panels):
+        raise LocalUsageError(f"panels={panels!r} cannot work: a list of `Panel`")
+    for panel in panels:
+        for curve in panel.curves:
+            lengths = {len(values) for values in (curve.xs, curve.ys, curve.lows, curve.highs) if values is not None}
+            if len(lengths) > 1:
+                words = f"{len(curve.xs)} xs and {len(curve.ys)} ys, or other lows or highs"
+                raise LocalUsageError(f"curve {curve.name!r} has {words}; each x has one of each")
+
+
+def _label(words: str) -> str:
+    """As it is: between two dollar signs matplotlib would read a formula."""
+    return allowed(words).replace("$", r"\$")
+
+
 def _draw(axes: Axes, panel: Panel, colors: dict[str, str]) -> None:
     axes.set_facecolor(colors["paper"])
     axes.tick_params(which="both", colors=colors["soft"], labelcolor=colors["ink"])
@@ -170,27 +189,28 @@ def _draw(axes: Axes, panel: Panel, colors: dict[str, str]) -> None:
         is_few = len(curve.xs) <= 2 * _FEW_POINTS
         axes.plot(
             curve.xs, ys, color=colors[color], linestyle=dash, linewidth=1.8, marker=marker if is_few else None,
-            markersize=4, label=allowed(curve.name) if curve.name not in named else None,
+            markersize=4, label=_label(curve.name) if curve.name not in named else None,
         )  # fmt: skip
         named.add(curve.name)
         if curve.lows is not None and curve.highs is not None:
             axes.fill_between(curve.xs, curve.lows, curve.highs, color=colors[color], alpha=0.25, linewidth=0)
     for x, word in panel.marks:
         axes.axvline(x, color=colors["soft"], linewidth=1, linestyle=":")
-        axes.annotate(allowed(word), (x, 1), (2, -2), xycoords=("data", "axes fraction"), textcoords="offset points",
+        axes.annotate(_label(word), (x, 1), (2, -2), xycoords=("data", "axes fraction"), textcoords="offset points",
                       va="top", fontsize=7, color=colors["ink"])  # fmt: skip
     if panel.is_log_x:
         axes.set_xscale("log")
-        if len(points := panel.curves[0].xs) <= _FEW_POINTS:
+        points = panel.curves[0].xs if panel.curves else ()
+        if 0 < len(points) <= _FEW_POINTS:
             axes.minorticks_off()
             axes.set_xticks(points, [f"{point:g}" for point in points])
     if panel.is_log_y:
         axes.set_yscale("log")
     else:
         axes.set_ylim(bottom=0)
-    axes.set_title(allowed(panel.title), color=colors["ink"])
-    axes.set_xlabel(allowed(panel.x_label), color=colors["ink"])
-    axes.set_ylabel(allowed(panel.y_label), color=colors["ink"])
+    axes.set_title(_label(panel.title), color=colors["ink"])
+    axes.set_xlabel(_label(panel.x_label), color=colors["ink"])
+    axes.set_ylabel(_label(panel.y_label), color=colors["ink"])
     if len(named) > 1:
         axes.legend(frameon=False, labelcolor=colors["ink"], fontsize=8)
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections import deque
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from refimpl.drivers import Simulation
 from refimpl.errors import LocalUsageError
 from refimpl.job import JobSnapshot
-from widgets.base import json_text, text_of_file, whole_number
+from widgets.base import json_text, path_of, text_of_file, whole_number
 from widgets.snapshot_json import from_nodes, to_nodes
 from widgets.view_models import Model, pipeline_model, topology
 
@@ -28,11 +29,13 @@ class Recording:
 
     `num_dropped` counts older ones that had to go.
 
-    Raises (`from_json`):
-        LocalUsageError: the text is not a recording.
+    Raises:
+        LocalUsageError: there is no such moment, no job to record, no recording in a text, or `known` is no topology.
     """
 
     def __init__(self, known: Model, max_frames: int = 2_000) -> None:
+        if not isinstance(known, Mapping):
+            raise LocalUsageError(f"known={known!r} cannot work: what `topology(snapshot)` gives")
         whole_number("max_frames", max_frames, 1, MOST_FRAMES)
         self.topology = known
         self.max_frames = max_frames
@@ -44,6 +47,10 @@ class Recording:
     @classmethod
     def of(cls, simulation: Simulation, max_steps: int | None = None, max_frames: int = 2_000) -> Recording:
         """Run `simulation` to its end, or for `max_steps` steps, and keep every moment, the first included."""
+        if not all(callable(getattr(simulation, name, None)) for name in ("snapshot", "step")):
+            raise LocalUsageError(f"a {type(simulation).__name__} takes no steps to record; give a Simulation")
+        if max_steps is not None:
+            whole_number("max_steps", max_steps, 0, MOST_FRAMES)
         start = simulation.snapshot()
         recording = cls(topology(start), max_frames)
         recording.add(start, "start")
@@ -60,7 +67,7 @@ class Recording:
         return len(self._moments)
 
     def __repr__(self) -> str:
-        tasks = len(self.topology["tasks"])
+        tasks = len(self.topology.get("tasks", ()))
         return f"Recording({len(self)} frames of {tasks} tasks, {self.num_dropped} dropped)"
 
     def add(self, snapshot: JobSnapshot, action: str = "") -> None:
@@ -70,6 +77,8 @@ class Recording:
             LocalUsageError: it is one of another job, or none at all.
         """
         self._refuse_foreign(snapshot)
+        if not isinstance(action, str):
+            raise LocalUsageError(f"action={action!r} cannot work: what led to the moment, in words")
         if len(self._moments) == self.max_frames:
             self.num_dropped += 1
             oldest = id(self._moments[0][0])
@@ -105,8 +114,11 @@ class Recording:
         """The pipeline model of the moment at `index`; negative counts from the end.
 
         Raises:
-            IndexError: there is no such moment.
+            LocalUsageError: there is no such moment.
         """
+        if isinstance(index, bool) or not isinstance(index, int) or not -len(self) <= index < len(self):
+            known = f"from 0 to {len(self) - 1}" if len(self) else "as none has been added"
+            raise LocalUsageError(f"index={index!r}: there are {len(self)} moments, {known}")
         snapshot, action = self._moments[index]
         return pipeline_model(snapshot, self.topology, action)
 
@@ -146,7 +158,7 @@ class Recording:
 
     def save(self, path: str | Path) -> None:
         """Write `to_json` to a file."""
-        Path(path).write_text(self.to_json() + "\n", encoding="utf-8")
+        path_of(path).write_text(self.to_json() + "\n", encoding="utf-8")
 
     @classmethod
     def load(cls, path: str | Path) -> Recording:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from refimpl.errors import LocalUsageError
 from refimpl.records import SpanningRecordSerializer
 from widgets.base import View, chosen_options, front_end
 from widgets.ribbon_model import Step, ribbon_model, ribbon_model_of_steps, serializer_steps
@@ -43,6 +44,8 @@ class TwoBufferRibbon(View):
             "TwoBufferRibbon", given,
             segment_size=8, serializer_factory=SpanningRecordSerializer, title="Records in buffers",
         )  # fmt: skip
+        if not isinstance(options["title"], str):
+            raise LocalUsageError(f"title={options['title']!r} cannot work: a string")
         self._open(ribbon_model(records, options["segment_size"], options["serializer_factory"]), options["title"])
 
     @classmethod
@@ -97,10 +100,12 @@ def ribbon(
         ])
 
     Raises:
-        LocalUsageError: a step cannot be read, or `segment_size` is not positive.
-        ValueError: a record is no hex.
+        LocalUsageError: a step cannot be read, `segment_size` is not positive, or a record is no hex.
     """
-    records = [bytes.fromhex(record) for record in records_hex]
+    try:
+        records = [bytes.fromhex(record) for record in records_hex]
+    except (TypeError, ValueError) as error:
+        raise LocalUsageError(f"records_hex={records_hex!r} cannot work, each is bytes in hex: {error}") from error
     flink = serializer_steps(records, segment_size) if flink_steps is None else flink_steps
     lanes = {"Flink": flink} if yours_steps is None else {"yours": yours_steps, "Flink": flink}
     return TwoBufferRibbon.of_model(ribbon_model_of_steps(records, segment_size, lanes), title)

@@ -22,7 +22,7 @@ from refimpl.memory.local_pool import LocalBufferPool
 from refimpl.memory.network_pool import NetworkBufferPool
 from refimpl.producer.subpartition import PipelinedSubpartition
 from refimpl.records import LENGTH_BYTES, RecordSerializer, SpanningRecordSerializer
-from widgets.copies import copies_of
+from widgets.copies import check_segment_size, copies_of
 from widgets.view_models import Model
 
 __all__ = ["Step", "first_difference", "read_stream", "ribbon_model", "ribbon_model_of_steps", "serializer_steps"]
@@ -54,13 +54,13 @@ def serializer_steps(
     """What a serializer does with `records`: one step for each copy, at most 400.
 
     Raises:
-        LocalUsageError: `segment_size` is not positive.
+        LocalUsageError: `segment_size` is not positive, or a record is not bytes.
         Whatever the serializer raises.
     """
-    _check_size(segment_size)
+    check_segment_size(segment_size)
     return [
         {"buffer": copy.buffer, "bytes_hex": copy.written.hex(), "result": copy.result.value}
-        for copy in islice(copies_of(map(bytes, records), segment_size, serializer_factory), _MAX_STEPS)
+        for copy in islice(copies_of(records, segment_size, serializer_factory), _MAX_STEPS)
     ]
 
 
@@ -72,9 +72,12 @@ def ribbon_model_of_steps(
     Raises:
         LocalUsageError: `segment_size` is not positive, there is no lane, or a step cannot be read.
     """
-    _check_size(segment_size)
+    check_segment_size(segment_size)
     if not 1 <= len(lanes) <= 2:
         raise LocalUsageError(f"a ribbon shows one lane or two, not {len(lanes)}")
+    for name, steps in lanes.items():
+        if not isinstance(steps, Sequence):
+            raise LocalUsageError(f"{name}: {steps!r} are no steps; give a list of them")
     shown = [_lane(name, [_checked(step, name) for step in steps], segment_size) for name, steps in lanes.items()]
     return {
         "kind": "ribbon",
@@ -208,11 +211,6 @@ def _byte_difference(index: int, mine: Model, theirs: Model, names: tuple[str, s
         f"copy {index + 1}, buffer {mine['buffer']}, byte {position}: {names[0]} has {got}, {names[1]} has {wanted}"
     )
     return {"step": index, "buffer": mine["buffer"], "position": position, "sentence": sentence}
-
-
-def _check_size(segment_size: int) -> None:
-    if segment_size < 1:
-        raise LocalUsageError(f"segment_size={segment_size} cannot work: a buffer has at least one byte")
 
 
 def _checked(step: Step, lane: str) -> Step:

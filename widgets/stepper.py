@@ -21,7 +21,7 @@ from refimpl.drivers import Action, Simulation, StepTask
 from refimpl.errors import LocalUsageError
 from refimpl.job import JobSnapshot, StreamEnvironment
 from refimpl.memory import LocalBufferPool
-from widgets.base import json_text, text_of_file, whole_number
+from widgets.base import json_text, path_of, text_of_file, whole_number
 from widgets.recording import Recording
 from widgets.view_models import topology
 
@@ -283,7 +283,7 @@ class Stepper:
 
     def save(self, path: str | Path) -> None:
         """Write `to_json` to a file."""
-        Path(path).write_text(self.to_json() + "\n", encoding="utf-8")
+        path_of(path).write_text(self.to_json() + "\n", encoding="utf-8")
 
     @classmethod
     def load(cls, path: str | Path, environment: StreamEnvironment) -> Stepper:

@@ -15,6 +15,7 @@ from typing import Any
 
 import networkx as nx
 
+from refimpl.errors import LocalUsageError
 from refimpl.job import JobSnapshot
 from refimpl.producer.result_partition import PartitionSnapshot
 from refimpl.producer.subpartition_views import QueuedBufferSnapshot, SubpartitionSnapshot
@@ -31,7 +32,11 @@ def topology(snapshot: JobSnapshot) -> Model:
 
     Tasks are numbered as the job lists them. `column` counts exchanges from the sources, `row` counts
     tasks from the top of a column. A channel belongs to one output and one consuming task.
+
+    Raises:
+        LocalUsageError: it is no snapshot of a job.
     """
+    _check(snapshot)
     tasks = [
         {"name": task.name, "subtask": _subtask(task.name), "operators": list(task.operators)}
         for task in snapshot.tasks
@@ -88,6 +93,7 @@ def pipeline_model(snapshot: JobSnapshot, known: Model | None = None, action: st
 
 def moment_of(kind: str, snapshot: JobSnapshot, action: str) -> Model:
     """What every model begins with."""
+    _check(snapshot)
     return {
         "kind": kind,
         "action": action,
@@ -95,6 +101,11 @@ def moment_of(kind: str, snapshot: JobSnapshot, action: str) -> Model:
         "num_steps": snapshot.num_steps,
         "segment_size_bytes": snapshot.task_managers[0].pool.segment_size_bytes,
     }
+
+
+def _check(snapshot: object) -> None:
+    if not isinstance(snapshot, JobSnapshot):
+        raise LocalUsageError(f"a {type(snapshot).__name__} is no moment of a job; give a JobSnapshot")
 
 
 def event_time(watermark: int) -> Model:

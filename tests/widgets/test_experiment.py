@@ -53,8 +53,13 @@ def test_it_can_be_stopped_and_ends_with_the_job(run):
     [
         ({"percents": ()}, "percents=.* cannot work"),
         ({"percents": (60, 0)}, "percents=.* cannot work"),
+        ({"percents": 5}, "percents=5 cannot work"),
+        ({"percents": (True,)}, "percents=.* cannot work"),
         ({"seconds": 0}, "seconds=0"),
+        ({"seconds": "x"}, "seconds='x'"),
         ({"pace_ms": -1}, "pace_ms=-1"),
+        ({"pace_ms": None}, "pace_ms=None"),
+        ({"view": 5}, "view=5 cannot be marked; give a ThroughputView"),
     ],
 )
 def test_what_cannot_be_is_refused(run, options, message):
@@ -65,3 +70,30 @@ def test_what_cannot_be_is_refused(run, options, message):
 def test_a_task_that_is_not_there_is_refused_at_once(run):
     with pytest.raises(LocalUsageError, match="no operator 'snik'"):
         ConsumerSpeed(run, "snik").start()
+
+
+def test_it_starts_once_and_is_not_waited_for_before(run):
+    experiment = ConsumerSpeed(run, "sink", (100,), seconds=0.02)
+    with pytest.raises(LocalUsageError, match="not been started"):
+        experiment.join()
+    assert experiment.start().join(DEADLINE_S)
+    with pytest.raises(LocalUsageError, match="been started before"):
+        experiment.start()
+
+
+def test_why_it_ended_early_is_told_to_who_waits_for_it(run):
+    """A run in processes that was closed meanwhile has nothing left to look at."""
+
+    class Lost:
+        is_done = False
+
+        def slow(self, name, rest_ms):
+            run.slow(name, rest_ms)
+
+        def snapshot(self):
+            raise LocalUsageError("the processes of this run have ended")
+
+    experiment = ConsumerSpeed(Lost(), "sink", (100,), seconds=0.02).start()
+    with pytest.raises(LocalUsageError, match="have ended"):
+        experiment.join(DEADLINE_S)
+    assert isinstance(experiment.error, LocalUsageError)

@@ -170,3 +170,41 @@ def test_half_a_character_in_a_name_is_replaced(tmp_path):
     for name in ("a.svg", "a.png", "a.pdf"):
         figure.save(tmp_path / name)
         assert (tmp_path / name).stat().st_size > 1_000
+
+
+@pytest.mark.parametrize(
+    ("title", "panels", "message"),
+    [
+        (5, [], "title=5 cannot work: a string"),
+        ("t", 5, "panels=5 cannot work: a list of `Panel`"),
+        ("t", [5], r"panels=\[5\] cannot work"),
+        ("t", [Panel("x", "y", [Curve("a", [1, 2], [1])])], "curve 'a' has 2 xs and 1 ys"),
+        ("t", [Panel("x", "y", [Curve("a", [1], [1], [1, 2], [1])])], "curve 'a' has .* other lows"),
+    ],
+)
+def test_what_cannot_be_drawn_is_refused(title, panels, message):
+    with pytest.raises(LocalUsageError, match=message):
+        PaperFigure(title, panels)
+
+
+def test_a_panel_without_curves_stands_empty_and_a_dollar_is_a_dollar():
+    curves = [Curve(r"$\frac$", [1, 2], [3, 4]), Curve("b", [1, 2], [3, 4])]
+    figure = PaperFigure("t", [Panel("x", "y", [], is_log_x=True), Panel("in $", "of $", curves)])
+    assert r"$\frac$" in figure.svg().partition("</desc>")[2]
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"make_job": 5}, "make_job=5 makes no job"),
+        ({"make_job": str}, r"make_job\(1\) gave a str, and not a StreamEnvironment"),
+        ({"timeouts_ms": 5}, "timeouts_ms=5, .*at least one of each"),
+        ({"timeouts_ms": ["x"]}, "timeouts_ms='x' cannot work"),
+        ({"seconds": "x"}, "seconds='x': at least"),
+        ({"rounds": "x"}, "rounds='x', .*at least one of each"),
+        ({"num_task_managers": 0}, "num_task_managers=0 cannot work"),
+    ],
+)
+def test_a_measurement_that_cannot_be_is_refused(given, message):
+    with pytest.raises(LocalUsageError, match=message):
+        throughput_by_timeout(**{"make_job": str, "name": "sink", "timeouts_ms": (1,), "say": len, **given})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from refimpl.errors import LocalUsageError
-from widgets import TwoBufferRibbon, ribbon, ribbon_model, serializer_steps
+from widgets import TwoBufferRibbon, copies_of, ribbon, ribbon_model, serializer_steps
 from widgets.ribbon import _frame
 from widgets.ribbon_model import read_stream
 
@@ -137,3 +137,38 @@ def test_a_buffer_of_no_bytes_is_refused():
 def test_one_copy_is_no_copies() -> None:
     assert "SpanningRecordSerializer: 1 copy into 1 buffer\n" in repr(TwoBufferRibbon([b"to"], segment_size=8))
     assert "SpanningRecordSerializer: 2 copies into 2 buffers\n" in repr(TwoBufferRibbon([b"hello"], segment_size=8))
+
+
+@pytest.mark.parametrize(
+    ("records", "given", "message"),
+    [
+        (5, {}, "records=5 cannot work: several of bytes"),
+        (b"abc", {}, "records=b'abc' cannot work: several"),
+        ("x", {}, "records='x' cannot work: several"),
+        ([5], {}, "record 0 is 5, and not bytes"),
+        ([b"a", "b"], {}, "record 1 is 'b', and not bytes"),
+        ([b"a"], {"segment_size": "x"}, "segment_size='x' cannot work: a buffer has at least one byte"),
+        ([b"a"], {"segment_size": 1.5}, "segment_size=1.5 cannot work"),
+        ([b"a"], {"serializer_factory": None}, "None makes no serializer"),
+        ([b"a"], {"title": 5}, "title=5 cannot work: a string"),
+    ],
+)
+def test_what_cannot_be_cut_is_refused(records, given, message):
+    with pytest.raises(LocalUsageError, match=message):
+        TwoBufferRibbon(records, **given)
+
+
+def test_buffers_without_a_byte_are_refused_before_the_first_copy():
+    with pytest.raises(LocalUsageError, match="segment_size=0 cannot work"):
+        copies_of([b"a"], 0)
+
+
+@pytest.mark.parametrize("records", [5, None, ["zz"], [b"61"]])
+def test_records_that_are_no_hex_are_refused(records):
+    with pytest.raises(LocalUsageError, match=r"^records_hex=.* cannot work, each is bytes in hex"):
+        ribbon(records, 8)
+
+
+def test_steps_that_are_no_list_are_refused():
+    with pytest.raises(LocalUsageError, match="yours: 5 are no steps"):
+        ribbon(["61"], 8, 5)

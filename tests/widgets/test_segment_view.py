@@ -50,6 +50,9 @@ def test_the_parts_that_somebody_names():
         ({30: "int"}, "'int' at byte 30 does not fit: there are 32 bytes"),
         ({-1: "byte"}, "does not fit"),
         ("record", "no type 'record'; did you mean 'records'"),
+        (5, "types=5 cannot work"),
+        ({"a": "int"}, "types=.* cannot work"),
+        ({0: 5}, "no type 5"),
     ],
 )
 def test_a_type_that_cannot_be_is_refused(types, message):

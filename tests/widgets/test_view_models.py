@@ -173,3 +173,44 @@ def test_without_channels_there_are_no_bytes_and_it_says_so():
     environment.from_collection(range(3)).map(str).sink(bool)
     with Simulation(environment) as simulation, pytest.raises(LocalUsageError, match=r"no channels.* are chained"):
         SegmentView(simulation)
+
+
+@pytest.mark.parametrize("source", [5, None, "x", object()])
+def test_what_takes_no_steps_cannot_be_recorded_and_is_no_moment(source):
+    with pytest.raises(LocalUsageError, match="takes no steps to record; give a Simulation"):
+        Recording.of(source)
+    for model in (topology, pipeline_model, pool_model):
+        with pytest.raises(LocalUsageError, match="is no moment of a job; give a JobSnapshot"):
+            model(source)
+
+
+@pytest.mark.parametrize("max_steps", ["x", -1, 1.5, True])
+def test_a_number_of_steps_that_cannot_be_is_refused(simulation, max_steps):
+    with pytest.raises(LocalUsageError, match=r"^max_steps=.* cannot work: a whole number from 0 to"):
+        Recording.of(simulation, max_steps=max_steps)
+
+
+@pytest.mark.parametrize("index", [99, -99, "x", None, 1.5, True])
+def test_a_moment_that_is_not_there_is_refused(job, index):
+    with Simulation(job(), seed=3) as simulation:
+        recording = Recording.of(simulation, max_steps=4)
+    with pytest.raises(LocalUsageError, match=r"^index=.*: there are 5 moments, from 0 to 4"):
+        recording.model(index)
+    assert recording.model(-5) == recording.model(0)
+    with pytest.raises(LocalUsageError, match="there are 0 moments, as none has been added"):
+        Recording(recording.topology).model(0)
+
+
+def test_a_recording_is_of_a_topology_its_moments_have_words_and_files_a_path(recording):
+    with pytest.raises(LocalUsageError, match="known=5 cannot work: what `topology"):
+        Recording(5)
+    assert repr(Recording({})) == "Recording(0 frames of 0 tasks, 0 dropped)"
+    with pytest.raises(LocalUsageError, match="action=5 cannot work"):
+        recording.add(recording.moments[0][0], 5)
+    environment = StreamEnvironment()
+    environment.from_collection([1]).sink(bool)
+    stepper = Stepper(environment)
+    for use in (recording.save, Recording.load, stepper.save, lambda path: Stepper.load(path, stepper.environment)):
+        with pytest.raises(LocalUsageError, match="path=5 cannot work: the path of a file"):
+            use(5)
+    stepper.close()
