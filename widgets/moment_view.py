@@ -190,8 +190,7 @@ class MomentView(View):
             self._change_job(kind, content)
         elif kind in ("pause", "resume", "step") and kind in self._controls:
             if isinstance(self._source, Simulation):
-                count = min(int(content.get("n", 1)), _MAX_STEPS_PER_CLICK)
-                on_main_thread(lambda: self._step(count))
+                self._step_by_click(content)
             elif self._sampler is not None:
                 self._sampler.submit(getattr(self._source, kind))
 
@@ -234,6 +233,14 @@ class MomentView(View):
             self._sampler.start()
             self._sampler.watch(bool(self._viewers))
 
+    def _step_by_click(self, content: dict[str, Any]) -> None:
+        try:
+            count = _num_steps(content)
+        except LocalUsageError as error:
+            self.send({"type": "refused", "words": refusal_of(error)})
+            return
+        on_main_thread(lambda: self._step(count))
+
     def _step(self, count: int) -> None:
         """Take steps of a simulation, on the thread that runs cells."""
         frames: list[Any] = []
@@ -259,7 +266,7 @@ class MomentView(View):
                     case "hello":
                         self._send_steps(True)
                     case "step":
-                        for _ in range(min(int(content.get("n", 1)), _MAX_STEPS_PER_CLICK)):
+                        for _ in range(_num_steps(content)):
                             stepper.step()
                     case "choose":
                         stepper.step(_meant(content["action"], stepper.enabled()))
@@ -401,6 +408,15 @@ def _busiest(recording: Recording) -> int:
 def _num_buffers(queues: Iterable[SubpartitionSnapshot | ChannelSnapshot]) -> int:
     """How many buffers wait; a broadcast one stands in several queues and is still one, an event is none."""
     return len({entry.segment_id for each in queues for entry in each.queue if entry.data_type.is_buffer})
+
+
+def _num_steps(content: Mapping[str, Any]) -> int:
+    """How many steps a click asks for.
+
+    Raises:
+        LocalUsageError: it does not say.
+    """
+    return min(whole_number("n", content.get("n", 1), 0, MOST_FRAMES), _MAX_STEPS_PER_CLICK)
 
 
 def _meant(words: object, names: Iterable[str]) -> str:

@@ -31,6 +31,7 @@ __all__ = [
 MAX_FRAMES_PER_SECOND = 30.0
 _HIDDEN_LOOK_S = 0.5
 _COMING_HOME_S = 1.0
+_ENDED = "the job has ended: there is nothing left to change"
 
 
 class Observable(Protocol):
@@ -122,8 +123,15 @@ class Sampler:
                 self._look(is_done=True)
 
     def submit(self, note: Callable[[], object]) -> None:
-        """Have the pump do `note` at its next turn; if that fails, `{"type": "refused", "words": why}` is sent."""
-        self._notes.append(note)
+        """Have the pump do `note` at its next turn; if that fails, `{"type": "refused", "words": why}` is sent.
+
+        So it is when the job has ended, and nobody is there to do it.
+        """
+        with self._ending:
+            if not self._is_over:
+                self._notes.append(note)
+                return
+        self._send({"type": "refused", "words": _ENDED})
 
     def stop(self, timeout_s: float = 2.0) -> bool:
         """Stop and wait; true if the thread has ended."""
@@ -165,6 +173,9 @@ class Sampler:
                 if self._is_watched.is_set():
                     self._look(is_done=True)
                 self._is_over = True
+                while self._notes:  # left since the last turn
+                    self._notes.popleft()
+                    self._send({"type": "refused", "words": _ENDED})
             if time.monotonic() >= end_s or self._is_stopped.wait(self._period_s):
                 return
 

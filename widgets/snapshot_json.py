@@ -7,9 +7,11 @@ node]`. From one step to the next nearly everything stays, so a thousand snapsho
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Sequence
 from enum import Enum
-from typing import Any
+from itertools import repeat
+from typing import Any, get_args, get_origin, get_type_hints
 
 from refimpl.config import CheckpointingMode
 from refimpl.consumer import AlignmentSnapshot, BufferManagerSnapshot, ChannelSnapshot, GateSnapshot
@@ -76,8 +78,36 @@ def from_nodes(nodes: Sequence[Node], roots: Sequence[int]) -> list[JobSnapshot]
             made.append(bytes.fromhex(fields[0]) if kind == _BYTES else _ENUMS[kind][fields[0]])
             continue
         values = [made[field[0]] if isinstance(field, list) else field for field in fields]
-        made.append(tuple(values) if kind == _TUPLE else _CLASSES[kind](*values))
+        made.append(tuple(values) if kind == _TUPLE else _made(_CLASSES[kind], values))
     snapshots = [made[root] for root in roots]
     if not all(isinstance(each, JobSnapshot) for each in snapshots):
         raise TypeError("not every root is a snapshot of a job")
     return snapshots
+
+
+def _made(class_: type, values: Sequence[Any]) -> Any:
+    """A snapshot of these fields, if each is what it must be: a view that draws it trusts in that."""
+    for (name, hint), value in zip(_hints(class_).items(), values, strict=False):
+        if not _fits(value, hint):
+            raise TypeError(f"{class_.__name__}.{name} is {value!r:.80}")
+    return class_(*values)
+
+
+@functools.cache
+def _hints(class_: type) -> dict[str, Any]:
+    """The types of its fields, in order."""
+    return get_type_hints(class_)
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    args = get_args(hint)
+    if get_origin(hint) is tuple:
+        is_any_length = args[-1] is Ellipsis
+        if not isinstance(value, tuple) or not (is_any_length or len(value) == len(args)):
+            return False
+        return all(map(_fits, value, repeat(args[0]) if is_any_length else args))
+    if args:  # a union
+        return any(_fits(value, each) for each in args)
+    if hint in (int, float):
+        return isinstance(value, hint if hint is int else int | float) and not isinstance(value, bool)
+    return isinstance(value, hint)

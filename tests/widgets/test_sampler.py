@@ -190,3 +190,18 @@ def test_a_moment_that_cannot_be_shown_is_told_once_and_the_pump_goes_on(job):
         box.wait_for(lambda message: message["type"] == "frame")
         assert box.messages[1] == {"type": "refused", "words": ""}
         assert pump.stop()
+
+
+def test_what_is_asked_for_after_the_end_is_refused_and_not_left_without_an_answer(job):
+    box = Mailbox()
+    run = ThreadedRun(job(40)).start()
+    pump = sampler_of(run, box)
+    run.join(DEADLINE_S)
+    box.wait_for(lambda message: message.get("done"))
+    pump.submit(lambda: run.slow("sink", 5))  # while it waits for what comes home
+    box.wait_for(lambda message: message["type"] == "refused")
+    pump._thread.join(DEADLINE_S)
+    pump.submit(lambda: run.slow("sink", 5))
+    words = [message["words"] for message in box.messages if message["type"] == "refused"]
+    assert words == ["the job has ended: there is nothing left to change"] * 2
+    assert [task.rest_ms for task in run.snapshot().tasks] == [0.0] * len(run.snapshot().tasks)

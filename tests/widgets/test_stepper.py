@@ -459,3 +459,14 @@ def test_half_a_character_in_a_name_goes_to_a_file_and_back_and_is_a_button(tmp_
     assert Recording.load(tmp_path / "recording.json").moments == again.recording.moments
     for each in (view, stepper, again):
         each.close()
+
+
+@pytest.mark.parametrize("n", ["x", None, [1], 1.5, -1])
+def test_a_click_that_does_not_say_how_many_steps_is_refused(monkeypatch, n):
+    sent = []
+    monkeypatch.setattr(QueueView, "send", lambda self, content, buffers=None: sent.append(content))
+    with Simulation(places()) as simulation:
+        view = QueueView(simulation)
+        view._on_message(view, {"type": "step", "n": n}, None)
+        assert (sent[-1]["type"], view.error, simulation.num_steps) == ("refused", "", 0)
+        view.close()

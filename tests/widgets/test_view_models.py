@@ -214,3 +214,13 @@ def test_a_recording_is_of_a_topology_its_moments_have_words_and_files_a_path(re
         with pytest.raises(LocalUsageError, match="path=5 cannot work: the path of a file"):
             use(5)
     stepper.close()
+
+
+def test_a_recording_with_a_field_that_cannot_be_is_refused_before_a_view_draws_it(recording):
+    data = json.loads(recording.to_json())
+    number = next(number for number, node in enumerate(data["nodes"]) if node[0] == "TaskSnapshot")
+    for place in range(1, len(data["nodes"][number])):
+        nodes = [[*node] for node in data["nodes"]]
+        nodes[number][place] = {}
+        with pytest.raises(LocalUsageError, match=r"not a recording of Sluice: TypeError\('TaskSnapshot\."):
+            Recording.from_json(json.dumps(data | {"nodes": nodes}))
