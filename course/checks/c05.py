@@ -31,10 +31,10 @@ def _keys(max_parallelism: int, channels: int, *keys: Any, of_type: str | None =
 
 _AIRPORTS = ("JFK", "EWR", "LGA", "LAX", "ORD", "ATL", "BOS", "SFO", "MIA", "DFW")
 _SELECTOR_CASES = {
-    "A": [_keys(128, 4, 1), _keys(128, 4, 2, 3, 42)],
+    "A": [_keys(128, 4, 1, 2, 3, 42)],
     "B": [_keys(128, 4, 1, 2, 3, 5, 7), _keys(128, 2, *range(10, 30)), _keys(128, 8, *range(100))],
-    "C": [_keys(128, 4, "JFK", "EWR", "LGA"), _keys(128, 4, *_AIRPORTS), _keys(128, 2, "", "a", "Ω", "N14228")],
-    "D": [_keys(128, 3, 2), _keys(128, 3, *range(1, 12)), _keys(128, 5, *range(60)), _keys(128, 7, *range(200)),
+    "C": [_keys(128, 4, *_AIRPORTS), _keys(128, 2, "", "a", "Ω", "N14228")],
+    "D": [_keys(128, 3, *range(1, 12)), _keys(128, 5, *range(60)), _keys(128, 7, *range(200)),
           _keys(128, 7, *_AIRPORTS)],
     "E": [_keys(256, 2, *_AIRPORTS), _keys(4096, 10, *_AIRPORTS), _keys(130, 7, *_AIRPORTS),
           _keys(7, 2, *range(9)), _keys(1, 1, "JFK", 3), _keys(200, 8, -1, -2, 2**40 + 7)],
@@ -54,31 +54,38 @@ def _seeded_keys(seed: int) -> Iterator[list[Any]]:
         yield _keys(groups, channels, *keys)
 
 
-_SHARES = ("widths_rounded", "widths_rounded_up", "rounded_to_nearest", "group_modulo", "larger_first")
-"""Beliefs that are often right: which of them it is shows only over all keys of a case."""
-
-
 def _belief(found: Difference) -> str:
-    _, groups, channels, key_type = next(op for op in found.before if op[0] == "new")
-    key = drive_c05.key_of(found.arguments[0])
-    kind, text = found.got[0], str(found.got[1])
+    """What is no whole number; a channel is named by all answers of its case, see `_named`."""
+    kind = found.got[0]
     if kind != "int":
         return {"NoneType": "returns_nothing", "float": "a_fraction"}.get(kind, "no_number")
-    got, group = int(text), _group(key, groups, key_type)
-    beliefs = _beliefs(key, groups, channels, key_type)
-    chosen = next((belief for belief, predicted in beliefs if predicted == got and belief != "always_128"), "")
-    if found.rule == "F":
-        return "type_ignored" if key_type else "not_as_it_is"
-    if found.rule == "D":
-        chosen = next((each for each in _SHARES for belief, predicted in beliefs if (each, got) == (belief, predicted)),
-                      chosen)  # fmt: skip
-    if found.rule == "E" and ("always_128", got) in beliefs:
-        return "always_128"
+    return "different"
+
+
+def _named(rule: str, got: int, ops: Sequence[Any], events: Sequence[Any]) -> str:
+    """The belief that fits every answer of a case; if none does, what can be seen."""
+    _, groups, channels, key_type = ops[0]
+    keys = [drive_c05.key_of(op[2]) for op in ops[1:]]
+    answers = [int(event[1][1]) if event[1][0] == "int" else None for event in events[1:] if len(event) > 1]
+    if rule == "F":
+        as_long = [_group(key, groups, None) * channels // groups for key in keys]
+        return "not_as_it_is" if not key_type else "type_ignored" if _fits(as_long, answers) else "different"
+    if rule == "G":  # no belief gets here, and a case that was made small has too few keys to tell them apart
+        return "different" if 0 <= got < channels else "no_such_channel"
+    every = [_beliefs(key, groups, channels, key_type) for key in keys]
+    fitting = [each[0][0] for each in zip(*every, strict=True) if _fits([channel for _, channel in each], answers)]
+    chosen = fitting[0] if fitting else ""
     if not 0 <= got < channels:
-        return "group_for_channel" if got == group else chosen if found.rule == "A" and chosen else "no_such_channel"
-    if found.rule == "C":  # whole numbers were right: only the code of a text can be another
-        return "own_hash"
-    return chosen or ("own_hash" if isinstance(key, str) else "different")
+        return chosen if chosen == "group_for_channel" or (rule == "A" and chosen) else "no_such_channel"
+    if rule == "C":  # whole numbers were right: only the code of a text can be another, if it is not a single text
+        right = [_group(key, groups, key_type) * channels // groups for key in keys]
+        num_wrong = sum(answer != channel for answer, channel in zip(answers, right, strict=False))
+        return "own_hash" if num_wrong > 1 else "different"
+    return chosen or "different"
+
+
+def _fits(channels: Sequence[int], answers: Sequence[int | None]) -> bool:
+    return all(answer == channel for answer, channel in zip(answers, channels, strict=False))
 
 
 def _group(key: object, groups: int, key_type: str | None) -> int:
@@ -108,16 +115,6 @@ def _with_larger_first(group: int, groups: int, channels: int) -> int:
     return group // (width + 1) if group < in_larger else num_larger + (group - in_larger) // width
 
 
-def _explains(code: str, ops: Sequence[Any], events: Sequence[Any]) -> bool:
-    """Whether every answer of a case is what this belief gives."""
-    _, groups, channels, key_type = ops[0]
-    for op, event in zip(ops[1:], events[1:], strict=False):
-        beliefs = _beliefs(drive_c05.key_of(op[2]), groups, channels, key_type)
-        if not any(event[1:2] == [["int", str(channel)]] for each, channel in beliefs if each == code):
-            return False
-    return True
-
-
 class SelectorCheck(CallsCheck):
     """The check of 5.1: a selector is made for each case, and asked key by key."""
 
@@ -129,13 +126,15 @@ class SelectorCheck(CallsCheck):
 
     def compare(self, rule: Rule, case: Case, seen: Seen, expected: list[Any]) -> Finding | None:
         found = super().compare(rule, case, seen, expected)
-        if found is not None and found.code in _SHARES:
-            fitting = [code for code in _SHARES if _explains(code, case.ops, seen.events)]
-            found = dataclasses.replace(found, code=fitting[0] if fitting else found.code)
         if found is None or len(found.rows) != 2:
             return found
-        label = phrase("answer", "5.1")
-        return dataclasses.replace(found, rows=[dataclasses.replace(found.rows[0], label=label), found.rows[1]])
+        got, index = found.values["got"], next(i for i, want in enumerate(expected) if seen.events[i][:3] != want)
+        key = repr(drive_c05.key_of(case.ops[index][2]))
+        code = found.code
+        if code == "different" and got.removeprefix("-").isdecimal():
+            code = _named(rule.id, int(got), case.ops, seen.events)
+        rows = [dataclasses.replace(found.rows[0], label=phrase("answer", "5.1", asked=key)[:13]), found.rows[1]]
+        return dataclasses.replace(found, code=code, rows=rows, values={**found.values, "key": key[:40]})
 
 
 # -- 5.2 -----------------------------------------------------------------------------------------------

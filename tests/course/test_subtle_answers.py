@@ -27,6 +27,7 @@ DONE_FIRST = f"""if not self.has_serialized_data:
 SET = "        self._buffer = buffer\n        self._view"
 SET_FOR_ALL = "        type(self)._buffer = buffer\n        vars(self).pop('_buffer', None)\n        self._view"
 RANGES = "return key_group * self.num_channels // self.max_parallelism"
+GROUPS = "# `key_group_of`"
 LARGER_FIRST = """wide, more = divmod(self.max_parallelism, self.num_channels)
         many = more * (wide + 1)
         return key_group // (wide + 1) if key_group < many else more + (key_group - many) // wide"""
@@ -72,6 +73,16 @@ WRONG = [
     # ranges, keys
     ("5.1", [(RANGES, LARGER_FIRST)], "larger_first"),
     ("5.1", [("code(key, ", "code(int(key) if isinstance(key, float) else key, ")], "not_as_it_is"),
+    # right for some keys: no belief that fits one of them is named
+    *[("5.1", [(GROUPS, f"return {other}\n        {GROUPS}")], "different") for other in (
+        "0", "1", "min(key % 2, 1)", "key % self.num_channels if key == 1 else 0", "(3, 0, 0, 1)[key % 4]")],
+    ("5.1", [(RANGES, "return (key_group * self.num_channels // self.max_parallelism - 1) % self.num_channels")],
+     "different"),
+    ("5.1", [(RANGES, f"{RANGES} if key != 'LGA' else 3")], "different"),
+    ("5.1", [("code(key, ", "code(key[::-1] if isinstance(key, str) else key, ")], "own_hash"),
+    ("5.1", [(RANGES, f"{RANGES} if self.key_type is None else 0")], "different"),
+    ("5.1", [("self.key_type", "None")], "type_ignored"),
+    ("5.1", [(GROUPS, f"if isinstance(key, int) and key > 2**41: return 0\n        {GROUPS}")], "different"),
     # a record that goes on, and one that is over
     ("5.2", [(f"{DONE}                {SAID}", f"            {SAID}{DONE}")], "announced_in_the_middle"),
     ("5.2", [("if self._remaining:\n                    self._in_hand.reset()", "self._in_hand.reset()")],
