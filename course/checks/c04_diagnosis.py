@@ -54,7 +54,7 @@ def diagnose(step: _Step, event: list[Any]) -> tuple[str, dict[str, str]]:
         "little": f"{int.from_bytes(step.rest[:4], 'little'):,}", "missing": str(max(0, 4 - len(step.begun))),
     }  # fmt: skip
     if flags:
-        return "recycled_by_itself", values
+        return "shared_by_all" if flags == "changed" else "recycled_by_itself", values
     if result.startswith("?"):
         kinds = {"?None": "returns_nothing", "?turned": "pair_turned"}
         return kinds.get(result, "returns_one" if result.startswith("?alone") else "other_result"), values

@@ -14,6 +14,8 @@ so it imports the engine and the standard library only. A case is a list of oper
 
 Reading a buffer is: set_next_buffer, then get_next_record for as long as it says INTERMEDIATE, then get_current_buffer;
 the buffer is recycled, and its memory is written over, as the next producer would.
+A record is looked at until the next call of its own deserializer: in place or in an array that is used again, it may
+be another one after that. If calls of another deserializer change it, the answer ends with "changed".
 
 An event starts as [name] before the call and is completed after it: ["set", "ok"], ["get", result, record, flags]
 with the record as hex, None, or "?" and what came instead, and ["back", "the buffer" | "nothing" | "another"]; a buffer
@@ -138,11 +140,14 @@ class _Channel:
             event = self.begin("get")
             answer = self.part.get_next_record()
             event += [*_answer(answer), "recycled" if pool.num_recycled else ""]
-            is_more = isinstance(answer, tuple | list) and len(answer) == 2 and answer[0] is _MORE
-            del answer
+            is_pair = isinstance(answer, tuple | list) and len(answer) == 2
+            is_more = is_pair and answer[0] is _MORE
             if meanwhile is not None:
                 meanwhile.read()
                 meanwhile = None
+                if is_pair and _record(answer[1]) != event[2]:
+                    event[3] = "changed"
+            del answer
             if not is_more:
                 break
         self.last = window

@@ -163,8 +163,8 @@ class SpillingAdaptiveSpanningRecordDeserializer:
     buffers is gathered, in memory or, above `config.spill_threshold_bytes`, in a file.
 
     Ownership: a buffer given with `set_next_buffer` stays the caller's to recycle: when a result
-    says the buffer is consumed, take it back with `get_current_buffer`. A record in place is valid
-    until then.
+    says the buffer is consumed, take it back with `get_current_buffer`. A record is valid until the
+    next call here, in place or gathered: the caller reads it at once, or copies it.
 
     Raises:
         RemoteProtocolError: a length is negative.

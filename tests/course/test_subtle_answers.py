@@ -34,6 +34,17 @@ LARGER_FIRST = """wide, more = divmod(self.max_parallelism, self.num_channels)
 WINDOW = "return self.view[index : index + length]"
 DONE = "            if result.is_full_record:\n                self._remaining.popleft()\n"
 SAID = "self._after_record(channel)\n"
+SCRATCH = """SHOWN = bytearray(1000)
+def shown(record):
+    SHOWN[:len(record)] = record
+    return memoryview(SHOWN)[:len(record)]
+@L."""
+
+AGAIN = """    def again(self, record):
+        self.array[:len(record)] = record
+        return memoryview(self.array)[:len(record)]
+
+    def _result(self"""
 
 WRONG = [
     # what is kept meets the next call, or the next object
@@ -66,6 +77,10 @@ WRONG = [
     ("4.1", [(SET, SET.replace("= buffer", "= buffer.retain()"))], "buffer_retained"),
     ("4.1", [("return buffer\n", "return buffer and buffer.retain()\n")], "buffer_retained"),
     ("4.1", [("return buffer\n", "buffer and buffer.recycle()\n        return buffer\n")], "recycled_by_itself"),
+    # a record is not what it was when it was handed out: another deserializer has the same array
+    ("4.1", [("return self._result(), self._view[start : self._position]",
+              "return self._result(), shown(self._view[start : self._position])"),
+             ("@L.", SCRATCH)], "shared_by_all"),
     # a verdict by where the part stands, and no verdict at all
     ("4.2", [("    records =", "    asked.append(1)\n    return len(asked) <= 2\n    records ="),
              ("from collections", "asked = []\nfrom collections")], None),
@@ -110,6 +125,24 @@ def test_where_a_part_stands_says_nothing_about_it():
     first = first.replace("return True", "return first_said(True)")
     source = "said = []\ndef first_said(it):\n    said.append(it)\n    return it == said[0]\n" + first
     assert not all(judge("4.2", source, seed=seed).passed for seed in range(4))
+
+
+@pytest.mark.parametrize("changes", [
+    [("-1, 0\n        self._gathered = bytearray()", "-1, 0"),
+     ("LENGTH_BYTES - len(self._length_bytes)",
+      "LENGTH_BYTES - len(self._length_bytes); num_missing == 4 and self._gathered.clear()")],
+    [("self._position = 0\n", "self._position = 0; self.array = bytearray(300_000)\n"),
+     ("return self._result(), self._view[start : self._position]",
+      "return self._result(), self.again(self._view[start : self._position])"),
+     ("    def _result(self", AGAIN)],
+])  # fmt: skip
+def test_a_record_may_be_another_one_after_the_next_call(changes):
+    source = solution("4.1")
+    for line, other in changes:
+        assert line in source
+        source = source.replace(line, other, 1)
+    report = judge("4.1", source)
+    assert report.passed, str(report)
 
 
 def test_pieces_may_be_any_iterable_of_bytes():
