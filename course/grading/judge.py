@@ -25,7 +25,7 @@ from course.seams import child_job, seam
 __all__ = ["code_hash", "judge", "vectors_version", "warm_up"]
 
 _SOURCE_RULE = "S"
-_OUTLIVES = "outlives"
+_OUTLIVES, _SLOWER = "outlives", "slows_down"
 _TRACE_EVENTS = 60
 _LOAD_CODES = {
     "SyntaxError": "syntax", "IndentationError": "syntax", "TabError": "syntax", "SystemExit": "left",
@@ -106,14 +106,18 @@ def judge(
     else:
         findings, failures = _compare_all(check, cases, expected, transcript)
     if not transcript.ended and not any(findings.values()):
-        # A child that answered everything and then left without its last word may have been made to.
-        findings = {_SOURCE_RULE: Finding("S", "vanished_loading", phrase("whole"), status=Status.ERROR)}
+        findings = {_SOURCE_RULE: _left_early()}
     untried = next((rule for rule in check.rules if rule.id not in findings), None)
     if untried is not None and not any(findings.values()):
         step = next(case.ran for case in cases if case.rule == untried.id)
         findings[untried.id] = Finding(untried.id, "out_of_time", step, status=Status.TIMEOUT)
     if not any(findings.values()):
-        findings, failures = _kept(check, cases, expected, findings, _again(grader, source, cases, is_kept=True))
+        again = _again(grader, source, cases, is_kept=True)
+        finding = _source_finding(exercise_id, again, source, names or {})
+        if finding is None:
+            findings, failures = _kept(check, cases, expected, findings, again)
+        else:
+            findings = {_SOURCE_RULE: finding}
     failure = next(iter(failures.values()), None)
     if failure is not None and next((rule for rule, each in findings.items() if each), None) == failure.finding.rule:
         rule = next(each for each in check.rules if each.id == failure.finding.rule)
@@ -219,15 +223,26 @@ def _kept(
 ) -> tuple[dict[str, Finding | None], dict[str, Failure]]:
     """What the code that is right in each case by itself does in all of them, one after the other.
 
-    Then a difference comes from what it has kept, and the rule that shows it is not what was misunderstood.
+    Then a difference comes from what it has kept, and the rule that shows it is not what was misunderstood. The same
+    cases have twice the time here, without loading: if that is not enough, each call has more to do than the last.
     """
     found, failing = _compare_all(check, cases, expected, transcript)
     first = next(((rule, each) for rule, each in found.items() if each is not None), None)
     if first is None:
-        return holds, {}
-    rule, finding = first[0], replace(first[1], code=_OUTLIVES, line=None)
+        untried = next((each.id for each in check.rules if each.id not in found), None)
+        if untried is not None:
+            ran = next(case.ran for case in cases if case.rule == untried)
+            return {**holds, untried: Finding(untried, _SLOWER, ran, status=Status.TIMEOUT)}, {}
+        return (holds, {}) if transcript.ended else ({_SOURCE_RULE: _left_early()}, {})
+    code = _SLOWER if first[1].status is Status.TIMEOUT else _OUTLIVES
+    rule, finding = first[0], replace(first[1], code=code, line=None)
     failures = {rule: replace(failing[rule], finding=finding)} if rule in failing else {}
     return {**holds, rule: finding}, failures
+
+
+def _left_early() -> Finding:
+    """A child that answered everything and then left without its last word may have been made to."""
+    return Finding(_SOURCE_RULE, "vanished_loading", phrase("whole"), status=Status.ERROR)
 
 
 def _trace(check: Check, failure: Failure) -> dict[str, Any] | None:

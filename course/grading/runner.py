@@ -17,7 +17,7 @@ import sysconfig
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -32,6 +32,8 @@ _HERE = Path(__file__).parent
 _TRANSCRIPT_BYTES = 32 << 20
 _LEAST_WORK_SECONDS = 0.05
 _PATIENCE = 3
+_KEPT = 2
+"""So many times as long as fresh code has the code that is kept: what still has no end does more and more."""
 
 
 class GraderError(RuntimeError):
@@ -54,6 +56,11 @@ class Limits:
 
     def as_plain(self) -> dict[str, float]:
         return {name: getattr(self, name) for name in self.__slots__}
+
+    def times(self, factor: int) -> Limits:
+        """So many times as long for everything that is measured in seconds."""
+        names = ("wall_seconds", "case_seconds", "run_seconds", "cpu_seconds")
+        return replace(self, **{name: factor * getattr(self, name) for name in names})
 
 
 @dataclass(slots=True)
@@ -95,21 +102,23 @@ class Grader:
     def start(self, source: str, cases: Sequence[Case], *, is_kept: bool = False) -> Run:
         """Start a child on `source`; the caller must call `finish` on what it gets.
 
-        The code is loaded afresh for each case, unless it `is_kept`: then what it keeps meets the next one.
+        The code is loaded afresh for each case, unless it `is_kept`: then what it keeps meets the next one, and the
+        child has twice as long.
 
         Raises:
             GraderError: no child could be started.
         """
         starts = [i for i, case in enumerate(cases) if not i or case.rule != cases[i - 1].rule]
+        limits = self._limits.times(_KEPT) if is_kept else self._limits
         order = {"source": source, "cases": [case.ops for case in cases], "starts": starts,
-                 "is_kept": is_kept}  # fmt: skip
+                 "is_kept": is_kept, "limits": limits.as_plain()}  # fmt: skip
         run, self._ready = self._ready or Run(self._job, self._limits), None
         try:
-            run.send(order)
+            run.send(order, limits)
         except OSError:  # the one kept ready was ended by somebody
             run.abandon()
             run = Run(self._job, self._limits)
-            run.send(order)
+            run.send(order, limits)
         if self._keeps_one_ready:
             self.prepare()
         return run
@@ -178,15 +187,15 @@ class Run:
         with contextlib.suppress(OSError):  # a child that is gone already is noticed by `send`
             self._write(job)
 
-    def send(self, order: Mapping[str, Any]) -> None:
-        """Give the child its source and the inputs; its clock starts here.
+    def send(self, order: Mapping[str, Any], limits: Limits) -> None:
+        """Give the child its source, the inputs and its limits, which the order has as well; its clock starts here.
 
         Raises:
             OSError: the child is gone.
         """
         self._folder = tempfile.TemporaryDirectory(prefix="sluice-check-", ignore_cleanup_errors=True)
-        self._deadline = time.monotonic() + self._limits.wall_seconds
-        self._latest = time.monotonic() + _PATIENCE * self._limits.wall_seconds
+        self._deadline = time.monotonic() + limits.wall_seconds
+        self._latest = time.monotonic() + _PATIENCE * limits.wall_seconds
         # In a file, because a pipe would make us wait until the child is ready; there is work to do meanwhile.
         (Path(self._folder.name) / "order.json").write_text(json.dumps(order), encoding="utf-8")
         self._write(self._folder.name)
