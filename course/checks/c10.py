@@ -31,7 +31,7 @@ _MARKS = {
         "10 20 / hand 7", "10 20 / hand 3 / hand 5", "10 20 / hand 9 / written 4",
         "5 9 / hand 6 / written 2 / written 3",
     ],
-    "B": ["10 20 / hand 25", "10 20 / hand 15 / hand 6", "5 9 / hand 4 / hand 4 / hand 4"],
+    "B": ["10 20 / hand 25", "10 20 / hand 15 / hand 6", "5 9 / hand 4 / hand 4 / hand 4", "10 20 / hand 25 / hand 5"],
     "C": ["10 20 / hand 12", "10 20 / hand 20", "10 20 / hand 10", "10 20 / hand 15 / hand 5"],
     "D": ["10 20 / hand 25 / written 8", "10 20 / hand 25 / written 5", "5 9 / hand 12 / written 4 / written 2"],
     "E": ["10 20 / hand 25 / written 15", "5 9 / hand 12 / written 7", "10 20 / hand 30 / written 10 / written 10"],
@@ -39,7 +39,8 @@ _MARKS = {
     "G": [
         "10 20 / hand 25 / written 16 / hand 5", "10 20 / hand 25 / written 20 / hand 18 / written 10 / hand 2",
         "10 20 / hand 15 / written 15 / hand 15 / hand 8", "10 20 / hand 25 / written 8 / hand 1",
-        "10 20 / hand 15 / written 2", "10 20 / hand 15 / written 5", "5 9 / hand 9 / written 1 / written 2 / hand 3",
+        "10 20 / hand 15 / written 2", "10 20 / hand 15 / written 5", "10 20 / hand 25 / hand 7 / written 22 / written 1",
+        "10 20 / hand 25 / written 6 / hand 3 / written 12 / written 1", "5 9 / hand 9 / written 1 / written 2 / hand 3",
     ],
 }  # fmt: skip
 
@@ -78,6 +79,8 @@ def _marks_belief(found: Difference) -> _Found:
         return ("counts_backwards" if name == "written" else "wrong_counter"), values
     if got[mine] != want[mine]:
         values |= {"got": str(got[mine]), "want": str(want[mine])}
+        if name == "hand" and got[mine] == before[mine] and before["may"] is False:
+            return "stopped_not_counted", values
         beliefs = [("not_counted", before[mine]), ("counts_frames", before[mine] + 1), ("count_replaced", number),
                    ("counts_backwards", before[mine] - number)]  # fmt: skip
         return next((code for code, value in beliefs if value == got[mine]), "count_wrong"), values

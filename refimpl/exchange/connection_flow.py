@@ -58,7 +58,8 @@ class WaterMarks:
 
     Above `high_bytes` nothing more is handed out, until less than `low_bytes` are left. The gap keeps
     the producer from being woken for every few bytes; that the low mark is not 0 keeps the transport
-    busy meanwhile. What is handed out is a whole frame, so the last one may go beyond the mark.
+    busy meanwhile. What is handed out is a whole frame, so the last one may go beyond the mark. To
+    stop is the caller's: a frame that comes all the same is under way, and counted.
 
     Flink:   NettyServer, WRITE_BUFFER_LOW_WATER_MARK and _HIGH_WATER_MARK, 1.4 to 1.10
     Differs: counts the bytes of frames alone; Netty adds its own cost of each message. 1.5 to 1.10
@@ -88,7 +89,7 @@ class WaterMarks:
         return self.num_handed_out - self.num_written
 
     def hand_out(self, num_bytes: int) -> None:
-        """Count a frame that the transport is given: above the high mark no more is."""
+        """Count a frame that the transport is given, writable or not: above the high mark no more is."""
         self.num_handed_out += num_bytes
         if self.num_handed_out - self.num_written > self.high_bytes:
             self.is_writable = False

@@ -79,7 +79,7 @@ class SubpartitionReader:
     """Reads one subpartition for one receiver, as far as its credit goes.
 
     `is_enqueued` and `sequence_number` belong to the connection: whether the reader stands in its line, and
-    the number of what it sent last. `price` is the credit that a data buffer costs: 1.
+    the number of what it sent last. `price` is the credit that a data buffer costs: 1, and 0 in the way before credits.
 
     Flink:   CreditBasedSequenceNumberingViewReader (runtime.io.network.netty), 1.11.4;
              without credits SequenceNumberingViewReader, 1.4 to 1.9

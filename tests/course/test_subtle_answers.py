@@ -10,7 +10,8 @@ import pytest
 
 from course.grading.judge import judge
 from course.grading.rules import Status
-from course.seams import solution
+from course.grading.runner import Grader, Limits
+from course.seams import child_job, solution
 
 HEADER = "def to_departure(flight: dict[str, Any])"
 REMEMBERED = 'seen.setdefault(flight["event_time_ms"], flight["origin"]), max('
@@ -34,6 +35,8 @@ LARGER_FIRST = """wide, more = divmod(self.max_parallelism, self.num_channels)
 WINDOW = "return self.view[index : index + length]"
 DONE = "            if result.is_full_record:\n                self._remaining.popleft()\n"
 SAID = "self._after_record(channel)\n"
+
+COUNTED = "self.num_handed_out += num_bytes"
 SCRATCH = """SHOWN = bytearray(1000)
 def shown(record):
     SHOWN[:len(record)] = record
@@ -98,6 +101,10 @@ WRONG = [
     ("5.1", [(RANGES, f"{RANGES} if self.key_type is None else 0")], "different"),
     ("5.1", [("self.key_type", "None")], "type_ignored"),
     ("5.1", [(GROUPS, f"if isinstance(key, int) and key > 2**41: return 0\n        {GROUPS}")], "different"),
+    # a frame that is handed out while nothing should be
+    ("10.1", [(COUNTED, f"if not self.is_writable:\n            return\n        {COUNTED}")], "stopped_not_counted"),
+    ("10.1", [(COUNTED, f"if not self.is_writable:\n            raise ValueError('stopped')\n        {COUNTED}")],
+     "raised"),
     # a record that goes on, and one that is over
     ("5.2", [(f"{DONE}                {SAID}", f"            {SAID}{DONE}")], "announced_in_the_middle"),
     ("5.2", [("if self._remaining:\n                    self._in_hand.reset()", "self._in_hand.reset()")],
@@ -117,6 +124,37 @@ def test_one_thing_changed_is_found(exercise, changes, code):
     assert report.failed_rule.id != "S", str(report)
     assert report.failed_rule.finding is not None
     assert code in (None, report.failed_rule.finding.code), str(report)
+
+
+SLOWER = """from time import process_time
+calls = []
+def slower():
+    calls.append(1)
+    until = process_time() + 0.001 * max(0, len(calls) - 25) ** 2
+    while process_time() < until:
+        pass
+"""
+
+
+def test_what_is_too_slow_for_the_last_rules_in_one_program_does_not_pass():
+    source = SLOWER + solution("0.1").replace("    return flight", "    slower()\n    return flight")
+    grader = Grader(child_job("0.1"), Limits(case_seconds=1.0, run_seconds=0.6))
+    assert judge("0.1", solution("0.1"), grader=grader).passed
+    report = judge("0.1", source, grader=grader)
+    assert report.status is Status.TIMEOUT, str(report)
+    assert report.failed_rule is not None
+    assert report.failed_rule.finding is not None
+    assert report.failed_rule.finding.code == "slows_down", str(report)
+
+
+def test_an_engines_class_that_is_changed_only_in_one_program_is_noticed():
+    paid = "        self.num_references -= 1"
+    late = "        seen.append(1)\n        if len(seen) > 40:\n            Buffer.seen = seen\n"
+    source = "seen = []\n" + solution("2.1").replace(paid, late + paid)
+    report = judge("2.1", source)
+    assert report.failed_rule is not None
+    assert report.failed_rule.finding is not None
+    assert report.failed_rule.finding.code == "tampered", str(report)
 
 
 def test_where_a_part_stands_says_nothing_about_it():
