@@ -139,8 +139,8 @@ _STREAMS: dict[str, list[list[Any]]] = {
         _stream([_HI + _with_length(MAX_FRAME_BYTES + 1)], 2), _stream([_with_length(1)]),
     ],
     "H": [
-        [["decoders", 1, 1024], ["many", 0, 1000, 1000]],
-        [["decoders", 1, 1024], ["parts", 0, 1000, 1000]],
+        [["decoders", 1, 262_144], ["many", 0, 1000, 1000]],
+        [["decoders", 1, 262_144], ["parts", 0, 1000, 1000]],
     ],
     "I": [
         [["decoders", 2], ["feed", 0, _HI[:8].hex()], ["feed", 1, _HELLO.hex()], ["next", 1],

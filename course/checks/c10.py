@@ -39,8 +39,9 @@ _MARKS = {
     "G": [
         "10 20 / hand 25 / written 16 / hand 5", "10 20 / hand 25 / written 20 / hand 18 / written 10 / hand 2",
         "10 20 / hand 15 / written 15 / hand 15 / hand 8", "10 20 / hand 25 / written 8 / hand 1",
-        "10 20 / hand 15 / written 2", "10 20 / hand 15 / written 5", "10 20 / hand 25 / hand 7 / written 22 / written 1",
-        "10 20 / hand 25 / written 6 / hand 3 / written 12 / written 1", "5 9 / hand 9 / written 1 / written 2 / hand 3",
+        "10 20 / hand 15 / written 2", "10 20 / hand 15 / written 5", "5 9 / hand 9 / written 1 / written 2 / hand 3",
+        "10 20 / hand 25 / hand 7 / written 22 / written 1",
+        "10 20 / hand 25 / written 6 / hand 3 / written 12 / written 1",
     ],
 }  # fmt: skip
 

@@ -9,7 +9,8 @@ engine and the standard library only. A case begins with how many connections th
     ["lend", d, hex]         the same in a bytearray, which its owner writes over afterwards
     ["view", d, hex]         the same, and the piece is a memoryview of it
     ["next", d]              one call of next_frame
-    ["many", d, n, size]     n frames with bodies of `size` bytes come, and each is taken as soon as it is there
+    ["many", d, n, size]     n frames with bodies of `size` bytes come, and each is taken as soon as it is there; if
+                             more and more is kept meanwhile, large ones follow, until it is let go of
     ["parts", d, n, size]    the same, and with each comes the beginning of the next
 
 An event is [method] before an operation and [method, groups] after it, see `scripts.py`.
@@ -34,6 +35,9 @@ _SEGMENT_BYTES = 64
 MAX_FRAME_BYTES = _SEGMENT_BYTES + 128
 _OVERWRITTEN = 0xEE
 _NOISE_BYTES = 512
+_LARGE_FRAMES = 40
+_FEW = 2
+"""So many of the largest frames may stay when it has let go."""
 _MOST_MEMBERS = 20_000
 _CONTAINERS = (list, tuple, set, frozenset, dict, deque)
 _NO_STORES = (type, ModuleType, BuiltinFunctionType, CodeType)
@@ -95,20 +99,50 @@ def _grows(kept: list[int]) -> bool:
     return min(late) - min(kept) > 1.5 * (max(early) - min(kept)) + _NOISE_BYTES
 
 
-def _many(decoder: Any, times: int, size: int, *, in_parts: bool) -> list[Any]:
+class _Flow:
+    """Frames that come one by one, each taken at once; `then` is so much of the next one that came with the last."""
+
+    def __init__(self, decoder: Any, *, in_parts: bool) -> None:
+        self.decoder = decoder
+        self.in_parts = in_parts
+        self.num_right = self.num_come = 0
+        self.begun = b""
+
+    def come(self, size: int, size_then: int) -> None:
+        """A frame with a body of `size` bytes; the beginning of one of `size_then` may come with it."""
+        whole = frame(6, bytes([self.num_come % 251]) * size)
+        following = frame(6, bytes([(self.num_come + 1) % 251]) * size_then)
+        begun = following[: (7 * self.num_come) % 12 + 1 if self.in_parts else 0]
+        self.decoder.feed(whole[len(self.begun) :] + begun)
+        self.num_right += _next(self.decoder) == _found(whole) and _next(self.decoder) == "nothing"
+        self.num_come, self.begun = self.num_come + 1, begun
+
+    def kept(self) -> int:
+        return _kept(_roots(self.decoder))
+
+
+def _many(decoder: Any, times: int, size: int, largest: int, *, in_parts: bool) -> list[Any]:
     """Frames one by one: how many were given right, each at once, and whether more and more is kept."""
-    kept, num_right, begun = [], 0, 0
-    whole = frame(6, bytes(size))
+    flow, kept = _Flow(decoder, in_parts=in_parts), list[int]()
     for turn in range(times):
-        following = frame(6, bytes([(turn + 1) % 251]) * size)
-        then = (7 * turn) % 12 + 1 if in_parts else 0
-        decoder.feed(whole[begun:] + following[:then])
-        num_right += _next(decoder) == _found(whole) and _next(decoder) == "nothing"
-        whole, begun = following, then
+        flow.come(size, size if turn + 1 < times else largest)
         # Near the beginning each time, so that all of a cycle is seen; a look takes longer when much is kept.
         is_early = times // 10 <= turn < times // 5
-        kept.append(_kept(_roots(decoder)) if is_early or turn % 25 == 0 else kept[-1])
-    return [["answer", [["right", num_right], ["kept", "more and more" if _grows(kept) else "little"]]]]
+        kept.append(flow.kept() if is_early or turn % 25 == 0 else kept[-1])
+    grows = _grows(kept) and not _lets_go(flow, min(kept), largest)
+    return [["answer", [["wrong", flow.num_come - flow.num_right], ["kept", "more and more" if grows else "little"]]]]
+
+
+def _lets_go(flow: _Flow, least: int, size: int) -> bool:
+    """Whether it lets go of what was read in the end, whatever amount of it an author finds worth the trouble."""
+    most = 0
+    for _ in range(_LARGE_FRAMES):
+        flow.come(size, size)
+        kept = flow.kept()
+        most = max(most, kept)
+        if most - kept > _FEW * size > kept - least:
+            return True
+    return False
 
 
 def _next(decoder: Any) -> Any:
@@ -122,6 +156,7 @@ class _Transport:
     """What gives a decoder its bytes; memory that it lent is its own again after the call."""
 
     def __init__(self, part: Any, num_decoders: int, segment_bytes: int = _SEGMENT_BYTES) -> None:
+        self.segment_bytes = segment_bytes
         self.decoders = [part(Config(segment_size_bytes=segment_bytes)) for _ in range(num_decoders)]
         self.lent: list[tuple[bytearray, bytes]] = []
 
@@ -129,7 +164,7 @@ class _Transport:
         kind, decoder = op[0], self.decoders[op[1]]
         answer: list[Any] = []
         if kind in ("many", "parts"):
-            return _many(decoder, op[2], op[3], in_parts=kind == "parts")
+            return _many(decoder, op[2], op[3], self.segment_bytes, in_parts=kind == "parts")
         if kind == "feed":
             decoder.feed(bytes.fromhex(op[2]))
         elif kind == "next":

@@ -54,6 +54,12 @@ RIGHT: list[tuple[str, str, list[Change]]] = [
     ("9.3", "goes_round", [("number + 1 if number < _LARGEST else _SMALLEST", AROUND.replace("+ 2", "+ 1 + 2"))]),
     ("9.2", "forgets_above_4096", [(FORGET, above(4096))]),
     ("9.2", "forgets_above_65536", [(FORGET, above(65536))]),
+    *[("9.2", f"forgets_above_{limit}", [(FORGET, above(limit))]) for limit in (300_000, 990_000, 2**20, 2**22, 2**23)],
+    ("9.2", "forgets_above_many_frames", [(FORGET, above(16).replace("16", "16 * self.max_frame_bytes"))]),
+    ("9.2", "forgets_each_100_pieces", [
+        (FORGET, above(0).replace("self.position >= 0", "(FED.append(1) or len(FED)) % 100 == 0")),
+        ("@L.", "FED = []\n@L."),
+    ]),
     ("9.2", "gathers_in_bytes", [(FORGET, CUT), (KEEP, "self.gathered = bytes(self.gathered) + bytes(data)")]),
     ("11.2", "looks_before_it_polls", [(POLL, "taken = self.view.poll() if self.is_available else None")]),
     ("11.2", "asks_the_view_first", [(POLL, f"{ASK_FIRST}{POLL}")]),
@@ -80,6 +86,13 @@ WRONG: list[tuple[str, str, str, list[Change]]] = [
     ("9.2", "G", "raised", [(REFUSE, "raise ValueError(length)")]),
     ("9.2", "H", "keeps_everything", [(FORGET, f"if self.position == len(self.gathered):\n            {RESTART}")]),
     ("9.2", "H", "keeps_everything", [(FORGET, f"if self.position < 0:\n            {RESTART}")]),
+    ("9.2", "H", "keeps_everything", [(FORGET, "pass\n")]),
+    ("9.2", "H", "keeps_everything", [
+        (FORGET, above(2**20)), (KEEP, f"{KEEP}\n        self.h = [*getattr(self, 'h', ()), bytes(data)]"),
+    ]),
+    ("9.2", "H", "keeps_everything", [
+        (FORGET, "self.kept = getattr(self, 'kept', b'') + bytes(self.gathered[: self.position])\n        " + FORGET),
+    ]),
     ("9.2", "H", "keeps_everything", beside("self.h = type(self)._h = getattr(self, '_h', []) + [bytes(data)]")),
     ("9.2", "H", "keeps_everything", beside("self.undo = [*getattr(self, 'undo', ()), lambda: data]")),
     ("9.2", "H", "keeps_everything", beside("globals().setdefault('ALL', []).append(len(data))")),
