@@ -64,9 +64,9 @@ class MapCheck:
             add(rule, _flight(83))
             add(rule, _flight(20, "EWR", "IAH", "UA"))
         add("B", _shuffled(_flight(7, "LGA", "ATL", "DL"), "dest"), ran=_say("other_order"))
-        for delay in (1, 59, 60, 61, 600, 1301):
+        for delay in (1, 59, 60, 61, 600, 1301, 20_000):
             add("C", _flight(delay, "LGA", "ORD", "MQ"))
-        for delay in (-4, 0, -1, -43):
+        for delay in (-4, 0, -1, -43, -1500):
             add("D", _flight(delay))
         add("E", _flight(12), ran=_say("looked_at", delay=12))
         add("E", _flight(-4), ran=_say("looked_at_early", delay=4))

@@ -16,6 +16,7 @@ _EIGHT = "10 11 12 13 14 15 16 17"
 _OTHER = "20 21 22 23 24 25 26 27"
 _THIRTEEN = "30 31 32 33 34 35 36 37 38 39 3a 3b 3c"
 _LONG = "60 61 62 63 64 65 66 67 68 69 6a 6b 6c 6d 6e 6f 70 71 72 73 74 75 76 77"
+_HUNDREDS = bytes((7 * i + i // 256) & 255 for i in range(600)).hex(" ")
 _BIG, _LITTLE = "BIG_ENDIAN", "LITTLE_ENDIAN"
 
 
@@ -54,16 +55,18 @@ def _was_freed(found: Difference) -> bool:
 
 _WINDOWS = {
     "A": [*_each(_EIGHT, ["window", 0, 3], ["window", 2, 3], ["window", 4, 1]), *_each(_THIRTEEN, ["window", 5, 7])],
-    "B": [*_each(_EIGHT, ["write", 2, "a1a2a3"], ["write", 0, "b1"]), *_each(_THIRTEEN, ["write", 9, "c1c2"])],
+    "B": [*_each(_EIGHT, ["write", 2, "a1a2a3"], ["write", 0, "b1"]), *_each(_THIRTEEN, ["write", 9, "c1c2"]),
+          _on(_HUNDREDS, ["write", 300, "d1d2d3"])],
     "C": [
         *_each(_EIGHT, ["window", 5, 3], ["window", 0, 8], ["window", 3, 0], ["window", 8, 0], ["window", 0, 0]),
         *_each(_THIRTEEN, ["window", 12, 1], ["window", 0, 13]), *_each("40", ["window", 0, 1]),
-        *_each("", ["window", 0, 0]),
+        *_each("", ["window", 0, 0]), *_each(_HUNDREDS, ["window", 300, 290], ["window", 599, 1], ["window", 0, 600]),
+        _on(_EIGHT, ["window", 3, 0], ["window", 2, 5], ["window", 8, 0], ["window", 0, 8], ["window", 5, 3]),
     ],
     "D": [
         *_each(_EIGHT, ["window", 12, 1], ["window", 2, 9], ["window", 5, 4], ["window", 8, 1], ["window", 9, 0]),
         *_each(_THIRTEEN, ["window", 10, 4], ["window", 0, 14], ["window", 2**31, 4]), *_each("40", ["window", 1, 1]),
-        *_each("", ["window", 0, 1]),
+        *_each("", ["window", 0, 1]), *_each(_HUNDREDS, ["window", 301, 300], ["window", 600, 1]),
     ],
     "E": _each(
         _EIGHT, ["window", -3, 2], ["window", -1, 1], ["window", 4, -2], ["window", 0, -1], ["window", -8, 8],
@@ -107,7 +110,8 @@ def _about_window(found: Difference) -> str:
     if got.startswith("!") and got != "!TypeError":
         return "raised"
     if found.op[0] == "write":
-        return "cannot_be_written" if got == "!TypeError" else "a_copy"
+        is_elsewhere = got != "!TypeError" and _memory(found)[0] != memory
+        return "other_bytes" if is_elsewhere else "cannot_be_written" if got == "!TypeError" else "a_copy"
     beliefs = {
         "length_is_end": memory[index:length], "end_included": memory[index : index + length + 1],
         "starts_at_0": memory[:length], "length_ignored": memory[index:],
@@ -146,6 +150,7 @@ _NUMBERS = {
         *_each(_EIGHT, ["put_int", 4, _NUMBER, _BIG], ["get_int", 4, _BIG]),
         *_each("50 51 52 53", ["put_int", 0, _NUMBER, _LITTLE], ["get_int", 0, _LITTLE]),
         *_each(_THIRTEEN, ["put_int", 9, _NUMBER, _BIG], ["put_int", 7, 0, _BIG], ["get_int", 9, _BIG]),
+        *_each(_HUNDREDS, ["put_int", 300, _NUMBER, _BIG], ["get_int", 596, _LITTLE]),
     ],
     "G": [
         *_each(_EIGHT, ["put_int", 5, _NUMBER, _BIG], ["put_int", 8, 1, _LITTLE], ["put_int", -4, 1, _BIG]),
@@ -261,6 +266,7 @@ _COPIES = {
         *_between([5, 0, 3], [0, 5, 3], [8, 8, 0], [3, 3, 0]),
         *_between([9, 0, 4], [2, 1, 3], source=_THIRTEEN, target="50 51 52 53"),
         *_between([0, 9, 4], source="50 51 52 53", target=_THIRTEEN),
+        *_between([10, 300, 290], [300, 0, 300], source=_HUNDREDS, target=_HUNDREDS[::-1]),
     ],
     "E": [
         *_between([6, 0, 3], [0, 6, 3], [9, 0, 1], [0, 9, 1]),
@@ -271,6 +277,7 @@ _COPIES = {
     "F": [
         _on(_EIGHT, ["copy_to", 0, 0, 2, 5]), _on(_EIGHT, ["copy_to", 2, 0, 0, 5]),
         _on(_EIGHT, ["copy_to", 1, 0, 1, 4]), _on(_THIRTEEN, ["copy_to", 0, 0, 1, 12]),
+        *_each(_HUNDREDS, ["copy_to", 0, 0, 100, 500], ["copy_to", 5, 0, 0, 595], ["copy_to", 0, 0, 300, 300]),
     ],
     "G": [
         _freed(0, 0, 0, 4), _freed(1, 0, 0, 4), _freed(0, 99, 0, 4), _freed(1, 0, 99, 4), _freed(0, 0, 0, 0),

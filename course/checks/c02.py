@@ -32,7 +32,7 @@ _COUNTS = {
     ],
     "C": [
         _on_a("retain", "retain", "recycle", "retain", "recycle", "recycle", "recycle"), _on_a("slice", "recycle"),
-        _on_a("retain", "slice", "recycle", "slice", "recycle"),
+        _on_a("retain", "slice", "recycle", "slice", "recycle"), _on_a(*["retain"] * 300, *["recycle"] * 301),
     ],
     "D": [
         _on_a("recycle", "recycle"), _on_a("retain", "recycle", "recycle", "recycle"),
@@ -113,7 +113,8 @@ _SHARES = {
     "B": _shares((5, [0, 0]), (0, [3, 4]), (4, []), (0, [])),
     "C": _shares((10, [10, 10]), (6, [2, 4, 6]), (9, [3, 6, 9]), (8, [8])),
     "D": _shares(
-        (10, [10, 10, 10]), (7, [5, 5, 5]), (5, [2, 3, 4]), (3, [2, 2, 2, 2]), (2, [1, 1, 1]), (49, [2, 48, 48])
+        (10, [10, 10, 10]), (7, [5, 5, 5]), (5, [2, 3, 4]), (3, [2, 2, 2, 2]), (2, [1, 1, 1]), (49, [2, 48, 48]),
+        (40, [5, 1, 4, 2, 7, 3, 6, 9, 1, 8, 2, 5]), (77, [3] * 30),
     ),
     "E": _shares((12, [UNBOUNDED, 6]), (8, [2, UNBOUNDED, UNBOUNDED]), (1024, [10, 10, UNBOUNDED]), (4, [9, 9])),
     # In the first of these a quotient of floats, the best there is, is rounded up to the next whole number.
@@ -221,7 +222,7 @@ _POOLS = {
         _pool(10, 2, 6), _pool(10, 2, 6, ["size", 4]), _pool(10, 2, 6, ["size", 9]), _pool(10, 2, 6, ["size", 1]),
         _pool(10, 3, 8, ["size", 3], ["size", 8]), _pool(5, 2, 2),
     ],
-    "B": [_pool(10, 1, 4, _TAKE), _pool(10, 1, 4, _TAKE, _TAKE, _TAKE)],
+    "B": [_pool(10, 1, 4, _TAKE), _pool(10, 1, 4, _TAKE, _TAKE, _TAKE), _pool(40, 1, 30, *[_TAKE] * 30)],
     "C": [_pool(10, 1, 4, *[_TAKE] * 5), _pool(10, 1, 4, ["size", 2], *[_TAKE] * 3), _pool(9, 1, 1, _TAKE, _TAKE)],
     "D": [
         _pool(6, 1, 6, ["borrow", 5], _TAKE, _TAKE), _pool(6, 1, 6, ["borrow", 6], _TAKE, ["return", 2], _TAKE),
@@ -240,11 +241,13 @@ _POOLS = {
         _pool(1, 1, 1, _TAKE, ["wait", "refuses"], ["wait", "takes"], *_back(0)),
         _pool(2, 2, 2, _TAKE, _TAKE, ["wait", "wants_more"], ["wait", "takes"], *_back(0, 0, 0)),
         _pool(1, 1, 1, _TAKE, *[["wait", "refuses"]] * 4, ["wait", "takes"], *_back(0)),
+        _pool(1, 1, 1, _TAKE, *[["wait", "refuses"]] * 12, ["wait", "takes"], *_back(0)),
     ],
     "G": [
         _pool(10, 1, 4, *[_TAKE] * 4, *_back(0, 0, 0, 0), ["size", 2]),
         _pool(10, 1, 4, *[_TAKE] * 3, *_back(0, 0), ["size", 3]),
         _pool(10, 1, 4, *[_TAKE] * 4, *_back(0, 0), ["size", 3]),
+        _pool(16, 1, 14, *[_TAKE] * 14, *_back(*[0] * 14), ["size", 2]),
     ],
     "H": [
         _pool(10, 1, 4, *[_TAKE] * 4, ["size", 2]), _pool(10, 1, 4, *[_TAKE] * 4, ["size", 2], *_back(0, 0, 0, 0)),

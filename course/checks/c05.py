@@ -33,11 +33,13 @@ _AIRPORTS = ("JFK", "EWR", "LGA", "LAX", "ORD", "ATL", "BOS", "SFO", "MIA", "DFW
 _SELECTOR_CASES = {
     "A": [_keys(128, 4, 1, 2, 3, 42)],
     "B": [_keys(128, 4, 1, 2, 3, 5, 7), _keys(128, 2, *range(10, 30)), _keys(128, 8, *range(100))],
-    "C": [_keys(128, 4, *_AIRPORTS), _keys(128, 2, "", "a", "Ω", "N14228")],
+    "C": [_keys(128, 4, *_AIRPORTS), _keys(128, 2, "", "a", "Ω", "N14228"),
+          _keys(128, 64, "JFK ", " LAX", "jfk", "Straße", "𝄞", "Newark Liberty International", "0042")],
     "D": [_keys(128, 3, *range(1, 12)), _keys(128, 5, *range(60)), _keys(128, 7, *range(200)),
           _keys(128, 7, *_AIRPORTS)],
     "E": [_keys(256, 2, *_AIRPORTS), _keys(4096, 10, *_AIRPORTS), _keys(130, 7, *_AIRPORTS),
-          _keys(7, 2, *range(9)), _keys(1, 1, "JFK", 3), _keys(200, 8, -1, -2, 2**40 + 7)],
+          _keys(7, 2, *range(9)), _keys(1, 1, "JFK", 3), _keys(200, 8, -1, -2, 2**40 + 7),
+          _keys(98, 2, *range(300))],
     "F": [_keys(128, 4, -1, -2, of_type="INT"), _keys(4096, 64, -1, -7, -(2**31), 5, of_type="INT"),
           _keys(4096, 512, 1, 1.0, True), _keys(4096, 512, False, 0, 0.0, -0.0), _keys(128, 64, 2.5, -1e300, 7.0),
           _keys(128, 64, ["JFK", 1], ["JFK", 2], [1, 1], [[1], 1])],
@@ -77,6 +79,8 @@ def _named(rule: str, got: int, ops: Sequence[Any], events: Sequence[Any]) -> st
     chosen = fitting[0] if fitting else ""
     if not 0 <= got < channels:
         return chosen if chosen == "group_for_channel" or (rule == "A" and chosen) else "no_such_channel"
+    if rule == "C" and keys[0] not in _AIRPORTS:
+        return "text_changed"
     if rule == "C":  # whole numbers were right: only the code of a text can be another, if it is not a single text
         right = [_group(key, groups, key_type) * channels // groups for key in keys]
         num_wrong = sum(answer != channel for answer, channel in zip(answers, right, strict=False))
@@ -105,6 +109,7 @@ def _beliefs(key: object, groups: int, channels: int, key_type: str | None) -> l
         ("always_128", stirred % 128 * channels // 128), ("always_128", stirred % 128 * channels // groups),
         ("rounded_to_nearest", round(group * channels / groups)),
         ("larger_first", _with_larger_first(group, groups, channels)),
+        ("fraction_first", int(group * (channels / groups))),
     ]  # fmt: skip
 
 
@@ -130,11 +135,12 @@ class SelectorCheck(CallsCheck):
             return found
         got, index = found.values["got"], next(i for i, want in enumerate(expected) if seen.events[i][:3] != want)
         key = repr(drive_c05.key_of(case.ops[index][2]))
+        key = key if len(key) <= 16 else f"{key[:15]}…"
         code = found.code
         if code == "different" and got.removeprefix("-").isdecimal():
             code = _named(rule.id, int(got), case.ops, seen.events)
         rows = [dataclasses.replace(found.rows[0], label=phrase("answer", "5.1", asked=key)[:13]), found.rows[1]]
-        return dataclasses.replace(found, code=code, rows=rows, values={**found.values, "key": key[:40]})
+        return dataclasses.replace(found, code=code, rows=rows, values={**found.values, "key": key})
 
 
 # -- 5.2 -----------------------------------------------------------------------------------------------

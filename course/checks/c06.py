@@ -33,7 +33,7 @@ _ASK_RULES: dict[str, tuple[Sequence[str], list[list[Any]]]] = {
     "A": (_OF_ASKED, _asked({}, {"parallelism": [1, 1]}, {"parallelism": [8, 8]}, {"parallelism": [1000, 1000]},
                               {"sources": 1}, {"sources": 2}, {"sinks": 1}, {"sources": 1, "sinks": 2},
                               {"last": True}, {"ids": [42, 7], "last": True}, {"sources": 2, "last": True},
-                              {"sinks": 1, "last": True})),
+                              {"sinks": 1, "last": True}, {"ids": [0, 1]}, {"ids": [1, 0]})),
     "B": (_OF_ASKED, _asked({"way": "hash"}, *({"way": way} for way in _WAYS),
                               *({"way": way, "parallelism": [1, 1]} for way in _WAYS))),
     "C": (_OF_ASKED, _asked({"parallelism": [1, 2]}, {"parallelism": [4, 2]})),
@@ -98,6 +98,8 @@ def _about_asked(found: Difference) -> str:
         return f"ignores_{broken[0]}" if len(broken) == 1 else "different"
     if spec.get("last"):
         return "takes_the_first"
+    if 0 in spec.get("ids", ()):
+        return "zero_is_nothing"
     for key in ("sources", "sinks"):
         if spec.get(key):
             return f"forbids_{key}"
@@ -158,10 +160,13 @@ def _graph(nodes: Sequence[int], edges: str, chained: str) -> list[list[Any]]:
     return [["build", {"nodes": list(nodes), "edges": pairs[0], "chained": pairs[1]}]]
 
 
+_LINE = " ".join(f"{each}-{each + 1}" for each in range(1, 16))
 _BUILD_RULES: dict[str, tuple[Sequence[str], list[list[Any]]]] = {
     "A": (_OF_BUILT, [_graph([1], "", ""), _graph([1, 2], "1-2", "")]),
     "B": (_OF_BUILT, [_graph([1, 2], "1-2", "1-2"), _graph([1, 2, 3], "1-2 2-3", "1-2 2-3"),
-                        _graph([1, 2, 3, 4, 5], "1-2 2-3 3-4 4-5", "1-2 2-3 3-4 4-5")]),
+                        _graph([1, 2, 3, 4, 5], "1-2 2-3 3-4 4-5", "1-2 2-3 3-4 4-5"),
+                        _graph([7001, 7002, 7003], "7001-7002 7002-7003", "7001-7002 7002-7003"),
+                        _graph(range(1, 17), _LINE, _LINE)]),
     "C": (_OF_BUILT, [_graph([1, 2, 3], "1-2 2-3", "1-2"), _graph([1, 2, 3], "1-2 2-3", "2-3"),
                         _graph([1, 2, 3, 4, 5, 6], "1-2 2-3 3-4 4-5 5-6", "1-2 3-4 4-5")]),
     "D": (_OF_BUILT, [_graph([1, 2, 3], "1-2 1-3", "1-2 1-3"), _graph([1, 2, 3], "1-2 1-3", "1-2"),
@@ -174,6 +179,8 @@ _BUILD_RULES: dict[str, tuple[Sequence[str], list[list[Any]]]] = {
                         _graph([4, 3, 2, 1], "4-3 3-2 2-1", "4-3 2-1"),
                         _graph([9, 1, 8, 2], "9-1 9-8 8-2", "9-1 9-8 8-2"), _graph([2, 1], "1-2", "1-2"),
                         _graph([2, 1], "1-2", ""), _graph([3, 1, 2], "1-2 2-3", "1-2 2-3"),
+                        _graph([0, 1, 2], "0-1 1-2", "0-1 1-2"), _graph([0, 1, 2], "0-1 1-2", "1-2"),
+                        _graph([1, 0], "1-0", "1-0"),
                         _graph([5, 4, 1, 3, 2], "1-2 2-3 2-4 3-5", "1-2 2-4 3-5")]),
 }  # fmt: skip
 
@@ -220,6 +227,8 @@ def _about_built(found: Difference) -> str:
         return "wrong_head" if sorted(map(sorted, _sets(got))) == sorted(map(sorted, _sets(want))) else "pairs_only"
     if len(got) < len(want):
         return "joins_unchained"
+    if found.rule == "F" and 0 in spec["nodes"]:
+        return "zero_is_nothing"
     longest = max(len(each) for _, each, _ in got)
     if longest > 1 and _splits_branches(got, spec):
         return "splits_branches"
@@ -288,20 +297,23 @@ _SEND_RULES: dict[str, tuple[Sequence[str], list[list[Any]]]] = {
                       _sent(["collect", [[1], [2]], None], ["change"]),
                       _sent(["collect", 5, 1], ["collect", 6, 2])]),
     "C": (("time",), [_sent(["collect", 5, 1000]), _sent(["collect", 5, None]), _sent(["collect", 5, 0]),
-                      _sent(["collect", 5, 1], ["collect", 6, None], ["collect", 7, 3])]),
+                      _sent(["collect", 5, 1], ["collect", 6, None], ["collect", 7, 3]),
+                      _sent(["collect", 5, -1])]),
     "D": (("given", "kept", "answer", "passed"), [
         _sent(["side", "late", 5, 1]), _sent(["collect", 5, 1], tag="late"), _sent(["batch"], tag="late"),
         _sent(["own_side", 5, 1], tag="late"),
         _sent(["side", "late", [5], 1], tag="late"),
-        _sent(["side", "early", 5, 1], tag="late"), _sent(["side", "late", _FLIGHT, 1], ["change"], tag="late"),
+        _sent(["side", "early", 5, 1], tag="late"), _sent(["side", "later", 5, 1], tag="late"),
+        _sent(["side", "late", _FLIGHT, 1], ["change"], tag="late"),
         _sent(["side", "late", [1], 1], ["side", "early", [2], 2], ["side", "late", [3], 3], tag="late"),
         _sent(["another", {"tag": "early"}], ["side", "late", 5, 1], tag="late"),
         _sent(["another", {}], ["side", "late", 5, 1], ["collect", 5, 1], tag="late")]),
     "E": (("time",), [_sent(["side", "late", 5, 44], tag="late"), _sent(["side", "late", 5, 0], tag="late"),
-                      _sent(["side", "late", 5, None], tag="late")]),
+                      _sent(["side", "late", 5, None], tag="late"), _sent(["side", "late", 5, -1], tag="late")]),
     "F": (("copies",), [_sent(["collect", [1], 1]), _sent(["collect", 1, 1], ["collect", "a", 1]),
                         _sent(["side", "late", [1], 1], tag="late"), _sent(["side", "early", [1], 1], tag="late"),
-                        _sent(["collect", [1], 1], tag="late"), _sent(["side", "late", [1], 1]),
+                        _sent(["side", "later", [1], 1], tag="late"), _sent(["collect", [1], 1], tag="late"),
+                        _sent(["side", "late", [1], 1]),
                        _sent(["another", {}], ["collect", [1], 1]),
                        _sent(["another", {}], ["side", "late", [1], 1], tag="late")]),
 }  # fmt: skip

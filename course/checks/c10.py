@@ -32,7 +32,9 @@ _MARKS = {
         "5 9 / hand 6 / written 2 / written 3",
     ],
     "B": ["10 20 / hand 25", "10 20 / hand 15 / hand 6", "5 9 / hand 4 / hand 4 / hand 4", "10 20 / hand 25 / hand 5"],
-    "C": ["10 20 / hand 12", "10 20 / hand 20", "10 20 / hand 10", "10 20 / hand 15 / hand 5"],
+    "C": [
+        "10 20 / hand 12", "10 20 / hand 20", "10 20 / hand 10", "10 20 / hand 15 / hand 5", "10 20 / hand 20 / hand 1",
+    ],
     "D": ["10 20 / hand 25 / written 8", "10 20 / hand 25 / written 5", "5 9 / hand 12 / written 4 / written 2"],
     "E": ["10 20 / hand 25 / written 15", "5 9 / hand 12 / written 7", "10 20 / hand 30 / written 10 / written 10"],
     "F": ["10 20 / hand 25 / written 25", "10 20 / hand 25 / written 16", "5 9 / hand 12 / written 4 / written 4"],
@@ -40,7 +42,8 @@ _MARKS = {
         "10 20 / hand 25 / written 16 / hand 5", "10 20 / hand 25 / written 20 / hand 18 / written 10 / hand 2",
         "10 20 / hand 15 / written 15 / hand 15 / hand 8", "10 20 / hand 25 / written 8 / hand 1",
         "10 20 / hand 15 / written 2", "10 20 / hand 15 / written 5", "5 9 / hand 9 / written 1 / written 2 / hand 3",
-        "10 20 / hand 25 / hand 7 / written 22 / written 1",
+        "10 20 / hand 25 / hand 7 / written 22 / written 1", "10 10 / hand 10 / hand 1 / written 1 / written 1",
+        f"10 20 / hand 12 / hand {2**32 + 5} / written {2**32 + 5} / written 3",
         "10 20 / hand 25 / written 6 / hand 3 / written 12 / written 1",
     ],
 }  # fmt: skip

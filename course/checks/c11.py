@@ -32,7 +32,10 @@ def _cases(first: str, rules: dict[str, list[str]]) -> dict[str, list[list[Any]]
 # -- 11.1: the receiver --------------------------------------------------------------------------------
 
 _RECEIVER = {
-    "A": ["1 2 8 / backlog 0 3", "1 2 8 / backlog 0 1", "1 1 6 / backlog 0 4", "1 3 9 / backlog 0 5"],
+    "A": [
+        "1 2 8 / backlog 0 3", "1 2 8 / backlog 0 1", "1 1 6 / backlog 0 4", "1 3 9 / backlog 0 5",
+        "1 2 60 / backlog 0 50",
+    ],
     "B": [
         "1 2 8 / backlog 0 3 / backlog 0 3", "1 2 8 / backlog 0 2 / backlog 0 5", "1 2 8 / data 0 / backlog 0 1",
         "1 2 9 / data 0 / data 0 / backlog 0 3", "1 2 9 / backlog 0 2 / announce 0 / data 0 / data 0 / backlog 0 2",
@@ -217,7 +220,7 @@ def _on_recycled(got: dict[str, Any], want: dict[str, Any], before: dict[str, An
 # -- 11.2: the sender ----------------------------------------------------------------------------------
 
 _SENDER = {
-    "A": ["2 / credit 5", "0 / credit 1 / credit 1", "1 / credit 4 / credit 2"],
+    "A": ["2 / credit 5", "0 / credit 1 / credit 1", "1 / credit 4 / credit 2", "2 / credit 200 / credit 100"],
     "B": ["2 / data / available", "2 / available", "1 / data / available", "3 / data / data / available"],
     "C": ["0 / data / available", "0 / data / data / credit 1 / available"],
     "D": [

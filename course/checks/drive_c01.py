@@ -38,6 +38,8 @@ _NAMES = "abc"
 def label(op: list[Any]) -> str:
     """An operation as Python writes it."""
     match op:
+        case ["new", s, data] if len(data) > 120:
+            return f"{_NAMES[s]} = {data[:11]}… ({(len(data) + 1) // 3})"
         case ["new", s, data]:
             return f"{_NAMES[s]} = {data[:40]}" + ("…" if len(data) > 40 else "")
         case ["write", s, index, data]:

@@ -24,6 +24,7 @@ __all__ = ["Difference", "StepsCheck"]
 
 _LONGEST = 112
 _WIDEST = 62
+_MOST_CHARACTERS = 4000
 _MOST_ROWS, _ROWS_OF_ONE = 2, 2
 _RAISED = "raised"  # beside an answer: the exception it was; and the code where that is all there is to say
 _BYTES = re.compile(r"[0-9a-f]{2}(?: (?:\| )?[0-9a-f]{2})*")
@@ -98,7 +99,7 @@ class StepsCheck(DrivenCheck):
         self, rule: Rule, case: Case, index: int, event: list[Any], expected: Sequence[list[Any]]
     ) -> Finding | None:
         call, want = expected[index]
-        got = {str(name): str(text)[:400] for name, text in event[1].items() if name != _RAISED}
+        got = {str(name): str(text)[:_MOST_CHARACTERS] for name, text in event[1].items() if name != _RAISED}
         if got == want:
             return None
         found = Difference(rule.id, case.ops[index], got, want, case.ops[:index])

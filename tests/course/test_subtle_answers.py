@@ -36,6 +36,13 @@ WINDOW = "return self.view[index : index + length]"
 DONE = "            if result.is_full_record:\n                self._remaining.popleft()\n"
 SAID = "self._after_record(channel)\n"
 
+DELAY = 'flight["dep_delay_minutes"]'
+LATE = f"max(0, {DELAY})"
+WHOLE = "target.window(target_index, length)[:] = self.window(index, length)"
+IN_PIECES = """target.window(target_index, length)
+        for at in range(0, length, 64):
+            piece = bytes(self.window(index, length)[at : at + 64])
+            target.window(target_index + at, len(piece))[:] = piece"""
 COUNTED = "self.num_handed_out += num_bytes"
 SCRATCH = """SHOWN = bytearray(1000)
 def shown(record):
@@ -105,6 +112,42 @@ WRONG = [
     ("10.1", [(COUNTED, f"if not self.is_writable:\n            return\n        {COUNTED}")], "stopped_not_counted"),
     ("10.1", [(COUNTED, f"if not self.is_writable:\n            raise ValueError('stopped')\n        {COUNTED}")],
      "raised"),
+    # right for the sizes that a check usually shows
+    *[("0.1", [(LATE, late)], "arithmetic") for late in (f"min(1440, {LATE})", f"{LATE} % 2048")],
+    ("0.1", [(LATE, f"({LATE} or (-{DELAY} if {DELAY} < -60 else 0))")], "absolute"),
+    ("1.1", [(WINDOW, WINDOW.replace("length", "(length & 255)"))], "other_bytes"),
+    ("1.1", [(WINDOW, "i = index & 255; return self.view[i : i + length]")], "other_bytes"),
+    ("1.1", [(WINDOW, f"self.size = self.size if length else index; {WINDOW}")], "refuses_the_last"),
+    ("1.2", [("self.window(index, 4), 0, value", "self.view, self.window(index, 4) and index & 255, value")],
+     "other_bytes"),
+    ("1.3", [(WHOLE, IN_PIECES)], "overlap_smeared"),
+    ("1.3", [(WHOLE, WHOLE.replace("length", "length % 256"))], "other_bytes"),
+    ("2.1", [("self.num_references += 1", "self.num_references = min(100, self.num_references + 1)")],
+     "retain_counts_nothing"),
+    ("2.2", [("in limits:", "in [*limits[:8], *[0] * len(limits[8:])]:")], "loses"),
+    ("6.2", [("in graph.in_edges(node.id)", "in [e for e in graph.edges if e.target is node.id]")], "splits_chains"),
+    ("6.2", [("if can_chain(edge)", "if can_chain(edge) and len(chains[head_of[edge.source]]) < 10")], "splits_chains"),
+    ("6.3", [("record.timestamp)", "record.timestamp if (record.timestamp or 0) >= 0 else None)")], "time_lost"),
+    ("6.3", [("tag == self.tag", "self.tag and tag.name.startswith(self.tag.name)")], "copies_in_vain"),
+    ("10.1", [(COUNTED, "self.num_handed_out = (self.num_handed_out + num_bytes) % 2**31")], "count_wrong"),
+    ("10.1", [("> self.high_bytes", "> self.high_bytes and num_bytes > 1")], "never_stops"),
+    ("11.2", [("self.credit += credit", "self.credit = (self.credit + credit) & 255")], "credit_wrong"),
+    ("2.3", [("self.num_requested >= self.size", "self.num_requested >= min(self.size, 16)")], None),
+    ("2.3", [("while self._idle and", "for _ in range(4 if self._idle else 0):\n            if"),
+             ("> self.size:\n            self", "> self.size:\n                self")], "keeps_idle"),
+    ("2.3", [("while not self.is_destroyed and self.num_requested <= self.size:",
+              "for _ in range(9):\n            if self.is_destroyed or self.num_requested > self.size: break")], None),
+    ("5.1", [("code(key, ", "code(key.strip() if isinstance(key, str) else key, ")], "text_changed"),
+    ("5.1", [("code(key, ", "code(key.upper() if isinstance(key, str) else key, ")], "text_changed"),
+    ("5.1", [("code(key, ", "code(key[:9] if isinstance(key, str) else key, ")], "text_changed"),
+    ("5.1", [(RANGES, "return int(key_group * (self.num_channels / self.max_parallelism))")], "fraction_first"),
+    ("7.1", [("return self.num_data_buffers if", "return min(10, self.num_data_buffers) if")], None),
+    ("7.1", [("while self.queue and not self.is_blocked:",
+              "for _ in range(9):\n            if not self.queue or self.is_blocked: break")], "stops_at_empty"),
+    ("11.1", [("= backlog + self", "= min(40, backlog) + self")], "wanted_wrong"),
+    # the first operator of a job has the id 0
+    ("6.1", [("return (", "return bool(edge.source and edge.target) and (")], "zero_is_nothing"),
+    ("6.2", [("[node.id] = head", "[node.id] = head = head or node.id")], "zero_is_nothing"),
     # a record that goes on, and one that is over
     ("5.2", [(f"{DONE}                {SAID}", f"            {SAID}{DONE}")], "announced_in_the_middle"),
     ("5.2", [("if self._remaining:\n                    self._in_hand.reset()", "self._in_hand.reset()")],
