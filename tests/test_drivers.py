@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterable
-from typing import Protocol
+from typing import Any, Protocol
 
 import psutil
 import pytest
@@ -510,3 +511,10 @@ def test_a_trace_tells_what_happened(drive: Callable[..., object]) -> None:
 def test_an_empty_job_is_refused() -> None:
     with pytest.raises(LocalUsageError, match="start with a source"):
         Simulation(StreamEnvironment())
+
+
+@pytest.mark.parametrize("driver", [Simulation, ThreadedRun, AsyncRun, ProcessRun])
+@pytest.mark.parametrize("number", [0, -1, 1.5, "2", True, None])
+def test_what_is_no_number_of_task_managers_is_refused(driver: Any, number: object) -> None:
+    with pytest.raises(LocalUsageError, match=re.escape(repr(number))):
+        driver(numbers(StreamEnvironment(Config(), parallelism=2), 9, []), num_task_managers=number)

@@ -18,6 +18,7 @@ from refimpl.drivers.loop_connections import Changes, Connections
 from refimpl.errors import LocalUsageError
 from refimpl.invariants import check_end
 from refimpl.job.deployment import Deployment
+from refimpl.job.placement import check_num_task_managers
 from refimpl.job.snapshots import JobSnapshot
 from refimpl.job.stream import StreamEnvironment
 from refimpl.task.task import Task
@@ -39,6 +40,7 @@ class AsyncRun:
     def __init__(
         self, environment: StreamEnvironment, trace: Trace | None = None, num_task_managers: int = 1
     ) -> None:
+        check_num_task_managers(num_task_managers)
         self.deployments: list[Deployment] = []
         self._config = environment.config
         if trace is not None:

@@ -20,6 +20,7 @@ from refimpl.drivers.link import Link, Way
 from refimpl.errors import LocalUsageError
 from refimpl.invariants import check_all, check_end, check_liveness
 from refimpl.job.deployment import Deployment
+from refimpl.job.placement import check_num_task_managers
 from refimpl.job.snapshots import JobSnapshot
 from refimpl.job.stream import StreamEnvironment
 from refimpl.task.task import Progress
@@ -61,6 +62,7 @@ class Simulation:
             raise LocalUsageError(f"policy {policy!r} is none of {', '.join(_POLICIES)}")
         if max_delay_ms < 0:
             raise LocalUsageError(f"a delay of {max_delay_ms} ms would arrive before it was sent")
+        check_num_task_managers(num_task_managers)
         self.error: BaseException | None = None
         self.is_closed = False
         self.deployments: list[Deployment] = []

@@ -12,6 +12,7 @@ from refimpl.drivers.task_threads import TaskManagerThreads
 from refimpl.errors import LocalUsageError
 from refimpl.invariants import check_end
 from refimpl.job.deployment import Deployment
+from refimpl.job.placement import check_num_task_managers
 from refimpl.job.snapshots import JobSnapshot
 from refimpl.job.stream import StreamEnvironment
 from refimpl.trace import Trace
@@ -38,6 +39,7 @@ class ThreadedRun:
         num_task_managers: int = 1,
         security: Security | None = None,
     ) -> None:
+        check_num_task_managers(num_task_managers)
         self.error: BaseException | None = None  # the first one, as soon as it has happened
         self._changed = threading.Condition()
         self._is_started = False

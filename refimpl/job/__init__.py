@@ -12,7 +12,7 @@ from refimpl.job.execution_graph import (
 )
 from refimpl.job.job_graph import JobEdge, JobGraph, JobVertex, reasons_not_to_chain
 from refimpl.job.parts import Parts
-from refimpl.job.placement import Placement
+from refimpl.job.placement import Placement, check_num_task_managers
 from refimpl.job.shuffle_environment import ConnectionId, RemoteRead, ShuffleEnvironment
 from refimpl.job.snapshots import JobSnapshot, TaskManagerSnapshot
 from refimpl.job.stream import (
@@ -70,6 +70,7 @@ __all__ = [
     "WindowedStream",
     "build_chains",
     "channels_of",
+    "check_num_task_managers",
     "is_chainable",
     "reasons_not_to_chain",
     "required_input_buffers",

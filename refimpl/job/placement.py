@@ -13,14 +13,24 @@ from itertools import accumulate
 from refimpl.errors import LocalUsageError
 from refimpl.job.job_graph import JobGraph, JobVertex
 
-__all__ = ["Placement"]
+__all__ = ["Placement", "check_num_task_managers"]
+
+
+def check_num_task_managers(number: object) -> None:
+    """Refuse what no job can be dealt out to, whatever its slots.
+
+    Raises:
+        LocalUsageError: it is no whole number above 0.
+    """
+    if type(number) is not int or number < 1:
+        raise LocalUsageError(f"num_task_managers={number!r} cannot work: it must be a whole number above 0")
 
 
 class Placement:
     """The slots of a job, dealt out to `num_task_managers` in equal parts.
 
     Raises:
-        LocalUsageError: fewer than one TaskManager, or more than the job has slots.
+        LocalUsageError: no whole number of TaskManagers above 0, or more than the job has slots.
 
     Flink:   SlotSharingManager, SlotManagerImpl (runtime), 1.11.4, without
              cluster.evenly-spread-out-slots
@@ -34,9 +44,9 @@ class Placement:
             widths[group] = max(widths.get(group, 0), vertex.parallelism)
         self.num_slots = sum(widths.values())
         self.num_task_managers = num_task_managers
-        if not 1 <= num_task_managers <= self.num_slots:
+        if type(num_task_managers) is not int or not 1 <= num_task_managers <= self.num_slots:
             raise LocalUsageError(
-                f"{num_task_managers} TaskManagers cannot share the {self.num_slots} slots of this job; "
+                f"{num_task_managers!r} TaskManagers cannot share the {self.num_slots} slots of this job; "
                 f"give 1 to {self.num_slots}, or the job more parallelism"
             )
         ends = accumulate(widths.values())
