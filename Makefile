@@ -78,10 +78,9 @@ lint: setup
 	$(RUN)/ruff check .
 	$(RUN)/mypy
 
-# Three at a time on two cores, since many wait for a browser, a JVM or a clock. The tests of one file stay together:
-# they share a server, a browser or a cluster.
+# Two at a time; the tests of one file stay together, since they share a server, a browser or a cluster.
 test: lint
-	$(RUN)/python -m pytest -n 3 --dist loadfile $(ARGS)
+	$(RUN)/python -m pytest -n 2 --dist loadfile $(ARGS)
 
 clean:
 	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist *.egg-info
