@@ -15,7 +15,7 @@ __all__ = ["ClusterView"]
 _MAX_TASK_MANAGERS = 8
 _MAX_SLOTS = 8
 _CARD, _GAP = 420, 20
-_HEAD, _SLOT, _TASK = 60, 26, 26
+_HEAD, _SLOT, _TASK = 60, 26, 42
 
 # How a lamp is lit is known to the style already: a TaskManager that is there glows like a task that moves.
 _LIFE = ("alive", "done", "lost", "silent")
@@ -198,9 +198,9 @@ def _card(pen: Pen, number: int, part: Model, x: float, y: float) -> tuple[str, 
             fact = f"{number}.{place}"
             parts += [
                 pen.group(f"{fact} state", _PROGRESS_LAMPS, _lamp(x + 28, at + 1, 12, 16)),
-                name_element(x + 50, at + 14, task["name"], 187, "name"),
-                pen.words(x + 238, at + 14, f"{fact} word", "small"),
-                pen.words(x + _CARD - 14, at + 14, f"{fact} flow", "small soft end"),
+                name_element(x + 50, at + 14, task["name"], 230, "name"),
+                pen.words(x + _CARD - 14, at + 14, f"{fact} word", "small end"),
+                pen.words(x + 50, at + 31, f"{fact} flow", "small soft"),
             ]
             at += _TASK
             place += 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from drawings import SVG, box_of, measured, words_in, words_on_words
 from refimpl.config import Config
 from refimpl.drivers import Simulation
 from refimpl.job import JobSnapshot, StreamEnvironment
+from refimpl.task import Progress
 from widgets import (
     AlignmentView,
     ClusterView,
@@ -93,6 +95,21 @@ def test_long_names_lie_on_no_other_words_and_stay_in_the_picture(view_class: An
     assert not words_on_words(root)
     told = "".join("".join(part.itertext()) for part in root.iter(f"{SVG}title"))
     assert any(long(word) in told and long(word) in repr(view) for word in ("What", "Who"))
+    view.close()
+
+
+def test_what_a_task_of_many_records_does_lies_beside_no_other_words(snapshot: JobSnapshot) -> None:
+    """A job that ran for a while and is held up."""
+    many = {"num_records_in": 123_456_789, "num_records_out": 123_456_789, "progress": Progress.BACKPRESSURED}
+    held_up = [
+        replace(part, tasks=tuple(replace(task, **many) for task in part.tasks)) for part in snapshot.task_managers
+    ]
+    view = ClusterView(replace(snapshot, task_managers=tuple(held_up)))
+    root = ET.fromstring(view.svg())
+    said = [words for words, _ in words_in(root)]
+    assert "in 123456789, out 123456789" in said
+    assert "▲ backpressured" in said
+    assert not words_on_words(root)
     view.close()
 
 
