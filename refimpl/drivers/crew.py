@@ -22,7 +22,7 @@ from refimpl.job.snapshots import JobSnapshot
 __all__ = ["SECONDS_TO_SETTLE", "Crew"]
 
 SECONDS_TO_SETTLE = 30.0
-_SECONDS_TO_ANSWER = 5.0
+_SECONDS_TO_ANSWER = 10.0  # a slow machine may have to import what it is given
 _SECONDS_TO_STOP = 10.0
 
 
