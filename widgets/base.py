@@ -10,6 +10,7 @@ from __future__ import annotations
 import difflib
 import json
 import os
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,16 @@ import traitlets
 from refimpl.errors import LocalUsageError
 from widgets.svg import sendable, static_text
 
-__all__ = ["View", "chosen_options", "front_end", "json_text", "path_of", "text_of_file", "whole_number"]
+__all__ = [
+    "View",
+    "chosen_options",
+    "front_end",
+    "json_text",
+    "path_of",
+    "text_of_file",
+    "what_was_meant",
+    "whole_number",
+]
 
 
 def front_end(name: str) -> str:
@@ -35,10 +45,15 @@ def chosen_options(view: str, given: dict[str, Any], **defaults: Any) -> dict[st
     """
     for name in given:
         if name not in defaults:
-            near = difflib.get_close_matches(name, defaults, 1, 0.5)
-            meant = f"; did you mean {near[0]!r}?" if near else "."
+            meant = what_was_meant(name, defaults)
             raise LocalUsageError(f"{view} has no option {name!r}{meant} Its options: {', '.join(sorted(defaults))}")
     return {**defaults, **given}
+
+
+def what_was_meant(word: object, known: Iterable[str]) -> str:
+    """The end of a sentence that refuses a word: what it looks like, if it looks like any of those that are known."""
+    near = difflib.get_close_matches(str(word), list(known), 1, 0.4)
+    return f"; did you mean {near[0]!r}?" if near else "."
 
 
 def whole_number(name: str, value: object, least: int, most: int) -> int:

@@ -5,13 +5,13 @@ A part is `{"kind", "start_byte", "num_bytes", "words"}`. Bytes after the last p
 
 from __future__ import annotations
 
-import difflib
 import struct
 from collections.abc import Mapping, Sequence
 
 from refimpl.errors import LocalUsageError
 from refimpl.memory import ByteOrder
 from refimpl.records import LENGTH_BYTES
+from widgets.base import what_was_meant
 from widgets.view_models import Model
 
 __all__ = ["KINDS", "TypeNames", "hex_rows", "kind_of_each_byte", "parts_of_record_bytes", "parts_of_types"]
@@ -125,8 +125,7 @@ def _within(name: str, data: bytes, at: int, length: int) -> bytes:
 
 
 def _no_type(name: str, known: Sequence[str]) -> str:
-    near = difflib.get_close_matches(str(name), known, 1, 0.4)
-    meant = f"; did you mean {near[0]!r}?" if near else ""
+    meant = what_was_meant(name, known)
     return f"no type {name!r}{meant} Types: {', '.join(_CODES)}, each also with ' big' or ' little', and 'text N'"
 
 

@@ -6,7 +6,6 @@ nothing differs they choose alike, so that what comes to differ is what the chan
 
 from __future__ import annotations
 
-import difflib
 import json
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -21,7 +20,7 @@ from refimpl.drivers import Action, Simulation, StepTask
 from refimpl.errors import LocalUsageError
 from refimpl.job import JobSnapshot, StreamEnvironment
 from refimpl.memory import LocalBufferPool
-from widgets.base import json_text, path_of, text_of_file, whole_number
+from widgets.base import json_text, path_of, text_of_file, what_was_meant, whole_number
 from widgets.recording import Recording
 from widgets.view_models import topology
 
@@ -162,8 +161,7 @@ class Stepper:
         with self.lock:
             self._refuse_if_over()
             if action is not None and action not in self.enabled():
-                near = difflib.get_close_matches(str(action), self.enabled(), 1, 0.4)
-                meant = f"; did you mean {near[0]!r}?" if near else "."
+                meant = what_was_meant(action, self.enabled())
                 enabled = ", ".join(self.enabled()) or "nothing"
                 raise LocalUsageError(f"{action!r} is not enabled{meant} Enabled: {enabled}")
             chosen = None
@@ -201,8 +199,7 @@ class Stepper:
         known = list(Change.__slots__)
         for name in change:
             if name not in known:
-                near = difflib.get_close_matches(name, known, 1, 0.4)
-                meant = f"; did you mean {near[0]!r}?" if near else "."
+                meant = what_was_meant(name, known)
                 raise LocalUsageError(f"a fork cannot change {name!r}{meant} It can: {', '.join(known)}")
         wanted = Change(**change)
         with self.lock, ExitStack() as left_open:
@@ -351,8 +348,7 @@ class Stepper:
             if getattr(change, name) is not None:
                 whole_number(name, getattr(change, name), least, 100_000)
         if change.slow is not None and change.slow not in self.tasks:
-            near = difflib.get_close_matches(str(change.slow), self.tasks, 1, 0.3)
-            meant = f"; did you mean {near[0]!r}?" if near else "."
+            meant = what_was_meant(change.slow, self.tasks)
             raise LocalUsageError(f"no task {change.slow!r}{meant} There are: {', '.join(self.tasks)}")
         is_number = isinstance(change.delay_ms, int | float) and not isinstance(change.delay_ms, bool)
         if not is_number or not 0 <= change.delay_ms <= 10_000:

@@ -5,51 +5,10 @@ from __future__ import annotations
 import pytest
 
 from course.grading.judge import judge
+from course.seams import solution
 
-_HEAD = "from refimpl.job import FORWARD, ChainingStrategy\n"
-_ASKED = _HEAD + '''
-def is_chainable(graph, edge, config):
-    up, down = graph.nodes[edge.source], graph.nodes[edge.target]
-    answer = (
-        config.chaining
-        and len(graph.in_edges(down.id)) == 1
-        and up.slot_sharing_group == down.slot_sharing_group
-        and up.chaining is not ChainingStrategy.NEVER
-        and down.chaining is ChainingStrategy.ALWAYS
-        and edge.partitioner == FORWARD
-        and up.parallelism == down.parallelism
-    )
-    return answer
-'''
-_BUILT = '''
-def build_chains(graph, can_chain):
-    head_of, chains = {}, {}
-    for node in graph.in_order():
-        head = node.id
-        for edge in graph.in_edges(node.id):
-            if can_chain(edge):
-                head = head_of[edge.source]
-        head_of[node.id] = head
-        chains.setdefault(head, []).append(node.id)
-    return chains
-'''
-_SENT = '''
-from refimpl.records import StreamRecord
-from refimpl.task import ChainingOutput
-
-class CopyingOutput(ChainingOutput):
-    def __init__(self, operator, value_type, tag=None):
-        super().__init__(operator, tag)
-        self.value_type = value_type
-
-    def collect(self, record):
-        if self.tag is None:
-            super().collect(StreamRecord(self.value_type.copy(record.value), record.timestamp))
-
-    def collect_side(self, tag, record):
-        if tag == self.tag:
-            super().collect_side(tag, StreamRecord(self.value_type.copy(record.value), record.timestamp))
-'''
+_ASKED = solution("6.1").replace("upstream", "up").replace("downstream", "down").replace("return (", "answer = (")
+SOURCES = {"6.1": f"{_ASKED.rstrip()}\n    return answer\n", "6.2": solution("6.2"), "6.3": solution("6.3")}
 _LAST, _INPUTS = "        and up.parallelism == down.parallelism\n", "len(graph.in_edges(down.id)) == 1"
 _LOOP, _UNKNOWN = "for node in graph.in_order():", "head_of[edge.source]"
 _INIT, _SET = "        super().__init__(operator, tag)\n", "        self.value_type = value_type\n"
@@ -59,7 +18,6 @@ _MINE, _OTHERS = "if self.tag is None", "if tag == self.tag"
 _EXCHANGE = "            record.value, value = self.value_type.copy(record.value), record.value\n"
 _DEF, _RETURN = "def is_chainable", "    return answer"
 
-SOURCES = {"6.1": _ASKED, "6.2": _BUILT, "6.3": _SENT}
 WRONG = {
     ("6.1", "upstream_is_a_source"): ([(_LAST, _LAST + "        and not graph.in_edges(edge.source)\n")],
                                       "A.forbids_sources"),
@@ -75,7 +33,7 @@ WRONG = {
                                 "(graph.nodes[each] for each in sorted([edge.source, edge.target]))")],
                               "A.takes_the_first"),
     ("6.1", "same_number_object"): ([("up.parallelism ==", "up.parallelism is")], "A.forbids_many"),
-    ("6.1", "takes_the_operators_out"): ([("graph.nodes[edge.source]", "graph.nodes.pop(edge.source)")],
+    ("6.1", "takes_the_operators_out"): ([("graph.nodes[edge.source],", "graph.nodes.pop(edge.source),")],
                                          "A.changes_graph"),
     ("6.1", "takes_the_edge_out"): ([(_RETURN, "    graph.edges.remove(edge)\n" + _RETURN)],
                                     "A.changes_graph"),
@@ -113,12 +71,13 @@ WRONG = {
             record.value = self.value_type.copy(record.value)
             super().collect(record)
 """)], "B.record_shared"),
-    ("6.3", "type_in_the_class"): ([(_SET, "        CopyingOutput.value_type = value_type\n")], "F.kept_in_the_class"),
+    ("6.3", "type_in_the_class"): ([(_SET, "        CopyingChainingOutput.value_type = value_type\n")],
+                                   "F.kept_in_the_class"),
     ("6.3", "operator_in_the_class"): ([(_SET, _SET + """\
         del self.operator
-        CopyingOutput.operator = operator
+        CopyingChainingOutput.operator = operator
 """)], "A.kept_in_the_class"),
-    ("6.3", "tag_in_the_class"): ([(_SET, _SET + "        del self.tag\n        CopyingOutput.tag = tag\n")],
+    ("6.3", "tag_in_the_class"): ([(_SET, _SET + "        del self.tag\n        CopyingChainingOutput.tag = tag\n")],
                                   "A.kept_in_the_class"),
     ("6.3", "side_through_collect"): ([(_SIDE, _MAIN)], "D.side_by_collect"),
     ("6.3", "side_through_its_own_collect"): ([(_SIDE, "            self.collect(record)\n")], "D.side_by_collect"),

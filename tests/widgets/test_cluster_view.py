@@ -19,6 +19,8 @@ from widgets import ClusterView, PipelineMap
 
 DEADLINE_S = 30.0
 
+Sent = queue.Queue[dict[str, Any]]
+
 
 @pytest.fixture
 def snapshot() -> JobSnapshot:
@@ -27,6 +29,20 @@ def snapshot() -> JobSnapshot:
     with Simulation(environment, seed=1, num_task_managers=2) as simulation:
         simulation.run(max_steps=12)
         return simulation.snapshot()
+
+
+@pytest.fixture
+def sent(monkeypatch: pytest.MonkeyPatch) -> Sent:
+    """What a view sends the browser, since there is none."""
+    messages: Sent = queue.Queue()
+    monkeypatch.setattr(ClusterView, "send", lambda _view, content, buffers=None: messages.put(content))
+    return messages
+
+
+def without_end() -> StreamEnvironment:
+    environment = StreamEnvironment(Config(segment_size_bytes=64, num_buffers=24, source_batch=2), 2)
+    environment.source(lambda _i, _n: IterableReader(range(10**9))).rebalance().map(str).sink(bool)
+    return environment
 
 
 def lost(snapshot: JobSnapshot, number: int) -> JobSnapshot:
@@ -63,17 +79,13 @@ def test_who_has_no_task_left_to_run_is_done(snapshot: JobSnapshot) -> None:
         assert "tm-0: ✓ done" in ClusterView(simulation.snapshot()).text()
 
 
-def test_a_live_view_shows_which_process_was_killed_and_why_the_job_failed(monkeypatch: pytest.MonkeyPatch) -> None:
-    messages: queue.Queue[dict[str, Any]] = queue.Queue()
-    monkeypatch.setattr(ClusterView, "send", lambda _view, content, buffers=None: messages.put(content))
-    environment = StreamEnvironment(Config(segment_size_bytes=64, num_buffers=24, source_batch=2), 2)
-    environment.source(lambda _i, _n: IterableReader(range(10**9))).rebalance().map(str).sink(bool)
-    with ProcessRun(environment) as run:
+def test_a_live_view_shows_which_process_was_killed_and_why_the_job_failed(sent: Sent) -> None:
+    with ProcessRun(without_end()) as run:
         view = ClusterView(run.start())
         view._on_message(view, {"type": "visible", "view": "one"}, None)
-        messages.get(timeout=DEADLINE_S)
+        sent.get(timeout=DEADLINE_S)
         os.kill(run.process_ids[1], signal.SIGKILL)
-        while not (last := messages.get(timeout=DEADLINE_S))["done"]:
+        while not (last := sent.get(timeout=DEADLINE_S))["done"]:
             pass
         view.close()
     assert f"TaskManager tm-1, process {run.process_ids[1]}, was killed by SIGKILL" in last["error"]
@@ -81,18 +93,16 @@ def test_a_live_view_shows_which_process_was_killed_and_why_the_job_failed(monke
     assert (values["0 word"] != "✗ lost", values["1 word"]) == (True, "✗ lost")
 
 
-def test_a_live_view_names_who_does_not_answer_and_goes_on_when_it_does(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_live_view_names_who_does_not_answer_and_goes_on_when_it_does(
+    sent: Sent, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("refimpl.drivers.crew._SECONDS_TO_ANSWER", 0.5)
-    messages: queue.Queue[dict[str, Any]] = queue.Queue()
-    monkeypatch.setattr(ClusterView, "send", lambda _view, content, buffers=None: messages.put(content))
-    environment = StreamEnvironment(Config(segment_size_bytes=64, num_buffers=24, source_batch=2), 2)
-    environment.source(lambda _i, _n: IterableReader(range(10**9))).rebalance().map(str).sink(bool)
-    with ProcessRun(environment) as run:
+    with ProcessRun(without_end()) as run:
         view = ClusterView(run.start())
         name = f"tm-1 (process {run.process_ids[1]})"
         view._on_message(view, {"type": "visible", "view": "one"}, None)
         os.kill(run.process_ids[1], signal.SIGSTOP)
-        while (said := messages.get(timeout=DEADLINE_S))["type"] != "refused":
+        while (said := sent.get(timeout=DEADLINE_S))["type"] != "refused":
             pass
         assert f"no answer from {name}" in said["words"]
         assert f"{name}: ⚠ no answer" in view.text()
@@ -101,7 +111,7 @@ def test_a_live_view_names_who_does_not_answer_and_goes_on_when_it_does(monkeypa
             assert f"⚠ no answer from {name}, shown as seen last" in other.text().replace("\n", " ")
             assert f"⚠ no answer from {name}" in other.svg()
         os.kill(run.process_ids[1], signal.SIGCONT)
-        while (said := messages.get(timeout=DEADLINE_S))["type"] != "refused":
+        while (said := sent.get(timeout=DEADLINE_S))["type"] != "refused":
             pass
         assert said["words"] == ""
         before = sum(task.num_records_in for task in run.snapshot().task_managers[1].tasks)
