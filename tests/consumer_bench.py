@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from refimpl.config import Config
@@ -10,6 +11,7 @@ from refimpl.exchange import (
     BufferReceived,
     BufferResponse,
     ConsumerConnection,
+    DataFrame,
     ErrorResponse,
     FrameDecoder,
     Message,
@@ -23,7 +25,14 @@ from refimpl.records import Event, event_to_buffer
 SEGMENT_SIZE = 16
 
 
-class HeapBuffers:
+class OneByOne:
+    """Takes no frames in one step: the decoder asks for a buffer for each."""
+
+    def receive_run(self, _run: Sequence[DataFrame], _data: memoryview) -> int:
+        return 0
+
+
+class HeapBuffers(OneByOne):
     """Gives a fresh buffer for every payload, and remembers them."""
 
     def __init__(self) -> None:
@@ -45,7 +54,9 @@ class Bench:
     def __init__(self, num_channels: int = 1, exclusive: int = 2, floating: int = 4, **options: object) -> None:
         self.config = replace(Config(segment_size_bytes=SEGMENT_SIZE), **options)
         self.num_segments = num_channels * exclusive + floating + 1
-        self.pool = NetworkBufferPool(self.num_segments, SEGMENT_SIZE, self.config.flink_version)
+        self.pool = NetworkBufferPool(
+            self.num_segments, self.config.segment_size_bytes, self.config.flink_version
+        )
         self.floating = LocalBufferPool(self.pool, 0, floating, "floating")
         self.connection = ConsumerConnection(self.config, "to tm-1")
         self.channels = [self.make_channel(index, exclusive) for index in range(num_channels)]
@@ -54,7 +65,7 @@ class Bench:
         self._decoder = FrameDecoder(HeapBuffers(), 2**20, self.config.flink_version)
 
     def make_channel(self, index: int, exclusive: int = 2) -> RemoteInputChannel:
-        segments = self.pool.request_unpooled(exclusive, f"channel {index}")
+        segments = self.pool.request_unpooled(exclusive, f"channel {index}") if exclusive else []
         assert segments is not None
         return RemoteInputChannel(
             index, receiver(index), f"map-{index}[0]", segments, self.pool, self.floating, self.config

@@ -425,16 +425,18 @@ def leave_without_a_word(patch: pytest.MonkeyPatch) -> None:
 
 
 def forget_to_say_that_data_has_come(patch: pytest.MonkeyPatch) -> None:
-    strikes, queue = Every(5), RemoteInputChannel.on_buffers
+    strikes = Every(5)
+    for name in ("on_buffer", "on_taken_in"):
+        told = getattr(RemoteInputChannel, name)
 
-    def mutant(self: RemoteInputChannel, *what: object) -> None:
-        tell = self._on_data_available
-        if strikes():
-            self._on_data_available = None
-        queue(self, *what)
-        self._on_data_available = tell
+        def mutant(self: RemoteInputChannel, *what: object, told: Callable[..., None] = told) -> None:
+            tell = self._on_data_available
+            if strikes():
+                self._on_data_available = None
+            told(self, *what)
+            self._on_data_available = tell
 
-    patch.setattr(RemoteInputChannel, "on_buffers", mutant)
+        patch.setattr(RemoteInputChannel, name, mutant)
 
 
 MUTANTS = [

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from refimpl.consumer.channel import ChannelSnapshot
+from refimpl.memory.buffer import BufferSlice
 from refimpl.producer.subpartition_queue import SubpartitionQueue
 from refimpl.producer.subpartition_views import BufferAndBacklog
 
@@ -43,6 +44,11 @@ class LocalInputChannel:
             )
             self._next_sequence_number += 1
         return piece
+
+    def poll_run(self, most: int) -> list[BufferSlice]:
+        run = [] if self._is_released else [piece for piece, _ in self.subpartition.poll_run(most)]
+        self._next_sequence_number += len(run)
+        return run
 
     def resume(self) -> None:
         self.subpartition.resume()

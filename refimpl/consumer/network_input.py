@@ -28,10 +28,7 @@ from refimpl.records.element_serializer import StreamElementSerializer
 from refimpl.records.elements import StreamElement, StreamRecord, StreamStatus, Watermark
 from refimpl.records.events import CancelCheckpointMarker, CheckpointBarrier, EndOfPartition, Event
 from refimpl.records.packing import RecordUnpacker, records_of
-from refimpl.records.spanning import (
-    RecordDeserializer,
-    SpillingAdaptiveSpanningRecordDeserializer,
-)
+from refimpl.records.spanning import RecordDeserializer, SpillingAdaptiveSpanningRecordDeserializer
 
 __all__ = ["NetworkInput"]
 
@@ -102,7 +99,9 @@ class NetworkInput:
 
     def take(self, limit: int = 1) -> int:
         """Take up to `limit` buffers or events from the gate, none behind a cut; return how many. Under exclusion."""
-        for num_taken in range(limit):
+        index, run = self.gate.poll_run(limit - 1)
+        self._taken.extend([(index, buffer) for buffer in run])
+        for num_taken in range(len(run), limit):
             arrived = self.gate.poll_next()
             if arrived is None:
                 return num_taken

@@ -77,6 +77,7 @@ class RemoteInputChannel:
         self._segment_size_bytes = global_pool.segment_size_bytes
         self._max_event_bytes = config.max_event_bytes
         self._received: deque[tuple[BufferSlice, int]] = deque()
+        self._num_untold = 0  # of those received
         self._event_bytes = 0
         self.sequence = SequenceNumbers()
         self._is_blocked = False
@@ -114,6 +115,14 @@ class RemoteInputChannel:
             is_more, is_event_next = True, not received[0][0].is_buffer
         backlog = self.buffers.credit.num_required - self.initial_credit
         return BufferAndBacklog(buffer, is_more, max(0, backlog), is_event_next, sequence_number)
+
+    def poll_run(self, most: int) -> list[BufferSlice]:
+        received = self._received
+        run: list[BufferSlice] = []
+        if not self.is_released and self.error is None and self._note_take is None:
+            while len(run) < most and len(received) > 1 and received[0][0].is_buffer:
+                run.append(received.popleft()[0])
+        return run
 
     def resume(self) -> None:
         """Let the producer go on that stopped behind a blocking event.
@@ -202,17 +211,39 @@ class RemoteInputChannel:
             )
         return answer
 
-    def on_buffers(self, run: Sequence[BufferReceived]) -> None:
-        """Queue what has come together, and make room for what waits behind the last of it.
+    def take_in(self, sequence_number: int, payload: memoryview) -> bool:
+        """Copy a whole data buffer and queue it, if it is what must come next and there is room: `on_taken_in` follows.
 
-        Ownership: takes over the buffers.
+        If not, `request_buffer` and `on_buffer` know what is to be done.
+        """
+        size = len(payload)
+        if self.is_released or size > self._segment_size_bytes or self._note_receive is not None:
+            return False
+        if not self.sequence.is_next(sequence_number):
+            return False
+        buffer = self.buffers.request_buffer()
+        if buffer is None or isinstance(buffer, BufferWait):
+            return False
+        buffer.memory[:size] = payload
+        buffer.size = size
+        self._received.append((BufferSlice(buffer, 0, size), self.sequence.advance()))
+        self._num_untold += 1
+        return True
+
+    def on_taken_in(self, backlog: int) -> None:
+        """All is taken in that came together: make room for what waits behind it, and tell the gate."""
+        was_empty, self._num_untold = len(self._received) == self._num_untold, 0
+        self.on_backlog(backlog)
+        if was_empty and self._on_data_available is not None:
+            self._on_data_available()
+
+    def on_buffer(self, received: BufferReceived) -> None:
+        """Queue what has come, and make room for what waits behind it.
+
+        Ownership: takes over the buffer.
         """
         was_empty = not self._received
-        backlog = -1
-        for received in run:
-            if self._accept(received):
-                backlog = received.response.backlog
-        self.on_backlog(backlog)
+        self.on_backlog(received.response.backlog if self._accept(received) else -1)
         if was_empty and self._received and self._on_data_available is not None:
             self._on_data_available()
 

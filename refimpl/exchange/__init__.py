@@ -44,7 +44,7 @@ from refimpl.exchange.producer_reader import (
     SubpartitionView,
 )
 from refimpl.exchange.request_decoder import RequestDecoder
-from refimpl.exchange.response_head import ResponseHead
+from refimpl.exchange.response_head import DataFrame, ResponseHead
 from refimpl.exchange.wire_snapshot import FrameSnapshot, WireSnapshot
 
 __all__ = [
@@ -68,6 +68,7 @@ __all__ = [
     "ConnectionState",
     "ConsumerConnection",
     "ConsumerCredit",
+    "DataFrame",
     "ErrorResponse",
     "FrameDecoder",
     "FrameSnapshot",

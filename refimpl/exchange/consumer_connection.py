@@ -20,7 +20,7 @@ end the connection. Without credits (see `connection_flow`) a channel that has n
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import Enum
 from functools import partial
 
@@ -43,7 +43,8 @@ from refimpl.exchange.messages import (
     ResumeConsumption,
 )  # fmt: skip
 from refimpl.exchange.partition_reader import PartitionReader, ReceivingChannel
-from refimpl.memory.buffer import Buffer, DataType
+from refimpl.exchange.response_head import DataFrame
+from refimpl.memory.buffer import Buffer
 
 __all__ = ["ConnectionState", "ConsumerConnection"]
 
@@ -158,21 +159,13 @@ class ConsumerConnection:
         """
         if self.is_closed:
             return
-        runs: dict[bytes, list[BufferReceived]] = {}  # what came together, for each channel
         try:
             for message in self.decoder.receive(data):
                 if isinstance(message, BufferReceived):
-                    response, _, buffer = message
-                    runs.setdefault(response.receiver, []).append(message)
-                    if buffer is not None and response.data_type is DataType.DATA:
-                        continue
-                    self._hand_over(runs)  # what comes next may depend on it
+                    self._hand_over(message)
                 else:
-                    self._hand_over(runs)
                     self._dispatch(message)
-            self._hand_over(runs)
         except RemoteProtocolError as error:
-            self._hand_over(runs)
             self._fail(error)
 
     def receive_end(self, cause: str = "") -> None:
@@ -188,6 +181,19 @@ class ConsumerConnection:
         """For the decoder: the buffer that the channel gives, if there is a channel."""
         reader = self._readers.get(response.receiver)
         return None if reader is None else reader.channel.request_buffer(response, size)
+
+    def receive_run(self, run: Sequence[DataFrame], data: memoryview) -> int:
+        """For the decoder: hand on whole buffers, up to the first that its channel does not simply take; how many."""
+        num_taken, backlogs = 0, dict[PartitionReader, int]()  # the last of each channel
+        for receiver, number, backlog, start, end in run:
+            if (reader := self._readers.get(receiver)) is None or not reader.channel.take_in(number, data[start:end]):
+                break
+            backlogs[reader] = backlog
+            num_taken += 1
+        for reader, backlog in backlogs.items():
+            reader.has_answer = True
+            reader.channel.on_taken_in(backlog)
+        return num_taken
 
     # -- bytes out -------------------------------------------------------------------------------
 
@@ -227,26 +233,21 @@ class ConsumerConnection:
             case ErrorResponse():
                 self._on_error(message)
             case BacklogAnnouncement():
-                reader = self._readers.get(message.receiver)
-                if reader is not None:
+                if (reader := self._readers.get(message.receiver)) is not None:
                     reader.channel.on_backlog(message.backlog)
             case _:
                 raise RemoteProtocolError(f"a producer sent {type(message).__name__}")
 
-    def _hand_over(self, runs: dict[bytes, list[BufferReceived]]) -> None:
-        while runs:
-            receiver = next(iter(runs))
-            run = runs.pop(receiver)
-            reader = self._readers.get(receiver)
-            if reader is not None and not reader.channel.is_released:
-                reader.has_answer = True
-                reader.channel.on_buffers(run)
-                continue
-            for _, _, buffer in run:
-                if buffer is not None:
-                    buffer.recycle()
-            if reader is None:  # a released channel is cancelled when its turn in the line comes
-                self._cancel(receiver)
+    def _hand_over(self, received: BufferReceived) -> None:
+        response, _, buffer = received
+        reader = self._readers.get(response.receiver)
+        if reader is not None and not reader.channel.is_released:
+            reader.has_answer = True
+            reader.channel.on_buffer(received)
+        elif buffer is not None:
+            buffer.recycle()
+        if reader is None:  # a released channel is cancelled when its turn in the line comes
+            self._cancel(response.receiver)
 
     def _cancel(self, receiver: bytes) -> None:
         """Tell the producer, once, that nobody wants what it sends to `receiver`."""
@@ -264,8 +265,7 @@ class ConsumerConnection:
         if message.receiver is None:
             self._fail(RemoteTransportError(f"{self.name}: Fatal error at remote task manager: {error}"))
             return
-        reader = self._readers.get(message.receiver)
-        if reader is None:
+        if (reader := self._readers.get(message.receiver)) is None:
             return
         if error.class_name == _PARTITION_NOT_FOUND:
             self.num_not_found[reader.request.partition] += 1

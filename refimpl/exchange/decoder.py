@@ -6,6 +6,8 @@ Rules of this file:
 - A payload is copied once: from the bytes that came into a buffer of the channel it is for. That is
   why the header of a BufferResponse is read before its payload is there. If the channel is gone or
   has no buffer, the payload is skipped, and the frames behind it are read as if nothing had happened.
+- Data frames that are all here go to their channels in one step. What is left there, such as an event or
+  a frame that was cut, is read part by part, and so is whatever is wrong: here are the words for it.
 - Without credits a payload may have to wait for its buffer (see `connection_flow`). Then it is staged,
   with everything behind it, and nothing is read before it.
 """
@@ -13,7 +15,7 @@ Rules of this file:
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from enum import Enum
 from typing import NamedTuple, Protocol
 
@@ -23,7 +25,7 @@ from refimpl.exchange.connection_flow import BufferWait
 from refimpl.exchange.frames import BodyReader, decode, read_response_header, response_header
 from refimpl.exchange.framing import HEADER_BYTES, MAGIC
 from refimpl.exchange.messages import BufferResponse, Message
-from refimpl.exchange.response_head import ResponseHead
+from refimpl.exchange.response_head import DataFrame, ResponseHead
 from refimpl.memory.buffer import Buffer, DataType
 
 __all__ = ["BufferProvider", "BufferReceived", "FrameDecoder"]
@@ -41,6 +43,9 @@ class BufferProvider(Protocol):
 
     def request_buffer(self, response: BufferResponse, size: int) -> Buffer | BufferWait | None:
         """A buffer of at least `size` bytes, `None` to skip the payload, or what it has to wait for."""
+
+    def receive_run(self, run: Sequence[DataFrame], data: memoryview) -> int:
+        """Copy payloads from `data` to where they go, in order; how many, which may be none."""
 
 
 class BufferReceived(NamedTuple):
@@ -67,8 +72,8 @@ class _Part(Enum):
 class FrameDecoder:
     """Reads the frames of one direction of one connection.
 
-    `buffers` is asked once for each payload that is not empty, and again each time its wait is over.
-    An empty data buffer needs none.
+    `buffers` takes whole data frames, as many as it can. It is asked once for each other payload that is
+    not empty, and again each time its wait is over. An empty data buffer needs none.
     Memory: at most one unfinished frame of `max_frame_bytes`, and only as much of it as has come;
     while a payload waits, what came along with it, and `max_frame_bytes` handed in all the same.
 
@@ -142,23 +147,15 @@ class FrameDecoder:
         if self._is_closed:
             raise LocalUsageError("the decoder has been closed")
         rest = self._unstage(memoryview(data).cast("B"))
-        start = 0  # where in it the next frame begins, or what comes next of the one begun
+        start = single_end = 0  # where in it the next bytes are, and up to where frames are read one by one
         try:
             while not self._is_closed:
-                message: Message | BufferReceived | None = None
-                head = None
-                if self._part is _Part.HEADER and not self._gathered:
-                    head = self._head.unpack(rest, self._max_frame_bytes, start)
-                if head is not None:
-                    start += self._head.num_bytes
-                    message = self._read_payload(*head, rest, start)
-                    if message is not None:
-                        start += message.size
-                else:
-                    start += self._take_in(rest[start:])
-                    if self._num_wanted:
-                        return
-                    message = self._finish_part()
+                if start >= single_end and self.is_between_frames:
+                    start, single_end = self._receive_run(rest, start)
+                start += self._take_in(rest[start:])
+                if self._num_wanted:
+                    return
+                message = self._finish_part()
                 if self._wait is not None:
                     self._staged = bytes(rest[start:])
                     return
@@ -233,21 +230,13 @@ class FrameDecoder:
 
     # -- parts -----------------------------------------------------------------------------------
 
-    def _read_payload(
-        self, response: BufferResponse, size: int, data: memoryview, start: int
-    ) -> BufferReceived | None:
-        """Read in one step a payload that begins at `start`; `None` if it is cut, or has to wait."""
-        answer = self._buffers.request_buffer(response, size)
-        end = start + size
-        if len(data) < end or isinstance(answer, BufferWait):
-            self._response, self._payload_bytes = response, size
-            self._expect_payload(answer)
-            return None
-        if answer is not None:
-            answer.memory[:size] = data[start:end]
-            answer.size = size
-            answer.data_type = response.data_type
-        return BufferReceived(response, size, answer)
+    def _receive_run(self, data: memoryview, start: int) -> tuple[int, int]:
+        """Read the data frames that are all here in one step: where the rest begins, and how far that was tried."""
+        run = self._head.unpack_run(data, self._max_frame_bytes, start)
+        if not run:
+            return start, start
+        num_taken = self._buffers.receive_run(run, data)
+        return run[num_taken - 1][-1] if num_taken else start, run[-1][-1]
 
     def _read_header(self) -> None:
         length, magic, self._frame_id = _HEADER.unpack(self._gathered_bytes())

@@ -6,7 +6,7 @@ after a wait that doubles up to a longest one; after that one was of no use, the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Protocol
 
 from refimpl.config import Config
@@ -30,7 +30,11 @@ class ReceivingChannel(Protocol):
 
     def request_buffer(self, response: BufferResponse, size: int) -> Buffer | BufferWait | None: ...
 
-    def on_buffers(self, run: Sequence[BufferReceived]) -> None: ...
+    def take_in(self, sequence_number: int, payload: memoryview) -> bool: ...
+
+    def on_taken_in(self, backlog: int) -> None: ...
+
+    def on_buffer(self, received: BufferReceived) -> None: ...
 
     def on_backlog(self, backlog: int) -> None: ...
 

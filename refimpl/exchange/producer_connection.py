@@ -88,6 +88,7 @@ class ProducerConnection:
         self._config = config
         self._version = config.flink_version
         self._head = ResponseHead(config.flink_version)
+        self._largest_frame_bytes = self._head.num_bytes + config.segment_size_bytes
         self.marks = WaterMarks.of(config)
         self._on_task_event = on_task_event
         self._trace = trace
@@ -261,29 +262,30 @@ class ProducerConnection:
         self.data_sent()
 
     def _let_speak(self, reader: SubpartitionReader, pieces: list[bytes | memoryview], end: int) -> None:
-        """Add the frame of the reader's next buffer; it goes to the end of the line if it has more. As long as
-        nobody else stands there its turn comes again at once, up to `end`."""
-        head, marks, lent, receiver = self._head, self.marks, self._lent, reader.receiver
+        """Add the frame of the reader's next buffer, and as long as nobody else stands in line of more, up to `end`."""
+        marks = self.marks
+        if not (self._line or self._answers):
+            room = min(end, marks.num_written + marks.high_bytes) - marks.num_handed_out
+            for buffer, backlog in reader.poll_run((room - 1) // self._largest_frame_bytes):
+                self._lend(reader, buffer, backlog, pieces)
         while (turn := reader.poll()) is not None:
             (buffer, _, backlog, _, _), has_more = turn
-            payload = buffer.data
-            size = len(payload)
-            # Flink counts in 32 bits with a sign, and so does the consumer.
-            kind, number = buffer.data_type, (reader.sequence_number + 1 + 2**31) % 2**32 - 2**31
-            reader.sequence_number = number
-            pieces += (head.pack(receiver, reader.subpartition, number, backlog, kind, size), payload)
-            marks.hand_out(head.num_bytes + size)
-            lent.append((marks.num_handed_out, buffer))
+            self._lend(reader, buffer, backlog, pieces)
             if not has_more:
                 reader.note_wait()
                 break
             if self._line or self._answers or marks.num_handed_out >= end or not marks.is_writable:
                 self._stand_in_line(reader)
                 return
-        else:
-            if (cause := reader.view.failure_cause) is not None:
-                self._answer(JavaError(PRODUCER_FAILED, cause), receiver)
+        if turn is None and (cause := reader.view.failure_cause) is not None:
+            self._answer(JavaError(PRODUCER_FAILED, cause), reader.receiver)
         reader.is_enqueued = False
+
+    def _lend(self, by: SubpartitionReader, taken: BufferSlice, backlog: int, pieces: list[bytes | memoryview]) -> None:
+        payload, kind, number = taken.data, taken.data_type, by.next_number()
+        pieces += (self._head.pack(by.receiver, by.subpartition, number, backlog, kind, len(payload)), payload)
+        self.marks.hand_out(self._head.num_bytes + len(payload))
+        self._lent.append((self.marks.num_handed_out, taken))
 
     def _on_data_available(self, reader: SubpartitionReader) -> None:
         if reader.view.failure_cause is not None and not reader.is_enqueued:
@@ -292,12 +294,10 @@ class ProducerConnection:
         self._enqueue(reader)
 
     def _enqueue(self, reader: SubpartitionReader) -> None:
-        if reader.is_enqueued:
-            return
-        if reader.is_available:
+        if not reader.is_enqueued and reader.is_available:
             self._stand_in_line(reader)
             self.on_data_to_send()
-        else:
+        elif not reader.is_enqueued:
             reader.note_wait()
 
     def _stand_in_line(self, reader: SubpartitionReader) -> None:

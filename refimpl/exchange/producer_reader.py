@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from refimpl.exchange.messages import PartitionRequest, ResultPartitionId
+from refimpl.memory.buffer import BufferSlice
 from refimpl.producer.subpartition_views import BufferAndBacklog
 from refimpl.trace import Trace, noting
 
@@ -47,6 +48,8 @@ class SubpartitionView(Protocol):
 
     def poll(self) -> BufferAndBacklog | None: ...
 
+    def poll_run(self, most: int) -> list[tuple[BufferSlice, int]]: ...
+
     def resume(self) -> None: ...
 
 
@@ -78,8 +81,8 @@ class ReaderSnapshot:
 class SubpartitionReader:
     """Reads one subpartition for one receiver, as far as its credit goes.
 
-    `is_enqueued` and `sequence_number` belong to the connection: whether the reader stands in its line, and
-    the number of what it sent last. `price` is the credit that a data buffer costs: 1, and 0 in the way before credits.
+    `is_enqueued` belongs to the connection: whether the reader stands in its line. `sequence_number` is that of
+    what was sent last. `price` is the credit that a data buffer costs: 1, and 0 in the way before credits.
 
     Flink:   CreditBasedSequenceNumberingViewReader (runtime.io.network.netty), 1.11.4;
              without credits SequenceNumberingViewReader, 1.4 to 1.9
@@ -123,6 +126,22 @@ class SubpartitionReader:
             self.credit -= self.price
             assert self.credit >= 0, f"{self} took a buffer without credit"
         return taken, taken.is_more_available if self.credit >= self.price else taken.is_event_next
+
+    def poll_run(self, most: int) -> list[tuple[BufferSlice, int]]:
+        """At most so many of the data buffers that `poll` would give next, each with the backlog behind it; maybe none.
+
+        Credit for one is left, so that `poll` can go on and say what is next.
+        """
+        if type(self) is not SubpartitionReader:
+            return []
+        run = self.view.poll_run(min(most, self.credit - 1) if self.price else most)
+        self.credit -= self.price * len(run)
+        return run
+
+    def next_number(self) -> int:
+        """The number of what is sent now; Flink counts in 32 bits with a sign, and so does the consumer."""
+        self.sequence_number = (self.sequence_number + 1 + 2**31) % 2**32 - 2**31
+        return self.sequence_number
 
     def note_grant(self) -> None:
         """For the trace, after credit came."""

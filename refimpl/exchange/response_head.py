@@ -15,10 +15,14 @@ from refimpl.exchange.framing import HEADER_BYTES, MAGIC
 from refimpl.exchange.messages import BufferResponse
 from refimpl.memory.buffer import DataType
 
-__all__ = ["ResponseHead"]
+__all__ = ["DataFrame", "ResponseHead"]
 
 _HEADER = struct.Struct(">iIB")
 _ID = 0
+
+
+DataFrame = tuple[bytes, int, int, int, int]
+"""Data in one piece: receiver, sequence number, backlog, and where in the bytes at hand the payload starts and ends."""
 
 
 class ResponseHead:
@@ -51,23 +55,23 @@ class ResponseHead:
             self.num_bytes + size, MAGIC, _ID, receiver, sequence_number, backlog, code, 0, size
         )
 
-    def unpack(self, data: memoryview, max_frame_bytes: int, start: int = 0) -> tuple[BufferResponse, int] | None:
-        """The frame that begins at `start`, and the size of its payload; `None` if it is not all of
-        one that carries data in one piece.
-        """
-        num_bytes = self.num_bytes
-        if len(data) < start + num_bytes:
-            return None
-        subpartition = num_pieces = 0
-        if self._has_subpartition:
-            (length, magic, frame_id, receiver, subpartition, num_pieces, sequence_number, backlog, code,
-             is_compressed, size) = self._layout.unpack_from(data, start)  # fmt: skip
-        else:
-            (length, magic, frame_id, receiver, sequence_number, backlog, code, is_compressed,
-             size) = self._layout.unpack_from(data, start)  # fmt: skip
-        if (
-            magic != MAGIC or frame_id or num_pieces or is_compressed or code != self._data_code
-            or size <= 0 or length != num_bytes + size or length > max_frame_bytes
-        ):  # fmt: skip
-            return None
-        return BufferResponse(receiver, sequence_number, backlog, DataType.DATA, b"", False, subpartition), size
+    def unpack_run(self, data: memoryview, max_frame_bytes: int, start: int = 0) -> list[DataFrame]:
+        """The frames from `start` on that carry data in one piece, as long as they are right and all here."""
+        run: list[DataFrame] = []
+        num_bytes, num_pieces = self.num_bytes, 0
+        while start + num_bytes <= len(data):
+            if self._has_subpartition:
+                (length, magic, frame_id, receiver, _, num_pieces, sequence_number, backlog, code,
+                 is_compressed, size) = self._layout.unpack_from(data, start)  # fmt: skip
+            else:
+                (length, magic, frame_id, receiver, sequence_number, backlog, code, is_compressed,
+                 size) = self._layout.unpack_from(data, start)  # fmt: skip
+            end = start + length
+            if (
+                magic != MAGIC or frame_id or num_pieces or is_compressed or code != self._data_code or size <= 0
+                or length != num_bytes + size or length > max_frame_bytes or end > len(data)
+            ):  # fmt: skip
+                break
+            run.append((receiver, sequence_number, backlog, start + num_bytes, end))
+            start = end
+        return run

@@ -14,6 +14,7 @@ neither does the last buffer while it may still be growing.
 
 from __future__ import annotations
 
+from refimpl.memory.buffer import BufferSlice
 from refimpl.memory.builder import BufferConsumer
 from refimpl.producer.subpartition_queue import SubpartitionQueue
 from refimpl.producer.subpartition_views import BufferAndBacklog
@@ -85,3 +86,25 @@ class PipelinedSubpartition(SubpartitionQueue):
             if not head.is_finished:
                 break
         return None
+
+    def poll_run(self, most: int) -> list[tuple[BufferSlice, int]]:
+        """Whole data buffers, for which nothing is to be decided; another class's rules are asked for each.
+
+        Two entries stay: `poll` is to see the last whole one, and what comes behind it. So all that a flush,
+        an event or the end bring about is brought about there.
+        """
+        run: list[tuple[BufferSlice, int]] = []
+        if self.is_blocked or type(self) is not PipelinedSubpartition:
+            return run
+        queue = self.queue
+        for _ in range(min(most, len(queue) - 2)):
+            if not queue[0].is_buffer:
+                break
+            self.num_data_buffers -= 1
+            piece = queue.popleft().take()
+            if piece.size:
+                run.append((piece, self.count_backlog()))
+            else:
+                piece.recycle()
+        self.deliver_run(run)
+        return run

@@ -10,18 +10,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from refimpl.config import FlinkVersion
 from refimpl.errors import LocalUsageError
 from refimpl.memory.buffer import BufferSlice
 from refimpl.memory.builder import BufferConsumer
-from refimpl.producer.subpartition_views import (
-    FIRST_BYTES,
-    BufferAndBacklog,
-    QueuedBufferSnapshot,
-    SubpartitionSnapshot,
-)
+from refimpl.producer.subpartition_views import BufferAndBacklog, QueuedBufferSnapshot, SubpartitionSnapshot
 from refimpl.records.event_serializer import event_to_buffer
 from refimpl.records.events import EndOfPartition
 from refimpl.trace import Trace, noting
@@ -92,6 +87,10 @@ class SubpartitionQueue(ABC):
     def poll(self) -> BufferAndBacklog | None:
         """The next bytes, or `None` if there are none now."""
 
+    def poll_run(self, most: int) -> list[tuple[BufferSlice, int]]:
+        """At most so many of the buffers that `poll` would give next, each with the backlog behind it; maybe none."""
+        return []
+
     def become(self, rules: type[SubpartitionQueue]) -> None:
         """Go on by the rules of another class, between two calls: what is queued, the marks and the reader stay.
 
@@ -149,16 +148,7 @@ class SubpartitionQueue(ABC):
 
     def snapshot(self) -> SubpartitionSnapshot:
         queue = tuple(
-            QueuedBufferSnapshot(
-                consumer.buffer.segment.id,
-                consumer.buffer.data_type,
-                consumer.unread_bytes + consumer.read_position,
-                consumer.unread_bytes,
-                consumer.buffer.segment.size,
-                consumer.is_finished or index < len(self.queue) - 1,
-                bytes(consumer.buffer.memory[: min(FIRST_BYTES, consumer.unread_bytes + consumer.read_position)]),
-                consumer.partial_record_bytes,
-            )
+            QueuedBufferSnapshot.of(consumer, consumer.is_finished or index < len(self.queue) - 1)
             for index, consumer in enumerate(self.queue)
         )
         return SubpartitionSnapshot(
@@ -208,6 +198,15 @@ class SubpartitionQueue(ABC):
             if is_one and not head.is_finished:
                 self._watch(head)
         return BufferAndBacklog(piece, is_more, self.count_backlog(), is_event, number)
+
+    def deliver_run(self, run: Sequence[tuple[BufferSlice, int]]) -> None:
+        """Count what `poll_run` returns."""
+        first = self._sequence_number
+        self._sequence_number += len(run)
+        self.num_bytes_total += sum([piece.end - piece.start for piece, _ in run])
+        if (note := self._note_deliver) is not None:
+            for number, (piece, _) in enumerate(run, first):
+                note(piece.parent.segment.id, number, piece.end - piece.start)
 
     def notify(self) -> None:
         """Tell the reader, if there is one, that a poll is worth while."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from refimpl.memory.buffer import BufferSlice, DataType
+from refimpl.memory.builder import BufferConsumer
 
 __all__ = ["FIRST_BYTES", "BufferAndBacklog", "QueuedBufferSnapshot", "SubpartitionSnapshot"]
 
@@ -43,6 +44,16 @@ class QueuedBufferSnapshot:
     is_finished: bool
     first_bytes: bytes = b""
     partial_record_bytes: int = 0
+
+    @classmethod
+    def of(cls, consumer: BufferConsumer, is_finished: bool) -> QueuedBufferSnapshot:
+        """One entry as its reader would find it now."""
+        buffer, num_unread = consumer.buffer, consumer.unread_bytes
+        num_written = consumer.read_position + num_unread
+        return cls(
+            buffer.segment.id, buffer.data_type, num_written, num_unread, buffer.segment.size, is_finished,
+            bytes(buffer.memory[: min(FIRST_BYTES, num_written)]), consumer.partial_record_bytes,
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -202,6 +202,7 @@ class Receiving(Station):
         with self.monitor:
             self._give_back(read)
             while not taken and not gate.is_finished:
+                taken += gate.poll_run(BUFFERS_PER_STEP - 1)[1]
                 while len(taken) < BUFFERS_PER_STEP and (arrived := gate.poll_next()) is not None:
                     if arrived.buffer is not None:
                         taken.append(arrived.buffer)

@@ -6,6 +6,7 @@ Bytes go in and bytes come out; only the numbers beside them are read from our o
 from __future__ import annotations
 
 import pytest
+from consumer_bench import OneByOne
 
 from refimpl.config import Config
 from refimpl.consumer import InputGate, RemoteInputChannel
@@ -40,7 +41,7 @@ EVENTS = {
 FLINK_NAMES = {EndOfPartition: "EndOfPartitionEvent"}
 
 
-class NoBuffers:
+class NoBuffers(OneByOne):
     """What a consumer sends has no payload."""
 
     def request_buffer(self, response: BufferResponse, size: int) -> Buffer | None:

@@ -6,6 +6,7 @@ import random
 from collections.abc import Iterator
 
 import pytest
+from consumer_bench import OneByOne
 
 from refimpl.config import FlinkVersion
 from refimpl.exchange import (
@@ -40,7 +41,7 @@ BY_VERSION = True
 NUM_RANDOM_CUTS = 5
 
 
-class Buffers:
+class Buffers(OneByOne):
     """Gives a fresh buffer for every payload."""
 
     def request_buffer(self, response: BufferResponse, size: int) -> Buffer:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from consumer_bench import partition, receiver
+from consumer_bench import OneByOne, partition, receiver
 
 from refimpl.config import Config, FlinkVersion
 from refimpl.consumer import InputGate, NetworkInput, RemoteInputChannel
@@ -38,7 +38,7 @@ from refimpl.records import (
 )
 
 
-class Skipping:
+class Skipping(OneByOne):
     """Reads frames for the law: payloads are of no interest to it."""
 
     def request_buffer(self, _response: BufferResponse, _size: int) -> Buffer | None:

@@ -6,7 +6,7 @@ import struct
 import sys
 
 import pytest
-from consumer_bench import HeapBuffers, java_error
+from consumer_bench import HeapBuffers, OneByOne, java_error
 from hypothesis import given
 from hypothesis import strategies as st
 from raw_frames import frame
@@ -30,7 +30,7 @@ LIMIT = 4_096
 V2 = FlinkVersion.V2_2
 
 
-class NoBuffers:
+class NoBuffers(OneByOne):
     """No channel, or none that has room."""
 
     def __init__(self) -> None:
@@ -104,7 +104,7 @@ def test_a_payload_is_copied_into_the_buffer_it_is_for() -> None:
     home = NetworkBufferPool(1, 16)
     pool = LocalBufferPool(home, 1)
 
-    class FromPool:
+    class FromPool(OneByOne):
         def request_buffer(self, response: BufferResponse, size: int) -> Buffer | None:
             return pool.request_buffer()
 

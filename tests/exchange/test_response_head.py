@@ -32,27 +32,25 @@ def test_what_is_packed_is_what_the_frame_begins_with(
         return
     whole = encode(BufferResponse(receiver, sequence, backlog, data_type, payload, subpartition=7), version)
     assert head.pack(*packed) + payload == whole
-    read = head.unpack(memoryview(whole + b"behind"), LIMIT)
-    if data_type is DataType.DATA and payload:
-        subpartition = 0 if version is FlinkVersion.V1_11 else 7
-        assert read == (
-            BufferResponse(receiver, sequence, backlog, data_type, b"", subpartition=subpartition), len(payload)
-        )  # fmt: skip
-    else:
-        assert read is None
+    read = head.unpack_run(memoryview(b"before" + whole + whole + b"behind"), LIMIT, 6)
+    ends = [6 + len(whole), 6 + 2 * len(whole)] if data_type is DataType.DATA and payload else []
+    assert read == [(receiver, sequence, backlog, end - len(payload), end) for end in ends]
 
 
 @pytest.mark.parametrize("version", FlinkVersion)
 def test_what_is_cut_off_too_long_compressed_or_changed_is_left_to_others(version: FlinkVersion) -> None:
     head = ResponseHead(version)
     whole = encode(BufferResponse(bytes(16), 0, 0, DataType.DATA, b"payload"), version)
-    assert head.unpack(memoryview(whole), len(whole)) is not None
-    assert head.unpack(memoryview(whole), len(whole) - 1) is None
-    assert head.unpack(memoryview(whole)[: head.num_bytes - 1], LIMIT) is None
+    assert len(head.unpack_run(memoryview(whole), len(whole))) == 1
+    assert head.unpack_run(memoryview(whole), len(whole) - 1) == []
+    assert head.unpack_run(memoryview(whole)[: head.num_bytes - 1], LIMIT) == []
+    assert head.unpack_run(memoryview(whole)[:-1], LIMIT) == []
+    assert len(head.unpack_run(memoryview(whole + whole)[:-1], LIMIT)) == 1
     compressed = encode(BufferResponse(bytes(16), 0, 0, DataType.DATA, b"payload", is_compressed=True), version)
-    assert head.unpack(memoryview(compressed), LIMIT) is None
+    assert head.unpack_run(memoryview(compressed + whole), LIMIT) == []
+    assert len(head.unpack_run(memoryview(whole + compressed), LIMIT)) == 1
     told = [*range(9), *range(head.num_bytes - 6, head.num_bytes)]  # the header, the kind, compressed, the size
     for index in told:
         changed = bytearray(whole)
         changed[index] ^= 0x81
-        assert head.unpack(memoryview(changed), LIMIT) is None, index
+        assert head.unpack_run(memoryview(changed), LIMIT) == [], index
