@@ -80,6 +80,8 @@ def _plain(column: Column, kind: np.dtype[np.generic]) -> Column:
     Raises:
         LocalUsageError: some are missing, or would lose something.
     """
+    if type(column) is np.ndarray and column.dtype == kind and column.ndim == 1 and column.flags.c_contiguous:
+        return column  # nearly always; what follows takes as long as copying it
     wanted = np.dtype("?") if kind.itemsize == 1 else kind
     if np.ma.is_masked(column) or column.ndim != 1 or not np.can_cast(column.dtype, wanted, "safe"):
         raise LocalUsageError(f"a column of {column.dtype} does not fit {wanted}, or misses values")
