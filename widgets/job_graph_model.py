@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-
-import networkx as nx
+from typing import TYPE_CHECKING
 
 from refimpl.errors import LocalUsageError
 from refimpl.job import JobGraph, JobSnapshot, StreamEnvironment, channels_of, reasons_not_to_chain
-from widgets.view_models import Model, moment_of, pipeline_model, topology
+from widgets.view_models import Model, moment_of, pipeline_model, put_in_places, topology
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 __all__ = ["STAGES", "Plan", "graph_of", "known_of_plan", "known_of_run", "plan_model", "plans_of", "run_model"]
 
@@ -38,6 +40,9 @@ def graph_of(model: Model) -> nx.MultiDiGraph:
 
     Between two tasks there may be several exchanges, each an edge of its own: `graph.edges[source, target, 0]`.
     """
+    # Here, because it takes as long to load as all our views, and only who asks for such a graph needs it.
+    import networkx as nx
+
     graph = nx.MultiDiGraph()
     for number, vertex in enumerate(model["vertices"]):
         graph.add_node(number, **vertex)
@@ -190,15 +195,6 @@ def _edge(source: int, target: int, way: str, reasons: str = "") -> Model:
 
 
 def _placed(vertices: list[Model], edges: Sequence[Model]) -> list[Model]:
-    """Give each vertex a `column`, which counts exchanges from the sources, and a `row`, so that edges cross little."""
-    graph = nx.DiGraph()
-    graph.add_nodes_from(range(len(vertices)))
-    graph.add_edges_from((edge["from_vertex"], edge["to_vertex"]) for edge in edges)
-    rows: dict[int, float] = {}
-    for column, numbers in enumerate(nx.topological_generations(graph)):
-        before = {n: [rows[other] for other in graph.predecessors(n)] for n in numbers}
-        heights = {n: (sum(found) / len(found) if found else 0.0, n) for n, found in before.items()}
-        for row, number in enumerate(sorted(numbers, key=heights.__getitem__)):
-            rows[number] = row
-            vertices[number] |= {"column": column, "row": row}
+    """The vertices, each with its place; its column counts exchanges."""
+    put_in_places(vertices, ((edge["from_vertex"], edge["to_vertex"]) for edge in edges))
     return vertices

@@ -10,10 +10,9 @@ handed back in with each further snapshot.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from graphlib import TopologicalSorter
 from typing import Any
-
-import networkx as nx
 
 from refimpl.errors import LocalUsageError
 from refimpl.job import JobSnapshot
@@ -22,7 +21,10 @@ from refimpl.producer.subpartition_views import QueuedBufferSnapshot, Subpartiti
 from refimpl.records import MAX_WATERMARK, MIN_TIMESTAMP
 from refimpl.task.task import TaskSnapshot
 
-__all__ = ["Model", "entry_state", "event_time", "moment_of", "pipeline_model", "subpartition_state", "topology"]
+__all__ = [
+    "Model", "entry_state", "event_time", "moment_of", "pipeline_model", "put_in_places", "subpartition_state",
+    "topology",
+]  # fmt: skip
 
 Model = dict[str, Any]
 
@@ -57,7 +59,7 @@ def topology(snapshot: JobSnapshot) -> Model:
         for number, partition in enumerate(snapshot.partitions)
         for sub in partition.subpartitions
     ]
-    _place(tasks, channels)
+    put_in_places(tasks, ((each["from_task"], each["to_task"]) for each in channels if each["to_task"] >= 0))
     return {
         "tasks": tasks,
         "outputs": outputs,
@@ -240,18 +242,30 @@ def _readers(snapshot: JobSnapshot) -> dict[tuple[int, int], tuple[int, int]]:
     }
 
 
-def _place(tasks: list[Model], channels: list[Model]) -> None:
-    """Give each task a `column` and a `row`, so that lines run left to right and cross little."""
-    graph = nx.DiGraph()
-    graph.add_nodes_from(range(len(tasks)))
-    graph.add_edges_from((c["from_task"], c["to_task"]) for c in channels if c["to_task"] >= 0)
+def put_in_places(nodes: Sequence[Model], edges: Iterable[tuple[int, int]]) -> None:
+    """Give each node a `column`, which counts edges from the sources, and a `row`, so that edges cross little.
+
+    Lines then run left to right. An edge is (from, to), numbers of nodes.
+    """
+    before: dict[int, set[int]] = {number: set() for number in range(len(nodes))}
+    for source, target in edges:
+        before[target].add(source)
     rows: dict[int, float] = {}
-    for column, numbers in enumerate(nx.topological_generations(graph)):
 
-        def from_the_left(number: int) -> tuple[float, int]:
-            before = [rows[other] for other in graph.predecessors(number)]
-            return (sum(before) / len(before) if before else 0.0, number)
+    def from_the_left(number: int) -> tuple[float, int]:
+        found = [rows[other] for other in before[number]]
+        return (sum(found) / len(found) if found else 0.0, number)
 
+    for column, numbers in enumerate(_columns(before)):
         for row, number in enumerate(sorted(numbers, key=from_the_left)):
             rows[number] = row
-            tasks[number] |= {"column": column, "row": row}
+            nodes[number] |= {"column": column, "row": row}
+
+
+def _columns(before: dict[int, set[int]]) -> Iterator[tuple[int, ...]]:
+    """The numbers in the order of their edges: first those that have none `before` them, then what follows them."""
+    sorter = TopologicalSorter(before)
+    sorter.prepare()
+    while ready := sorter.get_ready():
+        yield ready
+        sorter.done(*ready)

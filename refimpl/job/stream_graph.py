@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import Any
-
-import networkx as nx
+from graphlib import TopologicalSorter
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING, Any
 
 from refimpl.errors import LocalUsageError
 from refimpl.producer.selector import (
@@ -23,6 +23,9 @@ from refimpl.records.types import TypeSerializer
 from refimpl.task.operators import Operator
 from refimpl.task.outputs import OutputTag
 from refimpl.task.source import ReaderFactory
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 __all__ = [
     "BROADCAST",
@@ -162,12 +165,24 @@ class StreamGraph:
         return [edge for edge in self.edges if edge.source == node_id]
 
     def in_order(self) -> list[StreamNode]:
-        """The operators, each behind those it reads from."""
-        order = nx.lexicographical_topological_sort(self.to_networkx())
-        return [self.nodes[node_id] for node_id in order]
+        """The operators, each behind those it reads from; of several that could be next, the least id."""
+        sorter = TopologicalSorter({each: [edge.source for edge in self.in_edges(each)] for each in self.nodes})
+        sorter.prepare()
+        in_order: list[StreamNode] = []
+        ready: list[int] = []
+        while sorter.is_active():
+            for node_id in sorter.get_ready():
+                heappush(ready, node_id)
+            first = heappop(ready)
+            in_order.append(self.nodes[first])
+            sorter.done(first)
+        return in_order
 
     def to_networkx(self) -> nx.MultiDiGraph:
         """The graph for drawing and searching; nodes are ids, with the `StreamNode` as `node`."""
+        # Here, because it takes as long to load as the engine, and only who asks for such a graph needs it.
+        import networkx as nx
+
         graph = nx.MultiDiGraph()
         for node in self.nodes.values():
             graph.add_node(node.id, node=node)
