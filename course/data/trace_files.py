@@ -36,8 +36,8 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
+from refimpl.column_trace import ColumnTrace, Place, TraceRows
 from refimpl.errors import SluiceError
-from refimpl.trace import ColumnTrace, Place, TraceRows
 
 if TYPE_CHECKING:
     import pyarrow as pa

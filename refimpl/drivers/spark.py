@@ -20,6 +20,7 @@ from functools import partial
 from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
 
+from refimpl.column_trace import ColumnTrace
 from refimpl.drivers.barrier_task import Order, run_task_manager
 from refimpl.drivers.executors import explain_failure, needed_by, ship, wait_for_slots
 from refimpl.drivers.pipes import pack, without_sinks
@@ -32,7 +33,6 @@ from refimpl.job.execution_graph import ExecutionGraph
 from refimpl.job.job_graph import JobGraph
 from refimpl.job.stream import StreamEnvironment
 from refimpl.task.source import SourceReader
-from refimpl.trace import ColumnTrace
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from refimpl.column_trace import ColumnTrace, TraceRows
 from refimpl.drivers.pipes import pack
-from refimpl.trace import ColumnTrace, TraceRows
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -19,9 +19,9 @@ stream holds, and a stream of odd records costs one look in a thousand.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from refimpl.errors import LocalUsageError
 from refimpl.memory.buffer import Buffer
@@ -33,7 +33,7 @@ from refimpl.records.types import STRING, TupleType, TypeSerializer
 
 __all__ = ["BatchCodec", "EncodedBatch", "WireRows", "copy_on"]
 
-WireRows = npt.NDArray[np.void]
+WireRows: TypeAlias = "np.ndarray[Any, np.dtype[np.void]]"
 """Records as they stand on the stream, one after the other, all of one width."""
 
 
@@ -106,7 +106,6 @@ def copy_on(in_hand: RecordSerializer | EncodedBatch, builder: BufferBuilder, wa
 
 
 _DTYPES = {"q": "i8", "i": "i4", "d": "f8", "?": "u1"}
-_NATIVE = {kind: np.dtype("?" if kind == "u1" else kind) for kind in _DTYPES.values()}
 _TAG_AT = LENGTH_BYTES
 _TIME_BYTES = 8
 _MIN_ROWS_KEPT = 1024
@@ -137,6 +136,8 @@ class BatchCodec:
         self._kinds = kinds
         self._names = [f"f{index}" for index in range(len(kinds))]
         self._has_text = "U" in kinds
+        # Of the codec, not of the file: a job without batches then gets by without numpy, where that is put off.
+        self._dtypes = {kind: np.dtype("?" if kind == "u1" else kind) for kind in _DTYPES.values()}
         self._kept: dict[np.dtype[np.void], WireRows] = {}
         self._layouts: dict[tuple[bool, tuple[int, ...]], np.dtype[np.void]] = {}
         self._heads: dict[tuple[int, int], tuple[bytes, bytes]] = {}
@@ -164,7 +165,7 @@ class BatchCodec:
         if batch.timestamps is not None:
             parts.append(("timestamp", batch.timestamps, "i8"))
         for name, column, kind in parts:
-            is_plain = type(column) is np.ndarray and column.ndim == 1 and column.dtype is _NATIVE.get(kind)
+            is_plain = type(column) is np.ndarray and column.ndim == 1 and column.dtype is self._dtypes.get(kind)
             if (plain := column if is_plain else _plain(column, kind)) is None:
                 return None
             columns[name] = plain
@@ -272,7 +273,7 @@ class BatchCodec:
         widths = []
         for kind in self._kinds:
             if kind != "U":
-                position += _NATIVE[kind].itemsize
+                position += self._dtypes[kind].itemsize
                 continue
             if position >= len(source) or not 0 < source[position] < _ONE_BYTE:
                 return None
@@ -316,4 +317,4 @@ def _native(part: Column, kind: str) -> Column:
     if kind == "U":
         num_rows, width = part.shape
         return part.astype(np.uint32).view(f"U{width}").ravel() if width else np.zeros(num_rows, "U1")
-    return part != 0 if kind == "u1" else part.astype(_NATIVE[kind])
+    return part != 0 if kind == "u1" else part.astype(kind)

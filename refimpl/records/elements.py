@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-import numpy.typing as npt
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 __all__ = [
     "MAX_WATERMARK",
@@ -58,7 +59,7 @@ class StreamRecord:
         return f"StreamRecord({self.value!r}, {self.timestamp})"
 
 
-Column = npt.NDArray[Any]
+Column: TypeAlias = "npt.NDArray[Any]"
 """The values of one field, one for each record of a batch."""
 
 

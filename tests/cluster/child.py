@@ -33,13 +33,13 @@ from course.data.trace_queries import as_json, invariant, load_trace, progress
 from course.drivers import execute
 from course.flights_job import flights_job, to_rows
 from course.run import Sink
+from refimpl.column_trace import TraceRows
 from refimpl.config import Config
 from refimpl.drivers import PemPair, SparkResults, SparkRun
 from refimpl.errors import SluiceError
 from refimpl.job import StreamEnvironment
 from refimpl.records import LONG, StreamRecord
 from refimpl.task import IterableReader
-from refimpl.trace import TraceRows
 from tests.bench.spark_cluster import Watch
 from tests.cluster.places import FLIGHTS, SECTION
 from tests.polling import until

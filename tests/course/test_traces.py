@@ -21,10 +21,11 @@ from course.data import trace_queries
 from course.data.trace_files import COLUMNS, FileTrace, TraceFileError, table_of
 from course.data.trace_queries import QUESTIONS, TraceMissingError, as_json, as_table, load_trace
 from course.trace_command import _NAMES
+from refimpl.column_trace import ColumnTrace
 from refimpl.config import Config
 from refimpl.drivers import AsyncRun, ProcessRun, Simulation, ThreadedRun
 from refimpl.job import StreamEnvironment
-from refimpl.trace import ColumnTrace, Trace
+from refimpl.trace import Trace
 
 ROOT = Path(__file__).resolve().parents[2]
 CONFIG = Config(segment_size_bytes=32, num_buffers=60, buffers_per_channel=1, floating_buffers_per_gate=1)

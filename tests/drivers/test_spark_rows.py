@@ -6,8 +6,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from course.data.trace_files import table_of
+from refimpl.column_trace import TraceRows
 from refimpl.drivers import RESULT, TRACE, Rows, TraceSender, unpack
-from refimpl.trace import TraceRows
 
 NUM_NOTES = 40_000
 

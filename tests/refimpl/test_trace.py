@@ -5,7 +5,8 @@ from __future__ import annotations
 import pickle
 import threading
 
-from refimpl.trace import ColumnTrace, Place, Trace, noting
+from refimpl.column_trace import ColumnTrace, Place
+from refimpl.trace import Trace, noting
 
 
 def test_events_are_numbered_and_stamped_with_the_drivers_time() -> None:
