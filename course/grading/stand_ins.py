@@ -6,17 +6,17 @@ standard library only.
 
 from __future__ import annotations
 
+import importlib.util
 import io
+import sys
 import types
 from collections.abc import Callable
-from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
-from importlib.util import spec_from_loader
 from typing import Any
 
 __all__ = [
-    "Printed", "PrintsEndlesslyError", "ReferencePartError", "StrippedModules", "course_stand_in", "reference_method",
-    "reference_part",
+    "Printed", "PrintsEndlesslyError", "ReferencePartError", "StrippedModules", "course_stand_in", "put_off",
+    "reference_method", "reference_part",
 ]  # fmt: skip
 
 _PRINT_LIMIT = 2_000
@@ -77,19 +77,50 @@ def reference_method(name: str) -> Callable[..., Any]:
     return refuse
 
 
-class StrippedModules(MetaPathFinder, Loader):
-    """Serves the engine's modules that hold reference parts, from source without those parts."""
+class StrippedModules:
+    """Serves the engine's modules that hold reference parts, from source without those parts.
+
+    It finds and it loads; without `importlib.abc` for base classes, which takes as long to load as json and re.
+    """
 
     def __init__(self, modules: dict[str, str]) -> None:
         self._modules = modules
 
     def find_spec(self, fullname: str, path: object = None, target: object = None) -> ModuleSpec | None:
-        return spec_from_loader(fullname, self) if fullname in self._modules else None
+        return importlib.util.spec_from_loader(fullname, self) if fullname in self._modules else None
+
+    def create_module(self, spec: ModuleSpec) -> None:
+        """A usual module will do."""
 
     def exec_module(self, module: types.ModuleType) -> None:
         module.__dict__.update(_reference_part=reference_part, _reference_method=reference_method)
         code = compile(self._modules[module.__name__], f"<{module.__name__} without the reference part>", "exec")
         exec(code, module.__dict__)  # noqa: S102 - the engine's own source
+
+
+class _PutOff(types.ModuleType):
+    """A module that has not been loaded."""
+
+    def __getattr__(self, name: str) -> Any:
+        self.__class__ = types.ModuleType
+        self.__spec__.loader.exec_module(self)
+        return getattr(self, name)
+
+
+def put_off(name: str) -> Callable[[], None]:
+    """Make a module that is loaded when something of it is first asked for; or now, by calling what is returned.
+
+    The lazy loader of Python 3.11 would load it as soon as a second file imports it.
+    """
+    spec = importlib.util.find_spec(name)
+    module = importlib.util.module_from_spec(spec)
+    module.__class__ = _PutOff
+    sys.modules[name] = module
+
+    def load() -> None:
+        hasattr(module, "__version__")
+
+    return load
 
 
 def course_stand_in(registered: list[tuple[str, object]]) -> types.ModuleType:
