@@ -47,6 +47,14 @@ READY = """async () => {
   }
   throw Error('the kernel did not become idle'); }"""
 
+OPEN = "path => jupyterapp.commands.execute('docmanager:open', { path, factory: 'Notebook' }).then(() => null)"
+
+CLOSE = """() => {
+  for (const panel of [...jupyterapp.shell.widgets('main')]) {
+    if (panel.context) panel.context.model.dirty = false;  // or it would ask whether to save
+    panel.close();
+  } }"""
+
 RUN = """async index => {
   const notebook = jupyterapp.shell.currentWidget.content; notebook.activeCellIndex = index;
   await jupyterapp.commands.execute('notebook:run-cell');
@@ -145,11 +153,37 @@ def running_chromium(folder: Path, program: str) -> Iterator[BrowserContext]:
 def opened(page: Page, lab: Lab, name: str, cells: list[str] | None = None) -> Notebook:
     """A notebook, of these code cells if there are some, open in `page`, its kernel ready."""
     if cells is not None:
-        written = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
-        written.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
-        nbformat.write(written, lab.root / name)
+        _write(lab, name, cells)
     page.goto(f"{lab.base}/lab/tree/{name}?token={lab.token}&reset", wait_until="domcontentloaded")
-    page.wait_for_function("() => !!window.jupyterapp?.shell?.currentWidget?.sessionContext", timeout=60_000)
+    return _ready(page, name)
+
+
+def opened_next(page: Page, lab: Lab, name: str, cells: list[str]) -> Notebook:
+    """A notebook of these code cells, in the JupyterLab that `page` has loaded already, if it has."""
+    if not page.evaluate("() => 'jupyterapp' in window"):
+        return opened(page, lab, name, cells)
+    _write(lab, name, cells)
+    page.evaluate(OPEN, name)
+    return _ready(page, name)
+
+
+def close_notebooks(page: Page) -> None:
+    """Close all that are open in a page; nothing is saved, and their kernels go on."""
+    page.evaluate(CLOSE)
+    page.wait_for_function("() => ![...jupyterapp.shell.widgets('main')].some(panel => panel.sessionContext)")
+
+
+def _write(lab: Lab, name: str, cells: list[str]) -> None:
+    written = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
+    written.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    nbformat.write(written, lab.root / name)
+
+
+def _ready(page: Page, name: str) -> Notebook:
+    """The notebook of this name, once it is what the page shows and its kernel is there."""
+    page.wait_for_function(
+        "name => window.jupyterapp?.shell?.currentWidget?.sessionContext?.path === name", arg=name, timeout=60_000
+    )
     page.evaluate(READY)
     return Notebook(page)
 

@@ -1,4 +1,4 @@
-"""A real JupyterLab in a real Chromium: one server and one browser for all tests, a notebook for each.
+"""A real JupyterLab in a real Chromium: one server and one browser for the tests of a file, a notebook for each.
 
 No Chromium: the tests are skipped and say how to get one, unless SLUICE_REQUIRE_BROWSER=1, then they fail.
 """
@@ -9,7 +9,18 @@ import os
 from collections.abc import Callable, Iterator
 
 import pytest
-from lab_pages import GET_ONE, Lab, Notebook, chromium, close_kernels, opened, running_chromium, running_lab
+from lab_pages import (
+    GET_ONE,
+    Lab,
+    Notebook,
+    chromium,
+    close_kernels,
+    close_notebooks,
+    opened,
+    opened_next,
+    running_chromium,
+    running_lab,
+)
 from playwright.sync_api import BrowserContext
 
 
@@ -35,21 +46,56 @@ def context(tmp_path_factory: pytest.TempPathFactory, browser_program: str) -> I
         yield context
 
 
+class WatchedPage:
+    """A page in which nothing may fail and which nothing may leave, and what has all the same."""
+
+    def __init__(self, lab: Lab, context: BrowserContext) -> None:
+        self.page = context.new_page()
+        self.errors: list[str] = []
+        self.outside: list[str] = []
+        ours = (lab.base, lab.base.replace("http", "ws"), "blob:", "data:")
+        self.page.on("pageerror", lambda error: self.errors.append(str(error)))
+        self.page.on("console", lambda said: self.errors.append(said.text) if _is_ours(said.text, said.type) else None)
+        self.page.on("request", lambda asked: None if asked.url.startswith(ours) else self.outside.append(asked.url))
+
+    def check(self) -> None:
+        assert not self.errors, self.errors
+        assert not self.outside, self.outside
+
+
 @pytest.fixture
 def notebook(lab: Lab, context: BrowserContext) -> Iterator[Callable[..., Notebook]]:
     """Opens a notebook, of the given code cells if any; at the end nothing may have failed or left this machine."""
-    page = context.new_page()
-    errors: list[str] = []
-    outside: list[str] = []
-    page.on("pageerror", lambda error: errors.append(str(error)))
-    page.on("console", lambda message: errors.append(message.text) if _is_ours(message.text, message.type) else None)
-    ours = (lab.base, lab.base.replace("http", "ws"), "blob:", "data:")
-    page.on("request", lambda request: None if request.url.startswith(ours) else outside.append(request.url))
-    yield lambda name, cells=None: opened(page, lab, name, cells)
-    page.close()
+    watched = WatchedPage(lab, context)
+    yield lambda name, cells=None: opened(watched.page, lab, name, cells)
+    watched.page.close()
     close_kernels(lab)
-    assert not errors, errors
-    assert not outside, outside
+    watched.check()
+
+
+@pytest.fixture(scope="module")
+def shared_pages() -> list[WatchedPage]:
+    """The page that the tests of a file share, once there is one."""
+    return []
+
+
+@pytest.fixture
+def notebook_in_shared_page(
+    lab: Lab, context: BrowserContext, shared_pages: list[WatchedPage], request: pytest.FixtureRequest
+) -> Iterator[Callable[..., Notebook]]:
+    """The same, but JupyterLab is loaded once for all tests of a file, and anew after each one that fails."""
+    if not shared_pages:
+        shared_pages.append(WatchedPage(lab, context))
+    (watched,) = shared_pages
+    num_failed = request.session.testsfailed
+    yield lambda name, cells: opened_next(watched.page, lab, name, cells)
+    if watched.errors or watched.outside or request.session.testsfailed > num_failed:
+        shared_pages.clear()
+        watched.page.close()
+    else:
+        close_notebooks(watched.page)
+    close_kernels(lab)
+    watched.check()
 
 
 def _is_ours(text: str, kind: str) -> bool:

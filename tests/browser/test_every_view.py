@@ -26,6 +26,12 @@ FACTS = """root => ['[data-state]', '[data-field]', '[data-fact]', '.level', 'g 
   .map(n => [n.dataset.state, n.dataset.progress, n.childElementCount ? '' : n.textContent,
              n.getAttribute('y'), n.getAttribute('height')].join()).join('\\n')"""
 
+@pytest.fixture
+def notebook(notebook_in_shared_page: Open) -> Open:
+    """Each view has a notebook and a kernel of its own; to load a JupyterLab for each took half of the time."""
+    return notebook_in_shared_page
+
+
 rows = pytest.mark.parametrize(("name", "kind"), VIEWS, ids=[name for name, _ in VIEWS])
 
 
