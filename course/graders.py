@@ -23,7 +23,7 @@ from course.commands import NOT_PASSED, PASSED, add_exercises
 from course.grading.judge import judge, vectors_version
 from course.grading.mutants import mutants
 from course.grading.report import Report
-from course.grading.runner import Grader
+from course.grading.runner import Grader, Limits
 from course.manifest import EXERCISES, exercise
 from course.messages import title
 from course.seams import child_job, reference_source, solution, standing_alone, stub
@@ -34,6 +34,8 @@ __all__ = ["KILLED", "PRECISION", "TABLE", "Measured", "add_arguments", "documen
 TABLE = Path(__file__).parent / "GRADERS.md"
 KILLED, PRECISION = 0.95, 0.8
 _EQUIVALENT = Path(__file__).parent / "grading" / "equivalent_mutants.toml"
+_OF_A_MUTANT = Limits(case_seconds=0.5)
+"""A fifth of what a learner's code has: many mutants have no end, and a reference part needs a tenth of it at most."""
 
 
 @dataclass(slots=True)
@@ -85,11 +87,11 @@ def _equivalent() -> dict[str, dict[str, str]]:
     return tomllib.loads(_EQUIVALENT.read_text(encoding="utf-8"))
 
 
-def _all_judged(exercise_id: str, sources: Iterable[str]) -> list[Report]:
+def _all_judged(exercise_id: str, sources: Iterable[str], limits: Limits | None = None) -> list[Report]:
     """The report of every source; as many at a time as there are processors, each with a child kept ready."""
     graders: SimpleQueue[Grader] = SimpleQueue()
     num = max(1, os.cpu_count() or 1)
-    every = [Grader(child_job(exercise_id), keeps_one_ready=True) for _ in range(num)]
+    every = [Grader(child_job(exercise_id), limits, keeps_one_ready=True) for _ in range(num)]
     for each in every:
         graders.put(each)
 
@@ -116,7 +118,7 @@ def measure(exercise_id: str, say: Callable[[str], object] = lambda _: None) -> 
     right, wrong = wheat(exercise_id), zoo(exercise_id)
     say(f"{exercise_id}: {len(changed)} mutants, {len(wrong)} known-wrong parts, {len(right)} right ones")
     sources = [stub(exercise_id), solution(exercise_id), *(each.source for each in (*right, *wrong))]
-    reports = iter(_all_judged(exercise_id, [*sources, *(source for _, source in changed)]))
+    reports = iter(_all_judged(exercise_id, sources))
     if (status := next(reports).status.value) != "not_started":
         found.wrongly.append(f"the stub is {status}")
     for name in ("the reference part", *(each.name for each in right)):
@@ -127,7 +129,8 @@ def measure(exercise_id: str, say: Callable[[str], object] = lambda _: None) -> 
     found.told = [(each, next(reports)) for each in wrong]
     found.num_mutants = len(changed)
     excused = _equivalent().get(exercise_id, {})
-    passed = [name for (name, _), report in zip(changed, reports, strict=True) if report.passed]
+    of_mutants = _all_judged(exercise_id, [source for _, source in changed], _OF_A_MUTANT)
+    passed = [name for (name, _), report in zip(changed, of_mutants, strict=True) if report.passed]
     found.survivors = {name: excused.get(name, "") for name in passed}
     found.gone = sorted(set(excused) - set(passed))
     return found
