@@ -181,6 +181,14 @@ def test_spark_is_imported_by_those_who_run_a_job_on_it() -> None:
     assert not ON_SPARK_ALSO & set(loaded.split())
 
 
+def test_networkx_is_loaded_by_those_who_ask_for_such_a_graph() -> None:
+    """It takes as long to load as the engine, in each process of a job."""
+    code = "import sys, refimpl.drivers, widgets; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT).stdout
+    assert "widgets.job_graph_model" in loaded.split()
+    assert "networkx" not in loaded.split()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("package", "forbidden"),

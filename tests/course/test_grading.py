@@ -54,6 +54,14 @@ def test_every_rule_has_a_title_and_a_case(exercise):
         assert rule.id in with_cases
 
 
+def test_numpy_is_loaded_for_code_that_names_it_and_for_no_other():
+    looks = "import sys\nis_there = any(name.startswith('num' + 'py.') for name in sys.modules)\n"
+    assert judge("3.1", f"{looks}assert not is_there\n{RIGHT}").passed
+    assert judge("3.1", f"{looks}assert is_there  # numpy\n{RIGHT}").passed
+    uses = "np = __import__('num' + 'py')\nassert np.random.default_rng(1).random(3).sum() > 0\n"
+    assert judge("3.1", uses + RIGHT).passed
+
+
 def test_a_part_half_written_names_the_method_that_is_left():
     source = RIGHT.replace("self._position = 0\n\n    def prune", 'raise NotImplementedError("3.1")\n\n    def prune')
     report = judge("3.1", source)
