@@ -185,7 +185,7 @@ class ConsumerConnection:
     def receive_run(self, run: Sequence[DataFrame], data: memoryview) -> int:
         """For the decoder: hand on whole buffers, up to the first that its channel does not simply take; how many."""
         num_taken, backlogs = 0, dict[PartitionReader, int]()  # the last of each channel
-        for receiver, number, backlog, start, end in run:
+        for receiver, _, number, backlog, start, end in run:
             if (reader := self._readers.get(receiver)) is None or not reader.channel.take_in(number, data[start:end]):
                 break
             backlogs[reader] = backlog

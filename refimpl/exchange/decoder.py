@@ -231,12 +231,21 @@ class FrameDecoder:
     # -- parts -----------------------------------------------------------------------------------
 
     def _receive_run(self, data: memoryview, start: int) -> tuple[int, int]:
-        """Read the data frames that are all here in one step: where the rest begins, and how far that was tried."""
+        """Read the data frames that are here in one step, and the head of one whose payload is cut: where the rest
+        begins, and how far that was tried.
+        """
         run = self._head.unpack_run(data, self._max_frame_bytes, start)
-        if not run:
-            return start, start
-        num_taken = self._buffers.receive_run(run, data)
-        return run[num_taken - 1][-1] if num_taken else start, run[-1][-1]
+        cut = run.pop() if run and run[-1][-1] > len(data) else None
+        num_taken = self._buffers.receive_run(run, data) if run else 0
+        if num_taken:
+            start = run[num_taken - 1][-1]
+        if cut is None or num_taken < len(run):
+            return start, run[-1][-1] if run else start
+        receiver, subpartition, number, backlog, start, end = cut
+        self._response = BufferResponse(receiver, number, backlog, DataType.DATA, b"", subpartition=subpartition)
+        self._payload_bytes = end - start
+        self._request_buffer()
+        return start, end
 
     def _read_header(self) -> None:
         length, magic, self._frame_id = _HEADER.unpack(self._gathered_bytes())

@@ -21,8 +21,8 @@ _HEADER = struct.Struct(">iIB")
 _ID = 0
 
 
-DataFrame = tuple[bytes, int, int, int, int]
-"""Data in one piece: receiver, sequence number, backlog, and where in the bytes at hand the payload starts and ends."""
+DataFrame = tuple[bytes, int, int, int, int, int]
+"""Data in one piece: receiver, subpartition, sequence number, backlog, and where the payload starts and ends."""
 
 
 class ResponseHead:
@@ -56,22 +56,22 @@ class ResponseHead:
         )
 
     def unpack_run(self, data: memoryview, max_frame_bytes: int, start: int = 0) -> list[DataFrame]:
-        """The frames from `start` on that carry data in one piece, as long as they are right and all here."""
+        """The frames from `start` on that carry data in one piece and are right; the last one's payload may be cut."""
         run: list[DataFrame] = []
-        num_bytes, num_pieces = self.num_bytes, 0
-        while start + num_bytes <= len(data):
+        num_bytes, num_all = self.num_bytes, len(data)
+        subpartition = num_pieces = 0
+        while start + num_bytes <= num_all:
             if self._has_subpartition:
-                (length, magic, frame_id, receiver, _, num_pieces, sequence_number, backlog, code,
+                (length, magic, frame_id, receiver, subpartition, num_pieces, sequence_number, backlog, code,
                  is_compressed, size) = self._layout.unpack_from(data, start)  # fmt: skip
             else:
                 (length, magic, frame_id, receiver, sequence_number, backlog, code, is_compressed,
                  size) = self._layout.unpack_from(data, start)  # fmt: skip
-            end = start + length
             if (
-                magic != MAGIC or frame_id or num_pieces or is_compressed or code != self._data_code or size <= 0
-                or length != num_bytes + size or length > max_frame_bytes or end > len(data)
+                magic != MAGIC or frame_id or num_pieces or is_compressed or code != self._data_code
+                or size <= 0 or length != num_bytes + size or length > max_frame_bytes
             ):  # fmt: skip
                 break
-            run.append((receiver, sequence_number, backlog, start + num_bytes, end))
-            start = end
+            run.append((receiver, subpartition, sequence_number, backlog, start + num_bytes, start + length))
+            start += length
         return run

@@ -32,9 +32,10 @@ def test_what_is_packed_is_what_the_frame_begins_with(
         return
     whole = encode(BufferResponse(receiver, sequence, backlog, data_type, payload, subpartition=7), version)
     assert head.pack(*packed) + payload == whole
-    read = head.unpack_run(memoryview(b"before" + whole + whole + b"behind"), LIMIT, 6)
-    ends = [6 + len(whole), 6 + 2 * len(whole)] if data_type is DataType.DATA and payload else []
-    assert read == [(receiver, sequence, backlog, end - len(payload), end) for end in ends]
+    read = head.unpack_run(memoryview(b"before" + whole + whole + whole[: head.num_bytes]), LIMIT, 6)
+    subpartition = 0 if version is FlinkVersion.V1_11 else 7
+    ends = [6 + count * len(whole) for count in (1, 2, 3)] if data_type is DataType.DATA and payload else []
+    assert read == [(receiver, subpartition, sequence, backlog, end - len(payload), end) for end in ends]
 
 
 @pytest.mark.parametrize("version", FlinkVersion)
@@ -44,8 +45,8 @@ def test_what_is_cut_off_too_long_compressed_or_changed_is_left_to_others(versio
     assert len(head.unpack_run(memoryview(whole), len(whole))) == 1
     assert head.unpack_run(memoryview(whole), len(whole) - 1) == []
     assert head.unpack_run(memoryview(whole)[: head.num_bytes - 1], LIMIT) == []
-    assert head.unpack_run(memoryview(whole)[:-1], LIMIT) == []
-    assert len(head.unpack_run(memoryview(whole + whole)[:-1], LIMIT)) == 1
+    assert len(head.unpack_run(memoryview(whole + whole[:-1]), LIMIT)) == 2
+    assert len(head.unpack_run(memoryview(whole + whole[: head.num_bytes - 1]), LIMIT)) == 1
     compressed = encode(BufferResponse(bytes(16), 0, 0, DataType.DATA, b"payload", is_compressed=True), version)
     assert head.unpack_run(memoryview(compressed + whole), LIMIT) == []
     assert len(head.unpack_run(memoryview(whole + compressed), LIMIT)) == 1
