@@ -51,7 +51,7 @@ class Producer:
             self.partition.add(BufferConsumer.of_buffer(buffer), channel)
 
     def open(self, channel: int) -> None:
-        """A buffer that is still being written, with some bytes in it."""
+        """A buffer out of a builder's hands; that it has finished the queue finds out when it is read."""
         builder = self.partition.request_builder(channel)
         if builder is not None:
             self.partition.add(builder.create_consumer(), channel)
