@@ -8,10 +8,10 @@ from dataclasses import replace
 from refimpl.config import Config
 from refimpl.consumer import InputGate, RemoteInputChannel
 from refimpl.exchange import (
+    BufferFrame,
     BufferReceived,
     BufferResponse,
     ConsumerConnection,
-    DataFrame,
     ErrorResponse,
     FrameDecoder,
     Message,
@@ -28,7 +28,7 @@ SEGMENT_SIZE = 16
 class OneByOne:
     """Takes no frames in one step: the decoder asks for a buffer for each."""
 
-    def receive_run(self, _run: Sequence[DataFrame], _data: memoryview) -> int:
+    def receive_run(self, _run: Sequence[BufferFrame], _data: memoryview) -> int:
         return 0
 
 

@@ -119,9 +119,13 @@ class RemoteInputChannel:
     def poll_run(self, most: int) -> list[BufferSlice]:
         received = self._received
         run: list[BufferSlice] = []
-        if not self.is_released and self.error is None and self._note_take is None:
-            while len(run) < most and len(received) > 1 and received[0][0].is_buffer:
-                run.append(received.popleft()[0])
+        if self.is_released or self.error is not None:
+            return run
+        while len(run) < most and len(received) > 1 and received[0][0].is_buffer:
+            buffer, sequence_number = received.popleft()
+            run.append(buffer)
+            if self._note_take is not None:
+                self._note_take(buffer.parent.segment.id, sequence_number, buffer.end - buffer.start)
         return run
 
     def resume(self) -> None:
@@ -217,9 +221,7 @@ class RemoteInputChannel:
         If not, `request_buffer` and `on_buffer` know what is to be done.
         """
         size = len(payload)
-        if self.is_released or size > self._segment_size_bytes or self._note_receive is not None:
-            return False
-        if not self.sequence.is_next(sequence_number):
+        if self.is_released or size > self._segment_size_bytes or not self.sequence.is_next(sequence_number):
             return False
         buffer = self.buffers.request_buffer()
         if buffer is None or isinstance(buffer, BufferWait):
@@ -228,6 +230,8 @@ class RemoteInputChannel:
         buffer.size = size
         self._received.append((BufferSlice(buffer, 0, size), self.sequence.advance()))
         self._num_untold += 1
+        if self._note_receive is not None:
+            self._note_receive(buffer.segment.id, sequence_number, size)
         return True
 
     def on_taken_in(self, backlog: int) -> None:

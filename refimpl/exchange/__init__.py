@@ -44,7 +44,7 @@ from refimpl.exchange.producer_reader import (
     SubpartitionView,
 )
 from refimpl.exchange.request_decoder import RequestDecoder
-from refimpl.exchange.response_head import DataFrame, ResponseHead
+from refimpl.exchange.response_head import BufferFrame, ResponseHead
 from refimpl.exchange.wire_snapshot import FrameSnapshot, WireSnapshot
 
 __all__ = [
@@ -59,6 +59,7 @@ __all__ = [
     "AckAllUserRecordsProcessed",
     "AddCredit",
     "BacklogAnnouncement",
+    "BufferFrame",
     "BufferProvider",
     "BufferReceived",
     "BufferResponse",
@@ -68,7 +69,6 @@ __all__ = [
     "ConnectionState",
     "ConsumerConnection",
     "ConsumerCredit",
-    "DataFrame",
     "ErrorResponse",
     "FrameDecoder",
     "FrameSnapshot",

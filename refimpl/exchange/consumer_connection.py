@@ -43,7 +43,7 @@ from refimpl.exchange.messages import (
     ResumeConsumption,
 )  # fmt: skip
 from refimpl.exchange.partition_reader import PartitionReader, ReceivingChannel
-from refimpl.exchange.response_head import DataFrame
+from refimpl.exchange.response_head import BufferFrame
 from refimpl.memory.buffer import Buffer
 
 __all__ = ["ConnectionState", "ConsumerConnection"]
@@ -182,7 +182,7 @@ class ConsumerConnection:
         reader = self._readers.get(response.receiver)
         return None if reader is None else reader.channel.request_buffer(response, size)
 
-    def receive_run(self, run: Sequence[DataFrame], data: memoryview) -> int:
+    def receive_run(self, run: Sequence[BufferFrame], data: memoryview) -> int:
         """For the decoder: hand on whole buffers, up to the first that its channel does not simply take; how many."""
         num_taken, backlogs = 0, dict[PartitionReader, int]()  # the last of each channel
         for receiver, _, number, backlog, start, end in run:

@@ -25,7 +25,7 @@ from refimpl.exchange.connection_flow import BufferWait
 from refimpl.exchange.frames import BodyReader, decode, read_response_header, response_header
 from refimpl.exchange.framing import HEADER_BYTES, MAGIC
 from refimpl.exchange.messages import BufferResponse, Message
-from refimpl.exchange.response_head import DataFrame, ResponseHead
+from refimpl.exchange.response_head import BufferFrame, ResponseHead
 from refimpl.memory.buffer import Buffer, DataType
 
 __all__ = ["BufferProvider", "BufferReceived", "FrameDecoder"]
@@ -44,7 +44,7 @@ class BufferProvider(Protocol):
     def request_buffer(self, response: BufferResponse, size: int) -> Buffer | BufferWait | None:
         """A buffer of at least `size` bytes, `None` to skip the payload, or what it has to wait for."""
 
-    def receive_run(self, run: Sequence[DataFrame], data: memoryview) -> int:
+    def receive_run(self, run: Sequence[BufferFrame], data: memoryview) -> int:
         """Copy payloads from `data` to where they go, in order; how many, which may be none."""
 
 
@@ -149,17 +149,18 @@ class FrameDecoder:
         rest = self._unstage(memoryview(data).cast("B"))
         start = single_end = 0  # where in it the next bytes are, and up to where frames are read one by one
         try:
+            if self._wait is not None:
+                self._request_buffer()
             while not self._is_closed:
                 if start >= single_end and self.is_between_frames:
                     start, single_end = self._receive_run(rest, start)
-                start += self._take_in(rest[start:])
-                if self._num_wanted:
-                    return
-                message = self._finish_part()
                 if self._wait is not None:
                     self._staged = bytes(rest[start:])
                     return
-                if message is not None:
+                start += self._take_in(rest[start:])
+                if self._num_wanted:
+                    return
+                if (message := self._finish_part()) is not None:
                     yield message
         except RemoteProtocolError:
             self.close()
@@ -215,8 +216,6 @@ class FrameDecoder:
                 return self._read_body()
             case _Part.RESPONSE_HEADER:
                 self._read_response_header()
-            case _Part.STAGED:
-                self._request_buffer()
         return None
 
     def _expect(self, part: _Part, num_bytes: int) -> None:

@@ -15,13 +15,13 @@ from refimpl.exchange.framing import HEADER_BYTES, MAGIC
 from refimpl.exchange.messages import BufferResponse
 from refimpl.memory.buffer import DataType
 
-__all__ = ["DataFrame", "ResponseHead"]
+__all__ = ["BufferFrame", "ResponseHead"]
 
 _HEADER = struct.Struct(">iIB")
 _ID = 0
 
 
-DataFrame = tuple[bytes, int, int, int, int, int]
+BufferFrame = tuple[bytes, int, int, int, int, int]
 """Data in one piece: receiver, subpartition, sequence number, backlog, and where the payload starts and ends."""
 
 
@@ -55,9 +55,9 @@ class ResponseHead:
             self.num_bytes + size, MAGIC, _ID, receiver, sequence_number, backlog, code, 0, size
         )
 
-    def unpack_run(self, data: memoryview, max_frame_bytes: int, start: int = 0) -> list[DataFrame]:
+    def unpack_run(self, data: memoryview, max_frame_bytes: int, start: int = 0) -> list[BufferFrame]:
         """The frames from `start` on that carry data in one piece and are right; the last one's payload may be cut."""
-        run: list[DataFrame] = []
+        run: list[BufferFrame] = []
         num_bytes, num_all = self.num_bytes, len(data)
         subpartition = num_pieces = 0
         while start + num_bytes <= num_all:

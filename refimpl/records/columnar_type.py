@@ -80,9 +80,9 @@ def _plain(column: Column, kind: np.dtype[np.generic]) -> Column:
     Raises:
         LocalUsageError: some are missing, or would lose something.
     """
-    if type(column) is np.ndarray and column.dtype == kind and column.ndim == 1 and column.flags.c_contiguous:
-        return column  # nearly always; what follows takes as long as copying it
     wanted = np.dtype("?") if kind.itemsize == 1 else kind
+    if type(column) is np.ndarray and column.dtype == wanted and column.ndim == 1 and column.flags.c_contiguous:
+        return column.view(kind)  # nearly always; what follows takes as long as copying it
     if np.ma.is_masked(column) or column.ndim != 1 or not np.can_cast(column.dtype, wanted, "safe"):
         raise LocalUsageError(f"a column of {column.dtype} does not fit {wanted}, or misses values")
     return np.ascontiguousarray(np.ma.getdata(column), wanted).view(kind)

@@ -240,6 +240,29 @@ def test_a_payload_that_looks_like_a_frame_is_a_payload() -> None:
     assert bench.gate.poll_next() is None
 
 
+class TracedBench(Bench):
+    """Channel 0 notes what comes to it and what is taken from it."""
+
+    def make_channel(self, index: int, exclusive: int = 2) -> RemoteInputChannel:
+        self.received: list[tuple[int, int]] = []
+        self.taken: list[tuple[int, int]] = []
+        segments = self.pool.request_unpooled(exclusive, f"channel {index}")
+        assert segments is not None
+        return RemoteInputChannel(
+            index, receiver(index), f"map-{index}[0]", segments, self.pool, self.floating, self.config,
+            lambda _segment=-1, number=-1, size=-1: self.received.append((number, size)),
+            lambda _segment=-1, number=-1, size=-1: self.taken.append((number, size)),
+        )  # fmt: skip
+
+
+def test_a_trace_notes_each_buffer_of_a_run() -> None:
+    bench = TracedBench(exclusive=6).request()
+    bench.say(*(BufferResponse(receiver(0), number, 0, DataType.DATA, bytes(number + 1)) for number in range(4)))
+    assert len(bench.gate.poll_run(9)[1]) == 3
+    bench.gate.poll_next()
+    assert bench.received == bench.taken == [(0, 1), (1, 2), (2, 3), (3, 4)]
+
+
 # -- the gate ------------------------------------------------------------------------------------------
 
 

@@ -77,6 +77,13 @@ def test_what_would_lose_something_is_refused_and_nothing_is_written(value: obje
     assert target == b"before"
 
 
+def test_a_number_of_one_byte_is_no_boolean() -> None:
+    target = bytearray()
+    with pytest.raises(LocalUsageError, match="a column of uint8 does not fit bool"):
+        ColumnarType(BOOLEAN).serialize(RecordBatch([np.array([0, 7], np.uint8)]), target)
+    assert target == b""
+
+
 @pytest.mark.parametrize("num_bytes", [0, 3, 4, 20, 45])
 def test_a_record_that_ends_early_is_refused(num_bytes: int) -> None:
     data = written(batch_of([(1, True, 0.5, -1), (2, False, 0.0, 7)]))
