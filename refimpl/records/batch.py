@@ -79,10 +79,9 @@ class EncodedBatch:
 
     def fill(self, buffer: Buffer) -> None:
         """Copy on into a whole buffer; there is enough left for it."""
-        buffer.size = buffer.segment.size
-        end = self._position + buffer.size
-        buffer.memory[:] = self._data[self._position : end]
-        self._position = end
+        start, buffer.size = self._position, buffer.segment.size
+        self._position += buffer.size
+        buffer.memory[:] = self._data[start : self._position]
 
     def reset(self) -> None:
         """Start over, for the next channel."""
@@ -212,13 +211,14 @@ class BatchCodec:
 
     def joined(self, pieces: Sequence[memoryview]) -> memoryview:
         """The bytes of pieces one behind the other, for records that are cut in two; those joined before are gone."""
-        if len(self._staging) < (end := sum(map(len, pieces))):
+        start = -len(pieces[0]) % 16  # else a copy may take ten times as long: tests/README.md, "Copies"
+        if len(self._staging) < (end := start + sum(map(len, pieces))):
             self._staging = bytearray(end)
-        at, joined = 0, memoryview(self._staging)
+        at, joined = start, memoryview(self._staging)
         for piece in pieces:
             joined[at : at + len(piece)] = piece
             at += len(piece)
-        return joined[:end]
+        return joined[start:end]
 
     def _num_alike(self, rows: WireRows, length: int, tag: int) -> int:
         """How many of the first rows are whole records like the first of them, which has this length and tag."""

@@ -207,6 +207,18 @@ def test_what_was_read_does_not_look_into_the_buffer_any_more() -> None:
     assert rows_of(batch) == [(6, (5, "ab", True))]
 
 
+@given(st.lists(st.binary(max_size=70), min_size=1, max_size=4))
+def test_pieces_are_joined_and_the_second_begins_where_copies_are_fast(pieces: list[bytes]) -> None:
+    """At a multiple of 16, as the pieces of a pool do: behind a rest of a few bytes too. See `tests.bench.copies`."""
+    codec = BatchCodec(LONG)
+    codec.joined([memoryview(bytes(5)), memoryview(b"what was joined before")])
+    joined = codec.joined([memoryview(piece) for piece in pieces])
+    assert bytes(joined) == b"".join(pieces)
+    if joined:
+        address = np.frombuffer(joined, np.uint8).ctypes.data
+        assert (address + len(pieces[0])) % 16 == 0
+
+
 @pytest.mark.parametrize("kind", [BYTES, ANY, TupleType(LONG, BYTES), TupleType(TupleType(LONG, LONG))], ids=repr)
 def test_types_that_have_no_columns_are_refused(kind: TypeSerializer) -> None:
     assert BatchCodec.of(kind) is None
