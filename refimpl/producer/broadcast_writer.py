@@ -47,6 +47,7 @@ class BroadcastRecordWriter(RecordWriter):
     def _start(self, data: bytes | EncodedBatch, channels: Sequence[int]) -> None:
         (slot,) = channels
         if slot < 0:
+            self._lanes.close(_SHARED)
             self._close(_SHARED)
             self._private_channel = -1 - slot
         super()._start(data, (_SHARED,))
@@ -84,7 +85,6 @@ class BroadcastRecordWriter(RecordWriter):
             if builder is None:
                 return None
             self._builders[_SHARED] = builder
-            self._lanes.open(_SHARED, builder)
             consumer = builder.create_consumer()
             if self._private_channel is not None:
                 if self.private_consumer is not None:

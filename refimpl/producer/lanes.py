@@ -12,7 +12,7 @@ Rules of this file:
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from refimpl.memory.buffer import DataType, heap_buffer
 from refimpl.memory.builder import BufferBuilder
@@ -28,7 +28,8 @@ Put = Callable[[StreamRecord], bool]
 Refuse = Callable[[StreamRecord, Exception], None]
 """Is told of a record that cannot leave, and why; may raise what says more."""
 
-Use = Callable[[BufferBuilder], None]
+Use = Callable[[BufferBuilder, int], None]
+Count = Callable[[], int]
 
 _CLOSED = BufferBuilder(heap_buffer(b"", DataType.DATA))  # nothing fits here
 _WRONG = (struct.error, TypeError, ValueError, OverflowError)  # what packing a value of another type raises
@@ -38,7 +39,9 @@ class Lanes:
     """One lane for each channel of a writer: `put[channel]` writes a record there.
 
     `otherwise` is called with the records a lane does not take, and their channel. While `is_open` is false, or
-    where values differ in length, those are all. `num_records` counts what was put, one way or the other.
+    where values differ in length, those are all. `num_records` counts what was put, one way or the other; how many
+    lie in an open buffer is told by its length, so that no record pays for being counted. Whoever else writes into
+    such a buffer closes the lane meanwhile, or opens it again and says how many bytes, and counts in `num_counted`.
 
     `flush`, if there is one, is called after each record that is packed, with its channel.
 
@@ -46,7 +49,7 @@ class Lanes:
     Differs: only saves work. The bytes are those of the serializers.
     """
 
-    __slots__ = ("_packer", "_packs_blocks", "_use", "is_open", "num_records", "put")
+    __slots__ = ("_count_open", "_packer", "_packs_blocks", "_use", "is_open", "num_counted", "put")
 
     def __init__(
         self,
@@ -56,7 +59,7 @@ class Lanes:
         flush: Callable[[int], None] | None = None,
     ) -> None:
         self.is_open = True
-        self.num_records = 0
+        self.num_counted = 0
         packer = self._packer = RecordPacker.of(value_type)
         self._packs_blocks = packer is not None and flush is None
         if packer is None:
@@ -64,18 +67,33 @@ class Lanes:
         else:
             make = _lane_of_pairs if packer.is_pair else _lane
             lanes = [make(self, packer, channel, otherwise) for channel in range(num_channels)]
-        self.put: list[Put] = [put for put, _ in lanes]
-        self._use: list[Use] = [use for _, use in lanes]
+        self.put: list[Put] = [put for put, _, _ in lanes]
+        self._use: list[Use] = [use for _, use, _ in lanes]
+        self._count_open: list[Count] = [count for _, _, count in lanes]
         if flush is not None:
             self.put = [_flushed(put, flush, channel) for channel, put in enumerate(self.put)]
 
-    def open(self, channel: int, builder: BufferBuilder) -> None:
-        """Let the records for `channel` go into this buffer from now on."""
-        self._use[channel](builder)
+    @property
+    def num_records(self) -> int:
+        return self.num_counted + sum([count() for count in self._count_open])
 
-    def close(self, channel: int) -> None:
-        """Let no more go there: the buffer is about to be finished."""
-        self._use[channel](_CLOSED)
+    def close(self, *channels: int) -> None:
+        """Let no more go there: the buffer is about to be finished, or written into by somebody else."""
+        for channel in channels:
+            self._use[channel](_CLOSED, 0)
+
+    def open(self, channel: int, builder: BufferBuilder, num_others: int = 0) -> None:
+        """Let the records for `channel` go into this buffer from now on.
+
+        Into the one that was open, somebody else has just written `num_others` bytes.
+        """
+        self._use[channel](builder, num_others)
+
+    def reopen(self, channels: Iterable[int], builders: Sequence[BufferBuilder | None]) -> None:
+        """`open` those of these channels that have a buffer."""
+        for channel in channels:
+            if (builder := builders[channel]) is not None:
+                self._use[channel](builder, 0)
 
     def put_each(
         self, records: Iterator[StreamRecord], select: Callable[[object], int] | None, refuse: Refuse | None
@@ -110,21 +128,24 @@ class Lanes:
         if not self._packs_blocks or not self.is_open:
             return ()
         assert self._packer is not None
+        self.close(0)
         num_packed, rest = self._packer.pack_blocks(records, builder)
-        self.num_records += num_packed
+        self.open(0, builder)
+        self.num_counted += num_packed
         return rest
 
 
 def _lane(
     lanes: Lanes, packer: RecordPacker, channel: int, otherwise: Callable[[StreamRecord, int], None]
-) -> tuple[Put, Use]:
+) -> tuple[Put, Use, Count]:
     is_tuple = packer.is_tuple
     pack, head, num_bytes = packer.timed.pack, packer.timed.head, packer.timed.num_bytes
     pack_untimed, head_untimed, num_bytes_untimed = packer.untimed.pack, packer.untimed.head, packer.untimed.num_bytes
     memory, published, capacity = _CLOSED.memory, _CLOSED.published, _CLOSED.capacity
+    begin = num_untimed = 0  # from where in the buffer records are to be counted, and how many of them have no time
 
     def put(record: StreamRecord) -> bool:
-        lanes.num_records += 1
+        nonlocal num_untimed
         fields = record.value if is_tuple else (record.value,)
         if lanes.is_open and type(fields) is tuple:  # a list would pack too, but only where it fits: nowhere then
             start, timestamp = published.value, record.timestamp
@@ -135,6 +156,7 @@ def _lane(
                         pack(memory, start, head, timestamp, *fields)
                     else:
                         pack_untimed(memory, start, head_untimed, *fields)
+                        num_untimed += 1
                 except _WRONG:
                     pass  # the serializer's own complaint names it
                 else:
@@ -142,26 +164,34 @@ def _lane(
                     if published.watchers:
                         published.tell()
                     return True
+        lanes.num_counted += 1
         otherwise(record, channel)
         return False
 
-    def use(builder: BufferBuilder) -> None:
-        nonlocal memory, published, capacity
+    def use(builder: BufferBuilder, num_others: int) -> None:
+        nonlocal memory, published, capacity, begin, num_untimed
+        begin += num_others
+        lanes.num_counted += num_untimed + (published.value - begin - num_untimed * num_bytes_untimed) // num_bytes
         memory, published, capacity = builder.memory, builder.published, builder.capacity
+        begin, num_untimed = builder.published.value, 0
 
-    return put, use
+    def count() -> int:
+        return num_untimed + (published.value - begin - num_untimed * num_bytes_untimed) // num_bytes
+
+    return put, use, count
 
 
 def _lane_of_pairs(
     lanes: Lanes, packer: RecordPacker, channel: int, otherwise: Callable[[StreamRecord, int], None]
-) -> tuple[Put, Use]:
+) -> tuple[Put, Use, Count]:
     """The same for values of two fields: one by one they cost a quarter less than as a tuple."""
     pack, head, num_bytes = packer.timed.pack, packer.timed.head, packer.timed.num_bytes
     pack_untimed, head_untimed, num_bytes_untimed = packer.untimed.pack, packer.untimed.head, packer.untimed.num_bytes
     memory, published, capacity = _CLOSED.memory, _CLOSED.published, _CLOSED.capacity
+    begin = num_untimed = 0  # from where in the buffer records are to be counted, and how many of them have no time
 
     def put(record: StreamRecord) -> bool:
-        lanes.num_records += 1
+        nonlocal num_untimed
         value = record.value
         if lanes.is_open and type(value) is tuple:
             start, timestamp = published.value, record.timestamp
@@ -173,6 +203,7 @@ def _lane_of_pairs(
                         pack(memory, start, head, timestamp, first, second)
                     else:
                         pack_untimed(memory, start, head_untimed, first, second)
+                        num_untimed += 1
                 except _WRONG:
                     pass
                 else:
@@ -180,25 +211,32 @@ def _lane_of_pairs(
                     if published.watchers:
                         published.tell()
                     return True
+        lanes.num_counted += 1
         otherwise(record, channel)
         return False
 
-    def use(builder: BufferBuilder) -> None:
-        nonlocal memory, published, capacity
+    def use(builder: BufferBuilder, num_others: int) -> None:
+        nonlocal memory, published, capacity, begin, num_untimed
+        begin += num_others
+        lanes.num_counted += num_untimed + (published.value - begin - num_untimed * num_bytes_untimed) // num_bytes
         memory, published, capacity = builder.memory, builder.published, builder.capacity
+        begin, num_untimed = builder.published.value, 0
 
-    return put, use
+    def count() -> int:
+        return num_untimed + (published.value - begin - num_untimed * num_bytes_untimed) // num_bytes
+
+    return put, use, count
 
 
-def _plain_lane(lanes: Lanes, channel: int, otherwise: Callable[[StreamRecord, int], None]) -> tuple[Put, Use]:
+def _plain_lane(lanes: Lanes, channel: int, otherwise: Callable[[StreamRecord, int], None]) -> tuple[Put, Use, Count]:
     """Values that differ in length go the long way, all of them."""
 
     def put(record: StreamRecord) -> bool:
-        lanes.num_records += 1
+        lanes.num_counted += 1
         otherwise(record, channel)
         return False
 
-    return put, lambda builder: None
+    return put, lambda builder, num_others: None, lambda: 0
 
 
 def _flushed(put: Put, flush: Callable[[int], None], channel: int) -> Put:

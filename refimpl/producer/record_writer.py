@@ -49,13 +49,9 @@ class RecordWriter:
     _is_constant = False  # all records go to channel 0, and the selector need not be asked
 
     def __init__(
-        self,
-        partition: ResultPartition,
-        selector: ChannelSelector,
-        element_serializer: StreamElementSerializer,
-        serializer: RecordSerializer | None = None,
-        exclusion: AbstractContextManager[object] | None = None,
-    ) -> None:
+        self, partition: ResultPartition, selector: ChannelSelector, element_serializer: StreamElementSerializer,
+        serializer: RecordSerializer | None = None, exclusion: AbstractContextManager[object] | None = None,
+    ) -> None:  # fmt: skip
         self.partition = partition
         self.selector = selector
         self.is_blocked = False  # a record is in hand for which there is no buffer
@@ -96,8 +92,7 @@ class RecordWriter:
 
     def emit_many(self, records: Iterable[StreamRecord]) -> None:
         """Write several records, in order: the same as `emit` for each, in less time."""
-        left = iter(records)
-        self.emit_from(left)
+        self.emit_from(left := iter(records))
         for record in left:
             self.emit(record)  # it waits behind the one in hand
 
@@ -137,20 +132,21 @@ class RecordWriter:
             return
         channels = 0 if self._is_constant else channels_of_batch(self.selector, batch)
         parts = list(by_channel(rows, channels, len(self._all_channels)))
-        self._lanes.num_records += len(rows)
+        self._lanes.num_counted += len(rows)
         with self._exclusion:  # what is left is copying; whoever is told of the first buffer finds them all
             for channel, part in parts:
                 builder = self._builders[channel]
                 if self.is_blocked or builder is None or not builder.put(part):
                     self._write(EncodedBatch(part, rows.itemsize), (channel,))
                 else:
+                    self._lanes.open(channel, builder, len(part))
                     self._after_record(channel)
         if self.is_blocked:
             codec.let_go()  # what waits for buffers looks into these rows
 
     def write_encoded(self, data: EncodedBatch, num_records: int, channel: int) -> None:
         """Write so many records to one channel that the caller has serialised, with their lengths, as `emit` would."""
-        self._lanes.num_records += num_records
+        self._lanes.num_counted += num_records
         if num_records:
             self._write(data, (channel,))
 
@@ -159,7 +155,7 @@ class RecordWriter:
     def resume(self) -> bool:
         """Go on with what waits for buffers; true when nothing waits any more."""
         while True:
-            if self._remaining and not self.copy_to_channels():
+            if self._remaining and not self._copy():
                 return False
             if not self._waiting:
                 self._block(False)
@@ -243,7 +239,15 @@ class RecordWriter:
             self.serializer.reset()
             self._in_hand = self.serializer
         self._remaining.extend(channels)
-        self.copy_to_channels()
+        self._copy()
+
+    def _copy(self) -> bool:
+        """`copy_to_channels`, with these lanes closed: they count by what lies in their buffers."""
+        channels = tuple(self._remaining)
+        self._lanes.close(*channels)
+        is_out = self.copy_to_channels()
+        self._lanes.reopen(channels, self._builders)
+        return is_out
 
     def copy_to_channels(self) -> bool:
         """Copy what is in hand to the channels it must still reach; false if a buffer is missing.
@@ -300,18 +304,17 @@ class RecordWriter:
         with self._exclusion:
             if (builder := self.partition.request_builder(channel)) is not None:
                 self._builders[channel] = builder
-                self._lanes.open(channel, builder)
                 self._queue(builder.create_consumer(), channel)
             return builder
 
     def _close(self, channel: int) -> None:
-        """Finish the open buffer of `channel`, if there is one."""
+        """Finish the open buffer of `channel`, if there is one; nothing more goes into it."""
         if (builder := self._builders[channel]) is not None:
             self._builders[channel] = None
-            self._lanes.close(channel)
             with self._exclusion:
                 builder.finish()
 
     def _close_all(self) -> None:
+        self._lanes.close(*self._all_channels)
         for channel in self._all_channels:
             self._close(channel)

@@ -34,7 +34,7 @@ BLOCK_RECORDS = 64
 class _Layout:
     """Where the parts of a record are packed: a head, always the same, maybe a time, and the fields."""
 
-    __slots__ = ("block_bytes", "head", "num_bytes", "pack", "pack_block", "to_bytes")
+    __slots__ = ("block_bytes", "head", "num_bytes", "pack", "pack_block", "pack_four", "to_bytes")
 
     def __init__(self, tag: int, time: str, codes: str) -> None:
         self.num_bytes = struct.calcsize(f">{_HEAD.size}s{time}{codes}")
@@ -42,6 +42,7 @@ class _Layout:
         one = struct.Struct(f">{_HEAD.size}s{time}{codes}")
         self.pack, self.to_bytes = one.pack_into, one.pack
         self.pack_block = struct.Struct(">" + f"{_HEAD.size}s{time}{codes}" * BLOCK_RECORDS).pack_into
+        self.pack_four = struct.Struct(">" + f"{_HEAD.size}s{time}{codes}" * 4).pack_into
         self.block_bytes = self.num_bytes * BLOCK_RECORDS
 
 
@@ -100,12 +101,23 @@ class RecordPacker:
         return num_packed, ()
 
     def _pack_block(self, records: Sequence[StreamRecord], builder: BufferBuilder) -> bool:
-        """Write and publish `BLOCK_RECORDS` records, for which there is room; false if one of them is different.
-
-        All their parts go into one list, which one call packs. A record that has a field too few or too many,
-        or a time where the first has none, puts a head where a number must stand, and that call fails.
-        """
+        """Write and publish `BLOCK_RECORDS` records, for which there is room; false if one of them is different."""
         layout = self.timed if records[0].timestamp is not None else self.untimed
+        pack = _pack_pairs if self.is_pair and layout is self.timed else self._pack_parts
+        try:
+            if not pack(records, layout, builder.memory, builder.written_bytes):
+                return False
+        except (struct.error, TypeError, ValueError, OverflowError):
+            return False
+        builder.advance(layout.block_bytes)
+        return True
+
+    def _pack_parts(self, records: Sequence[StreamRecord], layout: _Layout, memory: memoryview, start: int) -> bool:
+        """Pack all of a block with one call: all their parts go into one list.
+
+        A record that has a field too few or too many, or a time where the first has none, puts a head where a
+        number must stand, and that call fails.
+        """
         parts: list[object] = []
         head, add, extend = layout.head, parts.append, parts.extend
         for record in records:
@@ -119,12 +131,27 @@ class RecordPacker:
                 extend(value)
             else:
                 return False
-        try:
-            layout.pack_block(builder.memory, builder.written_bytes, *parts)
-        except (struct.error, TypeError, ValueError, OverflowError):
-            return False
-        builder.advance(layout.block_bytes)
+        layout.pack_block(memory, start, *parts)
         return True
+
+
+def _pack_pairs(records: Sequence[StreamRecord], layout: _Layout, memory: memoryview, start: int) -> bool:
+    """The same for a time and two fields, four records with a call: without a list between, a quarter less work."""
+    pack, head, num_bytes, each = layout.pack_four, layout.head, 4 * layout.num_bytes, iter(records)
+    for a, b, c, d in zip(each, each, each, each, strict=True):
+        of_a, of_b, of_c, of_d = a.value, b.value, c.value, d.value
+        if not type(of_a) is type(of_b) is type(of_c) is type(of_d) is tuple:
+            return False
+        a1, a2 = of_a
+        b1, b2 = of_b
+        c1, c2 = of_c
+        d1, d2 = of_d
+        pack(
+            memory, start, head, a.timestamp, a1, a2, head, b.timestamp, b1, b2,
+            head, c.timestamp, c1, c2, head, d.timestamp, d1, d2,
+        )  # fmt: skip
+        start += num_bytes
+    return True
 
 
 class RecordUnpacker:

@@ -632,6 +632,44 @@ def test_many_records_are_written_as_one_by_one(
     assert many.finish() == one.finish() == [expected]
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS, ids=repr)
+@pytest.mark.parametrize("selector", [ForwardSelector, RoundRobinSelector, BroadcastSelector])
+@given(data=st.data(), segment=st.sampled_from([7, 64, 1_300]), buffers=st.integers(3, 9))
+def test_whatever_else_lies_in_the_buffers_each_record_is_counted_once(
+    kind: TypeSerializer, selector: Callable[[], ChannelSelector], data: st.DataObject, segment: int, buffers: int
+) -> None:
+    """The lanes count by the length of what they have packed; batches, cut records and watermarks lie between."""
+    channels = 1 if selector is ForwardSelector else 3
+    bench = Bench(channels, segment, buffers, kind=kind, selector=selector())
+    num_records = 0
+    for _ in range(data.draw(st.integers(1, 25))):
+        step, count = data.draw(st.sampled_from("emit many batch watermark one event read".split())), 1
+        time = data.draw(st.integers(-5, 5) | st.none())
+        value = data.draw(KINDS[kind])
+        if step == "emit":
+            bench.writer.emit(StreamRecord(value, time))
+        elif step == "many":
+            count = data.draw(st.integers(0, 80))
+            bench.writer.emit_many([StreamRecord(value, time)] * count)
+        elif step == "batch":
+            fields = [np.array([field] * 5) for field in (value if isinstance(value, tuple) else (value,))]
+            batch = RecordBatch(fields, None if time is None else np.full(5, time), None, isinstance(value, tuple))
+            bench.writer.write_batch(batch)
+            count = 5
+        elif step == "watermark":
+            bench.writer.broadcast(Watermark(0))
+        elif step == "one":
+            bench.writer.emit_to(Watermark(0), channels - 1)
+        elif step == "event":
+            bench.writer.broadcast_event(EndOfSuperstep())
+        else:
+            bench.read_all()
+            bench.writer.resume()
+        num_records += count if step in ("emit", "many", "batch") else 0
+        assert bench.writer.num_records == num_records, step
+
+
 @pytest.mark.parametrize(
     ("selector", "channels"), [(ForwardSelector, 1), (RoundRobinSelector, 1), (RoundRobinSelector, 2)]
 )
