@@ -32,7 +32,7 @@ Use = Callable[[BufferBuilder, int], None]
 Count = Callable[[], int]
 
 _CLOSED = BufferBuilder(heap_buffer(b"", DataType.DATA))  # nothing fits here
-_WRONG = (struct.error, TypeError, ValueError, OverflowError)  # what packing a value of another type raises
+_REFUSED = (struct.error, TypeError, ValueError, OverflowError)  # packing where there is no room, or another type
 
 
 class Lanes:
@@ -141,7 +141,7 @@ def _lane(
     is_tuple = packer.is_tuple
     pack, head, num_bytes = packer.timed.pack, packer.timed.head, packer.timed.num_bytes
     pack_untimed, head_untimed, num_bytes_untimed = packer.untimed.pack, packer.untimed.head, packer.untimed.num_bytes
-    memory, published, capacity = _CLOSED.memory, _CLOSED.published, _CLOSED.capacity
+    memory, published = _CLOSED.memory, _CLOSED.published
     begin = num_untimed = 0  # from where in the buffer records are to be counted, and how many of them have no time
 
     def put(record: StreamRecord) -> bool:
@@ -149,30 +149,29 @@ def _lane(
         fields = record.value if is_tuple else (record.value,)
         if lanes.is_open and type(fields) is tuple:  # a list would pack too, but only where it fits: nowhere then
             start, timestamp = published.value, record.timestamp
-            end = start + (num_bytes if timestamp is not None else num_bytes_untimed)
-            if end < capacity:
-                try:
-                    if timestamp is not None:
-                        pack(memory, start, head, timestamp, *fields)
-                    else:
-                        pack_untimed(memory, start, head_untimed, *fields)
-                        num_untimed += 1
-                except _WRONG:
-                    pass  # the serializer's own complaint names it
+            try:
+                if timestamp is not None:
+                    pack(memory, start, head, timestamp, *fields)
+                    published.value = start + num_bytes
                 else:
-                    published.value = end
-                    if published.watchers:
-                        published.tell()
-                    return True
+                    pack_untimed(memory, start, head_untimed, *fields)
+                    num_untimed += 1
+                    published.value = start + num_bytes_untimed
+            except _REFUSED:
+                pass  # there is no room, or the serializer's own complaint says what is wrong
+            else:
+                if published.watchers:
+                    published.tell()
+                return True
         lanes.num_counted += 1
         otherwise(record, channel)
         return False
 
     def use(builder: BufferBuilder, num_others: int) -> None:
-        nonlocal memory, published, capacity, begin, num_untimed
+        nonlocal memory, published, begin, num_untimed
         begin += num_others
         lanes.num_counted += num_untimed + (published.value - begin - num_untimed * num_bytes_untimed) // num_bytes
-        memory, published, capacity = builder.memory, builder.published, builder.capacity
+        memory, published = builder.memory[: builder.capacity - 1], builder.published  # so that packing leaves room
         begin, num_untimed = builder.published.value, 0
 
     def count() -> int:
@@ -187,7 +186,7 @@ def _lane_of_pairs(
     """The same for values of two fields: one by one they cost a quarter less than as a tuple."""
     pack, head, num_bytes = packer.timed.pack, packer.timed.head, packer.timed.num_bytes
     pack_untimed, head_untimed, num_bytes_untimed = packer.untimed.pack, packer.untimed.head, packer.untimed.num_bytes
-    memory, published, capacity = _CLOSED.memory, _CLOSED.published, _CLOSED.capacity
+    memory, published = _CLOSED.memory, _CLOSED.published
     begin = num_untimed = 0  # from where in the buffer records are to be counted, and how many of them have no time
 
     def put(record: StreamRecord) -> bool:
@@ -195,31 +194,30 @@ def _lane_of_pairs(
         value = record.value
         if lanes.is_open and type(value) is tuple:
             start, timestamp = published.value, record.timestamp
-            end = start + (num_bytes if timestamp is not None else num_bytes_untimed)
-            if end < capacity:
-                try:
-                    first, second = value
-                    if timestamp is not None:
-                        pack(memory, start, head, timestamp, first, second)
-                    else:
-                        pack_untimed(memory, start, head_untimed, first, second)
-                        num_untimed += 1
-                except _WRONG:
-                    pass
+            try:
+                first, second = value
+                if timestamp is not None:
+                    pack(memory, start, head, timestamp, first, second)
+                    published.value = start + num_bytes
                 else:
-                    published.value = end
-                    if published.watchers:
-                        published.tell()
-                    return True
+                    pack_untimed(memory, start, head_untimed, first, second)
+                    num_untimed += 1
+                    published.value = start + num_bytes_untimed
+            except _REFUSED:
+                pass
+            else:
+                if published.watchers:
+                    published.tell()
+                return True
         lanes.num_counted += 1
         otherwise(record, channel)
         return False
 
     def use(builder: BufferBuilder, num_others: int) -> None:
-        nonlocal memory, published, capacity, begin, num_untimed
+        nonlocal memory, published, begin, num_untimed
         begin += num_others
         lanes.num_counted += num_untimed + (published.value - begin - num_untimed * num_bytes_untimed) // num_bytes
-        memory, published, capacity = builder.memory, builder.published, builder.capacity
+        memory, published = builder.memory[: builder.capacity - 1], builder.published  # so that packing leaves room
         begin, num_untimed = builder.published.value, 0
 
     def count() -> int:
