@@ -25,7 +25,6 @@ from tests.bench.contenders import (
     REMOTE_BUFFERS,
     ROWS,
     SEGMENT_BYTES,
-    SOCKET_BUFFERS,
     checksum,
     contender,
     expected,
@@ -105,19 +104,21 @@ def exchange_of_batches(
     return num_batches * BATCH, *_through(config_of(num_buffers, **options), "batches", num_batches, operator)
 
 
-def exchange_of_columns(num_records: int, operator: Any, **options: Any) -> Spent:
+def exchange_of_columns(
+    num_records: int, operator: Any, *, num_buffers: int = REMOTE_BUFFERS, **options: Any
+) -> Spent:
     num_batches = whole_batches(num_records)
-    return num_batches * BATCH, *_through(config_of(REMOTE_BUFFERS, **options), "columns", num_batches, operator)
+    return num_batches * BATCH, *_through(config_of(num_buffers, **options), "columns", num_batches, operator)
 
 
-def exchange_of_buffers(num_records: int, operator: Any, *, num_buffers: int = SOCKET_BUFFERS, **options: Any) -> Spent:
+def exchange_of_buffers(num_records: int, operator: Any, *, num_buffers: int = REMOTE_BUFFERS, **options: Any) -> Spent:
     """As much on the way as Linux lets the raw socket have."""
     num_pieces = whole_pieces(num_records)
     return num_pieces * PIECE_ROWS, *_through(config_of(num_buffers, **options), "buffers", num_pieces, operator)
 
 
 WITHOUT = {"credit_based": False}
-LARGE = {"segment_size_bytes": LARGE_BYTES}
+LARGE = {"segment_size_bytes": LARGE_BYTES, "num_buffers": REMOTE_BUFFERS * SEGMENT_BYTES // LARGE_BYTES}
 
 
 # -- whole buffers: what is moved when nobody encodes ----------------------------------------------------
