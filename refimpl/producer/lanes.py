@@ -75,7 +75,11 @@ class Lanes:
 
     @property
     def num_records(self) -> int:
-        return self.num_counted + sum([count() for count in self._count_open])
+        while True:  # the writer's thread may turn to another buffer meanwhile; that changes the number at once
+            num_counted = self.num_counted
+            num_records = num_counted + sum([count() for count in self._count_open])
+            if self.num_counted == num_counted:
+                return num_records
 
     def close(self, *channels: int) -> None:
         """Let no more go there: the buffer is about to be finished, or written into by somebody else."""
@@ -169,10 +173,11 @@ def _lane(
 
     def use(builder: BufferBuilder, num_others: int) -> None:
         nonlocal memory, published, begin, num_untimed
+        memory = builder.memory[: builder.capacity - 1]  # so that packing leaves room
+        # From here on nothing is called, so no other thread finds records counted twice, or not at all.
         begin += num_others
         lanes.num_counted += num_untimed + (published.value - begin - num_untimed * num_bytes_untimed) // num_bytes
-        memory, published = builder.memory[: builder.capacity - 1], builder.published  # so that packing leaves room
-        begin, num_untimed = builder.published.value, 0
+        published, begin, num_untimed = builder.published, builder.published.value, 0
 
     def count() -> int:
         return num_untimed + (published.value - begin - num_untimed * num_bytes_untimed) // num_bytes
@@ -215,10 +220,11 @@ def _lane_of_pairs(
 
     def use(builder: BufferBuilder, num_others: int) -> None:
         nonlocal memory, published, begin, num_untimed
+        memory = builder.memory[: builder.capacity - 1]  # so that packing leaves room
+        # From here on nothing is called, so no other thread finds records counted twice, or not at all.
         begin += num_others
         lanes.num_counted += num_untimed + (published.value - begin - num_untimed * num_bytes_untimed) // num_bytes
-        memory, published = builder.memory[: builder.capacity - 1], builder.published  # so that packing leaves room
-        begin, num_untimed = builder.published.value, 0
+        published, begin, num_untimed = builder.published, builder.published.value, 0
 
     def count() -> int:
         return num_untimed + (published.value - begin - num_untimed * num_bytes_untimed) // num_bytes

@@ -112,6 +112,22 @@ def test_nothing_is_packed_while_the_lanes_are_closed_or_one_has_no_buffer(kind:
     assert (len(bench.handed_on), bench.lanes.num_records) == (3, 6)
 
 
+def test_the_number_of_records_is_right_while_a_lane_turns_to_another_buffer() -> None:
+    """As when one thread asks, and the one that writes closes a buffer between two of its looks."""
+    bench = Bench(LONG, num_channels=2)
+    for time in range(5):
+        bench.lanes.put[0](StreamRecord(1, time))
+    count, looks = bench.lanes._count_open[0], []
+
+    def count_and_be_interrupted() -> int:
+        looks.append(count())
+        bench.lanes.close(0)
+        return looks[-1]
+
+    bench.lanes._count_open[0] = count_and_be_interrupted
+    assert (bench.lanes.num_records, looks) == (5, [5, 0])
+
+
 @pytest.mark.parametrize("kind", [STRING, TupleType(LONG, BOOLEAN)], ids=repr)
 def test_what_cannot_be_packed_is_counted_and_handed_on(kind: TypeSerializer) -> None:
     bench, record = Bench(kind, num_channels=2), StreamRecord("a")
