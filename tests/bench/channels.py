@@ -80,7 +80,7 @@ class Channels:
         elements = StreamElementSerializer(KIND)
         self.plan = plan
         lock = threading.RLock()
-        self.monitor, stopped = threading.Condition(lock), threading.Condition(lock)
+        self.monitor, self._stopped = threading.Condition(lock), threading.Condition(lock)
         most = max_buffers(num_channels, config)
         self.pool_bytes = most * config.segment_size_bytes
         self._home = NetworkBufferPool(most, config.segment_size_bytes)
@@ -93,7 +93,7 @@ class Channels:
         self.gate = InputGate("sink-0", channels, on_ready=self.monitor.notify_all)
         self.input = NetworkInput(self.gate, elements, lambda: SpillingAdaptiveSpanningRecordDeserializer(config))
         self._most = max(1, min(FOR_EVERYBODY, most // 2))
-        self.flusher = Flusher([self.partition], plan.timeout_ms, stopped)
+        self.flusher = Flusher([self.partition], plan.timeout_ms, self._stopped)
         self.num_buffers = 0
         self.latencies_ms: list[float] = []
         self._has_ended = threading.Event()
@@ -117,6 +117,7 @@ class Channels:
                 with self.monitor:
                     self._has_ended.set()
                     self.monitor.notify_all()
+                    self._stopped.notify_all()  # or the clock would go on until the next flush
             if self.plan.timeout_ms > 0:
                 flusher.join()
 

@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -18,8 +19,9 @@ import pytest
 from refimpl.errors import LocalUsageError
 from refimpl.records import StreamRecord
 from tests.bench import command, rows
+from tests.bench.channels import Channels, Plan
 from tests.bench.command import main
-from tests.bench.contenders import KIND, checksum, expected
+from tests.bench.contenders import KIND, Adding, checksum, expected
 from tests.bench.exchange import Exchange
 from tests.bench.measure import (
     ContenderError,
@@ -46,6 +48,7 @@ from tests.bench.rows import ENTRIES, ROWS, Comparison, Demand, lacking
 ROOT = Path(__file__).parents[2]
 LOCAL = {key: entry for key, entry in ENTRIES.items() if key.startswith(("record/", "batch/"))}
 NUM_GOALS = 28
+SECONDS_TO_END = 30.0
 
 
 # -- the contenders --------------------------------------------------------------------------------
@@ -76,6 +79,16 @@ def test_a_failure_of_the_producer_reaches_the_one_who_asked() -> None:
         in_two_threads(
             lambda: engine.produce_records([[StreamRecord("no tuple", 1)]]), lambda: engine.consume_records(print)
         )
+
+
+def test_the_clock_does_not_go_on_until_the_next_flush() -> None:
+    """The flusher is woken when all is written; it would else sleep on, here for an hour."""
+    operator, channels = Adding(), Channels(Plan(3, timeout_ms=3_600_000))
+    turn = threading.Thread(target=channels.move, args=(5_000, operator.record), daemon=True)
+    turn.start()
+    turn.join(SECONDS_TO_END)
+    assert not turn.is_alive()
+    assert operator.total == checksum(5_000)
 
 
 # -- the rows --------------------------------------------------------------------------------------
