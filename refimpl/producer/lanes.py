@@ -75,7 +75,8 @@ class Lanes:
 
     @property
     def num_records(self) -> int:
-        while True:  # the writer's thread may turn to another buffer meanwhile; that changes the number at once
+        """How many were put. Any thread may ask: it counts again if a lane turns to another buffer meanwhile."""
+        while True:
             num_counted = self.num_counted
             num_records = num_counted + sum([count() for count in self._count_open])
             if self.num_counted == num_counted:
