@@ -29,7 +29,10 @@ Refuse = Callable[[StreamRecord, Exception], None]
 """Is told of a record that cannot leave, and why; may raise what says more."""
 
 Use = Callable[[BufferBuilder, int], None]
+"""Lets a lane go on in another buffer; so many bytes in the one before were not its own."""
+
 Count = Callable[[], int]
+"""How many records a lane has packed into its buffer."""
 
 _CLOSED = BufferBuilder(heap_buffer(b"", DataType.DATA))  # nothing fits here
 _REFUSED = (struct.error, TypeError, ValueError, OverflowError)  # packing where there is no room, or another type
@@ -175,13 +178,12 @@ def _lane(
     def use(builder: BufferBuilder, num_others: int) -> None:
         nonlocal memory, published, begin, num_untimed
         memory = builder.memory[: builder.capacity - 1]  # so that packing leaves room
-        # From here on nothing is called, so no other thread finds records counted twice, or not at all.
         begin += num_others
-        lanes.num_counted += num_untimed + (published.value - begin - num_untimed * num_bytes_untimed) // num_bytes
+        lanes.num_counted += count()  # behind this nothing is called: nobody finds records counted twice, or not at all
         published, begin, num_untimed = builder.published, builder.published.value, 0
 
     def count() -> int:
-        return num_untimed + (published.value - begin - num_untimed * num_bytes_untimed) // num_bytes
+        return packer.num_records(published.value - begin, num_untimed)
 
     return put, use, count
 
@@ -222,13 +224,12 @@ def _lane_of_pairs(
     def use(builder: BufferBuilder, num_others: int) -> None:
         nonlocal memory, published, begin, num_untimed
         memory = builder.memory[: builder.capacity - 1]  # so that packing leaves room
-        # From here on nothing is called, so no other thread finds records counted twice, or not at all.
         begin += num_others
-        lanes.num_counted += num_untimed + (published.value - begin - num_untimed * num_bytes_untimed) // num_bytes
+        lanes.num_counted += count()  # behind this nothing is called: nobody finds records counted twice, or not at all
         published, begin, num_untimed = builder.published, builder.published.value, 0
 
     def count() -> int:
-        return num_untimed + (published.value - begin - num_untimed * num_bytes_untimed) // num_bytes
+        return packer.num_records(published.value - begin, num_untimed)
 
     return put, use, count
 

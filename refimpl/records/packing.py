@@ -73,6 +73,10 @@ class RecordPacker:
         codes = value_type.struct_format
         return cls(value_type) if codes is not None and set(codes) <= set(_NUMBERS) else None
 
+    def num_records(self, num_bytes: int, num_untimed: int) -> int:
+        """How many records so many bytes are, of which `num_untimed` have no time."""
+        return num_untimed + (num_bytes - num_untimed * self.untimed.num_bytes) // self.timed.num_bytes
+
     def to_bytes(self, record: StreamRecord) -> bytes | None:
         """One record with its length, for whom it is to be cut; `None` if it is of another type."""
         fields, timestamp = record.value if self.is_tuple else (record.value,), record.timestamp
