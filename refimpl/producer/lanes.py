@@ -11,13 +11,12 @@ Rules of this file:
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from refimpl.memory.buffer import DataType, heap_buffer
 from refimpl.memory.builder import BufferBuilder
 from refimpl.records.elements import StreamRecord
-from refimpl.records.packing import RecordPacker
+from refimpl.records.packing import REFUSALS, RecordPacker
 from refimpl.records.types import TypeSerializer
 
 __all__ = ["Lanes", "Refuse"]
@@ -35,7 +34,6 @@ Count = Callable[[], int]
 """How many records a lane has packed into its buffer."""
 
 _CLOSED = BufferBuilder(heap_buffer(b"", DataType.DATA))  # nothing fits here
-_REFUSED = (struct.error, TypeError, ValueError, OverflowError)  # packing where there is no room, or another type
 
 
 class Lanes:
@@ -52,7 +50,7 @@ class Lanes:
     Differs: only saves work. The bytes are those of the serializers.
     """
 
-    __slots__ = ("_count_open", "_packer", "_packs_blocks", "_use", "is_open", "num_counted", "put")
+    __slots__ = ("_count_open", "_packer", "_packs_many", "_use", "is_open", "num_counted", "put")
 
     def __init__(
         self,
@@ -64,7 +62,7 @@ class Lanes:
         self.is_open = True
         self.num_counted = 0
         packer = self._packer = RecordPacker.of(value_type)
-        self._packs_blocks = packer is not None and flush is None
+        self._packs_many = packer is not None and flush is None
         if packer is None:
             lanes = [_plain_lane(self, channel, otherwise) for channel in range(num_channels)]
         else:
@@ -131,13 +129,13 @@ class Lanes:
         data = self._packer.to_bytes(record) if self._packer is not None and self.is_open else None
         return None if data is None else memoryview(data)
 
-    def put_blocks(self, records: Iterator[StreamRecord], builder: BufferBuilder) -> Sequence[StreamRecord]:
-        """Pack whole blocks into a buffer that is open here; return the records that were taken and not packed."""
-        if not self._packs_blocks or not self.is_open:
+    def put_many(self, records: Iterator[StreamRecord], builder: BufferBuilder) -> Sequence[StreamRecord]:
+        """Pack several at once into a buffer that is open here; return the records that were taken and not packed."""
+        if not self._packs_many or not self.is_open:
             return ()
         assert self._packer is not None
         self.close(0)
-        num_packed, rest = self._packer.pack_blocks(records, builder)
+        num_packed, rest = self._packer.pack_many(records, builder)
         self.open(0, builder)
         self.num_counted += num_packed
         return rest
@@ -165,7 +163,7 @@ def _lane(
                     pack_untimed(memory, start, head_untimed, *fields)
                     num_untimed += 1
                     published.value = start + num_bytes_untimed
-            except _REFUSED:
+            except REFUSALS:
                 pass  # there is no room, or the serializer's own complaint says what is wrong
             else:
                 if published.watchers:
@@ -211,7 +209,7 @@ def _lane_of_pairs(
                     pack_untimed(memory, start, head_untimed, first, second)
                     num_untimed += 1
                     published.value = start + num_bytes_untimed
-            except _REFUSED:
+            except REFUSALS:
                 pass
             else:
                 if published.watchers:

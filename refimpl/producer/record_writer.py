@@ -97,14 +97,14 @@ class RecordWriter:
             self.emit(record)  # it waits behind the one in hand
 
     def emit_from(self, records: Iterator[StreamRecord], refuse: Refuse | None = None) -> None:
-        """Write records until there are no more, or one must wait for a buffer; in blocks, where all go one way.
+        """Write records until there are no more, or one must wait for a buffer; several at once, where all go one way.
 
         `refuse` is told of a record that cannot leave, and why; it may raise what says more.
         """
         lanes, select = self._lanes, None if self._is_constant else self.selector.select_channel
         while not self.is_blocked:
             if select is None and (builder := self._builders[0]) is not None:
-                taken = iter(lanes.put_blocks(records, builder))
+                taken = iter(lanes.put_many(records, builder))
                 while lanes.put_each(taken, None, refuse):
                     pass  # it waits behind the one in hand
             if not lanes.put_each(records, select, refuse):

@@ -42,7 +42,7 @@ from refimpl.records.events import (
     WatermarkEvent,
     data_type_of,
 )
-from refimpl.records.packing import BLOCK_RECORDS, RecordPacker, RecordUnpacker, records_of
+from refimpl.records.packing import BLOCK_RECORDS, REFUSALS, RecordPacker, RecordUnpacker, records_of
 from refimpl.records.spanning import (
     LENGTH_BYTES,
     DeserializationResult,
@@ -80,6 +80,7 @@ __all__ = [
     "MAX_WATERMARK",
     "MIN_TIMESTAMP",
     "NO_ALIGNMENT_TIMEOUT",
+    "REFUSALS",
     "STRING",
     "TERMINATION",
     "Alignment",

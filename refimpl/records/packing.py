@@ -10,6 +10,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice, repeat
+from operator import length_hint
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from refimpl.records.elements import StreamRecord
 from refimpl.records.spanning import LENGTH_BYTES
 from refimpl.records.types import TupleType, TypeSerializer
 
-__all__ = ["BLOCK_RECORDS", "RecordPacker", "RecordUnpacker", "records_of"]
+__all__ = ["BLOCK_RECORDS", "REFUSALS", "RecordPacker", "RecordUnpacker", "records_of"]
 
 _HEAD = struct.Struct(">iB")  # what a record starts with: its length and its tag
 _FEW = 32  # rows that are looked at where the next one is of another kind
@@ -28,13 +29,16 @@ _CODES = "qid?"  # fields that numpy reads as `struct` does
 _NUMBERS = "qid"  # and those for which `struct` takes nothing but a number
 
 BLOCK_RECORDS = 64
-"""Packed with one call; as many as a source hands out at a time."""
+"""Taken at a time where each record has yet to be made; as many as a source hands out."""
+
+REFUSALS = (struct.error, TypeError, ValueError, OverflowError)
+"""What packing raises where there is no room, or for a value of another type."""
 
 
 class _Layout:
     """Where the parts of a record are packed: a head, always the same, maybe a time, and the fields."""
 
-    __slots__ = ("block_bytes", "head", "num_bytes", "pack", "pack_block", "pack_four", "to_bytes")
+    __slots__ = ("head", "num_bytes", "pack", "pack_block", "pack_four", "to_bytes")
 
     def __init__(self, tag: int, time: str, codes: str) -> None:
         self.num_bytes = struct.calcsize(f">{_HEAD.size}s{time}{codes}")
@@ -43,7 +47,6 @@ class _Layout:
         self.pack, self.to_bytes = one.pack_into, one.pack
         self.pack_block = struct.Struct(">" + f"{_HEAD.size}s{time}{codes}" * BLOCK_RECORDS).pack_into
         self.pack_four = struct.Struct(">" + f"{_HEAD.size}s{time}{codes}" * 4).pack_into
-        self.block_bytes = self.num_bytes * BLOCK_RECORDS
 
 
 class RecordPacker:
@@ -86,76 +89,81 @@ class RecordPacker:
             if timestamp is not None:
                 return self.timed.to_bytes(self.timed.head, timestamp, *fields)
             return self.untimed.to_bytes(self.untimed.head, *fields)
-        except (struct.error, TypeError, ValueError, OverflowError):
+        except REFUSALS:
             return None  # the serializer's own complaint names it
 
-    def pack_blocks(
-        self, records: Iterator[StreamRecord], builder: BufferBuilder
-    ) -> tuple[int, Sequence[StreamRecord]]:
-        """Pack whole blocks while they fit and leave room; how many records, and which were taken in vain.
+    def pack_many(self, records: Iterator[StreamRecord], builder: BufferBuilder) -> tuple[int, Sequence[StreamRecord]]:
+        """Pack records while they fit and leave room; how many, and which were taken in vain.
 
-        The last are fewer than a block, or of another type. There is room for all of them.
+        Those are the last few, or one of another type and what was taken with it. There is room for all of them.
+        Of records that lie in a list as many are taken as fit; others must not wait here for long.
         """
         num_packed = 0
-        while builder.written_bytes + self.timed.block_bytes < builder.capacity:
-            block = list(islice(records, BLOCK_RECORDS))
-            if len(block) < BLOCK_RECORDS or not self._pack_block(block, builder):
-                return num_packed, block
-            num_packed += BLOCK_RECORDS
+        while (num_fitting := (builder.room - 1) // self.timed.num_bytes) > 0:
+            taken = list(islice(records, min(num_fitting, max(length_hint(records), BLOCK_RECORDS))))
+            num_of_taken = self._pack(taken, builder) if taken else 0
+            num_packed += num_of_taken
+            if num_of_taken < len(taken) or not taken:
+                return num_packed, taken[num_of_taken:]
         return num_packed, ()
 
-    def _pack_block(self, records: Sequence[StreamRecord], builder: BufferBuilder) -> bool:
-        """Write and publish `BLOCK_RECORDS` records, for which there is room; false if one of them is different."""
+    def _pack(self, records: Sequence[StreamRecord], builder: BufferBuilder) -> int:
+        """Write and publish records, for which there is room, as long as they are like the first; return how many."""
         layout = self.timed if records[0].timestamp is not None else self.untimed
         pack = _pack_pairs if self.is_pair and layout is self.timed else self._pack_parts
-        try:
-            if not pack(records, layout, builder.memory, builder.written_bytes):
-                return False
-        except (struct.error, TypeError, ValueError, OverflowError):
-            return False
-        builder.advance(layout.block_bytes)
-        return True
+        num_packed = pack(records, layout, builder.memory, builder.written_bytes)
+        builder.advance(num_packed * layout.num_bytes)
+        return num_packed
 
-    def _pack_parts(self, records: Sequence[StreamRecord], layout: _Layout, memory: memoryview, start: int) -> bool:
-        """Pack all of a block with one call: all their parts go into one list.
+    def _pack_parts(self, records: Sequence[StreamRecord], layout: _Layout, memory: memoryview, start: int) -> int:
+        """Pack a block with one call: all its parts go into one list. Whole blocks only.
 
         A record that has a field too few or too many, or a time where the first has none, puts a head where a
         number must stand, and that call fails.
         """
-        parts: list[object] = []
-        head, add, extend = layout.head, parts.append, parts.extend
-        for record in records:
-            value, timestamp = record.value, record.timestamp
-            add(head)
-            if timestamp is not None:
-                add(timestamp)
-            if not self.is_tuple:
-                add(value)
-            elif type(value) is tuple:
-                extend(value)
-            else:
-                return False
-        layout.pack_block(memory, start, *parts)
-        return True
+        num_packed = 0
+        while num_packed + BLOCK_RECORDS <= len(records):
+            parts: list[object] = []
+            head, add, extend = layout.head, parts.append, parts.extend
+            for record in records[num_packed : num_packed + BLOCK_RECORDS]:
+                value, timestamp = record.value, record.timestamp
+                add(head)
+                if timestamp is not None:
+                    add(timestamp)
+                if not self.is_tuple:
+                    add(value)
+                elif type(value) is tuple:
+                    extend(value)
+                else:
+                    return num_packed
+            try:
+                layout.pack_block(memory, start + num_packed * layout.num_bytes, *parts)
+            except REFUSALS:
+                return num_packed
+            num_packed += BLOCK_RECORDS
+        return num_packed
 
 
-def _pack_pairs(records: Sequence[StreamRecord], layout: _Layout, memory: memoryview, start: int) -> bool:
+def _pack_pairs(records: Sequence[StreamRecord], layout: _Layout, memory: memoryview, start: int) -> int:
     """The same for a time and two fields, four records with a call: without a list between, a quarter less work."""
     pack, head, num_bytes, each = layout.pack_four, layout.head, 4 * layout.num_bytes, iter(records)
-    for a, b, c, d in zip(each, each, each, each, strict=True):
-        of_a, of_b, of_c, of_d = a.value, b.value, c.value, d.value
-        if not type(of_a) is type(of_b) is type(of_c) is type(of_d) is tuple:
-            return False
-        a1, a2 = of_a
-        b1, b2 = of_b
-        c1, c2 = of_c
-        d1, d2 = of_d
-        pack(
-            memory, start, head, a.timestamp, a1, a2, head, b.timestamp, b1, b2,
-            head, c.timestamp, c1, c2, head, d.timestamp, d1, d2,
-        )  # fmt: skip
-        start += num_bytes
-    return True
+    position = start
+    try:
+        for a, b, c, d in zip(each, each, each, each, strict=False):  # the last are fewer than four
+            a1, a2 = of_a = a.value
+            b1, b2 = of_b = b.value
+            c1, c2 = of_c = c.value
+            d1, d2 = of_d = d.value
+            if not type(of_a) is type(of_b) is type(of_c) is type(of_d) is tuple:
+                break
+            pack(
+                memory, position, head, a.timestamp, a1, a2, head, b.timestamp, b1, b2,
+                head, c.timestamp, c1, c2, head, d.timestamp, d1, d2,
+            )  # fmt: skip
+            position += num_bytes
+    except REFUSALS:
+        pass
+    return (position - start) // layout.num_bytes
 
 
 class RecordUnpacker:
