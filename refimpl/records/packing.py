@@ -146,8 +146,8 @@ class RecordPacker:
 
 def _pack_pairs(records: Sequence[StreamRecord], layout: _Layout, memory: memoryview, start: int) -> int:
     """The same for a time and two fields, four records with a call: without a list between, a quarter less work."""
-    pack, head, num_bytes, each = layout.pack_four, layout.head, 4 * layout.num_bytes, iter(records)
-    position = start
+    pack, head, num_bytes, position = layout.pack_four, layout.head, 4 * layout.num_bytes, start
+    each: Iterator[Any] = iter(records)  # what their values are is looked at below
     try:
         for a, b, c, d in zip(each, each, each, each, strict=False):  # the last are fewer than four
             a1, a2 = of_a = a.value

@@ -684,6 +684,23 @@ def test_what_must_wait_for_a_buffer_is_not_taken_from_the_records(
     assert (bench.writer.num_records, next(left)) == (num_fit + 1, StreamRecord(num_fit + 1, num_fit + 1))
 
 
+@pytest.mark.parametrize("num_records", [128, 129, 130, 192, 258, 300])
+def test_many_at_once_open_and_close_buffers_as_one_by_one(num_records: int) -> None:
+    """Also where a record ends with its buffer."""
+    found = []
+    for is_at_once in (True, False):
+        bench = Bench(segment=129 * 29, kind=ROW, selector=ForwardSelector())
+        records = [StreamRecord((number, number), number) for number in range(num_records)]
+        if is_at_once:
+            bench.writer.emit_many(records)
+        else:
+            for record in records:
+                bench.writer.emit(record)
+        open_bytes = [builder.written_bytes for builder in bench.writer.open_builders]
+        found.append((open_bytes, bench.queued(), bench.num_told))
+    assert found[0] == found[1]
+
+
 @pytest.mark.parametrize("selector", [ForwardSelector, RoundRobinSelector])
 @pytest.mark.parametrize("position", [0, 5, 64, 90])
 def test_of_a_record_that_cannot_leave_somebody_is_told(selector: Callable[[], ChannelSelector], position: int) -> None:
