@@ -35,7 +35,7 @@ READING_ORDER = [
     "consumer.remote_channel", "consumer.input_gate", "consumer.watermark_valve",
     "consumer.barrier_handler", "consumer.alignment", "consumer.network_input",
     "task.outputs", "task.collectors", "task.operators", "task.state", "task.windows", "task.chain", "task.source",
-    "task.task",
+    "task.snapshot", "task.task",
     "job.stream_graph", "job.chaining", "job.parts", "job.job_graph",
     "job.stream", "job.placement", "job.execution_graph",
     "job.shuffle_environment", "job.snapshots", "job.checkpoint_trigger", "job.deployment",

@@ -19,7 +19,7 @@ from refimpl.job import JobSnapshot
 from refimpl.producer.result_partition import PartitionSnapshot
 from refimpl.producer.subpartition_views import QueuedBufferSnapshot, SubpartitionSnapshot
 from refimpl.records import MAX_WATERMARK, MIN_TIMESTAMP
-from refimpl.task.task import TaskSnapshot
+from refimpl.task.snapshot import TaskSnapshot
 
 __all__ = [
     "Model", "entry_state", "event_time", "moment_of", "pipeline_model", "put_in_places", "subpartition_state",

@@ -48,6 +48,8 @@ class NetworkInput:
     Differs: `emitNext` there takes the next buffer by itself, here the task does, see above.
     """
 
+    is_flowing = False  # what comes is put here by others
+
     def __init__(
         self,
         gate: InputGate,

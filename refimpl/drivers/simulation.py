@@ -23,7 +23,7 @@ from refimpl.job.deployment import Deployment
 from refimpl.job.placement import check_num_task_managers
 from refimpl.job.snapshots import JobSnapshot
 from refimpl.job.stream import StreamEnvironment
-from refimpl.task.task import Progress
+from refimpl.task.snapshot import Progress
 from refimpl.trace import Trace
 
 __all__ = ["Simulation"]

@@ -11,7 +11,7 @@ from refimpl.exchange.wire_snapshot import WireSnapshot
 from refimpl.memory.local_pool import LocalPoolSnapshot
 from refimpl.memory.network_pool import NetworkPoolSnapshot
 from refimpl.producer.result_partition import PartitionSnapshot
-from refimpl.task.task import TaskSnapshot
+from refimpl.task.snapshot import TaskSnapshot
 
 __all__ = ["JobSnapshot", "TaskManagerSnapshot"]
 

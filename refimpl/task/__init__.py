@@ -28,9 +28,10 @@ from refimpl.task.outputs import (
     WatermarkGauge,
     WatermarkGaugeExposingOutput,
 )
+from refimpl.task.snapshot import Cut, Progress, TaskSnapshot
 from refimpl.task.source import IterableReader, ReaderFactory, SourceInput, SourceReader
 from refimpl.task.state import EventTimeTimers, KeyedState
-from refimpl.task.task import Cut, Progress, Task, TaskInput, TaskSnapshot
+from refimpl.task.task import Task, TaskInput
 from refimpl.task.windows import (
     LATE,
     AggregateFunction,

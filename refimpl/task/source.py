@@ -72,6 +72,7 @@ class SourceInput:
         self._reader = reader
         self._batch_size = batch_size
         self._has_turn = False
+        self._is_dry = False  # the reader had none when it was last asked
         self._run: Iterator[StreamRecord] = iter(())  # comes before `_others`
         self._others: deque[StreamElement] = deque()
         self._has_ended = False
@@ -80,6 +81,10 @@ class SourceInput:
     @property
     def is_ready(self) -> bool:
         return not self.is_finished
+
+    @property
+    def is_flowing(self) -> bool:
+        return not (self._has_ended or self._is_dry)
 
     @property
     def is_drained(self) -> bool:
@@ -126,6 +131,7 @@ class SourceInput:
 
     def _read(self) -> None:
         records = self._call(lambda: self._reader.read(self._batch_size))
+        self._is_dry = False
         if records is None:
             self._has_ended = True
             self._others.append(MAX_WATERMARK)
@@ -133,6 +139,7 @@ class SourceInput:
         if isinstance(records, RecordBatch):
             self._others.append(records)
             return
+        self._is_dry = not records
         kinds = set(map(type, records))
         for kind in kinds:
             if not issubclass(kind, StreamElement):

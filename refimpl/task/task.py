@@ -13,31 +13,21 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from enum import Enum
 from typing import Protocol
 
-from refimpl.consumer.barrier_handler import AlignmentSnapshot, BarrierHandler
+from refimpl.consumer.barrier_handler import BarrierHandler
 from refimpl.consumer.watermark_valve import StatusWatermarkValve
 from refimpl.memory.buffer import Buffer, BufferSlice
 from refimpl.producer.record_writer import RecordWriter
 from refimpl.records.elements import StreamElement, StreamRecord
 from refimpl.records.events import CancelCheckpointMarker, CheckpointBarrier, Event
 from refimpl.task.chain import OperatorChain
+from refimpl.task.snapshot import Cut, Progress, TaskSnapshot
 from refimpl.trace import Trace
 
-__all__ = ["Cut", "Progress", "Task", "TaskInput", "TaskSnapshot"]
+__all__ = ["Task", "TaskInput"]
 
 _SEVERAL = 4
-
-
-class Progress(Enum):
-    """What one step of a task came to, and so why a task does not move."""
-
-    MADE = "made"
-    IDLE = "idle"
-    BACKPRESSURED = "backpressured"
-    DONE = "done"
 
 
 class TaskInput(Protocol):
@@ -51,6 +41,10 @@ class TaskInput(Protocol):
 
     @property
     def is_finished(self) -> bool: ...
+
+    @property
+    def is_flowing(self) -> bool:
+        """Whether there is probably more to take that nobody else puts there: a `take` needs no exclusion then."""
 
     @property
     def valve(self) -> StatusWatermarkValve | None:
@@ -71,35 +65,6 @@ class TaskInput(Protocol):
     def recycle(self) -> None: ...
 
     def close(self) -> None: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Cut:
-    """Where a barrier has cut what a task does: so many records had come in by then, and gone out."""
-
-    checkpoint_id: int
-    num_records_in: int
-    num_records_out: int
-
-
-@dataclass(frozen=True, slots=True)
-class TaskSnapshot:
-    """One task at one moment; `watermark` in ms, counts from the start. It rests `rest_ms` after each step.
-
-    A task that reads from others has an `alignment`, and a watermark of each channel, of which idle ones do not count.
-    """
-
-    name: str
-    progress: Progress
-    operators: tuple[str, ...]
-    num_records_in: int
-    num_records_out: int
-    watermark: int
-    rest_ms: float = 0.0
-    channel_watermarks: tuple[int, ...] = ()
-    idle_channels: tuple[int, ...] = ()
-    alignment: AlignmentSnapshot | None = None
-    cut: Cut | None = None
 
 
 class Task:
@@ -260,6 +225,17 @@ class Task:
         else:
             self._say(Progress.MADE)
         return self.progress
+
+    def go_on(self) -> bool:
+        """Begin another step where the last one was processed, without exclusion; false if it must be as usual.
+
+        A source does so while it has room: it holds no buffers to give back, and what it reads is its own.
+        """
+        if not self.input.is_flowing or self._mail or any(not writer.is_available for writer in self.writers):
+            return False
+        self._say(Progress.MADE)
+        self.num_steps += 1
+        return self.input.take() > 0
 
     def step(self) -> Progress:
         """Poll, process and emit, for drivers that have no second thread to wait for."""

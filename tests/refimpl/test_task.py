@@ -157,6 +157,49 @@ def test_a_task_that_reads_no_buffers_holds_none() -> None:
     assert task.held_buffers() == []
 
 
+def test_a_source_goes_on_by_itself_as_long_as_there_is_more_and_room() -> None:
+    wire = Wire(buffers=9, segment=1_000)
+    task = source_task(range(10), wire, batch=4)
+    assert task.poll()
+    task.process()
+    assert task.progress is Progress.IDLE  # nobody has been told yet
+    for num_steps in (2, 3, 4):
+        assert task.go_on()
+        assert (task.progress, task.num_steps) == (Progress.MADE, num_steps)
+        task.process()
+    assert not task.go_on()  # the end is told as usual
+    assert task.emit() is Progress.DONE
+    assert wire.read() == [*records(*range(10)), MAX_WATERMARK]
+
+
+@pytest.mark.parametrize("what", ["mail", "no room", "nothing there", "no source"])
+def test_a_step_is_as_usual_where_something_is_to_be_done_for_it(what: str) -> None:
+    class Dry:
+        def read(self, _max_records: int) -> list[StreamRecord]:
+            return []
+
+        def close(self) -> None: ...
+
+    wire, asked = Wire(buffers=2 if what == "no room" else 9), []
+    task = source_task(range(100), wire)
+    if what == "nothing there":
+        task.input = SourceInput("source", 0, Dry(), 4)
+    elif what == "no source":
+        wire.writer.emit_many(records(*range(9)))
+        task = sink_task(wire, asked.append)
+    assert task.poll()
+    task.process()
+    if what == "mail":
+        task.submit(lambda: asked.append("mail"))
+    assert not task.go_on()
+    assert task.num_steps == 1
+    task.emit()
+    assert task.step() is (Progress.BACKPRESSURED if what == "no room" else Progress.MADE)
+    if what == "mail":
+        assert asked == ["mail"]
+        assert task.go_on()
+
+
 # -- backpressure ----------------------------------------------------------------------------------
 
 

@@ -1,0 +1,48 @@
+"""What is said of a task at one moment, to whoever looks on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from refimpl.consumer.barrier_handler import AlignmentSnapshot
+
+__all__ = ["Cut", "Progress", "TaskSnapshot"]
+
+
+class Progress(Enum):
+    """What one step of a task came to, and so why a task does not move."""
+
+    MADE = "made"
+    IDLE = "idle"
+    BACKPRESSURED = "backpressured"
+    DONE = "done"
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """Where a barrier has cut what a task does: so many records had come in by then, and gone out."""
+
+    checkpoint_id: int
+    num_records_in: int
+    num_records_out: int
+
+
+@dataclass(frozen=True, slots=True)
+class TaskSnapshot:
+    """One task at one moment; `watermark` in ms, counts from the start. It rests `rest_ms` after each step.
+
+    A task that reads from others has an `alignment`, and a watermark of each channel, of which idle ones do not count.
+    """
+
+    name: str
+    progress: Progress
+    operators: tuple[str, ...]
+    num_records_in: int
+    num_records_out: int
+    watermark: int
+    rest_ms: float = 0.0
+    channel_watermarks: tuple[int, ...] = ()
+    idle_channels: tuple[int, ...] = ()
+    alignment: AlignmentSnapshot | None = None
+    cut: Cut | None = None
