@@ -25,7 +25,7 @@ from refimpl.drivers.addresses import Address, resolve_address, show_address
 from refimpl.drivers.aio import AsyncRun
 from refimpl.drivers.barrier_task import Order, run_task_manager
 from refimpl.drivers.bell import Bell, Lull, let_pass
-from refimpl.drivers.carrier import LINGER_S, Carrier, Host
+from refimpl.drivers.carrier import LINGER_S, Carrier, Host, Speakers
 from refimpl.drivers.child import Child
 from refimpl.drivers.crew import SECONDS_TO_SETTLE, Crew
 from refimpl.drivers.ends import ConsumerEnd, End, ProducerEnd
@@ -141,6 +141,7 @@ __all__ = [
     "SparkResults",
     "SparkRun",
     "SparkSource",
+    "Speakers",
     "StepTask",
     "TaskManagerThreads",
     "ThreadedRun",

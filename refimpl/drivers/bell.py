@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 __all__ = ["Bell", "Lull", "let_pass"]
 
@@ -54,29 +54,57 @@ class Bell:
 
 
 class Lull:
-    """Where a task that has run out of work first lets the others get ahead, so that it finds more at once.
+    """Where a task first lets the others get ahead, because it has run out of work, or because it has flushed.
 
     Two threads of one interpreter hardly ever run at the same time; what they hand each other buffer by
     buffer costs them more in changes of turn than in work. A task that rests here is left alone until another
     one has run out too, or for a millisecond. So the producer fills what buffers there are, then the
-    consumer empties them all; `make bench ONLY=7` shows the difference.
+    consumer empties them all; `make bench ONLY=7` shows the difference. And whoever is to read what was flushed
+    does so at once, not when the turn of the one who flushed is over.
 
-    All under the monitor. Nobody may rest who is waited for by others than the tasks of this monitor.
+    All under the monitor. Nobody may rest who is waited for by others than the tasks of this monitor, which have
+    `bells`.
     """
 
-    __slots__ = ("_condition", "_longest_s")
+    __slots__ = ("_bells", "_condition", "_longest_s", "_num_resting", "_num_woken")
 
-    def __init__(self, monitor: threading.RLock, longest_s: float = _LONGEST_LULL_S) -> None:
+    def __init__(
+        self, monitor: threading.RLock, bells: Mapping[str, Bell] = {}, longest_s: float = _LONGEST_LULL_S
+    ) -> None:  # fmt: skip
         self._condition = threading.Condition(monitor)
+        self._bells = bells
         self._longest_s = longest_s
+        self._num_resting = 0
+        self._num_woken: dict[str, int] = {}
 
-    def rest(self) -> None:
-        """Wait for `end`, but not long."""
-        self._condition.wait(self._longest_s)
+    def rest(self) -> bool:
+        """Wait for `end`, but not long; whether it came."""
+        self._num_resting += 1
+        is_ended = self._condition.wait(self._longest_s)
+        self._num_resting -= 1
+        return is_ended
 
     def end(self) -> None:
         """Wake whoever rests: the one who calls has run out of work."""
         self._condition.notify_all()
+
+    def step_aside(self, name: str, begin_anew: Callable[[float], None]) -> bool:
+        """After a flush by task `name`: let those read who have been woken since the last time, or rest; if any.
+
+        Whoever was at work all the time would not be helped. `begin_anew` is told before how many seconds a rest may
+        take, and 0.0 after it, for the clock of flushes. False if the others have not come to an end in that time.
+        """
+        if not self._num_resting and self._count_woken(name) == self._num_woken.get(name, 0):
+            return True
+        begin_anew(self._longest_s)
+        self.end()
+        is_ended = self.rest()
+        begin_anew(0.0)
+        self._num_woken[name] = self._count_woken(name)
+        return is_ended
+
+    def _count_woken(self, name: str) -> int:
+        return sum([bell.num_rings for other, bell in self._bells.items() if other != name])
 
 
 def let_pass(condition: threading.Condition, how_long_ms: Callable[[], float]) -> None:

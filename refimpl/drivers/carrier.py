@@ -27,7 +27,7 @@ from refimpl.drivers.sockets import ClosedHereError, rest_after
 from refimpl.drivers.streams import ByteStream
 from refimpl.errors import SluiceError
 
-__all__ = ["LINGER_S", "Carrier", "Host"]
+__all__ = ["LINGER_S", "Carrier", "Host", "Speakers"]
 
 LINGER_S = 5.0
 
@@ -272,3 +272,25 @@ class Carrier:
             self._on_change()
             return
         self.writer_bell.wait(None if deadline_ms is None else (deadline_ms - now_ms) / 1000)
+
+
+class Speakers:
+    """The connections that get something to say inside: each says it at the end, all in one. Under the monitor."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[Carrier, None] | None = None
+
+    def __enter__(self) -> None:
+        self._waiting = {}
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        waiting, self._waiting = self._waiting, None
+        if error is None:
+            for carrier in waiting or ():
+                carrier.speak()
+
+    def note(self, carrier: Carrier) -> bool:
+        """Whether it will speak at the end."""
+        if self._waiting is not None:
+            self._waiting[carrier] = None
+        return self._waiting is not None

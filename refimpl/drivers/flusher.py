@@ -1,12 +1,15 @@
 """The threads that do what is due: make written bytes visible, send barriers; and how they get the interpreter.
 
-CPython lets a thread run 5 ms before another one gets its turn. A flusher that is due every
-millisecond then comes late by the five of each task that is at work. So while a job with a short buffer
-timeout runs, turns are shorter. The price is more switching for all threads of the process; rows 21 to 23
-of `make bench` show it, beside how often the flusher came. A job with a longer timeout does not pay it.
+CPython lets a thread run 5 ms before another one gets its turn. A flusher that is due every millisecond would come
+late by the five of each task that is at work, and whoever is to read would wait for a turn too. So
 
-Even then it waits for a turn, and on a busy machine for a core. Tasks at work pass the monitor many times in
-a millisecond or two, so they look at the clock there and flush in its place. It remains for the time when none does.
+- tasks look at the clock between two steps, and flush in the flusher's place;
+- on a TaskManager by itself the task that has flushed steps aside until the others have read: see `Lull`;
+- turns are shorter where that is not enough: where flushes come late all the same, because steps are long, or there is
+  more to read than is read in a rest; and where connections wait, for which nobody steps aside.
+
+What remains for the flusher is the time when no task comes by. Shorter turns mean more switching for all threads of the
+process. Rows 21 to 23 of `make bench` show what a short timeout costs, beside how often the flusher came.
 """
 
 from __future__ import annotations
@@ -25,23 +28,34 @@ __all__ = ["Flusher", "ShortTurns", "send_barriers"]
 
 _USUAL_MS = 5.0  # what CPython has, and what needs nothing done about it
 _LEAST_MS = 0.1
+_OFTEN, _SELDOM = 1 / 3, 1 / 16
 
 
 class Flusher:
     """Flushes all of `partitions` once per buffer timeout; `num_flushes` says how often that was.
 
-    `stopped` is on the monitor of whoever writes into them, and notified when it may be time to end.
+    `stopped` is on the monitor of whoever writes into them, and notified when it may be time to end. `on_flush` is told
+    of each flush how many ms it came late.
 
     Flink:   RecordWriter.OutputFlusher, 1.11.4
     Differs: one for all outputs of a TaskManager; Flink has a thread for each.
     """
 
-    def __init__(self, partitions: Sequence[ResultPartition], timeout_ms: int, stopped: threading.Condition) -> None:
+    def __init__(
+        self, partitions: Sequence[ResultPartition], timeout_ms: int, stopped: threading.Condition,
+        on_flush: Callable[[float], None] = lambda late_ms: None,
+    ) -> None:  # fmt: skip
         self.num_flushes = 0
         self._partitions = partitions
         self._stopped = stopped
+        self._on_flush = on_flush
         with stopped:
             self.set_timeout(timeout_ms)
+
+    @property
+    def is_due(self) -> bool:
+        """Whether the time has come; anybody may look."""
+        return time.monotonic() >= self._due_s
 
     def set_timeout(self, timeout_ms: int) -> None:
         """Flush so often from now on; not at all by time if it is not above 0. Under the monitor."""
@@ -56,17 +70,28 @@ class Flusher:
                 self._stopped.wait(min(threading.TIMEOUT_MAX, max(0.0, self._due_s - time.monotonic())))
                 self.flush_if_due()
 
-    def flush_if_due(self) -> None:
+    def flush_if_due(self) -> bool:
         """Flush if the time has come. Under the monitor; who is there anyway, with work to do, asks on the way.
 
         What came due while others had the interpreter is one flush.
         """
         late_s = time.monotonic() - self._due_s
-        if late_s >= 0:
-            self._due_s += self._timeout_s * (1 + late_s // self._timeout_s)
-            self.num_flushes += 1
-            for partition in self._partitions:
-                partition.flush_all()
+        if late_s < 0:
+            return False
+        self._due_s += self._timeout_s * (1 + late_s // self._timeout_s)
+        self.num_flushes += 1
+        for partition in self._partitions:
+            partition.flush_all()
+        self._on_flush(late_s * 1000)
+        return True
+
+    def begin_anew(self, rest_s: float = 0.0) -> None:
+        """Count the time to the next flush from now, or from the end of a rest: meanwhile nothing is written.
+
+        Others may write; what they do waits a rest longer, at most. Under the monitor.
+        """
+        if self._due_s < math.inf:
+            self._due_s = time.monotonic() + rest_s + self._timeout_s
 
 
 def send_barriers(
@@ -94,13 +119,15 @@ _before_s: list[float] = []  # what was there before the first of them
 class ShortTurns:
     """Shortens the turns of this process's threads to half of `timeout_ms`, between `start` and `stop`.
 
-    Several runs may be at work at once; the shortest turn wanted by any of them holds, and what was
-    there before the first comes back after the last. A timeout of 5 ms or more, or none, changes nothing.
+    What is noted starts and stops them as they are needed. Several runs may be at work at once; the shortest turn
+    wanted by any of them holds, and what was there before the first comes back after the last. A timeout of 5 ms or
+    more, or none, changes nothing.
     """
 
     def __init__(self, timeout_ms: int) -> None:
         self._turn_ms = _turn_ms(timeout_ms)
         self._is_running = False
+        self._share_missed = 0.0  # of what was noted, the last counts most
         self._wanted_ms: float | None = None  # what is counted in `_wanted` for this run
 
     def start(self) -> None:
@@ -108,6 +135,28 @@ class ShortTurns:
         with _lock:
             self._is_running = True
             self._want(self._turn_ms)
+
+    @property
+    def are_short(self) -> bool:
+        """Whether this run has made them so."""
+        return self._wanted_ms is not None
+
+    def note_flush(self, late_ms: float) -> None:
+        """A flush came so late; more than such a turn is late."""
+        self._note(self._turn_ms is not None and late_ms > self._turn_ms)
+
+    def note_rest(self, is_enough: bool) -> None:
+        """Who flushed has stepped aside, and that was long enough for the others or not."""
+        if not is_enough:
+            self._note(True)
+
+    def _note(self, is_missed: bool) -> None:
+        """Start when short turns would often have helped lately, and stop when they seldom would."""
+        self._share_missed += (is_missed - self._share_missed) / 8
+        if self._share_missed > _OFTEN:
+            self.start()
+        elif self._share_missed < _SELDOM:
+            self.stop()
 
     def change(self, timeout_ms: int) -> None:
         """Another timeout, from now on if turns are short, else from the start on."""

@@ -9,7 +9,8 @@ waits for a transport. A thread that cannot go on waits at its bell, which is ru
     a connection's writer     the connection, when somebody may speak
 
 Nobody looks through those who wait. So a step costs the same however many of them stand still meanwhile.
-On a TaskManager by itself a task that moves much rests for a moment first, see `Lull`.
+On a TaskManager by itself a task that moves much rests for a moment first, see `Lull`. A source does one step
+after the other without the monitor, as long as it has room and nothing is due.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from refimpl.drivers.bell import Bell, Lull, let_pass
-from refimpl.drivers.carrier import Carrier
+from refimpl.drivers.carrier import Carrier, Speakers
 from refimpl.drivers.ends import ConsumerEnd, ProducerEnd
 from refimpl.drivers.flusher import Flusher, ShortTurns, send_barriers
 from refimpl.drivers.streams import Listener, Security, listen, reach
@@ -69,17 +70,18 @@ class TaskManagerThreads:
         self._is_closing = False
         self._number, self._config = number, environment.config
         self._security, self._on_end = security, on_end
-        self._speakers: dict[Carrier, None] | None = None  # who may speak when the monitor is left
+        self._speakers = Speakers()
         self._bells = {task.name: Bell(self.monitor) for task in self.deployment.tasks}
         for gate in self.deployment.gates:
             gate.on_ready = self._bells[gate.name].ring
-        self._lull = Lull(self.monitor) if num_task_managers == 1 else None
+        self._lull = Lull(self.monitor, self._bells) if num_task_managers == 1 else None
         self._stopped = threading.Condition(self.monitor)
-        self.flusher = Flusher(self.deployment.partitions, self._config.buffer_timeout_ms, self._stopped)
+        self._turns = ShortTurns(self._config.buffer_timeout_ms)
+        note = self._turns.note_flush if self._lull is not None else lambda late_ms: None
+        self.flusher = Flusher(self.deployment.partitions, self._config.buffer_timeout_ms, self._stopped, note)
         self._threads: list[threading.Thread] = []
         self._carriers: list[Carrier] = []
         self._num_running = len(self.deployment.tasks)
-        self._turns = ShortTurns(self._config.buffer_timeout_ms)
         self._started_s = 0.0
         self._listener: Listener | None = None
         if num_task_managers > 1:
@@ -112,7 +114,8 @@ class TaskManagerThreads:
 
     def start(self, addresses: Sequence[tuple[str, int]] = ()) -> None:
         """Start all threads and return; `addresses` are those of all TaskManagers, by number."""
-        self._turns.start()
+        if self._lull is None:
+            self._turns.start()
         self._started_s = time.monotonic()
         if self._listener is not None:
             self._add_thread(f"tm-{self._number} (accept)", partial(self._accept, self._listener))
@@ -164,6 +167,7 @@ class TaskManagerThreads:
             if thread.ident is not None and thread is not threading.current_thread():
                 thread.join(max(0.0, give_up - time.monotonic()))
         self.settle()
+        self._turns.stop()  # again: the last flush may have wanted them short
         with self.monitor:
             if error is None:
                 self.deployment.close()
@@ -246,32 +250,30 @@ class TaskManagerThreads:
             with self.monitor:
                 if self.is_cancelled:
                     return
-                self.flusher.flush_if_due()
+                has_flushed = self.flusher.flush_if_due()
                 if has_work:
-                    self._emit(task)
+                    with self._speakers:  # each says what it has got to say by that, once
+                        task.emit()
                     if task.rest_ms:
                         let_pass(self._stopped, lambda: 0.0 if self.is_cancelled else task.rest_ms)
+                if has_flushed and task.writers and self._lull is not None and not self._turns.are_short:
+                    self._turns.note_rest(self._lull.step_aside(task.name, self.flusher.begin_anew))
                 if task.is_done or not self._wait_for_turn(task):
                     return
                 has_work = task.poll()
             if has_work:
                 task.process()
+                while not (self._is_any_wanted or task.rest_ms) and task.go_on():
+                    task.process()
 
-    def _emit(self, task: Task) -> None:
-        """End a step of `task`; each connection that has got something to say by that says it, once."""
-        self._speakers = {}
-        try:
-            task.emit()
-        finally:
-            speakers, self._speakers = self._speakers, None
-        for carrier in speakers:
-            carrier.speak()
+    @property
+    def _is_any_wanted(self) -> bool:
+        """Whether a task is to come under the monitor after the step it is in."""
+        return self.is_cancelled or self.is_paused or self.flusher.is_due
 
     def lets_speak(self, carrier: Carrier) -> bool:
         """Whether a task is giving buffers back right now: the credit for all of them is one message."""
-        if self._speakers is not None:
-            self._speakers[carrier] = None
-        return self._speakers is not None
+        return self._speakers.note(carrier)
 
     def _wait_for_turn(self, task: Task) -> bool:
         """Wait until a step of `task` would do something; false if the job was cancelled."""

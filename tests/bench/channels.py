@@ -10,13 +10,13 @@ from __future__ import annotations
 import statistics
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from refimpl.config import Config
 from refimpl.consumer import InputGate, LocalInputChannel, NetworkInput
-from refimpl.drivers import Flusher, ShortTurns
+from refimpl.drivers import Bell, Flusher, Lull, ShortTurns
 from refimpl.memory import LocalBufferPool, NetworkBufferPool
 from refimpl.producer import (
     ChannelSelector,
@@ -34,11 +34,13 @@ from refimpl.records import (
     StreamRecord,
 )
 from tests.bench.contenders import KIND, RECORDS, Adding, Keeping, checksum, chunks, expected
+from tests.bench.exchange import SEVERAL
 from tests.bench.measure import Contender, Entry, Row, Turn, in_two_threads
 
 __all__ = ["RECORDS_OF_A_TURN", "Channels", "Plan", "entry", "hand_out"]
 
-RECORDS_PER_MARKER = 512
+RECORDS_PER_STEP = 64  # of a source, as in a job
+STEPS_PER_MARKER = 8
 RECORDS_OF_A_TURN = 500_000  # 500 for each of 1000 channels, so that opening and closing them does not count
 FOR_EVERYBODY = 20  # buffers taken at once; the rest is for the producer to go on with
 
@@ -79,8 +81,9 @@ class Channels:
         config = Config(buffer_timeout_ms=plan.timeout_ms)
         elements = StreamElementSerializer(KIND)
         self.plan = plan
-        lock = threading.RLock()
-        self.monitor, self._stopped = threading.Condition(lock), threading.Condition(lock)
+        self.monitor = threading.RLock()
+        self._stopped = threading.Condition(self.monitor)
+        self._input_bell, self._output_bell = Bell(self.monitor), Bell(self.monitor)
         most = max_buffers(num_channels, config)
         self.pool_bytes = most * config.segment_size_bytes
         self._home = NetworkBufferPool(most, config.segment_size_bytes)
@@ -90,11 +93,13 @@ class Channels:
         selector: ChannelSelector = GlobalSelector() if plan.num_active == 1 else InTurn(plan.num_active)
         self.writer = RecordWriter(self.partition, selector, elements, exclusion=self.monitor)
         channels = [LocalInputChannel(n, subpartition) for n, subpartition in enumerate(self.partition.subpartitions)]
-        self.gate = InputGate("sink-0", channels, on_ready=self.monitor.notify_all)
+        self.gate = InputGate("sink-0", channels, on_ready=self._input_bell.ring)
         self.input = NetworkInput(self.gate, elements, lambda: SpillingAdaptiveSpanningRecordDeserializer(config))
         self._most = max(1, min(FOR_EVERYBODY, most // 2))
-        self.flusher = Flusher([self.partition], plan.timeout_ms, self._stopped)
-        self.num_buffers = 0
+        self._lull = Lull(self.monitor, {"source": self._output_bell, "sink": self._input_bell})
+        self._turns = ShortTurns(plan.timeout_ms)
+        self.flusher = Flusher([self.partition], plan.timeout_ms, self._stopped, self._turns.note_flush)
+        self.num_buffers = self._num_taken = 0
         self.latencies_ms: list[float] = []
         self._has_ended = threading.Event()
         with self.monitor:
@@ -106,7 +111,6 @@ class Channels:
             self.flusher.run(self._has_ended.is_set)
 
         flusher = threading.Thread(target=flush, name="flusher", daemon=True)
-        turns = ShortTurns(self.plan.timeout_ms)
 
         def produce() -> None:
             if self.plan.timeout_ms > 0:
@@ -116,31 +120,49 @@ class Channels:
             finally:
                 with self.monitor:
                     self._has_ended.set()
-                    self.monitor.notify_all()
+                    self._input_bell.ring()
                     self._stopped.notify_all()  # or the clock would go on until the next flush
             if self.plan.timeout_ms > 0:
                 flusher.join()
 
-        turns.start()
         try:
             return in_two_threads(produce, lambda: self._consume(process))
         finally:
-            turns.stop()
+            self._turns.stop()
 
     def _produce(self, num_records: int) -> None:
-        writer, emit, clock = self.writer, self.writer.emit, time.perf_counter_ns
-        for number, chunk in enumerate(chunks(RECORDS, num_records, RECORDS_PER_MARKER)):
-            if self.plan.emits_many:
-                writer.emit_many(chunk)
-            else:
-                for record in chunk:
-                    emit(record)
-            writer.emit_to(LatencyMarker(clock(), 0, 0, 0), number % self.plan.num_active)
-            if not writer.is_available:
-                with self.monitor:
-                    while not (writer.resume() and self.partition.is_available):
-                        self.monitor.wait()
+        writer, clock = self.writer, time.perf_counter_ns
+        for number, chunk in enumerate(chunks(RECORDS, num_records, RECORDS_PER_STEP)):
+            self._write(chunk)
+            if not number % STEPS_PER_MARKER:
+                writer.emit_to(LatencyMarker(clock(), 0, 0, 0), number // STEPS_PER_MARKER % self.plan.num_active)
+            if self.flusher.is_due or not writer.is_available:
+                self._look_up()
         writer.finish()
+
+    def _look_up(self) -> None:
+        """What a task does under the monitor between two steps."""
+        with self.monitor:
+            if self.flusher.flush_if_due() and not self._turns.are_short:
+                self._turns.note_rest(self._lull.step_aside("source", self.flusher.begin_anew))
+            if not self._has_buffers:
+                self._lull.end()
+                self._lull.rest()
+            while not self._has_buffers:
+                self.partition.pool.call_when_available(self._output_bell.ring)
+                self._output_bell.wait()
+
+    @property
+    def _has_buffers(self) -> bool:
+        return self.writer.resume() and self.partition.is_available
+
+    def _write(self, records: Sequence[StreamRecord]) -> None:
+        if self.plan.emits_many:
+            self.writer.emit_many(records)
+        else:
+            emit = self.writer.emit
+            for record in records:
+                emit(record)
 
     def _consume(self, process: Callable[[Any, int | None], None]) -> None:
         clock, waited = time.perf_counter_ns, self.latencies_ms
@@ -155,12 +177,16 @@ class Channels:
     def _take(self) -> bool:
         with self.monitor:
             self.input.recycle()
-            self.monitor.notify_all()
             self.flusher.flush_if_due()
+            if not self.input.is_ready:
+                self._lull.end()
+                if self._num_taken >= SEVERAL:
+                    self._lull.rest()
             while not (taken := self.input.take(self._most)):
                 if self.input.is_finished or (self._has_ended.is_set() and not self.partition.is_finished):
                     return False  # the end, or the producer failed
-                self.monitor.wait()
+                self._input_bell.wait()
+            self._num_taken = taken
             self.num_buffers += taken
         return True
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 
@@ -75,7 +77,68 @@ def test_who_rests_goes_on_when_another_has_run_out_of_work() -> None:
 def test_nobody_rests_for_long() -> None:
     monitor = threading.RLock()
     with monitor:
-        Lull(monitor, longest_s=0.0).rest()  # comes back though nobody ends it
+        assert not Lull(monitor, longest_s=0.0).rest()  # comes back though nobody ends it
+
+
+class Reader:
+    """A thread that waits at its bell, or rests first, and ends the rest of others when it has read."""
+
+    def __init__(self, rests: bool) -> None:
+        self.monitor = threading.RLock()
+        self.bells = {"source": Bell(self.monitor), "sink": Bell(self.monitor)}
+        self.lull = Lull(self.monitor, self.bells, longest_s=TIMEOUT_S)
+        self.order: list[object] = []
+        self._rests = rests
+        self._thread = threading.Thread(target=self._run, name="reads")
+        self._thread.start()
+        until_inside("reads", "rest" if rests else "wait")
+
+    def _run(self) -> None:
+        with self.monitor:
+            if self._rests:
+                self.lull.rest()
+            else:
+                self.bells["sink"].wait()
+            self.order.append("has read")
+            self.lull.end()
+
+    def join(self) -> None:
+        self._thread.join(TIMEOUT_S)
+        assert not self._thread.is_alive()
+
+
+@pytest.mark.parametrize("rests", [False, True])
+def test_who_has_flushed_lets_those_read_who_waited(rests: bool) -> None:
+    reader = Reader(rests)
+    with reader.monitor:
+        reader.bells["sink"].ring()  # nobody is there if it rests
+        assert reader.lull.step_aside("source", lambda rest_s: reader.order.append(rest_s))
+        reader.order.append("goes on")
+        assert reader.lull.step_aside("source", lambda rest_s: reader.order.append(rest_s))  # nobody more to wait for
+    reader.join()
+    assert reader.order == [TIMEOUT_S, "has read", 0.0, "goes on"]
+
+
+def test_who_has_flushed_does_not_step_aside_for_itself_nor_for_those_at_work() -> None:
+    monitor, rests = threading.RLock(), []
+    bells = {"source": Bell(monitor), "sink": Bell(monitor)}
+    lull = Lull(monitor, bells, longest_s=TIMEOUT_S)
+    with monitor:
+        bells["sink"].ring()  # it does not wait there
+        bells["source"].num_rings = 3
+        assert lull.step_aside("source", rests.append)
+    assert rests == []
+
+
+def test_a_rest_that_was_too_short_for_those_who_read_is_told() -> None:
+    monitor, rests = threading.RLock(), []
+    bells = {"source": Bell(monitor), "sink": Bell(monitor)}
+    lull = Lull(monitor, bells, longest_s=0.0)
+    with monitor:
+        bells["sink"].num_rings = 1
+        assert not lull.step_aside("source", rests.append)
+        assert lull.step_aside("source", rests.append)
+    assert rests == [0.0, 0.0]
 
 
 class LateRing:
@@ -122,17 +185,76 @@ def test_a_job_with_a_short_timeout_shortens_turns_and_counts_its_flushes() -> N
     assert sys.getswitchinterval() == before
 
 
+def test_turns_are_short_while_they_would_often_help() -> None:
+    before = sys.getswitchinterval()
+    turns, long = ShortTurns(2), ShortTurns(100)
+    seen = []
+    for late_ms in [0.9] * 50 + [1.1] + [0.9] * 50 + [1.1] * 20 + [0.9] * 50:
+        turns.note_flush(late_ms)
+        long.note_flush(1000 * late_ms)
+        seen.append(turns.are_short)
+        assert sys.getswitchinterval() == pytest.approx(0.001 if turns.are_short else before)
+    assert not any(seen[:101])  # one of fifty is no reason
+    first = seen.index(True)
+    assert first < 110
+    last = len(seen) - seen[::-1].index(True)
+    assert all(seen[first:last])
+    assert 121 < last < 150
+
+
+def test_long_steps_make_turns_short_and_the_end_makes_them_long_again() -> None:
+    before, shortest = sys.getswitchinterval(), []
+
+    def until_short() -> Iterator[int]:
+        give_up = time.monotonic() + TIMEOUT_S
+        while sys.getswitchinterval() == before and time.monotonic() < give_up:
+            done = time.monotonic() + 0.004
+            while time.monotonic() < done:
+                pass
+            yield 1
+        shortest.append(sys.getswitchinterval())
+
+    environment = StreamEnvironment(Config(num_buffers=60, buffer_timeout_ms=1, source_batch=1))
+    environment.source(lambda _i, _k: IterableReader(until_short()), type=LONG).rebalance().sink(Tally())
+    with nothing_left(), ThreadedRun(environment) as run:
+        assert run.start().join(TIMEOUT_S)
+    assert shortest == [0.0005]
+    assert sys.getswitchinterval() == before
+
+
 def test_what_came_due_meanwhile_is_one_flush_and_none_comes_early(monkeypatch: pytest.MonkeyPatch) -> None:
     now = SimpleNamespace(ms=0.0, monotonic=lambda: now.ms / 1000)
     monkeypatch.setattr("refimpl.drivers.flusher.time", now)
     flusher, never = (Flusher([], timeout_ms, threading.Condition()) for timeout_ms in (8, -1))
-    seen = []
+    seen, late = [], []
+    flusher._on_flush = late.append
     for now.ms in (0, 7, 9, 10, 15, 17, 38, 39, 41):
-        flusher.flush_if_due()
-        never.flush_if_due()
+        is_due = flusher.is_due
+        assert flusher.flush_if_due() is is_due
+        assert not never.is_due
+        assert not never.flush_if_due()
         seen.append(flusher.num_flushes)
     assert seen == [0, 0, 1, 1, 1, 2, 3, 3, 4]
+    assert late == pytest.approx([1, 1, 14, 1])
     assert never.num_flushes == 0
+
+
+def test_the_time_to_the_next_flush_counts_from_the_end_of_a_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = SimpleNamespace(ms=0.0, monotonic=lambda: now.ms / 1000)
+    monkeypatch.setattr("refimpl.drivers.flusher.time", now)
+    flusher, never = (Flusher([], timeout_ms, threading.Condition()) for timeout_ms in (8, -1))
+    now.ms = 9
+    assert flusher.flush_if_due()
+    for each in (flusher, never):
+        each.begin_anew(0.005)
+    now.ms = 21
+    assert not flusher.is_due
+    flusher.begin_anew()
+    seen = []
+    for now.ms in (23, 28.5, 29.5):
+        seen.append(flusher.is_due)
+    assert seen == [False, False, True]
+    assert not never.is_due
 
 
 def test_a_task_at_work_flushes_if_the_flusher_gets_no_turn() -> None:
@@ -144,9 +266,72 @@ def test_a_task_at_work_flushes_if_the_flusher_gets_no_turn() -> None:
             yield 1
 
     environment = StreamEnvironment(Config(num_buffers=60, buffer_timeout_ms=1))
-    environment.source(lambda _i, _k: IterableReader(until_flushed()), type=LONG).rebalance().sink(Tally())
+    source = environment.source(lambda _i, _k: IterableReader(until_flushed()), type=LONG)
+    source.filter(lambda _n: False).rebalance().sink(Tally())  # nothing else would stop it
     run = ThreadedRun(environment)
     threads = run.task_managers[0]
     threads.flusher = Starved(threads.deployment.partitions, 1, threading.Condition(threads.monitor))
     with nothing_left(), run:
         assert run.start().join(TIMEOUT_S)
+
+
+def endless(function: Callable[[int], bool] = lambda _n: False) -> ThreadedRun:
+    """A source that is never held back: nothing of what it reads leaves it."""
+    environment = StreamEnvironment(Config(num_buffers=60, buffer_timeout_ms=-1, source_batch=1))
+    source = environment.source(lambda _i, _k: IterableReader(itertools.count()), type=LONG)
+    source.filter(function).rebalance().sink(Tally())
+    return ThreadedRun(environment)
+
+
+def test_a_source_that_goes_on_by_itself_can_be_paused_slowed_and_cancelled() -> None:
+    run = endless()
+    threads = run.task_managers[0]
+    task, _ = threads.deployment.tasks
+
+    def until_under_way() -> None:
+        started = threading.Event()
+        task.submit(started.set)
+        assert started.wait(TIMEOUT_S)
+
+    with nothing_left(), run:
+        run.start()
+        run.slow("source", 60_000)
+        until_inside(task.name, "let_pass")
+        run.slow("source", 0)
+        until_under_way()
+        assert not threads._is_any_wanted
+        run.pause()
+        until_inside(task.name, "_wait_for_turn")
+        num_steps = task.num_steps
+        run.resume()
+        until_under_way()
+        assert task.num_steps > num_steps
+        run.cancel()
+        assert threads._is_any_wanted
+        until_gone(task.name)
+
+
+def until_gone(name: str) -> None:
+    give_up = time.monotonic() + TIMEOUT_S
+    while any(thread.name == name for thread in threading.enumerate()):
+        assert time.monotonic() < give_up, f"{name} still runs"
+
+
+def test_a_job_on_one_task_manager_steps_aside_after_a_flush_and_shortens_turns_if_that_is_not_enough() -> None:
+    before = sys.getswitchinterval()
+
+    def until_short() -> Iterator[int]:
+        give_up = time.monotonic() + TIMEOUT_S
+        while sys.getswitchinterval() == before and time.monotonic() < give_up:
+            yield 1
+
+    environment = StreamEnvironment(Config(num_buffers=60, buffer_timeout_ms=4, source_batch=1))
+    environment.source(lambda _i, _k: IterableReader(until_short()), type=LONG).rebalance().sink(Tally())
+    run = ThreadedRun(environment)
+    threads = run.task_managers[0]
+    lull = threads._lull = Lull(threads.monitor, threads._bells, longest_s=0.0)
+    started = time.monotonic()
+    with nothing_left(), run:
+        assert run.start().join(TIMEOUT_S)
+    assert time.monotonic() - started < TIMEOUT_S
+    assert "source-0" in lull._num_woken

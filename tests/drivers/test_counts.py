@@ -12,7 +12,7 @@ import pytest
 from driver_bench import Meeting, Side, Tally, apart, call_on, data, nothing_left, requests_of
 
 from refimpl.config import Config
-from refimpl.drivers import Carrier
+from refimpl.drivers import Carrier, ThreadedRun
 from refimpl.exchange import AddCredit, BufferResponse, encode
 from refimpl.job import StreamEnvironment
 from refimpl.records import LONG
@@ -127,3 +127,26 @@ def test_the_monitor_is_taken_a_fixed_number_of_times_for_a_drain(monkeypatch: p
             assert CountedLock.num_taken - before == 3
 
 
+def test_a_source_takes_the_monitor_for_its_buffers_and_not_for_its_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of two jobs that fill one buffer each, one with a single step and one with sixty."""
+    counts = []
+    for source_batch in (600, 10):
+        taken: list[str] = []
+
+        class Noted(CountedLock):
+            def acquire(self, blocking: bool = True, timeout: float = -1, taken: list[str] = taken) -> bool:
+                if not self._is_owned():
+                    taken.append(threading.current_thread().name)
+                return super().acquire(blocking, timeout)
+
+            __enter__ = acquire
+
+        environment = StreamEnvironment(Config(num_buffers=20, buffer_timeout_ms=-1, source_batch=source_batch))
+        environment.source(lambda _i, _k: IterableReader(range(600)), type=LONG).rebalance().sink(tally := Tally())
+        monkeypatch.setattr("refimpl.drivers.task_threads.threading.RLock", Noted)
+        with nothing_left(), ThreadedRun(environment) as run:
+            monkeypatch.undo()
+            run.run()
+        tally.wait_for(600)
+        counts.append(taken.count("source-0"))
+    assert counts[0] == counts[1]
