@@ -28,7 +28,7 @@ __all__ = ["Flusher", "ShortTurns", "send_barriers"]
 
 _USUAL_MS = 5.0  # what CPython has, and what needs nothing done about it
 _LEAST_MS = 0.1
-_OFTEN, _SELDOM = 1 / 3, 1 / 16
+_OFTEN, _SELDOM = 1 / 2, 1 / 16
 
 
 class Flusher:
