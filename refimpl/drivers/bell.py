@@ -66,7 +66,7 @@ class Lull:
     `bells`.
     """
 
-    __slots__ = ("_bells", "_condition", "_longest_s", "_num_resting", "_num_woken")
+    __slots__ = ("_bells", "_condition", "_longest_s", "_num_resting", "_num_woken", "_was_too_short")
 
     def __init__(
         self, monitor: threading.RLock, bells: Mapping[str, Bell] = {}, longest_s: float = _LONGEST_LULL_S
@@ -76,6 +76,7 @@ class Lull:
         self._longest_s = longest_s
         self._num_resting = 0
         self._num_woken: dict[str, int] = {}
+        self._was_too_short: dict[str, bool] = {}
 
     def rest(self) -> bool:
         """Wait for `end`, but not long; whether it came."""
@@ -88,20 +89,21 @@ class Lull:
         """Wake whoever rests: the one who calls has run out of work."""
         self._condition.notify_all()
 
-    def step_aside(self, name: str, begin_anew: Callable[[float], None]) -> bool:
+    def step_aside(self, name: str, begin_anew: Callable[[float], None]) -> None:
         """After a flush by task `name`: let those read who have been woken since the last time, or rest; if any.
 
-        Whoever was at work all the time would not be helped. `begin_anew` is told before how many seconds a rest may
-        take, and 0.0 after it, for the clock of flushes. False if the others have not come to an end in that time.
+        Whoever was at work all the time would not be helped. Where a rest was too short for them, the next flush goes
+        without one: more gathers meanwhile. `begin_anew` is told before a rest how many seconds it may take, and 0.0
+        after it, for the clock of flushes.
         """
-        if not self._num_resting and self._count_woken(name) == self._num_woken.get(name, 0):
-            return True
+        is_any_woken = self._num_resting > 0 or self._count_woken(name) != self._num_woken.get(name, 0)
+        if not is_any_woken or self._was_too_short.pop(name, False):
+            return
         begin_anew(self._longest_s)
         self.end()
-        is_ended = self.rest()
+        self._was_too_short[name] = not self.rest()
         begin_anew(0.0)
         self._num_woken[name] = self._count_woken(name)
-        return is_ended
 
     def _count_woken(self, name: str) -> int:
         return sum([bell.num_rings for other, bell in self._bells.items() if other != name])

@@ -5,8 +5,8 @@ late by the five of each task that is at work, and whoever is to read would wait
 
 - tasks look at the clock between two steps, and flush in the flusher's place;
 - on a TaskManager by itself the task that has flushed steps aside until the others have read: see `Lull`;
-- turns are shorter where that is not enough: where flushes come late all the same, because steps are long, or there is
-  more to read than is read in a rest; and where connections wait, for which nobody steps aside.
+- turns are shorter where flushes come late all the same, because steps are long; and where connections wait, for which
+  nobody steps aside.
 
 What remains for the flusher is the time when no task comes by. Shorter turns mean more switching for all threads of the
 process. Rows 21 to 23 of `make bench` show what a short timeout costs, beside how often the flusher came.
@@ -119,7 +119,7 @@ _before_s: list[float] = []  # what was there before the first of them
 class ShortTurns:
     """Shortens the turns of this process's threads to half of `timeout_ms`, between `start` and `stop`.
 
-    What is noted starts and stops them as they are needed. Several runs may be at work at once; the shortest turn
+    `note_flush` starts and stops them as they are needed. Several runs may be at work at once; the shortest turn
     wanted by any of them holds, and what was there before the first comes back after the last. A timeout of 5 ms or
     more, or none, changes nothing.
     """
@@ -127,7 +127,7 @@ class ShortTurns:
     def __init__(self, timeout_ms: int) -> None:
         self._turn_ms = _turn_ms(timeout_ms)
         self._is_running = False
-        self._share_missed = 0.0  # of what was noted, the last counts most
+        self._share_late = 0.0  # of the flushes, the last counts most
         self._wanted_ms: float | None = None  # what is counted in `_wanted` for this run
 
     def start(self) -> None:
@@ -136,26 +136,13 @@ class ShortTurns:
             self._is_running = True
             self._want(self._turn_ms)
 
-    @property
-    def are_short(self) -> bool:
-        """Whether this run has made them so."""
-        return self._wanted_ms is not None
-
     def note_flush(self, late_ms: float) -> None:
-        """A flush came so late; more than such a turn is late."""
-        self._note(self._turn_ms is not None and late_ms > self._turn_ms)
-
-    def note_rest(self, is_enough: bool) -> None:
-        """Who flushed has stepped aside, and that was long enough for the others or not."""
-        if not is_enough:
-            self._note(True)
-
-    def _note(self, is_missed: bool) -> None:
-        """Start when short turns would often have helped lately, and stop when they seldom would."""
-        self._share_missed += (is_missed - self._share_missed) / 8
-        if self._share_missed > _OFTEN:
+        """A flush came so late. Start when they often come later than such a turn, and stop when they seldom do."""
+        is_late = self._turn_ms is not None and late_ms > self._turn_ms
+        self._share_late += (1 - self._share_late) / 8 if is_late else -self._share_late / 32  # stopping is an attempt
+        if self._share_late > _OFTEN:
             self.start()
-        elif self._share_missed < _SELDOM:
+        elif self._share_late < _SELDOM:
             self.stop()
 
     def change(self, timeout_ms: int) -> None:

@@ -256,8 +256,8 @@ class TaskManagerThreads:
                         task.emit()
                     if task.rest_ms:
                         let_pass(self._stopped, lambda: 0.0 if self.is_cancelled else task.rest_ms)
-                if has_flushed and task.writers and self._lull is not None and not self._turns.are_short:
-                    self._turns.note_rest(self._lull.step_aside(task.name, self.flusher.begin_anew))
+                if has_flushed and task.writers and self._lull is not None:
+                    self._lull.step_aside(task.name, self.flusher.begin_anew)
                 if task.is_done or not self._wait_for_turn(task):
                     return
                 has_work = task.poll()

@@ -143,8 +143,8 @@ class Channels:
     def _look_up(self) -> None:
         """What a task does under the monitor between two steps."""
         with self.monitor:
-            if self.flusher.flush_if_due() and not self._turns.are_short:
-                self._turns.note_rest(self._lull.step_aside("source", self.flusher.begin_anew))
+            if self.flusher.flush_if_due():
+                self._lull.step_aside("source", self.flusher.begin_anew)
             if not self._has_buffers:
                 self._lull.end()
                 self._lull.rest()
