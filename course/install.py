@@ -23,6 +23,7 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
 
@@ -32,6 +33,7 @@ PYTHON = VENV / "bin" / "python"
 READY = VENV / "ready.json"
 LOG = VENV / "setup.log"
 STEPS = 4
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 GIB = 1 << 30
 VENV_BYTES = int(1.6 * GIB)
@@ -120,6 +122,7 @@ def run(command: list[str], temporary: Path | None = None) -> None:
         shutil.rmtree(temporary, ignore_errors=True)
         temporary.mkdir()
         env["TMPDIR"] = str(temporary)
+    go_on = hold_back_signals()  # one between the start and the `try` around it would leave the command running
     try:
         # In a group of its own, so that it and what it started can be ended whichever way we are.
         process = subprocess.Popen(
@@ -130,6 +133,7 @@ def run(command: list[str], temporary: Path | None = None) -> None:
         reader = threading.Thread(target=follow, args=(process, lines), daemon=True)
         reader.start()
         try:
+            go_on()
             show_progress(process, lines)
         finally:
             if process.poll() is None:
@@ -139,9 +143,24 @@ def run(command: list[str], temporary: Path | None = None) -> None:
     finally:
         if temporary:
             shutil.rmtree(temporary, ignore_errors=True)
+        go_on()
     if process.returncode:
         tail = "\n".join(f"    {line}" for line in lines[-15:])
         raise SetupError(f"This step failed. The end of its output (all of it: {LOG.relative_to(ROOT)}):\n{tail}")
+
+
+def hold_back_signals() -> Callable[[], None]:
+    """Keep signals that would end us until what is returned is called, which lets them do so."""
+    came: list[int] = []
+    before = {each: signal.signal(each, lambda number, _frame: came.append(number)) for each in ENDING}
+
+    def go_on() -> None:
+        for each, handler in before.items():
+            signal.signal(each, handler)
+        while came:
+            signal.raise_signal(came.pop())
+
+    return go_on
 
 
 def follow(process: subprocess.Popen[str], lines: list[str]) -> None:

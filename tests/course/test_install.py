@@ -110,6 +110,27 @@ def test_a_failed_step_shows_the_end_of_its_output_and_cleans_up(checkout):
     assert (checkout / ".venv" / "setup.log").read_text() == "reason\n"
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_while_a_step_is_started_ends_us_when_it_can_be_stopped(number):
+    before = signal.signal(number, install.end_by_signal)
+    try:
+        go_on = install.hold_back_signals()
+        signal.raise_signal(number)
+        with pytest.raises(SystemExit, match=str(128 + number)):
+            go_on()
+        go_on()  # it has come once
+        assert signal.getsignal(number) is install.end_by_signal
+    finally:
+        signal.signal(number, before)
+
+
+def test_a_step_that_cannot_be_started_leaves_signals_as_they_were(checkout):
+    before = [signal.getsignal(number) for number in install.ENDING]
+    with pytest.raises(FileNotFoundError):
+        install.run([str(checkout / "nothing")])
+    assert [signal.getsignal(number) for number in install.ENDING] == before
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
 def test_an_interrupted_setup_stops_what_it_started(checkout, number, status):
