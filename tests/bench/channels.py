@@ -34,7 +34,7 @@ from refimpl.records import (
     StreamRecord,
 )
 from tests.bench.contenders import KIND, RECORDS, Adding, Keeping, checksum, chunks, expected
-from tests.bench.exchange import SEVERAL
+from tests.bench.exchange import SEVERAL, wait_for_buffers
 from tests.bench.measure import Contender, Entry, Row, Turn, in_two_threads
 
 __all__ = ["RECORDS_OF_A_TURN", "Channels", "Plan", "entry", "hand_out"]
@@ -145,16 +145,7 @@ class Channels:
         with self.monitor:
             if self.flusher.flush_if_due():
                 self._lull.step_aside("source", self.flusher.begin_anew)
-            if not self._has_buffers:
-                self._lull.end()
-                self._lull.rest()
-            while not self._has_buffers:
-                self.partition.pool.call_when_available(self._output_bell.ring)
-                self._output_bell.wait()
-
-    @property
-    def _has_buffers(self) -> bool:
-        return self.writer.resume() and self.partition.is_available
+            wait_for_buffers(self.writer, self._lull, self._output_bell)
 
     def _write(self, records: Sequence[StreamRecord]) -> None:
         if self.plan.emits_many:

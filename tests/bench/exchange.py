@@ -33,12 +33,23 @@ from refimpl.records import (
     TypeSerializer,
 )
 
-__all__ = ["Exchange"]
+__all__ = ["SEVERAL", "Exchange", "wait_for_buffers"]
 
 T = TypeVar("T")
 
 REFERENCE = Parts()
 SEVERAL = 4
+
+
+def wait_for_buffers(writer: RecordWriter, lull: Lull, bell: Bell) -> None:
+    """What a task does that has run out of buffers, if it has. Under the monitor."""
+    partition = writer.partition
+    if not (writer.resume() and partition.is_available):
+        lull.end()
+        lull.rest()
+    while not (writer.resume() and partition.is_available):
+        partition.pool.call_when_available(bell.ring)
+        bell.wait()
 
 
 class Exchange:
@@ -111,16 +122,7 @@ class Exchange:
     def _wait_for_buffers(self) -> None:
         """One hold of the monitor, but for the waits."""
         with self.monitor:
-            if not self._has_buffers:
-                self._lull.end()
-                self._lull.rest()
-            while not self._has_buffers:
-                self.partition.pool.call_when_available(self._output_bell.ring)
-                self._output_bell.wait()
-
-    @property
-    def _has_buffers(self) -> bool:
-        return self.writer.resume() and self.partition.is_available
+            wait_for_buffers(self.writer, self._lull, self._output_bell)
 
     def consume_records(self, process: Callable[[Any, int | None], None]) -> None:
         """Call `process` with the value and the time of every record, to the end, as a task does with its head."""
