@@ -85,10 +85,10 @@ class Flusher:
         self._on_flush(late_s * 1000)
         return True
 
-    def begin_anew(self, rest_s: float = 0.0) -> None:
-        """Count the time to the next flush from now, or from the end of a rest: meanwhile nothing is written.
+    def begin_anew(self, rest_s: float) -> None:
+        """Count the time to the next flush from the end of a rest that begins now: the one who rests writes nothing.
 
-        Others may write; what they do waits a rest longer, at most. Under the monitor.
+        Others may write meanwhile; what they do waits so much longer, at most. Under the monitor.
         """
         if self._due_s < math.inf:
             self._due_s = time.monotonic() + rest_s + self._timeout_s

@@ -14,7 +14,7 @@ from typing import Any, Self
 
 from refimpl.config import Config
 from refimpl.consumer import NetworkInput
-from refimpl.drivers import BUFFERS_PER_STEP, Bell, Carrier, ConsumerEnd, ProducerEnd, connect, listen
+from refimpl.drivers import BUFFERS_PER_STEP, Bell, Carrier, ConsumerEnd, ProducerEnd, Speakers, connect, listen
 from refimpl.job import Deployment, StreamEnvironment
 from refimpl.memory import BufferConsumer
 from refimpl.records import RecordBatch, StreamElement, StreamRecord, TypeSerializer, Vectorized
@@ -137,11 +137,10 @@ class Sending(Station):
 class Receiving(Station):
     """The end that reads."""
 
-    _is_giving_back = False
-
     def __init__(self, config: Config, kind: TypeSerializer, address: tuple[str, int], takes_batches: bool) -> None:
         self.takes_batches = takes_batches
         super().__init__(config, 1, kind)
+        self._speakers = Speakers()
         source = self.deployment.tasks[0].input
         assert isinstance(source, NetworkInput)
         self.input = source
@@ -153,16 +152,13 @@ class Receiving(Station):
         self._start(Carrier(self, ConsumerEnd(connection), lambda: stream))
 
     def lets_speak(self, carrier: Carrier) -> bool:
-        return self._is_giving_back
+        return self._speakers.note(carrier)
 
     def _give_back(self, buffers: Sequence[Any]) -> None:
         """As a task does at the end of a step: all at once, and then the credit for all. Under the monitor."""
-        self._is_giving_back = True
-        for buffer in buffers:
-            buffer.recycle()
-        self._is_giving_back = False
-        if self._carrier is not None and self._carrier.end.has_data_to_send:
-            self._carrier.speak()
+        with self._speakers:
+            for buffer in buffers:
+                buffer.recycle()
 
     def records(self, process: Callable[[Any, int | None], None]) -> None:
         source = self.input

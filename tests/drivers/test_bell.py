@@ -191,11 +191,14 @@ def test_turns_are_short_while_flushes_are_often_late() -> None:
     before = sys.getswitchinterval()
     turns, long = ShortTurns(2), ShortTurns(100)
     seen = []
-    for late_ms in [0.9] * 50 + [1.1] + [0.9] * 50 + [1.1] * 20 + [0.9] * 200:
-        turns.note_flush(late_ms)
-        long.note_flush(1000 * late_ms)
-        seen.append(sys.getswitchinterval() != before)
-        assert sys.getswitchinterval() == pytest.approx(0.001 if seen[-1] else before)
+    try:
+        for late_ms in [0.9] * 50 + [1.1] + [0.9] * 50 + [1.1] * 20 + [0.9] * 200:
+            turns.note_flush(late_ms)
+            long.note_flush(1000 * late_ms)
+            seen.append(sys.getswitchinterval() != before)
+            assert sys.getswitchinterval() == pytest.approx(0.001 if seen[-1] else before)
+    finally:
+        turns.stop()
     assert not any(seen[:101])  # one of fifty is no reason
     first, last = seen.index(True), len(seen) - seen[::-1].index(True)
     assert first < 110
@@ -250,7 +253,7 @@ def test_the_time_to_the_next_flush_counts_from_the_end_of_a_rest(monkeypatch: p
         each.begin_anew(0.005)
     now.ms = 21
     assert not flusher.is_due
-    flusher.begin_anew()
+    flusher.begin_anew(0.0)
     seen = []
     for now.ms in (23, 28.5, 29.5):
         seen.append(flusher.is_due)
@@ -276,11 +279,11 @@ def test_a_task_at_work_flushes_if_the_flusher_gets_no_turn() -> None:
         assert run.start().join(TIMEOUT_S)
 
 
-def endless(function: Callable[[int], bool] = lambda _n: False) -> ThreadedRun:
+def endless() -> ThreadedRun:
     """A source that is never held back: nothing of what it reads leaves it."""
     environment = StreamEnvironment(Config(num_buffers=60, buffer_timeout_ms=-1, source_batch=1))
     source = environment.source(lambda _i, _k: IterableReader(itertools.count()), type=LONG)
-    source.filter(function).rebalance().sink(Tally())
+    source.filter(lambda _n: False).rebalance().sink(Tally())
     return ThreadedRun(environment)
 
 

@@ -149,4 +149,4 @@ def test_a_source_takes_the_monitor_for_its_buffers_and_not_for_its_steps(monkey
             run.run()
         tally.wait_for(600)
         counts.append(taken.count("source-0"))
-    assert counts[0] == counts[1]
+    assert counts[0] == counts[1] > 0
