@@ -31,7 +31,7 @@ from tests.bench.contenders import (
     whole_batches,
 )
 from tests.bench.measure import Benchmark, Contender, Row, Turn
-from tests.bench.pair import across
+from tests.bench.pair import across, cores, kept_on, lacking_cores
 from tests.bench.peers import LOOPBACK, accepted
 from tests.bench.stations import Receiving, Sending
 
@@ -86,11 +86,11 @@ def _columns(operator: Any, element: StreamElement) -> None:
         operator.columns(element.timestamps, *element.columns)
 
 
-def _through(config: Config, what: str, amount: int, operator: Any) -> tuple[float, float]:
+def _through(config: Config, what: str, amount: int, operator: Any, core: int | None = None) -> tuple[float, float]:
     with Sending(config, _kind(what)) as station:
         station.fill(PIECE)
         produce = getattr(station, what)
-        return across(_receive, lambda *_: produce(amount), operator, (config, station.address, what))
+        return across(_receive, lambda *_: produce(amount), operator, (config, station.address, what), core)
 
 
 def exchange(num_records: int, operator: Any, **options: Any) -> Spent:
@@ -98,10 +98,10 @@ def exchange(num_records: int, operator: Any, **options: Any) -> Spent:
 
 
 def exchange_of_batches(
-    num_records: int, operator: Any, *, num_buffers: int = REMOTE_BUFFERS, **options: Any
+    num_records: int, operator: Any, *, num_buffers: int = REMOTE_BUFFERS, core: int | None = None, **options: Any
 ) -> Spent:
     num_batches = whole_batches(num_records)
-    return num_batches * BATCH, *_through(config_of(num_buffers, **options), "batches", num_batches, operator)
+    return num_batches * BATCH, *_through(config_of(num_buffers, **options), "batches", num_batches, operator, core)
 
 
 def exchange_of_columns(
@@ -111,10 +111,19 @@ def exchange_of_columns(
     return num_batches * BATCH, *_through(config_of(num_buffers, **options), "columns", num_batches, operator)
 
 
-def exchange_of_buffers(num_records: int, operator: Any, *, num_buffers: int = REMOTE_BUFFERS, **options: Any) -> Spent:
+def exchange_of_buffers(
+    num_records: int, operator: Any, *, num_buffers: int = REMOTE_BUFFERS, core: int | None = None, **options: Any
+) -> Spent:
     """As much on the way as Linux lets the raw socket have."""
     num_pieces = whole_pieces(num_records)
-    return num_pieces * PIECE_ROWS, *_through(config_of(num_buffers, **options), "buffers", num_pieces, operator)
+    return num_pieces * PIECE_ROWS, *_through(config_of(num_buffers, **options), "buffers", num_pieces, operator, core)
+
+
+def kept_apart(move: Callable[..., Spent], num_records: int, operator: Any) -> Spent:
+    """The same with a core for each process, and all its threads on that."""
+    here, *_, there = cores()
+    with kept_on(here):
+        return move(num_records, operator, core=there)
 
 
 WITHOUT = {"credit_based": False}
@@ -224,6 +233,10 @@ BENCHMARKS = (
         "whole buffers of 32 KiB, from process to process",
         (
             contender_of_pieces("credits", "subpartition to gate, 128 buffers at each end", exchange_of_buffers),
+            replace(
+                contender_of_pieces("credits, a core each", "threads stay", partial(kept_apart, exchange_of_buffers)),
+                lacking=lacking_cores,
+            ),
             contender_of_pieces("no credits", "the same, before credits", partial(exchange_of_buffers, **WITHOUT)),
             contender_of_pieces("credits 10", "10 buffers at each end", partial(exchange_of_buffers, num_buffers=10)),
             contender_of_pieces("no credits 10", "both", partial(exchange_of_buffers, num_buffers=10, **WITHOUT)),
@@ -250,6 +263,10 @@ BENCHMARKS = (
         f"{BATCH} rows at a time, from process to process",
         (
             contender("credits", "RecordWriter.write_batch to batches again: Flink's bytes", exchange_of_batches),
+            replace(
+                contender("credits, a core each", "threads stay", partial(kept_apart, exchange_of_batches)),
+                lacking=lacking_cores,
+            ),
             contender("credits 10", "ten buffers, Flink's default", partial(exchange_of_batches, num_buffers=10)),
             contender("no credits", "the same, the way before credits", partial(exchange_of_batches, **WITHOUT)),
             contender("large", "buffers of 128 KiB", partial(exchange_of_batches, **LARGE)),

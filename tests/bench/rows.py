@@ -254,6 +254,17 @@ ROWS: Sequence[Row] = (
         Comparison(REMOTE, "multiprocessing.Pipe", "remote-record/credits", "peers/mp.Pipe")]),
     Row(0, "remote/flink", "remote-record", [
         Comparison(REMOTE, "Flink, two TaskManagers", "remote-record/credits", "flink/remote")]),
+    Row(0, "remote-batch/cores", "remote-batch", [
+        Comparison("batch remote, a core each", "as the system likes", "remote-batch/credits, a core each",
+                   "remote-batch/credits"),
+        Comparison("the same", "raw socket, same bytes", "remote-batch/credits, a core each", "peers/raw socket"),
+        Comparison("the same", "Arrow IPC stream, records", "remote-batch/credits, a core each",
+                   "peers/Arrow IPC stream"),
+        Comparison("the same", "Arrow Flight", "remote-batch/credits, a core each", "peers/Arrow Flight")]),
+    Row(0, "buffers/cores", "remote-buffer", [
+        Comparison("raw buffers, a core each", "as the system likes", "remote-buffer/credits, a core each",
+                   "remote-buffer/credits"),
+        Comparison("the same", "raw socket", "remote-buffer/credits, a core each", "remote-buffer/raw socket")]),
     Row(0, "remote-batch/buffers", "remote-batch", [
         Comparison(REMOTE_BATCH, "the same, ten buffers", "remote-batch/credits", "remote-batch/credits 10")]),
     Row(0, "remote-batch/flink", "remote-batch", [

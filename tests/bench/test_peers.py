@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any
 
 import psutil
 import pytest
 
+from tests.bench import remote
 from tests.bench.contenders import Adding, checksum, expected
 from tests.bench.measure import Contender
-from tests.bench.pair import ConsumerError, across
+from tests.bench.pair import ConsumerError, across, cores, kept_on, lacking_cores
 from tests.bench.peers import PEERS
 
 EVERY = [pytest.param(peer, id=name.replace(" ", "-")) for name, peer in PEERS.items()]
@@ -88,3 +91,38 @@ def test_a_producer_that_fails_leaves_no_process_behind() -> None:
         across(burn, produce, Adding())
     after = {child.pid for child in psutil.Process().children(recursive=True) if child.status() != "zombie"}
     assert after <= before
+
+
+def say_cores(ready: Callable[[object], None], _shared: object, operator: Any) -> None:
+    ready(None)
+    operator.cores = cores()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(lacking_cores() is not None, reason=str(lacking_cores()))
+@pytest.mark.parametrize("is_asked", [False, True])
+def test_who_is_kept_on_a_core_keeps_nobody_else_there(is_asked: bool) -> None:
+    here, *_, there = every = cores()
+    operator: Any = Adding()
+    with suppress(ZeroDivisionError), kept_on(here):
+        assert cores() == [here]
+        across(say_cores, nothing, operator, core=there if is_asked else None)
+        assert operator.cores == ([there] if is_asked else every)
+        raise ZeroDivisionError
+    assert cores() == every
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(lacking_cores() is not None, reason=str(lacking_cores()))
+def test_the_threads_of_both_ends_stay_on_their_cores() -> None:
+    moved: list[int | None] = []
+
+    def move(num_records: int, operator: Any, core: int | None) -> remote.Spent:
+        moved.extend([*cores(), core])
+        with ThreadPoolExecutor(1) as pool:
+            moved.extend(pool.submit(cores).result())
+        return num_records, 1.0, 1.0
+
+    here, *_, there = cores()
+    assert remote.kept_apart(move, 5, Adding()) == (5, 1.0, 1.0)
+    assert moved == [here, there, here]
