@@ -23,8 +23,10 @@ from refimpl.errors import LocalUsageError, RemoteTransportError
 __all__ = ["Child"]
 
 _START = """\
-import json, sys
-sys.path[:] = json.loads(sys.argv[1])
+import json, os, sys
+sys.path[:], core = json.loads(sys.argv[1])
+if core is not None:
+    os.sched_setaffinity(0, {core})  # and so for every thread it starts
 from refimpl.drivers.worker import obey
 obey(*map(int, sys.argv[2:]))
 """
@@ -32,7 +34,7 @@ _SIGNALS = {each.value: each.name for each in signal.Signals}
 
 
 class Child:
-    """The process of TaskManager `number`.
+    """The process of TaskManager `number`, on any core or on `core`.
 
     `deliver` gets its results and `on_change` is called when its tasks or it have ended, both on threads
     of this object: one hears answers and the end of the process, the other one results, so that a slow
@@ -45,6 +47,7 @@ class Child:
         number: int,
         deliver: Callable[[list[tuple[int, int, bytes]]], None],
         on_change: Callable[[Child], None],
+        core: int | None = None,
     ) -> None:
         self.number = number
         self.ended: Ended | None = None
@@ -66,11 +69,11 @@ class Child:
         self._answers = Connection(answers, writable=False)
         self._results = Connection(results, writable=False)
         inherited = (for_child, of_child, from_child)
-        path = json.dumps([str(each) for each in (Path(__file__).resolve().parents[2], *sys.path)])
+        path = [str(each) for each in (Path(__file__).resolve().parents[2], *sys.path)]
         try:
             # A process group of its own: Ctrl-C in a terminal is for the parent alone.
             self.process = subprocess.Popen(
-                [sys.executable, "-c", _START, path, *map(str, inherited)],
+                [sys.executable, "-c", _START, json.dumps([path, core]), *map(str, inherited)],
                 stdin=subprocess.DEVNULL, pass_fds=inherited, process_group=0,
             )  # fmt: skip
         finally:

@@ -6,10 +6,11 @@ come back: what a sink does is done here, in the process that started the job.
 
 from __future__ import annotations
 
+import os
 import secrets
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Self
 
 from refimpl.drivers.child import Child
@@ -40,8 +41,14 @@ class ProcessRun:
     and what they change there is not seen here. The functions of sinks are called here.
     `make_trace` makes the trace of each TaskManager in its own process, by its number.
 
+    `cores` names a core for each TaskManager, to which all its threads keep (Linux): by number, of those in
+    `os.sched_getaffinity(0)`. What they hand each other is then in the cache of that core, and batches between
+    processes are faster: `make bench ONLY=remote-batch/cores`. Only if nobody else wants these cores: whoever
+    does is waited for, even while others are free.
+
     Raises (constructor):
-        LocalUsageError: something in the job belongs to this process, such as an open file.
+        LocalUsageError: something in the job belongs to this process, such as an open file; or `cores` are
+            not to be had.
         InsufficientBuffersError: a TaskManager's pool is too small for its part.
     Raises (run, join):
         SluiceError: the job failed; the first error, after every process has ended.
@@ -59,10 +66,12 @@ class ProcessRun:
         security: Security | None = None,
         host: str = "127.0.0.1",
         make_trace: Callable[[int], Trace] | None = None,
+        cores: Collection[int] | None = None,
     ) -> None:
         if not environment.graph.nodes:
             raise LocalUsageError("the job has no operators; start with a source")
         ExecutionGraph(JobGraph(environment.graph, environment.config, environment.parts), num_task_managers)
+        chosen_cores = _each_core(cores, num_task_managers)
         run_id = secrets.token_bytes(8)
         job, sinks = without_sinks(environment)
         orders = [
@@ -80,8 +89,8 @@ class ProcessRun:
         self._ended_s: float | None = None
         self._crew = Crew()
         try:
-            for number in range(num_task_managers):
-                self._crew.children.append(Child(number, self._deliver, self._on_change))
+            for number, core in enumerate(chosen_cores):
+                self._crew.children.append(Child(number, self._deliver, self._on_change, core))
             self._crew.tell(dict(zip(self._crew.children, orders, strict=True)), most_s=threading.TIMEOUT_MAX)
             self._addresses = self._crew.tell_all("address", most_s=threading.TIMEOUT_MAX)
         except BaseException:
@@ -276,3 +285,23 @@ class ProcessRun:
             self._crew.is_closed = True
             self._changed.notify_all()
         self._crew.close()
+
+
+def _each_core(cores: Collection[int] | None, num_task_managers: int) -> list[int] | list[None]:
+    """A core for each TaskManager, or none for any.
+
+    Raises:
+        LocalUsageError: they are not to be had; says which are.
+    """
+    if cores is None:
+        return [None] * num_task_managers
+    if not hasattr(os, "sched_getaffinity"):
+        raise LocalUsageError("this system does not let a process choose its core: leave `cores` out")
+    there = sorted(os.sched_getaffinity(0))
+    chosen = list(cores) if isinstance(cores, Collection) else []
+    if len(chosen) != num_task_managers or not all(type(core) is int and core in there for core in chosen):
+        raise LocalUsageError(
+            f"cores is to name one for each of {num_task_managers} TaskManagers, of those this process may use, "
+            f"{', '.join(map(str, there))}; it is {cores!r}"
+        )
+    return chosen

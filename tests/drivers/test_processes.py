@@ -8,8 +8,10 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from driver_bench import TIMEOUT_S, Tally, nothing_left
@@ -69,6 +71,46 @@ def test_what_sinks_do_is_done_here_and_what_maps_do_is_done_there(count: int) -
     with nothing_left(), ProcessRun(environment, count) as run:
         assert run.start().join(TIMEOUT_S)
     assert results == [(run.process_ids[0], os.getpid())] * 300
+
+
+def cores_of_threads(_value: object) -> list[list[int]]:
+    found = []
+    for thread in Path("/proc/self/task").iterdir():
+        with suppress(ProcessLookupError):  # one that has just ended
+            found.append(sorted(os.sched_getaffinity(int(thread.name))))
+    return found
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="this system does not let a process choose its core")
+@pytest.mark.parametrize("is_asked", [False, True])
+def test_every_thread_of_a_process_keeps_to_its_core(is_asked: bool) -> None:
+    every = sorted(os.sched_getaffinity(0))
+    seen: list[list[list[int]]] = []
+    environment = job(range(3), seen.append, cores_of_threads, value_type=ANY)
+    with nothing_left(), ProcessRun(environment, 2, cores=[every[-1], every[0]] if is_asked else None) as run:
+        assert run.start().join(TIMEOUT_S)
+    assert len(seen) == 3
+    for threads in seen:
+        assert len(threads) > 3
+        assert {tuple(each) for each in threads} == {(every[-1],) if is_asked else tuple(every)}
+    assert sorted(os.sched_getaffinity(0)) == every
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="this system does not let a process choose its core")
+@pytest.mark.parametrize("cores", [[], [0], [0, 0, 0], [0, 4_096], [0, 0.0], "00", 0, [0, [0]]])
+def test_cores_that_are_not_to_be_had_are_refused(cores: Any) -> None:
+    there = ", ".join(map(str, sorted(os.sched_getaffinity(0))))
+    with nothing_left(), pytest.raises(LocalUsageError) as caught:
+        ProcessRun(job(range(3), print), 2, cores=cores)
+    assert str(caught.value) == (
+        f"cores is to name one for each of 2 TaskManagers, of those this process may use, {there}; it is {cores!r}"
+    )
+
+
+def test_a_system_that_lets_nobody_choose_cores_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(os, "sched_getaffinity", raising=False)
+    with pytest.raises(LocalUsageError, match=r"^this system does not let a process choose its core: "):
+        ProcessRun(job(range(3), print), 2, cores=[0, 0])
 
 
 def test_the_sink_of_windows_stays_here_whatever_it_holds() -> None:
