@@ -234,7 +234,7 @@ BENCHMARKS = (
         (
             contender_of_pieces("credits", "subpartition to gate, 128 buffers at each end", exchange_of_buffers),
             replace(
-                contender_of_pieces("credits, a core each", "threads stay", partial(kept_apart, exchange_of_buffers)),
+                contender_of_pieces("credits, a core each", "on one core", partial(kept_apart, exchange_of_buffers)),
                 lacking=lacking_cores,
             ),
             contender_of_pieces("no credits", "the same, before credits", partial(exchange_of_buffers, **WITHOUT)),
@@ -264,7 +264,7 @@ BENCHMARKS = (
         (
             contender("credits", "RecordWriter.write_batch to batches again: Flink's bytes", exchange_of_batches),
             replace(
-                contender("credits, a core each", "threads stay", partial(kept_apart, exchange_of_batches)),
+                contender("credits, a core each", "on one core", partial(kept_apart, exchange_of_batches)),
                 lacking=lacking_cores,
             ),
             contender("credits 10", "ten buffers, Flink's default", partial(exchange_of_batches, num_buffers=10)),
