@@ -114,7 +114,7 @@ def test_who_is_kept_on_a_core_keeps_nobody_else_there(is_asked: bool) -> None:
 
 @pytest.mark.slow
 @pytest.mark.skipif(lacking_cores() is not None, reason=str(lacking_cores()))
-def test_the_threads_of_both_ends_stay_on_their_cores() -> None:
+def test_a_core_each_is_one_for_here_and_what_it_starts_and_another_for_there() -> None:
     moved: list[int | None] = []
 
     def move(num_records: int, operator: Any, core: int | None) -> remote.Spent:

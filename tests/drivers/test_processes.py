@@ -85,14 +85,17 @@ def cores_of_threads(_value: object) -> list[list[int]]:
 @pytest.mark.parametrize("is_asked", [False, True])
 def test_every_thread_of_a_process_keeps_to_its_core(is_asked: bool) -> None:
     every = sorted(os.sched_getaffinity(0))
+    chosen = [every[-1], every[0]]
     seen: list[list[list[int]]] = []
     environment = job(range(3), seen.append, cores_of_threads, value_type=ANY)
-    with nothing_left(), ProcessRun(environment, 2, cores=[every[-1], every[0]] if is_asked else None) as run:
+    with nothing_left(), ProcessRun(environment, 2, cores=chosen if is_asked else None) as run:
+        found = [sorted(os.sched_getaffinity(each)) for each in run.process_ids]
+        assert found == ([[core] for core in chosen] if is_asked else [every, every])
         assert run.start().join(TIMEOUT_S)
     assert len(seen) == 3
     for threads in seen:
         assert len(threads) > 3
-        assert {tuple(each) for each in threads} == {(every[-1],) if is_asked else tuple(every)}
+        assert {tuple(each) for each in threads} == {(chosen[0],) if is_asked else tuple(every)}
     assert sorted(os.sched_getaffinity(0)) == every
 
 
