@@ -19,10 +19,12 @@ REFIMPL = ROOT / "refimpl"
 # `refimpl` in the order it is read. A file imports only files above it; a new file gets a line here.
 READING_ORDER = [
     "errors", "config", "trace", "column_trace",
-    "memory.segment", "memory.buffer", "memory.builder", "memory.network_pool", "memory.local_pool",
+    "memory.segment", "memory.buffer", "memory.builder", "memory.pages", "memory.pool_snapshots",
+    "memory.network_pool", "memory.local_pool",
     "records.elements", "records.vectorized", "records.events",
     "records.types", "records.any_type", "records.columnar_type", "records.element_serializer",
-    "records.event_serializer", "records.spill_file", "records.spanning", "records.packing", "records.batch",
+    "records.event_serializer", "records.spill_file", "records.spanning", "records.packing", "records.encoded_batch",
+    "records.batch",
     "producer.key_groups", "producer.selector", "producer.subpartition_views",
     "producer.subpartition_queue", "producer.subpartition", "producer.result_partition",
     "producer.lanes", "producer.batch_routing", "producer.record_writer", "producer.broadcast_writer",

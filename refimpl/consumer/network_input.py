@@ -259,7 +259,7 @@ class NetworkInput:
         num_here = sum(map(len, pieces))
         following = self._following(channel) if num_here else []
         pieces += [buffer.data for buffer in following]
-        batch, end = codec.decode(codec.joined(pieces) if len(pieces) > 1 else pieces[0], _MIN_RECORDS_AT_ONCE)
+        batch, end = codec.decode(codec.joined(pieces, num_here), _MIN_RECORDS_AT_ONCE)
         if batch is None:
             self._num_between_looks = min(2 * self._num_between_looks + 1, _MOST_BETWEEN_LOOKS)
             self._num_until_look = self._num_between_looks

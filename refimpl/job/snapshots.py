@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from refimpl.consumer.input_gate import GateSnapshot
 from refimpl.exchange.producer_reader import ReaderSnapshot
 from refimpl.exchange.wire_snapshot import WireSnapshot
-from refimpl.memory.local_pool import LocalPoolSnapshot
-from refimpl.memory.network_pool import NetworkPoolSnapshot
+from refimpl.memory.pool_snapshots import LocalPoolSnapshot, NetworkPoolSnapshot
 from refimpl.producer.result_partition import PartitionSnapshot
 from refimpl.task.snapshot import TaskSnapshot
 

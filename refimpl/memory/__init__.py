@@ -2,16 +2,14 @@
 
 from refimpl.memory.buffer import Buffer, BufferSlice, DataType, Recycler, heap_buffer
 from refimpl.memory.builder import BufferBuilder, BufferConsumer
-from refimpl.memory.local_pool import (
-    BufferListener,
-    LocalBufferPool,
-    LocalPoolSnapshot,
-    NotificationResult,
-)
-from refimpl.memory.network_pool import NetworkBufferPool, NetworkPoolSnapshot, PoolMember, share_out
+from refimpl.memory.local_pool import BufferListener, LocalBufferPool, NotificationResult
+from refimpl.memory.network_pool import NetworkBufferPool, PoolMember, share_out
+from refimpl.memory.pages import SAFE_SHIFT, allocate_pages
+from refimpl.memory.pool_snapshots import LocalPoolSnapshot, NetworkPoolSnapshot
 from refimpl.memory.segment import ByteOrder, MemorySegment
 
 __all__ = [
+    "SAFE_SHIFT",
     "Buffer",
     "BufferBuilder",
     "BufferConsumer",
@@ -27,6 +25,7 @@ __all__ = [
     "NotificationResult",
     "PoolMember",
     "Recycler",
+    "allocate_pages",
     "heap_buffer",
     "share_out",
 ]

@@ -256,6 +256,11 @@ class BufferConsumer:
 
     def take(self) -> BufferSlice:
         """`build`, and `close` if the builder has finished; the slice then has the reference that was held here."""
+        if self.is_finished and not self.is_closed:  # as when it was born full: nothing has changed since
+            self.is_closed = True
+            start, end = self.read_position, self.written_bytes
+            self.read_position = end
+            return BufferSlice(self.buffer, min(end, start), end)
         value = self._published.value
         if value < 0 and not self.is_closed:
             self.is_closed = True

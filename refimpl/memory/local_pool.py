@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
 
@@ -18,10 +17,11 @@ from refimpl.errors import LocalUsageError, PoolDestroyedError
 from refimpl.memory.buffer import Buffer, Recycler
 from refimpl.memory.builder import BufferBuilder
 from refimpl.memory.network_pool import NetworkBufferPool
+from refimpl.memory.pool_snapshots import LocalPoolSnapshot
 from refimpl.memory.segment import MemorySegment
 from refimpl.trace import noting
 
-__all__ = ["BufferListener", "LocalBufferPool", "LocalPoolSnapshot", "NotificationResult"]
+__all__ = ["BufferListener", "LocalBufferPool", "NotificationResult"]
 
 _NO_CHANNEL = -1
 
@@ -42,29 +42,6 @@ class BufferListener(Protocol):
     def on_pool_destroyed(self) -> None: ...
 
 
-@dataclass(frozen=True, slots=True)
-class LocalPoolSnapshot:
-    """A local pool at one moment; counts are buffers.
-
-    Of `num_requested` buffers that were fetched, `num_idle` lie here. `size` is what it may fetch now.
-    """
-
-    name: str
-    num_required: int
-    num_max: int
-    size: int
-    num_requested: int
-    num_idle: int
-    num_listeners: int
-    is_available: bool
-    idle_segments: tuple[int, ...]
-    lent_segments: tuple[int, ...]
-
-    @property
-    def num_in_use(self) -> int:
-        return self.num_requested - self.num_idle
-
-
 class LocalBufferPool:
     """Buffers of one output (or one input), at most `size` of them at a time.
 
@@ -82,15 +59,9 @@ class LocalBufferPool:
     """
 
     def __init__(
-        self,
-        global_pool: NetworkBufferPool,
-        num_required: int,
-        num_max: int = UNBOUNDED,
-        name: str = "pool",
-        num_channels: int = 0,
-        max_per_channel: int = UNBOUNDED,
-        max_overdraft: int = 0,
-    ) -> None:
+        self, global_pool: NetworkBufferPool, num_required: int, num_max: int = UNBOUNDED, name: str = "pool",
+        num_channels: int = 0, max_per_channel: int = UNBOUNDED, max_overdraft: int = 0,
+    ) -> None:  # fmt: skip
         if num_required < 0 or num_max < num_required:
             raise LocalUsageError(f"{name}: requires {num_required} buffers but may use at most {num_max}")
         self.name = name
@@ -160,22 +131,20 @@ class LocalBufferPool:
         Raises:
             PoolDestroyedError: the pool has been destroyed.
         """
-        if self.is_destroyed:
-            raise PoolDestroyedError(f"{self.name}: the pool has been destroyed")
-        segment = self.take_segment()
-        if segment is None and self._can_overdraw:
-            self.num_requested += 1
-            segment = self._global.request_segment()
-        if segment is None:
+        if (segment := self._next_segment()) is None:
             return None
-        recycler: Recycler = self
-        if channel != _NO_CHANNEL:
-            self._count_channel(channel, +1)
-            recycler = self._recyclers[channel]
-        if self._fetches_ahead:
-            self._fetch_ahead()
-        self.lent[segment.id] = buffer = self.buffer_type(segment, recycler)
+        self.lent[segment.id] = buffer = self.buffer_type(segment, self._charged(channel, 1))
         return buffer
+
+    def request_buffers(self, most: int, channel: int = _NO_CHANNEL) -> list[Buffer]:
+        """What so many calls of `request_buffer` give; fewer, or none, if there are not so many."""
+        segments: list[MemorySegment] = []
+        while len(segments) < most and (segment := self._next_segment()) is not None:
+            segments.append(segment)
+        recycler = self._charged(channel, len(segments))
+        buffers = [self.buffer_type(segment, recycler) for segment in segments]
+        self.lent.update(zip([segment.id for segment in segments], buffers, strict=True))
+        return buffers
 
     def request_builder(self, channel: int = _NO_CHANNEL) -> BufferBuilder | None:
         """An empty builder for `channel`, or `None` if there is no buffer now."""
@@ -267,6 +236,25 @@ class LocalBufferPool:
         self._room_changed()
 
     # -- helpers -----------------------------------------------------------------------------------
+
+    def _next_segment(self) -> MemorySegment | None:
+        """The segment of the next buffer, beyond the size if need be and allowed."""
+        if self.is_destroyed:
+            raise PoolDestroyedError(f"{self.name}: the pool has been destroyed")
+        segment = self.take_segment()
+        if segment is None and self._can_overdraw:
+            self.num_requested += 1
+            segment = self._global.request_segment()
+        return segment
+
+    def _charged(self, channel: int, num_buffers: int) -> Recycler:
+        """So many buffers more are `channel`'s, if one is named; where they come home."""
+        if self._fetches_ahead:
+            self._fetch_ahead()
+        if channel == _NO_CHANNEL:
+            return self
+        self._count_channel(channel, num_buffers)
+        return self._recyclers[channel]
 
     def _room_changed(self) -> None:
         """Let whoever waits for a buffer look again."""

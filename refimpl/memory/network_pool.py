@@ -9,15 +9,16 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 from refimpl.config import FlinkVersion
 from refimpl.errors import InsufficientBuffersError, LocalUsageError
+from refimpl.memory.pages import allocate_pages
+from refimpl.memory.pool_snapshots import NetworkPoolSnapshot
 from refimpl.memory.segment import MemorySegment
 from refimpl.trace import Trace
 
-__all__ = ["NetworkBufferPool", "NetworkPoolSnapshot", "PoolMember", "share_out"]
+__all__ = ["NetworkBufferPool", "PoolMember", "share_out"]
 
 
 class PoolMember(Protocol):
@@ -31,17 +32,6 @@ class PoolMember(Protocol):
     def set_num_buffers(self, num_buffers: int) -> None: ...
 
     def on_global_segment_available(self) -> None: ...
-
-
-@dataclass(frozen=True, slots=True)
-class NetworkPoolSnapshot:
-    """The global pool at one moment; counts are segments. `free_segments` says which lie here."""
-
-    num_total: int
-    num_free: int
-    num_required: int
-    segment_size_bytes: int
-    free_segments: tuple[int, ...]
 
 
 def share_out(num_free: int, appetites: Sequence[int]) -> list[int]:
@@ -95,7 +85,7 @@ class NetworkBufferPool:
         self.trace = trace
         self.share_out: Callable[[int, Sequence[int]], Sequence[int]] = share_out
         self.visit: Callable[[Sequence[PoolMember]], Iterable[PoolMember]] = lambda pools: pools
-        memory = memoryview(bytearray(num_segments * segment_size_bytes))
+        memory = allocate_pages(num_segments * segment_size_bytes)
         self.segments = [
             MemorySegment(memory[start : start + segment_size_bytes], index)
             for index, start in enumerate(range(0, len(memory), segment_size_bytes))

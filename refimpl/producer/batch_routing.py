@@ -9,8 +9,9 @@ import numpy as np
 from refimpl.memory.builder import BufferConsumer
 from refimpl.producer.result_partition import ResultPartition
 from refimpl.producer.selector import ChannelSelector
-from refimpl.records.batch import EncodedBatch, WireRows
+from refimpl.records.batch import WireRows
 from refimpl.records.elements import Column, RecordBatch
+from refimpl.records.encoded_batch import EncodedBatch
 
 __all__ = ["by_channel", "channels_of_batch", "full_buffers"]
 
@@ -44,15 +45,7 @@ def by_channel(rows: WireRows, channels: Column | int, num_channels: int) -> Ite
             start = end
 
 
-def full_buffers(batch: EncodedBatch, partition: ResultPartition, channel: int) -> Iterator[BufferConsumer]:
-    """The buffers that the rest of a batch fills, as many as there are; but not the last, which stays open.
-
-    Full before anybody sees them, they need no builder, and nobody has to be told that it has finished.
-    """
-    while batch.num_left > partition.config.segment_size_bytes:
-        buffer = partition.request_buffer(channel)
-        if buffer is None:
-            return
-        partial_record_bytes = batch.partial_record_bytes(buffer.segment.size)
-        batch.fill(buffer)
-        yield BufferConsumer.of_buffer(buffer, partial_record_bytes)
+def full_buffers(batch: EncodedBatch, partition: ResultPartition, channel: int) -> list[BufferConsumer]:
+    """The buffers that the rest of a batch fills, as many as there are; but not the last, which stays open."""
+    most = batch.num_whole(partition.config.segment_size_bytes)
+    return batch.fill(partition.request_buffers(channel, most)) if most else []

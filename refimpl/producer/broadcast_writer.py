@@ -10,8 +10,8 @@ from collections.abc import Sequence
 
 from refimpl.memory.builder import BufferBuilder, BufferConsumer
 from refimpl.producer.record_writer import RecordWriter
-from refimpl.records.batch import EncodedBatch
 from refimpl.records.elements import StreamElement
+from refimpl.records.encoded_batch import EncodedBatch
 
 __all__ = ["BroadcastRecordWriter"]
 
@@ -78,6 +78,10 @@ class BroadcastRecordWriter(RecordWriter):
         for target in self._all_channels if self._private_channel is None else (self._private_channel,):
             self.partition.add(consumer.copy(), target)
         consumer.close()
+
+    def _queue_full(self, consumers: Sequence[BufferConsumer], channel: int) -> None:
+        for consumer in consumers:
+            self._queue(consumer, channel)
 
     def _open(self, channel: int) -> BufferBuilder | None:
         with self._exclusion:

@@ -24,9 +24,10 @@ from refimpl.producer.batch_routing import by_channel, channels_of_batch, full_b
 from refimpl.producer.lanes import Lanes, Refuse
 from refimpl.producer.result_partition import ResultPartition
 from refimpl.producer.selector import ChannelSelector, is_constant
-from refimpl.records.batch import BatchCodec, EncodedBatch, copy_on
+from refimpl.records.batch import BatchCodec
 from refimpl.records.element_serializer import StreamElementSerializer
 from refimpl.records.elements import RecordBatch, StreamElement, StreamRecord
+from refimpl.records.encoded_batch import EncodedBatch, copy_on
 from refimpl.records.events import Event
 from refimpl.records.spanning import RecordSerializer, SpanningRecordSerializer
 
@@ -52,19 +53,16 @@ class RecordWriter:
         self, partition: ResultPartition, selector: ChannelSelector, element_serializer: StreamElementSerializer,
         serializer: RecordSerializer | None = None, exclusion: AbstractContextManager[object] | None = None,
     ) -> None:  # fmt: skip
-        self.partition = partition
-        self.selector = selector
-        self.is_blocked = False  # a record is in hand for which there is no buffer
-        self._is_cut = False  # what is in hand has been copied in part, and goes on in another buffer
-        self._elements = element_serializer
-        self._exclusion = exclusion or nullcontext()
+        self.partition, self.selector = partition, selector
+        self.is_blocked = self._is_cut = False  # what is in hand waits for a buffer; it has been copied in part
+        self._next_serializer: RecordSerializer | None = None
+        self._elements, self._exclusion = element_serializer, exclusion or nullcontext()
         self._all_channels = tuple(range(len(partition.subpartitions)))
         self._builders: list[BufferBuilder | None] = [None] * len(self._all_channels)
         self._is_flushed_always = partition.config.buffer_timeout_ms == 0
         self._is_constant |= is_constant(selector, len(self._all_channels))
         self._remaining: deque[int] = deque()  # channels that what is in hand must still reach
-        self._waiting: deque[tuple[bytes | EncodedBatch, Sequence[int]] | Event] = deque()
-        self._next_serializer: RecordSerializer | None = None
+        self._waiting = deque[tuple[bytes | EncodedBatch, Sequence[int]] | Event]()
         flush = self._flush if self._is_flushed_always else None
         self._lanes = Lanes(element_serializer.value_type, len(self._all_channels), self._emit_otherwise, flush)
         self.emit = self._lanes.put[0] if self._is_constant else self._emit_selected
@@ -268,8 +266,7 @@ class RecordWriter:
                 self._close(channel)
                 if isinstance(self._in_hand, EncodedBatch):
                     with self._exclusion:
-                        for consumer in full_buffers(self._in_hand, self.partition, channel):
-                            self._queue(consumer, channel)
+                        self._queue_full(full_buffers(self._in_hand, self.partition, channel), channel)
             if result.is_full_record:
                 self._remaining.popleft()
                 self._after_record(channel)
@@ -285,6 +282,9 @@ class RecordWriter:
 
     def _queue(self, consumer: BufferConsumer, channel: int) -> None:
         self.partition.add(consumer, channel)
+
+    def _queue_full(self, consumers: Sequence[BufferConsumer], channel: int) -> None:
+        self.partition.add_full(consumers, channel)
 
     def _send_event(self, event: Event) -> None:
         self._close_all()

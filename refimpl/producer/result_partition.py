@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from refimpl.config import Config
 from refimpl.memory.buffer import Buffer
 from refimpl.memory.builder import BufferBuilder, BufferConsumer
-from refimpl.memory.local_pool import LocalBufferPool, LocalPoolSnapshot
+from refimpl.memory.local_pool import LocalBufferPool
+from refimpl.memory.pool_snapshots import LocalPoolSnapshot
 from refimpl.producer.subpartition import PipelinedSubpartition
 from refimpl.producer.subpartition_queue import SubpartitionQueue
 from refimpl.producer.subpartition_views import SubpartitionSnapshot
@@ -111,9 +112,17 @@ class ResultPartition:
         """A buffer charged to `channel`, to be filled before it is queued, or `None`."""
         return self.pool.request_buffer(channel)
 
+    def request_buffers(self, channel: int, most: int) -> list[Buffer]:
+        """At most so many of them; perhaps none."""
+        return self.pool.request_buffers(most, channel)
+
     def add(self, consumer: BufferConsumer, channel: int) -> bool:
         """Queue a buffer for one channel."""
         return self.subpartitions[channel].add(consumer)
+
+    def add_full(self, consumers: Sequence[BufferConsumer], channel: int) -> None:
+        """Queue data buffers that were full before anybody saw them."""
+        self.subpartitions[channel].add_full(consumers)
 
     def broadcast_event(self, event: Event) -> None:
         """Queue the same event for every channel; all share one buffer, outside the pool."""

@@ -14,6 +14,8 @@ neither does the last buffer while it may still be growing.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from refimpl.memory.buffer import BufferSlice
 from refimpl.memory.builder import BufferConsumer
 from refimpl.producer.subpartition_queue import SubpartitionQueue
@@ -49,6 +51,17 @@ class PipelinedSubpartition(SubpartitionQueue):
         if self.num_finished == 1 and not self.is_flush_requested and not self.is_blocked:
             self.notify()
         return True
+
+    def add_full(self, consumers: Sequence[BufferConsumer]) -> None:
+        """`add` for each, and one word to the reader for all; another class's rules are asked for each."""
+        is_usual = not (self.is_finished or self.is_released or self._note_queue)
+        if not consumers or not is_usual or type(self) is not PipelinedSubpartition:
+            super().add_full(consumers)
+            return
+        is_told = len(self.queue) > 1 or self.is_flush_requested or self.is_blocked
+        self.enqueue_full(consumers)
+        if not is_told:
+            self.notify()
 
     def flush(self) -> None:
         """Make what is written so far available, without waiting for the buffer to be full.
@@ -102,7 +115,7 @@ class PipelinedSubpartition(SubpartitionQueue):
                 break
             self.num_data_buffers -= 1
             piece = queue.popleft().take()
-            if piece.size:
+            if piece.end > piece.start:
                 run.append((piece, self.count_backlog()))
             else:
                 piece.recycle()

@@ -38,12 +38,9 @@ class SubpartitionQueue(ABC):
     """
 
     def __init__(
-        self,
-        index: int,
-        owner: str = "partition",
-        trace: Trace | None = None,
+        self, index: int, owner: str = "partition", trace: Trace | None = None,
         dirty: deque[SubpartitionQueue] | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.index = index
         self.owner = owner
         self.queue: deque[BufferConsumer] = deque()
@@ -86,6 +83,11 @@ class SubpartitionQueue(ABC):
     @abstractmethod
     def poll(self) -> BufferAndBacklog | None:
         """The next bytes, or `None` if there are none now."""
+
+    def add_full(self, consumers: Sequence[BufferConsumer]) -> None:
+        """`add` for data buffers that were full before anybody saw them."""
+        for consumer in consumers:
+            self.add(consumer)
 
     def poll_run(self, most: int) -> list[tuple[BufferSlice, int]]:
         """At most so many of the buffers that `poll` would give next, each with the backlog behind it; maybe none."""
@@ -173,6 +175,13 @@ class SubpartitionQueue(ABC):
         if self._note_queue is not None and self._note_event is not None:
             (self._note_queue if consumer.is_buffer else self._note_event)(consumer.buffer.segment.id)
         return True
+
+    def enqueue_full(self, consumers: Sequence[BufferConsumer]) -> None:
+        """`enqueue` for data buffers that are full, where somebody will read them and no trace is kept."""
+        self.queue.extend(consumers)
+        self.num_buffers_total += len(consumers)
+        self.num_data_buffers += len(consumers)
+        self._mark_dirty()
 
     def remove_head(self) -> None:
         """Take the first entry off the queue."""

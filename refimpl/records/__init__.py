@@ -1,7 +1,7 @@
 """A record becomes bytes, and bytes become a record."""
 
 from refimpl.records.any_type import ANY, AnyType
-from refimpl.records.batch import BatchCodec, EncodedBatch, WireRows, copy_on
+from refimpl.records.batch import BatchCodec, WireRows
 from refimpl.records.columnar_type import ColumnarType
 from refimpl.records.element_serializer import StreamElementSerializer
 from refimpl.records.elements import (
@@ -17,6 +17,7 @@ from refimpl.records.elements import (
     StreamStatus,
     Watermark,
 )
+from refimpl.records.encoded_batch import EncodedBatch, copy_on
 from refimpl.records.event_serializer import event_from_bytes, event_to_buffer, event_to_bytes
 from refimpl.records.events import (
     ALL_WORKERS_DONE,

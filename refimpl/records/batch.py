@@ -24,85 +24,16 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from refimpl.errors import LocalUsageError
-from refimpl.memory.buffer import Buffer
-from refimpl.memory.builder import BufferBuilder
+from refimpl.memory.pages import SAFE_SHIFT, allocate_pages
 from refimpl.records.element_serializer import TAG_RECORD, TAG_RECORD_WITH_TIMESTAMP
 from refimpl.records.elements import Column, RecordBatch
-from refimpl.records.spanning import LENGTH_BYTES, RecordSerializer, SerializationResult
+from refimpl.records.spanning import LENGTH_BYTES
 from refimpl.records.types import STRING, TupleType, TypeSerializer
 
-__all__ = ["BatchCodec", "EncodedBatch", "WireRows", "copy_on"]
+__all__ = ["BatchCodec", "WireRows"]
 
 WireRows: TypeAlias = "np.ndarray[Any, np.dtype[np.void]]"
 """Records as they stand on the stream, one after the other, all of one width."""
-
-
-class EncodedBatch:
-    """The bytes of many records, cut into buffers as one record is: anywhere.
-
-    `record_bytes` is how long each is, with its length; 0 if they differ.
-    """
-
-    def __init__(self, data: memoryview, record_bytes: int = 0) -> None:
-        self._data = data
-        self._record_bytes = record_bytes
-        self._position = 0
-
-    @classmethod
-    def of(cls, rows: WireRows) -> EncodedBatch:
-        return cls(rows.view(np.uint8).data, rows.itemsize)
-
-    @classmethod
-    def of_record(cls, payload: bytes) -> EncodedBatch:
-        """One record of less than 2 GiB, which will span buffers."""
-        data = len(payload).to_bytes(LENGTH_BYTES, "big") + payload
-        return cls(memoryview(data), len(data))
-
-    def partial_record_bytes(self, most: int) -> int:
-        """What is left of the record that the last copy cut; -1 if it is more than `most`, or nobody knows."""
-        num_left = -self._position % self._record_bytes if self._record_bytes else -1
-        return num_left if num_left <= most else -1
-
-    @property
-    def num_left(self) -> int:
-        """Bytes still to be copied."""
-        return len(self._data) - self._position
-
-    def copy_to_buffer_builder(self, builder: BufferBuilder) -> SerializationResult:
-        """Copy on as far as `builder` has room; "record" in the result stands for the batch."""
-        self._position += builder.append_and_commit(self._data, self._position)
-        if self._position < len(self._data):
-            return SerializationResult.PARTIAL_RECORD_MEMORY_SEGMENT_FULL
-        if builder.is_full:
-            return SerializationResult.FULL_RECORD_MEMORY_SEGMENT_FULL
-        return SerializationResult.FULL_RECORD
-
-    def fill(self, buffer: Buffer) -> None:
-        """Copy on into a whole buffer; there is enough left for it."""
-        start, buffer.size = self._position, buffer.segment.size
-        self._position += buffer.size
-        buffer.memory[:] = self._data[start : self._position]
-
-    def reset(self) -> None:
-        """Start over, for the next channel."""
-        self._position = 0
-
-    def prune(self) -> None:
-        """Let go of the bytes."""
-        self._data, self._position = memoryview(b""), 0
-
-
-def copy_on(in_hand: RecordSerializer | EncodedBatch, builder: BufferBuilder, was_cut: bool) -> SerializationResult:
-    """One copy of what is in hand, which `was_cut` by the buffer before: `builder` notes where that record ends."""
-    if not was_cut:
-        return in_hand.copy_to_buffer_builder(builder)
-    if isinstance(in_hand, EncodedBatch):
-        builder.begin_inside_a_record(in_hand.partial_record_bytes(builder.capacity))
-        return in_hand.copy_to_buffer_builder(builder)
-    result = in_hand.copy_to_buffer_builder(builder)
-    builder.begin_inside_a_record(builder.written_bytes if result.is_full_record else -1)
-    return result
-
 
 _DTYPES = {"q": "i8", "i": "i4", "d": "f8", "?": "u1"}
 _TAG_AT = LENGTH_BYTES
@@ -137,10 +68,13 @@ class BatchCodec:
         self._has_text = "U" in kinds
         # Of the codec, not of the file: a job without batches then gets by without numpy, where that is put off.
         self._dtypes = {kind: np.dtype("?" if kind == "u1" else kind) for kind in _DTYPES.values()}
+        self._kinds_and_time = [*kinds, "i8"]
+        self._names_and_time = [*self._names, "timestamp"]
+        self._dtypes_and_time = [self._dtypes.get(kind) for kind in self._kinds_and_time]
         self._kept: dict[np.dtype[np.void], WireRows] = {}
         self._layouts: dict[tuple[bool, tuple[int, ...]], np.dtype[np.void]] = {}
         self._heads: dict[tuple[int, int], tuple[bytes, bytes]] = {}
-        self._staging = bytearray()
+        self._staging = memoryview(b"")
 
     @classmethod
     def of(cls, value_type: TypeSerializer) -> BatchCodec | None:
@@ -156,22 +90,21 @@ class BatchCodec:
         The next batch is written over them, unless somebody says `let_go` first. `None` also if a column
         is of another kind than its field: the way of single records says of which value that is.
         """
-        given = batch.columns
+        given, times = batch.columns, batch.timestamps
         if batch.is_tuple is not self._is_tuple or batch.names is not None or len(given) != len(self._kinds):
             return None
-        columns: dict[str, Column] = {}
-        parts = [*zip(self._names, given, self._kinds, strict=True)]
-        if batch.timestamps is not None:
-            parts.append(("timestamp", batch.timestamps, "i8"))
-        for name, column, kind in parts:
-            is_plain = type(column) is np.ndarray and column.ndim == 1 and column.dtype is self._dtypes.get(kind)
-            if (plain := column if is_plain else _plain(column, kind)) is None:
-                return None
-            columns[name] = plain
-        texts = [column.shape[1] for column in columns.values() if column.ndim == 2]
-        layout = self._layout(batch.timestamps is not None, tuple(texts))
-        rows = self._empty_rows(layout, len(batch))
-        for name, column in columns.items():
+        if times is not None:
+            given = (*given, times)
+        columns = []
+        for column, kind, dtype in zip(given, self._kinds_and_time, self._dtypes_and_time, strict=False):
+            if column.dtype is not dtype or type(column) is not np.ndarray or column.ndim != 1:
+                if (plain := _plain(column, kind)) is None:
+                    return None
+                column = plain
+            columns.append(column)
+        widths = tuple([column.shape[1] for column in columns if column.ndim == 2]) if self._has_text else ()
+        rows = self._empty_rows(self._layout(times is not None, widths), len(batch))
+        for name, column in zip(self._names_and_time, columns, strict=False):
             rows[name] = column
         return rows
 
@@ -183,7 +116,8 @@ class BatchCodec:
         """Rows with all that is the same in each filled in: those of the last batch, if there were as many."""
         kept = self._kept.get(layout)
         if kept is None or len(kept) < count:
-            kept = np.zeros(max(count, _MIN_ROWS_KEPT), layout)
+            room = allocate_pages(max(count, _MIN_ROWS_KEPT) * layout.itemsize)
+            kept = np.frombuffer(room, layout)
             kept["length"] = layout.itemsize - LENGTH_BYTES
             kept["tag"] = TAG_RECORD_WITH_TIMESTAMP if "timestamp" in (layout.names or ()) else TAG_RECORD
             for index, kind in enumerate(self._kinds):
@@ -209,15 +143,23 @@ class BatchCodec:
         times = _native(rows["timestamp"], "i8") if source[_TAG_AT] == TAG_RECORD_WITH_TIMESTAMP else None
         return RecordBatch(columns, times, None, self._is_tuple), len(rows) * layout.itemsize
 
-    def joined(self, pieces: Sequence[memoryview]) -> memoryview:
-        """The bytes of pieces one behind the other, for records that are cut in two; those joined before are gone."""
-        start = -len(pieces[0]) % 16  # else a copy may take ten times as long: tests/README.md, "Copies"
+    def joined(self, pieces: Sequence[memoryview], num_first: int) -> memoryview:
+        """The bytes of pieces one behind the other, for records that are cut in two; those joined before are gone.
+
+        One piece is left where it is.
+
+        So many come before the first piece that is a whole buffer: that one lies in its page as it does in its
+        segment, and so do those that follow. See `memory.pages`.
+        """
+        if len(pieces) == 1:
+            return pieces[0]
+        start = -num_first % SAFE_SHIFT
         if len(self._staging) < (end := start + sum(map(len, pieces))):
-            self._staging = bytearray(end)
-        at, joined = start, memoryview(self._staging)
+            self._staging = allocate_pages(end)
+        at, joined = start, self._staging
         for piece in pieces:
-            joined[at : at + len(piece)] = piece
-            at += len(piece)
+            begin, at = at, at + len(piece)
+            joined[begin:at] = piece
         return joined[start:end]
 
     def _num_alike(self, rows: WireRows, length: int, tag: int) -> int:

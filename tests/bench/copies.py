@@ -2,8 +2,8 @@
 
     python -m tests.bench.copies
 
-Nothing of this is the engine's: it is what one copy costs on this machine, and why `BatchCodec.joined` begins where
-it does.
+Nothing of this is the engine's: it is what one copy costs on this machine, and why the engine's memory begins with
+pages (`refimpl/memory/pages.py`).
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from mmap import PAGESIZE
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from refimpl.errors import LocalUsageError
-from refimpl.memory import BufferBuilder, DataType, heap_buffer
+from refimpl.memory import SAFE_SHIFT, BufferBuilder, DataType, heap_buffer
 from refimpl.records import (
     ANY,
     BOOLEAN,
@@ -75,7 +76,7 @@ def rows_of(batch: RecordBatch | None) -> list[tuple[int | None, object]]:
 def encoded(kind: TypeSerializer, rows: list[tuple[int | None, object]]) -> EncodedBatch:
     wire = BatchCodec(kind).encode(batch_of(rows))
     assert wire is not None
-    return EncodedBatch.of(wire)
+    return EncodedBatch(wire.view(np.uint8).data, wire.itemsize)
 
 
 def written(kind: TypeSerializer, rows: list[tuple[int | None, object]]) -> bytes:
@@ -207,16 +208,33 @@ def test_what_was_read_does_not_look_into_the_buffer_any_more() -> None:
     assert rows_of(batch) == [(6, (5, "ab", True))]
 
 
-@given(st.lists(st.binary(max_size=70), min_size=1, max_size=4))
-def test_pieces_are_joined_and_the_second_begins_where_copies_are_fast(pieces: list[bytes]) -> None:
-    """At a multiple of 16, as the pieces of a pool do: behind a rest of a few bytes too. See `tests.bench.copies`."""
+@given(st.lists(st.binary(max_size=70), min_size=1, max_size=4), st.integers(0, 3))
+def test_pieces_are_joined_and_whole_buffers_begin_where_copies_are_fast(pieces: list[bytes], num_cut: int) -> None:
+    """Where segments begin too, so far as copies can tell: behind a rest of a few bytes too. See `memory.pages`."""
     codec = BatchCodec(LONG)
-    codec.joined([memoryview(bytes(5)), memoryview(b"what was joined before")])
-    joined = codec.joined([memoryview(piece) for piece in pieces])
+    codec.joined([memoryview(bytes(5)), memoryview(b"what was joined before")], 5)
+    num_first = sum(map(len, pieces[:num_cut]))
+    joined = codec.joined([memoryview(piece) for piece in pieces], num_first)
     assert bytes(joined) == b"".join(pieces)
-    if joined:
-        address = np.frombuffer(joined, np.uint8).ctypes.data
-        assert (address + len(pieces[0])) % 16 == 0
+    if joined and len(pieces) > 1:
+        assert (address_of(joined) + num_first) % SAFE_SHIFT == 0
+
+
+def test_one_piece_is_read_where_it_is() -> None:
+    piece = memoryview(b"as it is")
+    assert BatchCodec(LONG).joined([piece], 3) is piece
+
+
+@pytest.mark.parametrize("count", [1, 5_000])
+def test_rows_begin_where_copies_into_segments_are_fast(count: int) -> None:
+    rows = BatchCodec(LONG).encode(RecordBatch([np.arange(count)], is_tuple=False))
+    assert rows is not None
+    assert rows.ctypes.data % PAGESIZE == 0
+
+
+def address_of(memory: memoryview) -> int:
+    address: int = np.frombuffer(memory, np.uint8).ctypes.data
+    return address
 
 
 @pytest.mark.parametrize("kind", [BYTES, ANY, TupleType(LONG, BYTES), TupleType(TupleType(LONG, LONG))], ids=repr)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import struct
 
 import pytest
@@ -145,6 +146,38 @@ def test_a_taken_slice_has_the_reference_of_a_consumer_that_is_done(builder: Buf
     assert home.num_recycled == 1
 
 
+def test_what_is_taken_is_what_is_built(home: Home) -> None:
+    """Whenever the builder writes, ends, and somebody looks in between; and nothing is kept or given back twice."""
+    for seed in range(200):
+        dice = random.Random(seed)
+        builders = [BufferBuilder(Buffer(MemorySegment.allocate(64), home)) for _ in range(2)]
+        watched, taken = [each.create_consumer() for each in builders]
+        skipped = dice.choice([0, 0, 3, 80])
+        for _ in range(dice.randint(1, 6)):
+            for builder in builders:
+                builder.append_and_commit(bytes(5))
+            if dice.random() < 0.3:
+                for builder in builders:
+                    builder.finish()
+            if dice.random() < 0.2:
+                watched.skip(skipped)
+                taken.skip(skipped)
+            one, other = watched.build(), taken.take()
+            where = f"seed {seed}: {one}, {other}"
+            assert (one.start, one.end, watched.is_finished) == (other.start, other.end, taken.is_finished), where
+            assert watched.read_position == taken.read_position, where
+            one.recycle()
+            other.recycle()
+            if builders[0].is_finished:
+                break
+        for builder in builders:
+            builder.finish()
+        watched.close()
+        taken.close()
+        assert watched.buffer.is_recycled, f"seed {seed}"
+        assert taken.buffer.is_recycled, f"seed {seed}"
+
+
 @pytest.mark.parametrize(
     ("num_written", "capacity", "expected"),
     [(0, 20, 20), (0, 0, 0), (0, -1, 0), (12, 4, 12), (0, 41, 40), (12, -1, 12)],
@@ -155,6 +188,26 @@ def test_trimming_keeps_what_is_written(builder: BufferBuilder, num_written: int
     builder.trim(capacity)
     assert builder.capacity == expected
     assert builder.room == expected - num_written
+
+
+@pytest.mark.parametrize("position", [0, 3, 7, 9])
+def test_a_full_buffer_is_taken_as_it_is_built_from_wherever_its_reader_stands(home: Home, position: int) -> None:
+    """Also by one of several, and by one that has been asked for more than there is."""
+    buffer = Buffer(MemorySegment.allocate(8), home, size=7)
+    first = BufferConsumer.of_buffer(buffer)
+    one, other = (first.copy_with_reader_position(position) for _ in range(2))
+    by_build, by_take = one.build(), other.take()
+    assert (by_take.start, by_take.end) == (by_build.start, by_build.end) == (min(position, 7), 7)
+    assert one.read_position == max(position, 7)
+    assert other.read_position >= 7
+    assert (other.is_closed, buffer.num_references) == (True, 4)
+    again = other.take()  # it has given its reference away, so this piece has one of its own
+    assert (again.start, again.end, buffer.num_references) == (7, 7, 5)
+    one.close()
+    other.close()
+    for each in (first, by_build, by_take, again):
+        each.close() if isinstance(each, BufferConsumer) else each.recycle()
+    assert home.num_recycled == 1
 
 
 def test_a_builder_has_one_consumer(builder: BufferBuilder) -> None:

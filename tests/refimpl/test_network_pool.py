@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import mmap
+
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from refimpl.config import UNBOUNDED, FlinkVersion
 from refimpl.errors import InsufficientBuffersError, LocalUsageError
-from refimpl.memory import Buffer, LocalBufferPool, NetworkBufferPool
+from refimpl.memory import Buffer, LocalBufferPool, NetworkBufferPool, allocate_pages
 
 
 def sizes(*pools: LocalBufferPool) -> list[int]:
@@ -28,6 +31,21 @@ def test_all_segments_exist_from_the_start() -> None:
     assert pool.num_free == 10
     pool.segments[3].put(0, b"x" * 16)
     assert pool.segments[2].get(0, 16) == pool.segments[4].get(0, 16) == bytes(16)
+
+
+@pytest.mark.parametrize(("num_segments", "size"), [(3, 4_096), (5, 100), (1, 1)])
+def test_segments_lie_side_by_side_from_the_beginning_of_a_page(num_segments: int, size: int) -> None:
+    views = [segment.view for segment in NetworkBufferPool(num_segments, size).segments]
+    places = [np.frombuffer(view, np.uint8).ctypes.data for view in views if view is not None]
+    assert places[0] % mmap.PAGESIZE == 0
+    assert places == [places[0] + index * size for index in range(num_segments)]
+
+
+def test_pages_are_zero_and_nobody_elses() -> None:
+    one, other = allocate_pages(5_000), allocate_pages(5_000)
+    assert bytes(one) == bytes(other) == bytes(5_000)
+    one[:] = b"x" * 5_000
+    assert bytes(other) == bytes(5_000)
 
 
 def test_segments_outside_the_pools_come_back() -> None:

@@ -19,13 +19,15 @@ from refimpl.records import (
     event_from_bytes,
     event_to_buffer,
 )
+from refimpl.trace import Trace
 
 
 class Bench:
     """A subpartition, a reader that counts what it is told, and builders of 2048 bytes."""
 
     def __init__(self) -> None:
-        self.subpartition = PipelinedSubpartition(0)
+        self.dirty: deque[SubpartitionQueue] = deque()
+        self.subpartition = PipelinedSubpartition(0, dirty=self.dirty)
         self.num_told = 0
         self.num_recycled = 0
         self.subpartition.open_view(self.on_data_available)
@@ -51,6 +53,15 @@ class Bench:
         builder, consumer = self.builder(num_bytes)
         builder.finish()
         assert self.subpartition.add(consumer)
+
+    def full(self, num_bytes: int) -> BufferConsumer:
+        buffer = Buffer(MemorySegment.allocate(2048), self)
+        buffer.size = num_bytes
+        return BufferConsumer.of_buffer(buffer)
+
+    def polls(self) -> list[tuple[int, bool, int, bool]]:
+        """What is there to poll, to the end."""
+        return list(iter(self.poll, None))
 
     def add_event(self, event: Event) -> None:
         assert self.subpartition.add(BufferConsumer.of_buffer(event_to_buffer(event)))
@@ -233,6 +244,54 @@ def test_a_reader_is_told_of_what_was_queued_before_it_came() -> None:
     told = []
     subpartition.open_view(lambda: told.append(1))
     assert told == [1]
+
+
+BEFORE = {
+    "nothing": lambda bench: None,
+    "one": lambda bench: bench.add_finished(5),
+    "one that is flushed": lambda bench: (bench.add_finished(5), bench.subpartition.flush()),
+    "one that is seen to be complete": lambda bench: bench.subpartition.add(bench.full(5)),
+    "one of two": lambda bench: (bench.add_finished(5), bench.add_finished(5), bench.poll()),
+    "two": lambda bench: (bench.add_finished(5), bench.add_finished(5)),
+    "blocked": lambda bench: (bench.add_event(BARRIER), bench.poll()),
+    "the end": lambda bench: bench.subpartition.finish(),
+    "released": lambda bench: bench.subpartition.release(),
+}
+
+
+@pytest.mark.parametrize("count", [0, 1, 3])
+@pytest.mark.parametrize("before", BEFORE)
+@pytest.mark.parametrize("rules", ["the reference", "another class", "the reference, with a trace"])
+def test_full_buffers_are_added_at_once_as_one_by_one(before: str, count: int, rules: str) -> None:
+    """The same queue and books; the reader is told if it would have been, once is enough."""
+
+    class Other(PipelinedSubpartition):
+        pass
+
+    one, several = Bench(), Bench()
+    events = []
+    for bench in (one, several):
+        if rules == "another class":
+            bench.subpartition.become(Other)
+        if rules == "the reference, with a trace":
+            trace = Trace()
+            bench.subpartition = PipelinedSubpartition(0, trace=trace, dirty=bench.dirty)
+            bench.subpartition.open_view(bench.on_data_available)
+            events.append(trace)
+        BEFORE[before](bench)
+        bench.num_told = 0
+    for _ in range(count):
+        one.subpartition.add(one.full(7))
+    several.subpartition.add_full([several.full(7) for _ in range(count)])
+    assert several.subpartition.snapshot() == one.subpartition.snapshot()
+    assert len(several.dirty) == len(one.dirty)
+    assert several.subpartition.is_data_available == one.subpartition.is_data_available
+    assert (several.num_told > 0) == (one.num_told > 0)
+    assert several.num_told <= one.num_told
+    assert several.num_recycled == one.num_recycled
+    assert several.polls() == one.polls()
+    if events:
+        assert [str(each) for each in events[0]] == [str(each) for each in events[1]]
 
 
 def test_the_end_is_the_last_entry_and_always_told(bench: Bench) -> None:

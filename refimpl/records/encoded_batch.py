@@ -1,0 +1,85 @@
+"""Bytes of many records on their way into buffers: cut as one record is, anywhere, but many buffers at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from refimpl.memory.buffer import Buffer
+from refimpl.memory.builder import BufferBuilder, BufferConsumer
+from refimpl.records.spanning import LENGTH_BYTES, RecordSerializer, SerializationResult
+
+__all__ = ["EncodedBatch", "copy_on"]
+
+
+class EncodedBatch:
+    """The bytes of many records, cut into buffers as one record is: anywhere.
+
+    `record_bytes` is how long each is, with its length; 0 if they differ.
+    """
+
+    def __init__(self, data: memoryview, record_bytes: int = 0) -> None:
+        self._data = data
+        self._record_bytes = record_bytes
+        self._position = 0
+
+    @classmethod
+    def of_record(cls, payload: bytes) -> EncodedBatch:
+        """One record of less than 2 GiB, which will span buffers."""
+        data = len(payload).to_bytes(LENGTH_BYTES, "big") + payload
+        return cls(memoryview(data), len(data))
+
+    def partial_record_bytes(self, most: int) -> int:
+        """What is left of the record that the last copy cut; -1 if it is more than `most`, or nobody knows."""
+        num_left = -self._position % self._record_bytes if self._record_bytes else -1
+        return num_left if num_left <= most else -1
+
+    def num_whole(self, buffer_bytes: int) -> int:
+        """How many buffers of this size the rest fills; not the last, which stays open for what comes next."""
+        return max(0, len(self._data) - self._position - 1) // buffer_bytes
+
+    def copy_to_buffer_builder(self, builder: BufferBuilder) -> SerializationResult:
+        """Copy on as far as `builder` has room; "record" in the result stands for the batch."""
+        start, position, num_all = builder.written_bytes, self._position, len(self._data)
+        num_copied = min(builder.capacity - start, num_all - position)
+        self._position = position + num_copied
+        builder.memory[start : start + num_copied] = self._data[position : self._position]
+        builder.advance(num_copied)
+        if self._position < num_all:
+            return SerializationResult.PARTIAL_RECORD_MEMORY_SEGMENT_FULL
+        if start + num_copied == builder.capacity:
+            return SerializationResult.FULL_RECORD_MEMORY_SEGMENT_FULL
+        return SerializationResult.FULL_RECORD
+
+    def fill(self, buffers: Sequence[Buffer]) -> list[BufferConsumer]:
+        """Copy on into whole buffers, for which there is enough left.
+
+        Full before anybody sees them, they need no builder, and nobody has to be told that it has finished.
+        """
+        full = []
+        for buffer in buffers:
+            size, start = buffer.segment.size, self._position
+            partial_record_bytes = self.partial_record_bytes(size)
+            buffer.memory[:] = self._data[start : start + size]
+            buffer.size, self._position = size, start + size
+            full.append(BufferConsumer.of_buffer(buffer, partial_record_bytes))
+        return full
+
+    def reset(self) -> None:
+        """Start over, for the next channel."""
+        self._position = 0
+
+    def prune(self) -> None:
+        """Let go of the bytes."""
+        self._data, self._position = memoryview(b""), 0
+
+
+def copy_on(in_hand: RecordSerializer | EncodedBatch, builder: BufferBuilder, was_cut: bool) -> SerializationResult:
+    """One copy of what is in hand, which `was_cut` by the buffer before: `builder` notes where that record ends."""
+    if not was_cut:
+        return in_hand.copy_to_buffer_builder(builder)
+    if isinstance(in_hand, EncodedBatch):
+        builder.begin_inside_a_record(in_hand.partial_record_bytes(builder.capacity))
+        return in_hand.copy_to_buffer_builder(builder)
+    result = in_hand.copy_to_buffer_builder(builder)
+    builder.begin_inside_a_record(builder.written_bytes if result.is_full_record else -1)
+    return result
