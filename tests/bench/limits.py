@@ -22,7 +22,6 @@ from refimpl.records import BatchCodec, RecordUnpacker
 from tests.bench.contenders import (
     BATCH,
     BATCH_BUFFERS,
-    BATCHES,
     KIND,
     NUM_DISTINCT,
     QUEUE_RECORDS,
@@ -30,6 +29,7 @@ from tests.bench.contenders import (
     RECORDS,
     ROWS,
     SEGMENT_BYTES,
+    batches,
     checksum,
     contender,
     cycled,
@@ -105,7 +105,7 @@ def batch_codec(num_records: int, operator: Any) -> Spent:
     joined = memoryview(bytearray(BATCH * RECORD_BYTES))
 
     def work() -> None:
-        for batch in cycled(BATCHES, num_batches):
+        for batch in batches(num_batches):
             rows = codec.encode(batch)
             assert rows is not None
             data = rows.view(np.uint8).data

@@ -20,7 +20,6 @@ import numpy as np
 import pyarrow as pa
 
 from tests.bench.contenders import (
-    ARROW,
     BATCH,
     COLUMNS,
     QUEUE_BATCHES,
@@ -29,6 +28,7 @@ from tests.bench.contenders import (
     ROWS,
     SCHEMA,
     SEGMENT_BYTES,
+    arrow_batches,
     chunks,
     contender,
     cycled,
@@ -183,8 +183,9 @@ def take_numpy_from_zmq(ready: Callable[[object], None], _shared: object, operat
         operator.columns(*np.frombuffer(message, np.int64).reshape(3, -1))
 
 
-def arrow_stream(num_records: int, operator: Any) -> Moved:
+def arrow_stream(num_records: int, operator: Any, is_ready: bool = False) -> Moved:
     num_batches = whole_batches(num_records)
+    made = arrow_batches(num_batches, is_ready)
 
     def produce(port: int, _shared: object) -> None:
         with (
@@ -192,7 +193,7 @@ def arrow_stream(num_records: int, operator: Any) -> Moved:
             out.makefile("wb", 1 << 16) as file,
             pa.ipc.new_stream(file, SCHEMA) as writer,
         ):
-            for batch in cycled(ARROW, num_batches):
+            for batch in made:
                 writer.write_batch(batch)
 
     return num_batches * BATCH, *across(take_arrow_stream, produce, operator)
@@ -204,15 +205,16 @@ def take_arrow_stream(ready: Callable[[object], None], _shared: object, operator
             operator.columns(*(column.to_numpy() for column in batch.columns))
 
 
-def arrow_flight(num_records: int, operator: Any) -> Moved:
+def arrow_flight(num_records: int, operator: Any, is_ready: bool = False) -> Moved:
     from pyarrow import flight
 
     num_batches = whole_batches(num_records)
+    made = arrow_batches(num_batches, is_ready)
 
     def produce(port: int, _shared: object) -> Callable[[], None]:
         client = flight.FlightClient(f"grpc://{LOOPBACK}:{port}")
         writer, reader = client.do_put(flight.FlightDescriptor.for_path("records"), SCHEMA)
-        for batch in cycled(ARROW, num_batches):
+        for batch in made:
             writer.write_batch(batch)
         writer.done_writing()
         reader.read()
@@ -247,7 +249,7 @@ def raw_socket(num_records: int, operator: Any) -> Moved:
     num_batches = whole_batches(num_records)
     pieces = [
         [image[start : start + SEGMENT_BYTES] for start in range(0, len(image), SEGMENT_BYTES)]
-        for image in map(image_of, ARROW)
+        for image in map(image_of, COLUMNS)
     ]
 
     def produce(port: int, _shared: object) -> None:
@@ -262,7 +264,7 @@ def raw_socket(num_records: int, operator: Any) -> Moved:
 
 
 def take_raw(ready: Callable[[object], None], _shared: object, operator: Any) -> None:
-    arrived = memoryview(bytearray(len(image_of(ARROW[0]))))
+    arrived = memoryview(bytearray(len(image_of(COLUMNS[0]))))
     numbers = np.frombuffer(arrived, np.int64, 3 * BATCH).reshape(3, BATCH)
     position = 0
     with accepted(ready) as source:
@@ -344,7 +346,9 @@ PEERS: dict[str, Contender] = {
         ("pyzmq", "PUSH and PULL over TCP, a message of 24 bytes for each record", zmq_of_records),
         ("raw socket", "29 bytes a record over loopback, 32 KiB at a time, nothing encoded: the limit", raw_socket),
         ("Arrow IPC stream", "record batches in Arrow's own format over a socket, 24 bytes a record", arrow_stream),
+        ("Arrow IPC stream, ready", "the same of Arrow's batches", partial(arrow_stream, is_ready=True)),
         ("Arrow Flight", "record batches put to a Flight server", arrow_flight),
+        ("Arrow Flight, ready", "the same of Arrow's batches", partial(arrow_flight, is_ready=True)),
         ("pyzmq numpy", "PUSH and PULL over TCP, columns of a batch in one message, not copied", zmq_of_numpy),
         ("mp.Queue numpy", "multiprocessing.Queue of a batch's columns as numpy arrays", queue_of_numpy),
         ("bytewax", "stateful_map after key_on, in batches of 1024 from the source; one worker", bytewax_keyed),

@@ -231,6 +231,13 @@ ROWS: Sequence[Row] = (
         Comparison("the same", "copied in and out", "batch/large", "batch/copy"),
         Comparison("the same", "queue of Arrow IPC bytes", "batch/large", "batch/Arrow IPC"),
         Comparison("the same", "Flink, local keyBy", "batch/large", "flink/local")]),
+    Row(0, "batch/ready", "batch", [
+        Comparison(BATCH, "queue of Arrow IPC bytes, ready", "batch/exchange", "batch/Arrow IPC, ready")]),
+    Row(0, "remote-batch/ready", "remote-batch", [
+        Comparison(REMOTE_BATCH, "Arrow IPC stream, ready", "remote-batch/credits", "peers/Arrow IPC stream, ready"),
+        Comparison(REMOTE_BATCH, "Arrow Flight, ready", "remote-batch/credits", "peers/Arrow Flight, ready"),
+        Comparison("columnar record, remote", "Arrow IPC stream, ready", "remote-batch/columnar",
+                   "peers/Arrow IPC stream, ready")]),
     Row(0, "remote-batch/large", "remote-batch", [
         Comparison("batch remote, buffers of 128 KiB", "buffers of 32 KiB", "remote-batch/large",
                    "remote-batch/credits"),

@@ -19,7 +19,7 @@ from refimpl.job import Deployment, StreamEnvironment
 from refimpl.memory import BufferConsumer
 from refimpl.records import RecordBatch, StreamElement, StreamRecord, TypeSerializer, Vectorized
 from refimpl.task import IterableReader
-from tests.bench.contenders import BATCHES, COLUMNS, RECORDS, SEGMENT_BYTES, chunks, cycled
+from tests.bench.contenders import COLUMNS, RECORDS, SEGMENT_BYTES, batches, chunks, cycled
 
 __all__ = ["Receiving", "Sending"]
 
@@ -97,11 +97,11 @@ class Sending(Station):
         self._write(partial(self.writer.emit_many, chunk) for chunk in chunks(RECORDS, num_records, 64))
 
     def batches(self, num_batches: int) -> None:
-        self._write(partial(self.writer.write_batch, batch) for batch in cycled(BATCHES, num_batches))
+        self._write(partial(self.writer.write_batch, batch) for batch in batches(num_batches))
 
     def columns(self, num_batches: int) -> None:
-        batches = (RecordBatch(columns) for columns in cycled(COLUMNS, num_batches))
-        self._write(partial(self.writer.emit, StreamRecord(batch)) for batch in batches)
+        records = (StreamRecord(RecordBatch(columns)) for columns in cycled(COLUMNS, num_batches))
+        self._write(partial(self.writer.emit, record) for record in records)
 
     def _write(self, writes: Iterable[Callable[[], None]]) -> None:
         writer = self.writer
