@@ -107,11 +107,14 @@ def arrow_of(columns: Sequence[Any]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([pa.array(column) for column in columns], schema=SCHEMA)
 
 
+READY = [arrow_of(columns) for columns in COLUMNS]
+"""Arrow's batches, there before the clock runs. They are made with this module in any case: pyarrow looks for pandas,
+and loads it, when it makes its first array."""
+
+
 def arrow_batches(num_batches: int, is_ready: bool) -> Iterator[pa.RecordBatch]:
     """Arrow's batches: made as they are asked for, or there already."""
-    if not is_ready:
-        return map(arrow_of, cycled(COLUMNS, num_batches))
-    return cycled([arrow_of(columns) for columns in COLUMNS], num_batches)
+    return cycled(READY, num_batches) if is_ready else map(arrow_of, cycled(COLUMNS, num_batches))
 
 
 class Adding:
