@@ -73,7 +73,7 @@ class LocalBufferPool:
         self._global = global_pool
         self._note_recycle = noting(global_pool.trace, "recycle", name)
         self._fetches_ahead = global_pool.version is not FlinkVersion.V1_11
-        self._cap = max_per_channel + (0 if self._fetches_ahead else 1)
+        self._cap = max_per_channel + (0 if self._fetches_ahead else 1)  # 1.11 caps above the maximum, 2.x at it
         self._max_overdraft = max_overdraft
         self._idle: deque[MemorySegment] = deque()
         self._listeners: deque[BufferListener] = deque()
@@ -253,7 +253,9 @@ class LocalBufferPool:
             self._fetch_ahead()
         if channel == _NO_CHANNEL:
             return self
-        self._count_channel(channel, num_buffers)
+        before = self._per_channel[channel]
+        after = self._per_channel[channel] = before + num_buffers
+        self._num_capped += (after >= self._cap) - (before >= self._cap)
         return self._recyclers[channel]
 
     def _room_changed(self) -> None:
@@ -284,12 +286,6 @@ class LocalBufferPool:
         self.num_requested -= 1
         self._global.recycle_segment(segment)
 
-    def _count_channel(self, channel: int, change: int) -> None:
-        """Count a channel's buffers; 1.11 caps above the maximum, 2.x at it."""
-        before = self._per_channel[channel]
-        after = self._per_channel[channel] = before + change
-        self._num_capped += (after >= self._cap) - (before >= self._cap)
-
 
 class _ChannelRecycler:
     """Returns a segment to its pool and takes it off its channel's count."""
@@ -301,5 +297,8 @@ class _ChannelRecycler:
         self._channel = channel
 
     def recycle_segment(self, segment: MemorySegment) -> None:
-        self._pool._count_channel(self._channel, -1)
-        self._pool.recycle_segment(segment)
+        pool, per_channel = self._pool, self._pool._per_channel
+        if per_channel[self._channel] == pool._cap:
+            pool._num_capped -= 1
+        per_channel[self._channel] -= 1
+        pool.recycle_segment(segment)
