@@ -25,7 +25,7 @@ help: ## show this list
 	@echo "make bench-spark    every way out of Spark, in rows/s      (ARGS='--rows 5000000')"
 	@echo "make bench-cluster  100 M rows through Spark's executors  (ARGS='--rows 5000000 --rounds 5')"
 	@echo "make bench-widgets  what a moving view costs, in a browser (ARGS='--seconds 10')"
-	@echo "make profile        where the nanoseconds of a record go   (ARGS='--help')"
+	@echo "make profile        where the time of a record goes        (ARGS=batch)"
 	@echo "make site           the lessons as pages to read             (ARGS=FOLDER, else build/site)"
 	@echo "make fuzz           a million hostile inputs, < 1 hour      (ARGS='--seconds 60')"
 	@echo "make lint           style and types only"

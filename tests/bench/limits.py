@@ -124,31 +124,31 @@ def batch_codec(num_records: int, operator: Any) -> Spent:
 
 
 class BothEnds:
-    """Two TaskManagers in one thread: what one end has to say, the other is handed."""
+    """Two TaskManagers in one thread: what one end has to say, the other is handed, in one piece as from a socket."""
 
-    def __init__(self, config: Config) -> None:
-        self.near, self.far = Station(config, 0, KIND), Station(config, 1, KIND)
-        self.partition = self.near.deployment.writers[0, 0].partition
+    def __init__(self, config: Config, takes_batches: bool = False) -> None:
+        self.near, self.far = (Station(config, number, KIND, takes_batches) for number in (0, 1))
+        self.writer = self.near.deployment.writers[0, 0]
+        self.partition = self.writer.partition
         for segment in self.near.deployment.pool.segments:
             segment.put(0, PIECE)
         source = self.far.deployment.tasks[0].input
         assert isinstance(source, NetworkInput)
-        self.gate = source.gate
+        self.input, self.gate = source, source.gate
         there, here = self.far.deployment.shuffle, self.near.deployment.shuffle
         (connection_id,) = there.remote_reads
         self._ends = (
             ConsumerEnd(there.connect(connection_id, "to the producer")),
             ProducerEnd(here.accept("to the consumer"), here),
         )
-        self._carry()
+        self.carry()
 
-    def _carry(self) -> None:
+    def carry(self) -> None:
         """Until neither end has anything to say."""
         ends = self._ends
         while any(end.has_data_to_send for end in ends):
             for one, other in (ends, ends[::-1]):
-                for piece in one.data_to_send():
-                    other.receive_data(piece)
+                other.receive_data(memoryview(b"".join(one.data_to_send())))
                 one.data_sent()
 
     def arrived(self, num_buffers: int) -> Iterator[memoryview]:
@@ -159,13 +159,13 @@ class BothEnds:
                 self.partition.add(BufferConsumer.of_buffer(buffer), 0)
                 num_buffers -= 1
             self.partition.flush_all()  # the last would else wait for one more
-            self._carry()
+            self.carry()
             while (taken := self.gate.poll_next()) is not None:
                 assert taken.buffer is not None
                 yield taken.buffer.data
                 taken.buffer.recycle()
                 if not self.gate.is_ready:
-                    self._carry()  # the credit for all, and what it allows
+                    self.carry()  # the credit for all, and what it allows
 
     def close(self) -> None:
         self.near.deployment.close()

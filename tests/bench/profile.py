@@ -1,11 +1,12 @@
-"""Where the nanoseconds of a record go: one layer after the other is put on, and each costs what it adds.
+"""Where the time of a record goes, or that of a batch: layers are put on one by one, and each costs what it adds.
 
     python -m tests.bench.profile                 a table; the same as JSON in .cache/bench/profile.json
+    python -m tests.bench.profile batch           of 4096 rows in columns, also between processes
     python -m tests.bench.profile --rounds 21     steadier
 
 A profiler that looks at every call makes calls dear, and calls are what most layers are made of. So the same records
-are moved by programs of which each does what the one before does and one thing more, in turns, in one process. What a
-layer costs is the difference of two neighbours in the same round, in CPU time of all threads.
+are moved by programs of which each does what another does and one thing more, in turns. What a layer costs is the
+difference of the two in the same round, in CPU time of all threads, and of both processes where there are two.
 """
 
 from __future__ import annotations
@@ -32,9 +33,10 @@ from refimpl.records import (
     StreamRecord,
 )
 from refimpl.records.element_serializer import TAG_RECORD_WITH_TIMESTAMP
-from tests.bench import contenders
+from tests.bench import batch_layers, contenders
 from tests.bench.channels import hand_out
 from tests.bench.contenders import (
+    BATCH,
     KIND,
     RECORD_BUFFERS,
     RECORD_BYTES,
@@ -47,29 +49,18 @@ from tests.bench.contenders import (
     cycled,
 )
 from tests.bench.exchange import Exchange
+from tests.bench.layers import Layer, Outcome
 from tests.bench.measure import Figure, WrongAnswerError
 from tests.bench.program import run_program
 from tests.bench.report import deliver, machine, machine_in_words, spread
 
-__all__ = ["LAYERS", "Layer", "main", "profile"]
+__all__ = ["LAYERS", "UNITS", "Unit", "main", "profile"]
 
-FORMAT = "sluice-profile/1"
+FORMAT = "sluice-profile/2"
 FILE = Path(__file__).parents[2] / ".cache" / "bench" / "profile.json"
 UNPACKER = RecordUnpacker(KIND)
 PER_SEGMENT = SEGMENT_BYTES // RECORD_BYTES
 PER_LOOK = 64
-
-
-@dataclass(frozen=True, slots=True)
-class Layer:
-    """What the program `move` does more than the one before, and where in the engine that stands.
-
-    `move(n)` moves n records and returns the sum of their values, or `None` where none arrive.
-    """
-
-    name: str
-    where: str
-    move: Callable[[int], int | None]
 
 
 def pieces(num_records: int) -> Iterator[list[StreamRecord]]:
@@ -148,24 +139,24 @@ def unpacked(data: memoryview) -> Iterable[tuple[Any, int | None]]:
     return zip(values, times, strict=True)
 
 
-def decode(num_records: int) -> int:
+def decode(num_records: int) -> Outcome:
     total = 0
     for data in segments(num_records):
         for value, _time in unpacked(data):
             total += value[1]
-    return total
+    return Outcome(num_records, total)
 
 
-def operate(num_records: int) -> int:
+def operate(num_records: int) -> Outcome:
     operator = Adding()
     process = operator.record
     for data in segments(num_records):
         for value, at in unpacked(data):
             process(value, at)
-    return operator.total
+    return Outcome(num_records, operator.total)
 
 
-def exchange(num_records: int) -> int:
+def exchange(num_records: int) -> Outcome:
     """The engine's writer, queue, channel, gate and input; the one thread writes and reads in turn."""
     engine, operator = Exchange(KIND, RECORD_BUFFERS), Adding()
     writer, source, process = engine.writer, engine.input, operator.record
@@ -189,19 +180,19 @@ def exchange(num_records: int) -> int:
                 writer.resume()
     writer.finish()
     read()
-    return operator.total
+    return Outcome(num_records, operator.total)
 
 
 # -- two threads ---------------------------------------------------------------------------------------
 
 
-def threads(num_records: int) -> int:
+def threads(num_records: int) -> Outcome:
     operator = Adding()
     contenders.exchange(num_records, operator)
-    return operator.total
+    return Outcome(num_records, operator.total)
 
 
-def job(num_records: int, *, has_map: bool) -> int:
+def job(num_records: int, *, has_map: bool) -> Outcome:
     operator = Adding()
     environment = StreamEnvironment(
         Config(buffer_timeout_ms=-1, num_buffers=64, source_batch=PER_LOOK, object_reuse=True)
@@ -211,7 +202,7 @@ def job(num_records: int, *, has_map: bool) -> int:
         stream = stream.map(lambda value: value, type=KIND)
     stream.sink(operator.value)
     ThreadedRun(environment).run()
-    return operator.total
+    return Outcome(num_records, operator.total)
 
 
 LAYERS: Sequence[Layer] = (
@@ -228,8 +219,27 @@ LAYERS: Sequence[Layer] = (
 )
 
 
-def profile(rounds: int, num_records: int, say: Callable[[str], None] = lambda _: None) -> dict[str, Any]:
-    """Let all programs take turns; return what each layer adds, in ns of CPU time a record.
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """What is profiled: its layers, how many records it has and how many a turn moves; figures have `sign`, of `ns`."""
+
+    layers: Sequence[Layer]
+    num_records: int
+    num_of_turn: int
+    sign: str
+    ns: int
+
+
+UNITS = {
+    "record": Unit(LAYERS, 1, 200_000, "ns", 1),
+    "batch": Unit(batch_layers.LAYERS, BATCH, 2_000 * BATCH, "us", 1_000),
+}
+
+
+def profile(
+    unit: Unit, rounds: int, num_records: int, say: Callable[[str], None] = lambda _: None
+) -> dict[str, Any]:
+    """Let all programs take turns; return what each layer adds, in ns or us of CPU time.
 
     Raises:
         WrongAnswerError: a program lost something.
@@ -237,47 +247,56 @@ def profile(rounds: int, num_records: int, say: Callable[[str], None] = lambda _
     spent: list[list[float]] = []
     for number in range(rounds + 1):
         say(f"round {number} of {rounds}" if number else "warming up")
-        turn = [cpu_ns(layer, num_records) for layer in LAYERS]
+        turn = [cpu_ns(layer, num_records) * unit.num_records / unit.ns for layer in unit.layers]
         if number:
             spent.append(turn)
     lines = [
-        {"layer": layer.name, "where": layer.where, "adds_ns": spread(added), "total_ns": spread(total)}
-        for layer, (added, total) in zip(LAYERS, differences(spent), strict=True)
+        {"layer": layer.name, "where": layer.where, "after": layer.after, "adds": spread(added), "total": spread(total)}
+        for layer, (added, total) in zip(unit.layers, differences(spent, before(unit.layers)), strict=True)
     ]
-    return {"format": FORMAT, "rounds": rounds, "num_records": num_records, "layers": lines, "turns": spent}
+    return {"format": FORMAT, "rounds": rounds, "num_records": num_records, "unit": unit.sign, "layers": lines,
+            "turns": spent}  # fmt: skip
 
 
-def differences(turns: Sequence[Sequence[float]]) -> list[tuple[Figure, Figure]]:
-    """For each program what it takes more than the one before in the same round, and what it takes."""
+def before(layers: Sequence[Layer]) -> list[int | None]:
+    """For each layer the place of the one it is put on; the first has none."""
+    places = {layer.name: place for place, layer in enumerate(layers)}
+    return [places[layer.after] if layer.after else place - 1 if place else None for place, layer in enumerate(layers)]
+
+
+def differences(turns: Sequence[Sequence[float]], on: Sequence[int | None]) -> list[tuple[Figure, Figure]]:
+    """For each program what it takes more, in the same round, than the one it is put `on`; and what it takes."""
     return [
         (
-            Figure.of([turn[index] - (turn[index - 1] if index else 0) for turn in turns]),
+            Figure.of([turn[index] - (0 if below is None else turn[below]) for turn in turns]),
             Figure.of([turn[index] for turn in turns]),
         )
-        for index in range(len(turns[0]))
+        for index, below in enumerate(on)
     ]
 
 
 def cpu_ns(layer: Layer, num_records: int) -> float:
     gc.collect()
     started = time.process_time_ns()
-    total = layer.move(num_records)
-    spent = time.process_time_ns() - started
-    if total is not None and total != checksum(num_records):
-        raise WrongAnswerError(f"the program {layer.name!r} came to {total}, not to {checksum(num_records)}")
-    return spent / num_records
+    outcome = layer.move(num_records)
+    spent: float = time.process_time_ns() - started
+    if outcome is None:
+        return spent / num_records
+    if outcome.total != (right := checksum(outcome.num_records)):
+        raise WrongAnswerError(f"the program {layer.name!r} came to {outcome.total}, not to {right}")
+    return (spent if outcome.cpu_s is None else outcome.cpu_s * 1e9) / outcome.num_records
 
 
 def as_table(found: dict[str, Any]) -> str:
     """The layers with what they add, and with what all up to there take."""
     width = max(len(line["layer"]) for line in found["layers"])
-    lines = [f"{'layer':<{width}}  {'adds, ns':>8}  {'middle half':>14}  {'so far':>7}  where"]
+    adds = f"adds, {found['unit']}"
+    lines = [f"{'layer':<{width}}  {adds:>8}  {'middle half':>14}  {'so far':>7}  where"]
     for line in found["layers"]:
-        added, total = line["adds_ns"], line["total_ns"]
+        added, total = line["adds"], line["total"]
         half = f"{added['low']:.0f} .. {added['high']:.0f}"
-        lines.append(
-            f"{line['layer']:<{width}}  {added['median']:>8.0f}  {half:>14}  {total['median']:>7.0f}  {line['where']}"
-        )
+        where = f"{line['where']}, after {line['after']!r}" if line["after"] else line["where"]
+        lines.append(f"{line['layer']:<{width}}  {added['median']:>8.0f}  {half:>14}  {total['median']:>7.0f}  {where}")
     return "\n".join(lines)
 
 
@@ -287,14 +306,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         prog="make profile ARGS='…'" if "MAKELEVEL" in os.environ else "python -m tests.bench.profile",
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter,
     )  # fmt: skip
+    parser.add_argument("unit", nargs="?", choices=UNITS, default="record", help="what is profiled (record)")
     parser.add_argument("--rounds", type=int, default=9, metavar="N", help="turns of each program (9)")
-    parser.add_argument("--records", type=int, default=200_000, metavar="N", help="records of a turn (200000)")
+    turns = " or ".join(f"{unit.num_of_turn}" for unit in UNITS.values())
+    parser.add_argument("--records", type=int, metavar="N", help=f"records of a turn ({turns})")
     parser.add_argument("--json", metavar="FILE", help=f"write it there, not to {FILE.name}; - prints it instead")
     chosen = parser.parse_args(arguments)
-    if chosen.rounds < 1 or chosen.records < 1:
+    unit = UNITS[chosen.unit]
+    num_records = unit.num_of_turn if chosen.records is None else chosen.records
+    if chosen.rounds < 1 or num_records < 1:
         parser.error("at least 1 round of 1 record")
     load = os.getloadavg()[0]
-    found = profile(chosen.rounds, chosen.records, lambda text: print(text, file=sys.stderr))
+    found = profile(unit, chosen.rounds, num_records, lambda text: print(text, file=sys.stderr))
     found["machine"] = machine(load)
     file = deliver(found, chosen.json, FILE)
     if file is None:

@@ -35,7 +35,7 @@ from tests.bench.pair import across, cores, kept_on, lacking_cores
 from tests.bench.peers import LOOPBACK, accepted
 from tests.bench.stations import Receiving, Sending
 
-__all__ = ["BENCHMARKS"]
+__all__ = ["BENCHMARKS", "exchange_of_batches", "take_element"]
 
 Spent = tuple[int, float, float]
 """Records moved, wall seconds, CPU seconds of both processes."""
@@ -67,7 +67,7 @@ def _receive(ready: Ready, shared: tuple[Config, tuple[str, int], str], operator
     if what == "records":
         station.records(operator.record)
     elif what == "batches":
-        station.elements(partial(_columns, operator))
+        station.elements(partial(take_element, operator))
     elif what == "columns":
         station.records(lambda batch, _time: operator.columns(*batch.columns))
     else:
@@ -78,7 +78,8 @@ def _kind(what: str) -> TypeSerializer:
     return COLUMNS if what == "columns" else KIND
 
 
-def _columns(operator: Any, element: StreamElement) -> None:
+def take_element(operator: Any, element: StreamElement) -> None:
+    """Give the operator the columns of what an input hands out."""
     if isinstance(element, StreamRecord):  # too few for a batch
         fields = [np.array([part]) for part in (element.timestamp, *element.value)]
         operator.columns(*fields)

@@ -27,12 +27,10 @@ __all__ = ["Receiving", "Sending"]
 class Station:
     """One TaskManager with one end of one exchange, and no task: the thread that calls it is the task."""
 
-    takes_batches = False
-
-    def __init__(self, config: Config, number: int, kind: TypeSerializer) -> None:
+    def __init__(self, config: Config, number: int, kind: TypeSerializer, takes_batches: bool = False) -> None:
         environment = StreamEnvironment(config)
         source = environment.source(lambda _subtask, _parallelism: IterableReader([]), type=kind)
-        sink = Vectorized(print, print) if self.takes_batches else print
+        sink = Vectorized(print, print) if takes_batches else print
         source.slot_sharing_group("producers").rebalance().sink(sink).slot_sharing_group("consumers")
         self.monitor = threading.RLock()
         self.deployment = Deployment(environment, None, self.monitor, number, 2)
@@ -138,8 +136,7 @@ class Receiving(Station):
     """The end that reads."""
 
     def __init__(self, config: Config, kind: TypeSerializer, address: tuple[str, int], takes_batches: bool) -> None:
-        self.takes_batches = takes_batches
-        super().__init__(config, 1, kind)
+        super().__init__(config, 1, kind, takes_batches)
         self._speakers = Speakers()
         source = self.deployment.tasks[0].input
         assert isinstance(source, NetworkInput)
