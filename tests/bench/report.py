@@ -17,6 +17,7 @@ from typing import Any
 from course.java import JavaUnavailable, find_java
 from tests.bench.flink_jvm import FLINK_VERSION
 from tests.bench.measure import Figure, Turn
+from tests.bench.pace import pace, pace_in_words
 from tests.bench.rows import ROWS, Comparison, Row
 
 __all__ = [
@@ -148,7 +149,7 @@ def spread(figure: Figure) -> dict[str, float]:
 
 
 def machine(load_before: float) -> dict[str, Any]:
-    """The machine and the versions."""
+    """The machine, its pace and the versions."""
     versions = {"CPython" if platform.python_implementation() == "CPython" else "Python": platform.python_version()}
     for package in PACKAGES:
         try:
@@ -163,6 +164,7 @@ def machine(load_before: float) -> dict[str, Any]:
         "load_before": round(load_before, 2),
         "load_after": round(os.getloadavg()[0], 2),
         "system": f"{platform.system()} {platform.machine()}",
+        "pace": pace(),
         "versions": versions,
     }
 
@@ -185,7 +187,7 @@ def machine_in_words(where: Mapping[str, Any]) -> str:
     versions = ", ".join(f"{name} {number}" for name, number in where["versions"].items())
     return (
         f"{where['processor']}, {where['cores']} cores, load {where['load_before']} before and {where['load_after']} "
-        f"after; {where['system']};\n{versions}"
+        f"after; {where['system']};\n{pace_in_words(where['pace'])};\n{versions}"
     )
 
 
