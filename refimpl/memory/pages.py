@@ -19,5 +19,12 @@ _FLAGS = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_POPULATE", 0
 
 
 def allocate_pages(num_bytes: int) -> memoryview:
-    """`num_bytes` of memory, at least one, all zero; given back to the system when nobody looks into it any more."""
-    return memoryview(mmap.mmap(-1, num_bytes, flags=_FLAGS))
+    """`num_bytes` of memory, at least one, all zero; given back to the system when nobody looks into it any more.
+
+    Raises:
+        MemoryError: the system does not have so many; says how many.
+    """
+    try:
+        return memoryview(mmap.mmap(-1, num_bytes, flags=_FLAGS))
+    except (OSError, OverflowError) as error:
+        raise MemoryError(f"the system does not have {num_bytes / 2**20:,.0f} MiB of memory for buffers") from error

@@ -48,6 +48,12 @@ def test_pages_are_zero_and_nobody_elses() -> None:
     assert bytes(other) == bytes(5_000)
 
 
+@pytest.mark.parametrize("num_segments", [2**31, 2**60])
+def test_memory_that_is_not_there_is_an_error_with_its_size(num_segments: int) -> None:
+    with pytest.raises(MemoryError, match=f"does not have {num_segments:,} MiB of memory"):
+        NetworkBufferPool(num_segments, 2**20)
+
+
 def test_segments_outside_the_pools_come_back() -> None:
     """P1."""
     pool = NetworkBufferPool(10, 16)
