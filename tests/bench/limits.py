@@ -16,7 +16,7 @@ import numpy as np
 from refimpl.config import Config
 from refimpl.consumer import NetworkInput
 from refimpl.drivers import ConsumerEnd, ProducerEnd
-from refimpl.memory import BufferBuilder, BufferConsumer, DataType, heap_buffer
+from refimpl.memory import BufferBuilder, BufferConsumer, DataType, allocate_pages, heap_buffer
 from refimpl.producer import Lanes
 from refimpl.records import BatchCodec, RecordUnpacker
 from tests.bench.contenders import (
@@ -101,8 +101,8 @@ def reading_pickle(num_records: int, operator: Any) -> Spent:
 def batch_codec(num_records: int, operator: Any) -> Spent:
     """Columns to rows, into segments, joined, and columns again: what every batch in this wire format needs."""
     codec, num_batches = BatchCodec(KIND), whole_batches(num_records)
-    segments = memoryview(bytearray(-(-BATCH * RECORD_BYTES // SEGMENT_BYTES) * SEGMENT_BYTES))
-    joined = memoryview(bytearray(BATCH * RECORD_BYTES))
+    segments = allocate_pages(-(-BATCH * RECORD_BYTES // SEGMENT_BYTES) * SEGMENT_BYTES)  # as the engine's begin
+    joined = allocate_pages(BATCH * RECORD_BYTES)
 
     def work() -> None:
         for batch in batches(num_batches):
