@@ -25,13 +25,14 @@ from refimpl.drivers.addresses import Address, resolve_address, show_address
 from refimpl.drivers.aio import AsyncRun
 from refimpl.drivers.barrier_task import Order, run_task_manager
 from refimpl.drivers.bell import Bell, Lull, let_pass
-from refimpl.drivers.carrier import LINGER_S, Carrier, Host, Speakers
+from refimpl.drivers.carrier import LINGER_S, Carrier, Host
 from refimpl.drivers.child import Child
 from refimpl.drivers.crew import SECONDS_TO_SETTLE, Crew
 from refimpl.drivers.ends import ConsumerEnd, End, ProducerEnd
 from refimpl.drivers.executors import explain_failure, needed_by, ship, wait_for_slots
 from refimpl.drivers.flusher import Flusher, ShortTurns, send_barriers
 from refimpl.drivers.link import CAPACITY, Link, Way
+from refimpl.drivers.lookout import Lookout, Speakers, Spoken
 from refimpl.drivers.loop_connections import Changes, Connections
 from refimpl.drivers.pipes import (
     TICKET_BYTES,
@@ -118,6 +119,7 @@ __all__ = [
     "Keeper",
     "Link",
     "Listener",
+    "Lookout",
     "Lull",
     "Member",
     "MutualTls",
@@ -142,6 +144,7 @@ __all__ = [
     "SparkRun",
     "SparkSource",
     "Speakers",
+    "Spoken",
     "StepTask",
     "TaskManagerThreads",
     "ThreadedRun",

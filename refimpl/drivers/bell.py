@@ -5,10 +5,13 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping
+from typing import TypeVar
 
 __all__ = ["Bell", "Lull", "let_pass"]
 
 _LONGEST_LULL_S = 0.001
+
+Found = TypeVar("Found")
 
 
 class Bell:
@@ -23,7 +26,7 @@ class Bell:
     own, which is taken all the time but for a ring, is a third of the work of a `threading.Condition`.
     """
 
-    __slots__ = ("_monitor", "_silence", "is_waiting", "num_rings")
+    __slots__ = ("_monitor", "_silence", "_wake", "is_waiting", "num_rings")
 
     def __init__(self, monitor: threading.RLock) -> None:
         self.is_waiting = False
@@ -31,6 +34,7 @@ class Bell:
         self._monitor = monitor
         self._silence = threading.Lock()
         self._silence.acquire()
+        self._wake: Callable[[], None] = self._silence.release
 
     def wait(self, timeout_s: float | None = None) -> None:
         """Wait for the next ring, or for so long. Under the monitor, which others have meanwhile."""
@@ -45,12 +49,22 @@ class Bell:
                 self._silence.acquire(blocking=False)
             self.is_waiting = False
 
+    def wait_at(self, wait: Callable[[], Found], wake: Callable[[], None]) -> Found:
+        """Wait in another place instead, for something to be found or until a ring lets `wake` end it. As `wait`."""
+        self.is_waiting, self._wake = True, wake
+        self._monitor.release()
+        try:
+            return wait()
+        finally:
+            self._monitor.acquire()
+            self.is_waiting, self._wake = False, self._silence.release
+
     def ring(self) -> None:
         """Wake the thread, if it waits. Under the monitor."""
         if self.is_waiting:
             self.is_waiting = False
             self.num_rings += 1
-            self._silence.release()
+            self._wake()
 
 
 class Lull:

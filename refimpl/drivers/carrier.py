@@ -6,7 +6,8 @@ Rules of this file:
 - A thread that waits is woken by the end it waits for, and by nobody else: see `Bell`.
 - While nobody writes, the thread that reads says what follows from what it has read, as far as the
   transport takes it without waiting: credit for data, data for credit. Whoever else has given the end
-  something short to say may say it too. That saves waking a thread; who writes gets what is left.
+  something to say may say it too. That saves waking a thread; who writes gets what is left.
+- Where there is much to read the tasks do all that in the threads' place, and these sleep: see `Lookout`.
 - Bytes are asked for when the last ones are written. So who speaks is decided at the last moment.
 - Lent memory goes home when no thread can be reading it any more.
 - An end that has said its last word lets the other end read it: half of the stream ends, and what
@@ -23,22 +24,22 @@ from typing import Protocol
 
 from refimpl.drivers.bell import Bell
 from refimpl.drivers.ends import End
-from refimpl.drivers.sockets import ClosedHereError, rest_after
+from refimpl.drivers.lookout import Lookout
+from refimpl.drivers.sockets import ClosedHereError, PlainStream, rest_after
 from refimpl.drivers.streams import ByteStream
 from refimpl.errors import SluiceError
 
-__all__ = ["LINGER_S", "Carrier", "Host", "Speakers"]
+__all__ = ["LINGER_S", "Carrier", "Host"]
 
 LINGER_S = 5.0
+_MANY_READS, _SHORT_S = 16, 0.05  # so many in so short a time are much to read
 
 
 class Host(Protocol):
     """The TaskManager a connection belongs to."""
 
     monitor: threading.RLock
-
-    def lets_speak(self, carrier: Carrier) -> bool:
-        """Whether whoever holds the monitor now will call `carrier.speak` before leaving it."""
+    lookout: Lookout
 
     def fail(self, error: BaseException) -> None:
         """A connection has found a bug of ours: the job ends with it. Not under the monitor."""
@@ -52,7 +53,7 @@ class Carrier:
     count calls of the stream.
 
     Flink:   NettyClient, NettyServer (runtime.io.network.netty), 1.11.4
-    Differs: two threads for each connection; Netty's event loops share a few among all.
+    Differs: two threads for each connection, and the tasks for a busy one; Netty's event loops share a few among all.
     """
 
     def __init__(
@@ -73,6 +74,8 @@ class Carrier:
         self._abandon = abandon
         self._on_change = on_change
         self._stream: ByteStream | None = None
+        self._room = memoryview(bytearray(end.read_bytes))
+        self._counted = 0, 0.0  # reads, up to when
         self._linger: threading.Timer | None = None
         self._is_over = False
         self._cause = ""
@@ -103,8 +106,17 @@ class Carrier:
 
     def speak(self) -> None:
         """Say what there is to say, without waiting; the thread that writes says the rest. Under the monitor."""
-        if self._stream is not None and (pieces := self._pieces_to_say()):
+        while self._stream is not None and (pieces := self._pieces_to_say()):
             self._have_said(pieces, self._stream.write_at_once(pieces))
+
+    def read_at_once(self) -> None:
+        """Take in what has come, in place of the thread that reads; the end is left to that. Under the monitor."""
+        num_bytes = self._stream.read_at_once(self._room) if isinstance(self._stream, PlainStream) else 0
+        if num_bytes:
+            self._take_in(num_bytes)
+            self.speak()
+        if num_bytes == 0 or self.end.is_closed or not self.end.is_reading:
+            self._host.lookout.unwatch(self)
 
     def join(self, timeout_s: float) -> None:
         """Wait until nothing moves any more. Not under the monitor."""
@@ -148,6 +160,7 @@ class Carrier:
     def _end_waits(self) -> None:
         """Let both threads come to their end. Under the monitor."""
         self._is_over = True
+        self._host.lookout.unwatch(self)  # before the file is closed, whose number may be another's next
         self.writer_bell.ring()
         self.reader_bell.ring()
 
@@ -164,15 +177,10 @@ class Carrier:
             self._host.fail(error)
 
     def _read(self, stream: ByteStream) -> None:
-        room = memoryview(bytearray(self.end.read_bytes))
         with self._noting():
-            while num_bytes := stream.read_into(room):
+            while num_bytes := stream.read_into(self._room):
                 with self._host.monitor:
-                    self.num_reads += 1
-                    self._is_receiving = True
-                    self.end.receive_data(room[:num_bytes])
-                    self._is_receiving = False
-                    self._on_change()
+                    self._take_in(num_bytes)
                     pieces = self._pieces_to_say() if self.end.has_data_to_send else []
                     self._is_speaking = bool(pieces)
                     if not pieces:
@@ -182,20 +190,29 @@ class Carrier:
                     with self._host.monitor:
                         self._is_speaking = False
                         self._have_said(pieces, num_bytes)
+                        self._wake_writer()
                         self._prepare_to_read(stream)
+
+    def _take_in(self, num_bytes: int) -> None:
+        """Act on what was read. Under the monitor."""
+        self.num_reads += 1
+        self._is_receiving = True
+        self.end.receive_data(self._room[:num_bytes])
+        self._is_receiving = False
+        self._on_change()
 
     def _on_data_to_send(self) -> None:
         """Somebody has given the end something to say, or a deadline."""
         if self._is_receiving or self._is_speaking:
             return  # it looks again afterwards
-        if not (self.end.is_brief and self._host.lets_speak(self)):
+        if not self._host.lookout.lets_speak(self):
             self.writer_bell.ring()
 
     def _pieces_to_say(self) -> list[bytes | memoryview]:
         """What to say at once; nothing while somebody writes, who then looks for himself. Under the monitor."""
         if self._is_speaking or not self.writer_bell.is_waiting:
             return []
-        pieces = self.end.data_to_send()
+        pieces = [] if self._unsaid else self.end.data_to_send()
         if not pieces:
             self._wake_writer()
         return pieces
@@ -207,16 +224,18 @@ class Carrier:
         if not self._unsaid:
             self.end.data_sent()
         self._on_change()
-        self._wake_writer()
 
     def _wake_writer(self) -> None:
         if self._unsaid or self.end.has_data_to_send or self.end.is_closed or self.end.has_deadline:
             self.writer_bell.ring()
 
     def _prepare_to_read(self, stream: ByteStream) -> None:
-        """Without credits, wait until what has come has found its buffer. Under the monitor."""
-        while not (self.end.is_reading or self.end.is_closed or self._is_over):
-            if self.end.can_resume_reading:
+        """Sleep while others read, or, without credits, until what has come has found its buffer. Under the monitor."""
+        while not (self.end.is_closed or self._is_over):
+            if self.end.is_reading:
+                if not self._let_others_read(stream):
+                    break
+            elif self.end.can_resume_reading:
                 self.end.resume_reading()
                 self._on_change()
             else:
@@ -225,6 +244,24 @@ class Carrier:
         if self.end.is_closed:
             self.writer_bell.ring()
             self._linger_from_now(stream)
+
+    def _let_others_read(self, stream: ByteStream) -> bool:
+        """If there is much to read, leave it to the tasks while they do it; whether they did. Under the monitor."""
+        num_before, before_s = self._counted
+        if self.num_reads - num_before < _MANY_READS:
+            return False
+        now_s = time.monotonic()
+        self._counted = self.num_reads, now_s
+        lookout, is_much = self._host.lookout, now_s - before_s <= _SHORT_S
+        # TLS has bytes ready that the system does not know of: only its own thread can wait for them.
+        if not is_much or self._linger is not None or not isinstance(stream, PlainStream):
+            return False
+        if not lookout.watch(self, stream.file_number):
+            return False
+        while lookout.is_watched(self):
+            self.reader_bell.wait()
+        self._counted = self.num_reads, time.monotonic()
+        return True
 
     def _write(self, stream: ByteStream) -> None:
         with self._noting():
@@ -237,6 +274,7 @@ class Carrier:
 
     def _linger_from_now(self, stream: ByteStream) -> None:
         """Leave the other end some time to read our last word, and to end too. Under the monitor."""
+        self._host.lookout.unwatch(self)
         if self._linger is None and not self._is_over:
             self._linger = threading.Timer(LINGER_S, stream.close)
             self._linger.daemon = True
@@ -272,25 +310,3 @@ class Carrier:
             self._on_change()
             return
         self.writer_bell.wait(None if deadline_ms is None else (deadline_ms - now_ms) / 1000)
-
-
-class Speakers:
-    """The connections that get something to say inside: each says it at the end, all in one. Under the monitor."""
-
-    def __init__(self) -> None:
-        self._waiting: dict[Carrier, None] | None = None
-
-    def __enter__(self) -> None:
-        self._waiting = {}
-
-    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
-        waiting, self._waiting = self._waiting, None
-        if error is None:
-            for carrier in waiting or ():
-                carrier.speak()
-
-    def note(self, carrier: Carrier) -> bool:
-        """Whether it will speak at the end."""
-        if self._waiting is not None:
-            self._waiting[carrier] = None
-        return self._waiting is not None

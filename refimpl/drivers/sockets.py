@@ -99,6 +99,21 @@ class PlainStream:
             raise ClosedHereError
         return num_bytes
 
+    def read_at_once(self, room: memoryview) -> int | None:
+        """The same without waiting: `None` if nothing has come, 0 also if `read_into` would fail."""
+        try:
+            with self._use:
+                return self._socket.recv_into(room, 0, socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return None
+        except OSError:
+            return 0
+
+    @property
+    def file_number(self) -> int:
+        """Where the system says that something has come; -1 once it is closed."""
+        return self._socket.fileno()
+
     def write(self, pieces: Sequence[bytes | memoryview]) -> None:
         """Hand all the bytes of all pieces to the system, without copying them together."""
         with self._use:

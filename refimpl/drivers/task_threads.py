@@ -9,8 +9,8 @@ waits for a transport. A thread that cannot go on waits at its bell, which is ru
     a connection's writer     the connection, when somebody may speak
 
 Nobody looks through those who wait. So a step costs the same however many of them stand still meanwhile.
-On a TaskManager by itself a task that moves much rests for a moment first, see `Lull`. A source does one step
-after the other without the monitor, as long as it has room and nothing is due.
+A task without work may rest first, on a TaskManager by itself, see `Lull`; or read for busy connections, see
+`Lookout`. A source does step after step without the monitor, as long as it has room and nothing is due.
 """
 
 from __future__ import annotations
@@ -21,9 +21,10 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from refimpl.drivers.bell import Bell, Lull, let_pass
-from refimpl.drivers.carrier import Carrier, Speakers
+from refimpl.drivers.carrier import Carrier
 from refimpl.drivers.ends import ConsumerEnd, ProducerEnd
 from refimpl.drivers.flusher import Flusher, ShortTurns, send_barriers
+from refimpl.drivers.lookout import Lookout
 from refimpl.drivers.streams import Listener, Security, listen, reach
 from refimpl.job.deployment import Deployment
 from refimpl.job.shuffle_environment import ConnectionId
@@ -66,19 +67,18 @@ class TaskManagerThreads:
         spread = (number, num_task_managers, run_id)
         self.deployment = Deployment(environment, trace, self.monitor, *spread, BUFFERS_PER_STEP)
         self.error: BaseException | None = None  # the first one, as soon as it has happened
-        self.is_paused = self.is_cancelled = False
-        self._is_closing = False
+        self.is_paused = self.is_cancelled = self._is_closing = False
         self._number, self._config = number, environment.config
         self._security, self._on_end = security, on_end
-        self._speakers = Speakers()
         self._bells = {task.name: Bell(self.monitor) for task in self.deployment.tasks}
+        self.lookout = Lookout(self.monitor, self._bells, self._config.buffer_timeout_ms != 0)
         for gate in self.deployment.gates:
             gate.on_ready = self._bells[gate.name].ring
         self._lull = Lull(self.monitor, self._bells) if num_task_managers == 1 else None
         self._stopped = threading.Condition(self.monitor)
         self._turns = ShortTurns(self._config.buffer_timeout_ms)
-        note = self._turns.note_flush if self._lull is not None else lambda late_ms: None
-        self.flusher = Flusher(self.deployment.partitions, self._config.buffer_timeout_ms, self._stopped, note)
+        after = self._turns.note_flush if self._lull is not None else lambda late_ms: self.lookout.speak()
+        self.flusher = Flusher(self.deployment.partitions, self._config.buffer_timeout_ms, self._stopped, after)
         self._threads: list[threading.Thread] = []
         self._carriers: list[Carrier] = []
         self._num_running = len(self.deployment.tasks)
@@ -119,6 +119,7 @@ class TaskManagerThreads:
         self._started_s = time.monotonic()
         if self._listener is not None:
             self._add_thread(f"tm-{self._number} (accept)", partial(self._accept, self._listener))
+            self._add_thread(f"tm-{self._number} (patrol)", self.lookout.patrol)
         for connection_id in self.deployment.shuffle.remote_reads:
             self._connect(connection_id, *addresses[connection_id.task_manager])
         for task in self.deployment.tasks:
@@ -134,6 +135,7 @@ class TaskManagerThreads:
         """Stop the tasks after what they are doing now; the connections stay. Returns at once."""
         with self.monitor:
             self.is_cancelled, self.is_paused = True, False
+            self.lookout.close()
             self.wake_all()
 
     def fail(self, error: BaseException) -> None:
@@ -239,6 +241,7 @@ class TaskManagerThreads:
         with self.monitor:
             self._num_running -= 1
             if self.is_ended:
+                self.lookout.close()
                 self.wake_all()
         if self.is_ended:
             self._on_end()
@@ -251,8 +254,9 @@ class TaskManagerThreads:
                 if self.is_cancelled:
                     return
                 has_flushed = self.flusher.flush_if_due()
+                self.lookout.call_if_due()
                 if has_work:
-                    with self._speakers:  # each says what it has got to say by that, once
+                    with self.lookout.speakers:  # each says what it has got to say by that, once
                         task.emit()
                     if task.rest_ms:
                         let_pass(self._stopped, lambda: 0.0 if self.is_cancelled else task.rest_ms)
@@ -269,11 +273,7 @@ class TaskManagerThreads:
     @property
     def _is_any_wanted(self) -> bool:
         """Whether a task is to come under the monitor after the step it is in."""
-        return self.is_cancelled or self.is_paused or self.flusher.is_due
-
-    def lets_speak(self, carrier: Carrier) -> bool:
-        """Whether a task is giving buffers back right now: the credit for all of them is one message."""
-        return self._speakers.note(carrier)
+        return self.is_cancelled or self.is_paused or self.flusher.is_due or self.lookout.is_due
 
     def _wait_for_turn(self, task: Task) -> bool:
         """Wait until a step of `task` would do something; false if the job was cancelled."""
@@ -287,7 +287,8 @@ class TaskManagerThreads:
                 if not writer.is_available:
                     writer.partition.pool.call_when_available(bell.ring)
             task.note_rest()
-            bell.wait()
+            self.lookout.wait(bell)
+        self.lookout.pass_on()
         return not self.is_cancelled
 
     # -- connections -----------------------------------------------------------------------------------

@@ -156,6 +156,8 @@ class Buffer:
     def read_only_slice(self, start: int = 0, length: int | None = None) -> BufferSlice:
         """A window on this buffer. It does not retain: who keeps it must `retain` it."""
         end = self.size if length is None else start + length
+        if not 0 <= start <= end <= self.segment.size:
+            raise IndexError(f"bytes {start} to {end} are outside the buffer of {self.segment.size} B")
         return BufferSlice(self, start, end)
 
     def _recycled_before(self) -> LocalUsageError:
@@ -165,16 +167,14 @@ class Buffer:
 class BufferSlice:
     """A read-only window on a buffer, with the buffer's life and a position of its own.
 
+    `start` and `end` are bytes of the buffer; `Buffer.read_only_slice` checks that.
+
     Flink:   ReadOnlySlicedNetworkBuffer (runtime.io.network.buffer), 1.11.4
     """
 
     __slots__ = ("parent", "start", "end", "is_buffer")
 
     def __init__(self, parent: Buffer, start: int, end: int) -> None:
-        if not 0 <= start <= end <= parent.segment.size:
-            raise IndexError(
-                f"bytes {start} to {end} are outside the buffer of {parent.segment.size} B"
-            )
         self.parent = parent
         self.start = start
         self.end = end

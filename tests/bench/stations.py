@@ -14,7 +14,7 @@ from typing import Any, Self
 
 from refimpl.config import Config
 from refimpl.consumer import NetworkInput
-from refimpl.drivers import BUFFERS_PER_STEP, Bell, Carrier, ConsumerEnd, ProducerEnd, Speakers, connect, listen
+from refimpl.drivers import BUFFERS_PER_STEP, Bell, Carrier, ConsumerEnd, Lookout, ProducerEnd, connect, listen
 from refimpl.job import Deployment, StreamEnvironment
 from refimpl.memory import BufferConsumer
 from refimpl.records import RecordBatch, StreamElement, StreamRecord, TypeSerializer, Vectorized
@@ -36,21 +36,22 @@ class Station:
         self.deployment = Deployment(environment, None, self.monitor, number, 2)
         self.error: BaseException | None = None
         self.bell = Bell(self.monitor)
+        self.lookout = Lookout(self.monitor, {"": self.bell})
+        threading.Thread(target=self.lookout.patrol, daemon=True).start()
         self._carrier: Carrier | None = None
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_exc: object) -> None:
+        with self.monitor:
+            self.lookout.close()
         if self._carrier is not None:
             with self.monitor:
                 self._carrier.stop()
             self._carrier.join(5)
         with self.monitor:
             self.deployment.close()
-
-    def lets_speak(self, carrier: Carrier) -> bool:
-        return False
 
     def fail(self, error: BaseException) -> None:
         with self.monitor:
@@ -59,7 +60,8 @@ class Station:
 
     def wait(self) -> None:
         """For whoever has been told of `bell`. Under the monitor."""
-        self.bell.wait()
+        self.lookout.wait(self.bell)
+        self.lookout.pass_on()
         if self.error is not None:
             raise self.error
 
@@ -105,11 +107,16 @@ class Sending(Station):
         writer = self.writer
         for write in writes:
             write()
+            if self.lookout.is_due:
+                with self.monitor:
+                    self.lookout.call_if_due()
             if not writer.is_available:
                 with self.monitor:
                     while not (writer.resume() and writer.is_available):
                         self._wait_for_buffer()
         writer.finish()
+        with self.monitor:
+            self.lookout.close()
 
     def _wait_for_buffer(self) -> None:
         self.partition.pool.call_when_available(self.bell.ring)
@@ -130,6 +137,7 @@ class Sending(Station):
                 buffer.size = SEGMENT_BYTES
                 partition.add(BufferConsumer.of_buffer(buffer), 0)
             partition.finish()
+            self.lookout.close()
 
 
 class Receiving(Station):
@@ -137,7 +145,6 @@ class Receiving(Station):
 
     def __init__(self, config: Config, kind: TypeSerializer, address: tuple[str, int], takes_batches: bool) -> None:
         super().__init__(config, 1, kind, takes_batches)
-        self._speakers = Speakers()
         source = self.deployment.tasks[0].input
         assert isinstance(source, NetworkInput)
         self.input = source
@@ -148,12 +155,9 @@ class Receiving(Station):
         stream = connect(*address, None, 5.0)
         self._start(Carrier(self, ConsumerEnd(connection), lambda: stream))
 
-    def lets_speak(self, carrier: Carrier) -> bool:
-        return self._speakers.note(carrier)
-
     def _give_back(self, buffers: Sequence[Any]) -> None:
         """As a task does at the end of a step: all at once, and then the credit for all. Under the monitor."""
-        with self._speakers:
+        with self.lookout.speakers:
             for buffer in buffers:
                 buffer.recycle()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import random
+import select
 import socket
 import struct
 import subprocess
@@ -124,6 +125,24 @@ def test_a_reader_reads_while_the_writer_of_its_end_is_stuck(security: Security 
         for _ in TOO_MUCH:
             assert within(read_exactly, server, len(MEGABYTES)) == MEGABYTES
         stuck.result()
+
+
+def test_a_read_that_does_not_wait() -> None:
+    room = memoryview(bytearray(8))
+    with connected(None) as (client, server):
+        assert isinstance(server, PlainStream)
+        assert server.read_at_once(room) is None
+        within(client.write, [b"abcd"])
+        within(select.select, [server.file_number], [], [])
+        assert server.read_at_once(room[:3]) == 3
+        assert server.read_at_once(room) == 1
+        assert bytes(room[:3]) == b"dbc"
+        within(client.end)
+        within(select.select, [server.file_number], [], [])
+        assert server.read_at_once(room) == 0
+        server.close()
+        assert server.read_at_once(room) == 0
+        assert server.file_number == -1
 
 
 def test_both_ends_write_and_read_at_once(security: Security | None) -> None:
