@@ -115,7 +115,7 @@ class Carrier:
         if num_bytes:
             self._take_in(num_bytes)
             self.speak()
-        if num_bytes == 0 or self.end.is_closed or not self.end.is_reading:
+        if num_bytes == 0 or not self.end.is_reading:
             self._host.lookout.unwatch(self)
 
     def join(self, timeout_s: float) -> None:

@@ -450,7 +450,10 @@ def test_a_flush_is_said_at_once(timeout_ms: int, without_patrol: None) -> None:
             assert side.end() is None
 
 
-def test_full_buffers_and_the_last_word_leave_without_the_thread_that_writes(without_patrol: None) -> None:
+def test_full_buffers_and_the_last_word_leave_without_the_thread_that_writes(
+    monkeypatch: pytest.MonkeyPatch, without_patrol: None
+) -> None:
+    monkeypatch.setattr("refimpl.drivers.lookout._BETWEEN_CALLS_S", 0.0)
     source = Stops(30, 400, end=409)
     environment = producer_of(lambda: iter(source), STEPWISE)
     (request,) = requests_of(environment, credit=1)
@@ -467,32 +470,30 @@ def test_full_buffers_and_the_last_word_leave_without_the_thread_that_writes(wit
             rings = carrier.writer_bell.num_rings
             source.go(30)
             source.until_at(400)
+            hear_data(peer, FULL_AT_400 - 30 * 13 // 64)
             assert carrier.writer_bell.num_rings == rings
             source.go(400)
             assert side.end() is None
-            assert sum(len(each.payload) for each in hear_to_the_end(peer)) > 300 * 13
+            num_bytes = 410 * 13  # a watermark is last, and as long
+            assert sum(len(each.payload) for each in hear_to_the_end(peer)) == num_bytes - FULL_AT_400 * 64
 
 
 def test_what_the_system_does_not_take_at_once_is_written_by_the_thread_in_its_order(without_patrol: None) -> None:
-    """The other end reads nothing until the task stands still: more is put off than fits the way."""
-    config = replace(STEPWISE, segment_size_bytes=1 << 17, num_buffers=400, max_buffers_per_channel=400)
-    config = replace(config, source_batch=10_000)
-    source = Stops(30_000, end=2_000_000)
-    environment = producer_of(lambda: iter(source), config)
+    """All credit comes at once, while nobody reads: more may leave than fits the way."""
+    count = 100
+    config = replace(STEPWISE, segment_size_bytes=1 << 17, buffers_per_channel=count, max_buffers_per_channel=count)
+    environment = producer_of(lambda: iter(range(10**9)), replace(config, source_batch=10_000))
     (request,) = requests_of(environment, credit=1)
     with nothing_left(), Side(environment, 0) as side:
         side.start()
-        source.until_at(30_000)
+        side.until(lambda: side.stands_still)
         with call_on(side.address) as peer:
-            peer.send(encode(request))
-            hear_data(peer, 1)
-            peer.send(encode(AddCredit(100_000, request.receiver)))
-            hear_data(peer, 1)
-            side.until(lambda: is_watched(side))
-            source.go(30_000)
-            side.until(lambda: bool(carrier_of(side)._unsaid) or not carrier_of(side).writer_bell.is_waiting)
-            numbers = [each.sequence_number for each in hear_to_the_end(peer)]
-            assert numbers == [*range(2, len(numbers) + 2)]
+            watched_producer(side, peer, request)
+            side.until(lambda: side.stands_still and side.threads.lookout._is_kept)
+            peer.send(encode(AddCredit(count - 5, request.receiver)))
+            carrier = carrier_of(side)
+            side.until(lambda: not carrier.writer_bell.is_waiting)
+            assert [each.sequence_number for each in hear_data(peer, count - 5)] == [*range(2, count - 3)]
 
 
 def test_a_consumer_that_says_goodbye_while_it_is_watched(without_patrol: None) -> None:
