@@ -24,7 +24,7 @@ import pyarrow as pa
 from refimpl.config import Config
 from refimpl.drivers import ThreadedRun
 from refimpl.job import Parts, StreamEnvironment
-from refimpl.memory import BufferBuilder, DataType, heap_buffer
+from refimpl.memory import BufferBuilder, DataType, allocate_pages, heap_buffer
 from refimpl.producer import KeyGroupSelector, Lanes
 from refimpl.records import (
     LONG,
@@ -362,11 +362,11 @@ def copied_segments(num_records: int, operator: Any) -> tuple[int, float, float]
     """
     home: queue.SimpleQueue[memoryview] = queue.SimpleQueue()
     for _ in range(BATCH_BUFFERS):
-        home.put(memoryview(bytearray(SEGMENT_BYTES)))
+        home.put(allocate_pages(SEGMENT_BYTES))
     between: queue.SimpleQueue[tuple[memoryview, int] | None] = queue.SimpleQueue()
     num_batches = whole_batches(num_records)
     images = [image_of(columns) for columns in COLUMNS]
-    arrived = memoryview(bytearray(BATCH * RECORD_BYTES))
+    arrived = allocate_pages(BATCH * RECORD_BYTES)
 
     def produce() -> None:
         for image in cycled(images, num_batches):
