@@ -9,6 +9,7 @@ import math
 import random
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 
 import pytest
@@ -74,6 +75,24 @@ class Gate:
             self._go[value].set()
 
 
+@contextmanager
+def consumer(sink: Callable[[int], object], config: Config = SMALL, width: int = 1) -> Iterator[tuple[Side, Peer]]:
+    """The end that reads, of `width` sinks, and a peer it reads from."""
+    with nothing_left(), Meeting() as meeting, Side(apart([], sink, config, width), 1) as side:
+        side.start(meeting.address)
+        with meeting.accept() as peer:
+            yield side, peer
+
+
+@contextmanager
+def producer(environment: StreamEnvironment) -> Iterator[tuple[Side, Peer]]:
+    """The end that is read, and a peer that has not asked for anything yet."""
+    with nothing_left(), Side(environment, 0) as side:
+        side.start()
+        with call_on(side.address) as peer:
+            yield side, peer
+
+
 # -- the end that reads --------------------------------------------------------------------------------
 
 
@@ -90,52 +109,46 @@ def watched_consumer(side: Side, peer: Peer, tally: Tally, config: Config = SMAL
 
 
 def test_a_task_that_waits_reads_what_it_waits_for_and_nobody_else_is_woken(without_patrol: None) -> None:
-    with nothing_left(), Meeting() as meeting, Side(apart([], tally := Tally(), SMALL), 1) as side:
-        side.start(meeting.address)
-        with meeting.accept() as peer:
-            request = watched_consumer(side, peer, tally)
-            carrier, (bell,) = carrier_of(side), side.threads._bells.values()
-            before = [each.num_rings for each in (bell, carrier.reader_bell, carrier.writer_bell)]
-            for sequence in range(2, 20):
-                reads = carrier.num_reads
-                peer.send(data(request.receiver, sequence, sequence))
-                tally.wait_for(sequence + 1)
-                assert peer.hear() == AddCredit(1, request.receiver)
-                side.until(lambda: side.stands_still)
-                assert carrier.num_reads == reads + 1
-            assert [each.num_rings for each in (bell, carrier.reader_bell, carrier.writer_bell)] == before
-            peer.send(last(request.receiver, 20))
-            assert side.end() is None
+    with consumer(tally := Tally()) as (side, peer):
+        request = watched_consumer(side, peer, tally)
+        carrier, (bell,) = carrier_of(side), side.threads._bells.values()
+        before = [each.num_rings for each in (bell, carrier.reader_bell, carrier.writer_bell)]
+        for sequence in range(2, 20):
+            reads = carrier.num_reads
+            peer.send(data(request.receiver, sequence, sequence))
+            tally.wait_for(sequence + 1)
+            assert peer.hear() == AddCredit(1, request.receiver)
+            side.until(lambda: side.stands_still)
+            assert carrier.num_reads == reads + 1
+        assert [each.num_rings for each in (bell, carrier.reader_bell, carrier.writer_bell)] == before
+        peer.send(last(request.receiver, 20))
+        assert side.end() is None
     assert tally == [*range(20)]
 
 
 def test_a_ring_reaches_the_task_that_keeps_the_lookout(without_patrol: None) -> None:
-    with nothing_left(), Meeting() as meeting, Side(apart([], tally := Tally(), SMALL), 1) as side:
-        side.start(meeting.address)
-        with meeting.accept() as peer:
-            watched_consumer(side, peer, tally)
-            (bell,) = side.threads._bells.values()
-            lookout = side.threads.lookout
-            for turn in range(5):
-                rings, calls = bell.num_rings, lookout.num_calls
-                side.threads.resume()  # rings everybody
-                side.until(lambda least=calls + 2: lookout.num_calls >= least and lookout._is_kept)
-                assert bell.num_rings - rings == 1, f"turn {turn}"
-                assert lookout.num_calls == calls + 2, "once away and once back"
-            side.threads.cancel()
-            assert side.has_ended.wait(TIMEOUT_S)
+    with consumer(tally := Tally()) as (side, peer):
+        watched_consumer(side, peer, tally)
+        (bell,) = side.threads._bells.values()
+        lookout = side.threads.lookout
+        for turn in range(5):
+            rings, calls = bell.num_rings, lookout.num_calls
+            side.threads.resume()  # rings everybody
+            side.until(lambda least=calls + 2: lookout.num_calls >= least and lookout._is_kept)
+            assert bell.num_rings - rings == 1, f"turn {turn}"
+            assert lookout.num_calls == calls + 2, "once away and once back"
+        side.threads.cancel()
+        assert side.has_ended.wait(TIMEOUT_S)
 
 
 def test_a_connection_can_be_cut_while_it_is_watched(without_patrol: None) -> None:
-    with nothing_left(), Meeting() as meeting, Side(apart([], tally := Tally(), SMALL), 1) as side:
-        side.start(meeting.address)
-        with meeting.accept() as peer:
-            watched_consumer(side, peer, tally)
-            with side.threads.monitor:
-                carrier_of(side).stop()
-            carrier_of(side).join(TIMEOUT_S)
-            assert carrier_of(side).is_finished
-            assert peer.hear() is None
+    with consumer(tally := Tally()) as (side, peer):
+        watched_consumer(side, peer, tally)
+        with side.threads.monitor:
+            carrier_of(side).stop()
+        carrier_of(side).join(TIMEOUT_S)
+        assert carrier_of(side).is_finished
+        assert peer.hear() is None
 
 
 def test_nobody_keeps_a_patrol_when_the_job_is_cancelled_and_user_code_does_not_return(
@@ -143,34 +156,30 @@ def test_nobody_keeps_a_patrol_when_the_job_is_cancelled_and_user_code_does_not_
 ) -> None:
     monkeypatch.setattr("refimpl.drivers.task_threads._SECONDS_TO_STOP", 0.2)
     gate = Gate(tally := Tally(), 2)
-    with nothing_left(), Meeting() as meeting, Side(apart([], gate, SMALL), 1) as side:
-        side.start(meeting.address)
-        with meeting.accept() as peer:
-            request = watched_consumer(side, peer, tally)
-            peer.send(data(request.receiver, 2, 2))
-            gate.until_at(2)
-            side.threads.cancel()
-            (patrol,) = [thread for thread in threading.enumerate() if thread.name == "tm-1 (patrol)"]
-            patrol.join(TIMEOUT_S)
-            assert not patrol.is_alive()
-            gate.open(2)
+    with consumer(gate) as (side, peer):
+        request = watched_consumer(side, peer, tally)
+        peer.send(data(request.receiver, 2, 2))
+        gate.until_at(2)
+        (patrol,) = [thread for thread in threading.enumerate() if thread.name == "tm-1 (patrol)"]
+        side.threads.cancel()
+        patrol.join(TIMEOUT_S)
+        assert not patrol.is_alive()
+        gate.open(2)
 
 
 def test_a_connection_nobody_comes_by_for_goes_back_to_its_thread() -> None:
     gate = Gate(tally := Tally(), 2)
-    with nothing_left(), Meeting() as meeting, Side(apart([], gate, SMALL), 1) as side:
-        side.start(meeting.address)
-        with meeting.accept() as peer:
-            request = watched_consumer(side, peer, tally)
-            peer.send(data(request.receiver, 2, 2))
-            gate.until_at(2)
-            side.until(lambda: not is_watched(side))  # the patrol
-            reads = carrier_of(side).num_reads
-            peer.send(data(request.receiver, 3, 3))
-            side.until(lambda: carrier_of(side).num_reads > reads)
-            gate.open(2)
-            peer.send(last(request.receiver, 4))
-            assert side.end() is None
+    with consumer(gate) as (side, peer):
+        request = watched_consumer(side, peer, tally)
+        peer.send(data(request.receiver, 2, 2))
+        gate.until_at(2)
+        side.until(lambda: not is_watched(side))  # the patrol
+        reads = carrier_of(side).num_reads
+        peer.send(data(request.receiver, 3, 3))
+        side.until(lambda: carrier_of(side).num_reads > reads)
+        gate.open(2)
+        peer.send(last(request.receiver, 4))
+        assert side.end() is None
     assert tally == [*range(4)]
 
 
@@ -179,64 +188,58 @@ def test_a_task_at_work_calls_between_two_steps(monkeypatch: pytest.MonkeyPatch,
     monkeypatch.setattr("refimpl.drivers.lookout._BETWEEN_CALLS_S", 0.0)
     monkeypatch.setattr("refimpl.drivers.task_threads.BUFFERS_PER_STEP", 1)
     gate = Gate(tally := Tally(), 2, 4)
-    with nothing_left(), Meeting() as meeting, Side(apart([], gate, SMALL), 1) as side:
-        side.start(meeting.address)
-        with meeting.accept() as peer:
-            request = watched_consumer(side, peer, tally)
-            peer.send(*(data(request.receiver, sequence, sequence) for sequence in (2, 3, 4, 5)))
-            gate.until_at(2)
-            reads = carrier_of(side).num_reads
-            peer.send(data(request.receiver, 6, 6))
-            gate.open(2)
-            gate.until_at(4)
-            with side.threads.monitor:
-                assert carrier_of(side).num_reads == reads + 1
-                assert is_watched(side)
-            gate.open(4)
-            peer.send(last(request.receiver, 7))
-            assert side.end() is None
+    with consumer(gate) as (side, peer):
+        request = watched_consumer(side, peer, tally)
+        peer.send(*(data(request.receiver, sequence, sequence) for sequence in (2, 3, 4, 5)))
+        gate.until_at(2)
+        reads = carrier_of(side).num_reads
+        peer.send(data(request.receiver, 6, 6))
+        gate.open(2)
+        gate.until_at(4)
+        with side.threads.monitor:
+            assert carrier_of(side).num_reads == reads + 1
+            assert is_watched(side)
+        gate.open(4)
+        peer.send(last(request.receiver, 7))
+        assert side.end() is None
     assert tally == [*range(7)]
 
 
 def test_who_has_work_lets_the_next_one_that_waits_keep_the_lookout(without_patrol: None) -> None:
     """Four tasks read one connection. One after the other stays in user code, and the rest are served."""
     gate = Gate(tally := Tally(), 10, 11, 12, 13)
-    with nothing_left(), Meeting() as meeting, Side(apart([], gate, SMALL, width=4), 1) as side:
-        side.start(meeting.address)
-        with meeting.accept() as peer:
-            receivers = [each.receiver for each in peer.hear_requests(16)[::4]]
-            for turn in range(2):
-                peer.send(data(receivers[0], turn, turn))
-                tally.wait_for(turn + 1)
-            side.until(lambda: side.stands_still and is_watched(side) and side.threads.lookout._is_kept)
-            seen = dict.fromkeys(receivers, 0) | {receivers[0]: 2}
-            for index, receiver in enumerate(receivers):
-                peer.send(data(receiver, seen[receiver], 10 + index))
-                gate.until_at(10 + index)
-                with side.threads.monitor:
-                    assert is_watched(side)
-            gate.open(10, 11, 12, 13)
-            tally.wait_for(6)
+    with consumer(gate, width=4) as (side, peer):
+        receivers = [each.receiver for each in peer.hear_requests(16)[::4]]
+        for turn in range(2):
+            peer.send(data(receivers[0], turn, turn))
+            tally.wait_for(turn + 1)
+        side.until(lambda: side.stands_still and is_watched(side) and side.threads.lookout._is_kept)
+        seen = dict.fromkeys(receivers, 0) | {receivers[0]: 2}
+        for index, receiver in enumerate(receivers):
+            peer.send(data(receiver, seen[receiver], 10 + index))
+            gate.until_at(10 + index)
+            with side.threads.monitor:
+                assert is_watched(side)
+        gate.open(10, 11, 12, 13)
+        tally.wait_for(6)
 
 
 def test_who_waits_at_its_bell_when_a_connection_becomes_busy_keeps_the_lookout(without_patrol: None) -> None:
     """Sink 0 is in user code when it does; nobody but the others can read what comes for them."""
     gate = Gate(tally := Tally(), 1)
-    with nothing_left(), Meeting() as meeting, Side(apart([], gate, SMALL, width=4), 1) as side:
-        side.start(meeting.address)
-        with meeting.accept() as peer:
-            requests = peer.hear_requests(16)
-            bells = side.threads._bells.values()
-            side.until(lambda: side.stands_still)
-            peer.send(data(requests[0].receiver, 0, 1))
-            gate.until_at(1)
-            side.until(lambda: sum(bell.is_waiting for bell in bells) == 3)
-            peer.send(data(requests[0].receiver, 1, 2))  # for the one that is not there
-            side.until(lambda: is_watched(side))
-            peer.send(data(requests[4].receiver, 0, 3))
-            tally.wait_for(1)
-            gate.open(1)
-            tally.wait_for(3)
+    with consumer(gate, width=4) as (side, peer):
+        requests = peer.hear_requests(16)
+        bells = side.threads._bells.values()
+        side.until(lambda: side.stands_still)
+        peer.send(data(requests[0].receiver, 0, 1))
+        gate.until_at(1)
+        side.until(lambda: sum(bell.is_waiting for bell in bells) == 3)
+        peer.send(data(requests[0].receiver, 1, 2))  # for the one that is not there
+        side.until(lambda: is_watched(side))
+        peer.send(data(requests[4].receiver, 0, 3))
+        tally.wait_for(1)
+        gate.open(1)
+        tally.wait_for(3)
     assert sorted(tally) == [1, 2, 3]
 
 
@@ -251,45 +254,39 @@ def test_the_other_end_goes_while_it_is_watched(without_patrol: None) -> None:
 
 
 def test_bytes_that_are_no_frames_while_it_is_watched(without_patrol: None) -> None:
-    with nothing_left(), Meeting() as meeting, Side(apart([], tally := Tally(), SMALL), 1) as side:
-        side.start(meeting.address)
-        with meeting.accept() as peer:
-            watched_consumer(side, peer, tally)
-            peer.send(bytes(range(200, 256)))
-            assert isinstance(side.end(), RemoteProtocolError)
+    with consumer(tally := Tally()) as (side, peer):
+        watched_consumer(side, peer, tally)
+        peer.send(bytes(range(200, 256)))
+        assert isinstance(side.end(), RemoteProtocolError)
 
 
 def test_our_own_bug_while_a_task_reads_ends_the_job(
     monkeypatch: pytest.MonkeyPatch, without_patrol: None
 ) -> None:
-    with nothing_left(), Meeting() as meeting, Side(apart([], tally := Tally(), SMALL), 1) as side:
-        side.start(meeting.address)
-        with meeting.accept() as peer:
-            request = watched_consumer(side, peer, tally)
+    with consumer(tally := Tally()) as (side, peer):
+        request = watched_consumer(side, peer, tally)
 
-            def fail(_data: object) -> None:
-                raise ZeroDivisionError("ours")
+        def fail(_data: object) -> None:
+            raise ZeroDivisionError("ours")
 
-            monkeypatch.setattr(carrier_of(side).end, "receive_data", fail)
-            peer.send(data(request.receiver, 2, 2))
-            assert isinstance(side.end(), ZeroDivisionError)
+        monkeypatch.setattr(carrier_of(side).end, "receive_data", fail)
+        peer.send(data(request.receiver, 2, 2))
+        assert isinstance(side.end(), ZeroDivisionError)
 
 
 def test_without_credits_who_finds_no_room_leaves_the_rest_to_the_thread(without_patrol: None) -> None:
     """More comes than there are buffers: the connection is not read until one is free, and then all arrives."""
     config = replace(SMALL, credit_based=False, floating_buffers_per_gate=2)
     gate = Gate(tally := Tally(), 2)
-    with nothing_left(), Meeting() as meeting, Side(apart([], gate, config), 1) as side:
-        side.start(meeting.address)
-        with meeting.accept() as peer:
-            request = watched_consumer(side, peer, tally, config)
-            peer.send(data(request.receiver, 2, 2))
-            gate.until_at(2)
-            for sequence in range(3, 60):
-                peer.send(data(request.receiver, sequence, sequence))
-            peer.send(last(request.receiver, 60))
-            gate.open(2)
-            assert side.end() is None
+    with consumer(gate, config) as (side, peer):
+        request = watched_consumer(side, peer, tally, config)
+        peer.send(data(request.receiver, 2, 2))
+        gate.until_at(2)
+        for sequence in range(3, 60):
+            peer.send(data(request.receiver, sequence, sequence))
+        peer.send(last(request.receiver, 60))
+        gate.open(2)
+        assert side.end() is None
     assert tally == [*range(60)]
 
 
@@ -366,19 +363,17 @@ def watched_producer(side: Side, peer: Peer, request: PartitionRequest) -> None:
 def test_a_task_without_buffers_says_what_it_has_and_hears_the_credit_for_more(without_patrol: None) -> None:
     environment = producer_of(lambda: iter(range(10**9)), SMALL)
     (request,) = requests_of(environment, credit=1)
-    with nothing_left(), Side(environment, 0) as side:
-        side.start()
+    with producer(environment) as (side, peer):
         side.until(lambda: side.stands_still)
-        with call_on(side.address) as peer:
-            watched_producer(side, peer, request)
-            carrier = carrier_of(side)
-            side.until(lambda: side.stands_still)
-            before = [each.num_rings for each in (carrier.reader_bell, carrier.writer_bell)]
-            for _turn in range(10):
-                peer.send(encode(AddCredit(3, request.receiver)))
-                hear_data(peer, 3)
-            assert [each.num_rings for each in (carrier.reader_bell, carrier.writer_bell)] == before
-            assert is_watched(side)
+        watched_producer(side, peer, request)
+        carrier = carrier_of(side)
+        side.until(lambda: side.stands_still)
+        before = [each.num_rings for each in (carrier.reader_bell, carrier.writer_bell)]
+        for _turn in range(10):
+            peer.send(encode(AddCredit(3, request.receiver)))
+            hear_data(peer, 3)
+        assert [each.num_rings for each in (carrier.reader_bell, carrier.writer_bell)] == before
+        assert is_watched(side)
 
 
 def credit_ahead(side: Side, peer: Peer, request: PartitionRequest, credit: int) -> None:
@@ -393,16 +388,14 @@ def test_what_was_put_off_leaves_also_if_the_task_does_not_come_by() -> None:
     source = Stops(400, end=500)
     environment = producer_of(lambda: iter(source), STEPWISE)
     (request,) = requests_of(environment, credit=1)
-    with nothing_left(), Side(environment, 0) as side:
-        side.start()
+    with producer(environment) as (side, peer):
         side.until(lambda: side.stands_still)
-        with call_on(side.address) as peer:
-            watched_producer(side, peer, request)
-            credit_ahead(side, peer, request, 1000)
-            source.until_at(400)
-            hear_data(peer, FULL_AT_400 - 2)
-            source.go(400)
-            assert side.end() is None
+        watched_producer(side, peer, request)
+        credit_ahead(side, peer, request, 1000)
+        source.until_at(400)
+        hear_data(peer, FULL_AT_400 - 2)
+        source.go(400)
+        assert side.end() is None
 
 
 def test_a_connection_that_is_not_busy_has_a_thread_that_writes(
@@ -412,19 +405,17 @@ def test_a_connection_that_is_not_busy_has_a_thread_that_writes(
     source = Stops(400, end=500)
     environment = producer_of(lambda: iter(source), STEPWISE)
     (request,) = requests_of(environment, credit=1)
-    with nothing_left(), Side(environment, 0) as side:
-        side.start()
-        with call_on(side.address) as peer:
-            peer.send(encode(request))
+    with producer(environment) as (side, peer):
+        peer.send(encode(request))
+        hear_data(peer, 1)
+        for _ in range(3):  # each read by itself
+            peer.send(encode(AddCredit(1, request.receiver)))
             hear_data(peer, 1)
-            for _ in range(3):  # each read by itself
-                peer.send(encode(AddCredit(1, request.receiver)))
-                hear_data(peer, 1)
-            peer.send(encode(AddCredit(1000, request.receiver)))
-            source.until_at(400)
-            hear_data(peer, FULL_AT_400 - 4)
-            source.go(400)
-            assert side.end() is None
+        peer.send(encode(AddCredit(1000, request.receiver)))
+        source.until_at(400)
+        hear_data(peer, FULL_AT_400 - 4)
+        source.go(400)
+        assert side.end() is None
 
 
 @pytest.mark.parametrize("timeout_ms", [0, 1])
@@ -433,21 +424,19 @@ def test_a_flush_is_said_at_once(timeout_ms: int, without_patrol: None) -> None:
     source = Stops(10, 400, end=500)
     environment = producer_of(lambda: iter(source), replace(STEPWISE, buffer_timeout_ms=timeout_ms))
     (request,) = requests_of(environment, credit=1)
-    with nothing_left(), Side(environment, 0) as side:
-        side.start()
+    with producer(environment) as (side, peer):
         source.until_at(10)
-        with call_on(side.address) as peer:
-            peer.send(encode(request))
-            num_bytes = len(hear_data(peer, 1)[0].payload)
-            peer.send(encode(AddCredit(1000, request.receiver)))
+        peer.send(encode(request))
+        num_bytes = len(hear_data(peer, 1)[0].payload)
+        peer.send(encode(AddCredit(1000, request.receiver)))
+        num_bytes += len(hear_data(peer, 1)[0].payload)
+        side.until(lambda: is_watched(side))
+        source.go(10)
+        source.until_at(400)
+        while num_bytes < 400 * 13:
             num_bytes += len(hear_data(peer, 1)[0].payload)
-            side.until(lambda: is_watched(side))
-            source.go(10)
-            source.until_at(400)
-            while num_bytes < 400 * 13:
-                num_bytes += len(hear_data(peer, 1)[0].payload)
-            source.go(400)
-            assert side.end() is None
+        source.go(400)
+        assert side.end() is None
 
 
 def test_full_buffers_and_the_last_word_leave_without_the_thread_that_writes(
@@ -457,25 +446,23 @@ def test_full_buffers_and_the_last_word_leave_without_the_thread_that_writes(
     source = Stops(30, 400, end=409)
     environment = producer_of(lambda: iter(source), STEPWISE)
     (request,) = requests_of(environment, credit=1)
-    with nothing_left(), Side(environment, 0) as side:
-        side.start()
+    with producer(environment) as (side, peer):
         source.until_at(30)
-        with call_on(side.address) as peer:
-            peer.send(encode(request))
-            hear_data(peer, 1)
-            peer.send(encode(AddCredit(1000, request.receiver)))
-            hear_data(peer, 30 * 13 // 64 - 1)
-            carrier = carrier_of(side)
-            side.until(lambda: is_watched(side) and carrier.writer_bell.is_waiting)
-            rings = carrier.writer_bell.num_rings
-            source.go(30)
-            source.until_at(400)
-            hear_data(peer, FULL_AT_400 - 30 * 13 // 64)
-            assert carrier.writer_bell.num_rings == rings
-            source.go(400)
-            assert side.end() is None
-            num_bytes = 410 * 13  # a watermark is last, and as long
-            assert sum(len(each.payload) for each in hear_to_the_end(peer)) == num_bytes - FULL_AT_400 * 64
+        peer.send(encode(request))
+        hear_data(peer, 1)
+        peer.send(encode(AddCredit(1000, request.receiver)))
+        hear_data(peer, 30 * 13 // 64 - 1)
+        carrier = carrier_of(side)
+        side.until(lambda: is_watched(side) and carrier.writer_bell.is_waiting)
+        rings = carrier.writer_bell.num_rings
+        source.go(30)
+        source.until_at(400)
+        hear_data(peer, FULL_AT_400 - 30 * 13 // 64)
+        assert carrier.writer_bell.num_rings == rings
+        source.go(400)
+        assert side.end() is None
+        num_bytes = 410 * 13  # a watermark is last, and as long
+        assert sum(len(each.payload) for each in hear_to_the_end(peer)) == num_bytes - FULL_AT_400 * 64
 
 
 def test_what_the_system_does_not_take_at_once_is_written_by_the_thread_in_its_order(without_patrol: None) -> None:
@@ -484,44 +471,38 @@ def test_what_the_system_does_not_take_at_once_is_written_by_the_thread_in_its_o
     config = replace(STEPWISE, segment_size_bytes=1 << 17, buffers_per_channel=count, max_buffers_per_channel=count)
     environment = producer_of(lambda: iter(range(10**9)), replace(config, source_batch=10_000))
     (request,) = requests_of(environment, credit=1)
-    with nothing_left(), Side(environment, 0) as side:
-        side.start()
+    with producer(environment) as (side, peer):
         side.until(lambda: side.stands_still)
-        with call_on(side.address) as peer:
-            watched_producer(side, peer, request)
-            side.until(lambda: side.stands_still and side.threads.lookout._is_kept)
-            peer.send(encode(AddCredit(count - 5, request.receiver)))
-            carrier = carrier_of(side)
-            side.until(lambda: not carrier.writer_bell.is_waiting)
-            assert [each.sequence_number for each in hear_data(peer, count - 5)] == [*range(2, count - 3)]
+        watched_producer(side, peer, request)
+        side.until(lambda: side.stands_still and side.threads.lookout._is_kept)
+        peer.send(encode(AddCredit(count - 5, request.receiver)))
+        carrier = carrier_of(side)
+        side.until(lambda: not carrier.writer_bell.is_waiting)
+        assert [each.sequence_number for each in hear_data(peer, count - 5)] == [*range(2, count - 3)]
 
 
 def test_a_consumer_that_says_goodbye_while_it_is_watched(without_patrol: None) -> None:
     environment = producer_of(lambda: iter(range(10**9)), SMALL)
     (request,) = requests_of(environment, credit=1)
-    with nothing_left(), Side(environment, 0) as side:
-        side.start()
+    with producer(environment) as (side, peer):
         side.until(lambda: side.stands_still)
-        with call_on(side.address) as peer:
-            watched_producer(side, peer, request)
-            peer.send(encode(CloseRequest()))
-            assert peer.hear() is None
+        watched_producer(side, peer, request)
+        peer.send(encode(CloseRequest()))
+        assert peer.hear() is None
 
 
 def test_who_has_no_tasks_any_more_reads_on_its_threads(without_patrol: None) -> None:
     environment = producer_of(lambda: iter(range(30)), STEPWISE)
     (request,) = requests_of(environment, credit=1)
-    with nothing_left(), Side(environment, 0) as side:
-        side.start()
+    with producer(environment) as (side, peer):
         assert side.end() is None
-        with call_on(side.address) as peer:
-            peer.send(encode(request))
-            heard = hear_data(peer, 1)
-            while heard[-1].data_type.is_buffer:
-                peer.send(encode(AddCredit(1, request.receiver)))
-                message = peer.hear()
-                assert isinstance(message, BufferResponse)
-                heard.append(message)
+        peer.send(encode(request))
+        heard = hear_data(peer, 1)
+        while heard[-1].data_type.is_buffer:
+            peer.send(encode(AddCredit(1, request.receiver)))
+            message = peer.hear()
+            assert isinstance(message, BufferResponse)
+            heard.append(message)
 
 
 def first_of(side: Side) -> ResultPartition:
