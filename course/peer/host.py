@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import Any, Self, TextIO
 
 from course.peer.tap import Tap
-from refimpl.drivers import LINGER_S, ByteStream, Carrier, End
+from refimpl.drivers import LINGER_S, ByteStream, Carrier, End, Lookout
 
 __all__ = ["Exclusion", "Host", "Speaker", "TimeLimitError", "Waiter"]
 
@@ -76,6 +76,7 @@ class Host:
         self.say = speaker.say
         self.tap = tap
         self.monitor = threading.RLock()
+        self.lookout = Lookout(self.monitor, {})  # there are no tasks: each connection reads and writes on its threads
         self.stopping = threading.Event()
         self.error: BaseException | None = None  # the first one of any thread
         self._max_seconds = max_seconds
@@ -102,10 +103,6 @@ class Host:
         """Wake whoever can go on now; the connections see to themselves. Under the monitor."""
         for waiter in self._waiters:
             waiter.wake()
-
-    def lets_speak(self, _carrier: Carrier) -> bool:
-        """No: each connection has a thread that writes."""
-        return False
 
     def new_waiter(self) -> Waiter:
         """A place to wait for one thread; `wake` looks after it."""

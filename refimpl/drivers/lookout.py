@@ -111,7 +111,7 @@ class Lookout:
 
     def watch(self, carrier: Spoken, file_number: int) -> bool:
         """Read for `carrier` from now on, until its `reader_bell` rings; false if nobody will."""
-        if self._is_closed:
+        if self._is_closed or not self._bells:
             return False
         self._place = self._place or _Place()
         self._place.selector.register(file_number, selectors.EVENT_READ, carrier)

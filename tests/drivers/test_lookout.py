@@ -16,7 +16,7 @@ import pytest
 from driver_bench import TIMEOUT_S, Meeting, Peer, Side, Tally, apart, call_on, data, last, nothing_left, requests_of
 
 from refimpl.config import Config
-from refimpl.drivers import Carrier, ClusterKeys, ThreadedRun
+from refimpl.drivers import Carrier, ClusterKeys, Lookout, ThreadedRun
 from refimpl.errors import RemoteProtocolError, RemoteTransportError
 from refimpl.exchange import AddCredit, BufferResponse, CloseRequest, PartitionRequest, encode
 from refimpl.job import StreamEnvironment
@@ -301,6 +301,15 @@ def test_a_connection_with_tls_keeps_its_own_thread(keys: ClusterKeys) -> None:
         run.run()
     assert sorted(tally) == [*range(3000)]
     assert seen == []
+
+
+def test_where_no_task_waits_nothing_is_watched() -> None:
+    with consumer(Tally()) as (side, peer):
+        peer.hear_requests(1)
+        lookout = Lookout(side.threads.monitor, {})
+        with side.threads.monitor:
+            assert not lookout.watch(carrier_of(side), 0)
+            assert not lookout.is_watched(carrier_of(side))
 
 
 # -- the end that is read ------------------------------------------------------------------------------
