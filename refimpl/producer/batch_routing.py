@@ -36,8 +36,9 @@ def by_channel(rows: WireRows, channels: Column | int, num_channels: int) -> Ite
             yield channels if isinstance(channels, int) else 0, rows.view(np.uint8).data
         return
     narrow = channels.astype(np.min_scalar_type(num_channels - 1))
-    data = rows.take(np.argsort(narrow, kind="stable")).view(np.uint8).data
-    ends = np.cumsum(np.bincount(narrow, minlength=num_channels)) * rows.itemsize
+    order = np.argsort(narrow, kind="stable")
+    data = rows.take(order).view(np.uint8).data
+    ends = narrow.take(order).searchsorted(np.arange(num_channels, dtype=narrow.dtype), "right") * rows.itemsize
     start = 0
     for channel, end in enumerate(ends.tolist()):
         if end > start:

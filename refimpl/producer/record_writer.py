@@ -125,7 +125,9 @@ class RecordWriter:
 
     def write_batch(self, batch: RecordBatch) -> None:
         """Write each record of a batch to the channel its value selects: the bytes of `emit` one by one."""
-        if (codec := self._codec) is None or (rows := codec.encode(batch)) is None:
+        if (codec := self._codec) is not None and self.is_blocked:
+            codec.let_go()  # what waits for buffers looks into the rows of the last batch
+        if codec is None or (rows := codec.encode(batch)) is None:
             self.emit_many(batch.records())
             return
         channels = 0 if self._is_constant else channels_of_batch(self.selector, batch)
@@ -139,8 +141,6 @@ class RecordWriter:
                 else:
                     self._lanes.open(channel, builder, len(part))
                     self._after_record(channel)
-        if self.is_blocked:
-            codec.let_go()  # what waits for buffers looks into these rows
 
     def write_encoded(self, data: EncodedBatch, num_records: int, channel: int) -> None:
         """Write so many records to one channel that the caller has serialised, with their lengths, as `emit` would."""

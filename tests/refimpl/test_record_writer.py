@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from refimpl.config import Config
 from refimpl.errors import LocalUsageError, SluiceError
-from refimpl.memory import BufferBuilder, BufferConsumer, LocalBufferPool, NetworkBufferPool
+from refimpl.memory import BufferBuilder, BufferConsumer, LocalBufferPool, NetworkBufferPool, allocate_pages
 from refimpl.producer import (
     BroadcastRecordWriter,
     BroadcastSelector,
@@ -603,6 +603,35 @@ def test_a_batch_goes_through_another_part_record_by_record(is_blocked: bool) ->
     bench.writer.write_batch(batch_of([(n, n, n) for n in range(20)]))
     bench.finish()
     assert part.num_records >= 20
+
+
+def test_a_batch_takes_new_memory_only_while_another_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pool that runs dry in the middle of each batch is how a fast producer lives."""
+    num_taken = 0
+
+    def allocate(num_bytes: int) -> memoryview:
+        nonlocal num_taken
+        num_taken += 1
+        return allocate_pages(num_bytes)
+
+    monkeypatch.setattr("refimpl.records.batch.allocate_pages", allocate)
+    bench = Bench(segment=64, buffers=3, kind=ROW, selector=ForwardSelector())
+    rows = [[(number, number, turn) for number in range(20)] for turn in range(12)]
+    for each in rows[:10]:
+        bench.writer.write_batch(batch_of(each))
+        assert bench.writer.is_blocked
+        while not bench.writer.resume():
+            bench.read_all()
+    assert num_taken == 1
+    for each in rows[10:]:
+        bench.writer.write_batch(batch_of(each))
+    assert num_taken == 2
+    while not bench.writer.resume():
+        bench.read_all()
+    written = [element((key, value), time, ROW) for each in rows for time, key, value in each]
+    assert bench.finish() == [b"".join(written)]
+
+
 MIXED = TupleType(LONG, INT, DOUBLE)
 KINDS: dict[TypeSerializer, st.SearchStrategy[object]] = {
     LONG: st.integers(-(2**63), 2**63 - 1),
