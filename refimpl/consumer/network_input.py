@@ -33,6 +33,7 @@ from refimpl.records.spanning import RecordDeserializer, SpillingAdaptiveSpannin
 __all__ = ["NetworkInput"]
 
 _MOST_BETWEEN_LOOKS = 1023
+_MOST_BYTES_AT_ONCE = 512 * 1024  # columns of much more are pages that the system has to clear, each time anew
 _MIN_RECORDS_AT_ONCE = 8  # below this many numpy costs more than it saves
 
 
@@ -71,8 +72,7 @@ class NetworkInput:
         self._consumed: list[Buffer | BufferSlice] = []
         value_type = element_serializer.value_type
         self._codec = BatchCodec.of(value_type) if takes_batches else None
-        self._num_between_looks = 0
-        self._num_until_look = 0
+        self._num_between_looks = self._num_until_look = 0
         self._unpacker = RecordUnpacker.of(value_type) if not takes_batches else None
         self._times: Iterator[int | None] = iter(())  # of the records of the run that nobody has taken
         self._run: Iterator[tuple[object, int | None]] = iter(())  # comes before what is decoded
@@ -261,8 +261,7 @@ class NetworkInput:
         pieces += [buffer.data for buffer in following]
         batch, end = codec.decode(codec.joined(pieces, num_here), _MIN_RECORDS_AT_ONCE)
         if batch is None:
-            self._num_between_looks = min(2 * self._num_between_looks + 1, _MOST_BETWEEN_LOOKS)
-            self._num_until_look = self._num_between_looks
+            self._num_between_looks = self._num_until_look = min(2 * self._num_between_looks + 1, _MOST_BETWEEN_LOOKS)
             return
         self._num_between_looks = 0
         self._decoded.append(batch)
@@ -292,12 +291,13 @@ class NetworkInput:
         deserializer.skip(num_bytes)
 
     def _following(self, channel: int) -> list[BufferSlice]:
-        """The buffers taken from a channel, up to its next event."""
-        following: list[BufferSlice] = []
+        """The buffers taken from a channel, up to its next event; no more than are read at once."""
+        following, num_left = list[BufferSlice](), _MOST_BYTES_AT_ONCE
         for index, item in self._taken:
             if index == channel:
-                if not isinstance(item, BufferSlice):
+                if not isinstance(item, BufferSlice) or item.size > num_left:
                     break
+                num_left -= item.size
                 following.append(item)
         return following
 

@@ -305,6 +305,20 @@ def test_buffers_of_one_channel_become_one_batch_and_a_record_cut_in_two_is_in_i
     assert bench.num_out == 1  # the last buffer is still open
 
 
+def test_large_buffers_become_several_batches() -> None:
+    """One of all would be so large that the system has to clear new memory for each."""
+    segment = 128 * 1024
+    bench = Bench(segment=segment, kind=TupleType(LONG, LONG), takes_batches=True)
+    records = [StreamRecord((number, -number), number) for number in range(12 * segment // 29)]
+    bench.writer.emit_many(records)
+    batches = bench.read(limit=16)
+    most = 28 + segment + 512 * 1024  # a record begun, the rest of which is at hand, and what is read with that
+    assert len(batches) == 3
+    assert all(len(batch) * 29 <= most for batch in batches)
+    assert [record for batch in batches for record in batch.records()] == records
+    assert bench.num_out <= 1
+
+
 def test_a_batch_ends_where_a_watermark_stands() -> None:
     bench = Bench(segment=500, takes_batches=True)
     bench.writer.emit_many([StreamRecord(number, number) for number in range(10)])
