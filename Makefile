@@ -19,7 +19,7 @@ help: ## show this list
 	@echo "make lab            open the course in JupyterLab         (ARGS='--no-browser --port 8890')"
 	@echo "make demo           flights from Spark through the engine  (ARGS='--records 5000 --json')"
 	@echo "make cluster        a Spark cluster on this machine        (ARGS=stop ends it, ARGS=status)"
-	@echo "make test           everything that must hold, 35-40 min  (ARGS='-k spanning' to pick tests)"
+	@echo "make test           everything that must hold, 20-40 min  (ARGS='-k spanning' to pick tests)"
 	@echo "make bench          28 goals as ratios to peers, 15 min    (ONLY=11,14 for two of them, ARGS='--help')"
 	@echo "make bench-checks   how long a learner waits for a check   (ARGS='--rounds 5')"
 	@echo "make bench-spark    every way out of Spark, in rows/s      (ARGS='--rows 5000000')"
