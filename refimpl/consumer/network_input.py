@@ -291,7 +291,7 @@ class NetworkInput:
         deserializer.skip(num_bytes)
 
     def _following(self, channel: int) -> list[BufferSlice]:
-        """The buffers taken from a channel, up to its next event; no more than are read at once."""
+        """The buffers taken from a channel, up to its next event, but for what is too much to be read at once."""
         following, num_left = list[BufferSlice](), _MOST_BYTES_AT_ONCE
         for index, item in self._taken:
             if index == channel:

@@ -317,7 +317,8 @@ def whole_batches(num_records: int) -> int:
 def exchange_of_batches(
     num_records: int, operator: Any, segment_bytes: int = SEGMENT_BYTES
 ) -> tuple[int, float, float]:
-    engine = Exchange(KIND, BATCH_BUFFERS, takes_batches=True, segment_bytes=segment_bytes)
+    num_buffers = -(-BATCH_BUFFERS * SEGMENT_BYTES // segment_bytes)  # as much on the way, however large they are
+    engine = Exchange(KIND, num_buffers, takes_batches=True, segment_bytes=segment_bytes)
     num_batches = whole_batches(num_records)
     return num_batches * BATCH, *in_two_threads(
         lambda: engine.produce_batches(batches(num_batches)),
@@ -433,7 +434,9 @@ BENCHMARKS = (
         f"{BATCH} rows at a time, from thread to thread",
         (
             contender("exchange", "RecordWriter.write_batch to rows again: Flink's bytes", exchange_of_batches),
-            contender("large", "with buffers of 128 KiB", partial(exchange_of_batches, segment_bytes=LARGE_BYTES)),
+            contender(
+                "large", "buffers of 128 KiB, as much memory", partial(exchange_of_batches, segment_bytes=LARGE_BYTES)
+            ),
             contender("keyed", KEYED_MEANING, keyed_exchange_of_batches, is_ordered=False),
             contender("Arrow IPC", "queue.Queue of the batch in Arrow's own format", queue_of_arrow),
             contender("Arrow IPC, ready", "the same of Arrow's batches", partial(queue_of_arrow, is_ready=True)),
