@@ -282,9 +282,9 @@ class ProducerConnection:
         reader.is_enqueued = False
 
     def _lend(self, by: SubpartitionReader, taken: BufferSlice, backlog: int, pieces: list[bytes | memoryview]) -> None:
-        payload, kind, number = taken.data, taken.data_type, by.next_number()
-        pieces += (self._head.pack(by.receiver, by.subpartition, number, backlog, kind, len(payload)), payload)
-        self.marks.hand_out(self._head.num_bytes + len(payload))
+        head, kind, size = self._head, taken.parent.data_type, taken.end - taken.start
+        pieces += head.pack(by.receiver, by.subpartition, by.next_number(), backlog, kind, size), taken.data
+        self.marks.hand_out(head.num_bytes + size)
         self._lent.append((self.marks.num_handed_out, taken))
 
     def _on_data_available(self, reader: SubpartitionReader) -> None:

@@ -219,9 +219,9 @@ class BufferConsumer:
     @classmethod
     def of_buffer(cls, buffer: Buffer, partial_record_bytes: int = 0) -> BufferConsumer:
         """A consumer of a buffer that is full already, such as an event: finished from birth."""
-        consumer = cls(buffer, _PublishedPosition(-buffer.size or _FINISHED_EMPTY, partial_record_bytes), 0)
-        consumer.written_bytes = buffer.size
-        consumer.is_finished = True
+        size = buffer.size
+        consumer = cls(buffer, _PublishedPosition(-size or _FINISHED_EMPTY, partial_record_bytes), 0)
+        consumer.written_bytes, consumer.is_finished = size, True
         return consumer
 
     def __repr__(self) -> str:

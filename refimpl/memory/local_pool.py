@@ -77,8 +77,7 @@ class LocalBufferPool:
         self._max_overdraft = max_overdraft
         self._idle: deque[MemorySegment] = deque()
         self._listeners: deque[BufferListener] = deque()
-        self._per_channel = [0] * num_channels
-        self._recyclers = [_ChannelRecycler(self, channel) for channel in range(num_channels)]
+        self._recyclers = [_ChannelRecycler(self) for _ in range(num_channels)]
         self._num_capped = 0
         self.is_destroyed = False
         self.buffer_type = Buffer
@@ -139,7 +138,9 @@ class LocalBufferPool:
     def request_buffers(self, most: int, channel: int = _NO_CHANNEL) -> list[Buffer]:
         """What so many calls of `request_buffer` give; fewer, or none, if there are not so many."""
         segments: list[MemorySegment] = []
-        while len(segments) < most and (segment := self._next_segment()) is not None:
+        for _ in range(most):
+            if (segment := self._next_segment()) is None:
+                break
             segments.append(segment)
         recycler = self._charged(channel, len(segments))
         buffers = [self.buffer_type(segment, recycler) for segment in segments]
@@ -253,10 +254,11 @@ class LocalBufferPool:
             self._fetch_ahead()
         if channel == _NO_CHANNEL:
             return self
-        before = self._per_channel[channel]
-        after = self._per_channel[channel] = before + num_buffers
+        recycler = self._recyclers[channel]
+        before = recycler.num_lent
+        after = recycler.num_lent = before + num_buffers
         self._num_capped += (after >= self._cap) - (before >= self._cap)
-        return self._recyclers[channel]
+        return recycler
 
     def _room_changed(self) -> None:
         """Let whoever waits for a buffer look again."""
@@ -288,17 +290,17 @@ class LocalBufferPool:
 
 
 class _ChannelRecycler:
-    """Returns a segment to its pool and takes it off its channel's count."""
+    """Returns the segments of one channel to their pool, and counts how many are out."""
 
-    __slots__ = ("_pool", "_channel")
+    __slots__ = ("num_lent", "_pool")
 
-    def __init__(self, pool: LocalBufferPool, channel: int) -> None:
+    def __init__(self, pool: LocalBufferPool) -> None:
+        self.num_lent = 0
         self._pool = pool
-        self._channel = channel
 
     def recycle_segment(self, segment: MemorySegment) -> None:
-        pool, per_channel = self._pool, self._pool._per_channel
-        if per_channel[self._channel] == pool._cap:
+        pool = self._pool
+        if self.num_lent == pool._cap:
             pool._num_capped -= 1
-        per_channel[self._channel] -= 1
+        self.num_lent -= 1
         pool.recycle_segment(segment)

@@ -128,14 +128,16 @@ class Sending(Station):
             segment.put(0, content)
 
     def buffers(self, num_buffers: int) -> None:
-        """Whole buffers, as they are, and as `write_batch` fills them; those there are in one hold of the monitor."""
+        """Whole buffers, as they are, and as `write_batch` queues them; those there are in one hold of the monitor."""
         partition = self.partition
         with self.monitor:
-            for _ in range(num_buffers):
-                while (buffer := partition.request_buffer(0)) is None:
+            while num_buffers:
+                while not (buffers := partition.request_buffers(0, min(num_buffers, BUFFERS_PER_STEP))):
                     self._wait_for_buffer()
-                buffer.size = SEGMENT_BYTES
-                partition.add(BufferConsumer.of_buffer(buffer), 0)
+                for buffer in buffers:
+                    buffer.size = SEGMENT_BYTES
+                partition.add_full([BufferConsumer.of_buffer(buffer) for buffer in buffers], 0)
+                num_buffers -= len(buffers)
             partition.finish()
             self.lookout.close()
 
