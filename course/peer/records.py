@@ -114,11 +114,12 @@ class SummedType:
 class BareElements(StreamElementSerializer):
     """Records as their values alone: no tag and no time, and no other elements."""
 
-    def serialize(self, element: StreamElement) -> bytes:
+    def serialize_with_length(self, element: StreamElement) -> bytearray:
         assert isinstance(element, StreamRecord), f"{element!r} has no bare value"
-        target = bytearray()
+        target = bytearray(LENGTH_BYTES)
         self.value_type.serialize(element.value, target)
-        return bytes(target)
+        target[:LENGTH_BYTES] = (len(target) - LENGTH_BYTES).to_bytes(LENGTH_BYTES, "big")
+        return target
 
     def deserialize(self, data: bytes | memoryview) -> StreamElement:
         source = memoryview(data)

@@ -129,7 +129,7 @@ class BufferBuilder:
         self.commit()
         return copied
 
-    def put(self, source: memoryview) -> bool:
+    def put(self, source: bytearray | memoryview) -> bool:
         """Append and commit all of `source` and leave room; false, and nothing is done, where there is none.
 
         For what is often short, so that nothing is looked at twice.

@@ -32,11 +32,11 @@ class BroadcastRecordWriter(RecordWriter):
     private_consumer: BufferConsumer | None = None
 
     def broadcast(self, element: StreamElement) -> None:
-        self._write(self._elements.serialize(element), (_SHARED,))
+        self._write(self._elements.serialize_with_length(element), (_SHARED,))
 
     def emit_to(self, element: StreamElement, channel: int) -> None:
         # A channel c > 0 or 0 is told apart from the shared slot by its sign.
-        self._write(self._elements.serialize(element), (-1 - channel,))
+        self._write(self._elements.serialize_with_length(element), (-1 - channel,))
 
     def close(self) -> None:
         if self.private_consumer is not None:
@@ -44,7 +44,7 @@ class BroadcastRecordWriter(RecordWriter):
             self.private_consumer = None
         super().close()
 
-    def _start(self, data: bytes | EncodedBatch, channels: Sequence[int]) -> None:
+    def _start(self, data: bytearray | EncodedBatch, channels: Sequence[int]) -> None:
         (slot,) = channels
         if slot < 0:
             self._lanes.close(_SHARED)

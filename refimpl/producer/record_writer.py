@@ -8,8 +8,8 @@ Rules of this file:
   the same piece of user code still emits, and says it is blocked. `resume` goes on where it stopped.
 - Appending takes no lock: a builder has a single writer. `exclusion` is held only while a buffer is
   opened, closed or handed over, which is when another thread may look.
-- A record of fixed width that fits the open buffer is packed in place, see `lanes`. All else (a cut,
-  another type, what waits behind a record in hand) is serialised, then copied.
+- A record of fixed width that fits the open buffer is packed in place, see `lanes`; any other that fits
+  is serialised, then copied there. What is to be cut, or waits behind a record in hand, `_write` sees to.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from refimpl.records.element_serializer import StreamElementSerializer
 from refimpl.records.elements import RecordBatch, StreamElement, StreamRecord
 from refimpl.records.encoded_batch import EncodedBatch, copy_on
 from refimpl.records.events import Event
-from refimpl.records.spanning import RecordSerializer, SpanningRecordSerializer
+from refimpl.records.spanning import LENGTH_BYTES, RecordSerializer, SpanningRecordSerializer
 
 __all__ = ["RecordWriter"]
 
@@ -62,7 +62,7 @@ class RecordWriter:
         self._is_flushed_always = partition.config.buffer_timeout_ms == 0
         self._is_constant |= is_constant(selector, len(self._all_channels))
         self._remaining: deque[int] = deque()  # channels that what is in hand must still reach
-        self._waiting = deque[tuple[bytes | EncodedBatch, Sequence[int]] | Event]()
+        self._waiting = deque[tuple[bytearray | EncodedBatch, Sequence[int]] | Event]()
         flush = self._flush if self._is_flushed_always else None
         self._lanes = Lanes(element_serializer.value_type, len(self._all_channels), self._emit_otherwise, flush)
         self.emit = self._lanes.put[0] if self._is_constant else self._emit_selected
@@ -110,11 +110,11 @@ class RecordWriter:
 
     def broadcast(self, element: StreamElement) -> None:
         """Write one element to every channel."""
-        self._write(self._elements.serialize(element), self._all_channels)
+        self._write(self._elements.serialize_with_length(element), self._all_channels)
 
     def emit_to(self, element: StreamElement, channel: int) -> None:
         """Write one element to a channel the caller chose, as latency markers are."""
-        self._write(self._elements.serialize(element), (channel,))
+        self._write(self._elements.serialize_with_length(element), (channel,))
 
     def broadcast_event(self, event: Event) -> None:
         """Close the open buffers, so that the event follows them, and queue it everywhere."""
@@ -135,12 +135,10 @@ class RecordWriter:
         self._lanes.num_counted += len(rows)
         with self._exclusion:  # what is left is copying; whoever is told of the first buffer finds them all
             for channel, part in parts:
-                builder = self._builders[channel]
-                if self.is_blocked or builder is None or not builder.put(part):
-                    self._write(EncodedBatch(part, rows.itemsize), (channel,))
-                else:
-                    self._lanes.open(channel, builder, len(part))
+                if self._lanes.put_whole(part, channel, self._builders):
                     self._after_record(channel)
+                else:
+                    self._write(EncodedBatch(part, rows.itemsize), (channel,))
 
     def write_encoded(self, data: EncodedBatch, num_records: int, channel: int) -> None:
         """Write so many records to one channel that the caller has serialised, with their lengths, as `emit` would."""
@@ -197,9 +195,8 @@ class RecordWriter:
 
     def _use(self, serializer: RecordSerializer) -> None:
         self._close_all()
-        self.serializer = serializer
         self._in_hand: RecordSerializer | EncodedBatch = serializer
-        self._next_serializer = None
+        self.serializer, self._next_serializer = serializer, None
         self._block(self.is_blocked)
 
     def _block(self, is_blocked: bool) -> None:
@@ -215,25 +212,29 @@ class RecordWriter:
         self._lanes.put[self.selector.select_channel(record.value)](record)
 
     def _emit_otherwise(self, record: StreamRecord, channel: int) -> None:
-        """Write a record no lane takes; the most frequent is one that is to be cut in two."""
-        data = self._lanes.to_bytes(record)
-        self._write(self._elements.serialize(record) if data is None else EncodedBatch(data, len(data)), (channel,))
+        """Write a record no lane takes: one that is to be cut in two, or that may have any length."""
+        if (row := self._lanes.to_bytes(record)) is not None:
+            self._write(EncodedBatch(row, len(row)), (channel,))
+        elif self._lanes.put_whole(data := self._elements.serialize_with_length(record), channel, self._builders):
+            self._after_record(channel)
+        else:
+            self._write(data, (channel,))
 
-    def _write(self, data: bytes | EncodedBatch, channels: Sequence[int]) -> None:
+    def _write(self, data: bytearray | EncodedBatch, channels: Sequence[int]) -> None:
         if self.is_blocked:
             self._waiting.append((data, channels))
         else:
             self._start(data, channels)
 
-    def _start(self, data: bytes | EncodedBatch, channels: Sequence[int]) -> None:
+    def _start(self, data: bytearray | EncodedBatch, channels: Sequence[int]) -> None:
         if self._next_serializer is not None:
             self._use(self._next_serializer)
         if isinstance(data, EncodedBatch):
             self._in_hand = data
-        elif self._is_reference and self.partition.config.segment_size_bytes < len(data) < 2**31:
-            self._in_hand = EncodedBatch.of_record(data)  # it fills whole buffers, and those need no builder
+        elif self._is_reference and len(data) > self.partition.config.segment_size_bytes:
+            self._in_hand = EncodedBatch(memoryview(data), len(data))  # it fills whole buffers: those need no builder
         else:
-            self.serializer.serialize_record(data)
+            self.serializer.serialize_record(bytes(data[LENGTH_BYTES:]))
             self.serializer.reset()
             self._in_hand = self.serializer
         self._remaining.extend(channels)
@@ -241,8 +242,7 @@ class RecordWriter:
 
     def _copy(self) -> bool:
         """`copy_to_channels`, with these lanes closed: they count by what lies in their buffers."""
-        channels = tuple(self._remaining)
-        self._lanes.close(*channels)
+        self._lanes.close(*(channels := tuple(self._remaining)))
         is_out = self.copy_to_channels()
         self._lanes.reopen(channels, self._builders)
         return is_out

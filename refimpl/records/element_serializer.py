@@ -9,7 +9,7 @@
     5    record attributes (2.x)     byte
     6    internal watermark (2.x)    int subpartition, long
 
-The length of the whole is not here: `spanning` puts it in front.
+On the stream the length of the whole stands in front of it, see `spanning`.
 """
 
 from __future__ import annotations
@@ -39,6 +39,11 @@ TAG_STREAM_STATUS = 4
 TAG_RECORD_ATTRIBUTES = 5
 TAG_INTERNAL_WATERMARK = 6
 
+_LENGTH = struct.Struct(">i")
+_MAX_BYTES = 2**31 - 1
+_ROOM = bytes(_LENGTH.size)
+_ROOM_AND_TAG = _ROOM + bytes([TAG_RECORD])
+_ROOM_AND_TIMED = struct.Struct(f">{_LENGTH.size}xBq")
 _TIMED = struct.Struct(">Bq")
 _MARKER = struct.Struct(">Bqqqi")
 _STATUS = struct.Struct(">Bi")
@@ -65,32 +70,22 @@ class StreamElementSerializer:
             LocalUsageError: the value is not of the stream's type, or the element does not exist
                 in this version of Flink.
         """
-        if isinstance(element, StreamRecord):
-            if element.timestamp is None:
-                target = bytearray((TAG_RECORD,))
-            else:
-                target = bytearray(_timed(TAG_RECORD_WITH_TIMESTAMP, element.timestamp))
+        return bytes(self.serialize_with_length(element)[_LENGTH.size :])
+
+    def serialize_with_length(self, element: StreamElement) -> bytearray:
+        """The element as it stands on the stream, behind its length; errors as above, or it is 2 GiB long."""
+        if not isinstance(element, StreamRecord):
+            target = bytearray(_ROOM + self._serialize_other(element))
+        elif element.timestamp is None:
+            target = bytearray(_ROOM_AND_TAG)
             self.value_type.serialize(element.value, target)
-            return bytes(target)
-        match element:
-            case Watermark():
-                return _timed(TAG_WATERMARK, element.timestamp)
-            case LatencyMarker():
-                return _MARKER.pack(
-                    TAG_LATENCY_MARKER, element.marked_time, element.operator_id_lower,
-                    element.operator_id_upper, element.subtask_index,
-                )
-            case StreamStatus():
-                return _STATUS.pack(TAG_STREAM_STATUS, element.value)
-        if self.version is not FlinkVersion.V1_11:
-            match element:
-                case RecordAttributes():
-                    return _ATTRIBUTES.pack(TAG_RECORD_ATTRIBUTES, element.is_backlog)
-                case InternalWatermark():
-                    return _INTERNAL.pack(
-                        TAG_INTERNAL_WATERMARK, element.subpartition_index, element.timestamp
-                    )
-        raise LocalUsageError(f"Flink {self.version.value} has no element {element!r}")
+        else:
+            target = bytearray(_timed(TAG_RECORD_WITH_TIMESTAMP, element.timestamp, _ROOM_AND_TIMED))
+            self.value_type.serialize(element.value, target)
+        if (num_bytes := len(target) - _LENGTH.size) > _MAX_BYTES:
+            raise LocalUsageError(f"{num_bytes} B do not fit a length of four bytes")
+        _LENGTH.pack_into(target, 0, num_bytes)
+        return target
 
     def deserialize(self, data: bytes | memoryview) -> StreamElement:
         """The element whose bytes are exactly `data`.
@@ -112,6 +107,27 @@ class StreamElementSerializer:
             self._check_end(source, end)
             return StreamRecord(value)
         return self._deserialize_other(tag, source)
+
+    def _serialize_other(self, element: StreamElement) -> bytes:
+        match element:
+            case Watermark():
+                return _timed(TAG_WATERMARK, element.timestamp)
+            case LatencyMarker():
+                return _MARKER.pack(
+                    TAG_LATENCY_MARKER, element.marked_time, element.operator_id_lower,
+                    element.operator_id_upper, element.subtask_index,
+                )
+            case StreamStatus():
+                return _STATUS.pack(TAG_STREAM_STATUS, element.value)
+        if self.version is not FlinkVersion.V1_11:
+            match element:
+                case RecordAttributes():
+                    return _ATTRIBUTES.pack(TAG_RECORD_ATTRIBUTES, element.is_backlog)
+                case InternalWatermark():
+                    return _INTERNAL.pack(
+                        TAG_INTERNAL_WATERMARK, element.subpartition_index, element.timestamp
+                    )
+        raise LocalUsageError(f"Flink {self.version.value} has no element {element!r}")
 
     def _deserialize_other(self, tag: int, source: memoryview) -> StreamElement:
         is_2 = self.version is not FlinkVersion.V1_11
@@ -140,9 +156,9 @@ class StreamElementSerializer:
             raise RemoteProtocolError(f"the element ends at byte {end}, its record at {len(source)}")
 
 
-def _timed(tag: int, timestamp: int) -> bytes:
+def _timed(tag: int, timestamp: int, layout: struct.Struct = _TIMED) -> bytes:
     try:
-        return _TIMED.pack(tag, timestamp)
+        return layout.pack(tag, timestamp)
     except struct.error:
         raise LocalUsageError(f"an event time is a long, in ms; {timestamp!r} is none") from None
 

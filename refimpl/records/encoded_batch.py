@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from refimpl.memory.buffer import Buffer
 from refimpl.memory.builder import BufferBuilder, BufferConsumer
-from refimpl.records.spanning import LENGTH_BYTES, RecordSerializer, SerializationResult
+from refimpl.records.spanning import RecordSerializer, SerializationResult
 
 __all__ = ["EncodedBatch", "copy_on"]
 
@@ -21,12 +21,6 @@ class EncodedBatch:
         self._data = data
         self._record_bytes = record_bytes
         self._position = 0
-
-    @classmethod
-    def of_record(cls, payload: bytes) -> EncodedBatch:
-        """One record of less than 2 GiB, which will span buffers."""
-        data = len(payload).to_bytes(LENGTH_BYTES, "big") + payload
-        return cls(memoryview(data), len(data))
 
     def partial_record_bytes(self, most: int) -> int:
         """What is left of the record that the last copy cut; -1 if it is more than `most`, or nobody knows."""

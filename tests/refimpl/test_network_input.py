@@ -183,7 +183,7 @@ def test_a_watermark_is_that_of_all_channels() -> None:
 
 def test_bytes_that_are_no_element_name_the_channel() -> None:
     bench = Bench(channels=2)
-    bench.writer._write(b"\x63", (1,))
+    bench.writer._write(b"\0\0\0\1\x63", (1,))
     with pytest.raises(RemoteProtocolError, match="sink-0, channel 1: 99 is no element tag"):
         bench.read()
     bench.input.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import struct
+import tracemalloc
 from collections.abc import Callable
 
 import numpy as np
@@ -29,6 +30,7 @@ from refimpl.producer import (
     ShuffleSelector,
 )
 from refimpl.records import (
+    BYTES,
     DOUBLE,
     INT,
     LONG,
@@ -47,6 +49,7 @@ from refimpl.records import (
     TupleType,
     TypeSerializer,
     Watermark,
+    element_serializer,
     event_from_bytes,
 )
 
@@ -269,11 +272,12 @@ def test_a_full_buffer_is_told_of_when_the_next_one_opens() -> None:
     assert (bench.num_told, bench.pool.num_requested) == ([1], 2)
 
 
-def test_a_timeout_of_zero_flushes_each_record() -> None:
+@pytest.mark.parametrize(("kind", "value"), [(LONG, 7), (STRING, "seven")])
+def test_a_timeout_of_zero_flushes_each_record(kind: TypeSerializer, value: object) -> None:
     """Behaviour 72; a flush does not cut the buffer, the rest goes into the same one."""
-    bench = Bench(timeout=0, segment=64)
+    bench = Bench(timeout=0, segment=64, kind=kind)
     for number in range(3):
-        bench.writer.emit(StreamRecord(number, 5))
+        bench.writer.emit(StreamRecord(value, number))
         assert bench.num_told == [number + 1]
         bench.read_all()
     assert bench.pool.num_requested == 1
@@ -434,19 +438,28 @@ def test_a_long_record_fills_the_buffers_that_the_readable_path_fills(
     assert results[0] == results[1]
 
 
-def test_a_record_of_two_gigabytes_is_refused() -> None:
-    class Huge(bytes):
-        def __len__(self) -> int:
-            return 2**31
-
-    class Serializer(StreamElementSerializer):
-        def serialize(self, element: object) -> bytes:
-            return Huge()
-
+def test_a_record_of_two_gigabytes_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert element_serializer._MAX_BYTES == 2**31 - 1
+    monkeypatch.setattr(element_serializer, "_MAX_BYTES", 100)  # the record is not to be made
     bench = Bench(segment=64, buffers=4, kind=Payload())  # type: ignore[arg-type]
-    writer = RecordWriter(bench.partition, ForwardSelector(), Serializer(Payload()))  # type: ignore[arg-type]
-    with pytest.raises(LocalUsageError, match="2147483648 B do not fit a length of four bytes"):
-        writer.emit(StreamRecord(b""))
+    bench.writer.emit(StreamRecord(bytes(100)))
+    with pytest.raises(LocalUsageError, match="101 B do not fit a length of four bytes"):
+        bench.writer.emit(StreamRecord(bytes(101)))
+
+
+def test_a_long_record_is_in_memory_once_on_its_way_into_buffers() -> None:
+    """Each copy of a megabyte is pages that the system has to clear: three of them made it cost five times as much."""
+    bench = Bench(segment=32_768, buffers=64, kind=BYTES)
+    record = StreamRecord(bytes(2**20), 7)
+    bench.writer.emit(record)
+    tracemalloc.start()
+    try:
+        bench.writer.emit(record)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert bench.finish() == [2 * element(record.value, record.timestamp, BYTES)]
+    assert most < 1.5 * 2**20
 
 
 class Door:
