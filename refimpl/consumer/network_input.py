@@ -4,7 +4,7 @@ Taking buffers from the gate and giving them back are short and need the driver'
 deserialising is long and needs none. So they are separate calls: `take`, `next_element` until it
 says `None`, `recycle`.
 
-Records of fixed width that stand next to each other are read as a run, see `records.packing`; for a
+Records that stand next to each other in a buffer are read as a run, see `records.packing`; for a
 head that takes batches, as one batch, see `records.batch`. Who has a loop of its own takes the run with
 `next_records`, or with `next_values` and no record around each value; to all others `next_element` hands
 out the same records one by one.
@@ -27,7 +27,7 @@ from refimpl.records.batch import BatchCodec
 from refimpl.records.element_serializer import StreamElementSerializer
 from refimpl.records.elements import StreamElement, StreamRecord, StreamStatus, Watermark
 from refimpl.records.events import CancelCheckpointMarker, CheckpointBarrier, EndOfPartition, Event
-from refimpl.records.packing import RecordUnpacker, records_of
+from refimpl.records.packing import RecordUnpacker, Unpacker, records_of
 from refimpl.records.spanning import RecordDeserializer, SpillingAdaptiveSpanningRecordDeserializer
 
 __all__ = ["NetworkInput"]
@@ -73,7 +73,7 @@ class NetworkInput:
         value_type = element_serializer.value_type
         self._codec = BatchCodec.of(value_type) if takes_batches else None
         self._num_between_looks = self._num_until_look = 0
-        self._unpacker = RecordUnpacker.of(value_type) if not takes_batches else None
+        self._unpacker = RecordUnpacker.of(value_type) if self._codec is None else None
         self._times: Iterator[int | None] = iter(())  # of the records of the run that nobody has taken
         self._run: Iterator[tuple[object, int | None]] = iter(())  # comes before what is decoded
 
@@ -232,17 +232,17 @@ class NetworkInput:
             self._consumed.append(read)
         self._active = self._active_buffer = None
 
-    def _read_run(self, unpacker: RecordUnpacker, deserializer: SpillingAdaptiveSpanningRecordDeserializer) -> bool:
-        """Read the plain records that come next, maybe none; true if the buffer ends with them."""
+    def _read_run(self, unpacker: Unpacker, deserializer: SpillingAdaptiveSpanningRecordDeserializer) -> bool:
+        """Read the plain records that come next; false if there are none. What is wrong behind them can wait."""
         source = deserializer.peek()
         num_bytes, values, times = unpacker.unpack(source)
         self._times = iter(times)
         self._run = zip(values, self._times, strict=True)
         if 0 < num_bytes == len(source):
             self._leave(deserializer.leave_buffer())
-            return True
-        deserializer.skip(num_bytes)
-        return False
+        else:
+            deserializer.skip(num_bytes)
+        return num_bytes > 0
 
     def _read_batch(
         self, codec: BatchCodec, channel: int, deserializer: SpillingAdaptiveSpanningRecordDeserializer

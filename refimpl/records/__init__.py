@@ -43,7 +43,15 @@ from refimpl.records.events import (
     WatermarkEvent,
     data_type_of,
 )
-from refimpl.records.packing import BLOCK_RECORDS, REFUSALS, RecordPacker, RecordUnpacker, records_of
+from refimpl.records.packing import (
+    BLOCK_RECORDS,
+    REFUSALS,
+    RecordPacker,
+    RecordUnpacker,
+    Unpacker,
+    VaryingUnpacker,
+    records_of,
+)
 from refimpl.records.spanning import (
     LENGTH_BYTES,
     DeserializationResult,
@@ -126,6 +134,8 @@ __all__ = [
     "SubtaskConnectionDescriptor",
     "TupleType",
     "TypeSerializer",
+    "Unpacker",
+    "VaryingUnpacker",
     "Vectorized",
     "Watermark",
     "WatermarkEvent",

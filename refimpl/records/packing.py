@@ -2,7 +2,8 @@
 
 One such record is packed into its buffer with a single call, see `producer.lanes`, several with another.
 Reading compares lengths and tags, those of many records at once, and makes the records when somebody takes them.
-Whatever does not fit, such as a value of another type, is left to the serializers.
+Whatever does not fit, such as a value of another type, is left to the serializers. Records that differ in length
+are read several at a time too, with a call for each field.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import struct
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice, repeat
 from operator import length_hint
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -21,9 +22,10 @@ from refimpl.records.elements import StreamRecord
 from refimpl.records.spanning import LENGTH_BYTES
 from refimpl.records.types import TupleType, TypeSerializer
 
-__all__ = ["BLOCK_RECORDS", "REFUSALS", "RecordPacker", "RecordUnpacker", "records_of"]
+__all__ = ["BLOCK_RECORDS", "REFUSALS", "RecordPacker", "RecordUnpacker", "Unpacker", "VaryingUnpacker", "records_of"]
 
 _HEAD = struct.Struct(">iB")  # what a record starts with: its length and its tag
+_TIME = struct.Struct(">q")
 _FEW = 32  # rows that are looked at where the next one is of another kind
 _CODES = "qid?"  # fields that numpy reads as `struct` does
 _NUMBERS = "qid"  # and those for which `struct` takes nothing but a number
@@ -181,9 +183,10 @@ class RecordUnpacker:
         self._is_tuple = isinstance(value_type, TupleType)
 
     @classmethod
-    def of(cls, value_type: TypeSerializer) -> RecordUnpacker | None:
+    def of(cls, value_type: TypeSerializer) -> Unpacker:
+        """What reads records of this type."""
         codes = value_type.struct_format
-        return None if codes is None or not set(codes) <= set(_CODES) else cls(value_type)
+        return VaryingUnpacker(value_type) if codes is None or not set(codes) <= set(_CODES) else cls(value_type)
 
     def unpack(self, source: memoryview) -> tuple[int, Iterable[object], Iterable[int | None]]:
         """The run of records that `source` starts with, maybe none: its length in bytes, the values, the times.
@@ -196,6 +199,41 @@ class RecordUnpacker:
         num_bytes, columns = rows.read(source)
         times = columns.pop(0) if rows.is_timed else repeat(None, num_bytes // rows.width)
         return num_bytes, zip(*columns, strict=True) if self._is_tuple else columns[0], times
+
+
+class VaryingUnpacker:
+    """The same where each record may have another length, which says where the next one starts.
+
+    What is cut off, is no record, or cannot be read, ends the run: whoever reads it alone has the words for it.
+    """
+
+    def __init__(self, value_type: TypeSerializer) -> None:
+        self._deserialize = value_type.deserialize
+
+    def unpack(self, source: memoryview) -> tuple[int, Sequence[object], Sequence[int | None]]:
+        """The records that `source` starts with, maybe none: their length in bytes, the values, the times."""
+        values, times = list[object](), list[int | None]()
+        start, last, deserialize = 0, len(source) - _HEAD.size, self._deserialize
+        while start <= last:
+            length, tag = _HEAD.unpack_from(source, start)
+            end = start + LENGTH_BYTES + length
+            record = source[start + LENGTH_BYTES : end]
+            if len(record) != length or tag not in (TAG_RECORD, TAG_RECORD_WITH_TIMESTAMP):
+                break
+            try:
+                time = None if tag == TAG_RECORD else _TIME.unpack_from(record, 1)[0]
+                value, num_read = deserialize(record, 1 if tag == TAG_RECORD else 1 + _TIME.size)
+            except Exception:  # noqa: BLE001 - raised for who reads it alone, when those before it are handed out
+                break
+            if num_read != length:
+                break
+            values.append(value)
+            times.append(time)
+            start = end
+        return start, values, times
+
+
+Unpacker: TypeAlias = RecordUnpacker | VaryingUnpacker
 
 
 class _Rows:

@@ -34,6 +34,7 @@ from refimpl.records import (
     StreamStatus,
     TupleType,
     TypeSerializer,
+    VaryingUnpacker,
     Watermark,
 )
 
@@ -285,6 +286,43 @@ def test_a_run_ends_before_the_first_that_is_not_alike(count: int, other: Stream
     num_bytes, values, times = RecordUnpacker(kind).unpack(memoryview(source))
     assert [StreamRecord(*each) for each in zip(values, times, strict=True)] == records[:num_read]
     assert num_bytes == sum(map(len, framed_ones[:num_read]))
+
+
+@pytest.mark.parametrize("behind", [
+    b"", b"\0", b"\0\0\0\3\1", b"\0\0\0\3\1\2", b"\0\0\0\0", b"\0\0\0\0\1\2x", b"\x80\0\0\0\1",
+    framed(Watermark(7), STRING), framed(StreamRecord("b", 1), STRING)[:-1],
+])  # fmt: skip
+def test_a_run_of_any_lengths_ends_before_what_is_no_whole_record(behind: bytes) -> None:
+    records = [StreamRecord("a" * (number % 5), number if number % 3 else None) for number in range(20)]
+    whole = b"".join(framed(record, STRING) for record in records)
+    num_bytes, values, times = VaryingUnpacker(STRING).unpack(memoryview(whole + behind))
+    assert [StreamRecord(*each) for each in zip(values, times, strict=True)] == records
+    assert num_bytes == len(whole)
+
+
+class Trusting:
+    """So many bytes, or what there is of them: it never looks where its record ends."""
+
+    struct_format = None
+
+    def __init__(self, num_bytes: int) -> None:
+        self.name, self.num_bytes = f"{num_bytes} bytes", num_bytes
+
+    def serialize(self, value: bytes, target: bytearray) -> None:
+        target += value
+
+    def deserialize(self, source: memoryview, position: int) -> tuple[bytes, int]:
+        return bytes(source[position : position + self.num_bytes]), position + self.num_bytes
+
+
+@pytest.mark.parametrize("num_bytes", [0, 3])
+@pytest.mark.parametrize("other", ["watermark", "cut", "nothing"])
+def test_a_run_takes_whole_records_and_nothing_else_whatever_the_type_would_read(num_bytes: int, other: str) -> None:
+    kind = Trusting(num_bytes)
+    record = framed(StreamRecord(b"x" * num_bytes), kind)
+    behind = {"watermark": framed(Watermark(7), kind) + record, "cut": record[:-1], "nothing": b""}[other]
+    run = VaryingUnpacker(kind).unpack(memoryview(2 * record + behind))
+    assert run == (2 * len(record), [b"x" * num_bytes] * 2, [None] * 2)
 
 
 @pytest.mark.parametrize("count", LENGTHS)

@@ -19,6 +19,7 @@ from refimpl.records import (
     LONG,
     STRING,
     CheckpointBarrier,
+    EncodedBatch,
     EndOfSuperstep,
     LatencyMarker,
     RecordBatch,
@@ -141,7 +142,11 @@ def test_a_record_that_is_gathered_in_a_file_is_no_part_of_a_run(
     assert [record for part in found for record in part] == records
 
 
-KINDS = {LONG: st.integers(-(2**63), 2**63 - 1), TupleType(LONG, LONG): st.tuples(st.integers(0, 9), st.integers(0, 9))}
+KINDS = {
+    LONG: st.integers(-(2**63), 2**63 - 1),
+    TupleType(LONG, LONG): st.tuples(st.integers(0, 9), st.integers(0, 9)),
+    STRING: st.none() | st.text(max_size=4),
+}
 
 
 @pytest.mark.slow
@@ -393,6 +398,42 @@ def test_what_is_as_long_as_a_record_and_is_none_ends_a_run(position: int) -> No
     for element in elements:
         bench.writer.emit_to(element, 0)
     assert bench.read() == elements
+
+
+class Moody:
+    """A type of the user's, with a mistake of his that shows at one value."""
+
+    name, struct_format = "moody", None
+
+    def serialize(self, value: int, target: bytearray) -> None:
+        target.append(value)
+
+    def deserialize(self, source: memoryview, position: int) -> tuple[int, int]:
+        if source[position] == 3:
+            raise ZeroDivisionError("three")
+        return source[position], position + 1
+
+
+@pytest.mark.parametrize(("kind", "wrong", "error", "words"), [
+    (STRING, b"\0\0\0\3\1\x09a", RemoteProtocolError, "sink-0, channel 0: a string starts at byte 2"),
+    (STRING, b"\0\0\0\4\1\2ab", RemoteProtocolError, "sink-0, channel 0: the element ends at byte 3"),
+    (STRING, b"\0\0\0\2\x63\0", RemoteProtocolError, "sink-0, channel 0: 99 is no element tag"),
+    (STRING, b"\xff\xff\xff\xff\1\0", RemoteProtocolError, "sink-0, channel 0: a record cannot have"),
+    (Moody(), b"\0\0\0\2\1\3", ZeroDivisionError, "three"),
+], ids=["cut off", "too long", "no tag", "negative", "of the user"])  # fmt: skip
+def test_what_is_wrong_is_said_when_those_before_it_are_handed_out(
+    kind: TypeSerializer, wrong: bytes, error: type[Exception], words: str
+) -> None:
+    bench = Bench(segment=400, kind=kind)
+    records = [StreamRecord("abc"[:number] if kind is STRING else number, number) for number in range(3)]
+    bench.writer.emit_many(records)
+    bench.writer._write(EncodedBatch(memoryview(wrong)), (0,))
+    bench.writer.emit_many(records)
+    bench.partition.flush_all()
+    bench.input.take()
+    assert [bench.input.next_element() for _ in records] == records
+    with pytest.raises(error, match=words):
+        bench.input.next_element()
 
 
 def test_a_run_that_was_begun_is_forgotten_when_the_input_closes() -> None:
