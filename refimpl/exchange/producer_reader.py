@@ -24,8 +24,6 @@ __all__ = [
     "SubpartitionView",
 ]
 
-_LARGEST, _SMALLEST = 2**31 - 1, -(2**31)
-
 
 class SubpartitionView(Protocol):
     """What a reader needs of a subpartition; `owner` says in words whose it is.
@@ -142,9 +140,8 @@ class SubpartitionReader:
 
     def next_number(self) -> int:
         """The number of what is sent now; Flink counts in 32 bits with a sign, and so does the consumer."""
-        number = self.sequence_number
-        self.sequence_number = number = number + 1 if number < _LARGEST else _SMALLEST
-        return number
+        self.sequence_number = (self.sequence_number + 1 + 2**31) % 2**32 - 2**31
+        return self.sequence_number
 
     def note_grant(self) -> None:
         """For the trace, after credit came."""

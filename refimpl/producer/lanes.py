@@ -129,9 +129,7 @@ class Lanes:
         data = self._packer.to_bytes(record) if self._packer is not None and self.is_open else None
         return None if data is None else memoryview(data)
 
-    def put_whole(
-        self, data: bytearray | memoryview, channel: int, builders: Sequence[BufferBuilder | None]
-    ) -> bool:
+    def put_whole(self, data: bytearray | memoryview, channel: int, builders: Sequence[BufferBuilder | None]) -> bool:
         """Copy records that are counted and serialised into the open buffer, if they fit there and leave room."""
         builder = builders[channel]
         if not self.is_open or builder is None or not builder.put(data):

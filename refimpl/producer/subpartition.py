@@ -109,16 +109,15 @@ class PipelinedSubpartition(SubpartitionQueue):
         run: list[tuple[BufferSlice, int]] = []
         if self.is_blocked or type(self) is not PipelinedSubpartition:
             return run
-        queue, backlog, num_before = self.queue, self.count_backlog(), len(self.queue)
-        for _ in range(min(most, num_before - 2)):
+        queue = self.queue
+        for _ in range(min(most, len(queue) - 2)):
             if not queue[0].is_buffer:
                 break
-            backlog -= 1
+            self.num_data_buffers -= 1
             piece = queue.popleft().take()
             if piece.end > piece.start:
-                run.append((piece, max(0, backlog)))
+                run.append((piece, self.count_backlog()))
             else:
                 piece.recycle()
-        self.num_data_buffers -= num_before - len(queue)
         self.deliver_run(run)
         return run

@@ -39,7 +39,7 @@ TAG_STREAM_STATUS = 4
 TAG_RECORD_ATTRIBUTES = 5
 TAG_INTERNAL_WATERMARK = 6
 
-_LENGTH = struct.Struct(">i")
+_LENGTH = struct.Struct(">i")  # LENGTH_BYTES of `spanning`, which comes later in the book
 _MAX_BYTES = 2**31 - 1
 _ROOM = bytes(_LENGTH.size)
 _ROOM_AND_TAG = _ROOM + bytes([TAG_RECORD])
@@ -67,13 +67,16 @@ class StreamElementSerializer:
         """The element's bytes, without a length.
 
         Raises:
-            LocalUsageError: the value is not of the stream's type, or the element does not exist
-                in this version of Flink.
+            LocalUsageError: the value is not of the stream's type, the element does not exist in this
+                version of Flink, or its bytes are more than a length of four can say.
         """
         return bytes(self.serialize_with_length(element)[_LENGTH.size :])
 
     def serialize_with_length(self, element: StreamElement) -> bytearray:
-        """The element as it stands on the stream, behind its length; errors as above, or it is 2 GiB long."""
+        """The element as it stands on the stream: its length, then its bytes. Errors are those of `serialize`.
+
+        Room for the length is there from the start: to put it before a long record later would be to copy that.
+        """
         if not isinstance(element, StreamRecord):
             target = bytearray(_ROOM + self._serialize_other(element))
         elif element.timestamp is None:
