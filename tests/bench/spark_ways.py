@@ -134,6 +134,9 @@ def push(port: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatc
             writer.write_batch(batch)
         if writer is not None:
             writer.close()
+        file.flush()
+        out.shutdown(socket.SHUT_WR)
+        out.recv(1)  # until all is read: when a job is done its port is closed, which may not have accepted this yet
     yield pa.record_batch([pa.array([1], pa.int32())], ["done"])
 
 

@@ -3,13 +3,35 @@
 from __future__ import annotations
 
 import json
+import queue
+import socket
+import threading
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
-from tests.bench.spark_ways import CHOSEN, WAYS, Way, as_table, main, run
+from tests.bench.spark_ways import CHOSEN, WAYS, Way, as_table, main, push, run
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+
+def test_a_partition_is_not_done_before_it_is_read() -> None:
+    """Else the port could be closed while it waits to be accepted, and its rows would be gone."""
+    done: queue.Queue[object] = queue.Queue()
+    batch = pa.record_batch([pa.array(range(1_500))], ["a"])
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        pusher = threading.Thread(target=lambda: done.put(list(push(port, iter([batch])))), daemon=True)
+        pusher.start()
+        connection, _ = listener.accept()
+        with connection, connection.makefile("rb") as file:
+            assert sum(each.num_rows for each in pa.ipc.open_stream(file)) == 1_500
+            assert file.read() == b""
+            assert done.empty()
+            assert pusher.is_alive()
+        assert len(done.get(timeout=30)) == 1
+        pusher.join(30)
 
 
 def test_all_ways_bring_all_rows(spark, tmp_path: Path, capsys) -> None:
