@@ -63,7 +63,10 @@ class _Mutator:
                 for member in sorted(self.members[name] - {node.attr}):
                     yield ast.Attribute(node.value, member, node.ctx)
             case ast.Slice():
-                yield from (ast.Slice(None, node.upper), ast.Slice(node.lower, None))
+                if node.lower is not None:
+                    yield ast.Slice(None, node.upper)
+                if node.upper is not None:
+                    yield ast.Slice(node.lower, None)
             case ast.Call():
                 yield from self._calls(node)
 

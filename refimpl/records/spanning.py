@@ -169,6 +169,7 @@ class SpillingAdaptiveSpanningRecordDeserializer:
 
     Flink:   SpillingAdaptiveSpanningRecordDeserializer, NonSpanningWrapper, SpanningWrapper
              (runtime.io.network.api.serialization), 1.11.4
+    Differs: memory that a record was gathered in stays for the next; Flink lets go of it.
     """
 
     def __init__(self, config: Config | None = None) -> None:
@@ -178,7 +179,7 @@ class SpillingAdaptiveSpanningRecordDeserializer:
         self._position = 0
         self._length_bytes = bytearray()
         self._record_length = -1
-        self._gathered = bytearray()
+        self._memory = bytearray()
         self._num_gathered = 0
         self._spill_file: SpillFile | None = None
 
@@ -208,7 +209,7 @@ class SpillingAdaptiveSpanningRecordDeserializer:
         A record comes with `LAST_RECORD_FROM_BUFFER` if it ends the buffer, else `INTERMEDIATE_RECORD_FROM_BUFFER`.
         """
         if self._length_bytes:
-            if not self._is_gathered:
+            if self._num_gathered != self._record_length:
                 return DeserializationResult.PARTIAL_RECORD, None
             return self._result(), self._take_gathered()
         start = self._position + LENGTH_BYTES
@@ -233,7 +234,7 @@ class SpillingAdaptiveSpanningRecordDeserializer:
             return [self._view[self._position :]]
         if self._num_gathered > _SHORT_BYTES or self._spill_file is not None:
             return [memoryview(b"")]
-        return [memoryview(bytes(self._length_bytes + self._gathered)), self._view[self._position :]]
+        return [memoryview(self._length_bytes + self._payload), self._view[self._position :]]
 
     def skip(self, num_bytes: int) -> None:
         """Leave out bytes that `peek` showed: the caller has read whole records from them."""
@@ -249,23 +250,22 @@ class SpillingAdaptiveSpanningRecordDeserializer:
 
     def get_unconsumed(self) -> bytes:
         """Everything held and not handed out: the record begun, from its length, and what follows."""
-        payload = bytes(self._gathered)
+        payload = self._payload
         if self._spill_file is not None:
-            payload = bytes(self._spill_file.read_all()) if self._num_gathered else b""
-        return bytes(self._length_bytes) + payload + bytes(self._view[self._position :])
+            payload = self._spill_file.read_all() if self._num_gathered else memoryview(b"")
+        return b"".join((self._length_bytes, payload, self._view[self._position :]))
 
     def clear(self) -> None:
         """Forget the record begun; recycle the buffer at hand, give up the file."""
-        buffer = self.get_current_buffer()
-        if buffer is not None and not buffer.is_recycled:
+        if (buffer := self.get_current_buffer()) is not None and not buffer.is_recycled:
             buffer.recycle()
         self._forget_gathered()
 
     # -- gathering a record that spans buffers ------------------------------------------------------
 
     @property
-    def _is_gathered(self) -> bool:
-        return self._num_gathered == self._record_length
+    def _payload(self) -> memoryview:
+        return memoryview(self._memory)[: self._num_gathered]
 
     def _result(self) -> DeserializationResult:
         if self._position < len(self._view):
@@ -282,12 +282,14 @@ class SpillingAdaptiveSpanningRecordDeserializer:
             self._record_length = self._check_length(memoryview(self._length_bytes))
             if self._record_length > self._config.spill_threshold_bytes:
                 self._spill_file = SpillFile(self._record_length, self._config.spill_path)
+            else:
+                self._memory = _memory_for(self._record_length, self._memory)
         chunk = self._take(self._record_length - self._num_gathered)
-        self._num_gathered += len(chunk)
+        start, self._num_gathered = self._num_gathered, self._num_gathered + len(chunk)
         if self._spill_file is not None:
             self._spill_file.write(chunk)
         else:
-            self._gathered += chunk
+            self._memory[start : self._num_gathered] = chunk
 
     def _take(self, num_bytes: int) -> memoryview:
         chunk = self._view[self._position : self._position + num_bytes]
@@ -295,8 +297,7 @@ class SpillingAdaptiveSpanningRecordDeserializer:
         return chunk
 
     def _take_gathered(self) -> memoryview:
-        spilled = self._spill_file
-        payload = memoryview(self._gathered) if spilled is None else spilled.read_all()
+        payload = self._payload if self._spill_file is None else self._spill_file.read_all()
         self._forget_gathered()
         return payload
 
@@ -306,10 +307,14 @@ class SpillingAdaptiveSpanningRecordDeserializer:
             self._spill_file = None
         self._length_bytes.clear()
         self._record_length, self._num_gathered = -1, 0
-        self._gathered = bytearray()
 
     def _check_length(self, prefix: memoryview) -> int:
         length = int.from_bytes(prefix, "big", signed=True)
         if length < 0:
             raise RemoteProtocolError(f"a record cannot have a length of {length} bytes")
         return length
+
+
+def _memory_for(num_bytes: int, memory: bytearray) -> bytearray:
+    """The same memory again, or new if it is too short or much too long: a system has to clear new pages."""
+    return memory if num_bytes <= len(memory) <= 2 * num_bytes else bytearray(num_bytes)

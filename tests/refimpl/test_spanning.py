@@ -5,6 +5,7 @@ from __future__ import annotations
 import resource
 import struct
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -226,6 +227,22 @@ def test_unconsumed_bytes_after_a_spanning_record_are_what_follows(threshold: in
     result, payload = reader.get_next_record()
     assert (result, bytes(payload or b"")) == (MORE, b"spanning")
     assert reader.get_unconsumed() == bytes((42, 43, 44))
+
+
+def test_memory_of_a_record_that_spans_stays_for_the_next_but_not_for_a_much_shorter_one() -> None:
+    """New pages cost more than the copy into them; and who has read one long record must not hold its size for good."""
+    reader, lengths, memories = deserializer(), [1000, 600, 1000, 499, 1000], []
+    for number, length in enumerate(lengths):
+        payload = bytes([number]) * length
+        reader.set_next_buffer(data(framed(payload)[:9]))
+        assert reader.get_next_record() == (NONE, None)
+        reader.set_next_buffer(data(framed(payload)[9:]))
+        _, record = reader.get_next_record()
+        assert record == payload
+        memories.append(record.obj)
+    is_kept = [one is other for one, other in pairwise(memories)]
+    assert is_kept == [True, True, False, False]
+    assert list(map(len, memories)) == [1000, 1000, 1000, 499, 1000]
 
 
 def test_a_negative_length_is_the_producers_mistake() -> None:
