@@ -15,6 +15,7 @@ from refimpl.errors import LocalUsageError
 from refimpl.producer.key_groups import java_hash_code, key_groups_of, murmur_hash
 from refimpl.records.elements import Column, RecordBatch
 from refimpl.records.types import TypeSerializer
+from refimpl.records.vectorized import for_one
 
 __all__ = [
     "BroadcastSelector",
@@ -191,7 +192,7 @@ class KeyGroupSelector:
         max_parallelism: int,
         key_type: TypeSerializer | None = None,
     ) -> None:
-        self.key_of = key_of
+        self.key_of, self._key_of_one = key_of, for_one(key_of)
         self.max_parallelism = max_parallelism
         self.key_type = key_type
         self.num_channels = 0
@@ -207,7 +208,7 @@ class KeyGroupSelector:
         self._channels = {}
 
     def select_channel(self, value: object) -> int:
-        key = self.key_of(value)
+        key = self._key_of_one(value)
         # 1, 1.0 and True are one dict key in Python and three keys in Java, and so are 0.0 and -0.0;
         # text and whole numbers are what can be remembered, each kind by itself.
         kind = type(key)

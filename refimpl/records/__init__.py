@@ -74,7 +74,7 @@ from refimpl.records.types import (
     read_varint,
     write_varint,
 )
-from refimpl.records.vectorized import Field, Vectorized
+from refimpl.records.vectorized import Field, Vectorized, for_one
 
 __all__ = [
     "ALL_WORKERS_DONE",
@@ -145,6 +145,7 @@ __all__ = [
     "event_from_bytes",
     "event_to_buffer",
     "event_to_bytes",
+    "for_one",
     "read_varint",
     "records_of",
     "write_varint",

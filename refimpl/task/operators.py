@@ -24,6 +24,7 @@ from refimpl.records.elements import (
     StreamStatus,
     Watermark,
 )
+from refimpl.records.vectorized import for_one
 from refimpl.task.outputs import Output, process
 
 __all__ = [
@@ -118,7 +119,7 @@ class FunctionOperator(Operator):
 
     def swap_function(self, function: Callable[[object], object]) -> None:
         """Use another function from the next record on."""
-        self.function: Callable[[object], object] = getattr(function, "one", function)
+        self.function: Callable[[object], object] = for_one(function)
         self.many: Callable[[RecordBatch], Any] | None = getattr(function, "many", None)
 
     @property
@@ -262,7 +263,7 @@ class WatermarkOperator(Operator):
         if max_out_of_orderness_ms < 0 or every < 1:
             bound = f"out-of-orderness {max_out_of_orderness_ms} ms must be 0 or more"
             raise LocalUsageError(f"{bound}, every {every} records must be 1 or more")
-        self._timestamp_of = timestamp_of
+        self._timestamp_of, self._timestamps_of = for_one(timestamp_of), getattr(timestamp_of, "many", None)
         self._bound_ms = max_out_of_orderness_ms
         self._every = every
         self._num_since = 0
@@ -280,15 +281,14 @@ class WatermarkOperator(Operator):
 
     @property
     def takes_batches(self) -> bool:
-        return hasattr(self._timestamp_of, "many")
+        return self._timestamps_of is not None
 
     def process_batch(self, batch: RecordBatch) -> None:
-        many = getattr(self._timestamp_of, "many", None)
-        if many is None:
+        if self._timestamps_of is None:
             self.process_each(batch)
             return
         try:
-            timed = batch.with_timestamps(np.asarray(many(batch)).astype(np.int64, casting="same_kind"))
+            timed = batch.with_timestamps(np.asarray(self._timestamps_of(batch)).astype(np.int64, casting="same_kind"))
         except Exception as error:
             raise self.fail(batch, error) from error
         assert timed.timestamps is not None

@@ -14,6 +14,7 @@ import numpy as np
 
 from refimpl.errors import LocalUsageError
 from refimpl.records.elements import Column, RecordBatch, StreamRecord, Watermark
+from refimpl.records.vectorized import for_one
 from refimpl.task.operators import Operator
 from refimpl.task.outputs import OutputTag
 from refimpl.task.state import EventTimeTimers, KeyedState
@@ -101,7 +102,7 @@ class WindowOperator(Operator):
         windows: TumblingWindows,
         aggregate: AggregateFunction[Any],
     ) -> None:
-        self._key_of = key_of
+        self._key_of = for_one(key_of)
         self._windows = windows
         self._aggregate = aggregate
         self._keys_of: Callable[[RecordBatch], Column] | None = getattr(key_of, "many", None)

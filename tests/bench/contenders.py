@@ -196,15 +196,11 @@ def exchange_of_chunks(num_records: int, operator: Any) -> tuple[int, float, flo
 
 
 def keyed_exchange(num_records: int, operator: Any) -> tuple[int, float, float]:
-    by_key = KeyGroupSelector(key_of, 128)
+    by_key = KeyGroupSelector(Field(0), 128)
     engine = Exchange(KIND, RECORD_BUFFERS, selector=by_key)
     for record in RECORDS:
         by_key.select_channel(record.value)  # a key is hashed once, and these come over and over
     return through(engine, num_records, operator)
-
-
-def key_of(value: Any) -> Any:
-    return value[0]
 
 
 def readable_exchange(num_records: int, operator: Any) -> tuple[int, float, float]:

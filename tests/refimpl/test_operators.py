@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable
+from typing import Any
 
+import numpy as np
 import pytest
 
 from refimpl.errors import LocalUsageError, SpillError, UserCodeError
+from refimpl.producer import KeyGroupSelector
 from refimpl.records import (
     MAX_WATERMARK,
     MIN_TIMESTAMP,
+    Field,
     LatencyMarker,
+    RecordBatch,
     StreamRecord,
     StreamStatus,
+    Vectorized,
     Watermark,
 )
 from refimpl.task import (
@@ -24,7 +31,9 @@ from refimpl.task import (
     OperatorContext,
     OutputTag,
     SinkOperator,
+    TumblingWindows,
     WatermarkOperator,
+    WindowOperator,
 )
 
 MARKER = LatencyMarker(1, 2, 3, 4)
@@ -308,3 +317,59 @@ def test_watermarks_from_upstream_are_dropped_but_for_the_end_of_time() -> None:
 def test_a_bound_or_a_period_that_cannot_be_is_refused(bound: int, every: int) -> None:
     with pytest.raises(LocalUsageError, match=f"out-of-orderness {bound} ms must be 0 or more, every {every}"):
         WatermarkOperator(int, bound, every)
+
+
+# -- functions for a value and for a batch -----------------------------------------------------------
+
+
+@pytest.mark.parametrize(("field", "value"), [(1, (7, 8)), ("b", {"a": 7, "b": 8}), (-1, (7, 8))])
+def test_a_field_is_that_of_a_value_or_of_a_batch(field: int | str, value: Any) -> None:
+    taken = pickle.loads(pickle.dumps(Field(field)))  # a job goes to other processes
+    batch = RecordBatch([np.array([1, 7]), np.array([2, 8])], names=("a", "b"))
+    assert (taken(value), taken.one(value), taken.field, repr(taken)) == (8, 8, field, f"Field({field!r})")
+    assert taken.many(batch).tolist() == [2, 8]
+
+
+class InParts(Vectorized):
+    """Whoever calls it for each value pays for two calls."""
+
+    def __call__(self, value: Any) -> Any:
+        raise AssertionError("called, where `one` would do")
+
+
+class Sum:
+    def create_accumulator(self) -> int:
+        return 0
+
+    def add(self, value: Any, accumulator: int) -> int:
+        return accumulator + int(value[1])
+
+    def get_result(self, accumulator: int) -> int:
+        return accumulator
+
+    def merge(self, accumulator: int, other: int) -> int:
+        return accumulator + other
+
+
+@pytest.mark.parametrize(("make", "arrived"), [
+    (MapOperator, [StreamRecord(4, 5)]),
+    (lambda second: WatermarkOperator(second, 0), [StreamRecord((3, 4), 4)]),
+    (lambda second: WindowOperator(second, TumblingWindows(10), Sum()), [StreamRecord((4, 0, 10, 4), 9)]),
+])  # fmt: skip
+def test_who_calls_for_each_value_calls_nothing_around_the_function(
+    make: Callable[[InParts], Operator], arrived: list[StreamRecord]
+) -> None:
+    operator = make(InParts(lambda value: value[1], lambda batch: batch[1]))
+    kept = set_up(operator)
+    operator.process(StreamRecord((3, 4), 5))
+    operator.process_watermark(MAX_WATERMARK)
+    assert kept.items[: len(arrived)] == arrived
+
+
+def test_nor_does_who_selects_a_channel() -> None:
+    second = Field(1)
+    parts, plain = KeyGroupSelector(InParts(second.one, second.many), 128), KeyGroupSelector(second.one, 128)
+    for selector in (parts, plain):
+        selector.setup(7)
+    values = [(0, key) for key in (1, 2, "b", 3.5, 1, True)]
+    assert list(map(parts.select_channel, values)) == list(map(plain.select_channel, values))
