@@ -11,7 +11,7 @@ from refimpl.producer.key_groups import (
     murmur_hash,
     operator_index_of,
 )
-from refimpl.producer.lanes import Lanes, Refuse
+from refimpl.producer.lanes import Lanes, Put, Refuse
 from refimpl.producer.record_writer import RecordWriter
 from refimpl.producer.result_partition import (
     PartitionSnapshot,
@@ -52,6 +52,7 @@ __all__ = [
     "Lanes",
     "PartitionSnapshot",
     "PipelinedSubpartition",
+    "Put",
     "QueuedBufferSnapshot",
     "RebalanceSelector",
     "RecordWriter",

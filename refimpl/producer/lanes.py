@@ -19,7 +19,7 @@ from refimpl.records.elements import StreamRecord
 from refimpl.records.packing import REFUSALS, RecordPacker
 from refimpl.records.types import TypeSerializer
 
-__all__ = ["Lanes", "Refuse"]
+__all__ = ["Lanes", "Put", "Refuse"]
 
 Put = Callable[[StreamRecord], bool]
 """Writes a record; whether it was packed in place."""
@@ -101,18 +101,27 @@ class Lanes:
             if (builder := builders[channel]) is not None:
                 self._use[channel](builder, 0)
 
+    def put_in_turn(self, turns: Iterator[int]) -> Put:
+        """What puts each record into the lane whose turn it is."""
+        put = self.put
+
+        def put_next(record: StreamRecord) -> bool:
+            return put[next(turns)](record)
+
+        return put_next
+
     def put_each(
-        self, records: Iterator[StreamRecord], select: Callable[[object], int] | None, refuse: Refuse | None
+        self, records: Iterator[StreamRecord], emit: Put, select: Callable[[object], int] | None, refuse: Refuse | None
     ) -> bool:
-        """Put records where `select` says, or all into the first lane; true after one that went the other way.
+        """Put records where `select` says, or let `emit` do it; true after one that went the other way.
 
         Then the writer may be blocked. False if there are no more.
         """
-        record, put, put_first = None, self.put, self.put[0]
+        record, put = None, self.put
         try:
             if select is None:
                 for record in records:
-                    if not put_first(record):
+                    if not emit(record):
                         return True
             else:
                 for record in records:

@@ -15,13 +15,13 @@ Rules of this file:
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 
 from refimpl.errors import LocalUsageError, SluiceError
 from refimpl.memory.builder import BufferBuilder, BufferConsumer
 from refimpl.producer.batch_routing import by_channel, channels_of_batch, full_buffers
-from refimpl.producer.lanes import Lanes, Refuse
+from refimpl.producer.lanes import Lanes, Put, Refuse
 from refimpl.producer.result_partition import ResultPartition
 from refimpl.producer.selector import ChannelSelector, is_constant
 from refimpl.records.batch import BatchCodec
@@ -37,16 +37,13 @@ __all__ = ["RecordWriter"]
 class RecordWriter:
     """Writes the elements of one output into the subpartitions of `partition`.
 
-    Records go to the channel the selector chooses; watermarks and statuses to all; events to all,
-    after the open buffers have been closed.
+    Records go where the selector says, watermarks and statuses to all, events to all behind the open buffers.
 
     Flink:   RecordWriter, ChannelSelectorRecordWriter (runtime.io.network.api.writer), 1.11.4
     Differs: never blocks, see above. Flink waits for a buffer in the middle of user code.
     """
 
-    emit: Callable[[StreamRecord], object]
-    """Writes one record to the channel its value selects."""
-
+    emit: Put  # writes one record to the channel that the selector chooses
     _is_constant = False  # all records go to channel 0, and the selector need not be asked
 
     def __init__(
@@ -65,10 +62,12 @@ class RecordWriter:
         self._waiting = deque[tuple[bytearray | EncodedBatch, Sequence[int]] | Event]()
         flush = self._flush if self._is_flushed_always else None
         self._lanes = Lanes(element_serializer.value_type, len(self._all_channels), self._emit_otherwise, flush)
-        self.emit = self._lanes.put[0] if self._is_constant else self._emit_selected
         self._codec_of_type = BatchCodec.of(element_serializer.value_type)
         self._use(serializer or SpanningRecordSerializer())
         selector.setup(len(self._all_channels))
+        self.emit = self._lanes.put[0] if self._is_constant else self._emit_selected
+        if not self._is_constant and (turns := getattr(selector, "turns", None)) is not None:
+            self.emit = self._lanes.put_in_turn(turns)
 
     def __repr__(self) -> str:
         return f"RecordWriter({self.partition.name}, {self.selector.name})"
@@ -99,13 +98,14 @@ class RecordWriter:
 
         `refuse` is told of a record that cannot leave, and why; it may raise what says more.
         """
-        lanes, select = self._lanes, None if self._is_constant else self.selector.select_channel
+        lanes, emit = self._lanes, self.emit
+        select = self.selector.select_channel if emit == self._emit_selected else None
         while not self.is_blocked:
-            if select is None and (builder := self._builders[0]) is not None:
+            if self._is_constant and (builder := self._builders[0]) is not None:
                 taken = iter(lanes.put_many(records, builder))
-                while lanes.put_each(taken, None, refuse):
+                while lanes.put_each(taken, emit, None, refuse):
                     pass  # it waits behind the one in hand
-            if not lanes.put_each(records, select, refuse):
+            if not lanes.put_each(records, emit, select, refuse):
                 return
 
     def broadcast(self, element: StreamElement) -> None:
@@ -208,8 +208,8 @@ class RecordWriter:
 
     # -- helpers -----------------------------------------------------------------------------------
 
-    def _emit_selected(self, record: StreamRecord) -> None:
-        self._lanes.put[self.selector.select_channel(record.value)](record)
+    def _emit_selected(self, record: StreamRecord) -> bool:
+        return self._lanes.put[self.selector.select_channel(record.value)](record)
 
     def _emit_otherwise(self, record: StreamRecord, channel: int) -> None:
         """Write a record no lane takes: one that is to be cut in two, or that may have any length."""

@@ -6,7 +6,8 @@ broadcast selector cannot answer: it says so with `is_broadcast`, and the writer
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import cycle
 from typing import Protocol
 
 import numpy as np
@@ -49,28 +50,34 @@ class ChannelSelector(Protocol):
 
 
 class _Cyclic:
-    """One channel after the other; `state` is the channel of the record before."""
+    """One channel after the other, whatever the value.
+
+    `turns` are the channels to come, without end. Who takes the next one has chosen it, so whoever has a record
+    in hand may do that and need not ask.
+    """
 
     name = "cyclic"
     is_broadcast = False
+    turns: Iterator[int]
 
     def __init__(self) -> None:
         self.num_channels = 0
-        self.state = -1
 
     def setup(self, num_channels: int) -> None:
+        self.begin_after(-1, num_channels)
+
+    def begin_after(self, channel: int, num_channels: int) -> None:
+        """Let the channel behind this one be the first."""
         self.num_channels = num_channels
-        self.state = -1
+        self.turns = cycle([*range(channel + 1, num_channels), *range(channel + 1)])
 
     def select_channel(self, value: object) -> int:
-        channel = self.state + 1
-        self.state = channel = channel if channel < self.num_channels else 0
-        return channel
+        return next(self.turns)
 
     def select_channels(self, batch: RecordBatch) -> Column | int:
-        first = self.state + 1
-        self.state = (self.state + len(batch)) % self.num_channels
-        return np.arange(first, first + len(batch)) % self.num_channels
+        whole, rest = divmod(len(batch), self.num_channels)
+        around = np.fromiter(self.turns, np.int64, self.num_channels)  # all of them: that changes no turn
+        return np.concatenate([np.tile(around, whole), np.fromiter(self.turns, np.int64, rest)])
 
 
 class RoundRobinSelector(_Cyclic):
@@ -104,8 +111,7 @@ class RebalanceSelector(_Cyclic):
         self._seed = seed
 
     def setup(self, num_channels: int) -> None:
-        self.num_channels = num_channels
-        self.state = int(np.random.default_rng(self._seed).integers(num_channels))
+        self.begin_after(int(np.random.default_rng(self._seed).integers(num_channels)), num_channels)
 
 
 class ForwardSelector:

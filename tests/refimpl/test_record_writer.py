@@ -557,6 +557,27 @@ def test_each_record_of_a_batch_goes_where_it_would_go_alone(
     assert one.finish() == many.finish()
 
 
+@pytest.mark.parametrize("selector", SELECTORS)
+def test_all_ways_to_write_choose_in_one_sequence(selector: str) -> None:
+    """A record alone, several and a batch: who takes turns goes on where the one before stopped."""
+    channels = 1 if selector == "forward" else 3
+    one, mixed = (Bench(channels, 64, 200, kind=ROW, selector=SELECTORS[selector]()) for _ in range(2))
+    rows = [(time, 7 * time, -time) for time in range(40)]
+    records = [StreamRecord((key, value), time) for time, key, value in rows]
+    for record in records:
+        one.writer.emit(record)
+    mixed.writer.write_batch(batch_of(rows[:4]))
+    for record in records[4:6]:
+        mixed.writer.emit(record)
+    mixed.writer.emit_many(records[6:17])
+    mixed.writer.write_batch(batch_of(rows[17:18]))
+    mixed.writer.write_batch(batch_of(rows[18:18]))
+    mixed.writer.emit_from(iter(records[18:29]))
+    mixed.writer.write_batch(batch_of(rows[29:]))
+    assert mixed.writer.num_records == one.writer.num_records == len(rows)
+    assert mixed.finish() == one.finish()
+
+
 class OwnSelector:
     """As a user may write one: it knows single values only."""
 

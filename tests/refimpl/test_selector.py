@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 
 from refimpl.errors import LocalUsageError
@@ -22,7 +23,7 @@ from refimpl.producer import (
     key_group_of,
     operator_index_of,
 )
-from refimpl.records import INT
+from refimpl.records import INT, RecordBatch
 
 
 def chosen(selector: ChannelSelector, values: object) -> list[int]:
@@ -64,6 +65,15 @@ def test_a_cycle_starts_over_when_it_is_set_up_again(make: Callable[[], ChannelS
     assert chosen(selector, range(4)) == before
     selector.setup(1)
     assert chosen(selector, range(3)) == [0, 0, 0]
+
+
+def test_whoever_takes_the_next_turn_has_chosen_it() -> None:
+    selector = RoundRobinSelector()
+    selector.setup(3)
+    batch = RecordBatch([np.zeros(4)])
+    assert (selector.select_channel("a"), next(selector.turns), selector.select_channel("b")) == (0, 1, 2)
+    assert selector.select_channels(batch).tolist() == [0, 1, 2, 0]
+    assert (next(selector.turns), selector.select_channels(batch).tolist()) == (1, [2, 0, 1, 2])
 
 
 def test_forward_has_one_channel_and_refuses_more() -> None:
