@@ -172,13 +172,15 @@ class BufferSlice:
     Flink:   ReadOnlySlicedNetworkBuffer (runtime.io.network.buffer), 1.11.4
     """
 
-    __slots__ = ("parent", "start", "end", "is_buffer")
+    __slots__ = ("parent", "start", "end", "size", "is_buffer")
 
     def __init__(self, parent: Buffer, start: int, end: int) -> None:
         self.parent = parent
         self.start = start
         self.end = end
-        self.is_buffer = parent.data_type.is_buffer  # asked several times on the way
+        # Asked several times on the way: so these are attributes.
+        self.size = end - start
+        self.is_buffer = parent.data_type.is_buffer
 
     def __repr__(self) -> str:
         return f"BufferSlice({self.start}..{self.end} of {self.parent!r})"
@@ -194,10 +196,6 @@ class BufferSlice:
     @property
     def is_recycled(self) -> bool:
         return self.parent.is_recycled
-
-    @property
-    def size(self) -> int:
-        return self.end - self.start
 
     @property
     def data(self) -> memoryview:
