@@ -209,9 +209,7 @@ def test_where_a_part_stands_says_nothing_about_it():
 
 
 @pytest.mark.parametrize("changes", [
-    [("-1, 0\n        self._gathered = bytearray()", "-1, 0"),
-     ("LENGTH_BYTES - len(self._length_bytes)",
-      "LENGTH_BYTES - len(self._length_bytes); num_missing == 4 and self._gathered.clear()")],
+    [("self._memory = _memory_for(self._record_length, self._memory)", "self._memory.clear()")],
     [("self._position = 0\n", "self._position = 0; self.array = bytearray(300_000)\n"),
      ("return self._result(), self._view[start : self._position]",
       "return self._result(), self.again(self._view[start : self._position])"),
