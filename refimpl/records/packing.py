@@ -243,9 +243,9 @@ class _Rows:
         self.width = struct.calcsize(f">{_HEAD.size}s{time}{codes}")
         self.is_timed = bool(time)
         self._head = _HEAD.pack(self.width - LENGTH_BYTES, tag)
-        self._fields = [(f"f{index}", np.dtype(code)) for index, code in enumerate(time + codes)]
-        on_the_wire = [(name, kind.newbyteorder(">")) for name, kind in self._fields]
-        self._row = np.dtype([("head", f"V{_HEAD.size}"), *on_the_wire])
+        self._names = [f"f{index}" for index in range(len(time + codes))]
+        named = zip(self._names, time + codes, strict=True)
+        self._row = np.dtype([("head", f"V{_HEAD.size}"), *((name, f">{code}") for name, code in named)])
         self._second_head, self._head_after_few = (
             slice(ahead * self.width, ahead * self.width + _HEAD.size) for ahead in (1, _FEW)
         )
@@ -254,7 +254,7 @@ class _Rows:
         """The rows that `source` starts with: how many bytes they have, and their columns."""
         head, num_rows = self._head, len(source) // self.width
         if not num_rows or source[: _HEAD.size] != head:
-            return 0, [()] * len(self._fields)
+            return 0, [()] * len(self._names)
         # Where other elements stand between the records, few are read in vain.
         if num_rows > _FEW and source[self._head_after_few] != head:
             num_rows = _FEW
@@ -264,8 +264,7 @@ class _Rows:
         # As bytes and not as numbers: numpy lets go of the GIL for each comparison of long arrays.
         if rows["head"].tobytes() != head * num_rows:
             rows = rows[: int(np.argmax(rows["head"] != np.void(head)))]
-        # In the machine's own order first: objects are made of those in so much less time that the copy is paid.
-        return rows.nbytes, [rows[name].astype(kind).tolist() for name, kind in self._fields]
+        return rows.nbytes, [rows[name].tolist() for name in self._names]
 
 
 class _Unfilled(StreamRecord):
