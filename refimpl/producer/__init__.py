@@ -30,6 +30,7 @@ from refimpl.producer.selector import (
     RoundRobinSelector,
     ShuffleSelector,
     is_constant,
+    turns_of,
 )
 from refimpl.producer.subpartition import PipelinedSubpartition
 from refimpl.producer.subpartition_queue import SubpartitionQueue
@@ -76,4 +77,5 @@ __all__ = [
     "murmur_hash",
     "operator_index_of",
     "required_buffers",
+    "turns_of",
 ]

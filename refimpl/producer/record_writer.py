@@ -23,7 +23,7 @@ from refimpl.memory.builder import BufferBuilder, BufferConsumer
 from refimpl.producer.batch_routing import by_channel, channels_of_batch, full_buffers
 from refimpl.producer.lanes import Lanes, Put, Refuse
 from refimpl.producer.result_partition import ResultPartition
-from refimpl.producer.selector import ChannelSelector, is_constant
+from refimpl.producer.selector import ChannelSelector, is_constant, turns_of
 from refimpl.records.batch import BatchCodec
 from refimpl.records.element_serializer import StreamElementSerializer
 from refimpl.records.elements import RecordBatch, StreamElement, StreamRecord
@@ -66,7 +66,7 @@ class RecordWriter:
         self._use(serializer or SpanningRecordSerializer())
         selector.setup(len(self._all_channels))
         self.emit = self._lanes.put[0] if self._is_constant else self._emit_selected
-        if not self._is_constant and (turns := getattr(selector, "turns", None)) is not None:
+        if not self._is_constant and (turns := turns_of(selector)) is not None:
             self.emit = self._lanes.put_in_turn(turns)
 
     def __repr__(self) -> str:

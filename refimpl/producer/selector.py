@@ -29,6 +29,7 @@ __all__ = [
     "RoundRobinSelector",
     "ShuffleSelector",
     "is_constant",
+    "turns_of",
 ]
 
 
@@ -272,3 +273,10 @@ def is_constant(selector: ChannelSelector, num_channels: int) -> bool:
     if isinstance(selector, ForwardSelector | GlobalSelector):
         return True
     return num_channels == 1 and isinstance(selector, _Cyclic | ShuffleSelector)
+
+
+def turns_of(selector: ChannelSelector) -> Iterator[int] | None:
+    """The channels to come, if taking turns is all that `selector` does; `None` if it must be asked."""
+    if isinstance(selector, _Cyclic) and type(selector).select_channel is _Cyclic.select_channel:
+        return selector.turns
+    return None

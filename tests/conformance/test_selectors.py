@@ -47,9 +47,20 @@ def selector_of(case: dict) -> ChannelSelector:
 
 
 def start_where_flink_did(selector: ChannelSelector, case: dict) -> None:
-    """Rebalance starts anywhere; the others are to start there by themselves."""
-    if case["selector"] == "rebalance" and "state_after_setup" in case:
-        selector.begin_after(case["state_after_setup"], case["channels"])
+    """Rebalance starts anywhere: check that ours does, then start where Flink's did; the others do so by themselves.
+
+    Flink's state is the channel of the record before.
+    """
+    if "state_after_setup" not in case:
+        return
+    state, channels = case["state_after_setup"], case["channels"]
+    first = next(selector.turns)
+    if case["selector"] == "rebalance":
+        assert 0 <= first < channels
+        selector.begin_after(state, channels)
+    else:
+        assert first == (state + 1) % channels
+        selector.setup(channels)
 
 
 def check_shuffle(selector: ChannelSelector, case: dict) -> None:

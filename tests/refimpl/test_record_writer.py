@@ -589,6 +589,25 @@ class OwnSelector:
         return value[0] % 3
 
 
+class Turning(RoundRobinSelector):
+    """One of ours, and then a choice of its own."""
+
+    def select_channel(self, value: object) -> int:
+        return 2 - super().select_channel(value)
+
+
+@pytest.mark.parametrize("write", ["emit", "emit_many"])
+def test_a_selector_that_does_more_than_take_turns_is_asked(write: str) -> None:
+    bench = Bench(3, kind=LONG, selector=Turning())
+    records = [StreamRecord(number) for number in range(6)]
+    if write == "emit":
+        for record in records:
+            bench.writer.emit(record)
+    else:
+        bench.writer.emit_many(records)
+    assert bench.finish() == [element(n, None, LONG) + element(n + 3, None, LONG) for n in (2, 1, 0)]
+
+
 def test_a_selector_that_knows_single_values_only_is_asked_for_each() -> None:
     bench = Bench(3, kind=ROW, selector=OwnSelector())
     bench.writer.write_batch(batch_of([(0, 4, 40), (0, 2, 20), (0, 1, 10)]))
