@@ -76,6 +76,7 @@ fuzz: setup
 
 lint: setup
 	$(RUN)/ruff check .
+	$(RUN)/ruff format --check .
 	$(RUN)/mypy
 
 # Two at a time; the tests of one file stay together, since they share a server, a browser or a cluster.

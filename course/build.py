@@ -163,9 +163,13 @@ def _execute(notebook: nbformat.NotebookNode, name: str) -> None:
             "PYTHONPATH": os.pathsep.join(filter(None, [str(_ROOT), os.environ.get("PYTHONPATH", "")])),
         }  # fmt: skip
         client = NotebookClient(
-            notebook, timeout=_CELL_SECONDS, kernel_name="python3", record_timing=False,
-            resources={"metadata": {"path": str(work)}}, extra_arguments=["--IPKernelApp.log_level=40"],
-        )  # fmt: skip
+            notebook,
+            timeout=_CELL_SECONDS,
+            kernel_name="python3",
+            record_timing=False,
+            resources={"metadata": {"path": str(work)}},
+            extra_arguments=["--IPKernelApp.log_level=40"],
+        )
         try:
             client.execute(env={**os.environ, **changed})
         except CellExecutionError as error:

@@ -25,11 +25,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Describe `sluice cluster`."""
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
     start = actions.add_parser(
-        "start", help="start a Spark cluster on this machine",
+        "start",
+        help="start a Spark cluster on this machine",
         description="Start a standalone Spark cluster on this machine: a master and workers, each a process, on "
         "loopback. Its executors are processes too. It runs until `sluice cluster stop`.",
         epilog="example: sluice cluster start --workers 2 --cores 1",
-    )  # fmt: skip
+    )
     start.add_argument("--port", type=_number(1, 65_535), default=DEFAULT_PORT, help="of the master (%(default)s)")
     start.add_argument("--workers", type=_number(1, 64), default=2, metavar="N", help="how many (%(default)s)")
     start.add_argument("--cores", type=_number(1, 256), default=2, metavar="N", help="of each worker (%(default)s)")

@@ -292,9 +292,13 @@ class Command:
 COMMANDS: dict[str, Command] = {
     name: Command(add_arguments, answering(call))
     for name, add_arguments, call in (
-        ("check", check_add_arguments, _check), ("hint", hint_add_arguments, _hint),
-        ("reset", reset_add_arguments, _reset), ("progress", progress_add_arguments, _progress),
-        ("zoo", zoo_add_arguments, _zoo), ("verify", verify_add_arguments, _verify),
-        ("export", export_add_arguments, _export), ("build", build_add_arguments, _build),
+        ("check", check_add_arguments, _check),
+        ("hint", hint_add_arguments, _hint),
+        ("reset", reset_add_arguments, _reset),
+        ("progress", progress_add_arguments, _progress),
+        ("zoo", zoo_add_arguments, _zoo),
+        ("verify", verify_add_arguments, _verify),
+        ("export", export_add_arguments, _export),
+        ("build", build_add_arguments, _build),
     )
-}  # fmt: skip
+}

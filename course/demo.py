@@ -44,31 +44,43 @@ class _Outcome:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of the demo."""
     parser.add_argument(
-        "--records", type=_records, metavar="N",
+        "--records",
+        type=_records,
+        metavar="N",
         help=f"first N flights in order of arrival, or 'all' ({NUM_FLIGHTS}); default: all, "
         f"{_SAMPLE_FOR_SIMULATION} in the simulation",
-    )  # fmt: skip
+    )
     parser.add_argument(
-        "--driver", choices=_DRIVERS, default="threads",
+        "--driver",
+        choices=_DRIVERS,
+        default="threads",
         help="threads (default); simulation: one step at a time with the laws checked; aio: an event loop; "
         "processes: one for each TaskManager",
-    )  # fmt: skip
+    )
     parser.add_argument(
-        "--task-managers", type=int, metavar="N",
+        "--task-managers",
+        type=int,
+        metavar="N",
         help="TaskManagers to spread the subtasks over, at most P; what one sends another goes over TCP, in the "
         "simulation over a wire of lists (default: 2 for processes, else 1)",
-    )  # fmt: skip
+    )
     parser.add_argument(
         "--segment-size", type=int, default=32_768, metavar="BYTES", help="size of a buffer (default: %(default)s)"
     )
     parser.add_argument(
-        "--buffers", type=_buffers, default=2048, metavar="N",
+        "--buffers",
+        type=_buffers,
+        default=2048,
+        metavar="N",
         help="buffers of each TaskManager, or 'min' for the least the job can start with (default: %(default)s)",
-    )  # fmt: skip
+    )
     parser.add_argument(
-        "--parallelism", type=int, default=2, metavar="P",
+        "--parallelism",
+        type=int,
+        default=2,
+        metavar="P",
         help="subtasks of each operator (default: %(default)s)",
-    )  # fmt: skip
+    )
     parser.add_argument("--seed", type=int, default=0, help="order of steps in the simulation (default: %(default)s)")
     parser.add_argument(
         "--trace", metavar="DIR", help="write down what happens to each buffer, as Parquet, for `sluice trace DIR`"
@@ -87,8 +99,9 @@ def run(arguments: argparse.Namespace) -> int:
     if not 1 <= arguments.task_managers <= arguments.parallelism:
         print(
             f"--task-managers must be from 1 to the parallelism, which is {arguments.parallelism}; "
-            f"got {arguments.task_managers}", file=sys.stderr,
-        )  # fmt: skip
+            f"got {arguments.task_managers}",
+            file=sys.stderr,
+        )
         return 2
     if arguments.explain:
         print(flights_job(_no_reader, print, parallelism=arguments.parallelism).explain())
@@ -145,7 +158,11 @@ def _run(arguments: argparse.Namespace, config: Config) -> int:
 
 
 def _execute(
-    arguments: argparse.Namespace, environment: StreamEnvironment, results: list[Any], total: int, view: DemoView,
+    arguments: argparse.Namespace,
+    environment: StreamEnvironment,
+    results: list[Any],
+    total: int,
+    view: DemoView,
     trace: FileTrace | None,
 ) -> _Outcome:
     """Run the job on the driver that was asked for, with the view open."""

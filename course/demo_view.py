@@ -37,9 +37,7 @@ class DemoView:
         self._console = Console(stderr=is_quiet)
         self._is_live = self._console.is_terminal
         self._is_quiet = is_quiet and not self._is_live
-        self._progress = Progress(
-            TextColumn("flights"), BarColumn(), MofNCompleteColumn(), console=self._console
-        )  # fmt: skip
+        self._progress = Progress(TextColumn("flights"), BarColumn(), MofNCompleteColumn(), console=self._console)
         self._bar = self._progress.add_task("flights", total=None)
         self._stage = ""
         self._live = Live(console=self._console, refresh_per_second=_FRAMES_PER_SECOND, transient=True)
@@ -82,9 +80,22 @@ class DemoView:
     def summary(self, figures: dict[str, Any], verdict: str) -> None:
         """Print the figures of the run and whether Spark agrees."""
         table = Table(show_header=False, box=None, padding=(0, 2))
-        for name in ("records_in", "windows", "records_late", "seconds", "records_per_second", "spark_seconds",
-                     "driver", "task_managers", "parallelism", "tasks", "buffers", "segment_size", "steps",
-                     "law_checks"):  # fmt: skip
+        for name in (
+            "records_in",
+            "windows",
+            "records_late",
+            "seconds",
+            "records_per_second",
+            "spark_seconds",
+            "driver",
+            "task_managers",
+            "parallelism",
+            "tasks",
+            "buffers",
+            "segment_size",
+            "steps",
+            "law_checks",
+        ):
             value = figures[name]
             if value or name == "records_late":
                 table.add_row(name.replace("_", " "), f"{value:,}" if isinstance(value, int) else str(value))
@@ -107,9 +118,12 @@ def _queues(snapshot: JobSnapshot) -> Table:
                 for entry in subpartition.queue
             )
             table.add_row(
-                f"{partition.name}-{subpartition.index}", f"{pool.num_in_use}/{pool.size}", signs,
-                str(subpartition.backlog), f"{subpartition.num_bytes_total / 1e6:.1f}",
-            )  # fmt: skip
+                f"{partition.name}-{subpartition.index}",
+                f"{pool.num_in_use}/{pool.size}",
+                signs,
+                str(subpartition.backlog),
+                f"{subpartition.num_bytes_total / 1e6:.1f}",
+            )
     return table
 
 

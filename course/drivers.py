@@ -51,9 +51,12 @@ def spark_run(
 
 
 def execute(
-    environment: StreamEnvironment, driver: str, num_task_managers: int, session: SparkSession | None = None,
+    environment: StreamEnvironment,
+    driver: str,
+    num_task_managers: int,
+    session: SparkSession | None = None,
     trace_folder: Path | None = None,
-) -> Figures:  # fmt: skip
+) -> Figures:
     """Run the job on one of `DRIVERS`; `session` is for Spark. A trace goes to `trace_folder`, for `sluice trace`.
 
     Raises:

@@ -72,9 +72,12 @@ class Measured:
     @property
     def is_good(self) -> bool:
         return (
-            not self.wrongly and not self.gone and self.num_caught == len(self.told)
-            and self.killed >= KILLED and self.num_alone >= PRECISION * len(self.told)
-        )  # fmt: skip
+            not self.wrongly
+            and not self.gone
+            and self.num_caught == len(self.told)
+            and self.killed >= KILLED
+            and self.num_alone >= PRECISION * len(self.told)
+        )
 
 
 def _code(report: Report) -> str:
@@ -176,8 +179,11 @@ def _details(each: Measured) -> list[str]:
     lines += [f"- **No longer a survivor, take it off the list:** `{name}`" for name in each.gone]
     lines += ["| rule | | known-wrong parts it turns down, with the message each gets |", "|---|---|---|"]
     for rule in ("S", *(rule.id for rule in check_of(each.exercise).rules)):
-        caught = [f"{part.name} ({_code(report).partition('.')[2]})" for part, report in each.told
-                  if report.failed_rule is not None and report.failed_rule.id == rule]  # fmt: skip
+        caught = [
+            f"{part.name} ({_code(report).partition('.')[2]})"
+            for part, report in each.told
+            if report.failed_rule is not None and report.failed_rule.id == rule
+        ]
         lines.append(f"| {rule} | {title(each.exercise, rule)} | {', '.join(caught)} |")
     lines += ["", "Mutants that pass, and why:", "", "| change | reason |", "|---|---|"]
     for name, reason in each.survivors.items():

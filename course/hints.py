@@ -82,8 +82,15 @@ def hint_for(report: Report, source: str, rung: int | None = None, *, now: bool 
 def hint_text(exercise_id: str, rule: str, rung: int, source: str = "", failing: str = "") -> str:
     """One rung as text; `failing` is the comparison of the failing input, shown on rung 2."""
     texts = rungs(exercise_id, rule)
-    head = phrase("hint_head", rung=rung, num=NUM_RUNGS, rule=rule, title=title(exercise_id, rule),
-                  kind=phrase(f"hint_{rung}"), exercise=exercise_id)  # fmt: skip
+    head = phrase(
+        "hint_head",
+        rung=rung,
+        num=NUM_RUNGS,
+        rule=rule,
+        title=title(exercise_id, rule),
+        kind=phrase(f"hint_{rung}"),
+        exercise=exercise_id,
+    )
     if rung < NUM_RUNGS:
         text = texts[str(rung)].strip("\n")
         lines = text.splitlines() if rung == 4 else textwrap.wrap(text, 92)

@@ -126,9 +126,16 @@ def run(command: list[str], temporary: Path | None = None) -> None:
     try:
         # In a group of its own, so that it and what it started can be ended whichever way we are.
         process = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, text=True,
-            errors="replace", env=env, cwd=ROOT, process_group=0,
-        )  # fmt: skip
+            command,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            stdin=subprocess.DEVNULL,
+            text=True,
+            errors="replace",
+            env=env,
+            cwd=ROOT,
+            process_group=0,
+        )
         lines: list[str] = []
         reader = threading.Thread(target=follow, args=(process, lines), daemon=True)
         reader.start()

@@ -216,9 +216,13 @@ def _file_of(lesson: Lesson) -> str:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Describe `sluice instructor-pack`."""
     parser.add_argument(
-        "folder", nargs="?", type=Path, default=Path("instructor-pack"), metavar="FOLDER",
+        "folder",
+        nargs="?",
+        type=Path,
+        default=Path("instructor-pack"),
+        metavar="FOLDER",
         help="where to write it, one Markdown file for each lesson (%(default)s)",
-    )  # fmt: skip
+    )
     parser.add_argument(
         "--lesson", type=int, action="append", choices=[*LESSONS], metavar="N", help="only this one; may be repeated"
     )

@@ -114,8 +114,9 @@ def _where(error: BaseException) -> str:
     """An exception of the user's, with the last line of theirs."""
     ours = {str(Path(refimpl.__file__).parent), str(Path(__file__).parent)}
     frames = [
-        frame for frame in traceback.extract_tb(error.__traceback__)
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
         if Path(frame.filename).is_file() and not ours & {str(folder) for folder in Path(frame.filename).parents}
-    ]  # fmt: skip
+    ]
     place = f" (line {frames[-1].lineno} of {Path(frames[-1].filename).name})" if frames else ""
     return f"{type(error).__name__}: {error}{place}"

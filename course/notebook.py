@@ -100,14 +100,18 @@ def _why_nothing(exercise_id: str, answer: _Answer) -> str | None:
     mark = f'@L.exercise("{exercise_id}")'
     number = unmarked_cell(wanted.name, wanted.methods, answer.after)
     if number is not None:
-        return (f"○ {exercise_id}: cell {number} looks like your answer, and nothing marks it.\n"
-                f"  Write {mark} on the line above it, run it, and check again.")  # fmt: skip
+        return (
+            f"○ {exercise_id}: cell {number} looks like your answer, and nothing marks it.\n"
+            f"  Write {mark} on the line above it, run it, and check again."
+        )
     kept = progress.attempts(exercise_id)
     if not kept or answer.was_reset or shell() is None:
         return None
-    return (f"○ {exercise_id}: this kernel has not run your cell yet; it was started afresh.\n"
-            f"  Run the cell with {mark}, then check again. Nothing is lost: "
-            f"attempt {int(kept[-1].stem)} of yours is kept.")  # fmt: skip
+    return (
+        f"○ {exercise_id}: this kernel has not run your cell yet; it was started afresh.\n"
+        f"  Run the cell with {mark}, then check again. Nothing is lost: "
+        f"attempt {int(kept[-1].stem)} of yours is kept."
+    )
 
 
 def hint(exercise_id: str, *, rung: int | None = None, now: bool = False) -> Text:
@@ -313,5 +317,3 @@ def lesson(number: int) -> LessonHandle:
     if shell() is not None and info.exercises:
         prepare(info.exercises[0].id, DEFAULT_SEED)  # while the learner reads
     return LessonHandle(info)
-
-

@@ -78,10 +78,17 @@ def record_check(report: Report, source: str | None) -> None:
         keep_attempt(report.exercise, source)
     failed = report.failed_rule
     record(
-        "check", lesson=exercise(report.exercise).lesson, exercise=report.exercise, status=report.status.value,
-        rule=failed.id if failed else None, code_hash=report.code_hash, vectors=report.vectors, seed=report.seed,
-        rules_passed=sum(rule.status.value == "passed" for rule in report.rules), rules_total=len(report.rules),
-    )  # fmt: skip
+        "check",
+        lesson=exercise(report.exercise).lesson,
+        exercise=report.exercise,
+        status=report.status.value,
+        rule=failed.id if failed else None,
+        code_hash=report.code_hash,
+        vectors=report.vectors,
+        seed=report.seed,
+        rules_passed=sum(rule.status.value == "passed" for rule in report.rules),
+        rules_total=len(report.rules),
+    )
 
 
 def is_class_mode() -> bool:
@@ -186,7 +193,7 @@ def _is_text(file: Path) -> bool:
 
 
 def best_status(exercise_id: str, found: list[Mapping[str, Any]] | None = None) -> str:
-    """"passed" if it ever passed, else the latest status, else "not_started"."""
+    """ "passed" if it ever passed, else the latest status, else "not_started"."""
     history = events() if found is None else found
     seen = [str(e.get("status")) for e in history if e.get("event") == "check" and e.get("exercise") == exercise_id]
     if "passed" in seen:

@@ -74,27 +74,36 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Describe `sluice run`."""
     parser.epilog = _EPILOG
     parser.add_argument(
-        "job", metavar="JOB", help="FILE.py:FUNCTION or MODULE:FUNCTION (default: the function `job`); or `flights`, "
+        "job",
+        metavar="JOB",
+        help="FILE.py:FUNCTION or MODULE:FUNCTION (default: the function `job`); or `flights`, "
         "the job of the demo, whose answer must equal Spark's own",
-    )  # fmt: skip
+    )
     parser.add_argument("--on", choices=DRIVERS, default="threads", help="what runs it (default: %(default)s)")
     parser.add_argument(
-        "--task-managers", type=int, metavar="N",
+        "--task-managers",
+        type=int,
+        metavar="N",
         help="TaskManagers to spread the job over (default: 2 for processes and spark, else 1)",
-    )  # fmt: skip
+    )
     parser.add_argument(
-        "--master", metavar="URL",
+        "--master",
+        metavar="URL",
         help="the Spark to use: local[N], local-cluster[N,CORES,MB], spark://HOST:PORT, … (default: "
         "SLUICE_SPARK_MASTER, else this machine)",
-    )  # fmt: skip
+    )
     parser.add_argument(
-        "--records", type=_records, metavar="N",
+        "--records",
+        type=_records,
+        metavar="N",
         help=f"of flights: the first N, or 'all' (default: all; {_SAMPLE_FOR_SIMULATION} in the simulation)",
-    )  # fmt: skip
+    )
     parser.add_argument(
-        "--trace", type=Path, metavar="DIR",
+        "--trace",
+        type=Path,
+        metavar="DIR",
         help="write down what happens to each buffer, as Parquet, for `sluice trace DIR`",
-    )  # fmt: skip
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object in place of the results")
 
 
@@ -112,8 +121,13 @@ def run(arguments: argparse.Namespace) -> int:
             check_folder(arguments.trace)
         return _run_flights(arguments) if is_flights else _run_file(arguments)
     except (
-        JobError, MasterError, LocalUsageError, InsufficientBuffersError, InsufficientSlotsError, TraceFileError
-    ) as error:  # fmt: skip
+        JobError,
+        MasterError,
+        LocalUsageError,
+        InsufficientBuffersError,
+        InsufficientSlotsError,
+        TraceFileError,
+    ) as error:
         print(error, file=sys.stderr)
         return 2
     except SluiceError as error:

@@ -115,9 +115,14 @@ def start_cluster(folder: Path, port: int, num_workers: int, cores: int, memory_
     package = str(Path(__file__).resolve().parents[1])
     with (folder / "logs" / "keeper").open("wb") as log:
         keeper = subprocess.Popen(
-            [sys.executable, "-m", "course.standalone_keeper", *words], stdin=subprocess.PIPE, stdout=log, stderr=log,
-            cwd=folder, env=os.environ | {"PYTHONPATH": package}, start_new_session=True,
-        )  # fmt: skip
+            [sys.executable, "-m", "course.standalone_keeper", *words],
+            stdin=subprocess.PIPE,
+            stdout=log,
+            stderr=log,
+            cwd=folder,
+            env=os.environ | {"PYTHONPATH": package},
+            start_new_session=True,
+        )
     assert keeper.stdin is not None, "it was asked for"
     try:
         give_up_s = time.monotonic() + _UNTIL_READY_S

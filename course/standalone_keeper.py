@@ -63,9 +63,14 @@ class Keeper:
         command = [str(home / "bin" / "spark-class"), f"org.apache.spark.deploy.{kind}", *words]
         with (self._folder / "logs" / name).open("wb") as log:
             child = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self._folder, env=environment,
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                cwd=self._folder,
+                env=environment,
                 preexec_fn=self._die_with_us,
-            )  # fmt: skip
+            )
         self._children.append(child)
         self._named.append(Process.of(name, child.pid))
 

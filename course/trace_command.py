@@ -23,9 +23,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "trace", metavar="FILE_OR_DIR", help="what `sluice run` or `sluice demo` wrote with --trace DIR, or a file"
     )
     parser.add_argument(
-        "--question", action="append", choices=_NAMES, metavar="NAME",
+        "--question",
+        action="append",
+        choices=_NAMES,
+        metavar="NAME",
         help=f"one of {', '.join(_NAMES)}; may be given several times (default: {', '.join(_ASKED_BY_DEFAULT)})",
-    )  # fmt: skip
+    )
     parser.add_argument("--limit", type=int, default=20, metavar="N", help="rows of each table (default: %(default)s)")
     parser.add_argument("--json", action="store_true", help="print one JSON object with all rows, and nothing else")
 

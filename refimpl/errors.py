@@ -90,9 +90,7 @@ class InsufficientBuffersError(SluiceError):
         segment_size_bytes: size of one segment.
     """
 
-    def __init__(
-        self, owner: str, num_required: int, num_free: int, num_total: int, segment_size_bytes: int
-    ) -> None:
+    def __init__(self, owner: str, num_required: int, num_free: int, num_total: int, segment_size_bytes: int) -> None:
         super().__init__(
             f"Insufficient number of network buffers: required {num_required}, but only "
             f"{num_free} available. {owner} needs {num_required} buffers of "
@@ -153,8 +151,7 @@ class UserCodeError(SluiceError):
 
     def __init__(self, operator: str, subtask: int, record: object, cause: BaseException) -> None:
         super().__init__(
-            f"{operator}, subtask {subtask}, raised {type(cause).__name__}: {cause} "
-            f"while processing {_shown(record)}"
+            f"{operator}, subtask {subtask}, raised {type(cause).__name__}: {cause} while processing {_shown(record)}"
         )
         self.operator = operator
         self.subtask = subtask

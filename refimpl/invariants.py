@@ -58,9 +58,7 @@ def check_all(*deployments: Deployment) -> None:
 def check_segments(deployment: Deployment) -> None:
     """Every segment is in one place, and every reference to its buffer is accounted for."""
     trace = deployment.trace
-    holders: dict[int, str] = {
-        segment.id: "the global pool" for segment in deployment.pool.free_segments
-    }
+    holders: dict[int, str] = {segment.id: "the global pool" for segment in deployment.pool.free_segments}
     num_references = _count_references(deployment)
     for pool in _local_pools(deployment):
         for segment in pool.idle_segments:
@@ -170,9 +168,11 @@ class StepLaws:
         self._num_empty: dict[bytes, int] = {}
 
     def check(
-        self, channels: Iterable[RemoteInputChannel], readers: Mapping[bytes, ReaderSnapshot],
+        self,
+        channels: Iterable[RemoteInputChannel],
+        readers: Mapping[bytes, ReaderSnapshot],
         may_speak: Iterable[bytes],
-    ) -> None:  # fmt: skip
+    ) -> None:
         """`readers` are the producer's, by receiver; `may_speak` have data and credit, or an event."""
         said = {receiver: reader.last_sequence_number for receiver, reader in readers.items()}
         spoke = [receiver for receiver, number in said.items() if number != self._said.get(receiver, -1)]
@@ -291,9 +291,7 @@ def _count_references(deployment: Deployment) -> Counter[int]:
     return found
 
 
-def _check_references(
-    buffer: Buffer, holder: str, num_references: Counter[int], trace: Trace | None
-) -> None:
+def _check_references(buffer: Buffer, holder: str, num_references: Counter[int], trace: Trace | None) -> None:
     found = num_references[id(buffer)]
     assert buffer.num_references == found, (
         f"segment {buffer.segment.id} of {holder}: its buffer counts {buffer.num_references} "
@@ -307,8 +305,7 @@ def _whole(buffer: Buffer | BufferSlice) -> Buffer:
 
 def _claim(holders: dict[int, str], segment_id: int, holder: str, trace: Trace | None) -> None:
     assert segment_id not in holders, (
-        f"segment {segment_id} is with {holders[segment_id]} and with {holder}\n"
-        f"{_story(trace, segment_id)}"
+        f"segment {segment_id} is with {holders[segment_id]} and with {holder}\n{_story(trace, segment_id)}"
     )
     holders[segment_id] = holder
 

@@ -54,9 +54,7 @@ class Bench:
     def __init__(self, num_channels: int = 1, exclusive: int = 2, floating: int = 4, **options: object) -> None:
         self.config = replace(Config(segment_size_bytes=SEGMENT_SIZE), **options)
         self.num_segments = num_channels * exclusive + floating + 1
-        self.pool = NetworkBufferPool(
-            self.num_segments, self.config.segment_size_bytes, self.config.flink_version
-        )
+        self.pool = NetworkBufferPool(self.num_segments, self.config.segment_size_bytes, self.config.flink_version)
         self.floating = LocalBufferPool(self.pool, 0, floating, "floating")
         self.connection = ConsumerConnection(self.config, "to tm-1")
         self.channels = [self.make_channel(index, exclusive) for index in range(num_channels)]

@@ -139,7 +139,8 @@ check("0.1")
 if __name__ == "__main__":
     raise SystemExit("not reached in a check")
 """,
-    ("3.1", "list_of_bytes"): _HEAD + """
+    ("3.1", "list_of_bytes"): _HEAD
+    + """
 class Mine:
     todo, done = (), 0
     def __init__(self):
@@ -154,13 +155,16 @@ class Mine:
         part = bytes(self.all[self.at : self.at + builder.room])
         builder.append(part)
         builder.commit()
-        self.at += len(part)""" + _END + """
+        self.at += len(part)"""
+    + _END
+    + """
     def reset(self):
         self.at = 0
     def prune(self):
         self.all, self.at = [], 0
 """,
-    ("3.1", "slots_dataclass_below"): _HEAD + """
+    ("3.1", "slots_dataclass_below"): _HEAD
+    + """
 from dataclasses import dataclass
 
 @dataclass(slots=True)
@@ -173,13 +177,16 @@ class Mine:
     def serialize_record(self, record: bytes) -> None:
         self.data, self.at = len(record).to_bytes(4, "big") + record, 0
     def copy_to_buffer_builder(self, builder) -> R:
-        self.at += builder.append_and_commit(self.data, self.at)""" + _END + """
+        self.at += builder.append_and_commit(self.data, self.at)"""
+    + _END
+    + """
     def reset(self) -> None:
         self.at = 0
     def prune(self) -> None:
         self.data, self.at = b"", 0
 """,
-    ("3.1", "slots_dataclass_above"): _HEAD + """
+    ("3.1", "slots_dataclass_above"): _HEAD
+    + """
 import dataclasses
 
 @L.exercise("3.1")
@@ -192,13 +199,16 @@ class Mine:
     def serialize_record(self, record):
         self.data, self.at = len(record).to_bytes(4, "big") + record, 0
     def copy_to_buffer_builder(self, builder):
-        self.at += builder.append_and_commit(self.data, self.at)""" + _END + """
+        self.at += builder.append_and_commit(self.data, self.at)"""
+    + _END
+    + """
     def reset(self):
         self.at = 0
     def prune(self):
         self.data, self.at = b"", 0
 """,
-    ("3.1", "closures_in_the_object"): _HEAD + """
+    ("3.1", "closures_in_the_object"): _HEAD
+    + """
 class Mine:
     def __init__(self):
         data, at = b"", 0
@@ -220,7 +230,8 @@ class Mine:
         self.serialize_record, self.copy_to_buffer_builder = serialize, copy
         self.reset, self.prune = reset, prune
 """.replace("class Mine:", '@L.exercise("3.1")\nclass Mine:'),
-    ("3.1", "delegates_everything"): _HEAD + """
+    ("3.1", "delegates_everything"): _HEAD
+    + """
 class _Core:
     data = b""
     at = 0
@@ -229,7 +240,9 @@ class _Core:
     def serialize_record(self, record):
         self.data, self.at = len(record).to_bytes(4, "big") + record, 0
     def copy_to_buffer_builder(self, builder):
-        self.at += builder.append_and_commit(self.data, self.at)""" + _END + """
+        self.at += builder.append_and_commit(self.data, self.at)"""
+    + _END
+    + """
     def reset(self):
         self.at = 0
     def prune(self):
@@ -242,7 +255,8 @@ class Mine:
     def __getattr__(self, name):
         return getattr(self._core, name)
 """,
-    ("3.1", "abstract_base_and_mixin"): _HEAD + """
+    ("3.1", "abstract_base_and_mixin"): _HEAD
+    + """
 from abc import ABC, abstractmethod
 
 class Rewinds:
@@ -259,7 +273,9 @@ class Cuts(ABC):
         n = min(builder.room, self.left())
         builder.append(self.data[self.at : self.at + n])
         builder.commit()
-        self.at += n""" + _END + """
+        self.at += n"""
+    + _END
+    + """
 
 class Mine(Rewinds, Cuts):
     data = b""
@@ -272,7 +288,8 @@ class Mine(Rewinds, Cuts):
         self.data = b""
         self.reset()
 """,
-    ("3.1", "bytes_io"): _HEAD + """
+    ("3.1", "bytes_io"): _HEAD
+    + """
 import io
 
 class Mine:
@@ -285,13 +302,16 @@ class Mine:
         self.stream = io.BytesIO(len(record).to_bytes(4, "big") + record)
         self.size = len(record) + 4
     def copy_to_buffer_builder(self, builder):
-        builder.append_and_commit(self.stream.read(builder.room))""" + _END + """
+        builder.append_and_commit(self.stream.read(builder.room))"""
+    + _END
+    + """
     def reset(self):
         self.stream.seek(0)
     def prune(self):
         self.stream, self.size = io.BytesIO(), 0
 """,
-    ("3.1", "nothing_before_first_record"): _HEAD + """
+    ("3.1", "nothing_before_first_record"): _HEAD
+    + """
 class Mine:
     record = None
     def left(self):
@@ -305,13 +325,16 @@ class Mine:
             while self.left() and builder.room:
                 piece = header[self.sent:] if self.sent < 4 else memoryview(self.record)[self.sent - 4:]
                 self.sent += builder.append(piece)
-            builder.commit()""" + _END + """
+            builder.commit()"""
+    + _END
+    + """
     def reset(self):
         self.sent = 0
     def prune(self):
         self.record = None
 """,
-    ("3.1", "states_and_match"): _HEAD + """
+    ("3.1", "states_and_match"): _HEAD
+    + """
 from enum import Enum, auto
 from itertools import islice
 
@@ -335,7 +358,9 @@ class Mine:
                 builder.commit()
                 self.num_left -= n
                 if not self.num_left:
-                    self.state = State.IDLE""" + _END + """
+                    self.state = State.IDLE"""
+    + _END
+    + """
     def reset(self):
         self.rest, self.num_left = iter(self.whole), len(self.whole)
         self.state = State.SENDING if self.whole else State.IDLE
@@ -343,7 +368,8 @@ class Mine:
         self.whole = b""
         self.reset()
 """,
-    ("3.1", "properties_and_walrus"): _HEAD + """
+    ("3.1", "properties_and_walrus"): _HEAD
+    + """
 class Mine:
     def __init__(self, data=b"", at=0):
         self._data, self._at = bytearray(data), at
@@ -360,12 +386,15 @@ class Mine:
     def copy_to_buffer_builder(self, builder):
         while (n := builder.append(self.rest[:7])):
             self._at += n
-        builder.commit()""" + _END + """
+        builder.commit()"""
+    + _END
+    + """
     def reset(self, at=0):
         self._at = at
     prune = __init__
 """,
-    ("3.1", "makes_the_class"): _HEAD + """
+    ("3.1", "makes_the_class"): _HEAD
+    + """
 def make():
     class Hidden:
         data, at = b"", 0
@@ -385,7 +414,8 @@ def make():
 
 Mine = L.exercise("3.1")(make())
 """,
-    ("3.1", "keeps_what_pruned_until_next"): _HEAD + """
+    ("3.1", "keeps_what_pruned_until_next"): _HEAD
+    + """
 class Mine:
     pending = ()
     def left(self):
@@ -399,7 +429,9 @@ class Mine:
             n = builder.append(pending[0])
             pending[:1] = [pending[0][n:]] if n < len(pending[0]) else []
         builder.commit()
-        self.pending = [each for each in pending if each]""" + _END + """
+        self.pending = [each for each in pending if each]"""
+    + _END
+    + """
     def reset(self):
         self.pending = [each for each in self.kept if each]
     def prune(self):
@@ -1028,7 +1060,8 @@ _SIZE = """
 """
 
 RIGHT |= {
-    ("1.1", "numpy_inside"): _SEGMENT + """
+    ("1.1", "numpy_inside"): _SEGMENT
+    + """
 import numpy as np
 
 class S(MemorySegment):
@@ -1039,7 +1072,8 @@ class S(MemorySegment):
             raise IndexError("outside")
         return memoryview(np.frombuffer(self.view, np.uint8)[index : index + length])
 """,
-    ("1.1", "bytearray_from_the_front"): _SEGMENT + """
+    ("1.1", "bytearray_from_the_front"): _SEGMENT
+    + """
 class S(MemorySegment):
     def window(self, index: int, length: int) -> memoryview:
         try:
@@ -1051,7 +1085,8 @@ class S(MemorySegment):
             raise IndexError(f"{index}:{end}")
         return whole.cast("B")[index:end]
 """,
-    ("1.1", "a_generator_of_faults"): _SEGMENT + """
+    ("1.1", "a_generator_of_faults"): _SEGMENT
+    + """
 @L.exercise("1.1")
 class S(MemorySegment):
     def faults(self, index, length):
@@ -1065,7 +1100,8 @@ class S(MemorySegment):
             raise fault
         return self.view[index : index + length]
 """,
-    ("1.1", "a_dataclass_of_bounds"): _SEGMENT + """
+    ("1.1", "a_dataclass_of_bounds"): _SEGMENT
+    + """
 from dataclasses import dataclass
 
 @dataclass(frozen=True)
@@ -1085,7 +1121,8 @@ class S(MemorySegment):
             raise IndexError
         return self.view[wanted.start :][: wanted.length]
 """,
-    ("1.2", "one_byte_at_a_time_checked_first"): _SEGMENT + """
+    ("1.2", "one_byte_at_a_time_checked_first"): _SEGMENT
+    + """
 class S(MemorySegment):
     def put_int(self, index, value, order=ByteOrder.NATIVE):
         window = self.window(index, 4)
@@ -1100,7 +1137,8 @@ class S(MemorySegment):
             number = number * 256 + byte
         return number if number < 2**31 else number - 2**32
 """,
-    ("1.2", "match"): _SEGMENT + """
+    ("1.2", "match"): _SEGMENT
+    + """
 class S(MemorySegment):
     @staticmethod
     def _name(order):
@@ -1116,7 +1154,8 @@ class S(MemorySegment):
     def get_int(self, index: int, order: ByteOrder = ByteOrder.NATIVE) -> int:
         return int.from_bytes(self.get(index, 4), byteorder=self._name(order), signed=True)
 """,
-    ("1.2", "ctypes_like_cast"): _SEGMENT + """
+    ("1.2", "ctypes_like_cast"): _SEGMENT
+    + """
 import struct, sys
 
 class S(MemorySegment):
@@ -1130,13 +1169,15 @@ class S(MemorySegment):
         (value,) = struct.unpack("=i", data if order == ByteOrder.NATIVE else data[::-1])
         return value
 """,
-    ("1.3", "by_way_of_a_list"): _SEGMENT + """
+    ("1.3", "by_way_of_a_list"): _SEGMENT
+    + """
 class S(MemorySegment):
     def copy_to(self, index, target, target_index, length):
         kept = list(self.window(index, length))
         target.window(target_index, length)[:] = bytearray(kept)
 """,
-    ("1.3", "with_swap_bytes"): _SEGMENT + """
+    ("1.3", "with_swap_bytes"): _SEGMENT
+    + """
 class S(MemorySegment):
     def copy_to(self, index, target, target_index, length):
         copy = MemorySegment(bytearray(self.get(index, length)))
@@ -1144,7 +1185,8 @@ class S(MemorySegment):
         for number, byte in enumerate(copy.view):
             place[number] = byte
 """,
-    ("1.3", "target_first"): _SEGMENT + """
+    ("1.3", "target_first"): _SEGMENT
+    + """
 def joined(pieces):
     return b"".join(pieces)
 
@@ -1240,7 +1282,10 @@ def share_out(num_free: int, appetites) -> list[int]:
     ("2.3", "from_the_other_end"): (
         _POOL + "class Mine(LocalBufferPool):" + _TAKE.replace("popleft", "pop") + _BACK + _SIZE
     ),
-    ("2.3", "early_returns"): _POOL + "class Mine(LocalBufferPool):" + _TAKE + """
+    ("2.3", "early_returns"): _POOL
+    + "class Mine(LocalBufferPool):"
+    + _TAKE
+    + """
     def take_back(self, segment):
         has_too_many = self.num_requested > self.size
         if has_too_many or self.is_destroyed:
@@ -1253,8 +1298,11 @@ def share_out(num_free: int, appetites) -> list[int]:
             if self._offer(segment):
                 return True
         return False
-""" + _SIZE,
-    ("2.3", "an_init_of_its_own"): _POOL + "class Mine(LocalBufferPool):" + """
+"""
+    + _SIZE,
+    ("2.3", "an_init_of_its_own"): _POOL
+    + "class Mine(LocalBufferPool):"
+    + """
     def __init__(self, *args, **kwargs):
         self.num_resized = 0
         super().__init__(*args, **kwargs)
@@ -1270,8 +1318,11 @@ def share_out(num_free: int, appetites) -> list[int]:
                 break
             self._return(self._idle.popleft())
         self._room_changed()
-""" + _TAKE + _BACK,
-    ("2.3", "in_words_of_its_own"): _POOL + """
+"""
+    + _TAKE
+    + _BACK,
+    ("2.3", "in_words_of_its_own"): _POOL
+    + """
 class Mine(LocalBufferPool):
     @property
     def may_grow(self) -> bool:

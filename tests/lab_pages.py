@@ -144,7 +144,11 @@ def running_chromium(folder: Path, program: str) -> Iterator[BrowserContext]:
     """A browser that reaches nothing but this machine."""
     with sync_playwright() as playwright:
         context = playwright.chromium.launch_persistent_context(
-            str(folder), executable_path=program, headless=True, args=FLAGS, viewport={"width": 1500, "height": 1000},
+            str(folder),
+            executable_path=program,
+            headless=True,
+            args=FLAGS,
+            viewport={"width": 1500, "height": 1000},
         )
         yield context
         context.close()

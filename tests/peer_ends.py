@@ -1,6 +1,6 @@
 """Our ends of a conversation, each in a thread of this process, since a process takes a second to start.
 
-    consumed, produced = talk({"records": 100}, {"exclusive": 1})
+consumed, produced = talk({"records": 100}, {"exclusive": 1})
 """
 
 from __future__ import annotations
@@ -96,8 +96,10 @@ def talk(producing: dict[str, object], consuming: dict[str, object] | None = Non
 
 def sums_of(done: Event) -> dict[tuple[int, int], int]:
     """CRC-32 by partition and subpartition."""
-    return {(each.get("partition", each.get("partition_index")), each["subpartition"]): each["crc32"]
-            for each in done["channels"]}  # fmt: skip
+    return {
+        (each.get("partition", each.get("partition_index")), each["subpartition"]): each["crc32"]
+        for each in done["channels"]
+    }
 
 
 def check(consumed: Event, produced: Event) -> None:

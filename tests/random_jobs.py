@@ -91,12 +91,21 @@ class Shape:
     def environment(self, num_buffers: int = 4_000) -> StreamEnvironment:
         least_per_channel = 1 if self.version is FlinkVersion.V1_11 else 2
         config = Config(
-            segment_size_bytes=self.segment, num_buffers=num_buffers, buffer_timeout_ms=self.timeout,
-            object_reuse=self.object_reuse, chaining=self.chaining, source_batch=5,
-            buffers_per_channel=self.exclusive, floating_buffers_per_gate=self.floating, spill_threshold_bytes=20,
-            max_buffers_per_channel=max(least_per_channel, self.max_per_channel), seed=self.seed,
-            max_overdraft_buffers=self.overdraft, flink_version=self.version, credit_based=self.has_credit,
-        )  # fmt: skip
+            segment_size_bytes=self.segment,
+            num_buffers=num_buffers,
+            buffer_timeout_ms=self.timeout,
+            object_reuse=self.object_reuse,
+            chaining=self.chaining,
+            source_batch=5,
+            buffers_per_channel=self.exclusive,
+            floating_buffers_per_gate=self.floating,
+            spill_threshold_bytes=20,
+            max_buffers_per_channel=max(least_per_channel, self.max_per_channel),
+            seed=self.seed,
+            max_overdraft_buffers=self.overdraft,
+            flink_version=self.version,
+            credit_based=self.has_credit,
+        )
         return StreamEnvironment(config)
 
     @property
@@ -167,9 +176,12 @@ def check(shape: Shape) -> Simulation:
     environment = shape.environment(num_buffers)
     expected = shape.build(environment, results)
     with Simulation(
-        environment, seed=shape.seed, policy=shape.policy, num_task_managers=shape.num_task_managers,
+        environment,
+        seed=shape.seed,
+        policy=shape.policy,
+        num_task_managers=shape.num_task_managers,
         max_delay_ms=shape.max_delay_ms,
-    ) as simulation:  # fmt: skip
+    ) as simulation:
         simulation.run()
         assert Counter(results) == Counter(expected), f"seed {shape.seed}"
     assert [each.pool.num_free for each in simulation.deployments] == [num_buffers] * shape.num_task_managers

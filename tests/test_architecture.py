@@ -8,6 +8,7 @@ import importlib
 import re
 import subprocess
 import sys
+import warnings
 from collections import Counter
 from pathlib import Path
 
@@ -60,10 +61,38 @@ IN_DRIVERS_ALSO = {"cloudpickle"}
 ON_SPARK_ALSO = {"pyspark", "py4j", "pyarrow"}
 ON_SPARK = {"drivers.spark_rows", "drivers.barrier_task", "drivers.executors", "drivers.spark_results", "drivers.spark"}
 
-MAX_FILE_LINES = 360  # the budget is 320; see `test_only_the_known_files_are_longer_than_their_budget`
-BUDGET_FILE_LINES = 320
-LONGER_THAN_BUDGET = {"job/stream.py"}
 MAX_FUNCTION_LINES = 45
+LONG_FILE_LINES = 400
+MAX_METHODS = 12
+MAX_ATTRIBUTES = 12
+# Classes that offer or keep more: how many public methods, how many attributes, and why.
+LARGER_CLASSES: dict[str, tuple[int, int, str]] = {
+    "BufferManager": (13, 12, "from before the rule; being taken apart"),
+    "NetworkInput": (12, 17, "from before the rule; being taken apart"),
+    "RemoteInputChannel": (16, 20, "from before the rule; being taken apart"),
+    "Carrier": (12, 19, "from before the rule; being taken apart"),
+    "Child": (12, 18, "from before the rule; being taken apart"),
+    "End": (14, 12, "from before the rule; being taken apart"),
+    "Lookout": (12, 13, "from before the rule; being taken apart"),
+    "ProcessRun": (16, 12, "from before the rule; being taken apart"),
+    "Simulation": (12, 19, "from before the rule; being taken apart"),
+    "SparkRun": (12, 17, "from before the rule; being taken apart"),
+    "TaskManagerThreads": (16, 21, "from before the rule; being taken apart"),
+    "ThreadedRun": (15, 12, "from before the rule; being taken apart"),
+    "ConsumerConnection": (16, 13, "from before the rule; being taken apart"),
+    "FrameDecoder": (12, 16, "from before the rule; being taken apart"),
+    "ProducerConnection": (12, 17, "from before the rule; being taken apart"),
+    "Deployment": (14, 12, "from before the rule; being taken apart"),
+    "DataStream": (21, 12, "from before the rule; being taken apart"),
+    "BufferBuilder": (15, 12, "from before the rule; being taken apart"),
+    "LocalBufferPool": (16, 18, "from before the rule; being taken apart"),
+    "NetworkBufferPool": (15, 12, "from before the rule; being taken apart"),
+    "MemorySegment": (20, 12, "from before the rule; being taken apart"),
+    "RecordWriter": (16, 16, "from before the rule; being taken apart"),
+    "ResultPartition": (18, 12, "from before the rule; being taken apart"),
+    "SubpartitionQueue": (27, 21, "from before the rule; being taken apart"),
+    "Task": (16, 17, "from before the rule; being taken apart"),
+}
 MAX_LINES_THAT_SPEAK_FOR_THEMSELVES = 3
 
 # Suppressions in `refimpl`, by file and kind: how many there are, and why they must be.
@@ -211,18 +240,46 @@ def test_dependencies_point_from_lessons_to_course_to_widgets_to_refimpl(package
 # -- sizes -----------------------------------------------------------------------------------------
 
 
-def num_lines(path: Path) -> int:
-    return len(path.read_text(encoding="utf-8").splitlines())
+def public_methods_of(node: ast.ClassDef) -> list[str]:
+    """The verbs and questions a reader of the class must know: its methods and properties without an underscore."""
+    return [name for name in methods_of(node) if not name.startswith("_")]
+
+
+def attributes_of(node: ast.ClassDef) -> set[str]:
+    """What a class keeps of its own: everything it assigns to `self` when it is made."""
+    assigned = set[str]()
+    for child in ast.walk(methods_of(node).get("__init__", ast.parse("pass"))):
+        if isinstance(child, ast.Attribute) and isinstance(child.ctx, ast.Store) and ast.unparse(child.value) == "self":
+            assigned.add(child.attr)
+    return assigned
 
 
 @pytest.mark.parametrize("path", MODULES, ids=named)
-def test_a_file_can_be_read_in_one_go(path: Path) -> None:
-    assert num_lines(path) <= MAX_FILE_LINES, f"{named(path)} has {num_lines(path)} lines; split it by idea"
+def test_a_class_is_one_idea(path: Path) -> None:
+    """There is no law of lines: a class that is two ideas shows it by what it offers and what it keeps."""
+    for node in tree_of(path).body:
+        if isinstance(node, ast.ClassDef):
+            most_methods, most_attributes, _reason = LARGER_CLASSES.get(node.name, (MAX_METHODS, MAX_ATTRIBUTES, ""))
+            methods, attributes = public_methods_of(node), attributes_of(node)
+            assert len(methods) <= most_methods, f"{named(path)}: {node.name} has {len(methods)} public: {methods}"
+            assert len(attributes) <= most_attributes, (
+                f"{named(path)}: {node.name} keeps {len(attributes)}: {attributes}"
+            )
 
 
-def test_only_the_known_files_are_longer_than_their_budget() -> None:
-    longer = {named(path) for path in MODULES if num_lines(path) > BUDGET_FILE_LINES}
-    assert longer <= LONGER_THAN_BUDGET, f"over {BUDGET_FILE_LINES} lines: {longer - LONGER_THAN_BUDGET}"
+def test_no_class_is_excused_without_need() -> None:
+    for name, (most_methods, most_attributes, _reason) in LARGER_CLASSES.items():
+        sizes = len(public_methods_of(classes()[name])), len(attributes_of(classes()[name]))
+        assert sizes[0] > MAX_METHODS or sizes[1] > MAX_ATTRIBUTES, f"{name} needs no excuse any more: {sizes}"
+        assert most_methods == max(sizes[0], MAX_METHODS), f"{name} has {sizes[0]} public methods; lower the number"
+        assert most_attributes == max(sizes[1], MAX_ATTRIBUTES), f"{name} keeps {sizes[1]} attributes; lower the number"
+
+
+def test_long_files_are_shown_to_somebody() -> None:
+    """No law: a warning that a reader looks at, and splits the file where it holds two ideas."""
+    for path in MODULES:
+        if (length := len(path.read_text(encoding="utf-8").splitlines())) > LONG_FILE_LINES:
+            warnings.warn(f"{named(path)} has {length} lines: is it one idea?", stacklevel=1)
 
 
 @pytest.mark.parametrize("path", MODULES, ids=named)

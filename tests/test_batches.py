@@ -106,8 +106,14 @@ def job(
 def made(number: int) -> list[tuple[str, int, int]]:
     random = np.random.default_rng(number)
     keys = random.choice(["EWR", "JFK", "LGA", "ABCDEFGHIJ"] if number % 2 else ["EWR", "JFK", "LGA"], 1_500)
-    return list(zip(keys.tolist(), random.integers(-99, 99, 1_500).tolist(),
-                    random.integers(0, 9_000, 1_500).tolist(), strict=True))  # fmt: skip
+    return list(
+        zip(
+            keys.tolist(),
+            random.integers(-99, 99, 1_500).tolist(),
+            random.integers(0, 9_000, 1_500).tolist(),
+            strict=True,
+        )
+    )
 
 
 DRIVERS: dict[str, Callable[[StreamEnvironment], object]] = {

@@ -433,7 +433,7 @@ def test_a_learner_chooses_among_what_is_enabled() -> None:
         assert simulation.enabled() == [StepTask("source-0")]
         with pytest.raises(LocalUsageError, match="step sink-0 is not enabled; enabled: step source-0"):
             simulation.step(StepTask("sink-0"))
-        while (enabled := simulation.enabled()):
+        while enabled := simulation.enabled():
             simulation.step(enabled[0])
     assert results == [1, 2, 3, 4]
     assert simulation.is_done

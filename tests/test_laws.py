@@ -66,10 +66,20 @@ def test_random_jobs_keep_the_laws_and_give_the_right_answer(shape: Shape) -> No
 
 
 PLAIN = Shape(
-    num_records=20, source_parallelism=2, stages=(("rebalance", "map", 2), ("key_by", "explode", 2)), segment=16,
-    timeout=-1, policy="random", seed=1, object_reuse=False, chaining=True, is_fixed_size=False, spare_buffers=1,
-    max_per_channel=10, overdraft=0,
-)  # fmt: skip
+    num_records=20,
+    source_parallelism=2,
+    stages=(("rebalance", "map", 2), ("key_by", "explode", 2)),
+    segment=16,
+    timeout=-1,
+    policy="random",
+    seed=1,
+    object_reuse=False,
+    chaining=True,
+    is_fixed_size=False,
+    spare_buffers=1,
+    max_per_channel=10,
+    overdraft=0,
+)
 
 
 @pytest.mark.parametrize("seed", range(8))

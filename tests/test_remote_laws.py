@@ -138,9 +138,7 @@ class Trails:
 
     def build(self, environment: StreamEnvironment, results: list[tuple]) -> None:
         def reader(subtask: int, _parallelism: int) -> IterableReader:
-            return IterableReader(
-                (subtask, number % 3, number, padding) for number, padding in enumerate(self.padding)
-            )
+            return IterableReader((subtask, number % 3, number, padding) for number, padding in enumerate(self.padding))
 
         stream, width = environment.source(reader, parallelism=self.num_sources), self.num_sources
         for number, (route, parallelism) in enumerate(self.stages):
@@ -154,9 +152,12 @@ class Trails:
         environment = self.options.environment(self.num_buffers)
         self.build(environment, results)
         return Simulation(
-            environment, self.options.seed, self.options.policy, num_task_managers=self.num_task_managers,
+            environment,
+            self.options.seed,
+            self.options.policy,
+            num_task_managers=self.num_task_managers,
             max_delay_ms=self.options.max_delay_ms,
-        )  # fmt: skip
+        )
 
     def check(self, results: list[tuple]) -> None:
         """What each way brought is the beginning of what was sent: nothing twice, no gap, in order."""
@@ -253,10 +254,23 @@ def test_without_a_loss_every_trail_comes_to_its_end() -> None:
 # -- engines broken on purpose ---------------------------------------------------------------------
 
 FAR = Shape(
-    num_records=24, source_parallelism=2, stages=(("rebalance", "map", 2), ("key_by", "explode", 2)), segment=16,
-    timeout=-1, policy="random", seed=2, object_reuse=False, chaining=True, is_fixed_size=False, spare_buffers=2,
-    max_per_channel=10, overdraft=0, num_task_managers=2, max_delay_ms=0.05, is_spread=True,
-)  # fmt: skip
+    num_records=24,
+    source_parallelism=2,
+    stages=(("rebalance", "map", 2), ("key_by", "explode", 2)),
+    segment=16,
+    timeout=-1,
+    policy="random",
+    seed=2,
+    object_reuse=False,
+    chaining=True,
+    is_fixed_size=False,
+    spare_buffers=2,
+    max_per_channel=10,
+    overdraft=0,
+    num_task_managers=2,
+    max_delay_ms=0.05,
+    is_spread=True,
+)
 
 
 def announce_credit_twice(patch: pytest.MonkeyPatch) -> None:

@@ -149,9 +149,7 @@ class Exchange:
         for number, name in enumerate(self.readers):
             queues = [writer.partition.subpartitions[number] for writer in self.writers.values()]
             gate = InputGate(name, [LocalInputChannel(index, queue) for index, queue in enumerate(queues)])
-            self.inputs[name] = NetworkInput(
-                gate, elements, lambda: SpillingAdaptiveSpanningRecordDeserializer(config)
-            )
+            self.inputs[name] = NetworkInput(gate, elements, lambda: SpillingAdaptiveSpanningRecordDeserializer(config))
             gate.open()
 
     @staticmethod
@@ -327,17 +325,24 @@ class Job:
     def __init__(self, words: list[str]) -> None:
         given = numbers_of(words[1:], self.DEFAULTS)
         config = Config(
-            segment_size_bytes=given["segment"], num_buffers=given["buffers"], buffer_timeout_ms=given["timeout"],
-            source_batch=given["batch"], buffers_per_channel=given["exclusive"],
-            floating_buffers_per_gate=given["floating"], credit_based=bool(given["credit"]),
-        )  # fmt: skip
+            segment_size_bytes=given["segment"],
+            num_buffers=given["buffers"],
+            buffer_timeout_ms=given["timeout"],
+            source_batch=given["batch"],
+            buffers_per_channel=given["exclusive"],
+            floating_buffers_per_gate=given["floating"],
+            credit_based=bool(given["credit"]),
+        )
         environment = StreamEnvironment(config)
         self.results: list[object] = []
         JOBS[words[0]](environment, self.results)
         self.simulation = Simulation(
-            environment, given["seed"], given["policy"], num_task_managers=given["task_managers"],
+            environment,
+            given["seed"],
+            given["policy"],
+            num_task_managers=given["task_managers"],
             max_delay_ms=given["delay"],
-        )  # fmt: skip
+        )
         self.far_reads: dict[bytes, FarRead] = {}
         parts = self.simulation.deployments
         for deployment in parts:

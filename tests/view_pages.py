@@ -40,6 +40,7 @@ def job(values, slow_s=0.0):
     return env
 """
 
+
 def the_view(nb: Any, kind: str) -> Locator:
     view = nb.page.locator(f"[data-testid=sluice-{kind}]")
     view.wait_for()

@@ -114,11 +114,15 @@ class AlignmentView(FactView):
             for number, task in enumerate(model["tasks"])
         ]
         channels = [
-            [channel["name"], task["name"], pen.cell(f"{number}.{place} state", _STATES),
-             pen.cell(f"{number}.{place} words")]
+            [
+                channel["name"],
+                task["name"],
+                pen.cell(f"{number}.{place} state", _STATES),
+                pen.cell(f"{number}.{place} words"),
+            ]
             for number, task in enumerate(model["tasks"])
             for place, channel in enumerate(task["channels"])
-        ]  # fmt: skip
+        ]
         return [
             ("Cuts", ["task", "barriers", "last cut"], tasks),
             ("Channels", ["channel", "to", "state", "what is on its way"], channels),

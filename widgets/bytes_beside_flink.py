@@ -216,11 +216,17 @@ class BytesBesideFlink(FactView):
     @staticmethod
     def tables_of(pen: Pen, model: Model) -> list[Table]:
         rows = [
-            [pen.cell(f"{row} offset"), str(column), pen.cell(f"{row} 0 {column}"), pen.cell(f"{row} 1 {column}"),
-             pen.cell(f"{row} 0 {column} state", _WORDS), pen.cell(f"{row} 1 {column} state", _WORDS)]
+            [
+                pen.cell(f"{row} offset"),
+                str(column),
+                pen.cell(f"{row} 0 {column}"),
+                pen.cell(f"{row} 1 {column}"),
+                pen.cell(f"{row} 0 {column} state", _WORDS),
+                pen.cell(f"{row} 1 {column} state", _WORDS),
+            ]
             for row in range(_num_rows(model))
             for column in range(_PER_ROW)
-        ]  # fmt: skip
+        ]
         mine, theirs = (lane["name"] for lane in model["lanes"])
         head = ["row from byte", "and", mine, theirs, f"{mine} is", f"{theirs} is"]
         return [("Bytes around the difference", head, rows)]

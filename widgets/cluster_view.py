@@ -109,13 +109,18 @@ class ClusterView(FactView):
                 "Tasks",
                 ["task", "TaskManager", "slot", "state", "records"],
                 [
-                    [task["name"], f"tm-{part['task_manager']}", str(task["slot"]), pen.cell(f"{number}.{place} word"),
-                     pen.cell(f"{number}.{place} flow")]
+                    [
+                        task["name"],
+                        f"tm-{part['task_manager']}",
+                        str(task["slot"]),
+                        pen.cell(f"{number}.{place} word"),
+                        pen.cell(f"{number}.{place} flow"),
+                    ]
                     for number, part in parts
                     for place, task in enumerate(_tasks(part))
                 ],
             ),
-        ]  # fmt: skip
+        ]
 
 
 def _task_manager(part: TaskManagerSnapshot) -> Model:

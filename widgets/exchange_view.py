@@ -90,12 +90,15 @@ def _channel(
 def _frames(frames: Sequence[FrameSnapshot], letters: Mapping[bytes, int]) -> list[Model]:
     return [
         {
-            "kind": _KIND_OF.get(frame.kind, "other"), "name": frame.kind, "channel": letters.get(frame.receiver, -1),
-            "sequence": frame.sequence_number, "num_credits": max(0, frame.credit),
+            "kind": _KIND_OF.get(frame.kind, "other"),
+            "name": frame.kind,
+            "channel": letters.get(frame.receiver, -1),
+            "sequence": frame.sequence_number,
+            "num_credits": max(0, frame.credit),
             "num_bytes": max(0, frame.num_bytes),
         }
         for frame in frames
-    ]  # fmt: skip
+    ]
 
 
 def _sent(found: Sequence[tuple[ChannelSnapshot, ReaderSnapshot | None]]) -> list[Model]:
@@ -207,10 +210,15 @@ class ExchangeView(FactView):
         for number, connection in enumerate(model["connections"]):
             name = f"{connection['producer']} → {connection['consumer']}"
             rows = [
-                [channel["name"], _letter(place), pen.cell(f"{number} sends {place}"), channel["reader"],
-                 pen.cell(f"{number} takes {place}")]
+                [
+                    channel["name"],
+                    _letter(place),
+                    pen.cell(f"{number} sends {place}"),
+                    channel["reader"],
+                    pen.cell(f"{number} takes {place}"),
+                ]
                 for place, channel in enumerate(connection["channels"])
-            ]  # fmt: skip
+            ]
             head = ["channel", "letter", "at the producer", "reader", "at the consumer"]
             tables.append((f"{name}: channels", head, rows))
             for way, words in (("responses", "to the consumer"), ("requests", "to the producer")):

@@ -62,9 +62,15 @@ class Pen:
         value = self._facts[fact]
         text = f"{before}{value}{after}" if value != "" else ""
         return text_element(
-            x, y, text, class_, data_fact=self._number[fact], data_as="words",
-            data_before=before or None, data_after=after or None,
-        )  # fmt: skip
+            x,
+            y,
+            text,
+            class_,
+            data_fact=self._number[fact],
+            data_as="words",
+            data_before=before or None,
+            data_after=after or None,
+        )
 
     def name(self, fact: str, after: str = "") -> str:
         """The value of a fact as what a pointer or a screen reader is told of the shape around."""
@@ -75,34 +81,61 @@ class Pen:
         """Shapes whose look is that of the fact's state; its value is a number in `states`, or `GONE`."""
         state = int(self._facts[fact])
         return element(
-            "g", body, data_fact=self._number[fact], data_as="state", data_states=" ".join(states),
-            data_state="absent" if state == GONE else states[state], **attributes,
-        )  # fmt: skip
+            "g",
+            body,
+            data_fact=self._number[fact],
+            data_as="state",
+            data_states=" ".join(states),
+            data_state="absent" if state == GONE else states[state],
+            **attributes,
+        )
 
     def level(self, fact: str, most: int, x: float, y: float, width: float, height: float, class_: str) -> str:
         """A rectangle that fills from below, all of it when the fact is `most`."""
         tall = height * min(1.0, int(self._facts[fact]) / max(1, most))
         return element(
-            "rect", x=x, width=width, y=y + height - tall, height=tall, rx=3, class_=class_,
-            data_fact=self._number[fact], data_as="level", data_most=max(1, most),
-            data_bottom=y + height, data_tall=height,
-        )  # fmt: skip
+            "rect",
+            x=x,
+            width=width,
+            y=y + height - tall,
+            height=tall,
+            rx=3,
+            class_=class_,
+            data_fact=self._number[fact],
+            data_as="level",
+            data_most=max(1, most),
+            data_bottom=y + height,
+            data_tall=height,
+        )
 
     def moving(self, fact: str, columns: int, step_x: int, step_y: int, body: str) -> str:
         """Shapes drawn at place 0 of a grid that stand at the place the fact says; below 0 they are not there."""
         place = int(self._facts[fact])
         at = f"translate({place % columns * step_x} {place // columns * step_y})" if place >= 0 else None
         return element(
-            "g", body, data_fact=self._number[fact], data_as="place", data_columns=columns, data_dx=step_x,
-            data_dy=step_y, data_state="here" if place >= 0 else "absent", transform=at,
-        )  # fmt: skip
+            "g",
+            body,
+            data_fact=self._number[fact],
+            data_as="place",
+            data_columns=columns,
+            data_dx=step_x,
+            data_dy=step_y,
+            data_state="here" if place >= 0 else "absent",
+            transform=at,
+        )
 
     def curve(self, fact: str, x: float, step: float, bottom: float, class_: str) -> str:
         """A line through heights above `bottom`, `step` apart; the fact is the heights in words, `-` for none."""
         return element(
-            "path", d=curve_path(str(self._facts[fact]), x, step, bottom), class_=class_, data_fact=self._number[fact],
-            data_as="curve", data_x=x, data_step=step, data_bottom=bottom,
-        )  # fmt: skip
+            "path",
+            d=curve_path(str(self._facts[fact]), x, step, bottom),
+            class_=class_,
+            data_fact=self._number[fact],
+            data_as="curve",
+            data_x=x,
+            data_step=step,
+            data_bottom=bottom,
+        )
 
     def cell(self, fact: str, states: Sequence[str] = ()) -> list[Any]:
         """The value of a fact, or the word of its state, as a cell of a table."""

@@ -28,11 +28,14 @@ PROGRESS = ("made", "idle", "backpressured", "done")
 def pack(model: Model) -> Frame:
     """The frame of a pipeline model."""
     return [
-        model["num_steps"], model["time_ms"], model["num_free_segments"], model["action"],
+        model["num_steps"],
+        model["time_ms"],
+        model["num_free_segments"],
+        model["action"],
         [_pack_task(task) for task in model["tasks"]],
         [_pack_output(output) for output in model["outputs"]],
         [_pack_channel(channel) for channel in model["channels"]],
-    ]  # fmt: skip
+    ]
 
 
 def _pack_task(task: Model) -> list[Any]:
@@ -42,9 +45,13 @@ def _pack_task(task: Model) -> list[Any]:
 
 def _pack_output(output: Model) -> list[int]:
     return [
-        output["size_buffers"], output["required_buffers"], output["home_buffers"], output["queued_buffers"],
-        output["reading_buffers"], int(output["is_available"]),
-    ]  # fmt: skip
+        output["size_buffers"],
+        output["required_buffers"],
+        output["home_buffers"],
+        output["queued_buffers"],
+        output["reading_buffers"],
+        int(output["is_available"]),
+    ]
 
 
 def _pack_channel(channel: Model) -> list[int]:

@@ -170,9 +170,15 @@ def known_of_plan(plan: Plan) -> Model:
 def plan_model(plan: Plan, known: Model) -> Model:
     """A written job at one stage."""
     return {
-        "kind": "job", "action": "", "time_ms": 0.0, "num_steps": plan.stage, "stage": STAGES[plan.stage],
-        "vertices": known["vertices"], "edges": known["edges"], "channels": known["channels"],
-    }  # fmt: skip
+        "kind": "job",
+        "action": "",
+        "time_ms": 0.0,
+        "num_steps": plan.stage,
+        "stage": STAGES[plan.stage],
+        "vertices": known["vertices"],
+        "edges": known["edges"],
+        "channels": known["channels"],
+    }
 
 
 def _not_running(name: str) -> Model:
@@ -189,9 +195,14 @@ def _line(names: Sequence[str]) -> list[Model]:
 
 def _edge(source: int, target: int, way: str, reasons: str = "") -> Model:
     return {
-        "from_vertex": source, "to_vertex": target, "way": way, "reasons": reasons,
-        "num_channels": 0, "queued_buffers": 0, "num_stuck_channels": 0,
-    }  # fmt: skip
+        "from_vertex": source,
+        "to_vertex": target,
+        "way": way,
+        "reasons": reasons,
+        "num_channels": 0,
+        "queued_buffers": 0,
+        "num_stuck_channels": 0,
+    }
 
 
 def _placed(vertices: list[Model], edges: Sequence[Model]) -> list[Model]:

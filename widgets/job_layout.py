@@ -134,8 +134,7 @@ class Layout:
                 number
                 for number in set(direct) - found
                 for column, y in taken
-                if column == self._vertex(number, "to")["column"]
-                and abs(self._words_at_start(number)[1] - y) < _WORDS
+                if column == self._vertex(number, "to")["column"] and abs(self._words_at_start(number)[1] - y) < _WORDS
             }
             if not more:
                 return found

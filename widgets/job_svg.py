@@ -84,8 +84,10 @@ def _subtask(pen: Pen, number: int, place: int, x: float, y: float) -> str:
         + text_element(x + 13, y + 26, str(place), "name mid lit")
     )
     words = pen.words(x + 38, y + 17, f"{number} word {place}", "name")
-    return pen.group(f"{number} sub {place}", PROGRESS, body) + words + pen.words(
-        x + 38, y + 35, f"{number} flow {place}", "small soft"
+    return (
+        pen.group(f"{number} sub {place}", PROGRESS, body)
+        + words
+        + pen.words(x + 38, y + 35, f"{number} flow {place}", "small soft")
     )
 
 

@@ -116,15 +116,22 @@ class JobView(FactView):
             for place, subtask in enumerate(vertex["subtasks"])
         ]
         edges = [
-            [vertices[edge["from_vertex"]]["name"], vertices[edge["to_vertex"]]["name"],
-             pen.cell(f"{number} words"), edge["reasons"] if stages else pen.cell(f"{number} load")]
+            [
+                vertices[edge["from_vertex"]]["name"],
+                vertices[edge["to_vertex"]]["name"],
+                pen.cell(f"{number} words"),
+                edge["reasons"] if stages else pen.cell(f"{number} load"),
+            ]
             for number, edge in enumerate(model["edges"])
-        ]  # fmt: skip
+        ]
         channels = [
-            [f"{channel['name']} {channel['from_subtask']}→{channel['to_subtask']}",
-             pen.cell(f"channel {number} state", _WIRE_WORD), pen.cell(f"channel {number} queued")]
+            [
+                f"{channel['name']} {channel['from_subtask']}→{channel['to_subtask']}",
+                pen.cell(f"channel {number} state", _WIRE_WORD),
+                pen.cell(f"channel {number} queued"),
+            ]
             for number, channel in enumerate(model["channels"])
-        ]  # fmt: skip
+        ]
         return [
             ("Subtasks", ["subtask", "how it stands", "records"], subtasks),
             ("Exchanges", ["from", "to", "what", "why not chained" if stages else "what waits"], edges),

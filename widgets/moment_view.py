@@ -70,10 +70,15 @@ class MomentView(View):
 
     def __init__(self, source: Source, **given: Any) -> None:
         options = chosen_options(
-            type(self).__name__, given,
-            title=self.default_title, frames_per_second=MAX_FRAMES_PER_SECOND, at=None, max_frames=2_000, swaps=None,
+            type(self).__name__,
+            given,
+            title=self.default_title,
+            frames_per_second=MAX_FRAMES_PER_SECOND,
+            at=None,
+            max_frames=2_000,
+            swaps=None,
             **self.own_options,
-        )  # fmt: skip
+        )
         _check_options(options)
         self.options = options
         self._source = source
@@ -310,11 +315,17 @@ class MomentView(View):
         fork = {"step": stepper.fork_step, "words": str(stepper.change)} if both[1] is not None else None
         self.send(
             {
-                "type": "history" if is_anew else "frames", "frames": frames[0], "other": frames[1], "fork": fork,
-                "done": stepper.is_done, "error": self.error, "enabled": stepper.enabled(), "seed": stepper.seed,
+                "type": "history" if is_anew else "frames",
+                "frames": frames[0],
+                "other": frames[1],
+                "fork": fork,
+                "done": stepper.is_done,
+                "error": self.error,
+                "enabled": stepper.enabled(),
+                "seed": stepper.seed,
                 "tasks": stepper.tasks,
             }
-        )  # fmt: skip
+        )
 
     # -- what the source can do ------------------------------------------------------------------------
 

@@ -188,16 +188,30 @@ def _draw(axes: Axes, panel: Panel, colors: dict[str, str]) -> None:
         ys = [float("nan") if y is None else y for y in curve.ys]
         is_few = len(curve.xs) <= 2 * _FEW_POINTS
         axes.plot(
-            curve.xs, ys, color=colors[color], linestyle=dash, linewidth=1.8, marker=marker if is_few else None,
-            markersize=4, label=_label(curve.name) if curve.name not in named else None,
-        )  # fmt: skip
+            curve.xs,
+            ys,
+            color=colors[color],
+            linestyle=dash,
+            linewidth=1.8,
+            marker=marker if is_few else None,
+            markersize=4,
+            label=_label(curve.name) if curve.name not in named else None,
+        )
         named.add(curve.name)
         if curve.lows is not None and curve.highs is not None:
             axes.fill_between(curve.xs, curve.lows, curve.highs, color=colors[color], alpha=0.25, linewidth=0)
     for x, word in panel.marks:
         axes.axvline(x, color=colors["soft"], linewidth=1, linestyle=":")
-        axes.annotate(_label(word), (x, 1), (2, -2), xycoords=("data", "axes fraction"), textcoords="offset points",
-                      va="top", fontsize=7, color=colors["ink"])  # fmt: skip
+        axes.annotate(
+            _label(word),
+            (x, 1),
+            (2, -2),
+            xycoords=("data", "axes fraction"),
+            textcoords="offset points",
+            va="top",
+            fontsize=7,
+            color=colors["ink"],
+        )
     if panel.is_log_x:
         axes.set_xscale("log")
         points = panel.curves[0].xs if panel.curves else ()

@@ -191,9 +191,8 @@ def square_states(output: Model) -> list[str]:
 def pool_words(output: Model) -> str:
     """The same in words, and how many buffers have no square."""
     more = max(0, output["size_buffers"] - MAX_SQUARES)
-    return (
-        f"{output['home_buffers']} home · {output['queued_buffers']} queued · {output['reading_buffers']} read"
-        + (f" · +{more} □" if more else "")
+    return f"{output['home_buffers']} home · {output['queued_buffers']} queued · {output['reading_buffers']} read" + (
+        f" · +{more} □" if more else ""
     )
 
 
@@ -221,10 +220,13 @@ def _line(number: int, model: Model, shown: _Shown, places: dict[int, tuple[floa
     more = text_element(start + 8, row + 4, more_words(channel), "small halo", data_field="more")
     label = text_element(start + 12, row - 20, channel_words(channel), "small soft", data_field="channel")
     return element(
-        "g", track + tip + more + label + "".join(slots),
-        data_ch=number, data_backlog=channel["backlog_buffers"], data_queued=len(channel["queue"]),
+        "g",
+        track + tip + more + label + "".join(slots),
+        data_ch=number,
+        data_backlog=channel["backlog_buffers"],
+        data_queued=len(channel["queue"]),
         data_ended=int(channel["is_finished"]),
-    )  # fmt: skip
+    )
 
 
 def _slot(index: int, channel: Model, x: float, row: float) -> str:
@@ -261,9 +263,10 @@ def more_words(channel: Model) -> str:
 def channel_words(channel: Model) -> str:
     """Backlog, sent bytes and marks of a channel."""
     marks = [
-        word for word, key in (("flush", "is_flush_requested"), ("blocked", "is_blocked"), ("ended", "is_finished"))
+        word
+        for word, key in (("flush", "is_flush_requested"), ("blocked", "is_blocked"), ("ended", "is_finished"))
         if channel[key]
-    ]  # fmt: skip
+    ]
     return " · ".join([f"backlog {channel['backlog_buffers']}", f"sent {channel['num_bytes_total']} B", *marks])
 
 

@@ -188,25 +188,34 @@ class PoolView(FactView):
             head += ["empty with channels", "marks"]
             rows = [
                 [
-                    pool["name"], pool["letter"], pen.cell(f"{number}{pool['letter']} size"), pool["required_buffers"],
+                    pool["name"],
+                    pool["letter"],
+                    pen.cell(f"{number}{pool['letter']} size"),
+                    pool["required_buffers"],
                     _most(pool),
                     *(pen.cell(f"{number}{pool['letter']} {fact}") for fact in _FACTS),
                 ]
                 for pool in part["pools"]
-            ]  # fmt: skip
+            ]
             tables.append((f"{part['name']}: pools", head, rows))
             if part["channels"]:
                 rows = [
-                    [each["name"], each["letter"],
-                     *(pen.cell(f"{number}{each['letter']} {fact}") for fact in ("empty", "used"))]
+                    [
+                        each["name"],
+                        each["letter"],
+                        *(pen.cell(f"{number}{each['letter']} {fact}") for fact in ("empty", "used")),
+                    ]
                     for each in part["channels"]
-                ]  # fmt: skip
+                ]
                 tables.append((f"{part['name']}: buffers of channels", ["channel", "letter", "empty", "full"], rows))
             rows = [
-                [str(place), pen.cell(f"{number} segment {place}", tuple(_WORDS.values())),
-                 pen.cell(f"{number} holder {place}")]
+                [
+                    str(place),
+                    pen.cell(f"{number} segment {place}", tuple(_WORDS.values())),
+                    pen.cell(f"{number} holder {place}"),
+                ]
                 for place in range(min(_MAX_SEGMENTS, part["num_total_segments"]))
-            ]  # fmt: skip
+            ]
             tables.append((f"{part['name']}: segments", ["segment", "where", "holder"], rows))
         return tables
 

@@ -41,9 +41,12 @@ class TwoBufferRibbon(View):
 
     def __init__(self, records: Sequence[bytes], **given: Any) -> None:
         options = chosen_options(
-            "TwoBufferRibbon", given,
-            segment_size=8, serializer_factory=SpanningRecordSerializer, title="Records in buffers",
-        )  # fmt: skip
+            "TwoBufferRibbon",
+            given,
+            segment_size=8,
+            serializer_factory=SpanningRecordSerializer,
+            title="Records in buffers",
+        )
         if not isinstance(options["title"], str):
             raise LocalUsageError(f"title={options['title']!r} cannot work: a string")
         self._open(ribbon_model(records, options["segment_size"], options["serializer_factory"]), options["title"])
@@ -136,8 +139,12 @@ def _tables(model: Model, at: int) -> list[Any]:
             head,
             [
                 [
-                    step["index"] + 1, step["buffer"], step["start_byte"], step["bytes_hex"] or "(none)",
-                    step["result"], step["backlog_buffers"],
+                    step["index"] + 1,
+                    step["buffer"],
+                    step["start_byte"],
+                    step["bytes_hex"] or "(none)",
+                    step["result"],
+                    step["backlog_buffers"],
                 ]
                 for step in lane["steps"][:at]
             ],

@@ -64,9 +64,7 @@ def serializer_steps(
     ]
 
 
-def ribbon_model_of_steps(
-    records: Sequence[bytes], segment_size: int, lanes: Mapping[str, Sequence[Step]]
-) -> Model:
+def ribbon_model_of_steps(records: Sequence[bytes], segment_size: int, lanes: Mapping[str, Sequence[Step]]) -> Model:
     """The same from recorded steps; with two lanes the first difference is found, the second lane being right.
 
     Raises:
@@ -187,10 +185,17 @@ def _cells(steps: Sequence[Model]) -> list[Model]:
     )
     parts = read_stream(bytes(value for *_, value in placed))
     return [
-        {"buffer": buffer, "position": position, "step": step, "hex": f"{value:02x}",
-         "part": part, "record": record, "length_bytes": length}
+        {
+            "buffer": buffer,
+            "position": position,
+            "step": step,
+            "hex": f"{value:02x}",
+            "part": part,
+            "record": record,
+            "length_bytes": length,
+        }
         for (buffer, position, step, value), (part, record, length) in zip(placed, parts, strict=True)
-    ]  # fmt: skip
+    ]
 
 
 # -- differences and checks ------------------------------------------------------------------------

@@ -135,11 +135,16 @@ def _buffer(number: int, lane: Model, model: Model, x: float, y: float) -> tuple
     label = text_element(x + 14, y + 25, f"buffer {number}", "name")
     fill = "".join(
         text_element(
-            x + width - 14, y + 25, f"{step['start_byte'] + step['num_bytes']} of {size} B", "soft end",
-            data_step=step["index"], data_until=after["index"] if after else None, data_later=1 if after else None,
+            x + width - 14,
+            y + 25,
+            f"{step['start_byte'] + step['num_bytes']} of {size} B",
+            "soft end",
+            data_step=step["index"],
+            data_until=after["index"] if after else None,
+            data_later=1 if after else None,
         )
         for step, after in zip_longest(steps, steps[1:])
-    )  # fmt: skip
+    )
     first = steps[0]["index"] if steps else 0
     return element("g", card + label + fill + "".join(parts), data_buffer=number, data_step=first), width, height
 

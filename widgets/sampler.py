@@ -62,9 +62,7 @@ def check_frames_per_second(rate: object) -> None:
     """
     is_number = isinstance(rate, int | float) and not isinstance(rate, bool)
     if not is_number or not 0 < rate <= MAX_FRAMES_PER_SECOND:
-        raise LocalUsageError(
-            f"frames_per_second={rate!r} cannot work: more than 0, at most {MAX_FRAMES_PER_SECOND:g}"
-        )
+        raise LocalUsageError(f"frames_per_second={rate!r} cannot work: more than 0, at most {MAX_FRAMES_PER_SECOND:g}")
 
 
 class Sampler:

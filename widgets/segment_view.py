@@ -80,9 +80,7 @@ class Memory:
         number = segment.id if isinstance(segment, MemorySegment) else -1
         capacity = segment.size if isinstance(segment, MemorySegment) else len(memoryview(segment).cast("B"))
         state = "freed" if view is None else state
-        return MemorySnapshot(
-            name, number, state, written, read, capacity, data, self._num_changes, self._last_change
-        )
+        return MemorySnapshot(name, number, state, written, read, capacity, data, self._num_changes, self._last_change)
 
     def _note_change(self, data: bytes) -> None:
         if self._before is not None and data != self._before:
@@ -150,9 +148,15 @@ def _queued(entry: QueuedBufferSnapshot | None, known: Model) -> Model:
 
 def _place(state: str, segment: int, written: int, read: int, capacity: int, data: bytes, parts: list[Model]) -> Model:
     return {
-        "state": state, "segment_id": segment, "written_bytes": written, "read_bytes": read,
-        "capacity_bytes": capacity, "bytes_hex": data.hex(), "parts": parts, "change": "",
-    }  # fmt: skip
+        "state": state,
+        "segment_id": segment,
+        "written_bytes": written,
+        "read_bytes": read,
+        "capacity_bytes": capacity,
+        "bytes_hex": data.hex(),
+        "parts": parts,
+        "change": "",
+    }
 
 
 def _memory_model(found: MemorySnapshot, types: TypeNames | None, start: int) -> Model:
@@ -160,17 +164,29 @@ def _memory_model(found: MemorySnapshot, types: TypeNames | None, start: int) ->
     written = found.capacity_bytes if is_all else found.written_bytes
     known = found.data[: max(0, written - start)] if isinstance(types, str) else found.data
     place = _place(
-        found.state, found.segment_id, written, found.read_bytes, found.capacity_bytes, found.data,
+        found.state,
+        found.segment_id,
+        written,
+        found.read_bytes,
+        found.capacity_bytes,
+        found.data,
         parts_of_types(types, known) if known else [],
-    )  # fmt: skip
+    )
     place["is_all_shown"] = is_all
     first, end = found.last_change
     place["change"] = f"last change: bytes {start + first} to {start + end}" if first >= 0 else ""
     place["num_bytes_before"] = start
     return {
-        "kind": "segments", "action": "", "time_ms": 0.0, "num_steps": found.num_changes, "what": found.name,
-        "segment_size_bytes": found.capacity_bytes, "places": [place], "num_more_buffers": 0, "is_bare": True,
-    }  # fmt: skip
+        "kind": "segments",
+        "action": "",
+        "time_ms": 0.0,
+        "num_steps": found.num_changes,
+        "what": found.name,
+        "segment_size_bytes": found.capacity_bytes,
+        "places": [place],
+        "num_more_buffers": 0,
+        "is_bare": True,
+    }
 
 
 class SegmentView(FactView):

@@ -29,11 +29,24 @@ _TUPLE, _BYTES = "tuple", "bytes"
 _CLASSES: dict[str, type] = {
     each.__name__: each
     for each in (
-        AlignmentSnapshot, BufferManagerSnapshot, ChannelSnapshot, Cut, FrameSnapshot, GateSnapshot, JobSnapshot,
-        LocalPoolSnapshot, NetworkPoolSnapshot, PartitionSnapshot, QueuedBufferSnapshot, ReaderSnapshot,
-        SubpartitionSnapshot, TaskManagerSnapshot, TaskSnapshot, WireSnapshot,
+        AlignmentSnapshot,
+        BufferManagerSnapshot,
+        ChannelSnapshot,
+        Cut,
+        FrameSnapshot,
+        GateSnapshot,
+        JobSnapshot,
+        LocalPoolSnapshot,
+        NetworkPoolSnapshot,
+        PartitionSnapshot,
+        QueuedBufferSnapshot,
+        ReaderSnapshot,
+        SubpartitionSnapshot,
+        TaskManagerSnapshot,
+        TaskSnapshot,
+        WireSnapshot,
     )
-}  # fmt: skip
+}
 _ENUMS: dict[str, type[Enum]] = {each.__name__: each for each in (CheckpointingMode, DataType, Progress)}
 
 

@@ -104,9 +104,7 @@ def name_element(x: float, y: float, name: str, room: float, class_: str = "") -
     return drawn if shown == name else drawn.replace(">", f">{element('title', escape(name))}", 1)
 
 
-def document(
-    id_: str, width: float, height: float, title: str, description: str, body: str, *more_styles: str
-) -> str:
+def document(id_: str, width: float, height: float, title: str, description: str, body: str, *more_styles: str) -> str:
     """A whole picture: sized, named, described, styled; `more_styles` are files beside `picture.css`."""
     patterns = "".join(
         f'<pattern id="{id_}-{name}" width="8" height="8" patternUnits="userSpaceOnUse">'

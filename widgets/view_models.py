@@ -183,9 +183,7 @@ def _output_state(partition: PartitionSnapshot) -> Model:
     """Where the buffers of an output are: at home, in line, or out at a consumer that reads them."""
     pool = partition.pool
     # A broadcast buffer stands in several queues and is still one buffer.
-    queued = {
-        entry.segment_id for sub in partition.subpartitions for entry in sub.queue if entry.data_type.is_buffer
-    }
+    queued = {entry.segment_id for sub in partition.subpartitions for entry in sub.queue if entry.data_type.is_buffer}
     return {
         "size_buffers": pool.size,
         "required_buffers": pool.num_required,

@@ -17,7 +17,6 @@ from course.parts import to_departure
 __all__ = ["CHECKS", "MapCheck"]
 
 
-
 def _say(key: str, **values: object) -> str:
     return phrase(key, "0.1", **values)
 
@@ -71,10 +70,20 @@ class MapCheck:
         add("E", _flight(12), ran=_say("looked_at", delay=12))
         add("E", _flight(-4), ran=_say("looked_at_early", delay=4))
         add("F", _flight(9), _flight(9), ran=_say("same_twice"))
-        add("F", _flight(30), _flight(-2), _flight(0), _flight(5, "EWR"), _flight(30),
-            ran=_say("several", number=5, delays="30, -2, 0, 5, 30"))  # fmt: skip
-        add("F", *({**_flight(30, origin), "event_time_ms": 0} for origin in ("JFK", "EWR", "LGA")),
-            ran=_say("several", number=3, delays="30, 30, 30"))  # fmt: skip
+        add(
+            "F",
+            _flight(30),
+            _flight(-2),
+            _flight(0),
+            _flight(5, "EWR"),
+            _flight(30),
+            ran=_say("several", number=5, delays="30, -2, 0, 5, 30"),
+        )
+        add(
+            "F",
+            *({**_flight(30, origin), "event_time_ms": 0} for origin in ("JFK", "EWR", "LGA")),
+            ran=_say("several", number=3, delays="30, 30, 30"),
+        )
         generator = random.Random(f"sluice 0.1 {seed}")
         for _ in range(20):
             flights = []
@@ -177,8 +186,14 @@ def _shape(answer: list[Any]) -> str | None:
         return "list_of_pairs" if pairs else "list_not_pair"
     if kind == "the flight":
         return "returns_flight"
-    return {"NoneType": "returns_nothing", "dict": "returns_dict", "str": "one_value", "int": "one_value",
-            "float": "one_value", "coroutine": "coroutine"}.get(kind, "other_type")  # fmt: skip
+    return {
+        "NoneType": "returns_nothing",
+        "dict": "returns_dict",
+        "str": "one_value",
+        "int": "one_value",
+        "float": "one_value",
+        "coroutine": "coroutine",
+    }.get(kind, "other_type")
 
 
 def _about_airport(pair: list[Any], flight: dict[str, Any]) -> str:

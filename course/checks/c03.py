@@ -99,8 +99,20 @@ def walk(case: Case, expected: Sequence[list[Any]]) -> Iterator[Step]:
             capacity, used, number = builders[key]
             want = next(events)
             label = phrase("buffer", "3.1", number=number)
-            yield Step(index, "copy", want, label, pen.record, pen.sent, capacity, used,
-                       pen.earlier, pen.was_reset, pen.was_pruned, pen.was_asked)  # fmt: skip
+            yield Step(
+                index,
+                "copy",
+                want,
+                label,
+                pen.record,
+                pen.sent,
+                capacity,
+                used,
+                pen.earlier,
+                pen.was_reset,
+                pen.was_pruned,
+                pen.was_asked,
+            )
             taken = min(capacity - used, len(pen.record) - pen.sent)
             pen.sent, pen.was_asked = pen.sent + taken, True
             builders[key][1] += taken

@@ -88,15 +88,11 @@ def _full_buffers() -> list[Case]:
     found = []
     for capacity in (4, 1, 32):
         ops = [["new", 0], ["serialize", 0, _HELLO], ["copy", 0, 0, capacity, capacity], ["drain", 0, 32, 0, 3]]
-        found.append(
-            Case("G", ops, _say("full", data=_text(_HELLO), capacity=capacity))
-        )
+        found.append(Case("G", ops, _say("full", data=_text(_HELLO), capacity=capacity)))
     for capacity in (2, 4, 6, 8):
         ops = [["new", 0], ["serialize", 0, _HELLO]]
         ops += [["copy", 0, 0, capacity, 0], ["copy", 0, 0, capacity, 0], ["drain", 0, 32, 0, 3]]
-        found.append(
-            Case("G", ops, _say("same_twice", data=_text(_HELLO), capacity=capacity))
-        )
+        found.append(Case("G", ops, _say("same_twice", data=_text(_HELLO), capacity=capacity)))
     return found
 
 
@@ -121,8 +117,7 @@ def _many_records() -> list[Case]:
 def _instances() -> list[Case]:
     other = b"world!".hex()
     ops: list[Any] = [["new", 0], ["new", 1], ["serialize", 0, _HELLO], ["serialize", 1, other]]
-    apart = Case("J", [*ops, ["drain", 0, 32, 0, 3], ["drain", 1, 32, 0, 3]],
-                 _say("two_apart"))  # fmt: skip
+    apart = Case("J", [*ops, ["drain", 0, 32, 0, 3], ["drain", 1, 32, 0, 3]], _say("two_apart"))
     mixed = [["copy", s, 10 * s + b, 6, 0] for b in range(2) for s in (0, 1)]
     turns = Case("J", [*ops, *mixed], _say("two_turns"))
     later = [["new", 0], ["serialize", 0, _HELLO], ["copy", 0, 0, 6, 0], ["new", 1], ["drain", 0, 32, 0, 3]]
@@ -136,15 +131,10 @@ def _resets() -> list[Case]:
     start: list[Any] = [["new", 0], ["serialize", 0, _HELLO]]
     for first in (32, 9, 6, 4, 2):
         ops = [*start, ["copy", 0, 0, first, 0], ["reset", 0], ["drain", 0, 32, 0, 3]]
-        found.append(
-            Case("K", ops, _say("reset_after", data=_text(_HELLO), first=first))
-        )
+        found.append(Case("K", ops, _say("reset_after", data=_text(_HELLO), first=first)))
     for first, second in ((32, 5), (5, 32), (5, 3), (3, 5), (1, 9)):
         ops = [*start, ["drain", 0, first, 0, 12], ["reset", 0], ["drain", 0, second, 0, 12], ["reset", 0]]
-        found.append(
-            Case("K", [*ops, ["drain", 0, first, 0, 12]],
-                 _say("three_channels", first=first, second=second))
-        )  # fmt: skip
+        found.append(Case("K", [*ops, ["drain", 0, first, 0, 12]], _say("three_channels", first=first, second=second)))
     ops = [["new", 0], ["serialize", 0, ""], ["drain", 0, 3, 0, 3], ["reset", 0], ["drain", 0, 9, 0, 3]]
     found.append(Case("K", ops, _say("empty_twice")))
     ops = [*start, ["reset", 0], ["reset", 0], ["drain", 0, 32, 0, 3], ["serialize", 0, _HI], ["drain", 0, 5, 0, 4]]
@@ -160,24 +150,17 @@ def _prunes() -> list[Case]:
     done: list[Any] = [*start, ["drain", 0, 32, 0, 3]]
     after = [["serialize", 0, _HI], ["drain", 0, 32, 0, 3]]
     return [
-        Case("L", [*done, ["copy", 0, 1, 32, 0]],
-             _say("prune_1")),
-        Case("L", [*start, ["copy", 0, 0, 6, 0], ["prune", 0], ["copy", 0, 1, 32, 0]],
-             _say("prune_2")),
-        Case("L", [*start, ["prune", 0], ["copy", 0, 1, 32, 0]],
-             _say("prune_3")),
-        Case("L", [*start, ["copy", 0, 0, 2, 0], ["prune", 0], ["copy", 0, 1, 32, 0], *after],
-             _say("prune_4")),
+        Case("L", [*done, ["copy", 0, 1, 32, 0]], _say("prune_1")),
+        Case("L", [*start, ["copy", 0, 0, 6, 0], ["prune", 0], ["copy", 0, 1, 32, 0]], _say("prune_2")),
+        Case("L", [*start, ["prune", 0], ["copy", 0, 1, 32, 0]], _say("prune_3")),
+        Case("L", [*start, ["copy", 0, 0, 2, 0], ["prune", 0], ["copy", 0, 1, 32, 0], *after], _say("prune_4")),
         Case("L", [*done, ["prune", 0], *after], _say("prune_5")),
-        Case("L", [*start, ["copy", 0, 0, 6, 0], ["prune", 0], *after],
-             _say("prune_6")),
-        Case("L", [*done, ["prune", 0], ["prune", 0], *after, ["reset", 0], ["drain", 0, 5, 0, 4]],
-             _say("prune_7")),
-        Case("L", [*done, ["prune", 0], ["revive", 0]],
-             _say("prune_8")),
+        Case("L", [*start, ["copy", 0, 0, 6, 0], ["prune", 0], *after], _say("prune_6")),
+        Case("L", [*done, ["prune", 0], ["prune", 0], *after, ["reset", 0], ["drain", 0, 5, 0, 4]], _say("prune_7")),
+        Case("L", [*done, ["prune", 0], ["revive", 0]], _say("prune_8")),
         Case("L", [*done, ["copy", 0, 1, 4, 4]], _say("prune_9")),
         Case("L", [*done, ["prune", 0], ["copy", 0, 1, 4, 4], *after], _say("prune_10")),
-    ]  # fmt: skip
+    ]
 
 
 def _long_records() -> list[Case]:
@@ -281,6 +264,14 @@ def _read_vectors() -> Iterator[Case]:
 def cases(seed: int) -> list[Case]:
     """All cases of 3.1, in the order of the rules; only those of rule O depend on `seed`."""
     return [
-        *_simple(), *_full_buffers(), *_empty_records(), *_many_records(), *_instances(), *_resets(),
-        *_prunes(), *_long_records(), *vector_cases(), *_random(seed),
-    ]  # fmt: skip
+        *_simple(),
+        *_full_buffers(),
+        *_empty_records(),
+        *_many_records(),
+        *_instances(),
+        *_resets(),
+        *_prunes(),
+        *_long_records(),
+        *vector_cases(),
+        *_random(seed),
+    ]

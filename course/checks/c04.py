@@ -198,10 +198,12 @@ def _holds(aspect: str, step: Step, event: list[Any]) -> bool:
 def _rows(before: Sequence[Step], step: Step | None, event: list[Any] | None) -> list[Row]:
     """What came last and was the same, in its order, and then the answer that differs."""
     rows = [
-        Row(each.label, "", hex_row(each.piece.hex(), 0)) if each.op == "set"
+        Row(each.label, "", hex_row(each.piece.hex(), 0))
+        if each.op == "set"
         else Row(_call(each), phrase("yours"), _line(each.want), phrase("same"))
-        for each in before if each.op in ("set", "get")
-    ][-4:]  # fmt: skip
+        for each in before
+        if each.op in ("set", "get")
+    ][-4:]
     if step is None or event is None:
         return rows
     if step.op != "get":
@@ -211,8 +213,11 @@ def _rows(before: Sequence[Step], step: Step | None, event: list[Any] | None) ->
     around = 0
     if isinstance(event[2], str) and isinstance(step.want[2], str) and not event[2].startswith("?"):
         around = first_difference(event[2], step.want[2]) or 0
-    return [*rows, Row(_call(step), phrase("yours"), _line(event, around)),
-            Row("", phrase("flink"), _line(step.want, around))]  # fmt: skip
+    return [
+        *rows,
+        Row(_call(step), phrase("yours"), _line(event, around)),
+        Row("", phrase("flink"), _line(step.want, around)),
+    ]
 
 
 def _given(what: str) -> str:
@@ -255,8 +260,10 @@ def _agrees(events: Sequence[list[Any]], case: Case) -> bool:
         elif event[0] == "get":
             reads[-1]["results"].append(event[1])
             reads[-1]["records"] += [event[2]] if event[2] is not None else []
-    wanted = [{"results": each["results"], "records": [records[i] for i in each["records"]]}
-              for each in case.recorded["reads"]]  # fmt: skip
+    wanted = [
+        {"results": each["results"], "records": [records[i] for i in each["records"]]}
+        for each in case.recorded["reads"]
+    ]
     return reads == wanted
 
 

@@ -197,6 +197,12 @@ def _read_vectors() -> Iterator[Case]:
 def cases(seed: int) -> list[Case]:
     """All cases of 4.1, in the order of the rules; only those of rule M depend on `seed`."""
     return [
-        *_in_one_buffer(), *_over_buffers(), *_empty_records(), *_buffers(), *_two_channels(), *_long_records(),
-        *vector_cases(), *_random(seed),
-    ]  # fmt: skip
+        *_in_one_buffer(),
+        *_over_buffers(),
+        *_empty_records(),
+        *_buffers(),
+        *_two_channels(),
+        *_long_records(),
+        *vector_cases(),
+        *_random(seed),
+    ]

@@ -33,16 +33,34 @@ _AIRPORTS = ("JFK", "EWR", "LGA", "LAX", "ORD", "ATL", "BOS", "SFO", "MIA", "DFW
 _SELECTOR_CASES = {
     "A": [_keys(128, 4, 1, 2, 3, 42)],
     "B": [_keys(128, 4, 1, 2, 3, 5, 7), _keys(128, 2, *range(10, 30)), _keys(128, 8, *range(100))],
-    "C": [_keys(128, 4, *_AIRPORTS), _keys(128, 2, "", "a", "Ω", "N14228"),
-          _keys(128, 64, "JFK ", " LAX", "jfk", "Straße", "𝄞", "Newark Liberty International", "0042")],
-    "D": [_keys(128, 3, *range(1, 12)), _keys(128, 5, *range(60)), _keys(128, 7, *range(200)),
-          _keys(128, 7, *_AIRPORTS)],
-    "E": [_keys(256, 2, *_AIRPORTS), _keys(4096, 10, *_AIRPORTS), _keys(130, 7, *_AIRPORTS),
-          _keys(7, 2, *range(9)), _keys(1, 1, "JFK", 3), _keys(200, 8, -1, -2, 2**40 + 7),
-          _keys(98, 2, *range(300))],
-    "F": [_keys(128, 4, -1, -2, of_type="INT"), _keys(4096, 64, -1, -7, -(2**31), 5, of_type="INT"),
-          _keys(4096, 512, 1, 1.0, True), _keys(4096, 512, False, 0, 0.0, -0.0), _keys(128, 64, 2.5, -1e300, 7.0),
-          _keys(128, 64, ["JFK", 1], ["JFK", 2], [1, 1], [[1], 1])],
+    "C": [
+        _keys(128, 4, *_AIRPORTS),
+        _keys(128, 2, "", "a", "Ω", "N14228"),
+        _keys(128, 64, "JFK ", " LAX", "jfk", "Straße", "𝄞", "Newark Liberty International", "0042"),
+    ],
+    "D": [
+        _keys(128, 3, *range(1, 12)),
+        _keys(128, 5, *range(60)),
+        _keys(128, 7, *range(200)),
+        _keys(128, 7, *_AIRPORTS),
+    ],
+    "E": [
+        _keys(256, 2, *_AIRPORTS),
+        _keys(4096, 10, *_AIRPORTS),
+        _keys(130, 7, *_AIRPORTS),
+        _keys(7, 2, *range(9)),
+        _keys(1, 1, "JFK", 3),
+        _keys(200, 8, -1, -2, 2**40 + 7),
+        _keys(98, 2, *range(300)),
+    ],
+    "F": [
+        _keys(128, 4, -1, -2, of_type="INT"),
+        _keys(4096, 64, -1, -7, -(2**31), 5, of_type="INT"),
+        _keys(4096, 512, 1, 1.0, True),
+        _keys(4096, 512, False, 0, 0.0, -0.0),
+        _keys(128, 64, 2.5, -1e300, 7.0),
+        _keys(128, 64, ["JFK", 1], ["JFK", 2], [1, 1], [[1], 1]),
+    ],
 }
 
 
@@ -51,8 +69,10 @@ def _seeded_keys(seed: int) -> Iterator[list[Any]]:
     for _ in range(30):
         groups = generator.choice((128, 200, 256, 1024, generator.randint(1, 32_768)))
         channels = generator.randint(1, min(groups, 40))
-        keys = [generator.choice((generator.randint(-(2**63), 2**63 - 1), f"N{generator.randint(100, 99_999)}"))
-                for _ in range(6)]  # fmt: skip
+        keys = [
+            generator.choice((generator.randint(-(2**63), 2**63 - 1), f"N{generator.randint(100, 99_999)}"))
+            for _ in range(6)
+        ]
         yield _keys(groups, channels, *keys)
 
 
@@ -102,15 +122,21 @@ def _beliefs(key: object, groups: int, channels: int, key_type: str | None) -> l
     stirred = murmur_hash(code)
     group, width = stirred % groups, max(1, groups // channels)
     return [
-        ("group_for_channel", group), ("plain_modulo", code % channels), ("plain_modulo", abs(code) % channels),
-        ("hash_modulo", stirred % channels), ("group_modulo", group % channels), ("widths_rounded", group // width),
-        ("widths_rounded", min(group // width, channels - 1)), ("widths_rounded_up", group // -(-groups // channels)),
+        ("group_for_channel", group),
+        ("plain_modulo", code % channels),
+        ("plain_modulo", abs(code) % channels),
+        ("hash_modulo", stirred % channels),
+        ("group_modulo", group % channels),
+        ("widths_rounded", group // width),
+        ("widths_rounded", min(group // width, channels - 1)),
+        ("widths_rounded_up", group // -(-groups // channels)),
         ("not_stirred", code % groups * channels // groups),
-        ("always_128", stirred % 128 * channels // 128), ("always_128", stirred % 128 * channels // groups),
+        ("always_128", stirred % 128 * channels // 128),
+        ("always_128", stirred % 128 * channels // groups),
         ("rounded_to_nearest", round(group * channels / groups)),
         ("larger_first", _with_larger_first(group, groups, channels)),
         ("fraction_first", int(group * (channels / groups))),
-    ]  # fmt: skip
+    ]
 
 
 def _with_larger_first(group: int, groups: int, channels: int) -> int:
@@ -200,8 +226,11 @@ def _seeded_writing(seed: int) -> Iterator[list[Any]]:
         ops: list[list[Any]] = []
         for _ in range(generator.randint(1, 8)):
             size, start = generator.choice((1, 3, 5, 8, 12, generator.randint(1, 40))), generator.randint(0, 255)
-            ops.append(_broadcast(size, start) if generator.random() < 0.4
-                       else _emit(generator.randrange(channels), size, start))  # fmt: skip
+            ops.append(
+                _broadcast(size, start)
+                if generator.random() < 0.4
+                else _emit(generator.randrange(channels), size, start)
+            )
             if generator.random() < 0.3:
                 ops += [["take", generator.randrange(channels)], ["resume"]]
         yield _ops(channels, generator.randint(5, 24), generator.randint(2, 12), *ops)
@@ -270,8 +299,11 @@ def _about(rule: str, op: list[Any], event: list[Any], want: list[Any], before: 
     if data == wanted:
         if len(mine) > len(theirs) and not mine[-1]:
             return "opens_for_nothing"
-        return "not_closed" if len(mine) == len(theirs) and sum(map(_closed, mine)) < sum(map(_closed, theirs)) else (
-            "closes_too_early" if any(map(_closed, mine)) else "different")  # fmt: skip
+        return (
+            "not_closed"
+            if len(mine) == len(theirs) and sum(map(_closed, mine)) < sum(map(_closed, theirs))
+            else ("closes_too_early" if any(map(_closed, mine)) else "different")
+        )
     if op[0] == "broadcast" and event[5] and not want[5]:
         return "pruned_too_early"
     earlier = "".join(before[2][channel][0]).replace("|", "") if before else ""
@@ -308,15 +340,18 @@ def _rows(op: list[Any], event: list[Any], want: list[Any]) -> list[Row]:
     rows = [Row(phrase("after", "5.2"), "", _call(op))]
     for number, ((mine, told), (theirs, right)) in enumerate(zip(event[2], want[2], strict=True)):
         if mine != theirs:
-            rows += [Row(phrase("channel", "5.2", number=number), phrase("yours"), _queue(mine)),
-                     Row("", phrase("flink"), _queue(theirs))]  # fmt: skip
+            rows += [
+                Row(phrase("channel", "5.2", number=number), phrase("yours"), _queue(mine)),
+                Row("", phrase("flink"), _queue(theirs)),
+            ]
         elif told != right:
             words = [phrase("told" if each else "not_told", "5.2") for each in (told, right)]
-            rows += [Row(phrase("channel", "5.2", number=number), phrase("yours"), words[0]),
-                     Row("", phrase("flink"), words[1])]  # fmt: skip
+            rows += [
+                Row(phrase("channel", "5.2", number=number), phrase("yours"), words[0]),
+                Row("", phrase("flink"), words[1]),
+            ]
     if len(rows) == 1 and op[0] == "resume" and event[1] != want[1]:
-        rows += [Row(phrase("answer", "5.2"), phrase("yours"), str(event[1])),
-                 Row("", phrase("flink"), str(want[1]))]  # fmt: skip
+        rows += [Row(phrase("answer", "5.2"), phrase("yours"), str(event[1])), Row("", phrase("flink"), str(want[1]))]
     if len(rows) == 1 and event[4] != want[4]:
         words = [phrase("blocked" if each else "going_on", "5.2") for each in (event[4], want[4])]
         rows += [Row(phrase("writer", "5.2"), phrase("yours"), words[0]), Row("", phrase("flink"), words[1])]

@@ -262,8 +262,10 @@ def _tell_built(op: Sequence[Any]) -> str:
     spec = op[1]
     if not spec["edges"]:
         return _say("6.2", "alone", nodes=", ".join(map(str, spec["nodes"])))
-    pairs = [f"{source}→{target}" if [source, target] in spec["chained"] else f"{source}⇢{target}"
-             for source, target in spec["edges"]]  # fmt: skip
+    pairs = [
+        f"{source}→{target}" if [source, target] in spec["chained"] else f"{source}⇢{target}"
+        for source, target in spec["edges"]
+    ]
     lonely = [str(each) for each in spec["nodes"] if not any(each in edge for edge in spec["edges"])]
     told = _say("6.2", "edges", pairs=" ".join([*pairs, *lonely]))
     return told if _is_in_order(spec) else told + _say("6.2", "added", nodes=", ".join(map(str, spec["nodes"])))
@@ -328,8 +330,13 @@ def _sent_at_random(seed: int) -> Iterator[list[Any]]:
             name = generator.choice(["collect", "collect", "side", "change"])
             time = generator.choice([None, 0, 7, 1_357_034_400_000])
             given = [generator.choice(values), time]
-            ops.append({"collect": ["collect", *given], "side": ["side", generator.choice(["late", "early"]), *given],
-                        "change": ["change"]}[name])  # fmt: skip
+            ops.append(
+                {
+                    "collect": ["collect", *given],
+                    "side": ["side", generator.choice(["late", "early"]), *given],
+                    "change": ["change"],
+                }[name]
+            )
         yield _sent(*ops, tag=generator.choice(["", "late"]))
 
 

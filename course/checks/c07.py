@@ -129,9 +129,17 @@ def _simpler(op: list[Any]) -> Iterator[list[Any]]:
 def _belief(found: Difference) -> str:
     if found.field == "answer":
         return _about_answer(found)
-    about = {"piece": _about_piece, "queued": _about_queue, "told": _about_telling, "mark": _about_mark,
-             "backlog": _about_backlog, "refs": _about_references, "ready": _about_ready, "more": _about_deliver,
-             "sent": _about_deliver}.get(found.field)  # fmt: skip
+    about = {
+        "piece": _about_piece,
+        "queued": _about_queue,
+        "told": _about_telling,
+        "mark": _about_mark,
+        "backlog": _about_backlog,
+        "refs": _about_references,
+        "ready": _about_ready,
+        "more": _about_deliver,
+        "sent": _about_deliver,
+    }.get(found.field)
     return about(found) if about is not None else "different"
 
 

@@ -94,8 +94,9 @@ class CallsCheck(DrivenCheck):
             return ending_finding(self.exercise, rule.id, case, raised, (), _named(want))
         changed = event[1] == want[1]
         op = case.ops[index]
-        found = Difference(rule.id, want[0], op[1:] if op[0] == "new" else op[2:], event[1], want[1],
-                           case.ops[:index], changed)  # fmt: skip
+        found = Difference(
+            rule.id, want[0], op[1:] if op[0] == "new" else op[2:], event[1], want[1], case.ops[:index], changed
+        )
         left, right = (_value(["tuple", each[2]]) if changed else _value(each[1]) for each in (event, want))
         values = {"got": left, "want": right, "where": _named(want)}
         return Finding(rule.id, self._belief(found), case.ran, _rows(_named(want), left, right), values)
@@ -114,8 +115,10 @@ def _rows(label: str, left: str, right: str) -> list[Row]:
     at = next((i for i, (a, b) in enumerate(zip(left, right, strict=False)) if a != b), min(len(left), len(right)))
     start = max(0, at - 24)
     cut = "…" if start else ""
-    return [Row(label[:14], phrase("yours"), cut + left[start : start + 60]),
-            Row("", phrase("flink"), cut + right[start : start + 60])]  # fmt: skip
+    return [
+        Row(label[:14], phrase("yours"), cut + left[start : start + 60]),
+        Row("", phrase("flink"), cut + right[start : start + 60]),
+    ]
 
 
 def _value(shown: Sequence[Any]) -> str:

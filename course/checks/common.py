@@ -11,9 +11,7 @@ from course.messages import phrase
 __all__ = ["ending_finding", "recorded"]
 
 
-def ending_finding(
-    exercise: str, rule: str, case: Case, seen: Seen, rows: Sequence[Row], where: str
-) -> Finding:
+def ending_finding(exercise: str, rule: str, case: Case, seen: Seen, rows: Sequence[Row], where: str) -> Finding:
     """The finding for a case that did not come to its end; `where` is the call it was in."""
     ending = seen.ending or {}
     problem = ending.get("problem", "vanished")
@@ -28,11 +26,20 @@ def ending_finding(
     if problem == "raised" and kind == "NotImplementedError" and text == exercise:
         return Finding(rule, "not_yet", case.ran, rows, values, Status.FAILED, line)
     code = {
-        "SystemExit": "left", "KeyboardInterrupt": "left", "NameError": "unknown_name", "MemoryError": "memory",
-        "RecursionError": "recursion", "AttributeError": "attribute",
-    }.get(kind, "raised")  # fmt: skip
-    code = {"fenced": "fenced", "reference_part": "reference_part", "not_plain": "not_plain", "prints": "prints",
-            "vanished": "vanished"}.get(str(problem), code)  # fmt: skip
+        "SystemExit": "left",
+        "KeyboardInterrupt": "left",
+        "NameError": "unknown_name",
+        "MemoryError": "memory",
+        "RecursionError": "recursion",
+        "AttributeError": "attribute",
+    }.get(kind, "raised")
+    code = {
+        "fenced": "fenced",
+        "reference_part": "reference_part",
+        "not_plain": "not_plain",
+        "prints": "prints",
+        "vanished": "vanished",
+    }.get(str(problem), code)
     return Finding(rule, code, case.ran, rows, values, Status.ERROR, line)
 
 

@@ -133,8 +133,9 @@ class _Buffers:
 
     def state(self) -> dict[str, str]:
         """The count of each buffer, and who came home how often."""
-        home = [f"{_NAMES[each.id]}" if isinstance(each, MemorySegment) else type(each).__name__
-                for each in self._home.came]  # fmt: skip
+        home = [
+            f"{_NAMES[each.id]}" if isinstance(each, MemorySegment) else type(each).__name__ for each in self._home.came
+        ]
         freed = sum(isinstance(each.segment, MemorySegment) and each.segment.view is None for each in self._buffers)
         counts = ", ".join(str(each.num_references) for each in self._buffers)
         changed = [_NAMES[number] for number, each in enumerate(self._buffers) if _is_changed(each)]

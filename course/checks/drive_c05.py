@@ -35,7 +35,6 @@ WATCHED = (KeyGroupSelector, RecordWriter, ResultPartition, PipelinedSubpartitio
 """The engine's classes that are lent to a part; it leaves them as they are."""
 
 
-
 def key_of(written: object) -> object:
     """A key as the job has it: a list stands for a tuple, which plain data has none of."""
     return tuple(map(key_of, written)) if isinstance(written, list) else written

@@ -136,9 +136,14 @@ class _Run:
         piece = taken.buffer
         text = bytes(piece.data).decode("ascii", "replace") if piece.is_buffer else "event"
         piece.recycle()
-        return {"answer": "taken", "piece": text, "more": _plain(taken.is_more_available),
-                "event_next": _plain(taken.is_event_next), "number": _plain(taken.sequence_number),
-                "sent": _plain(taken.backlog)}  # fmt: skip
+        return {
+            "answer": "taken",
+            "piece": text,
+            "more": _plain(taken.is_more_available),
+            "event_next": _plain(taken.is_event_next),
+            "number": _plain(taken.sequence_number),
+            "sent": _plain(taken.backlog),
+        }
 
 
 def _plain(value: object) -> Any:

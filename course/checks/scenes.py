@@ -117,8 +117,17 @@ class ScenesCheck(DrivenCheck):
         field = next((each for each in looked_at if event[1].get(each) != want[1].get(each)), None)
         if field is None:
             return None
-        found = Difference(rule.id, case.ops[index], field, event[1].get(field), want[1].get(field),
-                           event[1], want[1], case.ops[:index], expected[:index])  # fmt: skip
+        found = Difference(
+            rule.id,
+            case.ops[index],
+            field,
+            event[1].get(field),
+            want[1].get(field),
+            event[1],
+            want[1],
+            case.ops[:index],
+            expected[:index],
+        )
         told = self._tell_field(field, found.got) if str(found.got).startswith("?") else _alone(found.got)
         values = {"got": told, "want": _alone(found.want), "where": self._call(str(want[0])), **self._values(found)}
         return Finding(rule.id, self._belief(found), case.ran, self._rows(found, looked_at), values)

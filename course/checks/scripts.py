@@ -52,9 +52,11 @@ class Difference:
     def fields(self) -> list[tuple[str, str]]:
         """Where the two differ, in their order."""
         return [
-            (group, field) for group, fields in self.want.items() for field, value in fields.items()
+            (group, field)
+            for group, fields in self.want.items()
+            for field, value in fields.items()
             if self.got.get(group, {}).get(field) != value
-        ]  # fmt: skip
+        ]
 
 
 class ScriptCheck(DrivenCheck):
@@ -132,7 +134,7 @@ class ScriptCheck(DrivenCheck):
                 counts.append(1)
         shown = [f"{told} (× {count})" if count > 1 else told for told, count in zip(words, counts, strict=True)]
         text = "; ".join(shown)
-        return text if len(text) <= 150 else f"{shown[0]}; … {text[-(140 - len(shown[0])):]}"
+        return text if len(text) <= 150 else f"{shown[0]}; … {text[-(140 - len(shown[0])) :]}"
 
     def _group(self, group: str) -> str:
         name, _, number = group.partition(" ")

@@ -140,7 +140,8 @@ class StepsCheck(DrivenCheck):
             return f"{event[0]}   {str(event[1])[:60]}"
         return f"{event[0]}   " + ", ".join(
             f"{self._named(name)} {_shown(str(text))}"
-            for name, text in event[1].items() if name != _RAISED and text not in ("", "0")
+            for name, text in event[1].items()
+            if name != _RAISED and text not in ("", "0")
         )
 
     def _named(self, name: str) -> str:

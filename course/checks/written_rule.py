@@ -119,8 +119,11 @@ class WrittenRuleCheck:
 
     def _rows(self, rule: str, case: Case, said: Sequence[str], expected: Sequence[Any]) -> list[Row]:
         """The parts that this rule is about, each on a line: what was said of it, and what it is."""
-        about = [each for each in zip(said, expected, case.ops[1:], strict=True)
-                 if rule == "A" or each[1] == (_KEEPS if rule == "B" else _BREAKS)]  # fmt: skip
+        about = [
+            each
+            for each in zip(said, expected, case.ops[1:], strict=True)
+            if rule == "A" or each[1] == (_KEEPS if rule == "B" else _BREAKS)
+        ]
         rows = []
         for number, (verdict, want, op) in enumerate(about, 1):
             what = phrase("right_part" if want == _KEEPS else "wrong_part", self.exercise)

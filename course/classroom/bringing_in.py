@@ -105,10 +105,16 @@ def _verify_one(receipt: dict[str, Any], entry: Any, source: Path, verify: Any) 
 def _event_of(entry: dict[str, Any], receipt: dict[str, Any]) -> dict[str, Any]:
     rules = entry["rules"]
     return {
-        "event": "check", "exercise": entry["exercise"], "status": "passed", "code_hash": entry["code_hash"],
-        "seed": entry["seed"], "vectors": receipt.get("vectors"), "rules_passed": len(rules), "rules_total": len(rules),
+        "event": "check",
+        "exercise": entry["exercise"],
+        "status": "passed",
+        "code_hash": entry["code_hash"],
+        "seed": entry["seed"],
+        "vectors": receipt.get("vectors"),
+        "rules_passed": len(rules),
+        "rules_total": len(rules),
         "time": 0,  # a receipt does not say when; the same receipt is then the same event
-    }  # fmt: skip
+    }
 
 
 def _keep(file: ClassFile, source: Path, handle: str, events: list[dict[str, Any]], *, is_verified: bool) -> Brought:

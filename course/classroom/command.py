@@ -50,23 +50,29 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         return made
 
     serve = action(
-        "serve", _serve, "serve the class until Ctrl-C",
+        "serve",
+        _serve,
+        "serve the class until Ctrl-C",
         "Learners join with a code and a handle; nobody has an account. What was acknowledged survives a crash, "
-        "and the next serve goes on with the same class.", "serve --host 0.0.0.0 --title 'Streams, Tuesday'",
-    )  # fmt: skip
+        "and the next serve goes on with the same class.",
+        "serve --host 0.0.0.0 --title 'Streams, Tuesday'",
+    )
     serve.add_argument(
-        "--host", default="127.0.0.1", metavar="ADDRESS",
+        "--host",
+        default="127.0.0.1",
+        metavar="ADDRESS",
         help="listen there (%(default)s: this machine only; 0.0.0.0: everybody on your network, unencrypted)",
-    )  # fmt: skip
+    )
     serve.add_argument("--port", type=_port, default=DEFAULT_PORT, metavar="N", help="of the server (%(default)s)")
     serve.add_argument("--title", type=_title, metavar="TEXT", help="what the class is called")
     serve.add_argument(
         "--lessons", type=_lessons, default=frozenset(), metavar="N,N", help="show only these (default: all)"
     )
     serve.add_argument(
-        "--instructor-anywhere", action="store_true",
+        "--instructor-anywhere",
+        action="store_true",
         help="let the dashboard open on other machines too; the key then crosses the network unencrypted",
-    )  # fmt: skip
+    )
     action("token", _token, "print the key that opens the dashboard", "Keep it off the projector.", "token")
     action("show", _show, "print the dashboard in words", "", "show")
     unlock = action("unlock", _decide, "open hints of an exercise for all", "Rung 0 locks them again.", "unlock 3.1 3")
@@ -86,11 +92,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     ):
         action(name, _learner, words, "", f"{name} ada").add_argument("handle", metavar="HANDLE", help="of the learner")
     bring = action(
-        "import", _import, "bring in those who worked alone",
+        "import",
+        _import,
+        "bring in those who worked alone",
         "Takes progress files (.course/progress.jsonl) and receipts (receipt.json), which are judged again. The handle "
         "is the file's name, or its folder's if the file is called progress or receipt. Twice changes nothing.",
         "import ada.jsonl team-7/receipt.json",
-    )  # fmt: skip
+    )
     bring.add_argument("files", nargs="+", type=Path, metavar="FILE", help="a .jsonl or .json file")
     bring.add_argument("--handle", metavar="NAME", help="whose it is (for one file)")
     out = action(
@@ -130,9 +138,13 @@ def _serve(arguments: argparse.Namespace) -> int:
     from course.classroom.serving import serve
 
     return serve(
-        arguments.db, arguments.host, arguments.port, title=arguments.title, lessons=arguments.lessons,
+        arguments.db,
+        arguments.host,
+        arguments.port,
+        title=arguments.title,
+        lessons=arguments.lessons,
         is_remote_allowed=arguments.instructor_anywhere,
-    )  # fmt: skip
+    )
 
 
 def _token(arguments: argparse.Namespace) -> int:

@@ -59,10 +59,19 @@ def _table(roll: Roll) -> list[tuple[str, str, Standing]]:
 
 def _values(handle: str, exercise: str, standing: Standing) -> tuple[object, ...]:
     return (
-        handle, exercise, standing.status, standing.rules_passed, standing.rules_total, standing.attempts,
-        standing.highest_hint, standing.code_hash, standing.vectors, "" if standing.seed is None else standing.seed,
-        standing.minutes, "yes" if standing.is_verified else "no",
-    )  # fmt: skip
+        handle,
+        exercise,
+        standing.status,
+        standing.rules_passed,
+        standing.rules_total,
+        standing.attempts,
+        standing.highest_hint,
+        standing.code_hash,
+        standing.vectors,
+        "" if standing.seed is None else standing.seed,
+        standing.minutes,
+        "yes" if standing.is_verified else "no",
+    )
 
 
 def _as_csv(roll: Roll, _roster: Roster) -> str:

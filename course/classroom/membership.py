@@ -127,9 +127,13 @@ def current() -> Membership | None:
     try:
         member = Membership(**found)
         is_right = (
-            isinstance(member.secret, str) and SECRET.fullmatch(member.secret) is not None and type(member.port) is int
-            and isinstance(member.host, str) and isinstance(member.handle, str) and isinstance(member.title, str)
-        )  # fmt: skip
+            isinstance(member.secret, str)
+            and SECRET.fullmatch(member.secret) is not None
+            and type(member.port) is int
+            and isinstance(member.host, str)
+            and isinstance(member.handle, str)
+            and isinstance(member.title, str)
+        )
     except TypeError:
         return None
     return member if is_right else None

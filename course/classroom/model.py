@@ -69,20 +69,25 @@ def _is_here(pupil: Pupil, now: float) -> bool:
 
 def _cell(standing: Standing) -> dict[str, Any]:
     return {
-        "status": standing.status, "rule": standing.rule, "attempts": standing.attempts, "minutes": standing.minutes,
-    }  # fmt: skip
+        "status": standing.status,
+        "rule": standing.rule,
+        "attempts": standing.attempts,
+        "minutes": standing.minutes,
+    }
 
 
 def _column(exercise: str, title: str, lesson: int, cells: list[Standing]) -> dict[str, Any]:
     worked = [cell.minutes for cell in cells if cell.attempts]
     return {
-        "id": exercise, "title": title, "lesson": lesson,
+        "id": exercise,
+        "title": title,
+        "lesson": lesson,
         "passed": sum(cell.status == PASSED for cell in cells),
         "tried": sum(cell.status in FAILING for cell in cells),
         "caught_up": sum(cell.status == CAUGHT_UP for cell in cells),
         "not_started": sum(cell.status == NOT_STARTED for cell in cells),
         "minutes": round(median(worked)) if worked else 0,
-    }  # fmt: skip
+    }
 
 
 def _rules(exercises: list[str], found: list[dict[str, Standing]]) -> list[dict[str, Any]]:
@@ -134,7 +139,11 @@ def _stuck(roll: Roll, pupil: Pupil, found: dict[str, Standing], now: float) -> 
     if waited_s < STUCK_AFTER_S:
         return None
     return {
-        "handle": pupil.row.handle, "exercise": exercise, "rule": standing.rule,
-        "title": titles(exercise).get(standing.rule, ""), "minutes": int(waited_s // 60),
-        "attempts": standing.attempts, "hint": standing.highest_hint,
-    }  # fmt: skip
+        "handle": pupil.row.handle,
+        "exercise": exercise,
+        "rule": standing.rule,
+        "title": titles(exercise).get(standing.rule, ""),
+        "minutes": int(waited_s // 60),
+        "attempts": standing.attempts,
+        "hint": standing.highest_hint,
+    }

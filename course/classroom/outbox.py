@@ -117,9 +117,13 @@ class Outbox:
     """
 
     def __init__(
-        self, file: Path, member: Membership, said: Said, keep: Callable[[Said], None],
+        self,
+        file: Path,
+        member: Membership,
+        said: Said,
+        keep: Callable[[Said], None],
         clock: Callable[[], float] = time.time,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._file = file
         self._member = member
         self._link = Link(member.host, member.port)

@@ -28,9 +28,12 @@ class Orders:
     def for_learners(self) -> dict[str, object]:
         """What a learner's machine is told: no times, since its clock is another."""
         return {
-            "version": self.version, "checkpoint": self.checkpoint, "hints": self.hints, "resets": self.num_resets,
+            "version": self.version,
+            "checkpoint": self.checkpoint,
+            "hints": self.hints,
+            "resets": self.num_resets,
             "catchup": self.catchup,
-        }  # fmt: skip
+        }
 
 
 @dataclass(slots=True)

@@ -40,9 +40,14 @@ class Room:
     """
 
     def __init__(
-        self, file: ClassFile, writing: ClassFile, lessons: frozenset[int] = frozenset(), *,
-        is_remote_allowed: bool = False, clock: Callable[[], float] = time.time,
-    ) -> None:  # fmt: skip
+        self,
+        file: ClassFile,
+        writing: ClassFile,
+        lessons: frozenset[int] = frozenset(),
+        *,
+        is_remote_allowed: bool = False,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
         self.path = file.path
         self.roll = Roll(file)
         self.scribe = Scribe(writing)

@@ -322,10 +322,15 @@ def make_server(room: Room) -> Server:
     }  # fmt: skip
     application = Application(
         [(path, handler, {"room": room}) for path, handler in routes.items()],
-        default_handler_class=_Nothing, default_handler_args={"room": room},
+        default_handler_class=_Nothing,
+        default_handler_args={"room": room},
         log_function=lambda handler: None,  # what the terminal shows may be on the projector
-    )  # fmt: skip
+    )
     return Server(
-        application, max_body_size=MAX_BODY_BYTES, max_header_size=MAX_HEADER_BYTES, max_buffer_size=2 * MAX_BODY_BYTES,
-        idle_connection_timeout=_IDLE_S, body_timeout=_BODY_S,
-    )  # fmt: skip
+        application,
+        max_body_size=MAX_BODY_BYTES,
+        max_header_size=MAX_HEADER_BYTES,
+        max_buffer_size=2 * MAX_BODY_BYTES,
+        idle_connection_timeout=_IDLE_S,
+        body_timeout=_BODY_S,
+    )

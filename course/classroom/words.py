@@ -82,9 +82,7 @@ def _stuck(entry: dict[str, Any]) -> str:
     where = f"rule {entry['rule']}: {entry['title']}" if entry["rule"] else "no attempt yet"
     hint = f"hint {entry['hint']} of 5" if entry["hint"] else "no hint"
     tried = _count(entry["attempts"], "attempt")
-    return (
-        f"{entry['handle']}  {entry['exercise']}  {entry['minutes']} min  {where} ({tried}, {hint})"
-    )
+    return f"{entry['handle']}  {entry['exercise']}  {entry['minutes']} min  {where} ({tried}, {hint})"
 
 
 def _count(number: int, what: str) -> str:

@@ -129,9 +129,13 @@ def compare_rows(got: Iterable[Sequence[Any]], want: Iterable[Sequence[Any]], sh
             unexpected.append(row)
     missing = [row for rows in waiting.values() for row in rows]
     return Comparison(
-        len(answer), len(expected), shape, sorted(missing, key=_sortable), sorted(unexpected, key=_sortable),
+        len(answer),
+        len(expected),
+        shape,
+        sorted(missing, key=_sortable),
+        sorted(unexpected, key=_sortable),
         sorted(different, key=lambda pair: _sortable(pair[0])),
-    )  # fmt: skip
+    )
 
 
 def compare_frames(got: DataFrame, want: DataFrame, keys: Sequence[str]) -> Comparison:
@@ -151,9 +155,7 @@ def compare_frames(got: DataFrame, want: DataFrame, keys: Sequence[str]) -> Comp
     if prints[0] == prints[1]:
         return Comparison(prints[0].num_rows, prints[1].num_rows, shape)
     found = compare_rows(rows_of(mine.exceptAll(theirs)), rows_of(theirs.exceptAll(mine)), shape)
-    return Comparison(
-        prints[0].num_rows, prints[1].num_rows, shape, found.missing, found.unexpected, found.different
-    )  # fmt: skip
+    return Comparison(prints[0].num_rows, prints[1].num_rows, shape, found.missing, found.unexpected, found.different)
 
 
 class Fingerprint(NamedTuple):
@@ -174,9 +176,11 @@ def fingerprint(frame: DataFrame) -> Fingerprint:
     code = F.xxhash64(*frame.columns)
     part = F.pmod(code, F.lit((1 << 31) - 1))
     with cancels(frame.sparkSession):
-        row = frame.select(code.alias("code"), part.alias("part")).agg(
-            F.count("*"), F.coalesce(F.bit_xor("code"), F.lit(0)), F.coalesce(F.sum("part"), F.lit(0))
-        ).collect()[0]  # fmt: skip
+        row = (
+            frame.select(code.alias("code"), part.alias("part"))
+            .agg(F.count("*"), F.coalesce(F.bit_xor("code"), F.lit(0)), F.coalesce(F.sum("part"), F.lit(0)))
+            .collect()[0]
+        )
     return Fingerprint(*row)
 
 

@@ -41,9 +41,12 @@ class ArrowReader:
     """
 
     def __init__(
-        self, batches: Iterable[pa.RecordBatch], timestamps: str | None = None, batch_size: int = 4096,
+        self,
+        batches: Iterable[pa.RecordBatch],
+        timestamps: str | None = None,
+        batch_size: int = 4096,
         on_close: Callable[[], None] | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._batches: Iterator[pa.RecordBatch] = iter(batches)
         self._timestamps = timestamps
         self._batch_size = batch_size
@@ -110,9 +113,13 @@ class DataFrameSource:
     """
 
     def __init__(
-        self, frame: DataFrame, order_by: str | Sequence[str] | None = None, timestamps: str | None = None,
-        batch_size: int = 4096, num_files: int | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        frame: DataFrame,
+        order_by: str | Sequence[str] | None = None,
+        timestamps: str | None = None,
+        batch_size: int = 4096,
+        num_files: int | None = None,
+    ) -> None:
         self._order = [order_by] if isinstance(order_by, str) else list(order_by or ())
         for name in (*self._order, *([] if timestamps is None else [timestamps])):
             if name not in frame.columns:
@@ -179,9 +186,12 @@ class DataFrameSource:
             raise
         make = self.make_batch_reader
         parts = _Parts(
-            tuple(partition_files(folder / "parts", parallelism)), tuple(self._given.columns), make.timestamps,
-            make.batch_size, is_dealt=bool(self._order),
-        )  # fmt: skip
+            tuple(partition_files(folder / "parts", parallelism)),
+            tuple(self._given.columns),
+            make.timestamps,
+            make.batch_size,
+            is_dealt=bool(self._order),
+        )
         spool = _Spool(folder, parallelism, parts)
         weakref.finalize(self, remove_scratch, folder)
         return spool

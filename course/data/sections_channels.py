@@ -246,9 +246,12 @@ def run_floating(rows: DataFrame) -> dict[str, int]:
 def _under_way(demands: Sequence[int], num_sending: int, exclusive: int, floating: int) -> int:
     """The sources that do not send stand still: a source that ends would send the end of event time."""
     config = Config(
-        segment_size_bytes=64, num_buffers=200, buffers_per_channel=exclusive, floating_buffers_per_gate=floating,
+        segment_size_bytes=64,
+        num_buffers=200,
+        buffers_per_channel=exclusive,
+        floating_buffers_per_gate=floating,
         buffer_timeout_ms=-1,
-    )  # fmt: skip
+    )
     environment = StreamEnvironment(config)
 
     def make_reader(subtask: int, _parallelism: int) -> IterableReader:

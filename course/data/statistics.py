@@ -160,8 +160,11 @@ def _skew(frame: DataFrame, key: str, num_rows: int) -> dict[str, Any]:
             loads[group * parallelism // NUM_KEY_GROUPS] += count
         busiest[parallelism] = max(loads) * parallelism / num_rows
     return {
-        "distinct": distinct, "top_1": top[0] / num_rows, "top_10": sum(top) / num_rows, "busiest": busiest,
-    }  # fmt: skip
+        "distinct": distinct,
+        "top_1": top[0] / num_rows,
+        "top_10": sum(top) / num_rows,
+        "busiest": busiest,
+    }
 
 
 def _spread(frame: DataFrame, name: str) -> dict[str, float]:
@@ -193,10 +196,15 @@ def _quantiles(frame: DataFrame, column: Column) -> dict[str, float]:
 def _skew_table(skews: dict[str, dict[str, Any]]) -> Figures:
     headings = ("key", "distinct", "top 1", "top 10", *(f"busiest of {n}" for n in _PARALLELISMS))
     rows = tuple(
-        (key, f"{found['distinct']}", f"{found['top_1']:.1%}", f"{found['top_10']:.1%}",
-         *(f"{found['busiest'][n]:.2f}" for n in _PARALLELISMS))
+        (
+            key,
+            f"{found['distinct']}",
+            f"{found['top_1']:.1%}",
+            f"{found['top_10']:.1%}",
+            *(f"{found['busiest'][n]:.2f}" for n in _PARALLELISMS),
+        )
         for key, found in skews.items()
-    )  # fmt: skip
+    )
     return Figures(f"keys (busiest subtask against the mean, {NUM_KEY_GROUPS} key groups)", headings, rows)
 
 

@@ -131,9 +131,12 @@ def seal(beside: Path, schema: Mapping[str, str], about: Mapping[str, Any]) -> M
     shutil.rmtree(beside / "data")
     parts = sorted(beside.glob("*.parquet"))
     manifest = Manifest(
-        dict(schema), sum(pq.read_metadata(part).num_rows for part in parts), dict(about), VERSION,
+        dict(schema),
+        sum(pq.read_metadata(part).num_rows for part in parts),
+        dict(about),
+        VERSION,
         {part.name: _sha256(part) for part in parts},
-    )  # fmt: skip
+    )
     manifest.write(beside)
     return manifest
 

@@ -147,7 +147,10 @@ def _window_us(window_ms: float) -> int:
 def residency(trace: DataFrame) -> DataFrame:
     """Where buffers spend their time, for each channel."""
     # A buffer that is delivered in pieces is one buffer: it was in the queue until the last piece.
-    return _ask(trace, (_ENDS, _BUFFERS), """
+    return _ask(
+        trace,
+        (_ENDS, _BUFFERS),
+        """
     , whole AS (
       SELECT channel, producer, consumer, queue_us, home_us, max(deliver_us) AS deliver_us,
              max(receive_us) AS receive_us, max(take_us) AS take_us
@@ -162,12 +165,16 @@ def residency(trace: DataFrame) -> DataFrame:
            percentile(take_us - receive_us, 0.99) AS inbox_p99_us,
            percentile(home_us - queue_us, 0.5) AS held_p50_us,
            percentile(home_us - queue_us, 0.99) AS held_p99_us
-    FROM whole GROUP BY channel, producer, consumer ORDER BY channel""")
+    FROM whole GROUP BY channel, producer, consumer ORDER BY channel""",
+    )
 
 
 def stalls(trace: DataFrame) -> DataFrame:
     """How long each channel had data and no credit to send it."""
-    return _ask(trace, (_SPAN, _ENDS), """
+    return _ask(
+        trace,
+        (_SPAN, _ENDS),
+        """
     , waits AS (
       SELECT subject, target, kind, time_us, end_us, start_us,
              coalesce(lead(time_us) OVER (PARTITION BY subject, target ORDER BY number), end_us) AS until_us
@@ -177,46 +184,68 @@ def stalls(trace: DataFrame) -> DataFrame:
            max(until_us - time_us) AS longest_us,
            sum(until_us - time_us) / greatest(max(end_us - start_us), 1) AS stall_share
     FROM waits JOIN ends USING (subject, target) WHERE kind = 'wait'
-    GROUP BY channel, producer, consumer ORDER BY stall_us DESC, channel""")  # fmt: skip
+    GROUP BY channel, producer, consumer ORDER BY stall_us DESC, channel""",
+    )
 
 
 def progress(trace: DataFrame) -> DataFrame:
     """How long each task was busy, idle and backpressured."""
-    return _ask(trace, (_SPAN, _STRETCHES), """
+    return _ask(
+        trace,
+        (_SPAN, _STRETCHES),
+        """
     SELECT task, busy_us, idle_us, backpressured_us, busy_us / span_us AS busy_share, idle_us / span_us AS idle_share,
            backpressured_us / span_us AS backpressured_share
-    FROM shares ORDER BY task""")  # fmt: skip
+    FROM shares ORDER BY task""",
+    )
 
 
 def timeline(trace: DataFrame) -> DataFrame:
     """What each task did from when to when; the end, `done`, is no stretch."""
-    return _ask(trace, (_SPAN, _STRETCHES), """
+    return _ask(
+        trace,
+        (_SPAN, _STRETCHES),
+        """
     SELECT task, state, time_us - start_us AS from_us, until_us - start_us AS to_us
-    FROM stretches WHERE state <> 'done' ORDER BY task, from_us, to_us""")  # fmt: skip
+    FROM stretches WHERE state <> 'done' ORDER BY task, from_us, to_us""",
+    )
 
 
 def throughput(trace: DataFrame, window_ms: float = 100) -> DataFrame:
     """What went through each channel, window by window."""
-    return _ask(trace, (_SPAN, _ENDS, _BUFFERS), """
+    return _ask(
+        trace,
+        (_SPAN, _ENDS, _BUFFERS),
+        """
     SELECT channel, producer, consumer, (deliver_us - start_us) div {width} * {width} AS start_us, count(*) AS buffers,
            sum(bytes) AS bytes, sum(bytes) / {width} AS mb_per_s
-    FROM buffers, span GROUP BY ALL ORDER BY start_us, channel""", width=_window_us(window_ms))  # fmt: skip
+    FROM buffers, span GROUP BY ALL ORDER BY start_us, channel""",
+        width=_window_us(window_ms),
+    )
 
 
 def latency(trace: DataFrame, window_ms: float = 100) -> DataFrame:
     """How long it takes from opening a buffer until the consuming task has it, by the window in which it has."""
-    return _ask(trace, (_SPAN, _ENDS, _BUFFERS), """
+    return _ask(
+        trace,
+        (_SPAN, _ENDS, _BUFFERS),
+        """
     , taken AS (SELECT *, CASE WHEN is_remote THEN take_us ELSE deliver_us END AS taken_us FROM buffers)
     SELECT channel, producer, consumer, (taken_us - start_us) div {width} * {width} AS start_us, count(*) AS buffers,
            percentile(taken_us - queue_us, 0.5) AS p50_us, percentile(taken_us - queue_us, 0.99) AS p99_us,
            max(taken_us - queue_us) AS max_us
     FROM taken, span WHERE taken_us IS NOT NULL AND queue_us IS NOT NULL
-    GROUP BY ALL ORDER BY start_us, channel""", width=_window_us(window_ms))  # fmt: skip
+    GROUP BY ALL ORDER BY start_us, channel""",
+        width=_window_us(window_ms),
+    )
 
 
 def in_flight(trace: DataFrame) -> DataFrame:
     """The most buffers that were on their way at a time: sent over a connection and not taken, or in a task's hands."""
-    return _ask(trace, (_ENDS, _BUFFERS), """
+    return _ask(
+        trace,
+        (_ENDS, _BUFFERS),
+        """
     , changes AS (
       SELECT channel, producer, consumer, deliver_us AS time_us, 1 AS change, bytes FROM buffers
       UNION ALL
@@ -228,12 +257,16 @@ def in_flight(trace: DataFrame) -> DataFrame:
       WINDOW w AS (PARTITION BY channel ORDER BY time_us, change DESC ROWS UNBOUNDED PRECEDING)
     )
     SELECT channel, producer, consumer, max(level) AS most_buffers, max(level_bytes) AS most_bytes
-    FROM levels GROUP BY ALL ORDER BY channel""")  # fmt: skip
+    FROM levels GROUP BY ALL ORDER BY channel""",
+    )
 
 
 def gaps(trace: DataFrame) -> DataFrame:
     """How long each channel was silent between two buffers."""
-    return _ask(trace, (_ENDS, _BUFFERS), """
+    return _ask(
+        trace,
+        (_ENDS, _BUFFERS),
+        """
     , silences AS (
       SELECT channel, producer, consumer,
              lead(deliver_us) OVER (PARTITION BY channel ORDER BY number) - deliver_us AS gap_us
@@ -241,7 +274,8 @@ def gaps(trace: DataFrame) -> DataFrame:
     )
     SELECT channel, producer, consumer, count(gap_us) AS gaps, percentile(gap_us, 0.5) AS p50_us,
            percentile(gap_us, 0.99) AS p99_us, max(gap_us) AS max_us
-    FROM silences WHERE gap_us IS NOT NULL GROUP BY ALL ORDER BY channel""")  # fmt: skip
+    FROM silences WHERE gap_us IS NOT NULL GROUP BY ALL ORDER BY channel""",
+    )
 
 
 def invariant(trace: DataFrame, clock_error_us: int = 1000) -> DataFrame:
@@ -249,7 +283,10 @@ def invariant(trace: DataFrame, clock_error_us: int = 1000) -> DataFrame:
 
     Between TaskManagers a buffer may seem to come up to `clock_error_us` before it was sent.
     """
-    return _ask(trace, (_ENDS,), """
+    return _ask(
+        trace,
+        (_ENDS,),
+        """
     , moves AS (
       SELECT e.channel, e.is_remote, t.kind, t.sequence, t.number, t.time_us,
              lag(t.sequence, 1, -1) OVER (PARTITION BY t.subject, t.target, t.kind ORDER BY t.number) AS before
@@ -272,7 +309,9 @@ def invariant(trace: DataFrame, clock_error_us: int = 1000) -> DataFrame:
       FROM buffers WHERE received_us < sent_us - {clock_error_us}
       UNION ALL SELECT subject, -1, concat(bytes, ' rows of the trace were lost') FROM {trace} WHERE kind = 'lost'
     )
-    SELECT * FROM problems ORDER BY channel, sequence, problem""", clock_error_us=clock_error_us)  # fmt: skip
+    SELECT * FROM problems ORDER BY channel, sequence, problem""",
+        clock_error_us=clock_error_us,
+    )
 
 
 def bottleneck(trace: DataFrame, threshold: float = 0.1) -> DataFrame:
@@ -281,7 +320,10 @@ def bottleneck(trace: DataFrame, threshold: float = 0.1) -> DataFrame:
     A task is backpressured if it was so for `threshold` of the time. Each of its consumers that is not backpressured
     itself is to blame; the busiest first.
     """
-    return _ask(trace, (_SPAN, _ENDS, _STRETCHES), """
+    return _ask(
+        trace,
+        (_SPAN, _ENDS, _STRETCHES),
+        """
     , states AS (
       SELECT task, busy_us / span_us AS busy_share, backpressured_us, backpressured_us / span_us AS backpressured_share
       FROM shares
@@ -292,7 +334,9 @@ def bottleneck(trace: DataFrame, threshold: float = 0.1) -> DataFrame:
     FROM edges JOIN states p ON p.task = edges.producer JOIN states c ON c.task = edges.consumer
     WHERE p.backpressured_share >= {threshold} AND c.backpressured_share < {threshold}
     GROUP BY c.task, c.busy_share, c.backpressured_share
-    ORDER BY c.busy_share DESC, c.task""", threshold=threshold)  # fmt: skip
+    ORDER BY c.busy_share DESC, c.task""",
+        threshold=threshold,
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,9 +64,11 @@ class LateRecords:
 
 
 def late_records(
-    session: SparkSession, num_records: int = 600, bounds_min: Sequence[int] = (0, 30),
+    session: SparkSession,
+    num_records: int = 600,
+    bounds_min: Sequence[int] = (0, 30),
     num_batches: Sequence[int] = (20, 5, 1),
-) -> LateRecords:  # fmt: skip
+) -> LateRecords:
     """Count late records both ways, for each bound. A micro-batch takes Spark a quarter of a second."""
     single = session.newSession()  # with settings of its own, but no more processes
     single.conf.set("spark.sql.shuffle.partitions", "1")
@@ -118,9 +120,13 @@ def late_in_spark(session: SparkSession, table: pa.Table, num_batches: int, boun
                 counts[row.window.start, row.origin] = row["count"]
 
         query = (
-            windows.count().writeStream.outputMode("update").foreachBatch(keep).trigger(availableNow=True)
-            .option("checkpointLocation", f"file://{folder / 'state'}").start()
-        )  # fmt: skip
+            windows.count()
+            .writeStream.outputMode("update")
+            .foreachBatch(keep)
+            .trigger(availableNow=True)
+            .option("checkpointLocation", f"file://{folder / 'state'}")
+            .start()
+        )
         try:
             query.awaitTermination()
         finally:

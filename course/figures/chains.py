@@ -56,8 +56,10 @@ def price_of_edges() -> Figures:
     """The same flights with chaining and without: what each of them is put through."""
     rows = []
     for name, chaining, object_reuse in (
-        ("every operator a task", False, False), ("chained", True, False), ("chained, object reuse", True, True),
-    ):  # fmt: skip
+        ("every operator a task", False, False),
+        ("chained", True, False),
+        ("chained, object reuse", True, True),
+    ):
         copies = _CountingCopies()
         environment = flights_graph(chaining=chaining, object_reuse=object_reuse)
         for node in environment.graph.nodes.values():

@@ -72,9 +72,13 @@ class HaltedRun:
 def halted_sink(own: int, floating: int, num_records: int) -> HaltedRun:
     """Run one channel with the sink standing still, then to the end."""
     config = Config(
-        segment_size_bytes=SEGMENT_BYTES, num_buffers=32, buffers_per_channel=own, floating_buffers_per_gate=floating,
-        buffer_timeout_ms=-1, source_batch=1,
-    )  # fmt: skip
+        segment_size_bytes=SEGMENT_BYTES,
+        num_buffers=32,
+        buffers_per_channel=own,
+        floating_buffers_per_gate=floating,
+        buffer_timeout_ms=-1,
+        source_batch=1,
+    )
     sink = StepTask("sink-0")
     with Simulation(one_channel(num_records, config), policy="first", num_task_managers=2) as simulation:
         start = simulation.snapshot()
@@ -91,9 +95,16 @@ def halted_sink(own: int, floating: int, num_records: int) -> HaltedRun:
     (queue,) = partition.subpartitions
     num_written = next(task.num_records_out for task in still.tasks if task.name == "source-0")
     return HaltedRun(
-        recording, own, floating, num_records, channel.num_available, len(queue.queue), queue.backlog, num_written,
+        recording,
+        own,
+        floating,
+        num_records,
+        channel.num_available,
+        len(queue.queue),
+        queue.backlog,
+        num_written,
         partition.pool.size,
-    )  # fmt: skip
+    )
 
 
 # -- the ledger ----------------------------------------------------------------------------------------
@@ -119,9 +130,12 @@ class Ledger:
         (manager,) = gate.managers
         shot = manager.snapshot()
         return (
-            shot.num_required, shot.num_exclusive_available, shot.num_floating_available, shot.num_unannounced,
+            shot.num_required,
+            shot.num_exclusive_available,
+            shot.num_floating_available,
+            shot.num_unannounced,
             shot.num_promised,
-        )  # fmt: skip
+        )
 
     def __repr__(self) -> str:
         heads = ("what happens", "wants", "own empty", "floating", "to announce", "promised")
@@ -153,16 +167,19 @@ class CreditCosts:
         return "\n".join(lines)
 
 
-def credit_costs(
-    choices: Sequence[tuple[int, int]], num_buffers: int = 200, delay_ms: float = 4.0
-) -> CreditCosts:
+def credit_costs(choices: Sequence[tuple[int, int]], num_buffers: int = 200, delay_ms: float = 4.0) -> CreditCosts:
     """The same buffers over a slow wire with so many own and floating buffers, in the simulation's time."""
     rows = []
     for own, floating in choices:
         config = Config(
-            segment_size_bytes=SEGMENT_BYTES, num_buffers=64, buffers_per_channel=own,
-            floating_buffers_per_gate=floating, buffer_timeout_ms=-1, source_batch=1, max_buffers_per_channel=32,
-        )  # fmt: skip
+            segment_size_bytes=SEGMENT_BYTES,
+            num_buffers=64,
+            buffers_per_channel=own,
+            floating_buffers_per_gate=floating,
+            buffer_timeout_ms=-1,
+            source_batch=1,
+            max_buffers_per_channel=32,
+        )
         trace = Trace(capacity=20 * num_buffers)
         job = one_channel(num_buffers, config)
         with Simulation(job, 1, "first", 0, 0.01, trace, num_task_managers=2, max_delay_ms=delay_ms) as simulation:

@@ -35,9 +35,12 @@ def _ignore(_value: object) -> None: ...
 
 def _config(*, credit_based: bool) -> Config:
     return Config(
-        segment_size_bytes=SEGMENT_BYTES, num_buffers=128, credit_based=credit_based, source_batch=1,
+        segment_size_bytes=SEGMENT_BYTES,
+        num_buffers=128,
+        credit_based=credit_based,
+        source_batch=1,
         buffer_timeout_ms=-1,
-    )  # fmt: skip
+    )
 
 
 def _records(simulation: Simulation, kind: str) -> list[int]:
@@ -66,8 +69,10 @@ class Jam:
 
     def __repr__(self) -> str:
         lines = [f"{'with' if self.credit_based else 'without'} credits, {_NUM_CHANNELS} channels on one connection"]
-        lines.append("  rounds      " + "".join(f"{place * _ROUNDS + 1:>5} to {(place + 1) * _ROUNDS:<4}" for place in
-                                                range(len(self.asleep))))  # fmt: skip
+        lines.append(
+            "  rounds      "
+            + "".join(f"{place * _ROUNDS + 1:>5} to {(place + 1) * _ROUNDS:<4}" for place in range(len(self.asleep)))
+        )
         for reader, rates in enumerate(self.rates):
             cells = []
             for is_asleep, rate in zip(self.asleep, rates, strict=True):
@@ -115,8 +120,9 @@ class WhereItStands:
 def where_it_stands(*, credit_based: bool) -> WhereItStands:
     """Let the first reader sleep until nothing can move but it, and count what lies where."""
     sinks = [StepTask(f"sink-{number}") for number in range(_NUM_CHANNELS)]
-    with Simulation(_endless(_config(credit_based=credit_based), _NUM_CHANNELS), num_task_managers=2,
-                    check_every=0) as simulation:  # fmt: skip
+    with Simulation(
+        _endless(_config(credit_based=credit_based), _NUM_CHANNELS), num_task_managers=2, check_every=0
+    ) as simulation:
         for _ in range(3 * _ROUNDS):
             _round(simulation, set(sinks), sinks[1:])
         shot = simulation.snapshot()
@@ -124,8 +130,10 @@ def where_it_stands(*, credit_based: bool) -> WhereItStands:
         (wire,) = shot.wires
         on_the_wire = [sum(frame.receiver == channel.receiver for frame in wire.responses) for channel in channels]
         queued = [len(partition.subpartitions[0].queue) for partition in shot.partitions]
-        taken = [partition.subpartitions[0].num_buffers_total - left for partition, left in
-                 zip(shot.partitions, queued, strict=True)]  # fmt: skip
+        taken = [
+            partition.subpartitions[0].num_buffers_total - left
+            for partition, left in zip(shot.partitions, queued, strict=True)
+        ]
         staged = [
             num_taken - num_passing - channel.num_received
             for num_taken, num_passing, channel in zip(taken, on_the_wire, channels, strict=True)
@@ -173,9 +181,10 @@ def follow(speeds: Sequence[int] = (60, 30, 100, 30, 100), rounds: int = 100) ->
     """
     measured = []
     for where, config, width in (
-        ("on one machine", _config(credit_based=True), 1), ("on two, with credits", _config(credit_based=True), 2),
+        ("on one machine", _config(credit_based=True), 1),
+        ("on two, with credits", _config(credit_based=True), 2),
         ("on two, without credits", _config(credit_based=False), 2),
-    ):  # fmt: skip
+    ):
         with Simulation(_endless(config, 1), num_task_managers=width, check_every=0) as simulation:
             measured.append((where, _followed(simulation, speeds, rounds)))
     return Followed(tuple(speeds), tuple(measured))

@@ -190,8 +190,10 @@ def three_ways(num_records: int = 1_000) -> Figures:
     """The same records in one chain, between two tasks of a TaskManager, and between two TaskManagers."""
     rows = []
     for name, is_chained, num_task_managers in (
-        ("in one chain", True, 1), ("in one TaskManager", False, 1), ("between two TaskManagers", False, 2),
-    ):  # fmt: skip
+        ("in one chain", True, 1),
+        ("in one TaskManager", False, 1),
+        ("between two TaskManagers", False, 2),
+    ):
         trace = Trace(capacity=100_000)
         environment = StreamEnvironment(Config(segment_size_bytes=1_024, num_buffers=64), parallelism=2)
         stream = environment.source(_numbers(num_records), "readings", LONG)
@@ -294,9 +296,7 @@ def _simulated(num_records: int, timeout_ms: int) -> Point:
             yield round(simulation.time_ms * 1e6)
 
     trace = Trace(capacity=100_000)
-    environment = _four_readers(
-        readings, timeout_ms, 1, lambda left: waits.append(simulation.time_ms - left / 1e6)
-    )
+    environment = _four_readers(readings, timeout_ms, 1, lambda left: waits.append(simulation.time_ms - left / 1e6))
     with Simulation(environment, policy="first", check_every=0, step_ms=_STEP_MS, trace=trace) as simulation:
         simulation.run()
         pieces = sum(event.kind == "deliver" for event in trace)

@@ -77,8 +77,10 @@ class Waiting:
     in_file: int
 
     def __repr__(self) -> str:
-        return (f"a record of {self.record_bytes:>11,} bytes, half of it here: {self.in_memory:>10,} in memory, "
-                f"{self.in_file:>10,} in a file")  # fmt: skip
+        return (
+            f"a record of {self.record_bytes:>11,} bytes, half of it here: {self.in_memory:>10,} in memory, "
+            f"{self.in_file:>10,} in a file"
+        )
 
 
 class _Watched(SpillingAdaptiveSpanningRecordDeserializer):

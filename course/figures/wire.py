@@ -24,9 +24,13 @@ from widgets.view_models import topology
 __all__ = ["NineSteps", "Pieces", "Wire", "nine_steps", "wire"]
 
 _CONFIG = Config(
-    segment_size_bytes=SEGMENT_BYTES, num_buffers=32, buffers_per_channel=2, floating_buffers_per_gate=0,
-    buffer_timeout_ms=-1, source_batch=1,
-)  # fmt: skip
+    segment_size_bytes=SEGMENT_BYTES,
+    num_buffers=32,
+    buffers_per_channel=2,
+    floating_buffers_per_gate=0,
+    buffer_timeout_ms=-1,
+    source_batch=1,
+)
 
 
 # -- frames on the wire ----------------------------------------------------------------------------------

@@ -140,9 +140,7 @@ def _again(grader: Grader, source: str, cases: Sequence[Case], *, is_kept: bool 
         raise
 
 
-def _source_finding(
-    exercise_id: str, transcript: Transcript, source: str, names: Mapping[str, str]
-) -> Finding | None:
+def _source_finding(exercise_id: str, transcript: Transcript, source: str, names: Mapping[str, str]) -> Finding | None:
     """Rule S: the code can be loaded by itself, brings exactly one part, and leaves the engine alone."""
     ran = phrase("whole")
     if transcript.problem is None:
@@ -218,7 +216,10 @@ def _compare_all(
 
 
 def _kept(
-    check: Check, cases: Sequence[Case], expected: Sequence[list[Any]], holds: dict[str, Finding | None],
+    check: Check,
+    cases: Sequence[Case],
+    expected: Sequence[list[Any]],
+    holds: dict[str, Finding | None],
     transcript: Transcript,
 ) -> tuple[dict[str, Finding | None], dict[str, Failure]]:
     """What the code that is right in each case by itself does in all of them, one after the other.
@@ -250,9 +251,14 @@ def _trace(check: Check, failure: Failure) -> dict[str, Any] | None:
     yours, flink = failure.seen.events, failure.expected
     if max(len(yours), len(flink)) > _TRACE_EVENTS:
         return None
-    return {"ran": failure.case.ran, "ops": failure.case.ops, "yours": yours, "flink": flink,
-            "yours_lines": [check.tell(event) for event in yours],
-            "flink_lines": [check.tell(event) for event in flink]}  # fmt: skip
+    return {
+        "ran": failure.case.ran,
+        "ops": failure.case.ops,
+        "yours": yours,
+        "flink": flink,
+        "yours_lines": [check.tell(event) for event in yours],
+        "flink_lines": [check.tell(event) for event in flink],
+    }
 
 
 def _lost(rule: str, case: Case, index: int, transcript: Transcript) -> Finding | None:

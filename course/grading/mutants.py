@@ -27,9 +27,10 @@ class _Mutator:
     def __init__(self, tree: ast.Module) -> None:
         nodes = list(ast.walk(tree))
         self.texts = {
-            node.value for node in nodes
+            node.value
+            for node in nodes
             if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.isidentifier()
-        }  # fmt: skip
+        }
         self.members: dict[str, set[str]] = {}
         for node in nodes:
             if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.attr.isupper():

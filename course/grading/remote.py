@@ -46,9 +46,16 @@ def report_from_plain(data: Mapping[str, Any]) -> Report:
         for rule, ended in zip(data["rules"], data["ended"], strict=True)
     ]
     return Report(
-        data["exercise"], Status(data["status"]), data["seed"], data["vectors"], data["code_hash"], rules,
-        data["printed"], data["printed_text"], trace=data["trace"],
-    )  # fmt: skip
+        data["exercise"],
+        Status(data["status"]),
+        data["seed"],
+        data["vectors"],
+        data["code_hash"],
+        rules,
+        data["printed"],
+        data["printed_text"],
+        trace=data["trace"],
+    )
 
 
 class JudgeProcess:
@@ -135,8 +142,13 @@ class JudgeProcess:
         command = [sys.executable, "-I", "-X", "utf8", "-c", _START, str(_ROOT), str(self._idle_seconds)]
         try:
             # In a session of its own: an interrupt is meant for whoever asked, and `ask` passes it on.
-            process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                       stderr=subprocess.DEVNULL, start_new_session=True)  # fmt: skip
+            process = subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+            )
         except OSError as error:
             raise GraderError(f"the check could not be started: {error}") from error
         assert process.stdout is not None, "the process was started with a pipe"
@@ -236,9 +248,7 @@ def _answer(order: Mapping[str, Any], graders: dict[str, Grader]) -> dict[str, A
             graders[name].prepare()
             warm_up(name, order["seed"])
             return None
-        reports = [
-            judge(name, source, order["seed"], order["names"], graders[name]) for source in order["sources"]
-        ]
+        reports = [judge(name, source, order["seed"], order["names"], graders[name]) for source in order["sources"]]
     except GraderError as error:
         return None if "prepare" in order else {"trouble": str(error)}
     return {"reports": [report_to_plain(report) for report in reports]}

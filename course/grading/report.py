@@ -145,8 +145,9 @@ class Report:
 
 
 def _wrap(words: str, first: str, then: str) -> list[str]:
-    return textwrap.wrap(words, COLUMNS, initial_indent=first, subsequent_indent=then, break_long_words=True,
-                         break_on_hyphens=False) or [first.rstrip()]  # fmt: skip
+    return textwrap.wrap(
+        words, COLUMNS, initial_indent=first, subsequent_indent=then, break_long_words=True, break_on_hyphens=False
+    ) or [first.rstrip()]
 
 
 def _labelled(label: str, words: str) -> list[str]:

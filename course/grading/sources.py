@@ -51,8 +51,10 @@ def _only_raises(node: ast.FunctionDef, exercise_id: str) -> bool:
     if len(body) != 1 or not isinstance(body[0], ast.Raise) or body[0].exc is None:
         return False
     return ast.unparse(body[0].exc) in (
-        f"NotImplementedError({exercise_id!r})", "NotImplementedError", "NotImplementedError()",
-    )  # fmt: skip
+        f"NotImplementedError({exercise_id!r})",
+        "NotImplementedError",
+        "NotImplementedError()",
+    )
 
 
 def loop_around(source: str, line: int | None) -> int | None:

@@ -125,17 +125,30 @@ def _add_consume(modes: argparse._SubParsersAction) -> None:
     add("stop-after", -1, _whole(-1), "leave after so many records of a gate; -1: at the end")
     add("retriggers", 20, _whole(0), "ask so many times again for partitions that are not there")
     _pass_over(
-        add, "records", "timestamps", "string-pad", "watermark-every", "barrier-every", "barrier-mode",
-        "buffers-per-channel", "max-buffers-per-channel", "flush-ms", "id-seed",
-    )  # fmt: skip
+        add,
+        "records",
+        "timestamps",
+        "string-pad",
+        "watermark-every",
+        "barrier-every",
+        "barrier-mode",
+        "buffers-per-channel",
+        "max-buffers-per-channel",
+        "flush-ms",
+        "id-seed",
+    )
 
 
 def _add_mode(modes: argparse._SubParsersAction, mode: str, text: str, words: str, more: str = "") -> _Add:
     """Begin the options of a mode; return what adds one."""
     parser = modes.add_parser(
-        mode, help=text, description=f"{text[0].upper()}{text[1:]}.\n\n{_JSON}", allow_abbrev=False,
-        epilog=_EPILOG.format(mode=mode, words=words, more=more), formatter_class=argparse.RawDescriptionHelpFormatter,
-    )  # fmt: skip
+        mode,
+        help=text,
+        description=f"{text[0].upper()}{text[1:]}.\n\n{_JSON}",
+        allow_abbrev=False,
+        epilog=_EPILOG.format(mode=mode, words=words, more=more),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
 
     def add(name: str, default: object, kind: Any, meaning: str, metavar: str = "N") -> None:
         said = meaning if default in {None, _REQUIRED} else f"{meaning} (%(default)s)"

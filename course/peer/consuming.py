@@ -56,9 +56,14 @@ class Consuming:
             exclusive = self._pool.request_unpooled(self._options.exclusive, name)
             assert exclusive is not None, f"{self._pool}: segments are out before anything has begun"
             channel = RemoteInputChannel(
-                index, secrets.token_bytes(ID_BYTES), f"partition {partition.number}[{subpartition}]", exclusive,
-                self._pool, floating, self._config,
-            )  # fmt: skip
+                index,
+                secrets.token_bytes(ID_BYTES),
+                f"partition {partition.number}[{subpartition}]",
+                exclusive,
+                self._pool,
+                floating,
+                self._config,
+            )
             self._connection.request(channel, partition, subpartition)
             channels.append(channel)
         return GateReader(subpartition, channels, self._options, self._host)
@@ -78,12 +83,17 @@ class Consuming:
         error = self._host.error
         is_ok = error is None and all(reader.is_ok for reader in self._readers)
         self._host.say(
-            "done", ok=is_ok, error=None if error is None else "".join(traceback.format_exception(error)),
-            elapsed_ms=elapsed_ms, channels=[line for reader in self._readers for line in reader.report()],
-            partition_not_found=self._connection.num_not_found.total(), pool_total=self.num_segments,
-            pool_available_after=self._pool.num_free, connections_left=self._host.tap.num_open,
+            "done",
+            ok=is_ok,
+            error=None if error is None else "".join(traceback.format_exception(error)),
+            elapsed_ms=elapsed_ms,
+            channels=[line for reader in self._readers for line in reader.report()],
+            partition_not_found=self._connection.num_not_found.total(),
+            pool_total=self.num_segments,
+            pool_available_after=self._pool.num_free,
+            connections_left=self._host.tap.num_open,
             frames=self._host.tap.summary(),
-        )  # fmt: skip
+        )
         return 0 if is_ok else 1
 
     @property

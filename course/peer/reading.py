@@ -121,14 +121,25 @@ class GateReader:
 
     def _report(self, channel: RemoteInputChannel, report: _ChannelReport, total: int) -> dict[str, object]:
         return {
-            "partition_index": channel.index, "subpartition": self._subpartition,
-            "receiver_id": channel.receiver.hex(), "records": report.records, "first": report.first,
-            "last": report.last, "order_ok": report.order_error is None, "order_error": report.order_error,
-            "crc32": total, "bytes": report.bytes, "data_buffers": report.data_buffers, "events": report.events,
-            "barriers": report.barriers, "watermarks": report.watermarks, "last_watermark": report.last_watermark,
-            "end_of_partition": report.end_of_partition, "initial_credit": channel.initial_credit,
+            "partition_index": channel.index,
+            "subpartition": self._subpartition,
+            "receiver_id": channel.receiver.hex(),
+            "records": report.records,
+            "first": report.first,
+            "last": report.last,
+            "order_ok": report.order_error is None,
+            "order_error": report.order_error,
+            "crc32": total,
+            "bytes": report.bytes,
+            "data_buffers": report.data_buffers,
+            "events": report.events,
+            "barriers": report.barriers,
+            "watermarks": report.watermarks,
+            "last_watermark": report.last_watermark,
+            "end_of_partition": report.end_of_partition,
+            "initial_credit": channel.initial_credit,
             "max_queued": report.max_queued,
-        }  # fmt: skip
+        }
 
     # -- the thread ----------------------------------------------------------------------------------------------------
 

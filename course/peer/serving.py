@@ -91,19 +91,30 @@ class Serving:
             for producer in producers:
                 producer.partition.release()
         self._host.say(
-            "done", aborted=not is_in_time, channels=[line for each in producers for line in each.report()],
-            pool_total=self.num_segments, pool_available_after=self._pool.num_free, frames=self._host.tap.summary(),
-        )  # fmt: skip
+            "done",
+            aborted=not is_in_time,
+            channels=[line for each in producers for line in each.report()],
+            pool_total=self.num_segments,
+            pool_available_after=self._pool.num_free,
+            frames=self._host.tap.summary(),
+        )
         return 0 if is_in_time else 4
 
     def _say_listening(self) -> None:
         options = self._options
         self._host.say(
-            "listening", flink=FlinkVersion.V1_11.value, host=ADDRESS, port=self._listener.address[1],
-            partitions=[ids_of(partition) for partition in self._producers], subpartitions=options.subpartitions,
-            records_per_subpartition=options.records, type=options.type, elements=options.elements,
-            segment_size=options.segment_size, pool_segments=self.num_segments,
-        )  # fmt: skip
+            "listening",
+            flink=FlinkVersion.V1_11.value,
+            host=ADDRESS,
+            port=self._listener.address[1],
+            partitions=[ids_of(partition) for partition in self._producers],
+            subpartitions=options.subpartitions,
+            records_per_subpartition=options.records,
+            type=options.type,
+            elements=options.elements,
+            segment_size=options.segment_size,
+            pool_segments=self.num_segments,
+        )
 
     def _start(self) -> None:
         self._host.start("accept", self._accept, is_work=False)

@@ -169,9 +169,13 @@ class Tap:
                 receiver, sequence, backlog, data_type, compressed, size = fields
                 self._receiver(receiver).on_response(backlog, data_type == 0, size)
                 return {
-                    "receiver": receiver.hex(), "seq": sequence, "backlog": backlog, "data_type": data_type,
-                    "compressed": compressed, "size": size,
-                }  # fmt: skip
+                    "receiver": receiver.hex(),
+                    "seq": sequence,
+                    "backlog": backlog,
+                    "data_type": data_type,
+                    "compressed": compressed,
+                    "size": size,
+                }
             case "PartitionRequest":
                 partition, producer, subpartition, receiver, credit = fields
                 self._receiver(receiver).credit_granted += credit

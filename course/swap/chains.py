@@ -86,8 +86,17 @@ def run_in_two_halves(
     if part is None:
         after, num_after, graph = _run(flights[middle:], options, driver, seam, ours)
         is_equal = _agree(want, before, after)
-        return TwoHalves(exercise_id, name, False, middle, len(flights) - middle, num_before + num_after,
-                         _names(graph), len(graph.edges), is_equal)  # fmt: skip
+        return TwoHalves(
+            exercise_id,
+            name,
+            False,
+            middle,
+            len(flights) - middle,
+            num_before + num_after,
+            _names(graph),
+            len(graph.edges),
+            is_equal,
+        )
     with Guard(part) as guard:
 
         def guarded(*given: Any) -> Any:
@@ -103,9 +112,19 @@ def run_in_two_halves(
             error = f"{type(trouble).__name__}: {trouble}"
     tasks, num_edges = (_names(graph), len(graph.edges)) if graph is not None else ((), 0)
     return TwoHalves(
-        exercise_id, name, True, middle, len(flights) - middle, num_before + num_after, tasks, num_edges,
-        _agree(want, before, after), error, tuple(guard.what_happened), guard.num_calls,
-    )  # fmt: skip
+        exercise_id,
+        name,
+        True,
+        middle,
+        len(flights) - middle,
+        num_before + num_after,
+        tasks,
+        num_edges,
+        _agree(want, before, after),
+        error,
+        tuple(guard.what_happened),
+        guard.num_calls,
+    )
 
 
 def _run(

@@ -182,9 +182,10 @@ def _on_simulation(
         except Exception as error:  # noqa: BLE001 (whatever stopped the job is reported, not hidden)
             numbers["error"] = f"{type(error).__name__}: {error}"
         numbers |= {
-            "num_in": _records_in(simulation, 0), "num_arrived": _records_in(simulation, 1),
+            "num_in": _records_in(simulation, 0),
+            "num_arrived": _records_in(simulation, 1),
             "steps": simulation.num_steps,
-        }  # fmt: skip
+        }
     return results, numbers
 
 

@@ -143,9 +143,13 @@ class BarrierHandler(ABC):
     def snapshot(self) -> AlignmentSnapshot:
         checkpoint_id, arrived = self.pending()
         return AlignmentSnapshot(
-            self.mode, checkpoint_id, tuple(sorted(arrived)), self._last_completed_id, self._num_completed,
+            self.mode,
+            checkpoint_id,
+            tuple(sorted(arrived)),
+            self._last_completed_id,
+            self._num_completed,
             self._num_aborted,
-        )  # fmt: skip
+        )
 
 
 def act_on(decisions: Iterable[Decision], channels: Sequence[InputChannel]) -> Iterator[Event]:

@@ -83,10 +83,7 @@ class BufferManager:
         self._is_released = False
 
     def __repr__(self) -> str:
-        return (
-            f"BufferManager({len(self.exclusive)} exclusive, {len(self.floating)} floating, "
-            f"{self.credit!r})"
-        )
+        return f"BufferManager({len(self.exclusive)} exclusive, {len(self.floating)} floating, {self.credit!r})"
 
     @property
     def num_available(self) -> int:
@@ -104,12 +101,17 @@ class BufferManager:
 
     def snapshot(self) -> BufferManagerSnapshot:
         return BufferManagerSnapshot(
-            self.credit.num_exclusive, len(self.exclusive), len(self.floating),
-            self.credit.num_required, self.credit.num_unannounced, self.credit.num_promised,
+            self.credit.num_exclusive,
+            len(self.exclusive),
+            len(self.floating),
+            self.credit.num_required,
+            self.credit.num_unannounced,
+            self.credit.num_promised,
             self.is_waiting,
-            tuple([buffer.segment.id for buffer in tuple(self.exclusive)]), tuple(self.lent),
+            tuple([buffer.segment.id for buffer in tuple(self.exclusive)]),
+            tuple(self.lent),
             tuple([buffer.segment.id for buffer in tuple(self.floating)]),
-        )  # fmt: skip
+        )
 
     # -- buffers out -----------------------------------------------------------------------------
 

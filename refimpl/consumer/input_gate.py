@@ -114,7 +114,9 @@ class InputGate:
 
     def snapshot(self) -> GateSnapshot:
         return GateSnapshot(
-            self.name, tuple(channel.snapshot() for channel in self.channels), tuple(self._line),
+            self.name,
+            tuple(channel.snapshot() for channel in self.channels),
+            tuple(self._line),
             self._num_ended,
         )
 

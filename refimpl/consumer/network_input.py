@@ -268,9 +268,12 @@ class NetworkInput:
         self._skip(end, num_here, following, deserializer)
 
     def _skip(
-        self, num_bytes: int, num_here: int, following: Sequence[BufferSlice],
+        self,
+        num_bytes: int,
+        num_here: int,
+        following: Sequence[BufferSlice],
         deserializer: SpillingAdaptiveSpanningRecordDeserializer,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Go on reading behind `num_bytes`, of which `num_here` are in the buffer at hand."""
         num_read = 0  # of the buffers that follow, all wholly read but the last
         while num_bytes > num_here:

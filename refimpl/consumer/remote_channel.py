@@ -153,13 +153,24 @@ class RemoteInputChannel:
     def snapshot(self) -> ChannelSnapshot:
         queue = tuple(
             QueuedBufferSnapshot(
-                piece.segment.id, piece.data_type, piece.size, piece.size, piece.segment.size, True,
-                bytes(piece.data[:FIRST_BYTES]), -1,
+                piece.segment.id,
+                piece.data_type,
+                piece.size,
+                piece.size,
+                piece.segment.size,
+                True,
+                bytes(piece.data[:FIRST_BYTES]),
+                -1,
             )
             for piece, _ in tuple(self._received)
         )
         return ChannelSnapshot(
-            self.index, self.producer, len(queue), self.is_released, self.receiver, queue,
+            self.index,
+            self.producer,
+            len(queue),
+            self.is_released,
+            self.receiver,
+            queue,
             self.buffers.snapshot() if isinstance(self.buffers, BufferManager) else None,
             self.sequence.expected,
         )

@@ -35,11 +35,12 @@ def resolve_address(host: str, port: int, *, is_protected: bool) -> list[Address
     for *_rest, (ip, *_more) in found:
         if not is_protected and not _is_loopback(str(ip)):
             raise ConfigError(
-                "host", host,
+                "host",
+                host,
                 f"{ip} can be reached from outside this machine, and without cluster keys anybody who "
                 f"reaches it could read and change the data. Use 127.0.0.1; or make keys with "
                 f"`sluice cluster keys DIR`, and give that folder to every process of the cluster",
-            )  # fmt: skip
+            )
     return [(family, address) for family, _, _, _, address in found]
 
 

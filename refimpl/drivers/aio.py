@@ -37,9 +37,7 @@ class AsyncRun:
         SluiceError: the job failed; the first error, after everything has been given back.
     """
 
-    def __init__(
-        self, environment: StreamEnvironment, trace: Trace | None = None, num_task_managers: int = 1
-    ) -> None:
+    def __init__(self, environment: StreamEnvironment, trace: Trace | None = None, num_task_managers: int = 1) -> None:
         check_num_task_managers(num_task_managers)
         self.deployments: list[Deployment] = []
         self._config = environment.config
@@ -51,9 +49,7 @@ class AsyncRun:
         run_id = secrets.token_bytes(8)
         try:
             for number in range(num_task_managers):
-                self.deployments.append(
-                    Deployment(environment, trace, None, number, num_task_managers, run_id)
-                )
+                self.deployments.append(Deployment(environment, trace, None, number, num_task_managers, run_id))
         except BaseException as error:
             self._close_after(error)
             raise
@@ -172,9 +168,7 @@ class AsyncRun:
             deployment.close_after(error)
 
 
-async def _all_or_first_error(
-    tasks: list[Coroutine[Any, Any, None]], beside: list[Coroutine[Any, Any, None]]
-) -> None:
+async def _all_or_first_error(tasks: list[Coroutine[Any, Any, None]], beside: list[Coroutine[Any, Any, None]]) -> None:
     """Wait for all tasks, with `beside` going on meanwhile; the first error of any ends the others."""
     needed = [asyncio.create_task(each) for each in tasks]
     running = [*(asyncio.create_task(each) for each in beside), *needed]

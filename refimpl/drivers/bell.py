@@ -84,7 +84,7 @@ class Lull:
 
     def __init__(
         self, monitor: threading.RLock, bells: Mapping[str, Bell] = {}, longest_s: float = _LONGEST_LULL_S
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._condition = threading.Condition(monitor)
         self._bells = bells
         self._longest_s = longest_s

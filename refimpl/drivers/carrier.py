@@ -133,9 +133,7 @@ class Carrier:
             self._cause = str(error)
             self._lose()
             return
-        writer = threading.Thread(
-            target=self._write, args=(stream,), name=f"{self.end.name} (write)", daemon=True
-        )
+        writer = threading.Thread(target=self._write, args=(stream,), name=f"{self.end.name} (write)", daemon=True)
         with self._host.monitor:
             self._stream = stream
             is_stopped = self._is_over

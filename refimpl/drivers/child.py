@@ -74,8 +74,10 @@ class Child:
             # A process group of its own: Ctrl-C in a terminal is for the parent alone.
             self.process = subprocess.Popen(
                 [sys.executable, "-c", _START, json.dumps([path, core]), *map(str, inherited)],
-                stdin=subprocess.DEVNULL, pass_fds=inherited, process_group=0,
-            )  # fmt: skip
+                stdin=subprocess.DEVNULL,
+                pass_fds=inherited,
+                process_group=0,
+            )
         finally:
             for each in inherited:
                 os.close(each)

@@ -79,9 +79,7 @@ class Crew:
                 raise LocalUsageError("the processes of this run have ended; there is nothing to look at")
         whole = JobSnapshot.joined([self._seen[child.number] for child in self.children])
         parts = [
-            dataclasses.replace(
-                part, process_id=child.process.pid, is_lost=child.has_died, is_silent=child.is_silent
-            )
+            dataclasses.replace(part, process_id=child.process.pid, is_lost=child.has_died, is_silent=child.is_silent)
             for part, child in zip(whole.task_managers, self.children, strict=True)
         ]
         return dataclasses.replace(whole, task_managers=tuple(parts))

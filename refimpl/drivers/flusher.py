@@ -42,9 +42,12 @@ class Flusher:
     """
 
     def __init__(
-        self, partitions: Sequence[ResultPartition], timeout_ms: int, stopped: threading.Condition,
+        self,
+        partitions: Sequence[ResultPartition],
+        timeout_ms: int,
+        stopped: threading.Condition,
         on_flush: Callable[[float], None] = lambda late_ms: None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.num_flushes = 0
         self._partitions = partitions
         self._stopped = stopped

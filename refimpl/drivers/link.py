@@ -52,9 +52,7 @@ class Link:
     The two ends are those of every other driver; only what lies between them is made of lists.
     """
 
-    def __init__(
-        self, consumer_side: Deployment, producer_side: Deployment, connection_id: ConnectionId
-    ) -> None:
+    def __init__(self, consumer_side: Deployment, producer_side: Deployment, connection_id: ConnectionId) -> None:
         self.name = f"tm-{consumer_side.task_manager} reads {connection_id}"
         self.consumer = consumer_side.shuffle.connect(connection_id, self.name)
         self.producer = producer_side.shuffle.accept(self.name)
@@ -134,9 +132,12 @@ class Link:
     def check(self) -> None:
         """The laws of credit and backlog."""
         check_credit(
-            self._channels, self.consumer, self.producer,
-            self.messages(Way.REQUESTS), self.messages(Way.RESPONSES),
-        )  # fmt: skip
+            self._channels,
+            self.consumer,
+            self.producer,
+            self.messages(Way.REQUESTS),
+            self.messages(Way.RESPONSES),
+        )
         check_backlog(self._channels, self._backlogs)
 
     def check_step(self) -> None:

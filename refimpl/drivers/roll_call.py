@@ -53,9 +53,14 @@ class Keeper:
     """
 
     def __init__(
-        self, num_members: int, token: bytes, on_verdict: Callable[[Outcome], None],
-        host: str = "127.0.0.1", security: Security | None = None, moment_s: float = _MOMENT_S,
-    ) -> None:  # fmt: skip
+        self,
+        num_members: int,
+        token: bytes,
+        on_verdict: Callable[[Outcome], None],
+        host: str = "127.0.0.1",
+        security: Security | None = None,
+        moment_s: float = _MOMENT_S,
+    ) -> None:
         self._num_members = num_members
         self._token = token
         self._on_verdict = on_verdict

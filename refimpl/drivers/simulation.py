@@ -110,9 +110,7 @@ class Simulation:
         if self.is_closed:
             return ()
         now = self.time_ms
-        actions: list[Action] = [
-            StepTask(name) for name, task in self._tasks.items() if task.is_runnable
-        ]
+        actions: list[Action] = [StepTask(name) for name, task in self._tasks.items() if task.is_runnable]
         waiting: list[Flush | Deliver | AskAgain] = []
         for name, partition in self._partitions.items():
             deadline = partition.next_deadline(now)
@@ -153,9 +151,7 @@ class Simulation:
         if action is None:
             action = self._pick(enabled)
         elif action not in enabled:
-            raise LocalUsageError(
-                f"{action} is not enabled; enabled: {', '.join(map(str, enabled))}"
-            )
+            raise LocalUsageError(f"{action} is not enabled; enabled: {', '.join(map(str, enabled))}")
         try:
             self._do(action)
         except BaseException as error:
@@ -178,9 +174,7 @@ class Simulation:
             if self._check_every == 1:
                 link.check_step()
 
-    def run(
-        self, max_steps: int | None = None, on_step: Callable[[Simulation], None] | None = None
-    ) -> Simulation:
+    def run(self, max_steps: int | None = None, on_step: Callable[[Simulation], None] | None = None) -> Simulation:
         """Step until the job is done, or `max_steps` more have been taken.
 
         `on_step` is called after each step, for progress bars and recorders.
@@ -265,9 +259,7 @@ class Simulation:
         """Make every TaskManager's part of the job, and the links that the parts need."""
         try:
             for number in range(num_task_managers):
-                self.deployments.append(
-                    Deployment(environment, trace, None, number, num_task_managers)
-                )
+                self.deployments.append(Deployment(environment, trace, None, number, num_task_managers))
         except BaseException as error:
             self._close_after(error)
             raise

@@ -85,9 +85,14 @@ class SparkRun:
     """
 
     def __init__(
-        self, environment: StreamEnvironment, session: SparkSession, num_task_managers: int = 2,
-        keys: PemPair | None = None, packages: Sequence[str] = (), trace_table: TraceTable | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        environment: StreamEnvironment,
+        session: SparkSession,
+        num_task_managers: int = 2,
+        keys: PemPair | None = None,
+        packages: Sequence[str] = (),
+        trace_table: TraceTable | None = None,
+    ) -> None:
         if not environment.graph.nodes:
             raise LocalUsageError("the job has no operators; start with a source")
         ExecutionGraph(JobGraph(environment.graph, environment.config, environment.parts), num_task_managers)
@@ -108,9 +113,16 @@ class SparkRun:
         if fed:
             job.graph.nodes[fed[0]] = replace(job.graph.nodes[fed[0]], make_reader=_nobody_reads)
         order = Order(
-            job, sinks, num_task_managers, secrets.token_bytes(8), secrets.token_bytes(_TOKEN_BYTES), keys,
-            fed[0] if fed else None, None if self._fed is None else self._fed.make_batch_reader, trace_table,
-        )  # fmt: skip
+            job,
+            sinks,
+            num_task_managers,
+            secrets.token_bytes(8),
+            secrets.token_bytes(_TOKEN_BYTES),
+            keys,
+            fed[0] if fed else None,
+            None if self._fed is None else self._fed.make_batch_reader,
+            trace_table,
+        )
         self._order = pack(order)
         self._group = f"sluice-{order.run_id.hex()}"
         self._results: SparkResults | None = None

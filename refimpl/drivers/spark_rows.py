@@ -1,9 +1,9 @@
 """Rows on their way out of a barrier task: what sinks got, what the trace noted, and how it ended.
 
-    result   operator, and values of its subtasks, packed several to a row, in order
-    trace    some rows of the trace, as a table in Arrow's stream format
-    counts   how many rows of these two there are, and what went through here, for the law of records
-    error    what failed of its own fault; there is nothing to be tried again
+result   operator, and values of its subtasks, packed several to a row, in order
+trace    some rows of the trace, as a table in Arrow's stream format
+counts   how many rows of these two there are, and what went through here, for the law of records
+error    what failed of its own fault; there is nothing to be tried again
 """
 
 from __future__ import annotations

@@ -52,10 +52,15 @@ class ThreadedRun:
             for number in range(num_task_managers):
                 self.task_managers.append(
                     TaskManagerThreads(
-                        environment, trace, number, num_task_managers, run_id,
-                        security=security, on_end=self._on_end,
+                        environment,
+                        trace,
+                        number,
+                        num_task_managers,
+                        run_id,
+                        security=security,
+                        on_end=self._on_end,
                     )
-                )  # fmt: skip
+                )
         except BaseException as error:
             self._close(error)
             raise

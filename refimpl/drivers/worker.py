@@ -140,9 +140,15 @@ class Worker:
         self._has_said_end = False
         self._trace = None if order.make_trace is None else order.make_trace(order.number)
         self._threads = TaskManagerThreads(
-            order.job, self._trace, order.number, order.num_task_managers, order.run_id,
-            order.host, order.security, self._on_end,
-        )  # fmt: skip
+            order.job,
+            self._trace,
+            order.number,
+            order.num_task_managers,
+            order.run_id,
+            order.host,
+            order.security,
+            self._on_end,
+        )
 
     def address(self) -> tuple[str, int] | None:
         """Where others connect; `None` if there are none."""

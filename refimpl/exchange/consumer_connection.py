@@ -41,7 +41,7 @@ from refimpl.exchange.messages import (
     PartitionRequest,
     ResultPartitionId,
     ResumeConsumption,
-)  # fmt: skip
+)
 from refimpl.exchange.partition_reader import PartitionReader, ReceivingChannel
 from refimpl.exchange.response_head import BufferFrame
 from refimpl.memory.buffer import Buffer

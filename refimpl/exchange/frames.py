@@ -86,10 +86,7 @@ def _body(message: Message, version: FlinkVersion) -> bytes:
                     raise LocalUsageError(f"Flink {version.value} reads one subpartition, not {ends}")
                 ends = ends[:1]
             numbers = b"".join(map(_INT.pack, ends))
-            return (
-                _partition(message.partition, version) + numbers + message.receiver
-                + _INT.pack(message.credit)
-            )  # fmt: skip
+            return _partition(message.partition, version) + numbers + message.receiver + _INT.pack(message.credit)
         case TaskEventRequest():
             event = _INT.pack(len(message.event)) + message.event
             return event + _partition(message.partition, version) + message.receiver
@@ -114,13 +111,23 @@ def response_header(message: BufferResponse, size: int, version: FlinkVersion) -
         raise LocalUsageError(f"Flink {version.value} has no {message.data_type}")
     if version is FlinkVersion.V1_11:
         return _RESPONSE_1.pack(
-            message.receiver, message.sequence_number, message.backlog, code,
-            message.is_compressed, size,
-        )  # fmt: skip
+            message.receiver,
+            message.sequence_number,
+            message.backlog,
+            code,
+            message.is_compressed,
+            size,
+        )
     header = _RESPONSE_2.pack(
-        message.receiver, message.subpartition, len(message.partial_sizes),
-        message.sequence_number, message.backlog, code, message.is_compressed, size,
-    )  # fmt: skip
+        message.receiver,
+        message.subpartition,
+        len(message.partial_sizes),
+        message.sequence_number,
+        message.backlog,
+        code,
+        message.is_compressed,
+        size,
+    )
     return header + b"".join(map(_INT.pack, message.partial_sizes))
 
 
@@ -129,9 +136,7 @@ def _partition(partition: ResultPartitionId, version: FlinkVersion) -> bytes:
     head = _PARTITION.pack(partition.data_set_id, partition.number)
     if version is FlinkVersion.V1_11:
         return head + producer.id
-    return head + _PRODUCER_2.pack(
-        producer.id, producer.vertex_id, producer.subtask, producer.attempt
-    )
+    return head + _PRODUCER_2.pack(producer.id, producer.vertex_id, producer.subtask, producer.attempt)
 
 
 def _above_zero(message: Message, number: int) -> int:
@@ -163,9 +168,7 @@ class BodyReader:
         """The fields of `layout`."""
         end = self._position + layout.size
         if end > len(self._body):
-            raise RemoteProtocolError(
-                f"the body of a {self._name} ends at byte {len(self._body)}, {end} are needed"
-            )
+            raise RemoteProtocolError(f"the body of a {self._name} ends at byte {len(self._body)}, {end} are needed")
         found = layout.unpack_from(self._body, self._position)
         self._position = end
         return found
@@ -184,9 +187,7 @@ class BodyReader:
     def raw(self, length: int) -> bytes:
         """The next `length` bytes, copied."""
         if length > self.num_left:
-            raise RemoteProtocolError(
-                f"a {self._name} promises {length} bytes, its body has {self.num_left}"
-            )
+            raise RemoteProtocolError(f"a {self._name} promises {length} bytes, its body has {self.num_left}")
         self._position += length
         return bytes(self._body[self._position - length : self._position])
 
@@ -196,9 +197,7 @@ class BodyReader:
             raise RemoteProtocolError(f"a {self._name} has {self.num_left} bytes too many")
 
 
-def decode(
-    frame_id: int, body: memoryview, version: FlinkVersion = FlinkVersion.V1_11
-) -> Message:
+def decode(frame_id: int, body: memoryview, version: FlinkVersion = FlinkVersion.V1_11) -> Message:
     """The message of a frame whose length, magic and id have been taken off.
 
     Raises:
@@ -221,8 +220,9 @@ def read_response_header(reader: BodyReader, version: FlinkVersion) -> tuple[Buf
     if version is FlinkVersion.V1_11:
         receiver, sequence_number, backlog, code, is_compressed, size = reader.fields(_RESPONSE_1)
     else:
-        (receiver, subpartition, num_partial, sequence_number, backlog, code, is_compressed,
-         size) = reader.fields(_RESPONSE_2)  # fmt: skip
+        (receiver, subpartition, num_partial, sequence_number, backlog, code, is_compressed, size) = reader.fields(
+            _RESPONSE_2
+        )
     if size < 0 or num_partial < 0:
         raise RemoteProtocolError(f"a BufferResponse has {size} bytes in {num_partial} pieces")
     if is_compressed > 1:

@@ -120,43 +120,49 @@ def _type(name: str) -> str:
     return f"L{name.replace('.', '/')};"
 
 
-_ABSTRACT_ID = _Class(
-    "org.apache.flink.util.AbstractID", 1, None, (("lowerPart", "J"), ("upperPart", "J"))
-)
+_ABSTRACT_ID = _Class("org.apache.flink.util.AbstractID", 1, None, (("lowerPart", "J"), ("upperPart", "J")))
 _DATA_SET_ID = _Class(_JOB_GRAPH + "IntermediateDataSetID", 1, _ABSTRACT_ID)
 _PARTITION_NUMBER_ID = _Class(
-    _JOB_GRAPH + "IntermediateResultPartitionID", 1, None,
+    _JOB_GRAPH + "IntermediateResultPartitionID",
+    1,
+    None,
     (("partitionNum", "I"), ("intermediateDataSetID", _type(_DATA_SET_ID.name))),
-)  # fmt: skip
+)
 _ATTEMPT_1 = _Class(_EXECUTION + "ExecutionAttemptID", -1169683445778281344, _ABSTRACT_ID)
 _GRAPH_ID = _Class(_EXECUTION + "ExecutionGraphID", 1, _ABSTRACT_ID)
 _JOB_VERTEX_ID = _Class(_JOB_GRAPH + "JobVertexID", 1, _ABSTRACT_ID)
 _VERTEX_ID = _Class(
-    _STRATEGY + "ExecutionVertexID", 1, None,
+    _STRATEGY + "ExecutionVertexID",
+    1,
+    None,
     (("subtaskIndex", "I"), ("jobVertexId", _type(_JOB_VERTEX_ID.name))),
-)  # fmt: skip
+)
 _ATTEMPT_2 = _Class(
-    _ATTEMPT_1.name, 1, None,
+    _ATTEMPT_1.name,
+    1,
+    None,
     (
         ("attemptNumber", "I"),
         ("executionGraphId", _type(_GRAPH_ID.name)),
         ("executionVertexId", _type(_VERTEX_ID.name)),
     ),
-)  # fmt: skip
+)
 _RESULT_PARTITION_ID = _Class(
-    _PARTITIONS + "ResultPartitionID", -902516386203787826, None,
+    _PARTITIONS + "ResultPartitionID",
+    -902516386203787826,
+    None,
     (
         ("partitionId", _type(_PARTITION_NUMBER_ID.name)),
         ("producerId", _type(_ATTEMPT_1.name)),
     ),
-)  # fmt: skip
-_PARTITION_EXCEPTION = _Class(
-    _PARTITIONS + "PartitionException", 0, _IO,
-    (("partitionId", _type(_RESULT_PARTITION_ID.name)),),
-)  # fmt: skip
-_PARTITION_NOT_FOUND = _Class(
-    _PARTITIONS + "PartitionNotFoundException", 0, _PARTITION_EXCEPTION
 )
+_PARTITION_EXCEPTION = _Class(
+    _PARTITIONS + "PartitionException",
+    0,
+    _IO,
+    (("partitionId", _type(_RESULT_PARTITION_ID.name)),),
+)
+_PARTITION_NOT_FOUND = _Class(_PARTITIONS + "PartitionNotFoundException", 0, _PARTITION_EXCEPTION)
 
 
 # -- exceptions ------------------------------------------------------------------------------------
@@ -171,9 +177,7 @@ def write_java_error(error: JavaError) -> bytes:
     return _STREAM_MAGIC + _Writer().written(_throwable(error))
 
 
-def partition_not_found(
-    partition: ResultPartitionId, version: FlinkVersion = FlinkVersion.V1_11
-) -> bytes:
+def partition_not_found(partition: ResultPartitionId, version: FlinkVersion = FlinkVersion.V1_11) -> bytes:
     """A PartitionNotFoundException about `partition`, serialized; the consumer may ask again later.
 
     Flink:   PartitionNotFoundException (runtime.io.network.partition), 1.11.4 and 2.2.1
@@ -212,9 +216,7 @@ def _throwable_values(cause: object, message: str | None) -> tuple[object, ...]:
 
 
 def _attempt_2(producer: ProducerId) -> _Instance:
-    vertex = _Instance(
-        _VERTEX_ID, ((_int(producer.subtask), _id(_JOB_VERTEX_ID, producer.vertex_id)),)
-    )
+    vertex = _Instance(_VERTEX_ID, ((_int(producer.subtask), _id(_JOB_VERTEX_ID, producer.vertex_id)),))
     values = (_int(producer.attempt), _id(_GRAPH_ID, producer.id), vertex)
     return _Instance(_ATTEMPT_2, (values,))
 
@@ -267,9 +269,7 @@ class _Writer:
         if kind in self._handles:
             return self._number(kind)
         self._remember(kind)
-        out = _CLASSDESC + _short_text(kind.name) + struct.pack(
-            ">qBH", kind.version, kind.flags, len(kind.fields)
-        )  # fmt: skip
+        out = _CLASSDESC + _short_text(kind.name) + struct.pack(">qBH", kind.version, kind.flags, len(kind.fields))
         for name, type_name in kind.fields:
             out += type_name[:1].encode() + _short_text(name)
             if type_name[0] in "[L":

@@ -187,7 +187,16 @@ class SegmentId:
 
 
 Message = (
-    BufferResponse | ErrorResponse | PartitionRequest | TaskEventRequest | CancelPartitionRequest
-    | CloseRequest | AddCredit | ResumeConsumption | AckAllUserRecordsProcessed
-    | BacklogAnnouncement | NewBufferSize | SegmentId
-)  # fmt: skip
+    BufferResponse
+    | ErrorResponse
+    | PartitionRequest
+    | TaskEventRequest
+    | CancelPartitionRequest
+    | CloseRequest
+    | AddCredit
+    | ResumeConsumption
+    | AckAllUserRecordsProcessed
+    | BacklogAnnouncement
+    | NewBufferSize
+    | SegmentId
+)

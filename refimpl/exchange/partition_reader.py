@@ -78,9 +78,7 @@ class PartitionReader:
         if self._is_waiting:
             return False
         if self.has_answer:
-            self.channel.on_error(
-                RemoteProtocolError("a partition that has sent something was not found")
-            )
+            self.channel.on_error(RemoteProtocolError("a partition that has sent something was not found"))
             return False
         if self._backoff_ms == 0:
             self._backoff_ms = self._first_backoff_ms

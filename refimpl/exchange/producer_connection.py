@@ -33,7 +33,7 @@ from refimpl.exchange.java_writer import (
     PRODUCER_FAILED,
     partition_not_found,
     write_java_error,
-)  # fmt: skip
+)
 from refimpl.exchange.messages import (
     AddCredit,
     CancelPartitionRequest,
@@ -44,7 +44,7 @@ from refimpl.exchange.messages import (
     ResultPartitionId,
     ResumeConsumption,
     TaskEventRequest,
-)  # fmt: skip
+)
 from refimpl.exchange.producer_reader import PartitionProvider, ProducerConnectionSnapshot, SubpartitionReader
 from refimpl.exchange.request_decoder import RequestDecoder
 from refimpl.exchange.response_head import ResponseHead

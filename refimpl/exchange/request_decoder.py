@@ -67,9 +67,7 @@ class RequestDecoder:
             return None
         (length,) = _INT.unpack_from(self.gathered, self.position)
         if not HEADER_BYTES <= length <= self.max_frame_bytes:
-            raise RemoteProtocolError(
-                f"a frame of {length} B is not between {HEADER_BYTES} and {self.max_frame_bytes}"
-            )
+            raise RemoteProtocolError(f"a frame of {length} B is not between {HEADER_BYTES} and {self.max_frame_bytes}")
         if num_here < length:
             return None
         start = self.position
@@ -87,9 +85,7 @@ class RequestDecoder:
             return None
         magic, frame_id = _MAGIC_AND_ID.unpack_from(frame, _INT.size)
         if magic != MAGIC:
-            self.failure = JavaError(
-                ILLEGAL_STATE, "Network stream corrupted: received incorrect magic number."
-            )
+            self.failure = JavaError(ILLEGAL_STATE, "Network stream corrupted: received incorrect magic number.")
             raise RemoteProtocolError(f"a frame has magic {magic:08x}, not {MAGIC:08x}")
         if frame_id not in self._ids:
             self.failure = JavaError(

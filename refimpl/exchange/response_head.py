@@ -50,9 +50,16 @@ class ResponseHead:
             return _HEADER.pack(HEADER_BYTES + len(body) + size, MAGIC, _ID) + body
         if self._has_subpartition:
             return self._layout.pack(
-                self.num_bytes + size, _MAGIC_AND_ID, receiver, subpartition, 0, sequence_number, backlog,
-                self._plain_data, size,
-            )  # fmt: skip
+                self.num_bytes + size,
+                _MAGIC_AND_ID,
+                receiver,
+                subpartition,
+                0,
+                sequence_number,
+                backlog,
+                self._plain_data,
+                size,
+            )
         return self._layout.pack(
             self.num_bytes + size, _MAGIC_AND_ID, receiver, sequence_number, backlog, self._plain_data, size
         )
@@ -65,8 +72,9 @@ class ResponseHead:
         subpartition = num_pieces = 0
         while start + num_bytes <= num_all:
             if self._has_subpartition:
-                (length, magic_and_id, receiver, subpartition, num_pieces, sequence_number, backlog, kind,
-                 size) = unpack_from(data, start)  # fmt: skip
+                (length, magic_and_id, receiver, subpartition, num_pieces, sequence_number, backlog, kind, size) = (
+                    unpack_from(data, start)
+                )
             else:
                 length, magic_and_id, receiver, sequence_number, backlog, kind, size = unpack_from(data, start)
             if magic_and_id != _MAGIC_AND_ID or kind != plain_data or num_pieces:

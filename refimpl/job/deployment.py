@@ -212,7 +212,9 @@ class Deployment:
             sum(task.num_steps for task in self.tasks),
             (
                 TaskManagerSnapshot(
-                    self.task_manager, self.pool.snapshot(), tuple(task.snapshot() for task in self.tasks),
+                    self.task_manager,
+                    self.pool.snapshot(),
+                    tuple(task.snapshot() for task in self.tasks),
                     tuple(partition.snapshot() for partition in self.partitions),
                     tuple(gate.snapshot() for gate in self.gates),
                     tuple(pool.snapshot() for pool in self.shuffle.gate_pools),
@@ -250,9 +252,12 @@ class Deployment:
         selector = edge.partitioner.make(self.config.seed + execution.subtask, num_key_groups)
         make = BroadcastRecordWriter if selector.is_broadcast else RecordWriter
         self.writers[index, execution.subtask] = make(
-            partition, selector, self._element_serializer(edge),
-            self.parts.SpanningRecordSerializer(), self._exclusion,
-        )  # fmt: skip
+            partition,
+            selector,
+            self._element_serializer(edge),
+            self.parts.SpanningRecordSerializer(),
+            self._exclusion,
+        )
 
     def _element_serializer(self, edge: JobEdge) -> StreamElementSerializer:
         node, tag = self.graph.job.stream_graph.nodes[edge.edge.source], edge.edge.tag
@@ -276,14 +281,14 @@ class Deployment:
         else:
             source = self._consume(execution, takes_batches)
         edges = self.graph.job.edges
-        writers = [
-            self.writers[index, subtask]
-            for index, edge in enumerate(edges)
-            if edge.source == vertex.id
-        ]
+        writers = [self.writers[index, subtask] for index, edge in enumerate(edges) if edge.source == vertex.id]
         return Task(
-            execution.name, chain, source, writers,
-            max(self._buffers_per_step, _BUFFERS_PER_BATCH if takes_batches else 1), self.trace,
+            execution.name,
+            chain,
+            source,
+            writers,
+            max(self._buffers_per_step, _BUFFERS_PER_BATCH if takes_batches else 1),
+            self.trace,
         )
 
     def _consume(self, execution: ExecutionVertex, takes_batches: bool) -> NetworkInput:
@@ -292,9 +297,12 @@ class Deployment:
         edge = next(edge for edge in self.graph.job.edges if edge.target == execution.vertex.id)
         make = self.parts.SpillingAdaptiveSpanningRecordDeserializer
         return NetworkInput(
-            gate, self._element_serializer(edge), lambda: make(self.config), takes_batches,
+            gate,
+            self._element_serializer(edge),
+            lambda: make(self.config),
+            takes_batches,
             self.config.checkpointing_mode,
-        )  # fmt: skip
+        )
 
     def _chain(self, execution: ExecutionVertex) -> OperatorChain:
         job = self.graph.job
@@ -311,7 +319,5 @@ class Deployment:
             ]
             assert all(edge.writer or edge.target in members for edge in edges)
             context = OperatorContext(node.name, subtask, node.parallelism, self.graph.max_parallelism(vertex))
-            nodes.append(
-                ChainNode(node.id, node.make_operator(), context, node.value_type, edges, node.select)
-            )
+            nodes.append(ChainNode(node.id, node.make_operator(), context, node.value_type, edges, node.select))
         return OperatorChain(nodes, self.config.object_reuse, self.parts.CopyingChainingOutput)

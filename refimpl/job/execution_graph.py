@@ -97,11 +97,12 @@ class ExecutionGraph:
         self._run_id = run_id
         self._matrices = [
             channels_of(
-                job.vertices[edge.source].parallelism, job.vertices[edge.target].parallelism,
+                job.vertices[edge.source].parallelism,
+                job.vertices[edge.target].parallelism,
                 edge.partitioner.is_pointwise,
             )
             for edge in job.edges
-        ]  # fmt: skip
+        ]
 
     def subtasks(self, vertex_id: int) -> list[ExecutionVertex]:
         """The subtasks of one job vertex, in order."""
@@ -158,13 +159,9 @@ class ExecutionGraph:
             required[execution.task_manager] += required_input_buffers(num_remote, self.job.config)
         return max(required)
 
-    def _plan(
-        self, edge: int, producer: ExecutionVertex, subpartition: int, consumer: ExecutionVertex
-    ) -> ChannelPlan:
+    def _plan(self, edge: int, producer: ExecutionVertex, subpartition: int, consumer: ExecutionVertex) -> ChannelPlan:
         receiver = self._id(edge, producer.subtask, consumer.subtask)
-        return ChannelPlan(
-            edge, producer, subpartition, consumer, self.partition_id(edge, producer), receiver
-        )
+        return ChannelPlan(edge, producer, subpartition, consumer, self.partition_id(edge, producer), receiver)
 
     def _id(self, first: int, second: int = 0, third: int = 0) -> bytes:
         """Sixteen bytes: the run, and up to three numbers."""

@@ -22,10 +22,7 @@ def reasons_not_to_chain(graph: StreamGraph, edge: StreamEdge, config: Config) -
     if num_inputs != 1:
         reasons.append(f"{target.name} has {num_inputs} input edges")
     if source.slot_sharing_group != target.slot_sharing_group:
-        reasons.append(
-            f"slot-sharing groups differ: {source.slot_sharing_group!r} "
-            f"and {target.slot_sharing_group!r}"
-        )
+        reasons.append(f"slot-sharing groups differ: {source.slot_sharing_group!r} and {target.slot_sharing_group!r}")
     if target.chaining is not ChainingStrategy.ALWAYS:
         reasons.append(f"{target.name} may be chained {target.chaining.value}")
     if source.chaining is ChainingStrategy.NEVER:

@@ -96,9 +96,14 @@ class ShuffleEnvironment:
         num_channels = len(self.graph.targets(edge, producer.subtask))
         name = self.graph.partition_name(edge, producer.subtask)
         pool = LocalBufferPool(
-            self.pool, required_buffers(num_channels), max_buffers(num_channels, self.config), name,
-            num_channels, self.config.max_buffers_per_channel, self.config.max_overdraft_buffers,
-        )  # fmt: skip
+            self.pool,
+            required_buffers(num_channels),
+            max_buffers(num_channels, self.config),
+            name,
+            num_channels,
+            self.config.max_buffers_per_channel,
+            self.config.max_overdraft_buffers,
+        )
         partition = ResultPartition(name, num_channels, pool, self.config, self.trace)
         assert (edge, producer.subtask) not in self.partitions, f"{name} has been made before"
         self.partitions[edge, producer.subtask] = partition
@@ -204,9 +209,16 @@ class ShuffleEnvironment:
             assert taken is not None, f"{self.pool}: segments are out before the job has begun"
             exclusive = taken
         channel = RemoteInputChannel(
-            index, plan.receiver, f"{name}[{plan.subpartition}]", exclusive, self.pool, pool, self.config,
-            noting(self.trace, "receive", name, plan.subpartition), noting(self.trace, "take", name, plan.subpartition),
-        )  # fmt: skip
+            index,
+            plan.receiver,
+            f"{name}[{plan.subpartition}]",
+            exclusive,
+            self.pool,
+            pool,
+            self.config,
+            noting(self.trace, "receive", name, plan.subpartition),
+            noting(self.trace, "take", name, plan.subpartition),
+        )
         read = RemoteRead(channel, plan.partition_id, plan.subpartition)
         exchange = None if self.config.credit_based else plan.edge
         self.remote_reads[ConnectionId(plan.producer.task_manager, exchange)].append(read)

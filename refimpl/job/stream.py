@@ -55,6 +55,7 @@ from refimpl.task.windows import AggregateFunction, TumblingWindows, WindowOpera
 
 __all__ = ["DataStream", "KeyedStream", "SplitStream", "StreamEnvironment", "WindowedStream"]
 
+
 class StreamEnvironment:
     """A job being written: its options, its parts and its graph.
 
@@ -81,15 +82,18 @@ class StreamEnvironment:
     ) -> DataStream:
         """A stream read by `make_reader(subtask, parallelism)` in every subtask."""
         node = StreamNode(
-            self._next_id(), name, _positive(self.parallelism if parallelism is None else parallelism),
-            Operator, type, ChainingStrategy.HEAD, make_reader=make_reader,
-        )  # fmt: skip
+            self._next_id(),
+            name,
+            _positive(self.parallelism if parallelism is None else parallelism),
+            Operator,
+            type,
+            ChainingStrategy.HEAD,
+            make_reader=make_reader,
+        )
         self.graph.add_node(node)
         return DataStream(self, node)
 
-    def from_collection(
-        self, values: Iterable[object], name: str = "source", type: TypeSerializer = ANY
-    ) -> DataStream:
+    def from_collection(self, values: Iterable[object], name: str = "source", type: TypeSerializer = ANY) -> DataStream:
         """A stream of these values, read by one subtask."""
         kept: Sequence[object] = list(values)
         return self.source(lambda *_: IterableReader(kept), name, type, parallelism=1)
@@ -126,9 +130,7 @@ class DataStream:
 
     # -- operators ---------------------------------------------------------------------------------
 
-    def map(
-        self, function: Callable[[Any], object], name: str = "map", type: TypeSerializer = ANY
-    ) -> DataStream:
+    def map(self, function: Callable[[Any], object], name: str = "map", type: TypeSerializer = ANY) -> DataStream:
         """One result for each value."""
         return self.transform(name, lambda: MapOperator(function), type)
 
@@ -162,9 +164,7 @@ class DataStream:
         stream.node.sink = function
         return stream
 
-    def transform(
-        self, name: str, make_operator: Callable[[], Operator], type: TypeSerializer = ANY
-    ) -> DataStream:
+    def transform(self, name: str, make_operator: Callable[[], Operator], type: TypeSerializer = ANY) -> DataStream:
         """Any operator; each subtask gets its own from `make_operator`."""
         environment = self.environment
         node = StreamNode(environment._next_id(), name, environment.parallelism, make_operator, type)
@@ -272,9 +272,7 @@ class DataStream:
         return replace(self, _partitioner=partitioner, _others=others)
 
     def _connect(self, target: StreamNode) -> None:
-        self.environment.graph.add_edge(
-            StreamEdge(self.node.id, target.id, self._partitioner, self._tag, self._names)
-        )
+        self.environment.graph.add_edge(StreamEdge(self.node.id, target.id, self._partitioner, self._tag, self._names))
 
 
 class SplitStream:
@@ -310,17 +308,13 @@ class KeyedStream:
         key_type: TypeSerializer | None,
     ) -> None:
         self.key_of = key_of
-        self._stream = stream._by(
-            Partitioner("hash", lambda _seed, groups: KeyGroupSelector(key_of, groups, key_type))
-        )
+        self._stream = stream._by(Partitioner("hash", lambda _seed, groups: KeyGroupSelector(key_of, groups, key_type)))
 
     def window(self, windows: TumblingWindows) -> WindowedStream:
         """Put the records of each key into windows of event time."""
         return WindowedStream(self._stream, self.key_of, windows)
 
-    def transform(
-        self, name: str, make_operator: Callable[[], Operator], type: TypeSerializer = ANY
-    ) -> DataStream:
+    def transform(self, name: str, make_operator: Callable[[], Operator], type: TypeSerializer = ANY) -> DataStream:
         """Any operator, behind the exchange by key."""
         return self._stream.transform(name, make_operator, type)
 
@@ -334,9 +328,7 @@ class WindowedStream:
     Flink:   WindowedStream (streaming.api.datastream), 1.11.4
     """
 
-    def __init__(
-        self, stream: DataStream, key_of: Callable[[Any], Hashable], windows: TumblingWindows
-    ) -> None:
+    def __init__(self, stream: DataStream, key_of: Callable[[Any], Hashable], windows: TumblingWindows) -> None:
         self._stream = stream
         self._key_of = key_of
         self._windows = windows

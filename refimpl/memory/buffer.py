@@ -38,7 +38,10 @@ class DataType(Enum):
     EVENT = ("EVENT_BUFFER", 1, "EVENT_BUFFER", 2)
     PRIORITY_EVENT = (None, None, "PRIORITIZED_EVENT_BUFFER", 3)
     ALIGNED_BARRIER = (
-        "ALIGNED_EXACTLY_ONCE_CHECKPOINT_BARRIER", 2, "ALIGNED_CHECKPOINT_BARRIER", 4,
+        "ALIGNED_EXACTLY_ONCE_CHECKPOINT_BARRIER",
+        2,
+        "ALIGNED_CHECKPOINT_BARRIER",
+        4,
     )
     TIMEOUTABLE_BARRIER = (None, None, "TIMEOUTABLE_ALIGNED_CHECKPOINT_BARRIER", 5)
     RECOVERY_COMPLETION = (None, None, "RECOVERY_COMPLETION", 6)
@@ -56,7 +59,10 @@ class DataType(Enum):
         """User data: it costs credit and counts in the backlog. Events do neither."""
         self.is_event = self._name_ != "NONE" and not self.is_buffer
         self.blocks_upstream = self._name_ in (
-            "ALIGNED_BARRIER", "TIMEOUTABLE_BARRIER", "RECOVERY_COMPLETION", "ALIGNED_WATERMARK",
+            "ALIGNED_BARRIER",
+            "TIMEOUTABLE_BARRIER",
+            "RECOVERY_COMPLETION",
+            "ALIGNED_WATERMARK",
         )
         """After this the producer stops the subpartition until the consumer says resume."""
 
@@ -113,8 +119,7 @@ class Buffer:
 
     def __repr__(self) -> str:
         return (
-            f"Buffer(segment={self.segment.id}, {self.data_type.name}, {self.size} B, "
-            f"references={self.num_references})"
+            f"Buffer(segment={self.segment.id}, {self.data_type.name}, {self.size} B, references={self.num_references})"
         )
 
     @property

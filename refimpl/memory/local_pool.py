@@ -59,9 +59,15 @@ class LocalBufferPool:
     """
 
     def __init__(
-        self, global_pool: NetworkBufferPool, num_required: int, num_max: int = UNBOUNDED, name: str = "pool",
-        num_channels: int = 0, max_per_channel: int = UNBOUNDED, max_overdraft: int = 0,
-    ) -> None:  # fmt: skip
+        self,
+        global_pool: NetworkBufferPool,
+        num_required: int,
+        num_max: int = UNBOUNDED,
+        name: str = "pool",
+        num_channels: int = 0,
+        max_per_channel: int = UNBOUNDED,
+        max_overdraft: int = 0,
+    ) -> None:
         if num_required < 0 or num_max < num_required:
             raise LocalUsageError(f"{name}: requires {num_required} buffers but may use at most {num_max}")
         self.name = name
@@ -118,8 +124,16 @@ class LocalBufferPool:
 
     def snapshot(self) -> LocalPoolSnapshot:
         return LocalPoolSnapshot(
-            self.name, self.num_required, self.num_max, self.size, self.num_requested, len(self._idle),
-            len(self._listeners), self.is_available, tuple([each.id for each in self.idle_segments]), tuple(self.lent),
+            self.name,
+            self.num_required,
+            self.num_max,
+            self.size,
+            self.num_requested,
+            len(self._idle),
+            len(self._listeners),
+            self.is_available,
+            tuple([each.id for each in self.idle_segments]),
+            tuple(self.lent),
         )
 
     # -- requests ----------------------------------------------------------------------------------

@@ -77,8 +77,7 @@ class NetworkBufferPool:
     ) -> None:
         if num_segments < 1 or segment_size_bytes < 1:
             raise LocalUsageError(
-                f"a pool needs at least one segment of at least one byte, not {num_segments} "
-                f"of {segment_size_bytes} B"
+                f"a pool needs at least one segment of at least one byte, not {num_segments} of {segment_size_bytes} B"
             )
         self.segment_size_bytes = segment_size_bytes
         self.version = version
@@ -128,7 +127,10 @@ class NetworkBufferPool:
 
     def snapshot(self) -> NetworkPoolSnapshot:
         return NetworkPoolSnapshot(
-            len(self.segments), len(self._free), self._num_promised, self.segment_size_bytes,
+            len(self.segments),
+            len(self._free),
+            self._num_promised,
+            self.segment_size_bytes,
             tuple([segment.id for segment in self.free_segments]),
         )
 
@@ -211,7 +213,10 @@ class NetworkBufferPool:
     def _promise(self, num_segments: int, owner: str) -> None:
         if num_segments > self.num_unpromised:
             raise InsufficientBuffersError(
-                owner, num_segments, self.num_unpromised, len(self.segments),
+                owner,
+                num_segments,
+                self.num_unpromised,
+                len(self.segments),
                 self.segment_size_bytes,
             )
         self._num_promised += num_segments
@@ -220,11 +225,7 @@ class NetworkBufferPool:
         """Set every pool to what it requires plus its share of the unpromised segments."""
         pools = list(
             self.visit(
-                [
-                    pool
-                    for pool in self._pools
-                    if self.version is FlinkVersion.V1_11 or pool.num_required < pool.num_max
-                ]
+                [pool for pool in self._pools if self.version is FlinkVersion.V1_11 or pool.num_required < pool.num_max]
             )
         )
         shares = self.share_out(self.num_unpromised, [pool.num_max - pool.num_required for pool in pools])

@@ -68,9 +68,7 @@ class MemorySegment:
         if self.view is None:
             raise LocalUsageError(f"segment {self.id} has been freed")
         if index < 0 or length < 0 or index + length > self.size:
-            raise IndexError(
-                f"bytes {index} to {index + length} are outside segment {self.id} of {self.size} B"
-            )
+            raise IndexError(f"bytes {index} to {index + length} are outside segment {self.id} of {self.size} B")
         return self.view[index : index + length]
 
     # -- bytes ---------------------------------------------------------------------------------
@@ -99,7 +97,11 @@ class MemorySegment:
         theirs[:] = kept
 
     def compare(
-        self, other: MemorySegment, index: int, other_index: int, length: int,
+        self,
+        other: MemorySegment,
+        index: int,
+        other_index: int,
+        length: int,
         other_length: int | None = None,
     ) -> int:
         """Below, at or above 0 as this range sorts before, with or after the other's.

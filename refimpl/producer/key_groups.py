@@ -63,8 +63,7 @@ def java_hash_code(key: object, key_type: TypeSerializer | None = None) -> int:
         case None:
             return 0
     raise LocalUsageError(
-        f"a key of type {type(key).__name__} has no hash code; "
-        f"use an int, str, float, bool, bytes or a tuple of these"
+        f"a key of type {type(key).__name__} has no hash code; use an int, str, float, bool, bytes or a tuple of these"
     )
 
 
@@ -85,9 +84,7 @@ def murmur_hash(code: int) -> int:
     return -code if code != -(2**31) else 0
 
 
-def key_group_of(
-    key: object, max_parallelism: int, key_type: TypeSerializer | None = None
-) -> int:
+def key_group_of(key: object, max_parallelism: int, key_type: TypeSerializer | None = None) -> int:
     """The key group of `key`, from 0 to `max_parallelism` - 1.
 
     Flink:   KeyGroupRangeAssignment.assignToKeyGroup (runtime.state), 1.11.4
@@ -95,9 +92,7 @@ def key_group_of(
     return murmur_hash(java_hash_code(key, key_type)) % max_parallelism
 
 
-def key_groups_of(
-    keys: Column, max_parallelism: int, key_type: TypeSerializer | None = None
-) -> Column | None:
+def key_groups_of(keys: Column, max_parallelism: int, key_type: TypeSerializer | None = None) -> Column | None:
     """`key_group_of` of many keys at once; `None` if there is no rule for a column of this kind."""
     codes = _java_hash_codes(keys, key_type)
     if codes is None:

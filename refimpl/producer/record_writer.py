@@ -47,9 +47,13 @@ class RecordWriter:
     _is_constant = False  # all records go to channel 0, and the selector need not be asked
 
     def __init__(
-        self, partition: ResultPartition, selector: ChannelSelector, element_serializer: StreamElementSerializer,
-        serializer: RecordSerializer | None = None, exclusion: AbstractContextManager[object] | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        partition: ResultPartition,
+        selector: ChannelSelector,
+        element_serializer: StreamElementSerializer,
+        serializer: RecordSerializer | None = None,
+        exclusion: AbstractContextManager[object] | None = None,
+    ) -> None:
         self.partition, self.selector = partition, selector
         self.is_blocked = self._is_cut = False  # what is in hand waits for a buffer; it has been copied in part
         self._next_serializer: RecordSerializer | None = None

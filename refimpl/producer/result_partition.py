@@ -71,8 +71,7 @@ class ResultPartition:
         self.buffer_timeout_ms = config.buffer_timeout_ms  # may change while the job runs, but not from or to 0
         self._dirty: deque[SubpartitionQueue] = deque()  # to be looked at by the next flush
         self.subpartitions: Sequence[SubpartitionQueue] = [
-            PipelinedSubpartition(index, name, trace, self._dirty)
-            for index in range(num_subpartitions)
+            PipelinedSubpartition(index, name, trace, self._dirty) for index in range(num_subpartitions)
         ]
         self._is_finished = False
         self._deadline_ms: float | None = None
@@ -171,6 +170,4 @@ class ResultPartition:
         self.pool.destroy()
 
     def snapshot(self) -> PartitionSnapshot:
-        return PartitionSnapshot(
-            self.name, self.pool.snapshot(), tuple(sub.snapshot() for sub in self.subpartitions)
-        )
+        return PartitionSnapshot(self.name, self.pool.snapshot(), tuple(sub.snapshot() for sub in self.subpartitions))

@@ -208,8 +208,7 @@ class KeyGroupSelector:
     def setup(self, num_channels: int) -> None:
         if num_channels > self.max_parallelism:
             raise LocalUsageError(
-                f"{num_channels} subtasks cannot share {self.max_parallelism} key groups; "
-                f"raise max_parallelism"
+                f"{num_channels} subtasks cannot share {self.max_parallelism} key groups; raise max_parallelism"
             )
         self.num_channels = num_channels
         self._channels = {}

@@ -38,9 +38,12 @@ class SubpartitionQueue(ABC):
     """
 
     def __init__(
-        self, index: int, owner: str = "partition", trace: Trace | None = None,
+        self,
+        index: int,
+        owner: str = "partition",
+        trace: Trace | None = None,
         dirty: deque[SubpartitionQueue] | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.index = index
         self.owner = owner
         self.queue: deque[BufferConsumer] = deque()
@@ -154,8 +157,14 @@ class SubpartitionQueue(ABC):
             for index, consumer in enumerate(self.queue)
         )
         return SubpartitionSnapshot(
-            self.index, queue, self.backlog, self.is_flush_requested, self.is_blocked,
-            self.is_finished, self.num_buffers_total, self.num_bytes_total,
+            self.index,
+            queue,
+            self.backlog,
+            self.is_flush_requested,
+            self.is_blocked,
+            self.is_finished,
+            self.num_buffers_total,
+            self.num_bytes_total,
         )
 
     # -- what the rules are made of ----------------------------------------------------------------

@@ -51,8 +51,14 @@ class QueuedBufferSnapshot:
         buffer, num_unread = consumer.buffer, consumer.unread_bytes
         num_written = consumer.read_position + num_unread
         return cls(
-            buffer.segment.id, buffer.data_type, num_written, num_unread, buffer.segment.size, is_finished,
-            bytes(buffer.memory[: min(FIRST_BYTES, num_written)]), consumer.partial_record_bytes,
+            buffer.segment.id,
+            buffer.data_type,
+            num_written,
+            num_unread,
+            buffer.segment.size,
+            is_finished,
+            bytes(buffer.memory[: min(FIRST_BYTES, num_written)]),
+            consumer.partial_record_bytes,
         )
 
 

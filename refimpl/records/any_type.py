@@ -129,9 +129,7 @@ class AnyType:
         except TypeError as error:
             raise RemoteProtocolError(f"a key of the dict before byte {position}: {error}") from None
 
-    def _read_parts(
-        self, source: memoryview, position: int, values_each: int
-    ) -> tuple[list[object], int]:
+    def _read_parts(self, source: memoryview, position: int, values_each: int) -> tuple[list[object], int]:
         count, position = read_varint(source, position)
         parts = []
         for _ in range(count * values_each):

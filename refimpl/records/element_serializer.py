@@ -57,9 +57,7 @@ class StreamElementSerializer:
     Flink:   StreamElementSerializer (streaming.runtime.streamrecord), 1.11.4 and 2.2.1
     """
 
-    def __init__(
-        self, value_type: TypeSerializer, version: FlinkVersion = FlinkVersion.V1_11
-    ) -> None:
+    def __init__(self, value_type: TypeSerializer, version: FlinkVersion = FlinkVersion.V1_11) -> None:
         self.value_type = value_type
         self.version = version
 
@@ -117,8 +115,11 @@ class StreamElementSerializer:
                 return _timed(TAG_WATERMARK, element.timestamp)
             case LatencyMarker():
                 return _MARKER.pack(
-                    TAG_LATENCY_MARKER, element.marked_time, element.operator_id_lower,
-                    element.operator_id_upper, element.subtask_index,
+                    TAG_LATENCY_MARKER,
+                    element.marked_time,
+                    element.operator_id_lower,
+                    element.operator_id_upper,
+                    element.subtask_index,
                 )
             case StreamStatus():
                 return _STATUS.pack(TAG_STREAM_STATUS, element.value)
@@ -127,9 +128,7 @@ class StreamElementSerializer:
                 case RecordAttributes():
                     return _ATTRIBUTES.pack(TAG_RECORD_ATTRIBUTES, element.is_backlog)
                 case InternalWatermark():
-                    return _INTERNAL.pack(
-                        TAG_INTERNAL_WATERMARK, element.subpartition_index, element.timestamp
-                    )
+                    return _INTERNAL.pack(TAG_INTERNAL_WATERMARK, element.subpartition_index, element.timestamp)
         raise LocalUsageError(f"Flink {self.version.value} has no element {element!r}")
 
     def _deserialize_other(self, tag: int, source: memoryview) -> StreamElement:
@@ -168,7 +167,5 @@ def _timed(tag: int, timestamp: int, layout: struct.Struct = _TIMED) -> bytes:
 
 def _field(layout: struct.Struct, source: memoryview) -> tuple[int, ...]:
     if len(source) < layout.size:
-        raise RemoteProtocolError(
-            f"element tag {source[0]} needs {layout.size} bytes, the record has {len(source)}"
-        )
+        raise RemoteProtocolError(f"element tag {source[0]} needs {layout.size} bytes, the record has {len(source)}")
     return layout.unpack_from(source)

@@ -46,11 +46,7 @@ class StreamRecord:
         self.timestamp = timestamp
 
     def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, StreamRecord)
-            and self.timestamp == other.timestamp
-            and self.value == other.value
-        )
+        return isinstance(other, StreamRecord) and self.timestamp == other.timestamp and self.value == other.value
 
     def __hash__(self) -> int:
         return hash((self.value, self.timestamp))

@@ -88,8 +88,7 @@ def event_to_buffer(event: Event, version: FlinkVersion = FlinkVersion.V1_11) ->
     Flink:   EventSerializer.toBufferConsumer
     """
     data = event_to_bytes(event, version)
-    return heap_buffer(data + bytes(_trailing_bytes(event, len(data), version)),
-                       data_type_of(event, version))
+    return heap_buffer(data + bytes(_trailing_bytes(event, len(data), version)), data_type_of(event, version))
 
 
 def event_from_bytes(data: bytes | memoryview, version: FlinkVersion = FlinkVersion.V1_11) -> Event:
@@ -183,7 +182,8 @@ def _check_version(event: Event, version: FlinkVersion) -> None:
     if version is not FlinkVersion.V1_11:
         if isinstance(event, CheckpointBarrier):
             is_savepoint = event.type not in (
-                CheckpointType.CHECKPOINT, CheckpointType.FULL_CHECKPOINT,
+                CheckpointType.CHECKPOINT,
+                CheckpointType.FULL_CHECKPOINT,
             )
             if is_savepoint != (event.savepoint_format is not None):
                 raise LocalUsageError("in 2.x a savepoint, and only a savepoint, has a format")
@@ -210,8 +210,7 @@ class _Reader:
         end = self._position + length
         if length < 0 or end > len(self._source):
             raise RemoteProtocolError(
-                f"incomplete event: {length} bytes wanted at byte {self._position} "
-                f"of {len(self._source)}"
+                f"incomplete event: {length} bytes wanted at byte {self._position} of {len(self._source)}"
             )
         data = bytes(self._source[self._position : end])
         self._position = end
@@ -260,9 +259,7 @@ def _read_barrier(reader: _Reader, version: FlinkVersion) -> CheckpointBarrier:
     location = None if length == -1 else reader.raw(length)
     alignment = reader.choice(Alignment, reader.number(">b"))
     timeout = NO_ALIGNMENT_TIMEOUT if version is FlinkVersion.V1_11 else reader.number(">q")
-    return CheckpointBarrier(
-        checkpoint_id, timestamp, kind, location, alignment, savepoint_format, timeout
-    )
+    return CheckpointBarrier(checkpoint_id, timestamp, kind, location, alignment, savepoint_format, timeout)
 
 
 def _read_generic(reader: _Reader, _version: FlinkVersion) -> GenericEvent:
@@ -298,9 +295,7 @@ _READERS: dict[int, Callable[[_Reader, FlinkVersion], Event]] = {
     4: lambda reader, _version: CancelCheckpointMarker(reader.number(">q")),
     5: lambda _reader, _version: EndOfChannelState(),
     6: _read_announcement,
-    7: lambda reader, _version: SubtaskConnectionDescriptor(
-        reader.number(">i"), reader.number(">i")
-    ),
+    7: lambda reader, _version: SubtaskConnectionDescriptor(reader.number(">i"), reader.number(">i")),
     8: lambda reader, _version: EndOfData(reader.choice(StopMode, reader.number(">b"))),
     9: lambda _reader, _version: EndOfSegment(),
     10: lambda reader, _version: RecoveryMetadata(reader.number(">i")),

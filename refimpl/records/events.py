@@ -142,9 +142,7 @@ class GenericEvent:
 
 
 TERMINATION = GenericEvent("org.apache.flink.runtime.iterative.event.TerminationEvent")
-ALL_WORKERS_DONE = GenericEvent(
-    "org.apache.flink.runtime.iterative.event.AllWorkersDoneEvent", bytes(4)
-)
+ALL_WORKERS_DONE = GenericEvent("org.apache.flink.runtime.iterative.event.AllWorkersDoneEvent", bytes(4))
 
 
 @dataclass(frozen=True, slots=True)

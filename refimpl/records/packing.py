@@ -159,9 +159,25 @@ def _pack_pairs(records: Sequence[StreamRecord], layout: _Layout, memory: memory
             if not type(of_a) is type(of_b) is type(of_c) is type(of_d) is tuple:
                 break
             pack(
-                memory, position, head, a.timestamp, a1, a2, head, b.timestamp, b1, b2,
-                head, c.timestamp, c1, c2, head, d.timestamp, d1, d2,
-            )  # fmt: skip
+                memory,
+                position,
+                head,
+                a.timestamp,
+                a1,
+                a2,
+                head,
+                b.timestamp,
+                b1,
+                b2,
+                head,
+                c.timestamp,
+                c1,
+                c2,
+                head,
+                d.timestamp,
+                d1,
+                d2,
+            )
             position += num_bytes
     except REFUSALS:
         pass

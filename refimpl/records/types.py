@@ -247,6 +247,4 @@ def read_varint(source: memoryview, position: int) -> tuple[int, int]:
 
 
 def _ends_early(name: str, source: memoryview, position: int) -> RemoteProtocolError:
-    return RemoteProtocolError(
-        f"a {name} starts at byte {position}, but the record ends at byte {len(source)}"
-    )
+    return RemoteProtocolError(f"a {name} starts at byte {position}, but the record ends at byte {len(source)}")

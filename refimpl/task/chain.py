@@ -163,9 +163,7 @@ class OperatorChain:
                 if writer.is_blocked:
                     return
 
-    def process_values(
-        self, values: Iterator[tuple[object, int | None]], writers: Sequence[RecordWriter]
-    ) -> None:
+    def process_values(self, values: Iterator[tuple[object, int | None]], writers: Sequence[RecordWriter]) -> None:
         """The same with values and their times, for a chain that `takes_values`."""
         process_value = self._process_value
         assert process_value is not None, f"{self.head} takes records"
@@ -208,9 +206,7 @@ class OperatorChain:
             for edge, output in zip(node.edges, outputs, strict=True):
                 for name in edge.names:
                     by_name.setdefault(name, []).append(output)
-            always = [
-                output for edge, output in zip(node.edges, outputs, strict=True) if not edge.names
-            ]
+            always = [output for edge, output in zip(node.edges, outputs, strict=True) if not edge.names]
             directed = CopyingDirectedOutput if self._object_reuse else DirectedOutput
             return directed(node.select, by_name, always)
         if len(outputs) == 1:
@@ -221,9 +217,7 @@ class OperatorChain:
             return CopyingBroadcastingOutputCollector(outputs)
         return BroadcastingOutputCollector(outputs)
 
-    def _edge_output(
-        self, edge: ChainEdge, node: ChainNode, by_id: Mapping[int, ChainNode]
-    ) -> Output:
+    def _edge_output(self, edge: ChainEdge, node: ChainNode, by_id: Mapping[int, ChainNode]) -> Output:
         if edge.writer is not None:
             return RecordWriterOutput(edge.writer, edge.tag)
         assert edge.target is not None, f"an edge of {node.context.name} leads nowhere"

@@ -175,9 +175,7 @@ class CopyingChainingOutput(ChainingOutput):
     Flink:   CopyingChainingOutput (streaming.runtime.tasks), 1.11.4
     """
 
-    def __init__(
-        self, operator: Receiver, value_type: TypeSerializer, tag: OutputTag | None = None
-    ) -> None:
+    def __init__(self, operator: Receiver, value_type: TypeSerializer, tag: OutputTag | None = None) -> None:
         """An output to `operator`; `value_type.copy` makes a copy of a value. With a `tag` it is a side output."""
         super().__init__(operator, tag)
         self.value_type = value_type
@@ -249,9 +247,7 @@ class CountingOutput:
     Flink:   CountingOutput (streaming.api.operators), 1.11.4
     """
 
-    def __init__(
-        self, output: Output, fail: Callable[[object, Exception], SluiceError] | None = None
-    ) -> None:
+    def __init__(self, output: Output, fail: Callable[[object, Exception], SluiceError] | None = None) -> None:
         self.num_records = 0
         self._fail = fail
         self.redirect(output)

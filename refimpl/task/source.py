@@ -47,9 +47,7 @@ class IterableReader:
         values = list(islice(self._values, max_records))
         if not values:
             return None
-        return [
-            value if isinstance(value, StreamRecord) else StreamRecord(value) for value in values
-        ]
+        return [value if isinstance(value, StreamRecord) else StreamRecord(value) for value in values]
 
     def close(self) -> None: ...
 

@@ -107,6 +107,7 @@ class Channels:
 
     def move(self, num_records: int, process: Callable[[Any, int | None], None]) -> tuple[float, float]:
         """Bring so many records through all active channels; return (wall, CPU) seconds."""
+
         def flush() -> None:
             self.flusher.run(self._has_ended.is_set)
 
@@ -216,8 +217,5 @@ def entry(key: str, meaning: str, plan: Plan, make: Callable[[Plan], Any] = Chan
         make(plan).move(num_records, operator.record)
         return num_records, operator.rows
 
-    contender = Contender(
-        key, meaning, run, deliver, is_ordered=plan.num_active == 1, least_records=RECORDS_OF_A_TURN
-    )
+    contender = Contender(key, meaning, run, deliver, is_ordered=plan.num_active == 1, least_records=RECORDS_OF_A_TURN)
     return Entry(key, contender, expected, checksum)
-

@@ -73,8 +73,10 @@ def table(found: dict[str, list[tuple[float, str]]]) -> str:
     for way, measured in found.items():
         seconds = [each for each, _ in measured]
         figures = [percentile(seconds, share) for share in (0.5, 0.75, 0.95)]
-        lines.append(f"{way:10}{len(seconds):>8}{figures[0]:>8.2f}s{figures[1]:>7.2f}s{figures[2]:>7.2f}s"
-                     f"{max(seconds):>8.2f}s  {max(measured)[1]}")  # fmt: skip
+        lines.append(
+            f"{way:10}{len(seconds):>8}{figures[0]:>8.2f}s{figures[1]:>7.2f}s{figures[2]:>7.2f}s"
+            f"{max(seconds):>8.2f}s  {max(measured)[1]}"
+        )
     return "\n".join(lines)
 
 

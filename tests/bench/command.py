@@ -77,8 +77,10 @@ def seconds(text: str) -> float:
 def parser() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(
         prog="make bench ARGS='…'" if "MAKELEVEL" in os.environ else "python -m tests.bench",
-        description=DESCRIPTION, epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter,
-    )  # fmt: skip
+        description=DESCRIPTION,
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     made.add_argument("names", nargs="*", metavar="ROW", help="rows to measure, by number or name; all by default")
     made.add_argument("--only", default="", metavar="ROWS", help="the same, with commas: --only 11,14")
     made.add_argument("--list", action="store_true", help="show the rows and their contenders; measure nothing")
@@ -138,9 +140,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     if given.readme:
         return write_readme(Path(given.json or FOLDER / "run.json"), made.error)
-    run = Run(
-        given.rounds or (2 if given.quick else 7), given.seconds or (0.1 if given.quick else 0.5), given.records
-    )
+    run = Run(given.rounds or (2 if given.quick else 7), given.seconds or (0.1 if given.quick else 0.5), given.records)
     try:
         run.measure(rows)
     except KeyboardInterrupt:
@@ -206,9 +206,13 @@ class Run:
             turns = {key: list(found) for key, found in self._turns.get(group, {}).items()}
             try:
                 self._turns[group] = play(
-                    entries, self._rounds, self._seconds, self._num_records,
-                    lambda text: self.say(f"{group}: {text}"), turns,
-                )  # fmt: skip
+                    entries,
+                    self._rounds,
+                    self._seconds,
+                    self._num_records,
+                    lambda text: self.say(f"{group}: {text}"),
+                    turns,
+                )
                 self._is_busy[group] = max(self._load_before, os.getloadavg()[0] - OUR_LOAD) > cores()
                 return
             except ContenderError as error:
@@ -230,11 +234,13 @@ class Run:
         is_busy = self._is_busy.get(row.group, False)
         return [
             line_of(
-                comparison, self._turns.get(row.group, {}), is_busy=is_busy,
+                comparison,
+                self._turns.get(row.group, {}),
+                is_busy=is_busy,
                 missing=self._missing(comparison.one) or self._missing(comparison.other),
             )
             for comparison in row.comparisons
-        ]  # fmt: skip
+        ]
 
 
 def is_missed(line: Mapping[str, Any]) -> bool:

@@ -59,14 +59,21 @@ class Exchange:
     """
 
     def __init__(
-        self, kind: TypeSerializer, num_buffers: int, parts: Parts = REFERENCE,
-        selector: ChannelSelector | None = None, takes_batches: bool = False, num_channels: int = 1,
+        self,
+        kind: TypeSerializer,
+        num_buffers: int,
+        parts: Parts = REFERENCE,
+        selector: ChannelSelector | None = None,
+        takes_batches: bool = False,
+        num_channels: int = 1,
         segment_bytes: int = 32_768,
-    ) -> None:  # fmt: skip
+    ) -> None:
         config = Config(
-            buffer_timeout_ms=-1, buffers_per_channel=num_buffers, floating_buffers_per_gate=0,
+            buffer_timeout_ms=-1,
+            buffers_per_channel=num_buffers,
+            floating_buffers_per_gate=0,
             segment_size_bytes=segment_bytes,
-        )  # fmt: skip
+        )
         elements = StreamElementSerializer(kind)
         self.monitor = threading.RLock()
         self._lull, self._input_bell, self._output_bell = Lull(self.monitor), Bell(self.monitor), Bell(self.monitor)

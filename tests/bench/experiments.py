@@ -68,8 +68,9 @@ def memory(num_channels: int) -> Entry:
         return num_records, expected(num_records)
 
     meaning = f"{num_channels} channels built and used in a fresh process"
-    return Entry(f"memory/{num_channels}", Contender("memory", meaning, run, deliver, records_per_s=50_000),
-                 expected, checksum)  # fmt: skip
+    return Entry(
+        f"memory/{num_channels}", Contender("memory", meaning, run, deliver, records_per_s=50_000), expected, checksum
+    )
 
 
 def isolated(key: str, meaning: str, *, credit_based: bool) -> Entry:

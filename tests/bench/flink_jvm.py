@@ -64,8 +64,12 @@ class Jvm:
         self._said: deque[str] = deque(maxlen=40)
         self._process = subprocess.Popen(
             [str(find_java().program), *options, "-cp", class_path, "KeyBy", str(records)],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, process_group=0,
-        )  # fmt: skip
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            process_group=0,
+        )
         self._lines: queue.SimpleQueue[str] = queue.SimpleQueue()
         self._reader = threading.Thread(target=self._read, name="reader of Flink", daemon=True)
         self._reader.start()

@@ -187,9 +187,11 @@ def in_flight(num_buffers: int, scale: float) -> tuple[float, Counting, float]:
     """Records over TCP with so many buffers at each end; return (CPU ns a record, calls, buffers)."""
     num_records, counting = scaled(NUM_RECORDS, scale), Counting()
     config = Config(
-        buffer_timeout_ms=-1, floating_buffers_per_gate=num_buffers - 2, max_buffers_per_channel=num_buffers,
+        buffer_timeout_ms=-1,
+        floating_buffers_per_gate=num_buffers - 2,
+        max_buffers_per_channel=num_buffers,
         num_buffers=4 * num_buffers,
-    )  # fmt: skip
+    )
     environment = StreamEnvironment(config)
     source = environment.source(lambda _subtask, _parallelism: Reader(num_records), type=KIND)
     source.slot_sharing_group("producers").rebalance().sink(Adding().value).slot_sharing_group("consumers")
@@ -261,27 +263,92 @@ def has_no_cliff(curves: Mapping[str, Sequence[float]]) -> bool:
 EXPERIMENTS: Mapping[str, Experiment] = {
     made.name: made
     for made in (
-        Experiment("active", "channels that get records in turn", "CPU, ns a record", (1, 10, 100, 1_000), active,
-                   "1000 at most 1.5 times as dear as 1", flat(1.5)),
-        Experiment("idle", "idle channels beside a busy one", "CPU, ns a record", (1, 10, 100, 1_000), idle,
-                   "1000 at most 1.18 times as dear as 1", flat(1 / 0.85)),
-        Experiment("size", "bytes in a record", "CPU, ns a record", (1, 16, 256, 1_024, 4_096, 32_768, 262_144, MIB),
-                   size, "1 MiB at most 40 times 32 KiB", is_linear),
-        Experiment("spanning", "bytes a record is longer than a buffer", "CPU, ns a record",
-                   (-8, -4, -2, -1, 0, 1, 2, 4, 8), spanning, "no neighbours differ twofold", has_no_cliff,
-                   is_log=False),
-        Experiment("parallelism", "subtasks on each side, all to all", "CPU, ns a record", (1, 2, 4, 8, 16),
-                   parallelism, "16 at most 1.4 times as dear as 1", flat(1.4)),
-        Experiment("flusher", "buffer timeout, ms", "CPU, ns a record", (100, 10, 1), flusher,
-                   "1 ms at most 1.67 times as dear as 100 ms", flat(1 / 0.6)),
-        Experiment("credits", "buffers in flight, over TCP", "CPU, ns a record", (34, 10, 4, 2), credit,
-                   "10 at most 1.43 times as dear as 34", lambda curves: curves["CPU"][1] <= curves["CPU"][0] / 0.7),
-        Experiment("syscalls", "buffers in flight, over TCP", "calls a buffer", (34, 10, 4, 2), syscalls,
-                   "at most one write a buffer with 34", lambda curves: curves["writes"][0] <= 1),
-        Experiment("depth", "seconds, with a producer ten times too fast", "memory, of that after warm-up",
-                   SECONDS_OF_DEPTH, Depth(), "at most 1.05", flat(1.05), is_log=False, runs_once=True),
+        Experiment(
+            "active",
+            "channels that get records in turn",
+            "CPU, ns a record",
+            (1, 10, 100, 1_000),
+            active,
+            "1000 at most 1.5 times as dear as 1",
+            flat(1.5),
+        ),
+        Experiment(
+            "idle",
+            "idle channels beside a busy one",
+            "CPU, ns a record",
+            (1, 10, 100, 1_000),
+            idle,
+            "1000 at most 1.18 times as dear as 1",
+            flat(1 / 0.85),
+        ),
+        Experiment(
+            "size",
+            "bytes in a record",
+            "CPU, ns a record",
+            (1, 16, 256, 1_024, 4_096, 32_768, 262_144, MIB),
+            size,
+            "1 MiB at most 40 times 32 KiB",
+            is_linear,
+        ),
+        Experiment(
+            "spanning",
+            "bytes a record is longer than a buffer",
+            "CPU, ns a record",
+            (-8, -4, -2, -1, 0, 1, 2, 4, 8),
+            spanning,
+            "no neighbours differ twofold",
+            has_no_cliff,
+            is_log=False,
+        ),
+        Experiment(
+            "parallelism",
+            "subtasks on each side, all to all",
+            "CPU, ns a record",
+            (1, 2, 4, 8, 16),
+            parallelism,
+            "16 at most 1.4 times as dear as 1",
+            flat(1.4),
+        ),
+        Experiment(
+            "flusher",
+            "buffer timeout, ms",
+            "CPU, ns a record",
+            (100, 10, 1),
+            flusher,
+            "1 ms at most 1.67 times as dear as 100 ms",
+            flat(1 / 0.6),
+        ),
+        Experiment(
+            "credits",
+            "buffers in flight, over TCP",
+            "CPU, ns a record",
+            (34, 10, 4, 2),
+            credit,
+            "10 at most 1.43 times as dear as 34",
+            lambda curves: curves["CPU"][1] <= curves["CPU"][0] / 0.7,
+        ),
+        Experiment(
+            "syscalls",
+            "buffers in flight, over TCP",
+            "calls a buffer",
+            (34, 10, 4, 2),
+            syscalls,
+            "at most one write a buffer with 34",
+            lambda curves: curves["writes"][0] <= 1,
+        ),
+        Experiment(
+            "depth",
+            "seconds, with a producer ten times too fast",
+            "memory, of that after warm-up",
+            SECONDS_OF_DEPTH,
+            Depth(),
+            "at most 1.05",
+            flat(1.05),
+            is_log=False,
+            runs_once=True,
+        ),
     )
-}  # fmt: skip
+}
 
 
 # -- running and showing -------------------------------------------------------------------------------
@@ -303,15 +370,17 @@ def run(
                     curve = turns.setdefault(name, [[] for _ in experiment.points])
                     curve[index].append(value)
         medians = {name: [statistics.median(values) for values in curve] for name, curve in turns.items()}
-        found.append({
-            "name": experiment.name,
-            "varies": experiment.varies,
-            "unit": experiment.unit,
-            "points": list(experiment.points),
-            "curves": {name: [spread(Figure.of(values)) for values in curve] for name, curve in turns.items()},
-            "expected": experiment.expected,
-            "came": experiment.judge(medians),
-        })  # fmt: skip
+        found.append(
+            {
+                "name": experiment.name,
+                "varies": experiment.varies,
+                "unit": experiment.unit,
+                "points": list(experiment.points),
+                "curves": {name: [spread(Figure.of(values)) for values in curve] for name, curve in turns.items()},
+                "expected": experiment.expected,
+                "came": experiment.judge(medians),
+            }
+        )
     return found
 
 
@@ -328,17 +397,23 @@ def as_table(found: Sequence[Mapping[str, Any]]) -> str:
 
 def paper(found: Sequence[Mapping[str, Any]]) -> PaperFigure:
     """Curves with the middle half of the rounds."""
-    return PaperFigure("How cost grows", [
-        Panel(
-            each["varies"], each["unit"],
-            [
-                Curve(name, each["points"], *([value[key] for value in curve] for key in QUARTILES), look)
-                for look, (name, curve) in enumerate(each["curves"].items())
-            ],
-            each["name"], is_log_x=EXPERIMENTS[each["name"]].is_log, is_log_y=each["name"] == "size",
-        )
-        for each in found
-    ])  # fmt: skip
+    return PaperFigure(
+        "How cost grows",
+        [
+            Panel(
+                each["varies"],
+                each["unit"],
+                [
+                    Curve(name, each["points"], *([value[key] for value in curve] for key in QUARTILES), look)
+                    for look, (name, curve) in enumerate(each["curves"].items())
+                ],
+                each["name"],
+                is_log_x=EXPERIMENTS[each["name"]].is_log,
+                is_log_y=each["name"] == "size",
+            )
+            for each in found
+        ],
+    )
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

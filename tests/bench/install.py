@@ -26,8 +26,11 @@ def install(requirements: Path, python: Path, stamp: Path) -> bool:
     only_pinned = ["--require-hashes", "--only-binary", ":all:", "--requirement", str(requirements)]
     done = subprocess.run(
         [str(python), "-I", "-m", "pip", "install", *options, *only_pinned],
-        capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=False,
+        stdin=subprocess.DEVNULL,
+    )
     if done.returncode:
         said = next((line for line in done.stderr.splitlines() if line.startswith("ERROR")), "no reason given")
         print(f"They could not be installed, so their rows will not be measured: {said}", file=sys.stderr)

@@ -142,12 +142,13 @@ def paper(runs: dict[bool, list[list[Sample]]]) -> PaperFigure:
         times = [(a.time_s + b.time_s) / 2 for a, b in pairs]
         curves = [
             Curve(
-                "the three others" if channel else "the slow reader", times,
+                "the three others" if channel else "the slow reader",
+                times,
                 [(b.counts[channel] - a.counts[channel]) / (b.time_s - a.time_s) for a, b in pairs],
                 look=0 if channel else 1,
             )
             for channel in range(NUM_CHANNELS)
-        ]  # fmt: skip
+        ]
         title = "with credits" if credit_based else "before credits: one jam for all"
         label = f"seconds after one reader became {SLOWER} times slower"
         panels.append(Panel(label, "buffers read per second", curves, title, marks=[(0, "slow")]))

@@ -139,11 +139,17 @@ def numbered(num_records: int) -> list[Row]:
 LATENCY = {
     made.key: made
     for made in (
-        entry("latency/local 1 ms", "a job on one TaskManager, buffer timeout 1 ms",
-              lambda n: through_job(n, 1, remote=False)),
-        entry("latency/remote 1 ms", "a job on two processes, buffer timeout 1 ms",
-              lambda n: through_job(n, 1, remote=True)),
+        entry(
+            "latency/local 1 ms",
+            "a job on one TaskManager, buffer timeout 1 ms",
+            lambda n: through_job(n, 1, remote=False),
+        ),
+        entry(
+            "latency/remote 1 ms",
+            "a job on two processes, buffer timeout 1 ms",
+            lambda n: through_job(n, 1, remote=True),
+        ),
         entry("latency/remote 0 ms", "the same, each record flushed", lambda n: through_job(n, 0, remote=True)),
         entry("latency/socket", "29 bytes sent for each record over loopback, nothing else", through_socket),
     )
-}  # fmt: skip
+}

@@ -236,9 +236,7 @@ UNITS = {
 }
 
 
-def profile(
-    unit: Unit, rounds: int, num_records: int, say: Callable[[str], None] = lambda _: None
-) -> dict[str, Any]:
+def profile(unit: Unit, rounds: int, num_records: int, say: Callable[[str], None] = lambda _: None) -> dict[str, Any]:
     """Let all programs take turns; return what each layer adds, in ns or us of CPU time.
 
     Raises:
@@ -254,8 +252,14 @@ def profile(
         {"layer": layer.name, "where": layer.where, "after": layer.after, "adds": spread(added), "total": spread(total)}
         for layer, (added, total) in zip(unit.layers, differences(spent, before(unit.layers)), strict=True)
     ]
-    return {"format": FORMAT, "rounds": rounds, "num_records": num_records, "unit": unit.sign, "layers": lines,
-            "turns": spent}  # fmt: skip
+    return {
+        "format": FORMAT,
+        "rounds": rounds,
+        "num_records": num_records,
+        "unit": unit.sign,
+        "layers": lines,
+        "turns": spent,
+    }
 
 
 def before(layers: Sequence[Layer]) -> list[int | None]:
@@ -304,8 +308,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, print, and write the JSON."""
     parser = argparse.ArgumentParser(
         prog="make profile ARGS='…'" if "MAKELEVEL" in os.environ else "python -m tests.bench.profile",
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter,
-    )  # fmt: skip
+        description=__doc__,
+        formatter_class=argparse.RawTextHelpFormatter,
+    )
     parser.add_argument("unit", nargs="?", choices=UNITS, default="record", help="what is profiled (record)")
     parser.add_argument("--rounds", type=int, default=9, metavar="N", help="turns of each program (9)")
     turns = " or ".join(f"{unit.num_of_turn}" for unit in UNITS.values())

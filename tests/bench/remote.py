@@ -54,7 +54,9 @@ def config_of(num_buffers: int, **options: Any) -> Config:
     One channel may have them all, at both ends: the default of ten would hold the producer back.
     """
     base = Config(
-        buffer_timeout_ms=-1, floating_buffers_per_gate=num_buffers - 2, max_buffers_per_channel=num_buffers,
+        buffer_timeout_ms=-1,
+        floating_buffers_per_gate=num_buffers - 2,
+        max_buffers_per_channel=num_buffers,
         num_buffers=2 * num_buffers + 8,
     )
     return replace(base, **options)
@@ -105,9 +107,7 @@ def exchange_of_batches(
     return num_batches * BATCH, *_through(config_of(num_buffers, **options), "batches", num_batches, operator, core)
 
 
-def exchange_of_columns(
-    num_records: int, operator: Any, *, num_buffers: int = REMOTE_BUFFERS, **options: Any
-) -> Spent:
+def exchange_of_columns(num_records: int, operator: Any, *, num_buffers: int = REMOTE_BUFFERS, **options: Any) -> Spent:
     num_batches = whole_batches(num_records)
     return num_batches * BATCH, *_through(config_of(num_buffers, **options), "columns", num_batches, operator)
 

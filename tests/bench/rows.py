@@ -127,11 +127,23 @@ def lacking(key: str) -> str | None:
 
 
 def timeout(number: int, group: str, nums: Sequence[int], goal: float, floor: float, *demands: Demand) -> Row:
-    return Row(number, group, group, [
-        Comparison(f"T=1 ms, {n} channel{'s' * (n > 1)}", "T=100 ms",
-                   f"channels/{n} T=1", f"channels/{n} T=100", goal, floor, demands=demands)
-        for n in nums
-    ])  # fmt: skip
+    return Row(
+        number,
+        group,
+        group,
+        [
+            Comparison(
+                f"T=1 ms, {n} channel{'s' * (n > 1)}",
+                "T=100 ms",
+                f"channels/{n} T=1",
+                f"channels/{n} T=100",
+                goal,
+                floor,
+                demands=demands,
+            )
+            for n in nums
+        ],
+    )
 
 
 def credit(what: str, family: str) -> Comparison:

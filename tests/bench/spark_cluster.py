@@ -240,18 +240,20 @@ def measure(session: SparkSession, names: Sequence[str], num_rows: int, rounds: 
     for name in names:
         mine = [each[name] for each in turns]
         others = {other: [each[other].wall_s for each in turns] for other in names if other != name}
-        found.append({
-            "name": name,
-            "rows_per_s": spread(Figure.of([num_rows / turn.wall_s for turn in mine])),
-            "cpu_ns_per_row": spread(Figure.of([sum(turn.cpu_s.values()) * 1e9 / num_rows for turn in mine])),
-            "times": {
-                other: spread(Figure.of([theirs / turn.wall_s for turn, theirs in zip(mine, walls, strict=True)]))
-                for other, walls in others.items()
-            },
-            "cpu_s": {role: round(seconds, 2) for role, seconds in sorted(mine[-1].cpu_s.items())},
-            "peak_mib": _peaks(mine),
-            "peak_mib_with_a_tenth": _peaks([first[name]]),
-        })  # fmt: skip
+        found.append(
+            {
+                "name": name,
+                "rows_per_s": spread(Figure.of([num_rows / turn.wall_s for turn in mine])),
+                "cpu_ns_per_row": spread(Figure.of([sum(turn.cpu_s.values()) * 1e9 / num_rows for turn in mine])),
+                "times": {
+                    other: spread(Figure.of([theirs / turn.wall_s for turn, theirs in zip(mine, walls, strict=True)]))
+                    for other, walls in others.items()
+                },
+                "cpu_s": {role: round(seconds, 2) for role, seconds in sorted(mine[-1].cpu_s.items())},
+                "peak_mib": _peaks(mine),
+                "peak_mib_with_a_tenth": _peaks([first[name]]),
+            }
+        )
     return found
 
 
@@ -310,9 +312,10 @@ def _aligned(lines: Sequence[Sequence[str]]) -> str:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure and print."""
     parser = argparse.ArgumentParser(
-        prog="python -m tests.bench.spark_cluster", description=__doc__,
+        prog="python -m tests.bench.spark_cluster",
+        description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
-    )  # fmt: skip
+    )
     names = [*CONTENDERS]
     parser.add_argument("--rows", type=int, default=MOST_ROWS, metavar="N", help="rows of a turn (%(default)s)")
     parser.add_argument("--rounds", type=int, default=1, metavar="N", help="turns of each contender (%(default)s)")
@@ -329,8 +332,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(error, file=sys.stderr)
         return 2
     load = os.getloadavg()[0]
-    found = measure(session, [name for name in names if not chosen.only or name in chosen.only], chosen.rows,
-                    chosen.rounds)  # fmt: skip
+    found = measure(
+        session, [name for name in names if not chosen.only or name in chosen.only], chosen.rows, chosen.rounds
+    )
     where = machine(load)
     where["versions"]["PySpark"] = version("pyspark")
     answer = {

@@ -271,7 +271,9 @@ def run(
     first = found[ways[0].name]
     return [
         {
-            "name": way.name, "meaning": way.meaning, "holds": way.holds,
+            "name": way.name,
+            "meaning": way.meaning,
+            "holds": way.holds,
             "rows_per_s": statistics.median(rows / wall for wall, _ in found[way.name]),
             "cpu_ns_per_row": statistics.median(cpu * 1e9 / rows for _, cpu in found[way.name]),
             f"times_{ways[0].name}": statistics.median(
@@ -279,25 +281,35 @@ def run(
             ),
         }
         for way in ways
-    ]  # fmt: skip
+    ]
 
 
 def as_table(found: Sequence[dict[str, Any]]) -> str:
     ratio = next(name for name in found[0] if name.startswith("times_"))
     lines = [("way", "rows/s", f"× {ratio.removeprefix('times_')}", "CPU ns/row", "in memory", "")]
     lines += [
-        (row["name"], f"{row['rows_per_s'] / 1e6:.2f} M", number(row[ratio]), number(row["cpu_ns_per_row"]),
-         row["holds"], row["meaning"])
+        (
+            row["name"],
+            f"{row['rows_per_s'] / 1e6:.2f} M",
+            number(row[ratio]),
+            number(row["cpu_ns_per_row"]),
+            row["holds"],
+            row["meaning"],
+        )
         for row in found
-    ]  # fmt: skip
+    ]
     widths = [max(len(line[place]) for line in lines) for place in range(5)]
     return "\n".join(
         "  ".join(
-            [line[0].ljust(widths[0]), *(line[place].rjust(widths[place]) for place in range(1, 4)),
-             line[4].ljust(widths[4]), line[5]]
+            [
+                line[0].ljust(widths[0]),
+                *(line[place].rjust(widths[place]) for place in range(1, 4)),
+                line[4].ljust(widths[4]),
+                line[5],
+            ]
         ).rstrip()
         for line in lines
-    )  # fmt: skip
+    )
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -149,8 +149,11 @@ def test_the_answer_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert {"processor", "cores", "load_before", "load_after", "system"} <= set(answer["machine"])
     assert {"numpy", "pyarrow", "sluice"} <= set(answer["machine"]["versions"])
     assert [(row["number"], row["name"]) for row in answer["rows"]] == [
-        (1, "emit/queue"), (7, "batch/copy"), (8, "batch/arrow"), (26, "channels/active"),
-    ]  # fmt: skip
+        (1, "emit/queue"),
+        (7, "batch/copy"),
+        (8, "batch/arrow"),
+        (26, "channels/active"),
+    ]
     for row in answer["rows"]:
         for line in row["lines"]:
             assert line["verdict"] in {"goal", "floor", "missed", "goal by CPU", "floor by CPU"}
@@ -487,8 +490,12 @@ def test_a_part_of_a_run_does_not_get_into_the_readme(
 def test_control_c_ends_it_with_130_and_without_a_traceback(row: str) -> None:
     process = subprocess.Popen(
         [sys.executable, "-m", "tests.bench", row, "--seconds", "1", "--rounds", "1000"],
-        cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=dict(os.environ),
-    )  # fmt: skip
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=dict(os.environ),
+    )
     with process:
         assert process.stderr is not None
         assert "checking" in process.stderr.readline()  # the first progress: it is measuring

@@ -93,11 +93,16 @@ def some() -> list[dict[str, Any]]:
     value = {"median": 2.0, "low": 1.0, "high": 3.0}
     return [
         {
-            "name": name, "varies": "things", "unit": "ns", "points": list(EXPERIMENTS[name].points),
-            "curves": {"CPU": [value] * len(EXPERIMENTS[name].points)}, "expected": "flat", "came": True,
+            "name": name,
+            "varies": "things",
+            "unit": "ns",
+            "points": list(EXPERIMENTS[name].points),
+            "curves": {"CPU": [value] * len(EXPERIMENTS[name].points)},
+            "expected": "flat",
+            "came": True,
         }
         for name in ("active", "size", "spanning", "depth")
-    ]  # fmt: skip
+    ]
 
 
 def test_the_picture_is_the_same_each_time_and_tells_itself_in_words() -> None:

@@ -109,9 +109,7 @@ def test_wrong_use_is_refused(arguments: list[str], capsys: pytest.CaptureFixtur
     assert "error" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    "layer", [*LAYERS, *batch_layers.LAYERS], ids=lambda layer: layer.name.replace(" ", "-")
-)
+@pytest.mark.parametrize("layer", [*LAYERS, *batch_layers.LAYERS], ids=lambda layer: layer.name.replace(" ", "-"))
 def test_files_that_a_layer_names_are_there(layer: Layer) -> None:
     words = [word.strip(",:") for word in layer.where.split()]
     root = Path(module.__file__).parents[2] / "refimpl"

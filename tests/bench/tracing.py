@@ -179,10 +179,17 @@ def as_table(rows: Sequence[dict[str, Any]]) -> str:
         median, low, high = (row["throughput"][each] for each in ("median", "low", "high"))
         cost = f"{row['cpu_us_per_event']:.2f}"
         verdict = "goal" if median >= row["goal"] else "missed"
-        lines.append((
-            row["job"], f"{row['events']:,}", f"{number(median)} [{number(low)} .. {number(high)}]",
-            number(row["cpu"]["median"]), cost, f"≥ {row['goal']}", verdict,
-        ))  # fmt: skip
+        lines.append(
+            (
+                row["job"],
+                f"{row['events']:,}",
+                f"{number(median)} [{number(low)} .. {number(high)}]",
+                number(row["cpu"]["median"]),
+                cost,
+                f"≥ {row['goal']}",
+                verdict,
+            )
+        )
     widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
     return "\n".join(
         "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines

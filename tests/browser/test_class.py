@@ -200,9 +200,12 @@ def test_the_same_dashboard_in_a_notebook(notebook: Callable[..., Any], tmp_path
         fill(room.path)
     nb = notebook(
         "class.ipynb",
-        [f"from course.classroom import ClassView\nview = ClassView({str(tmp_path / 'class.sqlite')!r})\nview",
-         f"print(view.model()['exercises'][{AT}]['unlocked'], len(view.model()['learners']))", "view.close()"],
-    )  # fmt: skip
+        [
+            f"from course.classroom import ClassView\nview = ClassView({str(tmp_path / 'class.sqlite')!r})\nview",
+            f"print(view.model()['exercises'][{AT}]['unlocked'], len(view.model()['learners']))",
+            "view.close()",
+        ],
+    )
     nb.run(0)
     assert nb.outputs(0)[0]["data"]["text/plain"].startswith("Class Tuesday: 30 learners")
     view = nb.page.locator("[data-testid=sluice-class]")

@@ -26,12 +26,17 @@ def test_a_running_job_is_slowed_held_and_swapped(notebook: Open) -> None:
     root = "document.querySelector('[data-testid=sluice-job]')"
     nb = notebook(
         "control.ipynb",
-        [JOB + SWAP, "run = ThreadedRun(job(range(10**7), slow_s=0.0005), num_task_managers=2).start()",
-         "view = JobView(run, swaps={'mine': {'SpanningRecordSerializer': Mine}}); view",
-         "print([task.rest_ms for task in run.snapshot().tasks if 'window' in task.operators])",
-         "print({part.buffer_timeout_ms for each in run.deployments for part in each.partitions})",
-         "print(Mine.uses > 0)", "print(sum(task.num_records_in for task in run.snapshot().tasks))", "run.cancel()"],
-    )  # fmt: skip
+        [
+            JOB + SWAP,
+            "run = ThreadedRun(job(range(10**7), slow_s=0.0005), num_task_managers=2).start()",
+            "view = JobView(run, swaps={'mine': {'SpanningRecordSerializer': Mine}}); view",
+            "print([task.rest_ms for task in run.snapshot().tasks if 'window' in task.operators])",
+            "print({part.buffer_timeout_ms for each in run.deployments for part in each.partitions})",
+            "print(Mine.uses > 0)",
+            "print(sum(task.num_records_in for task in run.snapshot().tasks))",
+            "run.cancel()",
+        ],
+    )
     for index in range(3):
         nb.run(index)
     view = the_view(nb, "job")

@@ -26,6 +26,7 @@ FACTS = """root => ['[data-state]', '[data-field]', '[data-fact]', '.level', 'g 
   .map(n => [n.dataset.state, n.dataset.progress, n.childElementCount ? '' : n.textContent,
              n.getAttribute('y'), n.getAttribute('height')].join()).join('\\n')"""
 
+
 @pytest.fixture
 def notebook(notebook_in_shared_page: Open) -> Open:
     """Each view has a notebook and a kernel of its own; to load a JupyterLab for each took half of the time."""
@@ -40,9 +41,13 @@ def test_a_live_view_moves_obeys_and_outlives_cell_and_kernel(notebook: Open, na
     data = f"document.querySelector('[data-testid=sluice-{kind}]').dataset"
     nb = notebook(
         f"live-{kind}.ipynb",
-        [JOB, "run = ThreadedRun(job(range(10**7), slow_s=0.001), num_task_managers=2).start()",
-         f"view = {name}(run); view", "print(run.is_paused)"],
-    )  # fmt: skip
+        [
+            JOB,
+            "run = ThreadedRun(job(range(10**7), slow_s=0.001), num_task_managers=2).start()",
+            f"view = {name}(run); view",
+            "print(run.is_paused)",
+        ],
+    )
     for index in range(3):
         nb.run(index)
     view = the_view(nb, kind)
@@ -87,9 +92,13 @@ def test_a_recording_is_scrubbed_and_each_frame_is_its_still(notebook: Open, nam
     data = f"document.querySelector('[data-testid=sluice-{kind}]').dataset"
     nb = notebook(
         f"recorded-{kind}.ipynb",
-        [JOB, "rec = Recording.of(Simulation(job(range(90)), seed=7, num_task_managers=2))",
-         f"view = {name}(rec); view", f"view.close(); {name}(rec, at=40)"],
-    )  # fmt: skip
+        [
+            JOB,
+            "rec = Recording.of(Simulation(job(range(90)), seed=7, num_task_managers=2))",
+            f"view = {name}(rec); view",
+            f"view.close(); {name}(rec, at=40)",
+        ],
+    )
     for index in range(3):
         nb.run(index)
     view = the_view(nb, kind)
@@ -117,10 +126,15 @@ def test_a_slow_source_is_seen_to_hold_the_watermark_back(notebook: Open) -> Non
     root = "document.querySelector('[data-testid=sluice-watermarks]')"
     nb = notebook(
         "watermarks.ipynb",
-        [JOB, "run = ThreadedRun(job(range(10**7), slow_s=0.001), num_task_managers=2).start()",
-         "view = WatermarkView(run, title='Event time'); view", "run.slow(run.snapshot().tasks[0].name, 60_000)",
-         "print(*[task.watermark for task in run.snapshot().tasks])", "run.cancel()"],
-    )  # fmt: skip
+        [
+            JOB,
+            "run = ThreadedRun(job(range(10**7), slow_s=0.001), num_task_managers=2).start()",
+            "view = WatermarkView(run, title='Event time'); view",
+            "run.slow(run.snapshot().tasks[0].name, 60_000)",
+            "print(*[task.watermark for task in run.snapshot().tasks])",
+            "run.cancel()",
+        ],
+    )
     for index in range(3):
         nb.run(index)
     view = the_view(nb, "watermarks")
@@ -181,10 +195,15 @@ def test_the_channels_of_a_fast_source_are_shut_until_the_slow_one_has_sent_its_
     root = "document.querySelector('[data-testid=sluice-alignment]')"
     nb = notebook(
         "barriers.ipynb",
-        [JOB, "run = ThreadedRun(job(range(10**7), slow_s=0.001), num_task_managers=2).start()",
-         "view = AlignmentView(run, title='The race'); view",
-         "slow = run.snapshot().tasks[0].name; run.slow(slow, 60_000)", "run.slow(slow, 0)", "run.cancel()"],
-    )  # fmt: skip
+        [
+            JOB,
+            "run = ThreadedRun(job(range(10**7), slow_s=0.001), num_task_managers=2).start()",
+            "view = AlignmentView(run, title='The race'); view",
+            "slow = run.snapshot().tasks[0].name; run.slow(slow, 60_000)",
+            "run.slow(slow, 0)",
+            "run.cancel()",
+        ],
+    )
     for index in range(3):
         nb.run(index)
     view = the_view(nb, "alignment")

@@ -36,9 +36,14 @@ def test_one_chooses_forks_and_compares(notebook: Open, name: str, kind: str) ->
     root = f"document.querySelector('[data-testid=sluice-{kind}]')"
     nb = notebook(
         f"stepper-{kind}.ipynb",
-        [JOB, f"stepper = Stepper(job(range(90)), seed=7); view = {name}(stepper); view", STEPS,
-         "print(stepper.change, stepper.fork_step, len(stepper.fork_recording))", "print(stepper.enabled()[1])"],
-    )  # fmt: skip
+        [
+            JOB,
+            f"stepper = Stepper(job(range(90)), seed=7); view = {name}(stepper); view",
+            STEPS,
+            "print(stepper.change, stepper.fork_step, len(stepper.fork_recording))",
+            "print(stepper.enabled()[1])",
+        ],
+    )
     nb.run(0)
     nb.run(1)
     view = the_view(nb, kind)
@@ -91,9 +96,13 @@ def test_a_run_is_kept_in_a_file_and_opened_again_by_keyboard(notebook: Open, tm
     root = "document.querySelector('[data-testid=sluice-queues]')"
     nb = notebook(
         "stepper-file.ipynb",
-        [JOB, "stepper = Stepper(job(range(90)), seed=7); view = QueueView(stepper); view", STEPS,
-         "stepper.step(); stepper.run(30); stepper.fork(10, buffers=3); print(stepper.num_steps)"],
-    )  # fmt: skip
+        [
+            JOB,
+            "stepper = Stepper(job(range(90)), seed=7); view = QueueView(stepper); view",
+            STEPS,
+            "stepper.step(); stepper.run(30); stepper.fork(10, buffers=3); print(stepper.num_steps)",
+        ],
+    )
     nb.run(0)
     nb.run(1)
     view = the_view(nb, "queues")
@@ -141,10 +150,13 @@ def test_a_click_while_a_cell_steps_a_simulation_waits_for_the_cell(notebook: Op
     root = "document.querySelector('[data-testid=sluice-queues]')"
     nb = notebook(
         "busy.ipynb",
-        [JOB, "simulation = Simulation(job(range(40_000)), seed=1); view = QueueView(simulation); view",
-         BUSY,
-         "print(simulation.num_steps, len(view.recording) - 1, threads, view.error)"],
-    )  # fmt: skip
+        [
+            JOB,
+            "simulation = Simulation(job(range(40_000)), seed=1); view = QueueView(simulation); view",
+            BUSY,
+            "print(simulation.num_steps, len(view.recording) - 1, threads, view.error)",
+        ],
+    )
     nb.run(0)
     nb.run(1)
     view = the_view(nb, "queues")

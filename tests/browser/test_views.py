@@ -16,10 +16,13 @@ Open = Callable[..., Any]
 def test_a_recorded_run_is_scrubbed_by_keyboard_without_the_kernel(notebook: Open) -> None:
     nb = notebook(
         "recorded.ipynb",
-        [JOB, "rec = Recording.of(Simulation(job(range(60)), seed=7)); view = PipelineMap(rec); view",
-         "print(*[pipeline_status(rec.model(i)) for i in (0, 1, 9, len(rec) - 1)], sep='\\n')",
-         "import time; time.sleep(600)"],
-    )  # fmt: skip
+        [
+            JOB,
+            "rec = Recording.of(Simulation(job(range(60)), seed=7)); view = PipelineMap(rec); view",
+            "print(*[pipeline_status(rec.model(i)) for i in (0, 1, 9, len(rec) - 1)], sep='\\n')",
+            "import time; time.sleep(600)",
+        ],
+    )
     nb.run(0)
     nb.run(1)
     said = nb.run(2).splitlines()
@@ -54,9 +57,12 @@ def test_a_recorded_run_is_scrubbed_by_keyboard_without_the_kernel(notebook: Ope
 def test_the_drawing_of_a_frame_is_the_still_of_that_frame(notebook: Open) -> None:
     nb = notebook(
         "same.ipynb",
-        [JOB, "rec = Recording.of(Simulation(job(range(60)), seed=7)); view = PipelineMap(rec, at=0); view",
-         "view.close(); PipelineMap(rec, at=30)"],
-    )  # fmt: skip
+        [
+            JOB,
+            "rec = Recording.of(Simulation(job(range(60)), seed=7)); view = PipelineMap(rec, at=0); view",
+            "view.close(); PipelineMap(rec, at=30)",
+        ],
+    )
     facts = """root => ['[data-state]', '[data-progress]', '[data-field]', '.level', 'g title']
       .flatMap(which => [...root.querySelectorAll('svg ' + which)])
       .map(n => [n.dataset.state, n.dataset.progress, n.childElementCount ? '' : n.textContent,
@@ -77,9 +83,13 @@ def test_the_drawing_of_a_frame_is_the_still_of_that_frame(notebook: Open) -> No
 def test_a_live_run_moves_pauses_and_ends_while_the_kernel_stays_free(notebook: Open) -> None:
     nb = notebook(
         "live.ipynb",
-        [JOB, "run = ThreadedRun(job(range(10**7), slow_s=0.001)).start(); view = PipelineMap(run); view",
-         "print(run.is_paused, run.snapshot().num_steps)", "run.cancel()"],
-    )  # fmt: skip
+        [
+            JOB,
+            "run = ThreadedRun(job(range(10**7), slow_s=0.001)).start(); view = PipelineMap(run); view",
+            "print(run.is_paused, run.snapshot().num_steps)",
+            "run.cancel()",
+        ],
+    )
     nb.run(0)
     nb.run(1)
     view = the_view(nb, "map")
@@ -109,9 +119,13 @@ def test_a_live_run_moves_pauses_and_ends_while_the_kernel_stays_free(notebook: 
 def test_a_view_that_is_out_of_sight_gets_no_frames(notebook: Open) -> None:
     nb = notebook(
         "hidden.ipynb",
-        [JOB, "run = ThreadedRun(job(range(10**7), slow_s=0.001)).start(); view = PipelineMap(run); view",
-         "print(view.sampler.num_sent)", "run.cancel()"],
-    )  # fmt: skip
+        [
+            JOB,
+            "run = ThreadedRun(job(range(10**7), slow_s=0.001)).start(); view = PipelineMap(run); view",
+            "print(view.sampler.num_sent)",
+            "run.cancel()",
+        ],
+    )
     nb.run(0)
     nb.run(1)
     view = the_view(nb, "map")
@@ -185,7 +199,9 @@ def test_the_ribbon_goes_copy_by_copy_and_marks_the_first_difference(notebook: O
 def test_a_run_that_fails_says_why_and_can_be_played_again(notebook: Open) -> None:
     nb = notebook(
         "failing.ipynb",
-        [JOB, """shown = threading.Event()
+        [
+            JOB,
+            """shown = threading.Event()
 def land(value):
     if value > 100: shown.wait(60)  # it fails before our eyes
     if value > 300: raise ValueError(f'no runway for {value}')
@@ -193,8 +209,10 @@ def land(value):
 env = StreamEnvironment(Config(segment_size_bytes=64, num_buffers=14), 2)
 env.source(lambda i, n: IterableReader(range(i, 9_000, n))).map(land).rebalance().sink(lambda v: None)
 run = ThreadedRun(env).start(); view = PipelineMap(run); view""",
-         "shown.set()", "view.sampler._thread.join(10); print('no runway for' in repr(view), view.sampler.is_alive)"],
-    )  # fmt: skip
+            "shown.set()",
+            "view.sampler._thread.join(10); print('no runway for' in repr(view), view.sampler.is_alive)",
+        ],
+    )
     nb.run(0)
     nb.run(1)
     view = the_view(nb, "map")

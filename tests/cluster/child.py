@@ -117,10 +117,14 @@ def frames(context: Context) -> dict[str, Any]:
         no_trace = message_of(run.trace)
     delivered = sum((each.delivered for each in run.counts), run.counts[0].delivered.__class__())
     return {
-        "is_exact": is_exact(values), "as_delivered": values == results or sorted(values) == sorted(results),
-        "before": said_before, "wrong_name": said, "closed": message_of(lambda: run.results("results", "value long")),
-        "delivered": dict(delivered), "no_trace": no_trace,
-    }  # fmt: skip
+        "is_exact": is_exact(values),
+        "as_delivered": values == results or sorted(values) == sorted(results),
+        "before": said_before,
+        "wrong_name": said,
+        "closed": message_of(lambda: run.results("results", "value long")),
+        "delivered": dict(delivered),
+        "no_trace": no_trace,
+    }
 
 
 def no_table_of(rows: TraceRows, task_manager: int, num_told_lost: int) -> pa.Table:
@@ -145,9 +149,15 @@ def traced(context: Context) -> dict[str, Any]:
     with SparkRun(numbers()[0], context.session, trace_table=no_table_of) as run:
         no_table = message_of(run.run, ValueError)
     return {
-        "is_exact": is_exact(results), "columns": columns, "law": law, "task_managers": task_managers, "tasks": tasks,
-        "same": same.message() if same.is_equal else "different", "roles": sorted(watch.peaks), "no_table": no_table,
-    }  # fmt: skip
+        "is_exact": is_exact(results),
+        "columns": columns,
+        "law": law,
+        "task_managers": task_managers,
+        "tasks": tasks,
+        "same": same.message() if same.is_equal else "different",
+        "roles": sorted(watch.peaks),
+        "no_table": no_table,
+    }
 
 
 def shipped(context: Context) -> dict[str, Any]:

@@ -52,8 +52,13 @@ def run_child(place: Place, master: str, checks: Sequence[str]) -> dict[str, Any
     before = spark_work()
     done = subprocess.run(
         [sys.executable, str(CHILD), master, str(shared), *checks],
-        stdout=subprocess.PIPE, text=True, check=False, env=place.environment(), cwd=place.folder, timeout=TIMEOUT_S,
-    )  # fmt: skip
+        stdout=subprocess.PIPE,
+        text=True,
+        check=False,
+        env=place.environment(),
+        cwd=place.folder,
+        timeout=TIMEOUT_S,
+    )
     assert done.returncode == 0, done.stdout
     lines = [json.loads(line) for line in done.stdout.splitlines()]
     print(*(f"{line['check']}: {line['seconds']} s" for line in lines if "seconds" in line), sep="\n")
@@ -80,6 +85,11 @@ def spark_work() -> set[str]:
 def sluice(place: Place, *words: str, **more: str) -> subprocess.CompletedProcess[str]:
     """Run the command, in the place."""
     return subprocess.run(
-        [sys.executable, "-m", "course.cli", *words], capture_output=True, text=True, check=False,
-        env=place.environment(**more), cwd=place.folder, timeout=TIMEOUT_S,
-    )  # fmt: skip
+        [sys.executable, "-m", "course.cli", *words],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=place.environment(**more),
+        cwd=place.folder,
+        timeout=TIMEOUT_S,
+    )

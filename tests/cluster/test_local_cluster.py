@@ -41,8 +41,9 @@ def test_results_are_a_frame_too_until_the_run_is_closed(found) -> None:
     assert frames["as_delivered"]
     for when in ("before", "closed"):
         assert frames[when] == [
-            "LocalUsageError", "there are no results: the job has not run, not succeeded, or the run is closed"
-        ]  # fmt: skip
+            "LocalUsageError",
+            "there are no results: the job has not run, not succeeded, or the run is closed",
+        ]
     assert frames["wrong_name"] == ["LocalUsageError", "no sink is called 'nobody'"]
     assert frames["delivered"] == {"numbers": 4000, "look → results": 4000}
     assert frames["no_trace"] == ["LocalUsageError", "this run has no trace; give it a trace_table"]
@@ -76,8 +77,9 @@ def test_a_job_takes_along_what_it_needs_and_what_it_cannot_take_is_named(found)
     kind, said = shipped["missing"]
     assert (kind, said[-43:]) == ("LocalUsageError", "ModuleNotFoundError: No module named 'ghost'"[-43:])
     assert shipped["wrong"] == [
-        "LocalUsageError", "there is no package 'nowhere_at_all' that could be sent to the executors"
-    ]  # fmt: skip
+        "LocalUsageError",
+        "there is no package 'nowhere_at_all' that could be sent to the executors",
+    ]
 
 
 def test_a_section_of_a_lesson_gives_the_receipt_that_it_gives_everywhere(found) -> None:
@@ -99,7 +101,7 @@ def test_a_fault_of_the_job_is_not_tried_again(found) -> None:
     assert found["fault"] == {
         "said": ["UserCodeError", "look, subtask 1, raised ValueError: no number I like while processing 1234"],
         "tries": 1,
-    }  # fmt: skip
+    }
 
 
 def test_too_few_slots_are_said_with_their_number(found) -> None:

@@ -107,8 +107,12 @@ def test_whoever_starts_it_is_ended_before_it_runs_and_nothing_is_left(
     place = make_place()
     starter = subprocess.Popen(
         [sys.executable, "-m", "course.cli", "cluster", "start", "--port", str(free_port()), *SMALL],
-        env=place.environment(), cwd=place.folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
+        env=place.environment(),
+        cwd=place.folder,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     until((folder_of(place) / "cluster.json").exists, TIMEOUT_S)
     processes = processes_of(place)
     starter.send_signal(number)

@@ -115,8 +115,11 @@ class Script:
             self.held.append(arrived.buffer)
             size = arrived.buffer.size
         return {
-            "channel": arrived.channel_index, "kind": kind, "size": size, "more_available": arrived.is_more_available,
-        }  # fmt: skip
+            "channel": arrived.channel_index,
+            "kind": kind,
+            "size": size,
+            "more_available": arrived.is_more_available,
+        }
 
     def sent(self) -> list[dict]:
         """Everything that goes out now, in the words of the vectors."""

@@ -133,17 +133,23 @@ class Script:
             error = read_java_error(message.error)
             reader = None if message.receiver is None else name_of(message.receiver)
             return {
-                "msg": "ErrorResponse", "fatal": message.receiver is None, "reader": reader,
-                "exception_class": error.class_name, "message": error.message,
-            }  # fmt: skip
+                "msg": "ErrorResponse",
+                "fatal": message.receiver is None,
+                "reader": reader,
+                "exception_class": error.class_name,
+                "message": error.message,
+            }
         assert isinstance(message, BufferResponse)
         if message.data_type.is_buffer:
             self.delivered[message.receiver] += message.payload
         return {
-            "msg": "BufferResponse", "reader": name_of(message.receiver),
-            "sequence_number": message.sequence_number, "backlog": message.backlog,
-            "data_type_code": message.data_type.code(Config().flink_version), "size": len(message.payload),
-        }  # fmt: skip
+            "msg": "BufferResponse",
+            "reader": name_of(message.receiver),
+            "sequence_number": message.sequence_number,
+            "backlog": message.backlog,
+            "data_type_code": message.data_type.code(Config().flink_version),
+            "size": len(message.payload),
+        }
 
     def readers(self, names: list[str]) -> dict:
         ours = {name_of(receiver): reader for receiver, reader in self.connection.snapshot().readers.items()}

@@ -69,9 +69,15 @@ def response_of(fields: dict, receiver: bytes, version: FlinkVersion) -> BufferR
     payload = bytes.fromhex(fields["payload_hex"])
     assert len(payload) == fields["size"]
     return BufferResponse(
-        receiver, fields["sequence_number"], fields["backlog"], kinds[0], payload, fields["compressed"],
-        fields.get("subpartition_id", 0), tuple(fields.get("partial_buffer_sizes", ())),
-    )  # fmt: skip
+        receiver,
+        fields["sequence_number"],
+        fields["backlog"],
+        kinds[0],
+        payload,
+        fields["compressed"],
+        fields.get("subpartition_id", 0),
+        tuple(fields.get("partial_buffer_sizes", ())),
+    )
 
 
 def error_of(fields: dict, receiver: bytes | None) -> ErrorResponse:

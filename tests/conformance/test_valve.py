@@ -10,9 +10,7 @@ BY_VERSION = False
 
 
 def shown(out: list[Watermark | StreamStatus]) -> list[list[object]]:
-    return [
-        ["watermark", item.timestamp] if isinstance(item, Watermark) else ["status", item.name] for item in out
-    ]
+    return [["watermark", item.timestamp] if isinstance(item, Watermark) else ["status", item.name] for item in out]
 
 
 def test_the_valve_says_what_flinks_said(case: dict) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from course.build import BuildError, build, parse
 
-SMALL = '''\
+SMALL = """\
 # %% [markdown] title name=top
 # # A small lesson
 #
@@ -25,7 +25,7 @@ check("0.1")
 1 / 0
 # %% receipt
 L.receipt()
-'''
+"""
 
 
 def test_cells_have_roles_names_and_text():
@@ -63,8 +63,13 @@ def test_two_builds_are_byte_identical_and_hold_no_trace_of_the_machine():
     code = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
     assert [cell["execution_count"] for cell in code] == [1, 2, 3, 4, 5]
     assert [cell["id"] for cell in notebook["cells"]] == [
-        "top", "setup-02", "exercise-0-1", "check-04", "boom", "receipt-06",
-    ]  # fmt: skip
+        "top",
+        "setup-02",
+        "exercise-0-1",
+        "check-04",
+        "boom",
+        "receipt-06",
+    ]
     assert 'raise NotImplementedError("0.1")' in "".join(code[1]["source"])
     assert "not started" in "".join(code[2]["outputs"][0]["data"]["text/plain"])
     assert code[2]["outputs"][0]["data"]["application/vnd.sluice.check+json"]["status"] == "not_started"

@@ -60,11 +60,16 @@ def test_numbers_are_not_copied() -> None:
 # -- the flights job ---------------------------------------------------------------------------------
 
 FLIGHTS = [
-    {"event_time_ms": hour * 3_600_000 + minute, "origin": origin, "carrier": "AA", "dest": "BOS",
-     "dep_delay_minutes": delay}
+    {
+        "event_time_ms": hour * 3_600_000 + minute,
+        "origin": origin,
+        "carrier": "AA",
+        "dest": "BOS",
+        "dep_delay_minutes": delay,
+    }
     for hour in range(5)
     for minute, (origin, delay) in enumerate([("EWR", 4), ("JFK", -2), ("LGA", None), ("EWR", 60), ("JFK", None)] * 4)
-]  # fmt: skip
+]
 
 
 class Reader:

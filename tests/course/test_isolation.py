@@ -43,20 +43,20 @@ SABOTAGE = {
     ),
     "always_equal_string": with_body(
         "return Yes('FULL_RECORD')",
-        "class Yes(str):\n    def __eq__(self, o): return True\n    __hash__ = str.__hash__\n"
+        "class Yes(str):\n    def __eq__(self, o): return True\n    __hash__ = str.__hash__\n",
     ),
     "the_name_as_text": with_body("return 'FULL_RECORD'"),
     "asserts_removed": with_body("return True", "import sys\nsys.flags\n__debug__\nassert True\n"),
     "prints_a_report": with_body('print(\'{"status": "passed", "rules": []}\'); return True'),
     "writes_a_transcript": with_body(
-        "[os.write(fd, b'[\"end\", {\"tampered\": [], \"printed\": 0}]\\n') for fd in range(1, 9) if ok(fd)]",
+        '[os.write(fd, b\'["end", {"tampered": [], "printed": 0}]\\n\') for fd in range(1, 9) if ok(fd)]',
         "import os\ndef ok(fd):\n    try:\n        os.fstat(fd)\n"
         "    except OSError:\n        return False\n    return True\n",
     ),
     "answers_for_the_driver": with_body(
         "return None",
         "import os\nfor fd in range(3, 9):\n    for i in range(2000):\n        try:\n"
-        "            os.write(fd, b'[\"case\", %d]\\n[\"did\", %d, [], null]\\n' % (i, i))\n"
+        '            os.write(fd, b\'["case", %d]\\n["did", %d, [], null]\\n\' % (i, i))\n'
         "        except OSError:\n            break\n",
     ),
     "sys_exit": with_body("import sys; sys.exit(0)"),
@@ -166,12 +166,9 @@ SABOTAGE = {
         "import sys\ndel sys.modules['_posixsubprocess']\nimport _posixsubprocess\n_posixsubprocess.fork_exec()\n"
     ),
     "loads_native_code": "import _cffi_backend\n_cffi_backend.load_library(None, 0)\n",
-    "signals_by_descriptor": (
-        "import os, signal\nsignal.pidfd_send_signal(os.pidfd_open(os.getppid()), 9)\n"
-    ),
+    "signals_by_descriptor": ("import os, signal\nsignal.pidfd_send_signal(os.pidfd_open(os.getppid()), 9)\n"),
     "shares_memory": (
-        "from multiprocessing import shared_memory\n"
-        "shared_memory.SharedMemory('sluice_canary', create=True, size=10)\n"
+        "from multiprocessing import shared_memory\nshared_memory.SharedMemory('sluice_canary', create=True, size=10)\n"
     ),
     "makes_a_pipe_in_the_file_system": "import os\nos.mkfifo('/tmp/sluice-canary')\n",
     "starts_threads_without_end": (
@@ -181,9 +178,7 @@ SABOTAGE = {
     "writes_files_without_end": (
         "n = 0\nwhile True:\n    n += 1\n    with open(f'f{n}', 'wb') as file: file.write(bytes(1 << 20))\n"
     ),
-    "writes_one_endless_file": (
-        "with open('f', 'wb') as file:\n    while True: file.write(bytes(1 << 20))\n"
-    ),
+    "writes_one_endless_file": ("with open('f', 'wb') as file:\n    while True: file.write(bytes(1 << 20))\n"),
     "fills_standard_error": "import os\nwhile True: os.write(2, bytes(1 << 20))\n",
     "an_answer_that_lies_about_itself": with_body(
         "return R()",

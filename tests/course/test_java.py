@@ -85,7 +85,7 @@ def test_a_named_java_that_is_not_there_is_an_error(machine, monkeypatch):
 
 @pytest.mark.parametrize(("major", "dropped"), [(17, {VECTOR}), (21, {VECTOR}), (25, {VECTOR, SECURITY})])
 def test_the_shim_hands_on_all_but_the_options_this_java_lacks(tmp_path, major, dropped):
-    echo = tmp_path / "it's a \"java\" $HOME"
+    echo = tmp_path / 'it\'s a "java" $HOME'
     echo.write_text('#!/bin/sh\nfor a in "$@"; do echo "<$a>"; done\n')
     echo.chmod(0o755)
     home = make_java_home(tmp_path / "jre home", Java(echo, major, "test"))

@@ -16,7 +16,8 @@ _HEAD = "from refimpl.records import DeserializationResult as R\n"
 _FIRST = wheat("4.1")[0].source
 
 RIGHT = {
-    "iobytes": _HEAD + '''
+    "iobytes": _HEAD
+    + """
 import io
 class D:
     def __init__(self):
@@ -39,8 +40,9 @@ class D:
     def get_current_buffer(self):
         b, self.buf = self.buf, None
         return b
-''',
-    "numpy_record": _HEAD + '''
+""",
+    "numpy_record": _HEAD
+    + """
 import numpy as np
 class D:
     def __init__(self):
@@ -58,8 +60,9 @@ class D:
     def get_current_buffer(self):
         b, self.buf = self.buf, None
         return b
-''',
-    "struct_unpack_from": _HEAD + '''
+""",
+    "struct_unpack_from": _HEAD
+    + '''
 import struct
 class D:
     """Slots and type hints."""
@@ -85,7 +88,8 @@ class D:
         self.current = None
         return given
 ''',
-    "reused_array": _HEAD + '''
+    "reused_array": _HEAD
+    + '''
 class D:
     """One growing array, used again for each record, as Flink's spanning wrapper does."""
     def __init__(self, threshold=None):
@@ -112,7 +116,8 @@ class D:
         b = self.buffer; self.buffer = None
         return b
 ''',
-    "coroutine_of_needs": _HEAD + '''
+    "coroutine_of_needs": _HEAD
+    + """
 def parser():
     while True:
         head = yield from need(4)
@@ -140,8 +145,9 @@ class D:
     def get_current_buffer(self):
         b, self.buffer = self.buffer, None
         return b
-''',
-    "match_property": _HEAD + '''
+""",
+    "match_property": _HEAD
+    + """
 from refimpl.records import RecordDeserializer
 class Base(RecordDeserializer):
     _b = None
@@ -161,7 +167,7 @@ class D(Base):
                 return (R.INTERMEDIATE_RECORD_FROM_BUFFER if self.q else R.LAST_RECORD_FROM_BUFFER), bytes(rest[:n])
             case _:
                 return R.PARTIAL_RECORD, None
-''',
+""",
 }
 
 WRONG = {
@@ -223,8 +229,10 @@ def test_a_right_deserializer_loses_nothing(part, driver):
 @pytest.mark.parametrize("driver", ["simulation", "threads"])
 def test_a_deserializer_that_fails_is_taken_out_and_nothing_is_lost(does, why, driver):
     line = "    def get_next_record(self):\n"
-    source = _FIRST.replace(line, f"{line}        self.calls = getattr(self, 'calls', 0) + 1\n"
-                                  f"        if self.calls == 30:\n            {does}\n")  # fmt: skip
+    source = _FIRST.replace(
+        line,
+        f"{line}        self.calls = getattr(self, 'calls', 0) + 1\n        if self.calls == 30:\n            {does}\n",
+    )
     part = part_of(type(wheat("4.1")[0])("fails", "", source))
     report = swap.run("4.1", part, driver=driver)
     assert report.taken_out[0] == why

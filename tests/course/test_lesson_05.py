@@ -210,8 +210,10 @@ def test_figures_are_what_the_engine_does():
     lines = departures().lines
     assert [" not told" not in line for line in lines] == [False, True, False, True, False, True]
     assert [line.split(" takes ")[1] for line in lines if " takes " in line] == [
-        "13 bytes", "39 bytes, then 13 bytes", "13 bytes, then the event",
-    ]  # fmt: skip
+        "13 bytes",
+        "39 bytes, then 13 bytes",
+        "13 bytes, then the event",
+    ]
 
 
 @pytest.mark.slow

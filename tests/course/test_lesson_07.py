@@ -8,23 +8,23 @@ from course.grading.judge import judge
 from course.specimens import wheat
 
 _RIGHT = next(each.source for each in wheat("7.1") if each.name == "r01_plain")
-_ADD = '''        if not self.enqueue(consumer):
+_ADD = """        if not self.enqueue(consumer):
             return False
         if self.num_finished == 1 and not self.is_flush_requested and not self.is_blocked:
             self.notify()
         return True
-'''
-_MARK = '''        self.is_flush_requested = is_news or len(self.queue) > 1
+"""
+_MARK = """        self.is_flush_requested = is_news or len(self.queue) > 1
         if is_news:
             self.notify()
-'''
-_LAST = '''            if len(self.queue) == 1:
+"""
+_LAST = """            if len(self.queue) == 1:
                 self.is_flush_requested = False
-'''
-_LEAVES = '''            if head.is_finished:
+"""
+_LEAVES = """            if head.is_finished:
                 self.remove_head()
                 head.close()
-'''
+"""
 _DELIVER, _TAKEN = "                return self.deliver(piece)\n", "                taken = self.deliver(piece)\n"
 _IS_LAST = "            is_last = len(self.queue) == 1\n"
 _REMOVE = "                self.remove_head()\n"

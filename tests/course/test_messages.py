@@ -49,10 +49,12 @@ def codes_of(function) -> set[str]:
     found, inside = set(), ast.Compare | ast.Call | ast.Subscript | ast.JoinedStr
     for node in ast.walk(ast.parse(inspect.getsource(function))):
         if isinstance(node, ast.Return) and node.value is not None:
-            parts = [part for each in ast.walk(node.value) if isinstance(each, inside)
-                     for part in ast.walk(each)]
-            found |= {n.value for n in ast.walk(node.value) if isinstance(n, ast.Constant) and isinstance(n.value, str)
-                      and n not in parts}  # fmt: skip
+            parts = [part for each in ast.walk(node.value) if isinstance(each, inside) for part in ast.walk(each)]
+            found |= {
+                n.value
+                for n in ast.walk(node.value)
+                if isinstance(n, ast.Constant) and isinstance(n.value, str) and n not in parts
+            }
     return {word for word in found if word.replace("_", "").isalpha()}
 
 
@@ -83,11 +85,37 @@ def test_the_tables_of_codes_have_messages():
         assert text("3.1", "A", code)["says"]
     for code in judge_module._LOAD_CODES.values():
         assert text("3.1", "S", code)["says"]
-    for code in ("endless", "not_yet", "left", "unknown_name", "memory", "recursion", "attribute", "raised", "fenced",
-                 "reference_part", "not_plain", "vanished", "tampered", "load_timeout", "vanished_loading",
-                 "ambiguous_class", "ambiguous_function", "absent_class", "absent_function", "wrong_exercise",
-                 "not_a_class", "missing_method", "name_elsewhere", "name_unknown", "syntax", "no_module",
-                 "load_raised", "finished", "overwrote"):  # fmt: skip
+    for code in (
+        "endless",
+        "not_yet",
+        "left",
+        "unknown_name",
+        "memory",
+        "recursion",
+        "attribute",
+        "raised",
+        "fenced",
+        "reference_part",
+        "not_plain",
+        "vanished",
+        "tampered",
+        "load_timeout",
+        "vanished_loading",
+        "ambiguous_class",
+        "ambiguous_function",
+        "absent_class",
+        "absent_function",
+        "wrong_exercise",
+        "not_a_class",
+        "missing_method",
+        "name_elsewhere",
+        "name_unknown",
+        "syntax",
+        "no_module",
+        "load_raised",
+        "finished",
+        "overwrote",
+    ):
         assert text("3.1", "S", code)["says"]
     assert inspect.getsource(common)
 

@@ -53,8 +53,15 @@ def copy(tmp_path_factory) -> Path:
 
 def sluice(copy: Path, *words: str, source: str = "") -> subprocess.CompletedProcess[str]:
     env = {**os.environ, "PYTHONPATH": str(copy), "SLUICE_WORK": str(copy / "work")}
-    return subprocess.run([sys.executable, "-m", "course.cli", *words], input=source, env=env, cwd=copy,
-                          capture_output=True, text=True, check=False)  # fmt: skip
+    return subprocess.run(
+        [sys.executable, "-m", "course.cli", *words],
+        input=source,
+        env=env,
+        cwd=copy,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
 
 
 @pytest.mark.slow

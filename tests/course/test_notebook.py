@@ -10,7 +10,7 @@ from course.build import build
 from course.manifest import EXERCISES
 from course.seams import solution
 
-WRONG = '''\
+WRONG = """\
 # %% setup
 from course import check, hint, lesson, reset, reveal, show, zoo
 
@@ -93,7 +93,7 @@ L.progress()
 L.exercise("3.1")
 # %% text name=no-question tags=raises-exception
 L.predict("0.zz")
-'''
+"""
 
 
 @pytest.fixture(scope="module")
@@ -134,7 +134,7 @@ def outputs() -> dict[str, str]:
         ("check-forgot-return", "without `return` a function gives None"),
         ("check-forgot-return", "Note: your code printed"),
         ("check-after-reset", "○ 0.1 not started"),
-        ("check-no-mark", "looks like your answer, and nothing marks it.\n  Write @L.exercise(\"0.1\")"),
+        ("check-no-mark", 'looks like your answer, and nothing marks it.\n  Write @L.exercise("0.1")'),
         ("third", "✓ 0.1  all 8 rules hold."),
         ("now", 'return flight["origin"], max(0'),
         ("receipt", "0.1 passed, 8 rules, seed 7"),

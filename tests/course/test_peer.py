@@ -99,9 +99,7 @@ def test_barriers_arrive_everywhere_and_only_aligned_ones_stop_a_channel(mode, f
 
 
 def test_the_pools_are_as_large_as_the_options_say():
-    consumed, produced = talk(
-        {**SEVERAL, "buffers_per_channel": 1, "floating": 3}, {"exclusive": 3, "floating": 5}
-    )
+    consumed, produced = talk({**SEVERAL, "buffers_per_channel": 1, "floating": 3}, {"exclusive": 3, "floating": 5})
     assert produced["pool_total"] == 2 * (3 * 1 + 3 + 3 + 1)
     assert consumed["pool_total"] == 3 * (2 * 3 + 5) + 8
     assert {channel["initial_credit"] for channel in consumed["channels"]} == {3}
@@ -195,6 +193,8 @@ def test_a_trace_has_every_frame_as_both_ends_saw_it(said):
         assert counts == said[mode][-1]["frames"]["counts"]
         assert [line["t_us"] for line in lines] == sorted(line["t_us"] for line in lines)
     for sent, received in (("serve", "consume"), ("consume", "serve")):
-        heads = [[line["head_hex"] for line in said[f"{mode} --trace"] if line["dir"] == direction]
-                 for mode, direction in ((sent, "send"), (received, "recv"))]  # fmt: skip
+        heads = [
+            [line["head_hex"] for line in said[f"{mode} --trace"] if line["dir"] == direction]
+            for mode, direction in ((sent, "send"), (received, "recv"))
+        ]
         assert heads[0] == heads[1]

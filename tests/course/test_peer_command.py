@@ -94,6 +94,7 @@ def test_an_option_of_the_other_mode_is_passed_over():
 
 # -- processes -----------------------------------------------------------------------------------------------------
 
+
 @pytest.fixture
 def peer():
     with contextlib.ExitStack() as running:

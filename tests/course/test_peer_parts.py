@@ -142,11 +142,15 @@ def test_a_tap_keeps_account_of_each_receiver():
         "counts": {"recv:AddCredit": 1, "recv:CloseRequest": 1, "recv:PartitionRequest": 1, "send:BufferResponse": 2},
         "receivers": {
             RECEIVER.hex(): {
-                "credit_granted": 5, "data_buffers": 1, "lowest_balance": 0, "max_backlog": 4, "event_buffers": 1,
+                "credit_granted": 5,
+                "data_buffers": 1,
+                "lowest_balance": 0,
+                "max_backlog": 4,
+                "event_buffers": 1,
                 "payload_bytes": 304,
             }
         },
-    }  # fmt: skip
+    }
     tap.close()
     lines = [json.loads(line) for line in out.getvalue().splitlines()]
     assert [line["head_hex"] for line in lines] == [frame[:160].hex() for frame in FRAMES]

@@ -9,6 +9,7 @@ from tests.interop.relay import Relay, WrongAtFirst
 
 SEVERAL = {"partitions": 2, "subpartitions": 3}
 
+
 def test_two_consumers_on_two_connections():
     producer = End("serve", subpartitions=4, records=100)
     offer = offer_of(producer.next_event())
@@ -167,8 +168,9 @@ def test_a_producer_that_is_not_there_is_an_error_of_the_consumer():
 
 def test_the_time_limit_is_status_3():
     assert End("serve", max_seconds=0).done(status=3) == {
-        "event": "error", "error": "watchdog: --max-seconds 0 reached",
-    }  # fmt: skip
+        "event": "error",
+        "error": "watchdog: --max-seconds 0 reached",
+    }
 
 
 def test_too_few_buffers_are_an_error():

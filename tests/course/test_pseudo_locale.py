@@ -120,8 +120,13 @@ def test_every_text_of_checks_and_hints_is_in_a_catalogue(locales, tmp_path):
     assert done.returncode == 0, done.stderr
     shown = json.loads(done.stdout)
     assert len(shown) > 100
-    left = {f"{word}: {line}" for text in shown for line in text.splitlines() if " > " not in line
-            for word in re.findall(r"[^\W\d_]{2,}", SAME.sub(" ", line))}  # fmt: skip
+    left = {
+        f"{word}: {line}"
+        for text in shown
+        for line in text.splitlines()
+        if " > " not in line
+        for word in re.findall(r"[^\W\d_]{2,}", SAME.sub(" ", line))
+    }
     assert left == set(), sorted(left)
 
 

@@ -66,9 +66,14 @@ def folder(tmp_path: Path) -> Path:
 def run(folder: Path, *words: str, **more: str) -> subprocess.CompletedProcess[str]:
     environment = os.environ | {"PYTHONPATH": str(ROOT), "SLUICE_SCRATCH": str(folder)} | more
     return subprocess.run(
-        [sys.executable, "-m", "course.cli", "run", *words], capture_output=True, text=True, check=False,
-        cwd=folder, env=environment, timeout=TIMEOUT_S,
-    )  # fmt: skip
+        [sys.executable, "-m", "course.cli", "run", *words],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=folder,
+        env=environment,
+        timeout=TIMEOUT_S,
+    )
 
 
 @pytest.mark.slow
@@ -103,16 +108,22 @@ def test_what_a_job_file_defines_and_what_lies_beside_it_goes_along(folder: Path
 @pytest.mark.spark
 def test_on_spark_it_goes_along_too_and_an_interrupt_ends_all_of_it(folder: Path) -> None:
     (folder / "endless.py").write_text(
-        "import pathlib, threading\n" + MINE.replace("lambda n: Doubled(n)", "stand").replace(
-            "class Mine", f"def stand(n):\n    pathlib.Path({str(folder / 'stands')!r}).touch()\n"
-            "    threading.Event().wait(300)\n\nclass Mine", 1,
+        "import pathlib, threading\n"
+        + MINE.replace("lambda n: Doubled(n)", "stand").replace(
+            "class Mine",
+            f"def stand(n):\n    pathlib.Path({str(folder / 'stands')!r}).touch()\n"
+            "    threading.Event().wait(300)\n\nclass Mine",
+            1,
         )
-    )  # fmt: skip
+    )
     process = subprocess.Popen(
-        [sys.executable, "-m", "course.cli", "run", "endless.py", "--on", "spark"], cwd=folder, text=True,
+        [sys.executable, "-m", "course.cli", "run", "endless.py", "--on", "spark"],
+        cwd=folder,
+        text=True,
         env=os.environ | {"PYTHONPATH": str(ROOT), "SLUICE_SCRATCH": str(folder)},
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-    )  # fmt: skip
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
     until(lambda: (folder / "stands").exists() or process.poll() is not None, TIMEOUT_S)
     assert process.poll() is None, process.communicate()
     family = psutil.Process(process.pid).children(recursive=True)

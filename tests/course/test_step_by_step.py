@@ -23,11 +23,24 @@ def test_a_header_in_every_buffer_is_marked_at_the_byte_where_it_begins():
 def test_buffers_stay_open_between_records_that_leave_room():
     steps = drawn(
         ShowView(
-            "3.1", "two records", "", [["new", 0], ["emit", 0, 16, "6869", 2], ["emit", 0, 16, "6869", 2]],
-            [["new", "ok"], ["serialize", "ok"], ["copy", "FULL_RECORD", "000000026869", 0, ""], ["serialize", "ok"],
-             ["copy", "FULL_RECORD", "000000026869", 0, ""]],
-            [["new", "ok"], ["serialize", "ok"], ["copy", "FULL_RECORD", "000000026869", 0, ""], ["serialize", "ok"],
-             ["copy", "FULL_RECORD", "000000026869", 0, ""]],
+            "3.1",
+            "two records",
+            "",
+            [["new", 0], ["emit", 0, 16, "6869", 2], ["emit", 0, 16, "6869", 2]],
+            [
+                ["new", "ok"],
+                ["serialize", "ok"],
+                ["copy", "FULL_RECORD", "000000026869", 0, ""],
+                ["serialize", "ok"],
+                ["copy", "FULL_RECORD", "000000026869", 0, ""],
+            ],
+            [
+                ["new", "ok"],
+                ["serialize", "ok"],
+                ["copy", "FULL_RECORD", "000000026869", 0, ""],
+                ["serialize", "ok"],
+                ["copy", "FULL_RECORD", "000000026869", 0, ""],
+            ],
         )
     )
     assert "2 copies into 1 buffer" in repr(steps)

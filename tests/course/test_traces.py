@@ -347,8 +347,12 @@ def test_the_bottleneck_is_the_last_in_a_row_of_tasks_that_wait(spark, tmp_path:
     for producer, consumer in (("source-0", "map-0"), ("map-0", "slow-0"), ("slow-0", "sink-0")):
         trace.note("output", f"{producer} → {consumer[:-2]}", peer=producer)()
         trace.note("local channel", f"{producer} → {consumer[:-2]}", 0, peer=consumer)()
-    for task, state in (("source-0", "backpressured"), ("map-0", "backpressured"), ("slow-0", "made"),
-                        ("sink-0", "idle")):  # fmt: skip
+    for task, state in (
+        ("source-0", "backpressured"),
+        ("map-0", "backpressured"),
+        ("slow-0", "made"),
+        ("sink-0", "idle"),
+    ):
         trace.note(state, task)()
     for _ in range(20):
         trace.note("queue", "pool")(1)

@@ -20,9 +20,13 @@ from refimpl.task import IterableReader
 
 NUM = 8
 SMALL = Config(
-    segment_size_bytes=64, num_buffers=200, buffer_timeout_ms=-1, buffers_per_channel=NUM, floating_buffers_per_gate=0,
+    segment_size_bytes=64,
+    num_buffers=200,
+    buffer_timeout_ms=-1,
+    buffers_per_channel=NUM,
+    floating_buffers_per_gate=0,
     max_buffers_per_channel=NUM,
-)  # fmt: skip
+)
 
 
 def two_into_one(tally: Tally) -> StreamEnvironment:

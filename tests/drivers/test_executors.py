@@ -43,9 +43,12 @@ def test_a_job_needs_what_it_refers_to_and_what_that_imports_but_not_what_is_ins
 def test_the_archive_holds_every_python_file_and_is_one_for_equal_content(mine: Path) -> None:
     first = _zipped("mine_pack", mine)
     assert zipfile.ZipFile(first).namelist() == [
-        "mine_pack/__init__.py", "mine_pack/deep/__init__.py", "mine_pack/broken.py", "mine_pack/deep/more.py",
+        "mine_pack/__init__.py",
+        "mine_pack/deep/__init__.py",
+        "mine_pack/broken.py",
+        "mine_pack/deep/more.py",
         "mine_pack/deep/other.py",
-    ]  # fmt: skip
+    ]
     assert _zipped("mine_pack", mine) == first
     (mine / "mine_pack" / "deep" / "other.py").write_text("x = 1")
     assert _zipped("mine_pack", mine) != first

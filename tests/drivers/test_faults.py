@@ -115,9 +115,7 @@ def small(version: FlinkVersion) -> Config:
 @pytest.mark.parametrize("first", ["consumer", "producer"])
 @pytest.mark.parametrize("way", list(Way))
 @pytest.mark.parametrize("version", list(FlinkVersion))
-def test_a_wire_cut_after_any_byte_loses_only_what_had_not_arrived(
-    version: FlinkVersion, way: Way, first: str
-) -> None:
+def test_a_wire_cut_after_any_byte_loses_only_what_had_not_arrived(version: FlinkVersion, way: Way, first: str) -> None:
     config = small(version)
     whole = Conversation(WORDS, config).run()
     assert whole.results == WORDS
@@ -216,11 +214,17 @@ def test_a_dead_connection_fails_its_channels_with_address_and_cause_and_no_othe
             dies.socket.close()
             error = side.end()
             assert isinstance(error, RemoteTransportError)
-            for said in (f"tm-2 reads tm-0 at 127.0.0.1:{first.address[1]}", "closed by remote task manager",
-                         "in the middle of a frame"):  # fmt: skip
+            for said in (
+                f"tm-2 reads tm-0 at 127.0.0.1:{first.address[1]}",
+                "closed by remote task manager",
+                "in the middle of a frame",
+            ):
                 assert said in str(error)
-            errors = {read.channel.receiver: read.channel.error
-                      for reads in side.deployment.shuffle.remote_reads.values() for read in reads}  # fmt: skip
+            errors = {
+                read.channel.receiver: read.channel.error
+                for reads in side.deployment.shuffle.remote_reads.values()
+                for read in reads
+            }
             assert errors == {request.receiver: error, other.receiver: None}
     assert tally == [5]
 

@@ -58,8 +58,11 @@ def test_a_link_leads_from_each_task_manager_to_each_that_it_reads_from() -> Non
     environment.source(lambda _i, _n: IterableReader([])).rebalance().sink(print_nothing).set_parallelism(2)
     with Simulation(environment, num_task_managers=3) as simulation:
         assert set(simulation.links) == {
-            "tm-0 reads tm-1", "tm-0 reads tm-2", "tm-1 reads tm-0", "tm-1 reads tm-2",
-        }  # fmt: skip
+            "tm-0 reads tm-1",
+            "tm-0 reads tm-2",
+            "tm-1 reads tm-0",
+            "tm-1 reads tm-2",
+        }
     with Simulation(environment) as simulation:
         assert simulation.links == {}
 
@@ -236,8 +239,9 @@ def test_a_partition_that_was_not_there_is_asked_for_again_and_the_laws_hold_mea
                 waits.append(action.time_ms)
         assert waits[0] == pytest.approx(100.0, abs=1.0)  # request_backoff_initial_ms, then twice as long each time
         assert [later - earlier for earlier, later in pairwise(waits)] == [
-            pytest.approx(200.0, abs=1.0), pytest.approx(400.0, abs=1.0),
-        ]  # fmt: skip
+            pytest.approx(200.0, abs=1.0),
+            pytest.approx(400.0, abs=1.0),
+        ]
         known.update(hidden)
         simulation.run()
         assert simulation.is_done

@@ -25,9 +25,13 @@ from refimpl.records import LONG
 from refimpl.task import IterableReader, MapOperator
 
 SMALL = Config(
-    segment_size_bytes=64, num_buffers=200, buffer_timeout_ms=-1, buffers_per_channel=8, floating_buffers_per_gate=0,
+    segment_size_bytes=64,
+    num_buffers=200,
+    buffer_timeout_ms=-1,
+    buffers_per_channel=8,
+    floating_buffers_per_gate=0,
     max_buffers_per_channel=8,
-)  # fmt: skip
+)
 STEPWISE = replace(SMALL, source_batch=1, num_buffers=300)
 FULL_AT_400 = 400 * 13 // 64  # of LONGs
 NEVER = threading.TIMEOUT_MAX
@@ -260,9 +264,7 @@ def test_bytes_that_are_no_frames_while_it_is_watched(without_patrol: None) -> N
         assert isinstance(side.end(), RemoteProtocolError)
 
 
-def test_our_own_bug_while_a_task_reads_ends_the_job(
-    monkeypatch: pytest.MonkeyPatch, without_patrol: None
-) -> None:
+def test_our_own_bug_while_a_task_reads_ends_the_job(monkeypatch: pytest.MonkeyPatch, without_patrol: None) -> None:
     with consumer(tally := Tally()) as (side, peer):
         request = watched_consumer(side, peer, tally)
 
@@ -558,9 +560,12 @@ def test_jobs_whose_connections_are_always_watched_lose_nothing(num_task_manager
     print("seed", seed)
     dice = random.Random(seed)
     config = Config(
-        segment_size_bytes=dice.choice([64, 512, 4096]), num_buffers=400, buffer_timeout_ms=dice.choice([-1, 1, 20]),
-        credit_based=credit_based, source_batch=dice.choice([1, 16, 256]),
-    )  # fmt: skip
+        segment_size_bytes=dice.choice([64, 512, 4096]),
+        num_buffers=400,
+        buffer_timeout_ms=dice.choice([-1, 1, 20]),
+        credit_based=credit_based,
+        source_batch=dice.choice([1, 16, 256]),
+    )
     count = 20_000
     environment = StreamEnvironment(config, num_task_managers)
     tally = Tally()

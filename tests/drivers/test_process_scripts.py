@@ -86,9 +86,13 @@ run.run()
 def start(*arguments: str) -> subprocess.Popen[str]:
     """A Python of its own, in a process group of its own, as a terminal gives to each program."""
     program = subprocess.Popen(
-        [sys.executable, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        env={**os.environ, "PYTHONPATH": str(ROOT)}, process_group=0,
-    )  # fmt: skip
+        [sys.executable, *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        process_group=0,
+    )
     limit = threading.Timer(3 * TIMEOUT_S, program.kill)  # so that a line that never comes fails
     limit.daemon = True
     limit.start()

@@ -291,9 +291,7 @@ def test_closing_from_many_threads_while_others_read_and_write(security: Securit
 # -- listening ---------------------------------------------------------------------------------------
 
 
-def test_closing_a_listener_wakes_who_accepts(
-    security: Security | None, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_closing_a_listener_wakes_who_accepts(security: Security | None, caplog: pytest.LogCaptureFixture) -> None:
     listener = listen(security=security)
     accepting = Call(listener.accept).until_inside("select")
     within(listener.close)

@@ -119,12 +119,15 @@ def test_a_client_with_a_certificate_that_the_clusters_key_has_signed(
         now = datetime.datetime.now(datetime.UTC)
         certificate = (
             x509.CertificateBuilder()
-            .subject_name(subject).issuer_name(authority).public_key(key.public_key())
+            .subject_name(subject)
+            .issuer_name(authority)
+            .public_key(key.public_key())
             .serial_number(x509.random_serial_number())
-            .not_valid_before(now - datetime.timedelta(1)).not_valid_after(now + datetime.timedelta(1))
+            .not_valid_before(now - datetime.timedelta(1))
+            .not_valid_after(now + datetime.timedelta(1))
             .add_extension(x509.BasicConstraints(ca=subject == authority, path_length=None), critical=True)
             .sign(authority_key, hashes.SHA256())
-        )  # fmt: skip
+        )
         folders.append(write_pair(tmp_path / name, certificate.public_bytes(serialization.Encoding.PEM), pem_of(key)))
     cluster, signed = folders
     listener = listen(security=cluster)
@@ -158,9 +161,7 @@ def sends(data: bytes) -> Callable[[socket.socket], object]:
     (b"\x15\x03\x03\x00\x02\x02\x28", Refusal.BROKEN),
     (HELLO_OF_TLS_1_0, Refusal.TOO_OLD),
 ])  # fmt: skip
-def test_a_client_that_speaks_something_else(
-    refused: Visit, data: bytes, reason: Refusal
-) -> None:
+def test_a_client_that_speaks_something_else(refused: Visit, data: bytes, reason: Refusal) -> None:
     seen, error = refused(sends(data))
     assert error.reason is reason, error
     assert not isinstance(seen, bytes) or seen[:1] in (b"", b"\x15"), "the end, or an alert"
@@ -171,9 +172,7 @@ def test_a_client_that_says_nothing(refused: Visit) -> None:
     assert error.reason is Refusal.TIMEOUT
 
 
-def test_a_client_that_stops_in_the_middle(
-    refused: Visit, keys: ClusterKeys
-) -> None:
+def test_a_client_that_stops_in_the_middle(refused: Visit, keys: ClusterKeys) -> None:
     hello = ssl.MemoryBIO()
     client = raw_context(None, keys).wrap_bio(ssl.MemoryBIO(), hello)
     with pytest.raises(ssl.SSLWantReadError):

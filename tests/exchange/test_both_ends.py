@@ -82,11 +82,16 @@ class World:
         self.consumer = ConsumerConnection(self.config, "to tm-1")
         self.channels = [
             RemoteInputChannel(
-                0, receiver(index), f"map-0[{index}]", self.away.request_unpooled(exclusive, "c"), self.away,
-                self.floating, self.config,
+                0,
+                receiver(index),
+                f"map-0[{index}]",
+                self.away.request_unpooled(exclusive, "c"),
+                self.away,
+                self.floating,
+                self.config,
             )
             for index in range(num_channels)
-        ]  # fmt: skip
+        ]
         self.gates = [InputGate(f"sink-{index}", [channel], version) for index, channel in enumerate(self.channels)]
         self.inputs = [
             NetworkInput(gate, self.elements, lambda: SpillingAdaptiveSpanningRecordDeserializer(self.config))

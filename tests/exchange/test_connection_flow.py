@@ -778,9 +778,11 @@ class Schedule:
         print(f"seed {seed}")
         self.random = np.random.default_rng(seed)
         config = Config(
-            segment_size_bytes=self.pick(8, 17, 32, 64), buffer_timeout_ms=-1, credit_based=False,
+            segment_size_bytes=self.pick(8, 17, 32, 64),
+            buffer_timeout_ms=-1,
+            credit_based=False,
             flink_version=list(FlinkVersion)[seed % 2],
-        )  # fmt: skip
+        )
         self.world = World(config, self.pick(1, 2, 3), self.pick(1, 2), self.pick(1, 2, 5), self.pick(30, 100, 1000))
         self.diligence = [self.pick(1, 0.5, 0.05) for _ in self.world.inputs]
         for task, left in enumerate(self.world.left):

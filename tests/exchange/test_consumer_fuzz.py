@@ -100,9 +100,7 @@ def test_no_stream_breaks_the_connection_or_loses_a_segment(draw: st.DataObject)
     version = draw.draw(st.sampled_from(FlinkVersion))
     said = draw.draw(messages(version))
     rng = random.Random(draw.draw(st.integers(0, 2**32), label="seed"))
-    bench = Bench(
-        num_channels=2, flink_version=version, max_frame_bytes=MAX_FRAME, max_event_bytes=1_024
-    ).request()
+    bench = Bench(num_channels=2, flink_version=version, max_frame_bytes=MAX_FRAME, max_event_bytes=1_024).request()
     stream = b"".join(encode(message, version) for message in said)
     if draw.draw(st.booleans()):
         stream = spoiled(stream, rng)

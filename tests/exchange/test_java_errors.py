@@ -43,9 +43,7 @@ def number(value: int) -> bytes:
     return value.to_bytes(8, "big")
 
 
-PARTITION = ResultPartitionId(
-    number(1) + number(2), 0, ProducerId(number(5) + number(6), number(7) + number(8), 1, 2)
-)
+PARTITION = ResultPartitionId(number(1) + number(2), 0, ProducerId(number(5) + number(6), number(7) + number(8), 1, 2))
 
 
 def recorded(class_name: str, version: FlinkVersion) -> list[bytes]:

@@ -48,7 +48,10 @@ class Exchange:
     """A partition, its pool, a connection to it, and a consumer that only reads and writes bytes."""
 
     def __init__(
-        self, num_subpartitions: int = 2, num_buffers: int = 8, version: FlinkVersion = FlinkVersion.V1_11,
+        self,
+        num_subpartitions: int = 2,
+        num_buffers: int = 8,
+        version: FlinkVersion = FlinkVersion.V1_11,
         **options: int,
     ) -> None:
         self.config = Config(segment_size_bytes=SEGMENT, flink_version=version, **options)
@@ -614,8 +617,11 @@ def test_the_second_codec_says_which_subpartition_and_ignores_advice() -> None:
 receivers = st.sampled_from([A, B, C])
 requests = st.builds(
     lambda partition, channel, receiver, credit: PartitionRequest(partition, channel, channel, receiver, credit),
-    st.sampled_from([PARTITION, PARTITION, UNKNOWN]), st.integers(0, 3), receivers, st.integers(0, 3),
-)  # fmt: skip
+    st.sampled_from([PARTITION, PARTITION, UNKNOWN]),
+    st.integers(0, 3),
+    receivers,
+    st.integers(0, 3),
+)
 others = st.one_of(
     st.builds(AddCredit, st.integers(1, 4), receivers),
     st.builds(ResumeConsumption, receivers),

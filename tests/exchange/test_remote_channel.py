@@ -22,8 +22,10 @@ def test_what_arrives_is_polled_in_order() -> None:
     taken = [channel.poll() for _ in range(4)]
     assert taken.pop() is None
     assert [(item.sequence_number, item.is_more_available, item.is_event_next) for item in taken] == [
-        (0, True, True), (1, True, False), (2, False, False),
-    ]  # fmt: skip
+        (0, True, True),
+        (1, True, False),
+        (2, False, False),
+    ]
     assert [bytes(item.buffer.data) for item in taken[::2]] == [b"first", b"second"]
 
 

@@ -17,9 +17,14 @@ VERSIONS = st.sampled_from(FlinkVersion)
 
 
 @given(
-    VERSIONS, st.binary(min_size=16, max_size=16), NUMBERS, NUMBERS, st.binary(max_size=9), st.booleans(),
+    VERSIONS,
+    st.binary(min_size=16, max_size=16),
+    NUMBERS,
+    NUMBERS,
+    st.binary(max_size=9),
+    st.booleans(),
     st.sampled_from(DataType),
-)  # fmt: skip
+)
 def test_what_is_packed_is_what_the_frame_begins_with(
     version: FlinkVersion, receiver: bytes, sequence: int, backlog: int, payload: bytes, is_data: bool, kind: DataType
 ) -> None:

@@ -249,10 +249,16 @@ class TracedBench(Bench):
         segments = self.pool.request_unpooled(exclusive, f"channel {index}")
         assert segments is not None
         return RemoteInputChannel(
-            index, receiver(index), f"map-{index}[0]", segments, self.pool, self.floating, self.config,
+            index,
+            receiver(index),
+            f"map-{index}[0]",
+            segments,
+            self.pool,
+            self.floating,
+            self.config,
             lambda _segment=-1, number=-1, size=-1: self.received.append((number, size)),
             lambda _segment=-1, number=-1, size=-1: self.taken.append((number, size)),
-        )  # fmt: skip
+        )
 
 
 def test_a_trace_notes_each_buffer_of_a_run() -> None:

@@ -35,8 +35,10 @@ Exit status: 0 nothing broke, 1 something did, 2 wrong use.
 def parser() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(
         prog="make fuzz ARGS='…'" if "MAKELEVEL" in os.environ else "python -m tests.fuzz",
-        description=DESCRIPTION, epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter,
-    )  # fmt: skip
+        description=DESCRIPTION,
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     made.add_argument("--inputs", type=int, default=1_000_000, metavar="N", help="how many inputs (1 000 000)")
     made.add_argument("--seconds", type=float, default=float("inf"), metavar="S", help="stop after so long (never)")
     made.add_argument("--seed", metavar="TEXT", help="where they begin; the same seed, the same inputs (random)")

@@ -250,10 +250,12 @@ class ConsumerEnd:
         num_frames = 1 if config.credit_based else 3  # one unfinished, one staged, and as much handed in all the same
         num_events = config.max_event_bytes // _COUNTED_FOR_AN_EVENT
         most = (
-            _CONNECTION_BYTES + num_frames * config.frame_limit_bytes + len(connection._cancelled) * _STRANGER_BYTES
+            _CONNECTION_BYTES
+            + num_frames * config.frame_limit_bytes
+            + len(connection._cancelled) * _STRANGER_BYTES
             + NUM_CHANNELS * (_CHANNEL_BYTES + config.max_event_bytes + num_events * _EVENT_BYTES)
             + num_pieces * _PIECE_BYTES
-        )  # fmt: skip
+        )
         assert found <= most, f"{connection} holds {found} B, more than {most}"
 
     def finish(self) -> None:

@@ -66,16 +66,20 @@ class ConsumersWords(Words):
             return self._finished(5, b"")
         if choice < 0.93 and self.is_2:
             number = self._int(rng.randrange(1, 9))
-            return rng.choice((
-                self._finished(8, self._someone()),
-                self._finished(10, number + self._someone()),
-                self._finished(11, self._int(0) + number + self._someone()),
-            ))  # fmt: skip
+            return rng.choice(
+                (
+                    self._finished(8, self._someone()),
+                    self._finished(10, number + self._someone()),
+                    self._finished(11, self._int(0) + number + self._someone()),
+                )
+            )
         if rng.random() < self._wildness:
-            return rng.choice((
-                no_frame(rng, rng.randbytes(rng.randrange(60))),
-                ProducersWords(rng, self._version, self._wildness, 1, 8).anything(),
-            ))  # fmt: skip
+            return rng.choice(
+                (
+                    no_frame(rng, rng.randbytes(rng.randrange(60))),
+                    ProducersWords(rng, self._version, self._wildness, 1, 8).anything(),
+                )
+            )
         return self.request(rng.randrange(NUM_CHANNELS))
 
     def flood(self) -> tuple[bytes, int, int]:
@@ -83,13 +87,15 @@ class ConsumersWords(Words):
         stranger = receiver(NUM_CHANNELS)
         number = struct.pack(">i", 1)
         partition = self._partition(UNKNOWN)
-        return self.rng.choice((
-            (frame(6, number + stranger), 9 + 4 + 12, MORE_THAN_ANSWERS),
-            (frame(6, number + receiver(0)), 9, MORE_THAN_STRANGERS),
-            (frame(7, receiver(0)), 9, MORE_THAN_ANSWERS),
-            (frame(2, partition + bytes(8 if self.is_2 else 4) + stranger + number), 9 + 12, MORE_THAN_STRANGERS),
-            (frame(3, number * 2 + partition + stranger), 9 + 4, MORE_THAN_ANSWERS),
-        ))  # fmt: skip
+        return self.rng.choice(
+            (
+                (frame(6, number + stranger), 9 + 4 + 12, MORE_THAN_ANSWERS),
+                (frame(6, number + receiver(0)), 9, MORE_THAN_STRANGERS),
+                (frame(7, receiver(0)), 9, MORE_THAN_ANSWERS),
+                (frame(2, partition + bytes(8 if self.is_2 else 4) + stranger + number), 9 + 12, MORE_THAN_STRANGERS),
+                (frame(3, number * 2 + partition + stranger), 9 + 4, MORE_THAN_ANSWERS),
+            )
+        )
 
     def request(self, index: int, is_usual: bool = False) -> bytes:
         """For subpartition `index`, by the channel with that number."""
@@ -151,10 +157,12 @@ class ProducersWords(Words):
         if choice < 0.92 and self.is_2:
             return self._finished(9, self._int(rng.randrange(1, 9)) + self._someone())
         if choice < 0.94 and rng.random() < self._wildness:
-            return rng.choice((
-                no_frame(rng, rng.randbytes(rng.randrange(60))),
-                ConsumersWords(rng, self._version, self._wildness).anything(),
-            ))  # fmt: skip
+            return rng.choice(
+                (
+                    no_frame(rng, rng.randbytes(rng.randrange(60))),
+                    ConsumersWords(rng, self._version, self._wildness).anything(),
+                )
+            )
         return self.data(index)
 
     def flood(self) -> tuple[bytes, int, int]:
@@ -164,13 +172,23 @@ class ProducersWords(Words):
         event = tail[:-2] + bytes((DataType.EVENT.code(self._version) or 0, 0))
         numbers = bytes(8) if self.is_2 else b""
         error = _not_found(UNKNOWN, self._version)
-        return self.rng.choice((
-            (frame(0, receiver(index) + numbers + tail + bytes(3) + b"\4data"), 25 + len(numbers), MORE_THAN_STRANGERS),
-            (frame(0, receiver(index) + numbers + event + bytes(3) + b"\1e"), 25 + len(numbers), MORE_THAN_STRANGERS),
-            (frame(0, receiver(index) + numbers + event + bytes(4)), 25 + len(numbers), MORE_THAN_STRANGERS),
-            (frame(0, receiver(NUM_CHANNELS) + numbers + tail + bytes(4)), 9 + 12, MORE_THAN_STRANGERS),
-            (frame(1, error + b"\1" + receiver(index)), 9 + error.index(UNKNOWN.data_set_id[:8]), 50),
-        ))  # fmt: skip
+        return self.rng.choice(
+            (
+                (
+                    frame(0, receiver(index) + numbers + tail + bytes(3) + b"\4data"),
+                    25 + len(numbers),
+                    MORE_THAN_STRANGERS,
+                ),
+                (
+                    frame(0, receiver(index) + numbers + event + bytes(3) + b"\1e"),
+                    25 + len(numbers),
+                    MORE_THAN_STRANGERS,
+                ),
+                (frame(0, receiver(index) + numbers + event + bytes(4)), 25 + len(numbers), MORE_THAN_STRANGERS),
+                (frame(0, receiver(NUM_CHANNELS) + numbers + tail + bytes(4)), 9 + 12, MORE_THAN_STRANGERS),
+                (frame(1, error + b"\1" + receiver(index)), 9 + error.index(UNKNOWN.data_set_id[:8]), 50),
+            )
+        )
 
     def data(self, index: int) -> bytes:
         """User data, up to a segment or now and then more."""

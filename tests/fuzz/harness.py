@@ -1,11 +1,11 @@
 """Plays inputs, says what went wrong, and makes an input that fails short.
 
-    inputs                          what an input is, as a value and as a file
-    words, grammar, java_objects    what the other end may say
-    sessions                        makes inputs: what is said, and what our side does meanwhile
-    producer_end, consumer_end      our two ends, what can be done to them, and what must be true of each
-    oracles                         how that is found out: segments, memory, credit, time
-    world                           the ends of one input, and what must be true of both together
+inputs                          what an input is, as a value and as a file
+words, grammar, java_objects    what the other end may say
+sessions                        makes inputs: what is said, and what our side does meanwhile
+producer_end, consumer_end      our two ends, what can be done to them, and what must be true of each
+oracles                         how that is found out: segments, memory, credit, time
+world                           the ends of one input, and what must be true of both together
 """
 
 from __future__ import annotations

@@ -80,8 +80,10 @@ class Input:
         """How many bytes the ends are handed; a flood's come often."""
         return sum(
             len(part) * (int(step[-1]) if step[1] == "flood" else 1)
-            for step in self.steps for part in step if isinstance(part, bytes)
-        )  # fmt: skip
+            for step in self.steps
+            for part in step
+            if isinstance(part, bytes)
+        )
 
     def to_json(self) -> str:
         steps = [[part.hex() if isinstance(part, bytes) else part for part in step] for step in self.steps]

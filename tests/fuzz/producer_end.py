@@ -267,9 +267,14 @@ class ProducerEnd:
         shot = self.connection.snapshot()
         found = held_bytes(self.connection, self, self.partition, *self.partition.subpartitions, *self.home.segments)
         most = (
-            _CONNECTION_BYTES + NUM_CHANNELS * _READER_BYTES + self._config.segment_size_bytes + _LONGEST_WITHOUT_EVENT
-            + 2 * self._most_at_once + shot.num_answers * _ANSWER_BYTES + shot.num_lent * _LENT_BYTES
-        )  # fmt: skip
+            _CONNECTION_BYTES
+            + NUM_CHANNELS * _READER_BYTES
+            + self._config.segment_size_bytes
+            + _LONGEST_WITHOUT_EVENT
+            + 2 * self._most_at_once
+            + shot.num_answers * _ANSWER_BYTES
+            + shot.num_lent * _LENT_BYTES
+        )
         assert found <= most, f"{self.connection} holds {found} B, more than {most}"
 
     def finish(self) -> None:

@@ -1,7 +1,7 @@
 """Somebody between the two ends of a connection, who sees each frame and may change it.
 
-    with Relay(port, to_producer=Asked()) as relay:
-        Peer("sluice", "consume", **{**producer.offer(), "port": relay.port})
+with Relay(port, to_producer=Asked()) as relay:
+    Peer("sluice", "consume", **{**producer.offer(), "port": relay.port})
 """
 
 from __future__ import annotations

@@ -47,8 +47,11 @@ def test_every_code_cell_was_run_in_order(path):
 
 @both
 def test_cells_that_must_show_something_do(path):
-    empty = [cell["id"] for cell in cells(path) if cell["cell_type"] == "code" and role(cell) in MUST_SHOW
-             and not cell["outputs"]]  # fmt: skip
+    empty = [
+        cell["id"]
+        for cell in cells(path)
+        if cell["cell_type"] == "code" and role(cell) in MUST_SHOW and not cell["outputs"]
+    ]
     assert empty == []
 
 

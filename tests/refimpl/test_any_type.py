@@ -65,9 +65,7 @@ def test_an_unknown_tag_is_the_producers_mistake_and_has_a_place(position: int) 
         ANY.deserialize(memoryview(bytes(position) + b"\x63"), position)
 
 
-@pytest.mark.parametrize(
-    "value", [7, 2**70, 1.5, "JFK", b"abc", (1, 2), [[], [None]], {"a": 1}], ids=repr
-)
+@pytest.mark.parametrize("value", [7, 2**70, 1.5, "JFK", b"abc", (1, 2), [[], [None]], {"a": 1}], ids=repr)
 def test_a_value_cut_anywhere_is_the_producers_mistake(value: object) -> None:
     data = written(value)
     for length in range(len(data)):

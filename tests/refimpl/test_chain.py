@@ -48,9 +48,11 @@ def chain(*nodes: ChainNode, reuse: bool = False) -> OperatorChain:
 def test_a_record_runs_through_the_whole_chain_in_one_call(reuse: bool) -> None:
     values: list[object] = []
     whole = chain(
-        node(0, MapOperator(lambda n: n + 1), 1), node(1, MapOperator(lambda n: n * 10), 2),
-        node(2, SinkOperator(values.append)), reuse=reuse,
-    )  # fmt: skip
+        node(0, MapOperator(lambda n: n + 1), 1),
+        node(1, MapOperator(lambda n: n * 10), 2),
+        node(2, SinkOperator(values.append)),
+        reuse=reuse,
+    )
     whole.process(StreamRecord(1, 5))
     assert values == [20]
     assert {number: counter.num_records for number, counter in whole.counters.items()} == {0: 1, 1: 1, 2: 0}
@@ -108,9 +110,15 @@ def test_each_kind_of_element_reaches_its_method_and_only_records_are_counted() 
     for element in (StreamRecord("r"), Watermark(5), LatencyMarker(7, 0, 0, 0), StreamStatus.IDLE):
         whole.process(element)
     assert notes == [
-        "a gets r", "b gets r", "a gets 5", "b gets 5", "a gets marker 7", "b gets marker 7", "a gets IDLE",
+        "a gets r",
+        "b gets r",
+        "a gets 5",
+        "b gets 5",
+        "a gets marker 7",
+        "b gets marker 7",
+        "a gets IDLE",
         "b gets IDLE",
-    ]  # fmt: skip
+    ]
     assert whole.num_records_in == 1
 
 
@@ -166,10 +174,12 @@ def test_an_edge_to_the_network_gets_a_writer_output_whatever_the_reuse() -> Non
 def test_branches_of_a_tree_each_get_every_record(reuse: bool) -> None:
     values: list[object] = []
     whole = chain(
-        node(0, Operator(), 1, 3), node(1, MapOperator(lambda n: n + 1), 2),
+        node(0, Operator(), 1, 3),
+        node(1, MapOperator(lambda n: n + 1), 2),
         node(2, SinkOperator(lambda n: values.append(("left", n)))),
-        node(3, SinkOperator(lambda n: values.append(("right", n)))), reuse=reuse,
-    )  # fmt: skip
+        node(3, SinkOperator(lambda n: values.append(("right", n)))),
+        reuse=reuse,
+    )
     whole.process(StreamRecord(1))
     assert values == [("left", 2), ("right", 1)]
 
@@ -178,9 +188,11 @@ def test_branches_of_a_tree_each_get_every_record(reuse: bool) -> None:
 def test_a_change_in_one_branch_shows_in_the_other_only_when_objects_are_reused(reuse: bool) -> None:
     values: list[object] = []
     whole = chain(
-        node(0, Operator(), 1, 2), node(1, SinkOperator(lambda value: value.append("changed"))),
-        node(2, SinkOperator(values.append)), reuse=reuse,
-    )  # fmt: skip
+        node(0, Operator(), 1, 2),
+        node(1, SinkOperator(lambda value: value.append("changed"))),
+        node(2, SinkOperator(values.append)),
+        reuse=reuse,
+    )
     whole.process(StreamRecord(["as it was"]))
     assert values == [["as it was", "changed"] if reuse else ["as it was"]]
 
@@ -198,9 +210,11 @@ def test_side_records_go_down_the_edges_of_their_tag(reuse: bool) -> None:
     main: list[object] = []
     side: list[object] = []
     whole = chain(
-        node(0, Siding(), 1, ChainEdge(2, tag=LATE)), node(1, SinkOperator(main.append)),
-        node(2, SinkOperator(side.append)), reuse=reuse,
-    )  # fmt: skip
+        node(0, Siding(), 1, ChainEdge(2, tag=LATE)),
+        node(1, SinkOperator(main.append)),
+        node(2, SinkOperator(side.append)),
+        reuse=reuse,
+    )
     for number in range(4):
         whole.process(StreamRecord(number))
     assert (main, side) == ([0, 2], [1, 3])
@@ -211,10 +225,17 @@ def test_side_records_go_down_the_edges_of_their_tag(reuse: bool) -> None:
 def test_a_split_sends_named_branches_theirs_and_the_others_everything(reuse: bool) -> None:
     taken: dict[str, list[object]] = {"even": [], "odd": [], "all": []}
     whole = chain(
-        node(0, Operator(), ChainEdge(1, names=("even",)), ChainEdge(2, names=("odd", "prime")), 3,
-             select=lambda n: ["odd"] if n % 2 else ["even"]),
-        *(node(number, SinkOperator(taken[name].append)) for number, name in enumerate(taken, 1)), reuse=reuse,
-    )  # fmt: skip
+        node(
+            0,
+            Operator(),
+            ChainEdge(1, names=("even",)),
+            ChainEdge(2, names=("odd", "prime")),
+            3,
+            select=lambda n: ["odd"] if n % 2 else ["even"],
+        ),
+        *(node(number, SinkOperator(taken[name].append)) for number, name in enumerate(taken, 1)),
+        reuse=reuse,
+    )
     for number in range(4):
         whole.process(StreamRecord(number))
     assert taken == {"even": [0, 2], "odd": [1, 3], "all": [0, 1, 2, 3]}

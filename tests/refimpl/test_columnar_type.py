@@ -44,9 +44,8 @@ def test_columns_come_back_as_they_were(rows: list[tuple[int, bool, float, int]]
 
 def test_the_bytes_are_a_count_and_the_columns() -> None:
     assert written(batch_of([(1, True, 0.5, -1), (2, False, 0.0, 7)])) == bytes.fromhex(
-        "00000002010000000000000002000000000000000100000000000000e03f0000000000000000"
-        "ffffffff07000000"
-    )  # fmt: skip
+        "00000002010000000000000002000000000000000100000000000000e03f0000000000000000ffffffff07000000"
+    )
 
 
 def test_what_was_read_does_not_look_into_the_record_any_more() -> None:

@@ -48,11 +48,21 @@ def step_all(deployment: Deployment, rounds: int) -> None:
 def test_tasks_outputs_and_channels_are_those_of_the_graph() -> None:
     deployment = Deployment(job())
     assert [task.name for task in deployment.tasks] == [
-        "source-0", "source-1", "map-0", "map-1", "map-2", "sink-0", "sink-1",
-    ]  # fmt: skip
+        "source-0",
+        "source-1",
+        "map-0",
+        "map-1",
+        "map-2",
+        "sink-0",
+        "sink-1",
+    ]
     assert [partition.name for partition in deployment.partitions] == [
-        "source-0 → map", "source-1 → map", "map-0 → sink", "map-1 → sink", "map-2 → sink",
-    ]  # fmt: skip
+        "source-0 → map",
+        "source-1 → map",
+        "map-0 → sink",
+        "map-1 → sink",
+        "map-2 → sink",
+    ]
     assert [len(partition.subpartitions) for partition in deployment.partitions] == [3, 3, 2, 2, 2]
     assert [len(gate.channels) for gate in deployment.gates] == [2, 2, 2, 3, 3]
     assert [len(task.writers) for task in deployment.tasks] == [1, 1, 1, 1, 1, 0, 0]

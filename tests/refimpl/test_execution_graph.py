@@ -66,8 +66,11 @@ def test_every_subtask_has_a_vertex_named_after_its_chain() -> None:
     environment = StreamEnvironment(parallelism=2)
     environment.from_collection([1]).map(abs).filter(abs).sink(print).set_parallelism(1)
     assert [vertex.name for vertex in graph_of(environment).vertices] == [
-        "source-0", "map → filter-0", "map → filter-1", "sink-0",
-    ]  # fmt: skip
+        "source-0",
+        "map → filter-0",
+        "map → filter-1",
+        "sink-0",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -52,9 +52,13 @@ def test_channels_take_turns_and_only_the_last_says_there_is_no_more() -> None:
     bench.partition.finish()
     order = [bench.poll() for _ in range(6)]
     assert order == [
-        (0, "buffer", True), (1, "buffer", True), (0, "buffer", True), (1, "EndOfPartition", True),
-        (0, "EndOfPartition", False), None,
-    ]  # fmt: skip
+        (0, "buffer", True),
+        (1, "buffer", True),
+        (0, "buffer", True),
+        (1, "EndOfPartition", True),
+        (0, "EndOfPartition", False),
+        None,
+    ]
     assert bench.gate.is_finished
     assert bench.home.num_free + bench.partition.pool.snapshot().num_idle == 64
 
@@ -97,8 +101,10 @@ def test_a_barrier_stops_its_channel_until_it_is_resumed() -> None:
     bench.partition.broadcast_event(CheckpointBarrier(1, 0))
     bench.fill(0, 2)
     assert [bench.poll(), bench.poll(), bench.poll()] == [
-        (0, "CheckpointBarrier", True), (1, "CheckpointBarrier", False), None,
-    ]  # fmt: skip
+        (0, "CheckpointBarrier", True),
+        (1, "CheckpointBarrier", False),
+        None,
+    ]
     bench.gate.channels[0].resume()
     assert bench.poll() == (0, "buffer", False)
 

@@ -190,8 +190,11 @@ def test_a_chain_goes_on_through_every_edge_that_may_be_chained() -> None:
     graph = graph_of(environment)
     assert names_of(environment) == ["source", "map → filter → left", "right", "aside → third"]
     ends = [(graph.vertices[edge.source].name, graph.vertices[edge.target].name) for edge in graph.edges]
-    assert ends == [("source", "map → filter → left"), ("map → filter → left", "right"),
-                    ("map → filter → left", "aside → third")]  # fmt: skip
+    assert ends == [
+        ("source", "map → filter → left"),
+        ("map → filter → left", "right"),
+        ("map → filter → left", "aside → third"),
+    ]
     assert [vertex.parallelism for vertex in graph.vertices.values()] == [1, 2, 2, 2]
 
 

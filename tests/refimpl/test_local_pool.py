@@ -29,9 +29,7 @@ class Waiting:
         is_satisfied = len(self.buffers) == self.num_wanted
         if not self.is_keeping:
             buffer.recycle()
-        return (
-            NotificationResult.BUFFER_USED_NO_NEED_MORE if is_satisfied else NotificationResult.BUFFER_USED_NEED_MORE
-        )
+        return NotificationResult.BUFFER_USED_NO_NEED_MORE if is_satisfied else NotificationResult.BUFFER_USED_NEED_MORE
 
     def on_pool_destroyed(self) -> None:
         self.num_destroyed += 1
@@ -58,7 +56,11 @@ def test_segments_are_fetched_when_needed_and_in_2_one_ahead(version: FlinkVersi
 
 
 @given(
-    st.sampled_from([LAZY, AHEAD]), st.integers(2, 6), st.integers(0, 2), st.integers(0, 4), st.integers(0, 12),
+    st.sampled_from([LAZY, AHEAD]),
+    st.integers(2, 6),
+    st.integers(0, 2),
+    st.integers(0, 4),
+    st.integers(0, 12),
     st.sampled_from([-1, 0, 1]),
 )
 def test_several_at_once_are_what_as_many_requests_give(

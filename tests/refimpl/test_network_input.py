@@ -38,13 +38,15 @@ class Bench:
     """One writer, its channels, and the input that reads them all."""
 
     def __init__(
-        self, channels: int = 1, segment: int = 64, kind: TypeSerializer = LONG, takes_batches: bool = False,
+        self,
+        channels: int = 1,
+        segment: int = 64,
+        kind: TypeSerializer = LONG,
+        takes_batches: bool = False,
         **options: object,
     ) -> None:
         self.num_buffers = 2_400 // segment + 20
-        self.config = Config(
-            segment_size_bytes=segment, num_buffers=self.num_buffers, buffer_timeout_ms=-1, **options
-        )
+        self.config = Config(segment_size_bytes=segment, num_buffers=self.num_buffers, buffer_timeout_ms=-1, **options)
         self.home = NetworkBufferPool(self.num_buffers, segment)
         pool = LocalBufferPool(self.home, 1, num_channels=channels)
         self.partition = ResultPartition("map-0", channels, pool, self.config)
@@ -247,8 +249,11 @@ NAMED = TupleType(LONG, STRING)
         | st.integers(8, 60).map(lambda n: [StreamRecord((number, "abc"), number) for number in range(n)]),
         max_size=12,
     ),
-    st.integers(1, 300), st.integers(1, 3), st.integers(1, 9), st.booleans(),
-)  # fmt: skip
+    st.integers(1, 300),
+    st.integers(1, 3),
+    st.integers(1, 9),
+    st.booleans(),
+)
 def test_batches_hold_what_single_records_would_be(
     items: list[object], segment: int, channels: int, limit: int, is_flushed: bool
 ) -> None:
@@ -337,6 +342,8 @@ def test_few_records_are_handed_out_one_by_one() -> None:
     bench = Bench(takes_batches=True)
     bench.writer.emit_many([StreamRecord(1, 1), StreamRecord(2, 2)])
     assert bench.read() == [StreamRecord(1, 1), StreamRecord(2, 2)]
+
+
 def test_records_next_to_each_other_are_handed_out_as_a_run_or_one_by_one() -> None:
     bench = Bench(segment=400)
     records = [StreamRecord(number, number) for number in range(15)]

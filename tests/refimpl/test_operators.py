@@ -274,9 +274,13 @@ def test_each_record_gets_its_time_and_a_watermark_follows_each_few() -> None:
     for value in (1, 3, 2, 2, 5):
         operator.process(StreamRecord(value))
     assert kept.items == [
-        StreamRecord(1, 10), StreamRecord(3, 30), Watermark(24), StreamRecord(2, 20), StreamRecord(2, 20),
+        StreamRecord(1, 10),
+        StreamRecord(3, 30),
+        Watermark(24),
+        StreamRecord(2, 20),
+        StreamRecord(2, 20),
         StreamRecord(5, 50),
-    ]  # fmt: skip
+    ]
     assert operator.current_watermark == 24
 
 

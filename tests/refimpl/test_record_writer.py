@@ -540,7 +540,9 @@ SELECTORS = {
 @pytest.mark.parametrize("selector", SELECTORS)
 @given(
     st.lists(st.tuples(*[st.integers(-(2**63), 2**63 - 1)] * 3), max_size=60),
-    st.lists(st.integers(0, 20), max_size=4), st.integers(1, 100), st.integers(1, 5),
+    st.lists(st.integers(0, 20), max_size=4),
+    st.integers(1, 100),
+    st.integers(1, 5),
 )
 def test_each_record_of_a_batch_goes_where_it_would_go_alone(
     selector: str, rows: list[tuple[int, int, int]], cuts: list[int], segment: int, channels: int

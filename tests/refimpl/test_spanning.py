@@ -185,8 +185,10 @@ def test_the_three_results_tell_where_the_buffer_stands() -> None:
     reader = deserializer()
     reader.set_next_buffer(data(framed(b"a", b"b") + b"\0\0"))
     assert [(r, bytes(p or b"")) for r, p in (reader.get_next_record() for _ in range(3))] == [
-        (MORE, b"a"), (MORE, b"b"), (NONE, b""),
-    ]  # fmt: skip
+        (MORE, b"a"),
+        (MORE, b"b"),
+        (NONE, b""),
+    ]
     reader.set_next_buffer(data(b"\0\0"))
     assert reader.get_next_record()[0] is LAST  # a record of no bytes is whole with its length (trap 21)
 

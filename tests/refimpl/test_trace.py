@@ -58,9 +58,10 @@ def test_rows_are_drained_once_in_order_and_with_their_places() -> None:
     deliver(7, 0, 16)
     drained = pickle.loads(pickle.dumps(trace.drain()))
     assert drained.places == (
-        Place("request", "pool", -1, ""), Place("deliver", "map-0 → sink", 1, ""),
+        Place("request", "pool", -1, ""),
+        Place("deliver", "map-0 → sink", 1, ""),
         Place("local channel", "map-0 → sink", 1, "sink-1"),
-    )  # fmt: skip
+    )
     assert drained.rows.tolist() == [(1, 2, -1, -1, -1), (2, 0, 7, -1, -1), (3, 1, 7, 0, 16)]
     assert (drained.first_number, drained.epoch_ns, drained.num_lost) == (0, 1_000, 0)
     request(8)

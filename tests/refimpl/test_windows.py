@@ -163,10 +163,23 @@ class Totals(Total):
         return accumulator + other
 
 
-KEYS = st.sampled_from([
-    "", "a", "b", "user-00001", "user-10001", "user-00012", "other-0001", "ab", "ba", "\u20ac", "\u20ad", "longer" * 9,
-    "longer" * 8 + "other!",
-])  # fmt: skip
+KEYS = st.sampled_from(
+    [
+        "",
+        "a",
+        "b",
+        "user-00001",
+        "user-10001",
+        "user-00012",
+        "other-0001",
+        "ab",
+        "ba",
+        "\u20ac",
+        "\u20ad",
+        "longer" * 9,
+        "longer" * 8 + "other!",
+    ]
+)
 
 
 @given(st.lists(st.tuples(KEYS, st.integers(0, 9), st.integers(-15, 15)), min_size=1))

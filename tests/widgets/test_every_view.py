@@ -265,7 +265,6 @@ def test_a_run_without_a_monitor_is_refused_but_its_moments_are_not(row: Row, ma
         made(row, run)
 
 
-
 @job_views
 def test_a_simulation_is_stepped(row: Row, made: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     sent: list[Any] = []

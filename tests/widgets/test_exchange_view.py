@@ -42,8 +42,9 @@ def test_every_frame_on_the_wire_is_there_in_its_order():
                         kinds.add(frame["kind"])
                         if frame["kind"] in ("buffer", "event"):
                             assert (frame["sequence"], frame["num_bytes"]) == (
-                                message.sequence_number, len(message.payload),
-                            )  # fmt: skip
+                                message.sequence_number,
+                                len(message.payload),
+                            )
                             assert f"{frame['kind']} {frame['sequence']} of " in text
     assert kinds == {"buffer", "event", "credit", "request", "other"}
 

@@ -69,8 +69,9 @@ def test_a_branch_in_a_chain_comes_from_the_operator_before_it(written):
     chain = next(vertex for vertex in model["vertices"] if vertex["name"].startswith("map"))
     names = [operator["name"] for operator in chain["operators"]]
     assert {names[o["after"]]: o["name"] for o in chain["operators"] if o["after"] >= 0} == {
-        "map": "filter", "filter": "sink",
-    }  # fmt: skip
+        "map": "filter",
+        "filter": "sink",
+    }
 
 
 def test_the_model_is_a_networkx_graph(written):

@@ -27,9 +27,7 @@ def test_the_parts_of_records():
         ("other", 22, 3, "value of 3 B"),
         ("length", 25, 2, "length, cut"),
     ]
-    assert words(parts_of_record_bytes(data, -1)) == [
-        ("partial", 0, 27, "goes on with a record that began before")
-    ]
+    assert words(parts_of_record_bytes(data, -1)) == [("partial", 0, 27, "goes on with a record that began before")]
     assert parts_of_record_bytes(b"", 0) == parts_of_record_bytes(b"", -1) == []
 
 

@@ -423,8 +423,9 @@ def test_a_stepper_that_was_closed_takes_no_step_before_a_reset(stepper, monkeyp
             go_on()
     view._on_message(view, {"type": "step"}, None)
     assert (sent[-1]["type"], sent[-1]["words"]) == (
-        "refused", "this Stepper is closed; `reset()` goes back to the start"
-    )  # fmt: skip
+        "refused",
+        "this Stepper is closed; `reset()` goes back to the start",
+    )
     stepper.reset()
     assert stepper.step() is not None
     view.close()

@@ -116,7 +116,13 @@ def test_what_cannot_be_is_refused(recording, options, message):
 
 def test_numbers_are_short_and_scales_round():
     assert [_number(value) for value in (0, 7, 999, 1_000, 1_500, 12_345, 2e6)] == [
-        "0", "7", "999", "1k", "1500", "12.3k", "2M",
-    ]  # fmt: skip
+        "0",
+        "7",
+        "999",
+        "1k",
+        "1500",
+        "12.3k",
+        "2M",
+    ]
     assert [_round_up(value) for value in (0, 0.5, 3, 10, 11, 499, 501)] == [0, 1, 5, 10, 20, 500, 1000]
     assert _heights([None, 0.0, 5.0, 10.0], 10) == "- 0 120 240"

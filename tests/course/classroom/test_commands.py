@@ -238,10 +238,13 @@ def test_no_text_is_a_formula(text):
 
 def test_decisions_in_the_terminal(sluice, db):
     for words, sentence in (
-        (("unlock", "3.1", 3), "hints of 3.1 are open to rung 3"), (("checkpoint", "3.1"), "the class is at 3.1"),
-        (("reset", "0.1"), "0.1 starts afresh for all"), (("catchup", 3), "caught up to lesson 3"),
-        (("free", "BOB"), "BOB can be joined with again"), (("remove", "bob"), "bob is taken out"),
-    ):  # fmt: skip
+        (("unlock", "3.1", 3), "hints of 3.1 are open to rung 3"),
+        (("checkpoint", "3.1"), "the class is at 3.1"),
+        (("reset", "0.1"), "0.1 starts afresh for all"),
+        (("catchup", 3), "caught up to lesson 3"),
+        (("free", "BOB"), "BOB can be joined with again"),
+        (("remove", "bob"), "bob is taken out"),
+    ):
         status, out, _ = sluice("class", *words, "--db", db)
         assert (status, sentence in out) == (0, True), words
     for words in (("unlock", "3.1", 9), ("reset", "9.9"), ("catchup", 99), ("free", "eve"), ("remove", "bob")):

@@ -48,9 +48,7 @@ def test_two_hundred_learners_post_and_every_event_is_there(room):
         await asyncio.gather(*(learner(n) for n in range(LEARNERS)))
 
     asyncio.run(all_of_them())
-    assert kept(room.path) == {
-        f"learner{n}": [n * 1000 + at for at in range(POSTS * EVENTS)] for n in range(LEARNERS)
-    }  # fmt: skip
+    assert kept(room.path) == {f"learner{n}": [n * 1000 + at for at in range(POSTS * EVENTS)] for n in range(LEARNERS)}
     model = room.model()
     assert [len(model["learners"]), model["num_here"]] == [LEARNERS, LEARNERS]
     assert sum(cell["attempts"] for each in model["learners"] for cell in each["cells"]) == LEARNERS * POSTS * EVENTS

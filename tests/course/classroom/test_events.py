@@ -12,8 +12,17 @@ def test_only_what_a_class_shows_leaves_the_machine():
     cleaned = clean(checked(source="secret = 1", by="me", printed="hello"))
     assert cleaned == clean(checked())
     assert set(cleaned) == {
-        "event", "time", "exercise", "status", "rule", "code_hash", "vectors", "seed", "rules_passed", "rules_total",
-    }  # fmt: skip
+        "event",
+        "time",
+        "exercise",
+        "status",
+        "rule",
+        "code_hash",
+        "vectors",
+        "seed",
+        "rules_passed",
+        "rules_total",
+    }
 
 
 @pytest.mark.parametrize(

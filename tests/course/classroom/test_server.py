@@ -26,8 +26,12 @@ def test_a_learner_joins_and_what_is_sent_is_shown(room):
     joined = room.join("ada", secret(1))
     assert (joined.status, joined.body["handle"], joined.body["title"]) == (200, "ada", "Tuesday")
     assert room.send(secret(1), checked(), {"event": "nonsense"}).body | {"orders": 0} == {
-        "new": 1, "known": 0, "refused": 1, "now": T0, "orders": 0,
-    }  # fmt: skip
+        "new": 1,
+        "known": 0,
+        "refused": 1,
+        "now": T0,
+        "orders": 0,
+    }
     assert room.send(secret(1), checked()).body["known"] == 1
     (learner,) = room.model()["learners"]
     assert (learner["handle"], learner["here"], learner["cells"][AT]["rule"]) == ("ada", True, "E")

@@ -33,10 +33,14 @@ def minute(n):
 def test_once_passed_stays_passed_and_keeps_what_passed():
     found = standings(
         rows(
-            checked(time=minute(0), n=1), checked(time=minute(1), n=1), checked(time=minute(2), n=2),
-            checked(status="passed", time=minute(3), n=3, rules_passed=16), checked(time=minute(4), n=4),
-        ), {},
-    )["3.1"]  # fmt: skip
+            checked(time=minute(0), n=1),
+            checked(time=minute(1), n=1),
+            checked(time=minute(2), n=2),
+            checked(status="passed", time=minute(3), n=3, rules_passed=16),
+            checked(time=minute(4), n=4),
+        ),
+        {},
+    )["3.1"]
     assert (found.status, found.rule, found.attempts, found.rules_passed) == ("passed", "", 4, 16)
     assert found.code_hash.endswith("3")
     assert found.failed_rules == {"E"}
