@@ -212,6 +212,13 @@ class Config:
         "1",
         "records a source hands on in one step, so that a step is worth its price",
     )
+    shortcuts: bool | None = option(  # type: ignore[assignment]
+        None,
+        "(what a JIT compiler does)",
+        "",
+        "always",
+        "the same bytes with less work (`refimpl.shortcuts`); None is off in a Simulation and on elsewhere",
+    )
     checkpoint_interval_ms: int = option(  # type: ignore[assignment]
         0,
         "execution.checkpointing.interval",

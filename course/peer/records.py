@@ -14,10 +14,11 @@ import numpy as np
 import numpy.typing as npt
 
 from refimpl.errors import RemoteProtocolError
-from refimpl.records import LONG, STRING, EncodedBatch, StreamElement, StreamElementSerializer, StreamRecord
+from refimpl.records import LONG, STRING, StreamElement, StreamElementSerializer, StreamRecord
 from refimpl.records.element_serializer import TAG_RECORD, TAG_RECORD_WITH_TIMESTAMP
 from refimpl.records.spanning import LENGTH_BYTES
 from refimpl.records.types import TypeSerializer
+from refimpl.shortcuts.encoded_batch import EncodedBatch
 
 __all__ = [
     "PER_SUBPARTITION", "BareElements", "Rows", "SummedType", "TargetSelector", "Values", "elements_of", "index_of",

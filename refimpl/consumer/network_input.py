@@ -23,12 +23,12 @@ from refimpl.consumer.input_gate import InputGate
 from refimpl.consumer.watermark_valve import StatusWatermarkValve
 from refimpl.errors import RemoteProtocolError
 from refimpl.memory.buffer import Buffer, BufferSlice, DataType, heap_buffer
-from refimpl.records.batch import BatchCodec
 from refimpl.records.element_serializer import StreamElementSerializer
 from refimpl.records.elements import StreamElement, StreamRecord, StreamStatus, Watermark
 from refimpl.records.events import CancelCheckpointMarker, CheckpointBarrier, EndOfPartition, Event
-from refimpl.records.packing import RecordUnpacker, Unpacker, records_of
 from refimpl.records.spanning import RecordDeserializer, SpillingAdaptiveSpanningRecordDeserializer
+from refimpl.shortcuts.columns import BatchCodec
+from refimpl.shortcuts.fixed_width import RecordUnpacker, Unpacker, records_of
 
 __all__ = ["NetworkInput"]
 

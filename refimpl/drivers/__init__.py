@@ -34,6 +34,7 @@ from refimpl.drivers.flusher import Flusher, ShortTurns, send_barriers
 from refimpl.drivers.link import CAPACITY, Link, Way
 from refimpl.drivers.lookout import Lookout, Speakers, Spoken
 from refimpl.drivers.loop_connections import Changes, Connections
+from refimpl.drivers.makers import makers_of
 from refimpl.drivers.pipes import (
     TICKET_BYTES,
     Answer,
@@ -159,6 +160,7 @@ __all__ = [
     "explain_refusal",
     "let_pass",
     "listen",
+    "makers_of",
     "may_be_tls",
     "needed_by",
     "obey",

@@ -15,6 +15,7 @@ from collections.abc import Coroutine
 from typing import Any, Self
 
 from refimpl.drivers.loop_connections import Changes, Connections
+from refimpl.drivers.makers import makers_of
 from refimpl.errors import LocalUsageError
 from refimpl.invariants import check_end
 from refimpl.job.deployment import Deployment
@@ -48,8 +49,10 @@ class AsyncRun:
         self._ended_s: float | None = None
         run_id = secrets.token_bytes(8)
         try:
+            makers = makers_of(environment.config)
             for number in range(num_task_managers):
-                self.deployments.append(Deployment(environment, trace, None, number, num_task_managers, run_id))
+                spread = (number, num_task_managers, run_id)
+                self.deployments.append(Deployment(environment, trace, None, *spread, makers=makers))
         except BaseException as error:
             self._close_after(error)
             raise

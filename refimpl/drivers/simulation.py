@@ -17,6 +17,7 @@ import numpy as np
 
 from refimpl.drivers.actions import Action, AskAgain, Deliver, Flush, ReadOn, Send, SendBarrier, StepTask
 from refimpl.drivers.link import Link, Way
+from refimpl.drivers.makers import makers_of
 from refimpl.errors import LocalUsageError
 from refimpl.invariants import check_all, check_end, check_liveness
 from refimpl.job.deployment import Deployment
@@ -259,7 +260,8 @@ class Simulation:
         """Make every TaskManager's part of the job, and the links that the parts need."""
         try:
             for number in range(num_task_managers):
-                self.deployments.append(Deployment(environment, trace, None, number, num_task_managers))
+                makers = makers_of(environment.config, default=False)
+                self.deployments.append(Deployment(environment, trace, None, number, num_task_managers, makers=makers))
         except BaseException as error:
             self._close_after(error)
             raise

@@ -25,6 +25,7 @@ from refimpl.drivers.carrier import Carrier
 from refimpl.drivers.ends import ConsumerEnd, ProducerEnd
 from refimpl.drivers.flusher import Flusher, ShortTurns, send_barriers
 from refimpl.drivers.lookout import Lookout
+from refimpl.drivers.makers import makers_of
 from refimpl.drivers.streams import Listener, Security, listen, reach
 from refimpl.job.deployment import Deployment
 from refimpl.job.shuffle_environment import ConnectionId
@@ -65,7 +66,8 @@ class TaskManagerThreads:
         if trace is not None:
             trace.use_clock(time.monotonic_ns, time.time_ns() - time.monotonic_ns())
         spread = (number, num_task_managers, run_id)
-        self.deployment = Deployment(environment, trace, self.monitor, *spread, BUFFERS_PER_STEP)
+        makers = makers_of(environment.config)
+        self.deployment = Deployment(environment, trace, self.monitor, *spread, BUFFERS_PER_STEP, makers)
         self.error: BaseException | None = None  # the first one, as soon as it has happened
         self.is_paused = self.is_cancelled = self._is_closing = False
         self._number, self._config = number, environment.config

@@ -11,6 +11,7 @@ from refimpl.job.execution_graph import (
     required_input_buffers,
 )
 from refimpl.job.job_graph import JobEdge, JobGraph, JobVertex, reasons_not_to_chain
+from refimpl.job.makers import Makers
 from refimpl.job.parts import Parts
 from refimpl.job.placement import Placement, check_num_task_managers
 from refimpl.job.shuffle_environment import ConnectionId, RemoteRead, ShuffleEnvironment
@@ -56,6 +57,7 @@ __all__ = [
     "JobSnapshot",
     "JobVertex",
     "KeyedStream",
+    "Makers",
     "Partitioner",
     "Parts",
     "Placement",

@@ -17,18 +17,17 @@ from refimpl.errors import LocalUsageError, UserCodeError, speaks_for_itself
 from refimpl.job.checkpoint_trigger import CheckpointTrigger
 from refimpl.job.execution_graph import ExecutionGraph, ExecutionVertex
 from refimpl.job.job_graph import JobEdge, JobGraph, JobVertex
+from refimpl.job.makers import Makers
 from refimpl.job.parts import Parts
 from refimpl.job.shuffle_environment import ShuffleEnvironment
 from refimpl.job.snapshots import JobSnapshot, TaskManagerSnapshot
 from refimpl.job.stream import StreamEnvironment
 from refimpl.memory.network_pool import NetworkBufferPool
-from refimpl.producer.broadcast_writer import BroadcastRecordWriter
 from refimpl.producer.record_writer import RecordWriter
 from refimpl.producer.result_partition import ResultPartition
 from refimpl.records.element_serializer import StreamElementSerializer
 from refimpl.task.chain import ChainEdge, ChainNode, OperatorChain
 from refimpl.task.operators import FunctionOperator, OperatorContext
-from refimpl.task.source import SourceInput
 from refimpl.task.task import Task, TaskInput
 from refimpl.trace import Trace
 
@@ -44,6 +43,7 @@ class Deployment:
 
     `exclusion` is held by writers while they touch what other tasks see; a driver with one thread
     gives none. `run_id` is that of the execution graph. `buffers_per_step` is as in `Task`.
+    `makers` makes the parts; without one they are the plain ones.
 
     Raises:
         InsufficientBuffersError: the pool is too small for the job; nothing is left behind.
@@ -61,6 +61,7 @@ class Deployment:
         num_task_managers: int = 1,
         run_id: bytes = bytes(8),
         buffers_per_step: int = 1,
+        makers: Makers | None = None,
     ) -> None:
         if not environment.graph.nodes:
             raise LocalUsageError("the job has no operators; start with a source")
@@ -69,7 +70,8 @@ class Deployment:
         self.graph = ExecutionGraph(JobGraph(environment.graph, self.config, self.parts), num_task_managers, run_id)
         self.task_manager = task_manager
         self.trace = trace
-        self.shuffle = ShuffleEnvironment(self.graph, trace)
+        self._makers = makers or Makers()
+        self.shuffle = ShuffleEnvironment(self.graph, trace, self._makers)
         self.writers: dict[tuple[int, int], RecordWriter] = {}
         self.tasks: list[Task] = []
         self._exclusion = exclusion
@@ -129,17 +131,16 @@ class Deployment:
             raise LocalUsageError(f"{fixed[0]} cannot be swapped in a running job; build it with use({fixed[0]}=...)")
         # All are made before the first goes in: a part that cannot be made changes nothing.
         if "PipelinedSubpartition" in parts:
-            new.PipelinedSubpartition(0)
+            self._makers.rules(new)(0)
         changes: list[tuple[Task, Callable[[], None]]] = []
         for task in self.tasks:
             if "SpanningRecordSerializer" in parts:
                 changes += [(task, partial(w.swap_serializer, new.SpanningRecordSerializer())) for w in task.writers]
             if "SpillingAdaptiveSpanningRecordDeserializer" in parts and isinstance(task.input, NetworkInput):
-                make = partial(new.SpillingAdaptiveSpanningRecordDeserializer, self.config)
-                others = [make() for _ in task.input.gate.channels]
+                others = [self._makers.deserializer(new, self.config) for _ in task.input.gate.channels]
                 changes.append((task, partial(task.input.swap_deserializers, others)))
             if "PipelinedSubpartition" in parts:
-                changes += [(task, partial(w.partition.use, new.PipelinedSubpartition)) for w in task.writers]
+                changes += [(task, partial(w.partition.use, self._makers.rules(new))) for w in task.writers]
             if "CopyingChainingOutput" in parts:
                 changes.append((task, partial(task.chain.swap_copying_output, new.CopyingChainingOutput)))
         self.parts = new
@@ -246,17 +247,12 @@ class Deployment:
 
     def _produce(self, index: int, edge: JobEdge, execution: ExecutionVertex) -> None:
         """Build the partition and the writer of one producing subtask on one edge."""
-        partition = self.shuffle.create_partition(index, execution)
-        partition.use(self.parts.PipelinedSubpartition)
+        partition = self.shuffle.create_partition(index, execution, self._makers.rules(self.parts))
         num_key_groups = self.graph.max_parallelism(self.graph.job.vertices[edge.target])
         selector = edge.partitioner.make(self.config.seed + execution.subtask, num_key_groups)
-        make = BroadcastRecordWriter if selector.is_broadcast else RecordWriter
-        self.writers[index, execution.subtask] = make(
-            partition,
-            selector,
-            self._element_serializer(edge),
-            self.parts.SpanningRecordSerializer(),
-            self._exclusion,
+        elements = self._element_serializer(edge)
+        self.writers[index, execution.subtask] = self._makers.writer(
+            partition, selector, elements, self.parts, self._exclusion
         )
 
     def _element_serializer(self, edge: JobEdge) -> StreamElementSerializer:
@@ -277,12 +273,12 @@ class Deployment:
                 if speaks_for_itself(error):
                     raise
                 raise UserCodeError(head.name, subtask, None, error) from error
-            source = SourceInput(head.name, subtask, reader, self.config.source_batch)
+            source = self._makers.source_input(head.name, subtask, reader, self.config)
         else:
-            source = self._consume(execution, takes_batches)
+            source = self._consume(execution, chain)
         edges = self.graph.job.edges
         writers = [self.writers[index, subtask] for index, edge in enumerate(edges) if edge.source == vertex.id]
-        return Task(
+        return self._makers.task(
             execution.name,
             chain,
             source,
@@ -291,18 +287,11 @@ class Deployment:
             self.trace,
         )
 
-    def _consume(self, execution: ExecutionVertex, takes_batches: bool) -> NetworkInput:
+    def _consume(self, execution: ExecutionVertex, chain: OperatorChain) -> NetworkInput:
         """Build the gate of one consuming subtask and what reads elements from it."""
         gate = self.shuffle.create_gate(execution)
         edge = next(edge for edge in self.graph.job.edges if edge.target == execution.vertex.id)
-        make = self.parts.SpillingAdaptiveSpanningRecordDeserializer
-        return NetworkInput(
-            gate,
-            self._element_serializer(edge),
-            lambda: make(self.config),
-            takes_batches,
-            self.config.checkpointing_mode,
-        )
+        return self._makers.network_input(gate, self._element_serializer(edge), self.parts, self.config, chain)
 
     def _chain(self, execution: ExecutionVertex) -> OperatorChain:
         job = self.graph.job
@@ -320,4 +309,4 @@ class Deployment:
             assert all(edge.writer or edge.target in members for edge in edges)
             context = OperatorContext(node.name, subtask, node.parallelism, self.graph.max_parallelism(vertex))
             nodes.append(ChainNode(node.id, node.make_operator(), context, node.value_type, edges, node.select))
-        return OperatorChain(nodes, self.config.object_reuse, self.parts.CopyingChainingOutput)
+        return self._makers.chain(nodes, self.config, self.parts)

@@ -14,16 +14,17 @@ from dataclasses import dataclass
 
 from refimpl.consumer.channel import InputChannel
 from refimpl.consumer.input_gate import InputGate
-from refimpl.consumer.local_channel import LocalInputChannel
 from refimpl.consumer.remote_channel import RemoteInputChannel
 from refimpl.exchange.consumer_connection import ConsumerConnection
 from refimpl.exchange.messages import ResultPartitionId
 from refimpl.exchange.producer_connection import ProducerConnection
 from refimpl.job.execution_graph import ChannelPlan, ExecutionGraph, ExecutionVertex
+from refimpl.job.makers import Makers
 from refimpl.memory.local_pool import LocalBufferPool
 from refimpl.memory.network_pool import NetworkBufferPool
 from refimpl.memory.segment import MemorySegment
 from refimpl.producer.result_partition import ResultPartition, max_buffers, required_buffers
+from refimpl.producer.subpartition import PipelinedSubpartition
 from refimpl.producer.subpartition_queue import SubpartitionQueue
 from refimpl.trace import Trace, noting
 
@@ -67,8 +68,9 @@ class ShuffleEnvironment:
              one for all. Nobody sends events upstream.
     """
 
-    def __init__(self, graph: ExecutionGraph, trace: Trace | None = None) -> None:
+    def __init__(self, graph: ExecutionGraph, trace: Trace | None = None, makers: Makers | None = None) -> None:
         self.graph = graph
+        self._makers = makers or Makers()
         self.config = graph.job.config
         self.trace = trace
         self.pool = NetworkBufferPool(
@@ -87,24 +89,19 @@ class ShuffleEnvironment:
         """The channels that read from other TaskManagers."""
         return [read.channel for reads in self.remote_reads.values() for read in reads]
 
-    def create_partition(self, edge: int, producer: ExecutionVertex) -> ResultPartition:
-        """The output of one subtask for one edge of the job.
+    def create_partition(
+        self, edge: int, producer: ExecutionVertex, rules: type[SubpartitionQueue] = PipelinedSubpartition
+    ) -> ResultPartition:
+        """The output of one subtask for one edge of the job, with subpartitions of class `rules`.
 
         Raises:
             InsufficientBuffersError: the pool cannot promise what the output requires.
         """
         num_channels = len(self.graph.targets(edge, producer.subtask))
         name = self.graph.partition_name(edge, producer.subtask)
-        pool = LocalBufferPool(
-            self.pool,
-            required_buffers(num_channels),
-            max_buffers(num_channels, self.config),
-            name,
-            num_channels,
-            self.config.max_buffers_per_channel,
-            self.config.max_overdraft_buffers,
-        )
-        partition = ResultPartition(name, num_channels, pool, self.config, self.trace)
+        required, most = required_buffers(num_channels), max_buffers(num_channels, self.config)
+        pool = self._makers.output_pool(self.pool, required, most, name, num_channels, self.config)
+        partition = self._makers.partition(name, num_channels, pool, self.config, rules, self.trace)
         assert (edge, producer.subtask) not in self.partitions, f"{name} has been made before"
         self.partitions[edge, producer.subtask] = partition
         self._partition_by_id[self.graph.partition_id(edge, producer)] = partition
@@ -131,8 +128,8 @@ class ShuffleEnvironment:
                 channels.append(self._remote_channel(index, plan, pool))
             else:
                 partition = self.partitions[plan.edge, plan.producer.subtask]
-                channels.append(LocalInputChannel(index, partition.subpartitions[plan.subpartition]))
-        gate = InputGate(consumer.name, channels, self.config.flink_version)
+                channels.append(self._makers.local_channel(index, partition.subpartitions[plan.subpartition]))
+        gate = self._makers.gate(consumer.name, channels, self.config)
         self.gates.append(gate)
         return gate
 
@@ -154,7 +151,7 @@ class ShuffleEnvironment:
 
     def connect(self, connection_id: ConnectionId, name: str) -> ConsumerConnection:
         """Our end of that connection, with everything that is read through it asked for."""
-        connection = ConsumerConnection(self.config, name)
+        connection = self._makers.consumer_connection(self.config, name)
         for read in self.remote_reads[connection_id]:
             connection.request(read.channel, read.partition_id, read.subpartition)
         self.consumer_connections.append(connection)
@@ -162,7 +159,7 @@ class ShuffleEnvironment:
 
     def accept(self, name: str) -> ProducerConnection:
         """Our end of a connection through which another TaskManager reads here."""
-        connection = ProducerConnection(self, self.config, name, trace=self.trace)
+        connection = self._makers.producer_connection(self, self.config, name, self.trace)
         self.producer_connections.append(connection)
         return connection
 
@@ -208,7 +205,7 @@ class ShuffleEnvironment:
             taken = self.pool.request_unpooled(self.config.buffers_per_channel, plan.consumer.name)
             assert taken is not None, f"{self.pool}: segments are out before the job has begun"
             exclusive = taken
-        channel = RemoteInputChannel(
+        channel = self._makers.remote_channel(
             index,
             plan.receiver,
             f"{name}[{plan.subpartition}]",

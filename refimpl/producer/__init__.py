@@ -1,6 +1,5 @@
 """Bytes wait: which channel, which queue, and when a buffer leaves."""
 
-from refimpl.producer.batch_routing import by_channel, channels_of_batch, full_buffers
 from refimpl.producer.broadcast_writer import BroadcastRecordWriter
 from refimpl.producer.key_groups import (
     default_max_parallelism,
@@ -11,7 +10,6 @@ from refimpl.producer.key_groups import (
     murmur_hash,
     operator_index_of,
 )
-from refimpl.producer.lanes import Lanes, Put, Refuse
 from refimpl.producer.record_writer import RecordWriter
 from refimpl.producer.result_partition import (
     PartitionSnapshot,
@@ -50,24 +48,18 @@ __all__ = [
     "ForwardSelector",
     "GlobalSelector",
     "KeyGroupSelector",
-    "Lanes",
     "PartitionSnapshot",
     "PipelinedSubpartition",
-    "Put",
     "QueuedBufferSnapshot",
     "RebalanceSelector",
     "RecordWriter",
-    "Refuse",
     "RescaleSelector",
     "ResultPartition",
     "RoundRobinSelector",
     "ShuffleSelector",
     "SubpartitionQueue",
     "SubpartitionSnapshot",
-    "by_channel",
-    "channels_of_batch",
     "default_max_parallelism",
-    "full_buffers",
     "is_constant",
     "java_hash_code",
     "key_group_of",

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from refimpl.memory.builder import BufferBuilder, BufferConsumer
 from refimpl.producer.record_writer import RecordWriter
 from refimpl.records.elements import StreamElement
-from refimpl.records.encoded_batch import EncodedBatch
+from refimpl.shortcuts.encoded_batch import EncodedBatch
 
 __all__ = ["BroadcastRecordWriter"]
 

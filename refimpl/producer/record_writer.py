@@ -20,16 +20,16 @@ from contextlib import AbstractContextManager, nullcontext
 
 from refimpl.errors import LocalUsageError, SluiceError
 from refimpl.memory.builder import BufferBuilder, BufferConsumer
-from refimpl.producer.batch_routing import by_channel, channels_of_batch, full_buffers
-from refimpl.producer.lanes import Lanes, Put, Refuse
 from refimpl.producer.result_partition import ResultPartition
 from refimpl.producer.selector import ChannelSelector, is_constant, turns_of
-from refimpl.records.batch import BatchCodec
 from refimpl.records.element_serializer import StreamElementSerializer
 from refimpl.records.elements import RecordBatch, StreamElement, StreamRecord
-from refimpl.records.encoded_batch import EncodedBatch, copy_on
 from refimpl.records.events import Event
 from refimpl.records.spanning import LENGTH_BYTES, RecordSerializer, SpanningRecordSerializer
+from refimpl.shortcuts.batch_routing import by_channel, channels_of_batch, full_buffers
+from refimpl.shortcuts.columns import BatchCodec
+from refimpl.shortcuts.encoded_batch import EncodedBatch, copy_on
+from refimpl.shortcuts.lanes import Lanes, Put, Refuse
 
 __all__ = ["RecordWriter"]
 

@@ -1,8 +1,6 @@
 """A record becomes bytes, and bytes become a record."""
 
 from refimpl.records.any_type import ANY, AnyType
-from refimpl.records.batch import BatchCodec, WireRows
-from refimpl.records.columnar_type import ColumnarType
 from refimpl.records.element_serializer import StreamElementSerializer
 from refimpl.records.elements import (
     MAX_WATERMARK,
@@ -17,7 +15,6 @@ from refimpl.records.elements import (
     StreamStatus,
     Watermark,
 )
-from refimpl.records.encoded_batch import EncodedBatch, copy_on
 from refimpl.records.event_serializer import event_from_bytes, event_to_buffer, event_to_bytes
 from refimpl.records.events import (
     ALL_WORKERS_DONE,
@@ -42,15 +39,6 @@ from refimpl.records.events import (
     SubtaskConnectionDescriptor,
     WatermarkEvent,
     data_type_of,
-)
-from refimpl.records.packing import (
-    BLOCK_RECORDS,
-    REFUSALS,
-    RecordPacker,
-    RecordUnpacker,
-    Unpacker,
-    VaryingUnpacker,
-    records_of,
 )
 from refimpl.records.spanning import (
     LENGTH_BYTES,
@@ -79,7 +67,6 @@ from refimpl.records.vectorized import Field, Vectorized, for_one
 __all__ = [
     "ALL_WORKERS_DONE",
     "ANY",
-    "BLOCK_RECORDS",
     "BOOLEAN",
     "BYTES",
     "DOUBLE",
@@ -89,19 +76,15 @@ __all__ = [
     "MAX_WATERMARK",
     "MIN_TIMESTAMP",
     "NO_ALIGNMENT_TIMEOUT",
-    "REFUSALS",
     "STRING",
     "TERMINATION",
     "Alignment",
     "AnyType",
-    "BatchCodec",
     "CancelCheckpointMarker",
     "CheckpointBarrier",
     "CheckpointType",
     "Column",
-    "ColumnarType",
     "DeserializationResult",
-    "EncodedBatch",
     "EndOfChannelState",
     "EndOfData",
     "EndOfInputChannelState",
@@ -117,9 +100,7 @@ __all__ = [
     "RecordAttributes",
     "RecordBatch",
     "RecordDeserializer",
-    "RecordPacker",
     "RecordSerializer",
-    "RecordUnpacker",
     "RecoveryMetadata",
     "SavepointFormat",
     "SerializationResult",
@@ -134,19 +115,14 @@ __all__ = [
     "SubtaskConnectionDescriptor",
     "TupleType",
     "TypeSerializer",
-    "Unpacker",
-    "VaryingUnpacker",
     "Vectorized",
     "Watermark",
     "WatermarkEvent",
-    "WireRows",
-    "copy_on",
     "data_type_of",
     "event_from_bytes",
     "event_to_buffer",
     "event_to_bytes",
     "for_one",
     "read_varint",
-    "records_of",
     "write_varint",
 ]

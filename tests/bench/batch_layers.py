@@ -16,7 +16,8 @@ import numpy as np
 from refimpl.consumer import NetworkInput
 from refimpl.memory import NetworkBufferPool
 from refimpl.producer import RecordWriter
-from refimpl.records import BatchCodec, RecordBatch, StreamElement, StreamRecord, WireRows
+from refimpl.records import RecordBatch, StreamElement, StreamRecord
+from refimpl.shortcuts.columns import BatchCodec, WireRows
 from tests.bench import contenders, remote
 from tests.bench.contenders import (
     BATCH,

@@ -25,17 +25,18 @@ from refimpl.config import Config
 from refimpl.drivers import ThreadedRun
 from refimpl.job import Parts, StreamEnvironment
 from refimpl.memory import BufferBuilder, DataType, allocate_pages, heap_buffer
-from refimpl.producer import KeyGroupSelector, Lanes
+from refimpl.producer import KeyGroupSelector
 from refimpl.records import (
     LONG,
     Field,
     RecordBatch,
-    RecordUnpacker,
     SpanningRecordSerializer,
     SpillingAdaptiveSpanningRecordDeserializer,
     StreamRecord,
     TupleType,
 )
+from refimpl.shortcuts.fixed_width import RecordUnpacker
+from refimpl.shortcuts.lanes import Lanes
 from tests.bench.exchange import Exchange
 from tests.bench.measure import Benchmark, Contender, Ratio, Row, Turn, in_two_threads, timed
 

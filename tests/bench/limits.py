@@ -17,8 +17,9 @@ from refimpl.config import Config
 from refimpl.consumer import NetworkInput
 from refimpl.drivers import ConsumerEnd, ProducerEnd
 from refimpl.memory import BufferBuilder, BufferConsumer, DataType, allocate_pages, heap_buffer
-from refimpl.producer import Lanes
-from refimpl.records import BatchCodec, RecordUnpacker
+from refimpl.shortcuts.columns import BatchCodec
+from refimpl.shortcuts.fixed_width import RecordUnpacker
+from refimpl.shortcuts.lanes import Lanes
 from tests.bench.contenders import (
     BATCH,
     BATCH_BUFFERS,

@@ -26,13 +26,11 @@ from refimpl.config import Config
 from refimpl.drivers import ThreadedRun
 from refimpl.job import StreamEnvironment
 from refimpl.memory import BufferBuilder, LocalBufferPool, NetworkBufferPool
-from refimpl.producer import ForwardSelector, Lanes
-from refimpl.records import (
-    LENGTH_BYTES,
-    RecordUnpacker,
-    StreamRecord,
-)
+from refimpl.producer import ForwardSelector
+from refimpl.records import LENGTH_BYTES, StreamRecord
 from refimpl.records.element_serializer import TAG_RECORD_WITH_TIMESTAMP
+from refimpl.shortcuts.fixed_width import RecordUnpacker
+from refimpl.shortcuts.lanes import Lanes
 from tests.bench import batch_layers, contenders
 from tests.bench.channels import hand_out
 from tests.bench.contenders import (

@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 
 from refimpl.config import Config
-from refimpl.records import LONG, ColumnarType, RecordBatch, StreamElement, StreamRecord, TypeSerializer
+from refimpl.records import LONG, RecordBatch, StreamElement, StreamRecord, TypeSerializer
+from refimpl.shortcuts.columnar_type import ColumnarType
 from tests.bench.contenders import (
     BATCH,
     KIND,

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from refimpl.memory import LocalBufferPool, NetworkBufferPool
-from refimpl.producer import Lanes
-from refimpl.records import BatchCodec
+from refimpl.shortcuts.columns import BatchCodec
+from refimpl.shortcuts.lanes import Lanes
 from tests.bench import batch_layers
 from tests.bench import profile as module
 from tests.bench.contenders import BATCH, KIND, RECORDS, SEGMENT_BYTES, checksum

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from course.data.columns import column_of, record_batch_of
 from course.flights_job import DelayTotals, departure, flights_job
 from refimpl.drivers import Simulation
-from refimpl.records import LONG, STRING, BatchCodec, RecordBatch, TupleType
+from refimpl.records import LONG, STRING, RecordBatch, TupleType
+from refimpl.shortcuts.columns import BatchCodec
 
 VALUES = [
     (pa.int8(), [1, -128, None]), (pa.int32(), [1, 2]), (pa.int64(), [-(2**63), None, 2**63 - 1]),

@@ -20,12 +20,8 @@ from refimpl.records import (
     INT,
     LONG,
     STRING,
-    BatchCodec,
-    EncodedBatch,
     LatencyMarker,
     RecordBatch,
-    RecordPacker,
-    RecordUnpacker,
     SerializationResult,
     SpanningRecordSerializer,
     StreamElement,
@@ -34,9 +30,11 @@ from refimpl.records import (
     StreamStatus,
     TupleType,
     TypeSerializer,
-    VaryingUnpacker,
     Watermark,
 )
+from refimpl.shortcuts.columns import BatchCodec
+from refimpl.shortcuts.encoded_batch import EncodedBatch
+from refimpl.shortcuts.fixed_width import RecordPacker, RecordUnpacker, VaryingUnpacker
 
 PARTIAL = SerializationResult.PARTIAL_RECORD_MEMORY_SEGMENT_FULL
 FULL_BOTH = SerializationResult.FULL_RECORD_MEMORY_SEGMENT_FULL

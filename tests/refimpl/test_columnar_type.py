@@ -11,7 +11,8 @@ from refimpl.config import Config
 from refimpl.drivers import Simulation
 from refimpl.errors import LocalUsageError, RemoteProtocolError
 from refimpl.job import StreamEnvironment
-from refimpl.records import BOOLEAN, DOUBLE, INT, LONG, STRING, ColumnarType, RecordBatch
+from refimpl.records import BOOLEAN, DOUBLE, INT, LONG, STRING, RecordBatch
+from refimpl.shortcuts.columnar_type import ColumnarType
 from refimpl.task import IterableReader
 
 KIND = ColumnarType(LONG, BOOLEAN, DOUBLE, INT)

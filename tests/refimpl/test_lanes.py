@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from refimpl.memory import BufferBuilder, DataType, heap_buffer
-from refimpl.producer import Lanes
 from refimpl.records import (
     BOOLEAN,
     DOUBLE,
@@ -18,6 +17,7 @@ from refimpl.records import (
     TupleType,
     TypeSerializer,
 )
+from refimpl.shortcuts.lanes import Lanes
 
 PAIR = TupleType(LONG, LONG)
 FLIGHT = TupleType(INT, DOUBLE, LONG)

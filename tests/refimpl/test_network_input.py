@@ -19,7 +19,6 @@ from refimpl.records import (
     LONG,
     STRING,
     CheckpointBarrier,
-    EncodedBatch,
     EndOfSuperstep,
     LatencyMarker,
     RecordBatch,
@@ -32,6 +31,7 @@ from refimpl.records import (
     Watermark,
     event_to_buffer,
 )
+from refimpl.shortcuts.encoded_batch import EncodedBatch
 
 
 class Bench:

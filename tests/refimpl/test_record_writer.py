@@ -35,9 +35,7 @@ from refimpl.records import (
     INT,
     LONG,
     STRING,
-    BatchCodec,
     CheckpointBarrier,
-    EncodedBatch,
     EndOfPartition,
     EndOfSuperstep,
     Field,
@@ -52,6 +50,8 @@ from refimpl.records import (
     element_serializer,
     event_from_bytes,
 )
+from refimpl.shortcuts.columns import BatchCodec
+from refimpl.shortcuts.encoded_batch import EncodedBatch
 
 ROW = TupleType(LONG, LONG)
 
@@ -669,7 +669,7 @@ def test_a_batch_takes_new_memory_only_while_another_waits(monkeypatch: pytest.M
         num_taken += 1
         return allocate_pages(num_bytes)
 
-    monkeypatch.setattr("refimpl.records.batch.allocate_pages", allocate)
+    monkeypatch.setattr("refimpl.shortcuts.columns.allocate_pages", allocate)
     bench = Bench(segment=64, buffers=3, kind=ROW, selector=ForwardSelector())
     rows = [[(number, number, turn) for number in range(20)] for turn in range(12)]
     for each in rows[:10]:

@@ -16,8 +16,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from refimpl.memory.buffer import DataType, heap_buffer
 from refimpl.memory.builder import BufferBuilder
 from refimpl.records.elements import StreamRecord
-from refimpl.records.packing import REFUSALS, RecordPacker
 from refimpl.records.types import TypeSerializer
+from refimpl.shortcuts.fixed_width import REFUSALS, RecordPacker
 
 __all__ = ["Lanes", "Put", "Refuse"]
 

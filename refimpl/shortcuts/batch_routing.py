@@ -9,9 +9,9 @@ import numpy as np
 from refimpl.memory.builder import BufferConsumer
 from refimpl.producer.result_partition import ResultPartition
 from refimpl.producer.selector import ChannelSelector
-from refimpl.records.batch import WireRows
 from refimpl.records.elements import Column, RecordBatch
-from refimpl.records.encoded_batch import EncodedBatch
+from refimpl.shortcuts.columns import WireRows
+from refimpl.shortcuts.encoded_batch import EncodedBatch
 
 __all__ = ["by_channel", "channels_of_batch", "full_buffers"]
 
