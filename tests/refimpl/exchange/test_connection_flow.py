@@ -11,8 +11,6 @@ from collections.abc import Collection
 
 import numpy as np
 import pytest
-from consumer_bench import java_error, partition, receiver
-from raw_frames import frames_in
 
 from refimpl.config import Config, FlinkVersion
 from refimpl.consumer import InputGate, NetworkInput, RemoteInputChannel
@@ -44,6 +42,8 @@ from refimpl.records import (
     StreamRecord,
     event_to_bytes,
 )
+from tests.support.consumer_rig import java_error, partition, receiver
+from tests.support.raw_frames import frames_in
 
 SEGMENT = 32
 NO_CREDIT = Config(segment_size_bytes=SEGMENT, buffer_timeout_ms=-1, credit_based=False)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from raw_frames import frame, frames_in
 
 from refimpl.config import Config, FlinkVersion
 from refimpl.errors import LocalUsageError, RemoteProtocolError
@@ -35,6 +34,7 @@ from refimpl.memory import BufferBuilder, DataType, LocalBufferPool, NetworkBuff
 from refimpl.producer import PipelinedSubpartition, ResultPartition
 from refimpl.records import Alignment, CheckpointBarrier, Event, event_from_bytes, event_to_bytes
 from refimpl.trace import Trace
+from tests.support.raw_frames import frame, frames_in
 
 PARTITION = ResultPartitionId(b"\x11" * 16, 0, ProducerId(b"\x33" * 16))
 UNKNOWN = ResultPartitionId(b"\x99" * 16, 0, ProducerId(b"\x33" * 16))

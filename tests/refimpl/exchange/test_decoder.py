@@ -6,10 +6,8 @@ import struct
 import sys
 
 import pytest
-from consumer_bench import HeapBuffers, OneByOne, java_error
 from hypothesis import given
 from hypothesis import strategies as st
-from raw_frames import frame
 
 from refimpl.config import FlinkVersion
 from refimpl.errors import LocalUsageError, RemoteProtocolError
@@ -24,6 +22,8 @@ from refimpl.exchange import (
     encode,
 )
 from refimpl.memory import Buffer, DataType, LocalBufferPool, NetworkBufferPool
+from tests.support.consumer_rig import HeapBuffers, OneByOne, java_error
+from tests.support.raw_frames import frame
 
 RECEIVER = b"0123456789abcdef"
 LIMIT = 4_096

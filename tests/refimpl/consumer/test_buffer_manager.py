@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from consumer_bench import Bench, receiver
-
 from refimpl.exchange import AddCredit
 from refimpl.memory import NotificationResult
+from tests.support.consumer_rig import Bench, receiver
 
 
 def take(bench: Bench, count: int = 1) -> list:

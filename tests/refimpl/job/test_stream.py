@@ -6,7 +6,6 @@ from collections import defaultdict
 from collections.abc import Callable
 
 import pytest
-from small_jobs import Count, Where, run
 
 from refimpl.config import Config
 from refimpl.drivers import Simulation
@@ -14,6 +13,7 @@ from refimpl.errors import LocalUsageError, UserCodeError
 from refimpl.job import DataStream, StreamEnvironment
 from refimpl.records import LONG, STRING, StreamRecord, TupleType
 from refimpl.task import LATE, IterableReader, Operator, OutputTag, TumblingWindows
+from tests.support.small_jobs import Count, Where, run
 
 
 def subtasks_of(route: Callable[[DataStream], DataStream], values: int = 30, seed: int = 0) -> dict[int, list[int]]:

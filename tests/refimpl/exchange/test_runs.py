@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import pytest
-from consumer_bench import Bench, partition, receiver
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,6 +14,7 @@ from refimpl.exchange import AddCredit, BufferResponse, PartitionRequest, Produc
 from refimpl.memory import BufferConsumer, DataType, LocalBufferPool, NetworkBufferPool
 from refimpl.producer import PipelinedSubpartition, ResultPartition
 from refimpl.records import CheckpointBarrier, EndOfPartition, event_to_buffer
+from tests.support.consumer_rig import Bench, partition, receiver
 
 SEGMENT_BYTES = 16
 BARRIER = CheckpointBarrier(1, 0)

@@ -12,7 +12,6 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from consumer_bench import OneByOne, partition, receiver
 
 from refimpl.config import Config, FlinkVersion
 from refimpl.consumer import InputGate, NetworkInput, RemoteInputChannel
@@ -36,6 +35,7 @@ from refimpl.records import (
     StreamElementSerializer,
     StreamRecord,
 )
+from tests.support.consumer_rig import OneByOne, partition, receiver
 
 
 class Skipping(OneByOne):

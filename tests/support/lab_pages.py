@@ -20,7 +20,7 @@ from typing import Any
 import nbformat
 from playwright.sync_api import BrowserContext, Page, sync_playwright
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 GET_ONE = (
     "no Chromium found: apt-get install chromium (Debian), brew install --cask chromium (macOS), "
     "or set SLUICE_CHROMIUM to the program"

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 
 import pytest
-from small_jobs import Count, Where, run
 
 from refimpl.config import Config
 from refimpl.drivers import Simulation
@@ -13,6 +12,7 @@ from refimpl.errors import LocalUsageError
 from refimpl.job import DataStream, StreamEnvironment
 from refimpl.records import DOUBLE, LONG, STRING, StreamRecord, TupleType
 from refimpl.task import LATE, IterableReader, Operator, OutputTag, TumblingWindows
+from tests.support.small_jobs import Count, Where, run
 
 
 def one_and_two(environment: StreamEnvironment) -> DataStream:

@@ -31,7 +31,7 @@ from refimpl.exchange import (
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-VECTORS = Path(__file__).parents[1] / "conformance" / "vectors" / "netty.json"
+VECTORS = Path(__file__).parents[2] / "conformance" / "vectors" / "netty.json"
 KNOWN = [
     "java.io.IOException", "java.net.ProtocolException", "java.lang.RuntimeException",
     ILLEGAL_STATE, ILLEGAL_ARGUMENT, INDEX_OUT_OF_BOUNDS, DECODER_EXCEPTION, PRODUCER_FAILED,

@@ -7,7 +7,6 @@ import random
 import tracemalloc
 
 import pytest
-from consumer_bench import SEGMENT_SIZE, Bench, HeapBuffers, java_error, receiver
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -23,6 +22,7 @@ from refimpl.exchange import (
     encode,
 )
 from refimpl.memory import DataType
+from tests.support.consumer_rig import SEGMENT_SIZE, Bench, HeapBuffers, java_error, receiver
 
 NOT_FOUND = "org.apache.flink.runtime.io.network.partition.PartitionNotFoundException"
 MAX_FRAME = 1_024

@@ -14,7 +14,6 @@ from types import FrameType
 from typing import Self
 
 import psutil
-from raw_frames import frames_in
 
 from refimpl.config import Config
 from refimpl.drivers import Security, TaskManagerThreads
@@ -23,6 +22,7 @@ from refimpl.job import ConnectionId, Deployment, StreamEnvironment
 from refimpl.memory import DataType
 from refimpl.records import LONG, EndOfPartition, TypeSerializer, event_to_buffer
 from refimpl.task import IterableReader
+from tests.support.raw_frames import frames_in
 
 TIMEOUT_S = 20.0  # only so that what hangs fails; nothing waits for it
 

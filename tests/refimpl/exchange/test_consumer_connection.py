@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from consumer_bench import Bench, java_error, partition, receiver
 
 from refimpl.config import FlinkVersion
 from refimpl.errors import LocalUsageError, PartitionNotFoundError, RemoteProtocolError, RemoteTransportError
@@ -21,6 +20,7 @@ from refimpl.exchange import (
 )
 from refimpl.memory import DataType
 from refimpl.records import CheckpointBarrier, EndOfPartition
+from tests.support.consumer_rig import Bench, java_error, partition, receiver
 
 NOT_FOUND = "org.apache.flink.runtime.io.network.partition.PartitionNotFoundException"
 FAILED = "org.apache.flink.runtime.io.network.partition.ProducerFailedException"

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from consumer_bench import SEGMENT_SIZE, Bench, receiver
 
 from refimpl.config import FlinkVersion
 from refimpl.errors import LocalUsageError, RemoteProtocolError
 from refimpl.exchange import AddCredit, BufferResponse, ResumeConsumption
 from refimpl.memory import DataType
 from refimpl.records import Alignment, CheckpointBarrier, EndOfPartition, event_to_buffer
+from tests.support.consumer_rig import SEGMENT_SIZE, Bench, receiver
 
 
 def test_what_arrives_is_polled_in_order() -> None:
