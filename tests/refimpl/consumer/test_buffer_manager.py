@@ -13,14 +13,13 @@ def take(bench: Bench, count: int = 1) -> list:
 
 
 def test_a_channel_starts_with_its_exclusive_buffers_and_wants_none() -> None:
-    """Behaviours 139 and 144 [1.11]."""
+    """As of 1.11; until then it wants as many as it has."""
     bench = Bench().request()
     assert bench.state() == (2, 0, 0)
     bench.check()
 
 
 def test_a_floating_buffer_is_used_before_an_exclusive_one() -> None:
-    """Behaviour 141."""
     bench = Bench().request()
     bench.data(0, backlog=1)  # used one exclusive, got two floating
     assert bench.state() == (1, 2, 3)
@@ -31,7 +30,10 @@ def test_a_floating_buffer_is_used_before_an_exclusive_one() -> None:
 
 
 def test_as_many_floating_buffers_are_taken_as_the_backlog_asks_for() -> None:
-    """Behaviour 140: available = required, all announced in one number."""
+    """Available = required, all announced in one number.
+
+    Flink: `RemoteInputChannelTest#testAvailableBuffersLessThanRequiredBuffers`.
+    """
     bench = Bench(floating=8).request()
     bench.data(0, backlog=5)
     assert bench.state() == (1, 6, 7)
@@ -39,7 +41,7 @@ def test_as_many_floating_buffers_are_taken_as_the_backlog_asks_for() -> None:
 
 
 def test_a_smaller_backlog_lowers_what_is_wanted_and_returns_nothing() -> None:
-    """Behaviour 140."""
+    """Flink: `RemoteInputChannelTest#testAvailableBuffersMoreThanRequiredBuffers`."""
     bench = Bench(floating=8).request()
     bench.data(0, backlog=5)
     bench.sent()
@@ -49,7 +51,7 @@ def test_a_smaller_backlog_lowers_what_is_wanted_and_returns_nothing() -> None:
 
 
 def test_the_backlog_is_a_level() -> None:
-    """Trap 9: each backlog replaces the last."""
+    """Each backlog replaces the last."""
     bench = Bench(floating=8).request()
     required = []
     for number, backlog in enumerate((3, 1, 0)):
@@ -60,7 +62,6 @@ def test_the_backlog_is_a_level() -> None:
 
 
 def test_a_backlog_below_zero_says_nothing() -> None:
-    """Behaviour 145."""
     bench = Bench().request()
     bench.data(0, backlog=2)
     bench.sent()
@@ -69,7 +70,7 @@ def test_a_backlog_below_zero_says_nothing() -> None:
 
 
 def test_an_exclusive_buffer_that_comes_home_is_announced_if_it_is_needed() -> None:
-    """Behaviour 141."""
+    """Flink: `RemoteInputChannelTest#testAvailableBuffersEqualToRequiredBuffers`."""
     bench = Bench(floating=0).request()
     bench.data(0)
     [buffer] = take(bench)
@@ -79,7 +80,10 @@ def test_an_exclusive_buffer_that_comes_home_is_announced_if_it_is_needed() -> N
 
 
 def test_an_exclusive_buffer_that_comes_home_sends_a_floating_one_away_if_there_are_enough() -> None:
-    """Behaviour 141, trap 13: and nothing is announced, since one promise took the other's place."""
+    """Nothing is announced, since one promise took the other's place.
+
+    Flink: `RemoteInputChannelTest#testAvailableBuffersEqualToRequiredBuffers`.
+    """
     bench = Bench(floating=1).request()
     bench.data(0)  # an exclusive one is used, the floating one takes its place
     assert (bench.state(), bench.sent()) == ((1, 1, 2), [AddCredit(1, receiver(0))])
@@ -103,7 +107,7 @@ def test_a_floating_buffer_goes_home_to_the_pool() -> None:
 
 
 def test_a_channel_stands_in_the_pools_line_once() -> None:
-    """Behaviour 140."""
+    """Flink: `RemoteInputChannelTest#testAvailableBuffersLessThanRequiredBuffers`."""
     bench = Bench(floating=1).request()
     bench.data(0, backlog=4)
     bench.sent()
@@ -113,7 +117,10 @@ def test_a_channel_stands_in_the_pools_line_once() -> None:
 
 
 def test_a_floating_buffer_goes_to_the_first_in_line_who_then_goes_to_its_end() -> None:
-    """Behaviour 143, traps 13 and 14: three channels, three floating buffers, each gets one."""
+    """Three channels, three floating buffers, each gets one.
+
+    Flink: `RemoteInputChannelTest#testFairDistributionFloatingBuffers`.
+    """
     bench = Bench(num_channels=4, exclusive=1, floating=3).request()
     bench.data(0, backlog=2, channel=3)  # holds all three
     for channel in range(3):

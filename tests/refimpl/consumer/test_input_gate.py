@@ -44,7 +44,7 @@ class Bench:
 
 
 def test_channels_take_turns_and_only_the_last_says_there_is_no_more() -> None:
-    """P92, behaviour 153."""
+    """Flink: `SingleInputGateTest#testBasicGetNextLogic`."""
     bench = Bench(2)
     bench.fill(0, 2)
     bench.partition.subpartitions[0].flush()
@@ -64,7 +64,10 @@ def test_channels_take_turns_and_only_the_last_says_there_is_no_more() -> None:
 
 
 def test_no_channel_is_ever_more_than_one_buffer_ahead() -> None:
-    """P98, behaviour 154, trap 44: 37 channels with 27 buffers each."""
+    """37 channels with 27 buffers each.
+
+    Flink: `InputGateFairnessTest#testFairConsumptionRemoteChannelsPreFilled`.
+    """
     bench = Bench(37, 37 * 27)
     for channel in range(37):
         bench.fill(channel, 27)

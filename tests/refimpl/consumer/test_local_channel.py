@@ -25,7 +25,6 @@ def partition() -> ResultPartition:
 
 
 def test_a_channel_that_has_read_to_the_end_leaves_the_partition_consumed(partition: ResultPartition) -> None:
-    """Behaviour 93."""
     gate = InputGate("sink-0", [LocalInputChannel(0, partition.subpartitions[0])])
     gate.open()
     assert not partition.is_consumed
@@ -37,7 +36,7 @@ def test_a_channel_that_has_read_to_the_end_leaves_the_partition_consumed(partit
 
 
 def test_a_released_channel_reads_nothing_and_hears_nothing(partition: ResultPartition) -> None:
-    """Behaviour 151."""
+    """Flink: `LocalInputChannelTest#testGetNextAfterPartitionReleased`."""
     (subpartition,) = partition.subpartitions
     channel = LocalInputChannel(0, subpartition)
     heard: list[str] = []
@@ -52,7 +51,6 @@ def test_a_released_channel_reads_nothing_and_hears_nothing(partition: ResultPar
 
 
 def test_a_late_notice_does_not_put_an_ended_channel_in_line_again(partition: ResultPartition) -> None:
-    """Behaviour 155."""
     told = []
 
     class Listening(LocalInputChannel):

@@ -74,7 +74,7 @@ class Bench:
 
 
 def test_two_records_of_one_buffer_need_one_take() -> None:
-    """P100, behaviours 157 and 158."""
+    """Flink: `StreamTaskNetworkInputTest#testIsAvailableWithBufferedDataInDeserializer`."""
     bench = Bench()
     bench.writer.emit_many([StreamRecord(1), StreamRecord(2)])
     bench.partition.flush_all()
@@ -87,7 +87,7 @@ def test_two_records_of_one_buffer_need_one_take() -> None:
 
 
 def test_nothing_behind_a_barrier_is_read_with_it() -> None:
-    """P101."""
+    """Flink: `StreamTaskNetworkInputTest#testNoDataProcessedAfterCheckpointBarrier`."""
     bench = Bench()
     bench.writer.broadcast_event(CheckpointBarrier(1, 0))
     bench.writer.emit(StreamRecord(1))
@@ -110,7 +110,7 @@ def test_a_barrier_that_comes_twice_names_gate_and_channel() -> None:
 
 
 def test_the_end_of_a_channel_lets_its_deserializer_go() -> None:
-    """P102, behaviour 159."""
+    """Flink: `StreamTaskNetworkInputTest#testReleasingDeserializerTimely`."""
     bench = Bench(channels=2)
     bench.writer.emit(StreamRecord(1))
     bench.writer.finish()
@@ -121,7 +121,7 @@ def test_the_end_of_a_channel_lets_its_deserializer_go() -> None:
 
 
 def test_half_records_of_two_channels_do_not_mix() -> None:
-    """Behaviour 159: one deserializer for each channel."""
+    """One deserializer for each channel."""
     bench = Bench(channels=2, segment=7)
     records = [StreamRecord(number, number) for number in range(10)]
     bench.writer.emit_many(records)

@@ -64,7 +64,10 @@ def test_what_came_together_is_told_once_and_only_the_last_backlog_gets_room() -
 
 
 def test_a_run_that_ends_in_a_mistake_is_queued_as_far_as_it_was_right() -> None:
-    """Behaviour 146, and nothing is lost of what came with it."""
+    """Nothing is lost of what came with it.
+
+    Flink: `RemoteInputChannelTest#testExceptionOnReordering`.
+    """
     bench = Bench().request()
     bench.say(*(BufferResponse(receiver(0), number, 0, DataType.DATA, b"x") for number in (0, 2)))
     assert bench.channels[0].snapshot().num_available == 1
@@ -93,7 +96,7 @@ def test_a_gate_that_opens_late_is_told_what_is_there() -> None:
 
 @pytest.mark.parametrize("sequence_number", [1, -1, 29])
 def test_a_gap_fails_the_channel_and_gives_the_buffer_back(sequence_number: int) -> None:
-    """Behaviour 146."""
+    """Flink: `RemoteInputChannelTest#testExceptionOnReordering`."""
     bench = Bench().request()
     bench.data(sequence_number)
     message = f"expected buffer with sequence number 0, but received {sequence_number}"
@@ -104,7 +107,10 @@ def test_a_gap_fails_the_channel_and_gives_the_buffer_back(sequence_number: int)
 
 
 def test_sequence_numbers_go_from_the_largest_int_to_the_smallest() -> None:
-    """Behaviour 147: an `int` of Java overflows."""
+    """An `int` of Java overflows.
+
+    Flink: `RemoteInputChannelTest#testGetInflightBuffersOverflow`.
+    """
     bench = Bench().request()
     bench.channels[0].sequence.expected = 2**31 - 1
     bench.data(2**31 - 1)
@@ -113,7 +119,10 @@ def test_sequence_numbers_go_from_the_largest_int_to_the_smallest() -> None:
 
 
 def test_data_without_credit_fails_the_channel_and_names_the_numbers() -> None:
-    """Behaviour 134 [1.11]; the sentence begins as Flink's does."""
+    """As of 1.11; the sentence begins as Flink's does.
+
+    Flink: `CreditBasedPartitionRequestClientHandlerTest#testThrowExceptionForNoAvailableBuffer`.
+    """
     bench = Bench(exclusive=1, floating=0).request()
     bench.data(0)
     bench.data(1)
@@ -125,7 +134,7 @@ def test_data_without_credit_fails_the_channel_and_names_the_numbers() -> None:
 
 
 def test_a_buffer_that_was_not_announced_yet_is_no_credit() -> None:
-    """Trap 11: it is available, but the producer cannot know."""
+    """It is available, but the producer cannot know."""
     bench = Bench(exclusive=1, floating=1).request()
     bench.data(0)  # the floating buffer takes its place, and AddCredit has not gone out
     assert bench.state() == (0, 1, 1)
@@ -145,7 +154,7 @@ def test_only_the_first_error_counts() -> None:
 
 
 def test_an_event_needs_no_credit() -> None:
-    """Behaviour 126, trap 10."""
+    """Flink: `PartitionRequestQueueTest#testEnqueueReaderByNotifyingEventBuffer`."""
     bench = Bench(exclusive=1, floating=0).request()
     bench.data(0)
     bench.event(1, EndOfPartition())
@@ -161,7 +170,10 @@ def test_an_events_backlog_counts() -> None:
 
 
 def test_an_empty_buffer_uses_nothing_and_counts() -> None:
-    """Behaviour 135: the next sequence number is expected, the backlog is read, nothing is queued."""
+    """The next sequence number is expected, the backlog is read, nothing is queued.
+
+    Flink: `PartitionRequestClientHandlerTest#testReceiveEmptyBuffer`.
+    """
     bench = Bench().request()
     bench.data(0, backlog=1, payload=b"")
     assert bench.state() == (2, 1, 3)
@@ -219,7 +231,10 @@ def test_compressed_data_is_refused() -> None:
 
 
 def test_a_barrier_blocks_until_the_producer_is_told_to_go_on() -> None:
-    """Behaviour 182, trap 35."""
+    """The data behind it stay at the producer: the consumer buffers none.
+
+    Flink: `CheckpointBarrierAlignerTestBase`.
+    """
     bench = Bench().request()
     bench.event(0, CheckpointBarrier(1, 0))
     bench.gate.poll_next()
@@ -230,7 +245,6 @@ def test_a_barrier_blocks_until_the_producer_is_told_to_go_on() -> None:
 
 
 def test_resume_is_refused_where_nothing_is_blocked() -> None:
-    """Trap 36."""
     bench = Bench().request()
     channel = bench.channels[0]
     with pytest.raises(LocalUsageError, match="not blocked"):
@@ -266,7 +280,10 @@ def test_an_error_after_release_is_nobodys_business() -> None:
 
 
 def test_pieces_of_one_buffer_are_polled_one_by_one_and_go_home_together() -> None:
-    """Behaviour 119 [2.x]."""
+    """As of 2.x.
+
+    Flink: `CreditBasedPartitionRequestClientHandlerTest`.
+    """
     bench = Bench(exclusive=1, floating=0, flink_version=FlinkVersion.V2_2).request()
     bench.say(BufferResponse(receiver(0), 0, 1, DataType.DATA, b"abcde", partial_sizes=(2, 0, 3)))
     taken = [bench.channels[0].poll() for _ in range(2)]

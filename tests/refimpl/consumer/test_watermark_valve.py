@@ -23,7 +23,7 @@ IDLE, ACTIVE = StreamStatus.IDLE, StreamStatus.ACTIVE
     ids=["partly idle", "all idle flush the maximum", "realigned", "nothing while idle", "never backwards"],
 )  # fmt: skip
 def test_the_known_sequences_come_out(channels: int, steps: list[tuple[int, object, list[object]]]) -> None:
-    """P105, behaviours 175 to 178, traps 38 and 39."""
+    """Flink: `StatusWatermarkValveTest`."""
     valve = StatusWatermarkValve(channels)
     for number, (channel, given, expected) in enumerate(steps):
         if isinstance(given, StreamStatus):

@@ -133,7 +133,10 @@ def jammed() -> tuple[Consumer, BufferSlice]:
 
 
 def test_data_without_a_buffer_stops_the_whole_connection() -> None:
-    """Behaviour 138: the other gate has a buffer, and gets nothing."""
+    """The other gate has a buffer, and gets nothing.
+
+    Flink: `PartitionRequestClientHandlerTest`.
+    """
     consumer, _ = jammed()
     assert not consumer.connection.can_resume_reading
     assert consumer.gates[1].poll_next() is None
@@ -410,7 +413,10 @@ def test_staged_bytes_that_are_no_frames_end_the_connection() -> None:
 
 
 def test_a_gap_in_the_numbers_fails_the_channel_and_its_buffer_goes_home() -> None:
-    """Behaviour 146, without credits."""
+    """Without credits.
+
+    Flink: `RemoteInputChannelTest#testExceptionOnReordering`.
+    """
     consumer = Consumer(num_buffers=1)
     consumer.say(data(0, 29, b"?"))
     assert consumer.pools[0].snapshot().num_in_use == 0
@@ -498,7 +504,10 @@ FRAME = len(encode(data(0, 0, bytes(SEGMENT))))
 
 
 def test_above_the_high_mark_nothing_is_writable_until_below_the_low_mark() -> None:
-    """Behaviour 121: 1 segment and 1 byte, 2 segments; neither mark itself changes anything."""
+    """1 segment and 1 byte, 2 segments; neither mark itself changes anything.
+
+    Flink: `NettyServerLowAndHighWatermarkTest`.
+    """
     marks = WaterMarks.of(NO_CREDIT)
     assert (marks.low_bytes, marks.high_bytes) == (SEGMENT + 1, 2 * SEGMENT)
     marks.hand_out(2 * SEGMENT)

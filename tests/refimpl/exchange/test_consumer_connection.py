@@ -31,7 +31,7 @@ STRANGER = b"nobody's receiver"[:16]
 
 
 def test_each_channel_asks_for_its_partition_with_its_exclusive_buffers_as_credit() -> None:
-    """Behaviours 127 and 139."""
+    """Flink: `PartitionRequestQueueTest#testEnqueueReaderByNotifyingBufferAndCredit`."""
     bench = Bench(num_channels=2, exclusive=3)
     bench.connection.request(bench.channels[0], partition(5), 7)
     bench.connection.request(bench.channels[1], partition(6), 0)
@@ -49,7 +49,10 @@ def test_two_channels_cannot_have_one_receiver() -> None:
 
 
 def test_credit_that_gathers_goes_out_as_one_number_when_it_can() -> None:
-    """Behaviour 136, trap 12: the amount is read when it is sent."""
+    """The amount is read when it is sent.
+
+    Flink: `CreditBasedPartitionRequestClientHandlerTest#testNotifyCreditAvailable`.
+    """
     bench = Bench(exclusive=3, floating=4).request()
     bench.data(0)
     bench.data(1)
@@ -73,7 +76,10 @@ def test_a_channel_may_announce_credit_and_resume_at_once() -> None:
 
 
 def test_a_backlog_that_is_announced_alone_is_heard() -> None:
-    """Behaviour 130 [2.x]."""
+    """As of 2.x.
+
+    Flink: `PartitionRequestQueueTest#testAnnounceBacklog`.
+    """
     bench = Bench(num_channels=1, flink_version=FlinkVersion.V2_2).request()
     bench.say(BacklogAnnouncement(2, receiver(0)), BacklogAnnouncement(2, STRANGER))
     assert bench.sent() == [AddCredit(2, receiver(0))]
@@ -83,7 +89,7 @@ def test_a_backlog_that_is_announced_alone_is_heard() -> None:
 
 
 def test_the_end_of_a_channel_cancels_it_and_the_end_of_the_last_closes_the_connection() -> None:
-    """Behaviour 122."""
+    """Flink: `NettyPartitionRequestClientTest#testPartitionRequestClientReuse`."""
     bench = Bench(num_channels=2).request()
     bench.event(0, EndOfPartition())
     bench.event(0, EndOfPartition(), channel=1)
@@ -98,7 +104,7 @@ def test_the_end_of_a_channel_cancels_it_and_the_end_of_the_last_closes_the_conn
 
 
 def test_a_released_channel_announces_nothing() -> None:
-    """Behaviour 136."""
+    """Flink: `CreditBasedPartitionRequestClientHandlerTest#testNotifyCreditAvailableAfterReleased`."""
     bench = Bench(num_channels=2).request()
     bench.data(0, backlog=3)
     bench.channels[0].release()
@@ -106,7 +112,7 @@ def test_a_released_channel_announces_nothing() -> None:
 
 
 def test_data_for_a_released_channel_is_dropped_and_cancelled_once() -> None:
-    """Behaviour 133."""
+    """Flink: `CreditBasedPartitionRequestClientHandlerTest#testReadBufferResponseAfterReleasingChannel`."""
     bench = Bench(num_channels=2).request()
     bench.channels[0].release()
     bench.data(0)
@@ -118,7 +124,7 @@ def test_data_for_a_released_channel_is_dropped_and_cancelled_once() -> None:
 
 
 def test_data_for_an_unknown_receiver_is_dropped_and_cancelled_once() -> None:
-    """Behaviour 133."""
+    """Flink: `CreditBasedPartitionRequestClientHandlerTest#testReadBufferResponseAfterReleasingChannel`."""
     bench = Bench().request()
     for number in range(3):
         bench.say(BufferResponse(STRANGER, number, 0, DataType.DATA, b"data"))
@@ -207,7 +213,7 @@ def test_frames_after_the_one_that_ended_the_connection_are_not_read() -> None:
 
 
 def test_an_error_with_a_receiver_fails_that_channel() -> None:
-    """Behaviour 129."""
+    """Flink: `PartitionRequestQueueTest#testProducerFailedException`."""
     bench = Bench(num_channels=2).request()
     bench.fail(FAILED, "division by zero", receiver(0))
     with pytest.raises(RemoteTransportError, match=r"to tm-1: Error at remote task manager: .*division by zero"):
@@ -216,7 +222,7 @@ def test_an_error_with_a_receiver_fails_that_channel() -> None:
 
 
 def test_an_error_without_a_receiver_fails_all() -> None:
-    """Behaviour 112."""
+    """Flink: `NettyMessageClientSideSerializationTest#testErrorResponseWithFatalError`."""
     bench = Bench(num_channels=2).request()
     bench.fail("java.lang.IllegalStateException", "no credit")
     for channel in bench.channels:
@@ -232,7 +238,7 @@ def test_an_error_for_a_channel_that_is_gone_is_ignored() -> None:
 
 
 def test_one_channels_trouble_is_not_its_neighbours() -> None:
-    """Behaviour 134: `testDoNotFailHandlerOnSingleChannelFailure`."""
+    """Flink: `CreditBasedPartitionRequestClientHandlerTest#testDoNotFailHandlerOnSingleChannelFailure`."""
     bench = Bench(num_channels=2, exclusive=1, floating=0).request()
     for number in range(3):
         bench.data(number)  # without credit
@@ -283,7 +289,7 @@ def waits(bench: Bench) -> list[float]:
 def test_the_wait_doubles_up_to_the_longest_and_then_the_channel_fails(
     initial: int, longest: int, expected: list[float]
 ) -> None:
-    """Behaviour 150, trap 43."""
+    """Flink: `RemoteInputChannelTest#testPartitionRequestExponentialBackoff`."""
     bench = Bench(request_backoff_initial_ms=initial, request_backoff_max_ms=longest).request()
     assert waits(bench) == expected
     with pytest.raises(PartitionNotFoundError, match=f"asked {len(expected) + 1} times") as caught:

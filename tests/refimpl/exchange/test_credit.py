@@ -11,7 +11,10 @@ from refimpl.exchange import ConsumerCredit
 
 
 def test_the_exclusive_buffers_are_promised_from_the_start() -> None:
-    """Behaviours 127, 139 and 144: nothing is required yet, nothing is to be announced."""
+    """Nothing is required yet, nothing is to be announced.
+
+    Flink: `SingleInputGateTest#testRequestBuffersWithRemoteInputChannel`.
+    """
     credit = ConsumerCredit(2)
     assert (credit.num_required, credit.num_unannounced, credit.num_promised) == (0, 0, 2)
     assert credit.announce() == 0
@@ -23,7 +26,10 @@ def test_a_channel_without_a_buffer_of_its_own_is_refused() -> None:
 
 
 def test_credit_is_a_flow_and_goes_out_as_one_number() -> None:
-    """Traps 9 and 12."""
+    """The amount is read when it is sent, so credit that came in between goes with it.
+
+    Flink: `CreditBasedPartitionRequestClientHandlerTest#testNotifyCreditAvailable`.
+    """
     credit = ConsumerCredit(1)
     credit.add(2)
     credit.add(3)
@@ -32,7 +38,7 @@ def test_credit_is_a_flow_and_goes_out_as_one_number() -> None:
 
 
 def test_only_the_step_from_nothing_to_something_calls_for_the_connection() -> None:
-    """Behaviour 142."""
+    """Flink: `CreditBasedPartitionRequestClientHandlerTest#testNotifyCreditAvailable`."""
     credit = ConsumerCredit(1)
     assert [credit.add(0), credit.add(1), credit.add(1), credit.add(0)] == [False, True, False, False]
     credit.announce()

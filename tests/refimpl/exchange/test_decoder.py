@@ -100,7 +100,10 @@ def test_both_directions_and_both_versions_are_read() -> None:
 
 
 def test_a_payload_is_copied_into_the_buffer_it_is_for() -> None:
-    """Behaviour 118: straight into the channel's segment, nowhere else."""
+    """Straight into the channel's segment, nowhere else.
+
+    Flink: `NettyMessageClientDecoderDelegateTest`.
+    """
     home = NetworkBufferPool(1, 16)
     pool = LocalBufferPool(home, 1)
 
@@ -120,7 +123,10 @@ def test_a_payload_is_copied_into_the_buffer_it_is_for() -> None:
 
 
 def test_a_payload_nobody_has_room_for_is_skipped() -> None:
-    """Behaviour 118: the response has no buffer, and the next frame is read."""
+    """The response has no buffer, and the next frame is read.
+
+    Flink: `NettyMessageClientDecoderDelegateTest`.
+    """
     buffers = NoBuffers()
     reading = FrameDecoder(buffers, LIMIT)
     stream = encode(data(b"lost")) + encode(AddCredit(1, RECEIVER))
@@ -130,7 +136,7 @@ def test_a_payload_nobody_has_room_for_is_skipped() -> None:
 
 
 def test_an_empty_data_buffer_needs_no_memory_and_an_empty_event_does() -> None:
-    """Behaviour 135."""
+    """Flink: `PartitionRequestClientHandlerTest#testReceiveEmptyBuffer`."""
     reading = decoder()
     event = BufferResponse(RECEIVER, 1, 0, DataType.EVENT, b"")
     empty, marked = reading.receive(encode(data(b"")) + encode(event))
@@ -139,7 +145,7 @@ def test_an_empty_data_buffer_needs_no_memory_and_an_empty_event_does() -> None:
 
 
 def test_the_sizes_of_pieces_are_read_and_belong_to_2x_only() -> None:
-    """Behaviour 119."""
+    """Flink: `NettyMessageClientSideSerializationTest`."""
     response = BufferResponse(RECEIVER, 5, 0, DataType.DATA, b"abcde", partial_sizes=(2, 0, 3))
     [received] = decoder(V2).receive(encode(response, V2))
     assert received.response.partial_sizes == (2, 0, 3)

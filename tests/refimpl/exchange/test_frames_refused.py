@@ -26,7 +26,6 @@ PARTITION = ResultPartitionId(b"d" * 16, 0, ProducerId(b"p" * 16))
 @pytest.mark.parametrize("number", [0, -1])
 @pytest.mark.parametrize("make", [AddCredit, BacklogAnnouncement, NewBufferSize])
 def test_a_number_of_nothing_is_not_announced(make: type[Message], number: int) -> None:
-    """Behaviours 114 and 116."""
     with pytest.raises(LocalUsageError, match="above 0"):
         encode(make(number, RECEIVER), FlinkVersion.V2_2)
 
@@ -38,14 +37,12 @@ def test_a_number_of_nothing_is_not_announced(make: type[Message], number: int) 
     ids=lambda message: type(message).__name__,
 )  # fmt: skip
 def test_what_came_with_2x_is_not_said_to_1_11(message: Message) -> None:
-    """Behaviour 110."""
     assert encode(message, FlinkVersion.V2_2)
     with pytest.raises(LocalUsageError, match=type(message).__name__):
         encode(message, FlinkVersion.V1_11)
 
 
 def test_1_11_asks_for_one_subpartition_at_a_time() -> None:
-    """Behaviour 113."""
     request = PartitionRequest(PARTITION, 0, 1, RECEIVER, 2)
     assert encode(request, FlinkVersion.V2_2)
     with pytest.raises(LocalUsageError, match="subpartition"):

@@ -151,7 +151,7 @@ def data(receiver: bytes, sequence: int, backlog: int, payload: bytes) -> Buffer
 
 
 def test_a_buffer_costs_a_credit_and_carries_the_backlog(exchange: Exchange) -> None:
-    """Behaviours 126 and 127."""
+    """Flink: `PartitionRequestQueueTest#testEnqueueReaderByNotifyingBufferAndCredit`."""
     exchange.request(A, 0, 2)
     exchange.write(0, b"one", b"two", b"three")
     assert exchange.hear() == [data(A, 0, 2, b"one"), data(A, 1, 1, b"two")]
@@ -163,7 +163,10 @@ def test_a_buffer_costs_a_credit_and_carries_the_backlog(exchange: Exchange) -> 
 
 
 def test_an_event_needs_no_credit_and_is_counted(exchange: Exchange) -> None:
-    """Trap 10."""
+    """A job whose consumer has no room could not end otherwise.
+
+    Flink: `PartitionRequestQueueTest#testEnqueueReaderByNotifyingEventBuffer`.
+    """
     exchange.request(A, 0, 0)
     exchange.event(LOOSE)
     exchange.partition.finish()
@@ -198,7 +201,7 @@ def test_data_that_waits_for_its_reader_is_served_at_once(exchange: Exchange) ->
 
 
 def test_a_flush_sends_the_new_bytes_of_an_open_buffer_only(exchange: Exchange) -> None:
-    """Trap 3: sequence number and credit are per piece."""
+    """Sequence number and credit are per piece."""
     exchange.request(A, 0, 3)
     builder = exchange.open(0, b"ab")
     exchange.partition.flush(0)
@@ -233,7 +236,10 @@ def test_sequence_numbers_go_on_below_zero_as_java_counts(exchange: Exchange) ->
 
 
 def test_readers_take_turns_by_single_buffers(exchange: Exchange) -> None:
-    """Behaviour 123, trap 44."""
+    """That they take turns shows in no value, only in the order.
+
+    Flink: `PartitionRequestQueueTest#testDefaultBufferWriting`.
+    """
     exchange.request(A, 0, 9)
     exchange.request(B, 1, 9)
     exchange.write(0, b"1", b"2", b"3")
@@ -242,7 +248,7 @@ def test_readers_take_turns_by_single_buffers(exchange: Exchange) -> None:
 
 
 def test_a_reader_stands_in_line_once_however_often_it_is_told(exchange: Exchange) -> None:
-    """Behaviour 124."""
+    """Flink: `PartitionRequestQueueTest#testEnqueueReaderByNotifyingBufferAndCredit`."""
     exchange.request(A, 0, 1)
     exchange.request(B, 1, 1)
     exchange.write(0, b"1", b"2", b"3")
@@ -255,7 +261,10 @@ def test_a_reader_stands_in_line_once_however_often_it_is_told(exchange: Exchang
 
 
 def test_a_reader_without_credit_does_not_stand_in_line(exchange: Exchange) -> None:
-    """Behaviour 127's vector: five buffers, no credit; then three credits."""
+    """Five buffers, no credit; then three credits.
+
+    Flink: `PartitionRequestQueueTest#testEnqueueReaderByNotifyingBufferAndCredit`.
+    """
     exchange.request(A, 0, 0)
     exchange.write(0, *[b"x"] * 5)
     assert (exchange.reader(A), exchange.connection.has_data_to_send) == ((0, False, -1), False)
@@ -309,7 +318,6 @@ def test_a_blocking_barrier_stops_a_reader_until_it_is_resumed(exchange: Exchang
 
 
 def test_resuming_what_is_not_blocked_is_fatal_to_the_consumer_not_to_us(exchange: Exchange) -> None:
-    """Trap 36."""
     exchange.request(A, 0, 5)
     exchange.tell(ResumeConsumption(A))
     assert exchange.refusal() == ("IllegalStateException", "Should be blocked by checkpoint.", None)
@@ -365,7 +373,10 @@ def test_errors_leave_before_data(exchange: Exchange) -> None:
 
 
 def test_a_failed_producer_is_told_to_its_reader_alone(exchange: Exchange) -> None:
-    """Behaviour 129; no credit is needed."""
+    """No credit is needed.
+
+    Flink: `PartitionRequestQueueTest#testProducerFailedException`.
+    """
     exchange.request(A, 0, 0)
     exchange.request(B, 1, 1)
     exchange.write(0, b"one", b"two")
@@ -417,7 +428,7 @@ def test_a_task_event_nobody_wants_is_answered(exchange: Exchange, has_hook: boo
 
 
 def test_a_cancelled_reader_leaves_the_others_alone(exchange: Exchange) -> None:
-    """Behaviour 132."""
+    """Flink: `PartitionRequestQueueTest#testCancelPartitionRequestForAvailableView`."""
     exchange.request(A, 0, 9)
     exchange.request(B, 1, 9)
     exchange.write(0, b"1", b"2")

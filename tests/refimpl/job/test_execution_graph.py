@@ -115,7 +115,7 @@ class Empty:
 
 
 def test_the_least_number_of_buffers_starts_the_job_and_one_less_does_not() -> None:
-    """Behaviours 6 and 16: a buffer for each channel of each output, and one more."""
+    """A buffer for each channel of each output, and one more."""
     least = graph_of(simple(99)).num_required_buffers
     assert least == 3 * (2 + 1) + 2 * (1 + 1)
     with Simulation(simple(least)) as simulation:

@@ -108,7 +108,7 @@ CONDITIONS: list[tuple[Callable[[DataStream, DataStream], object], list[str]]] =
 def test_two_operators_are_chained_unless_a_condition_says_why_not(
     change: Callable[[DataStream, DataStream], object], reasons: list[str]
 ) -> None:
-    """Behaviour 167."""
+    """Flink: `StreamingJobGraphGeneratorTest`."""
     environment, source, mapped = source_and_map()
     change(source, mapped)
     graph = graph_of(environment)

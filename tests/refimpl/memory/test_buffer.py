@@ -32,7 +32,7 @@ def buffer(home: Home) -> Buffer:
 
 
 def test_the_last_reference_sends_the_segment_home_once(buffer: Buffer, home: Home) -> None:
-    """Behaviour 33."""
+    """Flink: `NetworkBufferTest#testDataBufferRetainBuffer`."""
     assert buffer.retain() is buffer
     buffer.recycle()
     assert home.segments == []
@@ -43,7 +43,7 @@ def test_the_last_reference_sends_the_segment_home_once(buffer: Buffer, home: Ho
 
 @pytest.mark.parametrize("use", ["retain", "recycle"])
 def test_a_recycled_buffer_cannot_be_used(buffer: Buffer, home: Home, use: str) -> None:
-    """Behaviour 33."""
+    """Flink: `NetworkBufferTest#testDataBufferRetainBuffer`."""
     buffer.recycle()
     with pytest.raises(LocalUsageError, match="recycled before"):
         getattr(buffer, use)()
@@ -53,7 +53,10 @@ def test_a_recycled_buffer_cannot_be_used(buffer: Buffer, home: Home, use: str) 
 
 
 def test_a_slice_shares_memory_and_life_with_its_parent(buffer: Buffer, home: Home) -> None:
-    """Behaviour 34 and P31: slicing does not retain; recycling the slice recycles the parent."""
+    """Slicing does not retain; recycling the slice recycles the parent.
+
+    Flink: `ReadOnlySlicedBufferTest#testForwardsRecycleBuffer1`.
+    """
     piece = buffer.read_only_slice(2, 3)
     assert bytes(piece.data) == bytes((2, 3, 4))
     assert piece.size == 3
@@ -66,14 +69,14 @@ def test_a_slice_shares_memory_and_life_with_its_parent(buffer: Buffer, home: Ho
 
 
 def test_slices_have_positions_of_their_own(buffer: Buffer) -> None:
-    """P32."""
+    """Flink: `ReadOnlySlicedBufferTest`."""
     one, two = buffer.read_only_slice(0, 4), buffer.read_only_slice(4)
     assert (bytes(one.data), bytes(two.data)) == (bytes(range(4)), bytes(range(4, 10)))
     assert buffer.size == 10
 
 
 def test_a_slice_cannot_be_written_and_cannot_leave_its_segment(buffer: Buffer) -> None:
-    """P32."""
+    """Flink: `ReadOnlySlicedBufferTest`."""
     with pytest.raises(TypeError):
         buffer.read_only_slice().data[0] = 1
     with pytest.raises(IndexError, match="outside the buffer of 16 B"):
@@ -90,7 +93,6 @@ def test_memory_outside_the_pools_is_dropped_with_its_last_reference() -> None:
 
 
 def test_events_cost_no_credit_and_only_some_stop_the_producer() -> None:
-    """Behaviour 36."""
     assert [kind.name for kind in DataType if kind.is_buffer] == ["DATA", "DATA_WITH_CLEAR_END"]
     codes = {kind.code(FlinkVersion.V2_2) for kind in DataType if kind.blocks_upstream}
     assert codes == {4, 5, 6, 12}

@@ -43,7 +43,7 @@ def built(consumer: BufferConsumer) -> tuple[int, ...]:
 
 
 def test_nothing_is_visible_before_the_commit(builder: BufferBuilder) -> None:
-    """P24, behaviour 38."""
+    """Flink: `BufferBuilderAndConsumerTest#multipleNotCommittedAppends`."""
     consumer = builder.create_consumer()
     builder.append(ints(0, 1))
     builder.append(ints(2))
@@ -56,7 +56,7 @@ def test_nothing_is_visible_before_the_commit(builder: BufferBuilder) -> None:
 
 
 def test_an_append_takes_what_fits_and_the_rest_goes_into_the_next(builder: BufferBuilder, home: Home) -> None:
-    """P25."""
+    """Flink: `BufferBuilderAndConsumerTest#appendOverSize`."""
     source = ints(*range(11))
     assert builder.append_and_commit(source) == 40
     assert builder.is_full
@@ -67,7 +67,7 @@ def test_an_append_takes_what_fits_and_the_rest_goes_into_the_next(builder: Buff
 
 
 def test_copies_start_where_the_original_stands(builder: BufferBuilder) -> None:
-    """P26, behaviour 41."""
+    """Flink: `BufferBuilderAndConsumerTest#copy`."""
     one = builder.create_consumer()
     builder.append_and_commit(ints(0, 1))
     two = one.copy()
@@ -80,7 +80,7 @@ def test_copies_start_where_the_original_stands(builder: BufferBuilder) -> None:
 
 
 def test_successive_builds_never_overlap(builder: BufferBuilder) -> None:
-    """P27, behaviour 37."""
+    """Flink: `BufferBuilderAndConsumerTest#buildingBufferMultipleTimes`."""
     consumer = builder.create_consumer()
     builder.append_and_commit(ints(0, 1))
     builder.append_and_commit(ints(2))
@@ -95,7 +95,10 @@ def test_successive_builds_never_overlap(builder: BufferBuilder) -> None:
 
 @pytest.mark.parametrize("num_ints", [0, 5, 10])
 def test_a_consumer_notices_the_end_only_when_it_builds(builder: BufferBuilder, num_ints: int) -> None:
-    """P28, behaviour 40; nothing written needs a number of its own, since minus zero is zero (trap 2)."""
+    """An end with nothing written needs a number of its own, since minus zero is zero.
+
+    Flink: `BufferBuilderAndConsumerTest#emptyIsFinished`.
+    """
     consumer = builder.create_consumer()
     builder.append_and_commit(ints(*range(num_ints)))
     assert consumer.written_bytes == 0
@@ -110,7 +113,7 @@ def test_a_consumer_notices_the_end_only_when_it_builds(builder: BufferBuilder, 
 
 
 def test_the_segment_goes_home_when_both_ends_are_done(builder: BufferBuilder, home: Home) -> None:
-    """P29."""
+    """Flink: `BufferBuilderAndConsumerTest#recycleConsumerAndBufferBuilder`."""
     consumer = builder.create_consumer()
     builder.finish()
     assert home.num_recycled == 0
@@ -183,7 +186,7 @@ def test_what_is_taken_is_what_is_built(home: Home) -> None:
     [(0, 20, 20), (0, 0, 0), (0, -1, 0), (12, 4, 12), (0, 41, 40), (12, -1, 12)],
 )
 def test_trimming_keeps_what_is_written(builder: BufferBuilder, num_written: int, capacity: int, expected: int) -> None:
-    """P30, behaviour 44."""
+    """Flink: `BufferBuilderAndConsumerTest#trimToSizeLessThanWritten`."""
     builder.append_and_commit(bytes(num_written))
     builder.trim(capacity)
     assert builder.capacity == expected
@@ -211,14 +214,13 @@ def test_a_full_buffer_is_taken_as_it_is_built_from_wherever_its_reader_stands(h
 
 
 def test_a_builder_has_one_consumer(builder: BufferBuilder) -> None:
-    """Behaviour 41."""
+    """Flink: `BufferBuilderAndConsumerTest#creatingBufferConsumerTwice`."""
     builder.create_consumer()
     with pytest.raises(LocalUsageError, match="copy that one"):
         builder.create_consumer_from_beginning()
 
 
 def test_a_consumer_starts_at_what_is_committed_unless_told_to_start_at_the_beginning(home: Home) -> None:
-    """Behaviour 43."""
     from_beginning = BufferBuilder.create_consumer_from_beginning
     for make, expected in ((BufferBuilder.create_consumer, (2,)), (from_beginning, (1, 2))):
         builder = BufferBuilder(Buffer(MemorySegment.allocate(40), home))
@@ -239,7 +241,7 @@ def test_a_finished_builder_takes_nothing_more(builder: BufferBuilder) -> None:
 
 
 def test_an_event_is_finished_from_birth_and_built_once() -> None:
-    """Behaviour 45."""
+    """Flink: `EventSerializerTest#testToBufferConsumer`."""
     consumer = BufferConsumer.of_buffer(heap_buffer(ints(5), DataType.EVENT))
     assert consumer.is_finished
     assert not consumer.is_buffer
@@ -248,7 +250,6 @@ def test_an_event_is_finished_from_birth_and_built_once() -> None:
 
 
 def test_skipped_bytes_are_not_built(builder: BufferBuilder) -> None:
-    """Behaviour 46."""
     consumer = builder.create_consumer()
     builder.append_and_commit(ints(1, 2))
     consumer.skip(4)

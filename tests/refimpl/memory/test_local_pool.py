@@ -45,7 +45,7 @@ def take(pool: LocalBufferPool, count: int) -> list[Buffer]:
 
 @pytest.mark.parametrize(("version", "expected"), [(LAZY, [0, 1, 2, 3, 4]), (AHEAD, [1, 2, 3, 4, 4])])
 def test_segments_are_fetched_when_needed_and_in_2_one_ahead(version: FlinkVersion, expected: list[int]) -> None:
-    """P14, behaviour 19."""
+    """Flink: `LocalBufferPoolTest#testRequestMoreThanAvailable`."""
     pool = make(10, 1, 4, version)
     requested = [pool.num_requested]
     for _ in range(4):
@@ -86,7 +86,7 @@ def test_several_at_once_are_what_as_many_requests_give(
 
 
 def test_shrinking_takes_lent_buffers_back_one_by_one() -> None:
-    """P15, behaviour 22."""
+    """Flink: `LocalBufferPoolTest#testRecycleExcessBuffersAfterRecycling`."""
     pool = make(10, 1, 10)
     buffers = take(pool, 10)
     pool.set_num_buffers(5)
@@ -99,7 +99,7 @@ def test_shrinking_takes_lent_buffers_back_one_by_one() -> None:
 
 
 def test_shrinking_returns_idle_segments_at_once() -> None:
-    """P16."""
+    """Flink: `LocalBufferPoolTest#testRecycleExcessBuffersAfterChangingNumBuffers`."""
     pool = make(10, 1, 10)
     for buffer in take(pool, 10):
         buffer.recycle()
@@ -109,7 +109,10 @@ def test_shrinking_returns_idle_segments_at_once() -> None:
 
 
 def test_a_waiting_listener_gets_the_buffer_and_then_the_next_one_does() -> None:
-    """P17: the buffer A gives back inside its callback reaches B, re-entrantly."""
+    """The buffer A gives back inside its callback reaches B, re-entrantly.
+
+    Flink: `LocalBufferPoolTest#testPendingRequestWithListenersAfterRecycle`.
+    """
     pool = make(2, 2)
     first, second = take(pool, 2)
     a, b = Waiting(num_wanted=2), Waiting(num_wanted=1)
@@ -123,7 +126,10 @@ def test_a_waiting_listener_gets_the_buffer_and_then_the_next_one_does() -> None
 
 
 def test_a_listener_that_needs_more_goes_to_the_end_of_the_line() -> None:
-    """Behaviour 24, trap 14: buffers rotate over who waits."""
+    """Buffers rotate over who waits.
+
+    Flink: `LocalBufferPoolTest#testPendingRequestWithListenersAfterRecycle`.
+    """
     pool = make(4, 4)
     buffers = take(pool, 4)
     a, b = Waiting(num_wanted=3, is_keeping=True), Waiting(num_wanted=3, is_keeping=True)
@@ -150,7 +156,7 @@ def test_a_refused_buffer_goes_to_the_next_in_line_or_stays() -> None:
 
 
 def test_nobody_waits_while_a_buffer_lies_idle() -> None:
-    """Behaviour 23."""
+    """Flink: `LocalBufferPoolTest#testPendingRequestWithListenersAfterRecycle`."""
     pool = make(1, 1)
     (buffer,) = take(pool, 1)
     buffer.recycle()
@@ -158,7 +164,7 @@ def test_nobody_waits_while_a_buffer_lies_idle() -> None:
 
 
 def test_a_listener_is_told_of_the_end_once_and_of_nothing_after() -> None:
-    """P18."""
+    """Flink: `LocalBufferPoolTest#testCancelPendingRequestsAfterDestroy`."""
     pool = make(1, 1)
     (buffer,) = take(pool, 1)
     listener = Waiting()
@@ -171,7 +177,7 @@ def test_a_listener_is_told_of_the_end_once_and_of_nothing_after() -> None:
 
 
 def test_a_bounded_pool_never_has_more_out_than_its_bound() -> None:
-    """P19, behaviour 23."""
+    """Flink: `LocalBufferPoolTest#testBoundedBuffer`."""
     pool = make(10, 1, 2)
     for size, expected in ((1, 1), (2, 2), (3, 2), (1, 1)):
         pool.set_num_buffers(size)
@@ -182,7 +188,7 @@ def test_a_bounded_pool_never_has_more_out_than_its_bound() -> None:
 
 
 def test_fewer_buffers_than_required_are_refused() -> None:
-    """Behaviour 23."""
+    """Flink: `LocalBufferPoolTest#testSetLessThanRequiredNumBuffers`."""
     pool = make(10, 3)
     with pytest.raises(LocalUsageError, match="fewer than the 3 required"):
         pool.set_num_buffers(2)
@@ -191,7 +197,10 @@ def test_fewer_buffers_than_required_are_refused() -> None:
 
 @pytest.mark.parametrize(("version", "most"), [(LAZY, 1), (AHEAD, 2)])
 def test_a_channel_over_its_cap_makes_the_pool_unavailable_but_not_empty(version: FlinkVersion, most: int) -> None:
-    """P20, behaviour 28: 1.11 trips above the maximum, 2.x at it."""
+    """1.11 trips above the maximum, 2.x at it.
+
+    Flink: `LocalBufferPoolTest#testMaxBuffersPerChannelAndAvailability`.
+    """
     pool = make(10, 1, 10, version, num_channels=3, max_per_channel=most)
     seen = []
 
@@ -214,7 +223,7 @@ def test_a_channel_over_its_cap_makes_the_pool_unavailable_but_not_empty(version
 
 
 def test_a_pool_becomes_available_when_it_grows_or_a_buffer_returns() -> None:
-    """P21."""
+    """Flink: `LocalBufferPoolTest#testIsAvailableOrNot`."""
     pool = make(10, 1, 10)
     pool.set_num_buffers(1)
     (first,) = take(pool, 1)
@@ -245,7 +254,7 @@ def test_a_pool_becomes_available_when_it_grows_or_a_buffer_returns() -> None:
 def test_shrinking_relabels_buffers_as_overdraft(
     large: int, small: int, most_overdraft: int, num_taken: int, expected: tuple[int, int, bool]
 ) -> None:
-    """P22, behaviour 31."""
+    """Flink: `LocalBufferPoolTest#testDecreasePoolSize`."""
     pool = make(30, 1, 30, AHEAD, max_overdraft=most_overdraft)
     pool.set_num_buffers(large)
     assert len(take(pool, num_taken)) == num_taken
@@ -254,7 +263,10 @@ def test_shrinking_relabels_buffers_as_overdraft(
 
 
 def test_growing_relabels_overdraft_as_ordinary() -> None:
-    """P22, behaviour 31: size 5 with 2 overdrafts out, then 6, 7 and 8."""
+    """Size 5 with 2 overdrafts out, then 6, 7 and 8.
+
+    Flink: `LocalBufferPoolTest#testIncreasePoolSize`.
+    """
     pool = make(30, 1, 30, AHEAD, max_overdraft=2)
     pool.set_num_buffers(5)
     assert len(take(pool, 9)) == 7
@@ -267,7 +279,7 @@ def test_growing_relabels_overdraft_as_ordinary() -> None:
 
 @pytest.mark.parametrize("version", FlinkVersion)
 def test_overdraft_never_makes_a_pool_available(version: FlinkVersion) -> None:
-    """Behaviour 29."""
+    """Flink: `LocalBufferPoolTest#testOverdraftBufferAndAvailability`."""
     pool = make(10, 2, 2, version, max_overdraft=3)
     for count in range(5):
         assert pool.request_buffer() is not None
@@ -276,7 +288,7 @@ def test_overdraft_never_makes_a_pool_available(version: FlinkVersion) -> None:
 
 
 def test_overdraft_may_be_denied_by_the_global_pool() -> None:
-    """Behaviour 29."""
+    """Flink: `LocalBufferPoolTest#testOverdraftBufferAndAvailability`."""
     pool = make(3, 2, 2, max_overdraft=5)
     assert len(take(pool, 9)) == 3
 
@@ -292,7 +304,7 @@ def test_overdraft_never_takes_what_another_pool_was_promised() -> None:
 
 
 def test_requests_on_a_destroyed_pool_fail() -> None:
-    """Behaviour 26."""
+    """Flink: `LocalBufferPoolTest#testRequestAfterDestroy`."""
     pool = make(2, 1)
     pool.destroy()
     with pytest.raises(PoolDestroyedError, match="has been destroyed"):
@@ -303,7 +315,7 @@ def test_requests_on_a_destroyed_pool_fail() -> None:
 
 
 def test_lent_buffers_of_a_destroyed_pool_drain_to_the_global_pool() -> None:
-    """Behaviour 25."""
+    """Flink: `LocalBufferPoolDestroyTest`."""
     home = NetworkBufferPool(3, 16)
     pool = LocalBufferPool(home, 3)
     out, idle, _ = take(pool, 3)

@@ -24,7 +24,7 @@ def take(pool: LocalBufferPool, count: int) -> list[Buffer]:
 
 
 def test_all_segments_exist_from_the_start() -> None:
-    """Behaviour 5."""
+    """Flink: `NetworkBufferPoolTest`."""
     pool = NetworkBufferPool(10, 16)
     assert [segment.id for segment in pool.segments] == list(range(10))
     assert {segment.size for segment in pool.segments} == {16}
@@ -55,7 +55,7 @@ def test_memory_that_is_not_there_is_an_error_with_its_size(num_segments: int) -
 
 
 def test_segments_outside_the_pools_come_back() -> None:
-    """P1."""
+    """Flink: `NetworkBufferPoolTest#testRequestMemorySegmentsLessThanTotalBuffers`."""
     pool = NetworkBufferPool(10, 16)
     segments = pool.request_unpooled(5, "channel")
     assert (len(segments or ()), pool.num_free, pool.num_unpromised) == (5, 5, 5)
@@ -64,7 +64,7 @@ def test_segments_outside_the_pools_come_back() -> None:
 
 
 def test_too_many_segments_outside_the_pools_leak_nothing() -> None:
-    """P2."""
+    """Flink: `NetworkBufferPoolTest#testRequestMemorySegmentsMoreThanTotalBuffers`."""
     pool = NetworkBufferPool(10, 16)
     with pytest.raises(InsufficientBuffersError, match="11 buffers of 16 B, 10 of 10 are promised") as caught:
         pool.request_unpooled(11, "channel")
@@ -74,7 +74,7 @@ def test_too_many_segments_outside_the_pools_leak_nothing() -> None:
 
 @pytest.mark.parametrize("count", [0, -1])
 def test_asking_for_no_segments_is_a_mistake(count: int) -> None:
-    """Behaviour 7."""
+    """Flink: `NetworkBufferPoolTest#testRequestMemorySegmentsWithInvalidArgument`."""
     pool = NetworkBufferPool(10, 16)
     with pytest.raises(LocalUsageError, match="at least 1"):
         pool.request_unpooled(count, "channel")
@@ -82,7 +82,10 @@ def test_asking_for_no_segments_is_a_mistake(count: int) -> None:
 
 
 def test_segments_lent_to_a_pool_are_waited_for_without_keeping_the_promise() -> None:
-    """P3 and P5: we say "not now" where Flink waits; asking again after a recycle works."""
+    """We say "not now" where Flink waits; asking again after a recycle works.
+
+    Flink: `NetworkBufferPoolTest#testRequestMemorySegmentsTimeout`.
+    """
     pool = NetworkBufferPool(10, 16)
     local = LocalBufferPool(pool, 5, 10)
     buffers = take(local, 10)
@@ -97,7 +100,7 @@ def test_segments_lent_to_a_pool_are_waited_for_without_keeping_the_promise() ->
 
 
 def test_a_promise_that_cannot_be_kept_is_refused_and_leaves_nothing() -> None:
-    """P8, behaviour 6."""
+    """Flink: `BufferPoolFactoryTest#testRequireMoreThanPossible2`."""
     pool = NetworkBufferPool(10, 16)
     first = LocalBufferPool(pool, 6, name="map-0")
     with pytest.raises(InsufficientBuffersError, match="Insufficient number of network buffers") as caught:
@@ -107,7 +110,7 @@ def test_a_promise_that_cannot_be_kept_is_refused_and_leaves_nothing() -> None:
 
 
 def test_everything_drains_back_after_all_pools_are_destroyed() -> None:
-    """P6."""
+    """Flink: `NetworkBufferPoolTest#testDestroyAll`."""
     pool = NetworkBufferPool(10, 16)
     locals_ = [LocalBufferPool(pool, 2, 2), LocalBufferPool(pool, 0, 1), LocalBufferPool(pool, 5)]
     buffers = [buffer for local in locals_ for buffer in take(local, 10)]
@@ -125,7 +128,7 @@ def test_everything_drains_back_after_all_pools_are_destroyed() -> None:
 
 
 def test_a_destroyed_global_pool_makes_no_new_pools() -> None:
-    """Behaviour 13."""
+    """Flink: `NetworkBufferPoolTest#testCreatePoolAfterDestroy`."""
     pool = NetworkBufferPool(10, 16)
     pool.destroy()
     with pytest.raises(LocalUsageError, match="destroyed"):
@@ -133,7 +136,7 @@ def test_a_destroyed_global_pool_makes_no_new_pools() -> None:
 
 
 def test_pools_without_bounds_share_evenly() -> None:
-    """P9."""
+    """Flink: `BufferPoolFactoryTest#testUniformDistribution`."""
     pool = NetworkBufferPool(1024, 16)
     first = LocalBufferPool(pool, 0)
     assert sizes(first) == [1024]
@@ -144,7 +147,7 @@ def test_pools_without_bounds_share_evenly() -> None:
 
 
 def test_three_segments_for_three_pools_are_one_each() -> None:
-    """P10."""
+    """Flink: `BufferPoolFactoryTest#testUniformDistributionBounded3`."""
     pool = NetworkBufferPool(3, 16)
     one = LocalBufferPool(pool, 0, 10)
     assert sizes(one) == [3]
@@ -156,7 +159,7 @@ def test_three_segments_for_three_pools_are_one_each() -> None:
 
 
 def test_pools_shrink_and_grow_around_segments_outside_them() -> None:
-    """P11."""
+    """Flink: `BufferPoolFactoryTest#testUniformDistributionBounded4`."""
     pool = NetworkBufferPool(10, 16)
     one = LocalBufferPool(pool, 0, 10)
     seen = [sizes(one)]
@@ -174,7 +177,7 @@ def test_pools_shrink_and_grow_around_segments_outside_them() -> None:
 
 
 def test_a_bounded_appetite_gets_its_share() -> None:
-    """P12."""
+    """Flink: `BufferPoolFactoryTest#testBufferRedistributionMixed1`."""
     pool = NetworkBufferPool(1024, 16)
     pools = [LocalBufferPool(pool, 0, 10), LocalBufferPool(pool, 0, 10), LocalBufferPool(pool, 0)]
     for extra, divisor in ((False, 1044), (True, 2068)):
@@ -187,7 +190,7 @@ def test_a_bounded_appetite_gets_its_share() -> None:
 
 
 def test_a_pool_holds_what_it_has_beyond_its_size_until_it_recycles() -> None:
-    """P13."""
+    """Flink: `BufferPoolFactoryTest#testOverprovisioned`."""
     pool = NetworkBufferPool(1024, 16)
     one = LocalBufferPool(pool, 511, 1024)
     held = take(one, 513)
@@ -210,7 +213,10 @@ def test_a_pool_holds_what_it_has_beyond_its_size_until_it_recycles() -> None:
     ],
 )
 def test_the_known_shares_come_out(total: int, pools: list[tuple[int, int]], expected: list[int]) -> None:
-    """Behaviour 12, in the order of creation."""
+    """In the order of creation.
+
+    Flink: `BufferPoolFactoryTest`.
+    """
     pool = NetworkBufferPool(total, 16)
     assert sizes(*[LocalBufferPool(pool, least, most) for least, most in pools]) == expected
 
@@ -224,7 +230,10 @@ def test_the_known_shares_come_out(total: int, pools: list[tuple[int, int]], exp
 def test_shares_never_lose_or_invent_a_segment(
     total: int, wanted: list[tuple[int, int]], shuffle: object, version: FlinkVersion
 ) -> None:
-    """Behaviour 10, trap 16: in whatever order the pools are visited."""
+    """In whatever order the pools are visited.
+
+    Flink: `BufferPoolFactoryTest#testBufferRedistributionMixed1`.
+    """
     pool = NetworkBufferPool(total, 1, version)
     pool.visit = lambda pools: sorted(pools, key=lambda _: shuffle.random())
     made = []

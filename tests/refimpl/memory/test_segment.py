@@ -20,7 +20,7 @@ KINDS = {
 @pytest.mark.parametrize("kind", KINDS)
 @given(data=st.data())
 def test_the_two_byte_orders_are_mirror_images(kind: str, data: st.DataObject) -> None:
-    """Behaviour 3."""
+    """Flink: `MemorySegmentTestBase`."""
     width, values = KINDS[kind]
     value = data.draw(values)
     segment = MemorySegment.allocate(16)
@@ -44,7 +44,7 @@ def test_a_byte_is_signed_as_in_java(value: int) -> None:
 
 @pytest.mark.parametrize("index", [-1, 13, 16, 2**31])
 def test_an_access_outside_is_an_index_error_and_changes_nothing(index: int) -> None:
-    """Behaviour 4."""
+    """Flink: `MemorySegmentChecksTest`."""
     segment = MemorySegment.allocate(16)
     with pytest.raises(IndexError, match="outside segment"):
         segment.put_int(index, -1)
@@ -54,7 +54,7 @@ def test_an_access_outside_is_an_index_error_and_changes_nothing(index: int) -> 
 
 
 def test_a_freed_segment_says_so_before_it_looks_at_the_index() -> None:
-    """Behaviour 4."""
+    """Flink: `MemorySegmentChecksTest`."""
     segment = MemorySegment.allocate(16)
     segment.free()
     segment.free()
@@ -65,7 +65,7 @@ def test_a_freed_segment_says_so_before_it_looks_at_the_index() -> None:
 
 @given(st.binary(max_size=6), st.binary(max_size=6))
 def test_segments_compare_unsigned_and_the_prefix_comes_first(mine: bytes, theirs: bytes) -> None:
-    """Behaviour 3."""
+    """Flink: `MemorySegmentTestBase`."""
     one, two = MemorySegment.allocate(8), MemorySegment.allocate(8)
     one.put(1, mine)
     two.put(2, theirs)

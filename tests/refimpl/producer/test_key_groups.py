@@ -58,7 +58,7 @@ HASH_CODES = [
 
 @pytest.mark.parametrize(("key", "kind", "code"), HASH_CODES, ids=repr)
 def test_a_hash_code_is_the_one_java_computes(key: object, kind: TypeSerializer | None, code: int) -> None:
-    """Traps 27 and 28: 32 bits that wrap, and never Python's salted `hash`."""
+    """32 bits that wrap, and never Python's salted `hash`."""
     assert java_hash_code(key, kind) == code
 
 
@@ -79,7 +79,6 @@ MURMUR3 = [
 
 @pytest.mark.parametrize(("code", "published"), MURMUR3, ids=hex)
 def test_the_hash_of_a_code_is_murmur3_made_positive(code: int, published: int) -> None:
-    """Behaviour 77."""
     assert murmur_hash(code) == (published if published < 2**31 else 2**32 - published)
 
 
@@ -106,7 +105,7 @@ def undo_murmur(code: int) -> int:
 
 
 def test_the_least_number_has_no_positive_twin_and_becomes_zero() -> None:
-    """Trap 27: in Java the absolute of the minimum is the minimum."""
+    """In Java the absolute of the minimum is the minimum."""
     assert undo_murmur(0x2362F9DE) == 0
     assert murmur_hash(undo_murmur(2**31)) == 0
     assert murmur_hash(undo_murmur(2**31 + 1)) == 2**31 - 1
@@ -119,7 +118,7 @@ def test_a_hash_is_never_negative(code: int) -> None:
 
 @pytest.mark.parametrize(("key", "groups"), [("JFK", 128), (-3, 128), ("JFK", 7), ((1, "a"), 32_768)])
 def test_a_key_group_is_the_hash_of_the_hash_code(key: object, groups: int) -> None:
-    """Behaviour 78."""
+    """Flink: `KeyGroupRangeTest`."""
     assert key_group_of(key, groups) == murmur_hash(java_hash_code(key)) % groups
 
 
@@ -140,7 +139,7 @@ def test_a_key_group_depends_on_the_type_of_a_negative_number() -> None:
     ],
 )
 def test_the_known_ranges_come_out(groups: int, parallelism: int, ranges: list[tuple[int, int]]) -> None:
-    """Behaviour 79."""
+    """Flink: `KeyGroupRangeTest`."""
     found = [key_group_range(index, groups, parallelism) for index in range(parallelism)]
     assert [(part[0], part[-1]) for part in found] == ranges
 
@@ -161,7 +160,7 @@ def test_every_group_lies_in_the_range_of_the_subtask_that_owns_it(groups: int, 
     [(1, 128), (85, 128), (86, 256), (171, 256), (256, 512), (20_000, 32_768), (32_768, 32_768)],
 )
 def test_the_default_number_of_groups_leaves_room_to_grow(parallelism: int, groups: int) -> None:
-    """Behaviour 79."""
+    """Flink: `KeyGroupRangeTest`."""
     assert default_max_parallelism(parallelism) == groups
 
 

@@ -136,7 +136,7 @@ def element(value: object, timestamp: int | None = None, kind: TypeSerializer = 
 
 
 def test_an_event_reaches_every_channel_and_costs_no_buffer() -> None:
-    """P40."""
+    """Flink: `RecordWriterTest#testBroadcastEventNoRecords`."""
     bench = Bench(channels=4)
     bench.writer.broadcast_event(EndOfSuperstep())
     assert bench.queued() == [1, 1, 1, 1]
@@ -146,7 +146,10 @@ def test_an_event_reaches_every_channel_and_costs_no_buffer() -> None:
 
 
 def test_an_event_follows_the_records_before_it() -> None:
-    """P41, behaviours 64 and 66: payloads of 16, 33 and 28 bytes over four channels, then a barrier."""
+    """Payloads of 16, 33 and 28 bytes over four channels, then a barrier.
+
+    Flink: `RecordWriterTest#testBroadcastEventMixedRecords`.
+    """
     bench = Bench(channels=4, segment=32, kind=Payload())
     for size in (16, 33, 28):
         bench.writer.emit(StreamRecord(bytes(size)))
@@ -158,7 +161,10 @@ def test_an_event_follows_the_records_before_it() -> None:
 
 
 def test_one_broadcast_buffer_serves_four_channels() -> None:
-    """P41, broadcast variant: three buffers, and each queue holds them and the barrier."""
+    """Three buffers, and each queue holds them and the barrier.
+
+    Flink: `RecordWriterTest#testBroadcastEventMixedRecords`.
+    """
     bench = Bench(channels=4, segment=32, kind=Payload(), selector=BroadcastSelector())
     for size in (16, 33, 28):
         bench.writer.emit(StreamRecord(bytes(size)))
@@ -168,7 +174,7 @@ def test_one_broadcast_buffer_serves_four_channels() -> None:
 
 
 def test_a_shared_event_lives_until_its_last_reader() -> None:
-    """P42."""
+    """Flink: `RecordWriterTest#testBroadcastEventBufferReferenceCounting`."""
     bench = Bench(channels=2)
     bench.writer.broadcast_event(EndOfPartition())
     first = bench.partition.subpartitions[0].poll().buffer
@@ -181,7 +187,7 @@ def test_a_shared_event_lives_until_its_last_reader() -> None:
 
 
 def test_copies_of_a_broadcast_have_positions_of_their_own() -> None:
-    """P43, trap 24."""
+    """Flink: `RecordWriterTest#testBroadcastEmitBufferIndependence`."""
     bench = Bench(channels=2, selector=BroadcastSelector())
     bench.writer.emit(StreamRecord(1))
     bench.read(0)
@@ -192,7 +198,10 @@ def test_copies_of_a_broadcast_have_positions_of_their_own() -> None:
 
 @pytest.mark.parametrize(("is_broadcast", "num_buffers"), [(False, 8), (True, 2)])
 def test_a_broadcast_writer_needs_the_buffers_of_one_channel(is_broadcast: bool, num_buffers: int) -> None:
-    """P44, behaviour 67: 8 records of 8 bytes, 32-byte buffers, 4 channels."""
+    """8 records of 8 bytes, 32-byte buffers, 4 channels.
+
+    Flink: `RecordWriterTest#testBroadcastEmitRecord`.
+    """
     selector = BroadcastSelector() if is_broadcast else RoundRobinSelector()
     bench = Bench(channels=4, segment=32, kind=Payload(), selector=selector)
     for number in range(8):
@@ -208,7 +217,7 @@ def test_a_broadcast_writer_needs_the_buffers_of_one_channel(is_broadcast: bool,
 
 
 def test_private_and_shared_records_keep_their_order() -> None:
-    """P45, behaviour 68."""
+    """Flink: `BroadcastRecordWriterTest#testBroadcastMixedRandomEmitRecord`."""
     bench = Bench(channels=4, segment=32, selector=BroadcastSelector())
     expected = [b""] * 4
     for number in range(8):
@@ -223,7 +232,10 @@ def test_private_and_shared_records_keep_their_order() -> None:
 
 
 def test_a_shared_buffer_goes_home_when_all_channels_have_read_it() -> None:
-    """P46: two buffers of two records each; the private one is seen by channel 0 alone."""
+    """Two buffers of two records each; the private one is seen by channel 0 alone.
+
+    Flink: `BroadcastRecordWriterTest#testRandomEmitAndBufferRecycling`.
+    """
     bench = Bench(channels=2, segment=26, buffers=2, selector=BroadcastSelector())
     bench.writer.emit_to(StreamRecord(1), 0)
     bench.writer.emit(StreamRecord(2))
@@ -238,7 +250,7 @@ def test_a_shared_buffer_goes_home_when_all_channels_have_read_it() -> None:
 
 
 def test_a_pool_of_one_is_available_until_a_buffer_is_out() -> None:
-    """P47."""
+    """Flink: `RecordWriterTest#testIsAvailableOrNot`."""
     bench = Bench(buffers=1)
     assert bench.writer.is_available
     bench.writer.emit(StreamRecord(1))
@@ -249,7 +261,7 @@ def test_a_pool_of_one_is_available_until_a_buffer_is_out() -> None:
 
 
 def test_a_blocked_writer_gives_everything_up_when_closed() -> None:
-    """P48."""
+    """Flink: `RecordWriterTest#testClearBuffersAfterInterruptDuringBlockingBufferRequest`."""
     bench = Bench(segment=8, buffers=1)
     bench.writer.emit(StreamRecord(1))
     bench.writer.emit(StreamRecord(2))
@@ -264,7 +276,7 @@ def test_a_blocked_writer_gives_everything_up_when_closed() -> None:
 
 
 def test_a_full_buffer_is_told_of_when_the_next_one_opens() -> None:
-    """Trap 23: a record that ends with its buffer asks for no next one."""
+    """A record that ends with its buffer asks for no next one."""
     bench = Bench(segment=13)
     bench.writer.emit(StreamRecord(1))
     assert (bench.num_told, bench.pool.num_requested, bench.writer.open_builders) == ([0], 1, ())
@@ -274,7 +286,7 @@ def test_a_full_buffer_is_told_of_when_the_next_one_opens() -> None:
 
 @pytest.mark.parametrize(("kind", "value"), [(LONG, 7), (STRING, "seven")])
 def test_a_timeout_of_zero_flushes_each_record(kind: TypeSerializer, value: object) -> None:
-    """Behaviour 72; a flush does not cut the buffer, the rest goes into the same one."""
+    """A flush does not cut the buffer, the rest goes into the same one."""
     bench = Bench(timeout=0, segment=64, kind=kind)
     for number in range(3):
         bench.writer.emit(StreamRecord(value, number))
@@ -284,7 +296,7 @@ def test_a_timeout_of_zero_flushes_each_record(kind: TypeSerializer, value: obje
 
 
 def test_a_timeout_flushes_what_nobody_was_told_of() -> None:
-    """Behaviour 72: the driver passes the time in."""
+    """The driver passes the time in."""
     bench = Bench(timeout=100, segment=64)
     assert bench.writer.partition.next_deadline(0.0) is None
     bench.writer.emit(StreamRecord(1))
@@ -305,7 +317,7 @@ def test_a_timeout_of_minus_one_never_flushes() -> None:
 
 
 def test_an_event_pushes_the_open_buffer_out() -> None:
-    """Trap 25."""
+    """A record written before a barrier would arrive behind it otherwise."""
     bench = Bench(segment=64)
     bench.writer.emit(StreamRecord(1))
     bench.writer.broadcast_event(EndOfSuperstep())

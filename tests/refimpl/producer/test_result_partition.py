@@ -33,7 +33,10 @@ from refimpl.records import (
 
 @pytest.mark.parametrize(("channels", "required", "most"), [(1, 2, 10), (4, 5, 16), (100, 101, 208)])
 def test_an_output_needs_a_buffer_for_each_channel_and_one_more(channels: int, required: int, most: int) -> None:
-    """Behaviour 16, as of 1.10."""
+    """As of 1.10.
+
+    Flink: `ResultPartitionTest#testPipelinedPartitionBufferPool`.
+    """
     assert required_buffers(channels) == required
     assert max_buffers(channels, Config()) == most
     least = Config(buffers_per_channel=1, floating_buffers_per_gate=0)

@@ -36,14 +36,17 @@ def identity(value: object) -> object:
 
 @pytest.mark.parametrize("make", [RoundRobinSelector, RescaleSelector])
 def test_round_robin_and_rescale_take_turns_from_channel_0(make: Callable[[], ChannelSelector]) -> None:
-    """Behaviours 75 and 76, trap 29: as of 1.8."""
+    """As of 1.8.
+
+    Flink: `RebalancePartitionerTest`.
+    """
     selector = make()
     selector.setup(3)
     assert chosen(selector, "aaaaaaa") == [0, 1, 2, 0, 1, 2, 0]
 
 
 def test_rebalance_takes_turns_from_a_channel_its_seed_draws() -> None:
-    """Behaviour 76: not every producer starts on the same channel."""
+    """Not every producer starts on the same channel."""
     firsts = set()
     for seed in range(20):
         selector = RebalanceSelector(seed)
@@ -92,7 +95,7 @@ def test_global_sends_everything_to_channel_0_of_many() -> None:
 
 
 def test_shuffle_reaches_every_channel_about_equally_often() -> None:
-    """Behaviour 76. The draws of a seed never change, so neither do these counts."""
+    """The draws of a seed never change, so neither do these counts."""
     selector = ShuffleSelector(seed=1)
     selector.setup(4)
     counts = Counter(chosen(selector, range(4_000)))
@@ -170,7 +173,7 @@ def test_more_subtasks_than_key_groups_are_refused() -> None:
 
 
 def test_a_broadcast_has_no_one_channel_to_select() -> None:
-    """Behaviour 74."""
+    """Flink: `BroadcastPartitionerTest`."""
     selector = BroadcastSelector()
     selector.setup(3)
     with pytest.raises(LocalUsageError, match="goes to all channels"):

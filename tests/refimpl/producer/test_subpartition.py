@@ -85,7 +85,7 @@ BARRIER = CheckpointBarrier(1, 1000)
 
 
 def test_two_open_buffers_break_a_law(bench: Bench) -> None:
-    """P50, behaviour 88."""
+    """Flink: `PipelinedSubpartitionWithReadViewTest#testAddTwoNonFinishedBuffer`."""
     bench.add_open()
     bench.add_open()
     with pytest.raises(AssertionError, match="the buffer at the head is open"):
@@ -93,7 +93,7 @@ def test_two_open_buffers_break_a_law(bench: Bench) -> None:
 
 
 def test_an_empty_open_buffer_is_nothing_to_read(bench: Bench) -> None:
-    """P51."""
+    """Flink: `PipelinedSubpartitionWithReadViewTest#testAddEmptyNonFinishedBuffer`."""
     builder = bench.add_open()
     assert (bench.num_told, bench.poll()) == (0, None)
     builder.finish()
@@ -106,7 +106,10 @@ def test_an_empty_open_buffer_is_nothing_to_read(bench: Bench) -> None:
 
 
 def test_an_open_buffer_with_bytes_can_be_read(bench: Bench) -> None:
-    """P52, behaviour 86: and read again when there is more."""
+    """And read again when there is more.
+
+    Flink: `PipelinedSubpartitionWithReadViewTest#testAddNonEmptyNotFinishedBuffer`.
+    """
     builder = bench.add_open(1024)
     assert (bench.num_told, bench.subpartition.backlog) == (0, 0)
     assert bench.poll() == (1024, False, 0, False)
@@ -117,7 +120,7 @@ def test_an_open_buffer_with_bytes_can_be_read(bench: Bench) -> None:
 
 
 def test_an_open_buffer_behind_a_finished_one_is_deliverable_but_not_announced(bench: Bench) -> None:
-    """P53."""
+    """Flink: `PipelinedSubpartitionWithReadViewTest#testUnfinishedBufferBehindFinished`."""
     bench.add_finished(1025)
     bench.add_open(1024)
     assert bench.num_told == 1
@@ -127,7 +130,7 @@ def test_an_open_buffer_behind_a_finished_one_is_deliverable_but_not_announced(b
 
 
 def test_a_flush_announces_the_open_buffer_behind_a_finished_one(bench: Bench) -> None:
-    """P54, behaviours 85 and 89."""
+    """Flink: `PipelinedSubpartitionWithReadViewTest#testFlushWithUnfinishedBufferBehindFinished`."""
     bench.add_finished(1025)
     bench.add_open(1024)
     assert bench.subpartition.backlog == 1
@@ -138,7 +141,7 @@ def test_a_flush_announces_the_open_buffer_behind_a_finished_one(bench: Bench) -
 
 
 def test_a_flush_tells_once(bench: Bench) -> None:
-    """P55, behaviour 84."""
+    """Flink: `PipelinedSubpartitionWithReadViewTest#testFlushWithUnfinishedBufferBehindFinished2`."""
     bench.subpartition.flush()
     assert bench.num_told == 0
     bench.add_finished(1025)
@@ -152,14 +155,17 @@ def test_a_flush_tells_once(bench: Bench) -> None:
 
 
 def test_a_flush_of_an_empty_open_buffer_tells_nobody(bench: Bench) -> None:
-    """Trap 4: since 1.10."""
+    """As of 1.10.
+
+    Flink: `PipelinedSubpartitionWithReadViewTest#testEmptyFlush`.
+    """
     bench.add_open()
     bench.subpartition.flush()
     assert (bench.num_told, bench.subpartition.is_data_available) == (0, False)
 
 
 def test_empty_buffers_are_skipped(bench: Bench) -> None:
-    """P56, behaviours 83 and 87."""
+    """Flink: `PipelinedSubpartitionWithReadViewTest#testMultipleEmptyBuffers`."""
     told = []
     for num_bytes in (0, 0, 0):
         bench.add_finished(num_bytes)
@@ -172,7 +178,7 @@ def test_empty_buffers_are_skipped(bench: Bench) -> None:
 
 
 def test_totals_count_buffers_when_added_and_bytes_when_read(bench: Bench) -> None:
-    """P57, behaviours 90, 91 and 97."""
+    """Flink: `PipelinedSubpartitionWithReadViewTest#testBasicPipelinedProduceConsumeLogic`."""
     bench.add_finished(1024)
     shot = bench.subpartition.snapshot()
     assert (shot.num_buffers_total, shot.num_bytes_total) == (1, 0)
@@ -196,7 +202,7 @@ def test_an_event_is_told_of_at_once_and_is_no_backlog(bench: Bench) -> None:
 
 
 def test_sequence_numbers_count_pieces_and_events(bench: Bench) -> None:
-    """Trap 3: one buffer may be delivered in several pieces."""
+    """One buffer may be delivered in several pieces."""
     builder = bench.add_open(4)
     numbers = []
     for _ in range(2):
@@ -213,7 +219,7 @@ def test_sequence_numbers_count_pieces_and_events(bench: Bench) -> None:
 
 @pytest.mark.parametrize("end", ["finish", "release"])
 def test_what_is_added_after_the_end_is_closed_and_refused(bench: Bench, end: str) -> None:
-    """P63, behaviour 81."""
+    """Flink: `SubpartitionTestBase#testAddAfterRelease`."""
     getattr(bench.subpartition, end)()
     builder, consumer = bench.builder(4)
     builder.finish()
@@ -222,7 +228,7 @@ def test_what_is_added_after_the_end_is_closed_and_refused(bench: Bench, end: st
 
 
 def test_release_closes_what_is_queued_and_can_be_repeated(bench: Bench) -> None:
-    """P63, behaviour 93."""
+    """Flink: `SubpartitionTestBase#testReleaseIsIdempotent`."""
     bench.add_finished(4)
     bench.add_finished(4)
     bench.subpartition.release()
@@ -232,13 +238,13 @@ def test_release_closes_what_is_queued_and_can_be_repeated(bench: Bench) -> None
 
 
 def test_a_pipelined_result_is_read_once(bench: Bench) -> None:
-    """P61, behaviour 92."""
+    """Flink: `PipelinedSubpartitionTest#testIllegalReadViewRequest`."""
     with pytest.raises(LocalUsageError, match="read once"):
         bench.subpartition.open_view(bench.on_data_available)
 
 
 def test_a_reader_is_told_of_what_was_queued_before_it_came() -> None:
-    """Behaviour 92, until 1.11."""
+    """As up to 1.11; in 2.x the reader asks."""
     subpartition = PipelinedSubpartition(0)
     subpartition.finish()
     told = []
@@ -295,7 +301,7 @@ def test_full_buffers_are_added_at_once_as_one_by_one(before: str, count: int, r
 
 
 def test_the_end_is_the_last_entry_and_always_told(bench: Bench) -> None:
-    """Behaviour 98."""
+    """Flink: `SubpartitionTestBase#testAddAfterFinish`."""
     builder = bench.add_open(3)
     builder.finish()
     bench.subpartition.finish()
@@ -309,7 +315,7 @@ def test_the_end_is_the_last_entry_and_always_told(bench: Bench) -> None:
 
 
 def test_a_blocking_event_stops_everything_until_resume(bench: Bench) -> None:
-    """Behaviour 94."""
+    """Flink: `PipelinedSubpartitionWithReadViewTest#testBlockedByCheckpointAndResumeConsumption`."""
     bench.add_event(BARRIER)
     assert bench.poll() == (30, False, 0, False)
     told = bench.num_told
@@ -328,7 +334,7 @@ def test_a_blocking_event_stops_everything_until_resume(bench: Bench) -> None:
     ("behind", "is_told"), [("event", True), ("two", True), ("flushed", False), ("unflushed", False)]
 )
 def test_resume_tells_only_of_what_can_be_read(bench: Bench, behind: str, is_told: bool) -> None:
-    """Trap 36, as 1.11.4 has it: it forgets the flush of a single buffer while blocked; 2.x remembers."""
+    """As 1.11.4 has it: it forgets the flush of a single buffer while blocked; 2.x remembers."""
     bench.add_event(BARRIER)
     bench.poll()
     if behind == "event":
@@ -398,7 +404,7 @@ def test_an_unaligned_or_loose_barrier_does_not_block(bench: Bench) -> None:
 
 
 def test_resume_without_a_block_is_a_mistake(bench: Bench) -> None:
-    """Trap 36."""
+    """Flink: `PipelinedSubpartitionWithReadViewTest#testBlockedByCheckpointAndResumeConsumption`."""
     with pytest.raises(LocalUsageError, match="not blocked"):
         bench.subpartition.resume()
 

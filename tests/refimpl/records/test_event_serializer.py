@@ -62,7 +62,7 @@ CASES = [(event, V1) for event in IN_BOTH + ONLY_IN_1_11] + [(event, V2) for eve
 
 @pytest.mark.parametrize(("event", "version"), CASES)
 def test_an_event_comes_back_whatever_follows_it(event: Event, version: FlinkVersion) -> None:
-    """Behaviour 162."""
+    """Flink: `EventSerializerTest#testSerializeDeserializeEvent`."""
     data = event_to_bytes(event, version)
     for trailing in (b"", b"\0", bytes(99)):
         read = event_from_bytes(data + trailing, version)
@@ -84,7 +84,6 @@ def test_an_event_in_a_buffer_comes_back_and_has_no_pool(event: Event, version: 
 
 @pytest.mark.parametrize(("event", "version"), CASES)
 def test_an_event_cut_anywhere_is_incomplete(event: Event, version: FlinkVersion) -> None:
-    """Behaviour 163."""
     data = event_to_bytes(event, version)
     for length in range(len(data)):
         with pytest.raises(RemoteProtocolError):
@@ -118,7 +117,7 @@ def test_an_event_cut_anywhere_is_incomplete(event: Event, version: FlinkVersion
     ids=lambda value: type(value).__name__,
 )  # fmt: skip
 def test_the_bytes_are_code_and_fields_in_order(event: Event, version: FlinkVersion, data: str) -> None:
-    """Behaviours 162 and 164."""
+    """Flink: `CheckpointSerializationTest`."""
     assert event_to_bytes(event, version) == bytes.fromhex(data)
 
 
@@ -140,7 +139,7 @@ def test_the_bytes_are_code_and_fields_in_order(event: Event, version: FlinkVers
     ids=lambda value: type(value).__name__,
 )
 def test_the_whole_array_an_event_was_written_into_travels(event: Event, version: FlinkVersion, num_bytes: int) -> None:
-    """Behaviour 165, trap 32."""
+    """A barrier of 2.x fills 34 of its 38 bytes."""
     buffer = event_to_buffer(event, version)
     written = event_to_bytes(event, version)
     assert buffer.size == num_bytes
@@ -167,7 +166,6 @@ def test_the_whole_array_an_event_was_written_into_travels(event: Event, version
     ids=lambda value: getattr(value, "name", None) or type(value).__name__,
 )  # fmt: skip
 def test_an_event_decides_the_kind_of_its_buffer(event: Event, in_1_11: DataType | None, in_2: DataType) -> None:
-    """Behaviours 36 and 166."""
     assert event_to_buffer(event, V2).data_type is in_2
     if in_1_11 is not None:
         assert event_to_buffer(event, V1).data_type is in_1_11

@@ -63,7 +63,7 @@ def read_all(reader: SpillingAdaptiveSpanningRecordDeserializer, buffers: Sequen
 
 
 def test_a_record_is_pending_until_its_last_byte_is_copied() -> None:
-    """P34."""
+    """Flink: `SpanningRecordSerializerTest#testHasSerializedData`."""
     serializer = SpanningRecordSerializer()
     assert not serializer.has_serialized_data
     serializer.serialize_record(bytes(4))
@@ -79,7 +79,10 @@ def test_a_record_is_pending_until_its_last_byte_is_copied() -> None:
 
 
 def test_empty_records_cost_four_bytes_and_can_be_cut() -> None:
-    """P35 and behaviour 51: segments of 11 bytes."""
+    """Segments of 11 bytes.
+
+    Flink: `SpanningRecordSerializerTest#testEmptyRecords`.
+    """
     serializer = SpanningRecordSerializer()
     builder = builder_of(11)
     assert serializer.copy_to_buffer_builder(builder) is FULL  # nothing pending commits nothing
@@ -95,7 +98,10 @@ def test_empty_records_cost_four_bytes_and_can_be_cut() -> None:
 
 @pytest.mark.parametrize(("segment_size", "num_records"), [(1, 10), (64, 64), (31, 248)])
 def test_results_follow_from_byte_arithmetic(segment_size: int, num_records: int) -> None:
-    """P36: ints of 4 + 4 bytes."""
+    """Ints of 4 + 4 bytes.
+
+    Flink: `SpanningRecordSerializerTest#testIntRecordsSpanningMultipleSegments`.
+    """
     serializer = SpanningRecordSerializer()
     builder = builder_of(segment_size)
     num_written = 0
@@ -115,7 +121,6 @@ def test_results_follow_from_byte_arithmetic(segment_size: int, num_records: int
 
 
 def test_a_record_is_serialised_once_for_many_channels() -> None:
-    """Behaviour 53."""
     serializer = SpanningRecordSerializer()
     serializer.serialize_record(b"abc")
     copies = []
@@ -137,7 +142,6 @@ def test_pruning_forgets_the_record() -> None:
 
 
 def test_a_record_cannot_be_left_half_copied() -> None:
-    """Behaviour 48."""
     serializer = SpanningRecordSerializer()
     serializer.serialize_record(b"abc")
     with pytest.raises(LocalUsageError, match="not been copied to its end"):
@@ -154,7 +158,6 @@ def test_a_record_cannot_be_left_half_copied() -> None:
 def test_a_result_answers_two_questions(
     result: SerializationResult, is_full_record: bool, is_full_buffer: bool
 ) -> None:
-    """Behaviour 49."""
     assert (result.is_full_record, result.is_full_buffer) == (is_full_record, is_full_buffer)
 
 
@@ -167,7 +170,10 @@ def test_a_result_answers_two_questions(
     st.sampled_from([1, 9, 100]),
 )
 def test_records_come_back_whole_from_any_cuts(payloads: list[bytes], cuts: list[int], threshold: int) -> None:
-    """P36, behaviours 55 to 57: pieces of any lengths, in memory and spilled."""
+    """Pieces of any lengths, in memory and spilled.
+
+    Flink: `SpanningRecordSerializerTest#testIntRecordsSpanningMultipleSegments`.
+    """
     stream = framed(*payloads)
     pieces = []
     position, number = 0, 0
@@ -181,7 +187,10 @@ def test_records_come_back_whole_from_any_cuts(payloads: list[bytes], cuts: list
 
 
 def test_the_three_results_tell_where_the_buffer_stands() -> None:
-    """Behaviour 55: last in this buffer, not last in the stream."""
+    """Last in this buffer, not last in the stream.
+
+    Flink: `SpanningRecordSerializationTest`.
+    """
     reader = deserializer()
     reader.set_next_buffer(data(framed(b"a", b"b") + b"\0\0"))
     assert [(r, bytes(p or b"")) for r, p in (reader.get_next_record() for _ in range(3))] == [
@@ -190,11 +199,10 @@ def test_the_three_results_tell_where_the_buffer_stands() -> None:
         (NONE, b""),
     ]
     reader.set_next_buffer(data(b"\0\0"))
-    assert reader.get_next_record()[0] is LAST  # a record of no bytes is whole with its length (trap 21)
+    assert reader.get_next_record()[0] is LAST  # a record of no bytes is whole with its length
 
 
 def test_a_record_inside_one_buffer_is_not_copied() -> None:
-    """Behaviour 56."""
     reader = deserializer()
     buffer = data(framed(b"abc"))
     reader.set_next_buffer(buffer)
@@ -205,7 +213,10 @@ def test_a_record_inside_one_buffer_is_not_copied() -> None:
 
 
 def test_unconsumed_bytes_are_everything_of_the_record_begun() -> None:
-    """P38: one byte at a time."""
+    """One byte at a time.
+
+    Flink: `SpanningRecordSerializationTest#testSpanningRecordUnconsumedBuffer`.
+    """
     reader = deserializer()
     stream = framed(b"hello")
     for position in range(len(stream)):
@@ -220,7 +231,10 @@ def test_unconsumed_bytes_are_everything_of_the_record_begun() -> None:
 
 @pytest.mark.parametrize("threshold", [4, 1000])
 def test_unconsumed_bytes_after_a_spanning_record_are_what_follows(threshold: int) -> None:
-    """P39: 42, 43, 44 after the record."""
+    """42, 43, 44 after the record.
+
+    Flink: `SpanningRecordSerializationTest#testLargeSpanningRecordUnconsumedBufferWithLeftOverBytes`.
+    """
     reader = deserializer(spill_threshold_bytes=threshold)
     reader.set_next_buffer(data(framed(b"spanning")[:6]))
     assert reader.get_next_record()[0] is NONE
@@ -255,7 +269,7 @@ def test_a_negative_length_is_the_producers_mistake() -> None:
 
 
 def test_clearing_gives_the_buffer_back_and_forgets_the_record() -> None:
-    """Behaviour 62."""
+    """Flink: `SpanningWrapperTest`."""
     reader = deserializer(spill_threshold_bytes=1)
     buffer = data(framed(b"abcdef")[:7])
     reader.set_next_buffer(buffer)
@@ -270,7 +284,10 @@ def test_clearing_gives_the_buffer_back_and_forgets_the_record() -> None:
 
 
 def test_large_and_small_records_mix_and_no_file_is_left(tmp_path: Path) -> None:
-    """P37, behaviour 58, with a threshold of 100 bytes instead of 5 MiB."""
+    """With a threshold of 100 bytes instead of 5 MiB.
+
+    Flink: `SpanningRecordSerializationTest#testHandleMixedLargeRecords`.
+    """
     payloads = [bytes([i]) * (4 if i % 2 else 101 + i * 31) for i in range(99)]
     stream = framed(*payloads)
     pieces = [stream[i : i + 32] for i in range(0, len(stream), 32)]
@@ -322,7 +339,7 @@ def test_a_disk_that_fills_up_while_writing_is_an_error_with_its_size(tmp_path: 
 
 
 def test_memory_of_a_segment_of_one_byte_is_enough(tmp_path: Path) -> None:
-    """Trap 20."""
+    """Even the length is cut, into four buffers."""
     serializer = SpanningRecordSerializer()
     contents = []
     for payload in (b"", b"ab", b""):

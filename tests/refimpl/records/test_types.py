@@ -143,7 +143,7 @@ ELEMENTS = [
 @pytest.mark.parametrize("element", ELEMENTS, ids=repr)
 @pytest.mark.parametrize("version", FlinkVersion)
 def test_an_element_comes_back(element: object, version: FlinkVersion) -> None:
-    """P103."""
+    """Flink: `StreamElementSerializerTest#testSerialization`."""
     serializer = StreamElementSerializer(LONG, version)
     data = serializer.serialize(element)
     assert serializer.deserialize(data) == element

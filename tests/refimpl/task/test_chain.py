@@ -138,7 +138,7 @@ def chained_to(count: int, edges: list[ChainEdge | int], reuse: bool, select: ob
     ("reuse", "kind"), [(False, CopyingChainingOutput), (True, ChainingOutput)], ids=["copies", "reuse"]
 )
 def test_a_chained_operator_gets_copies_unless_objects_are_reused(reuse: bool, kind: type) -> None:
-    """Behaviour 169."""
+    """Flink: `StreamOperatorChainingTest`."""
     assert type(output_of(chained_to(1, [1], reuse))) is kind
 
 
@@ -148,7 +148,10 @@ def test_a_chained_operator_gets_copies_unless_objects_are_reused(reuse: bool, k
     ids=["copies", "reuse"],
 )
 def test_several_outputs_get_the_copying_collector_when_objects_are_reused(reuse: bool, kind: type) -> None:
-    """Behaviour 170, trap 40: not as one would guess."""
+    """Without reuse each chained output makes its own copy already.
+
+    Flink: `StreamOperatorChainingTest`.
+    """
     assert type(output_of(chained_to(2, [1, 2], reuse))) is kind
     assert type(output_of(chained_to(1, [1, ChainEdge(writer=writer())], reuse))) is kind
 
@@ -157,7 +160,7 @@ def test_several_outputs_get_the_copying_collector_when_objects_are_reused(reuse
     ("reuse", "kind"), [(False, DirectedOutput), (True, CopyingDirectedOutput)], ids=["copies", "reuse"]
 )
 def test_a_split_gets_a_directed_output_also_with_one_branch(reuse: bool, kind: type) -> None:
-    """Behaviour 173."""
+    """Flink: `OutputSelectorTest`."""
     whole = chained_to(1, [ChainEdge(1, names=("even",))], reuse, select=lambda value: ["even"])
     assert type(output_of(whole)) is kind
 

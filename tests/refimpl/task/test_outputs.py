@@ -94,7 +94,7 @@ def chained(copies: bool = False, tag: OutputTag | None = None) -> tuple[Chainin
 
 
 def test_a_chaining_output_hands_on_the_very_object() -> None:
-    """Behaviour 168."""
+    """Flink: `StreamOperatorChainingTest`."""
     output, recorder = chained()
     record = StreamRecord([1], 5)
     output.collect(record)
@@ -103,7 +103,7 @@ def test_a_chaining_output_hands_on_the_very_object() -> None:
 
 
 def test_a_copying_output_hands_on_a_record_nobody_else_can_change() -> None:
-    """Behaviour 169."""
+    """Flink: `StreamOperatorChainingTest`."""
     output, recorder = chained(copies=True)
     record = StreamRecord([1], 5)
     output.collect(record)
@@ -156,7 +156,7 @@ def test_everything_but_records_goes_through_whatever_the_tag(copies: bool, tag:
 
 
 def test_records_take_turns_and_watermarks_and_statuses_reach_every_channel() -> None:
-    """Behaviour 171."""
+    """Flink: `OneInputStreamTaskTest`."""
     wire = Wire()
     output = RecordWriterOutput(wire.writer)
     for number in range(3):
@@ -170,7 +170,7 @@ def test_records_take_turns_and_watermarks_and_statuses_reach_every_channel() ->
 
 
 def test_a_latency_marker_takes_one_channel_and_the_next_one_another() -> None:
-    """Behaviour 171, but in turn instead of at random."""
+    """In turn, where Flink draws a channel at random."""
     wire = Wire(channels=3)
     output = RecordWriterOutput(wire.writer)
     markers = [LatencyMarker(number, 0, 0, 0) for number in range(4)]
@@ -193,7 +193,10 @@ def test_the_network_gets_its_own_side_or_the_main_stream_never_both() -> None:
 
 
 def test_an_idle_chained_stream_says_nothing_about_time_but_its_gauge_does() -> None:
-    """Behaviour 172: the gauge moves even when the watermark is held back, as up to 1.11."""
+    """The gauge moves even when the watermark is held back, as up to 1.11.
+
+    Flink: `OneInputStreamTaskTest`.
+    """
     output, recorder = chained()
     assert output.watermark_gauge.current == MIN_TIMESTAMP
     output.emit_status(IDLE)
@@ -240,7 +243,10 @@ COPYING = {
 
 @pytest.mark.parametrize("name", PLAIN)
 def test_a_plain_collector_gives_all_the_same_record(name: str) -> None:
-    """Behaviour 170: enough while every chained output copies."""
+    """Enough while every chained output copies.
+
+    Flink: `StreamOperatorChainingTest`.
+    """
     output, recorders = several(PLAIN[name])
     record = StreamRecord([1], 5)
     output.collect(record)
@@ -251,7 +257,10 @@ def test_a_plain_collector_gives_all_the_same_record(name: str) -> None:
 
 @pytest.mark.parametrize("name", COPYING)
 def test_a_copying_collector_gives_all_but_the_last_a_record_of_their_own_around_one_value(name: str) -> None:
-    """Behaviour 170, trap 40: copies protect the record around the value, not the value."""
+    """Copies protect the record around the value, not the value.
+
+    Flink: `StreamOperatorChainingTest`.
+    """
     output, recorders = several(COPYING[name])
     record = StreamRecord([1], 5)
     output.collect(record)
@@ -336,7 +345,7 @@ def test_a_latency_marker_goes_down_one_branch_and_others_down_others(make: Call
 def test_a_record_goes_once_to_each_output_of_its_names(
     kind: type[DirectedOutput], names: list[str], takers: str
 ) -> None:
-    """Behaviour 173."""
+    """Flink: `OutputSelectorTest`."""
     outputs = {name: chained() for name in ("always", "even", "odd", "both")}
     one = {name: output for name, (output, _) in outputs.items()}
     by_name = {"even": [one["even"], one["both"]], "odd": [one["odd"], one["both"]]}
@@ -377,7 +386,6 @@ def test_a_split_without_branches_drops_everything() -> None:
 
 
 def test_main_and_side_records_are_counted_and_nothing_else_is() -> None:
-    """Behaviour 174."""
     plain, recorder = chained()
     output = CountingOutput(plain)
     output.collect(StreamRecord(1))

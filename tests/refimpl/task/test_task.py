@@ -204,7 +204,10 @@ def test_a_step_is_as_usual_where_something_is_to_be_done_for_it(what: str) -> N
 
 
 def test_a_task_without_a_buffer_to_spare_takes_no_input() -> None:
-    """Behaviour 160: the soft kind, before a record is touched."""
+    """The soft kind, before a record is touched.
+
+    Flink: `StreamTaskTest`.
+    """
     wire = Wire(buffers=2)
     task = source_task(range(100), wire, batch=4)
     assert task.step() is Progress.MADE  # four records fill both buffers
