@@ -32,7 +32,7 @@ from refimpl.memory.buffer import Buffer, BufferSlice
 from refimpl.memory.builder import BufferBuilder, BufferConsumer
 from refimpl.memory.segment import MemorySegment
 from refimpl.producer.subpartition_queue import SubpartitionQueue
-from refimpl.producer.subpartition_views import BufferAndBacklog
+from refimpl.producer.subpartition_view import BufferAndBacklog
 from refimpl.records.event_serializer import event_to_buffer
 from refimpl.records.events import CheckpointBarrier, EndOfSuperstep
 
@@ -59,7 +59,7 @@ class _Run:
         self.buffers: list[Buffer] = []
         self.builder: BufferBuilder | None = None
         self.target = part(0)
-        self.target.open_view(self._on_data_available)
+        self.target.view.open(self._on_data_available)
 
     def _on_data_available(self) -> None:
         # A reader in another thread looks at once: what is there now is all that it finds.
@@ -73,7 +73,7 @@ class _Run:
         fields = self._do(*op)
         told = self.ready_when_told
         fields["told"] = None if may_tell_again else len(told)
-        backlog = target.backlog
+        backlog = target.count_backlog()
         fields["queued"] = len(target.queue)
         fields["mark"] = bool(target.is_flush_requested)
         # With an event as the last entry Flink 1.11 leaves out a buffer that 2.x counts: both are right here.
@@ -110,7 +110,7 @@ class _Run:
                 return self._poll()
             case "resume":
                 if self.target.is_blocked:
-                    self.target.resume()
+                    self.target.view.resume()
             case "end":
                 self._close()
                 self.target.finish()

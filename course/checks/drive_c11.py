@@ -136,14 +136,14 @@ class _View:
     def failure_cause(self) -> str | None:
         return None
 
-    def open_view(self, on_data_available: Any) -> None:
-        self.subpartition.open_view(on_data_available)
+    def open(self, on_data_available: Any) -> None:
+        self.subpartition.view.open(on_data_available)
 
-    def close_view(self) -> None:
-        self.subpartition.close_view()
+    def close(self) -> None:
+        self.subpartition.view.close()
 
     def resume(self) -> None:
-        self.subpartition.resume()
+        self.subpartition.view.resume()
 
     def poll(self) -> Any:
         taken = self.subpartition.poll()
@@ -169,7 +169,7 @@ class Reader:
         self.view = _View()
         request = PartitionRequest(_PARTITION, 0, 0, b"\x33" * 16, credit)
         self.reader = part(self.view, request)
-        self.view.open_view(lambda: None)
+        self.view.open(lambda: None)
 
     def do(self, op: list[Any]) -> list[Any]:
         answer: list[Any] = []

@@ -21,7 +21,8 @@ from refimpl.memory.buffer import Buffer, BufferSlice, heap_buffer
 from refimpl.memory.local_pool import LocalBufferPool
 from refimpl.memory.network_pool import NetworkBufferPool
 from refimpl.memory.segment import MemorySegment
-from refimpl.producer.subpartition_views import FIRST_BYTES, BufferAndBacklog, QueuedBufferSnapshot
+from refimpl.producer.subpartition_snapshot import FIRST_BYTES, QueuedBufferSnapshot
+from refimpl.producer.subpartition_view import BufferAndBacklog
 from refimpl.trace import Note
 
 __all__ = ["RemoteInputChannel"]

@@ -193,7 +193,7 @@ class ProducerConnection:
                 self._put(ErrorResponse(partition_not_found(partition, self._version), receiver))
                 return
             reader = SubpartitionReader(view, request, self._config.credit_based, self._trace)
-            view.open_view(partial(self._on_data_available, reader))
+            view.open(partial(self._on_data_available, reader))
         except LocalUsageError as error:
             self._answer(JavaError(ILLEGAL_STATE, str(error)))
         except IndexError:
@@ -309,12 +309,12 @@ class ProducerConnection:
             return  # a late goodbye
         if reader.is_enqueued:
             self._line.remove(reader)
-        reader.view.close_view()
+        reader.view.close()
 
     def _close(self) -> None:
         self._is_closed = True
         self.decoder.close()
         self._line.clear()
         for reader in self.readers.values():
-            reader.view.close_view()
+            reader.view.close()
         self.readers.clear()

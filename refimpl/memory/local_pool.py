@@ -149,18 +149,6 @@ class LocalBufferPool:
         self.lent[segment.id] = buffer = self.buffer_type(segment, self._charged(channel, 1))
         return buffer
 
-    def request_buffers(self, most: int, channel: int = _NO_CHANNEL) -> list[Buffer]:
-        """What so many calls of `request_buffer` give; fewer, or none, if there are not so many."""
-        segments: list[MemorySegment] = []
-        for _ in range(most):
-            if (segment := self._next_segment()) is None:
-                break
-            segments.append(segment)
-        recycler = self._charged(channel, len(segments))
-        buffers = [self.buffer_type(segment, recycler) for segment in segments]
-        self.lent.update(zip([segment.id for segment in segments], buffers, strict=True))
-        return buffers
-
     def request_builder(self, channel: int = _NO_CHANNEL) -> BufferBuilder | None:
         """An empty builder for `channel`, or `None` if there is no buffer now."""
         return None if (buffer := self.request_buffer(channel)) is None else BufferBuilder(buffer)
