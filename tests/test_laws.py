@@ -552,7 +552,7 @@ def _tight_job() -> StreamEnvironment:
 
 
 def test_a_pool_that_takes_more_than_its_share_breaks_the_law_of_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(LocalBufferPool, "_can_overdraw", property(lambda self: self._global.num_free > 0))
+    monkeypatch.setattr(LocalBufferPool, "_can_overdraw", property(lambda self: self.global_pool.num_free > 0))
     with pytest.raises(AssertionError, match="its share is"), Simulation(_tight_job(), seed=1) as simulation:
         simulation.run(max_steps=5000)
 

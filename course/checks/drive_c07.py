@@ -32,13 +32,21 @@ from refimpl.memory.buffer import Buffer, BufferSlice
 from refimpl.memory.builder import BufferBuilder, BufferConsumer
 from refimpl.memory.segment import MemorySegment
 from refimpl.producer.subpartition_queue import SubpartitionQueue
-from refimpl.producer.subpartition_view import BufferAndBacklog
+from refimpl.producer.subpartition_view import BufferAndBacklog, PipelinedSubpartitionView
 from refimpl.records.event_serializer import event_to_buffer
 from refimpl.records.events import CheckpointBarrier, EndOfSuperstep
 
 __all__ = ["WATCHED", "run_case"]
 
-WATCHED = (Buffer, BufferSlice, BufferBuilder, BufferConsumer, SubpartitionQueue, BufferAndBacklog)
+WATCHED = (
+    Buffer,
+    BufferSlice,
+    BufferBuilder,
+    BufferConsumer,
+    SubpartitionQueue,
+    PipelinedSubpartitionView,
+    BufferAndBacklog,
+)
 """The engine's classes that are lent to a part; it leaves them as they are."""
 
 _SEGMENT_BYTES = 16

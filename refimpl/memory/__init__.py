@@ -2,6 +2,7 @@
 
 from refimpl.memory.buffer import Buffer, BufferSlice, DataType, Recycler, heap_buffer
 from refimpl.memory.builder import BufferBuilder, BufferConsumer
+from refimpl.memory.channel_quota import ChannelQuota
 from refimpl.memory.local_pool import BufferListener, LocalBufferPool, NotificationResult
 from refimpl.memory.network_pool import NetworkBufferPool, PoolMember, share_out
 from refimpl.memory.pages import SAFE_SHIFT, allocate_pages
@@ -16,6 +17,7 @@ __all__ = [
     "BufferListener",
     "BufferSlice",
     "ByteOrder",
+    "ChannelQuota",
     "DataType",
     "LocalBufferPool",
     "LocalPoolSnapshot",

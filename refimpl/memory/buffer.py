@@ -140,20 +140,20 @@ class Buffer:
         """The whole segment's bytes, for a builder to write into."""
         view = self.segment.view
         if self.num_references == 0 or view is None:
-            raise self._recycled_before()
+            raise self.recycled_before()
         return view
 
     def retain(self) -> Buffer:
         """Add one reference; returns itself."""
         if self.num_references == 0:
-            raise self._recycled_before()
+            raise self.recycled_before()
         self.num_references += 1
         return self
 
     def recycle(self) -> None:
         """Give up one reference; the last one sends the segment home."""
         if self.num_references == 0:
-            raise self._recycled_before()
+            raise self.recycled_before()
         self.num_references -= 1
         if self.num_references == 0:
             self.recycler.recycle_segment(self.segment)
@@ -165,7 +165,7 @@ class Buffer:
             raise IndexError(f"bytes {start} to {end} are outside the buffer of {self.segment.size} B")
         return BufferSlice(self, start, end)
 
-    def _recycled_before(self) -> LocalUsageError:
+    def recycled_before(self) -> LocalUsageError:
         return LocalUsageError(f"segment {self.segment.id}: its buffer was recycled before")
 
 

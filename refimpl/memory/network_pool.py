@@ -31,7 +31,7 @@ class PoolMember(Protocol):
 
     def set_num_buffers(self, num_buffers: int) -> None: ...
 
-    def on_global_segment_available(self) -> None: ...
+    def on_room_changed(self) -> None: ...
 
 
 def share_out(num_free: int, appetites: Sequence[int]) -> list[int]:
@@ -144,7 +144,7 @@ class NetworkBufferPool:
         """Take a segment back; a local pool waiting for one is told."""
         self._free.append(segment)
         while self._waiting and self._free:
-            self._waiting.popleft().on_global_segment_available()
+            self._waiting.popleft().on_room_changed()
 
     def notify_when_free(self, pool: PoolMember) -> None:
         """Tell `pool` once when a segment comes back."""
@@ -205,6 +205,11 @@ class NetworkBufferPool:
                 self._waiting.remove(pool)
             self._num_promised -= pool.num_required
             self.redistribute()
+
+    def replace(self, old: PoolMember, new: PoolMember) -> None:
+        """Count `new` in the place of `old`: promise, share and place in the line of those that wait stay."""
+        self._pools[self._pools.index(old)] = new
+        self._waiting = deque(new if each is old else each for each in self._waiting)
 
     def destroy(self) -> None:
         """Refuse new pools from now on; segments that are out still come back here."""

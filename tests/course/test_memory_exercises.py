@@ -152,9 +152,9 @@ def failing(source: str, method: str) -> str:
 
 HALF = {
     "window": "", "copy_to": "", "put_int": "", "recycle": "", "retain": "",
-    "take_segment": "self._idle and self._idle.popleft(); self._global.request_segment(); ",
-    "take_back": "self.num_requested += 7; self._global.recycle_segment(segment); ",
-    "set_num_buffers": "self._idle.clear(); ",
+    "take_segment": "self.idle and self.idle.popleft(); self.global_pool.request_segment(); ",
+    "take_back": "self.num_requested += 7; self.global_pool.recycle_segment(segment); ",
+    "set_num_buffers": "self.idle.clear(); ",
 }  # fmt: skip
 
 
