@@ -20,8 +20,8 @@ REFIMPL = ROOT / "refimpl"
 # `refimpl` in the order it is read. A file imports only files above it; a new file gets a line here.
 READING_ORDER = [
     "errors", "config", "trace", "column_trace", "transitions",
-    "memory.segment", "memory.buffer", "memory.builder", "memory.channel_quota", "memory.pages", "memory.pool_snapshots",
-    "memory.network_pool", "memory.local_pool",
+    "memory.segment", "memory.data_type", "memory.buffer", "memory.builder", "memory.channel_quota", "memory.pages",
+    "memory.pool_snapshots", "memory.network_pool", "memory.local_pool",
     "records.elements", "records.vectorized", "records.events",
     "records.types", "records.any_type", "records.element_serializer",
     "records.event_serializer", "records.spill_file", "records.spanning",

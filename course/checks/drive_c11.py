@@ -28,8 +28,9 @@ from typing import Any
 
 import refimpl.consumer  # noqa: F401 (so that a learner's own import of it costs nothing)
 from refimpl.exchange.messages import PartitionRequest, ProducerId, ResultPartitionId
-from refimpl.memory.buffer import Buffer, BufferSlice, DataType, heap_buffer
+from refimpl.memory.buffer import Buffer, BufferSlice, heap_buffer
 from refimpl.memory.builder import BufferConsumer
+from refimpl.memory.data_type import DataType
 from refimpl.memory.local_pool import LocalBufferPool
 from refimpl.memory.network_pool import NetworkBufferPool
 from refimpl.memory.segment import MemorySegment

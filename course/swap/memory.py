@@ -281,7 +281,7 @@ def _pool_ours(job: Any) -> None:
 
 
 def _pool_theirs(job: Any, guard: Guard) -> None:
-    """In the place of every output's pool goes one of a learner's, with all it has; what their `__init__` adds, stays."""
+    """A learner's pool takes the place of every output's, with all it has; what its `__init__` adds, stays."""
     theirs = guard.part
     bases = (_OnGuard, theirs) if issubclass(theirs, LocalBufferPool) else (_OnGuard, theirs, LocalBufferPool)
     kind: Any = type(theirs.__name__, bases, {"guard": guard})

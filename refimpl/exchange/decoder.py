@@ -26,7 +26,8 @@ from refimpl.exchange.frames import BodyReader, decode, read_response_header, re
 from refimpl.exchange.framing import HEADER_BYTES, MAGIC
 from refimpl.exchange.messages import BufferResponse, Message
 from refimpl.exchange.response_head import BufferFrame, ResponseHead
-from refimpl.memory.buffer import Buffer, DataType
+from refimpl.memory.buffer import Buffer
+from refimpl.memory.data_type import DataType
 
 __all__ = ["BufferProvider", "BufferReceived", "FrameDecoder"]
 

@@ -13,7 +13,7 @@ from refimpl.config import FlinkVersion
 from refimpl.exchange.frames import response_header
 from refimpl.exchange.framing import HEADER_BYTES, MAGIC
 from refimpl.exchange.messages import BufferResponse
-from refimpl.memory.buffer import DataType
+from refimpl.memory.data_type import DataType
 
 __all__ = ["BufferFrame", "ResponseHead"]
 

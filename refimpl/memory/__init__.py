@@ -1,8 +1,9 @@
 """Bytes have a home: segments, the buffers that lend them, and the pools they come back to."""
 
-from refimpl.memory.buffer import Buffer, BufferSlice, DataType, Recycler, heap_buffer
+from refimpl.memory.buffer import Buffer, BufferSlice, Recycler, heap_buffer
 from refimpl.memory.builder import BufferBuilder, BufferConsumer
 from refimpl.memory.channel_quota import ChannelQuota
+from refimpl.memory.data_type import DataType, DataTypeCodes
 from refimpl.memory.local_pool import BufferListener, LocalBufferPool, NotificationResult
 from refimpl.memory.network_pool import NetworkBufferPool, PoolMember, share_out
 from refimpl.memory.pages import SAFE_SHIFT, allocate_pages
@@ -19,6 +20,7 @@ __all__ = [
     "ByteOrder",
     "ChannelQuota",
     "DataType",
+    "DataTypeCodes",
     "LocalBufferPool",
     "LocalPoolSnapshot",
     "MemorySegment",

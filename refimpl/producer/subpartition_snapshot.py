@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from refimpl.memory.buffer import DataType
 from refimpl.memory.builder import BufferConsumer
+from refimpl.memory.data_type import DataType
 from refimpl.producer.subpartition_view import ViewState
 
 __all__ = ["FIRST_BYTES", "QueueState", "QueuedBufferSnapshot", "SubpartitionSnapshot"]
