@@ -561,7 +561,7 @@ def test_a_gap_in_sequence_numbers_breaks_the_law_of_order(monkeypatch: pytest.M
     deliver, num_pieces = PipelinedSubpartition.deliver, iter(range(10**6))
 
     def skip_a_number(self: PipelinedSubpartition, piece: object) -> object:
-        self._sequence_number += next(num_pieces) % 5 == 4
+        self.next_sequence_number += next(num_pieces) % 5 == 4
         return deliver(self, piece)
 
     monkeypatch.setattr(PipelinedSubpartition, "deliver", skip_a_number)

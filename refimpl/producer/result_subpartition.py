@@ -56,7 +56,7 @@ class ResultSubpartition(ABC):
         self.index = index
         self.owner = owner
         self.view = PipelinedSubpartitionView(self)
-        self.state = SubpartitionState.OPEN
+        self.producer_state = SubpartitionState.OPEN
         self.failure_cause: str | None = None
         self.queue: deque[BufferConsumer] = deque()
         self.num_data_buffers = 0
@@ -81,12 +81,12 @@ class ResultSubpartition(ABC):
     @property
     def is_finished(self) -> bool:
         """Whether the end of the partition was queued."""
-        return self.state is SubpartitionState.FINISHED or self.state is SubpartitionState.RELEASED
+        return self.producer_state is SubpartitionState.FINISHED or self.producer_state is SubpartitionState.RELEASED
 
     @property
     def is_released(self) -> bool:
         """Whether what was queued has been dropped."""
-        return self.state is SubpartitionState.ABANDONED or self.state is SubpartitionState.RELEASED
+        return self.producer_state is SubpartitionState.ABANDONED or self.producer_state is SubpartitionState.RELEASED
 
     @property
     def is_blocked(self) -> bool:

@@ -63,7 +63,7 @@ class SubpartitionQueue(ResultSubpartition):
 
     def enqueue(self, consumer: BufferConsumer) -> bool:
         """Put a buffer or an event at the end; false, and the consumer closed, if nobody will read it."""
-        if self.state is not SubpartitionState.OPEN:
+        if self.producer_state is not SubpartitionState.OPEN:
             consumer.close()
             return False
         self.queue.append(consumer)
@@ -117,10 +117,10 @@ class SubpartitionQueue(ResultSubpartition):
         Raises:
             LocalUsageError: it has finished before.
         """
-        state = next_state(SUBPARTITION_TRANSITIONS, self.state, SubpartitionEvent.FINISH, self)
+        state = next_state(SUBPARTITION_TRANSITIONS, self.producer_state, SubpartitionEvent.FINISH, self)
         if state is SubpartitionState.FINISHED:
             self.enqueue(BufferConsumer.of_buffer(event_to_buffer(EndOfPartition(), version)))
-            self.state = state
+            self.producer_state = state
             self.notify()
 
     def release(self, failure_cause: str | None = None) -> None:
@@ -128,7 +128,7 @@ class SubpartitionQueue(ResultSubpartition):
 
         If that is because the producer failed, the reader is told, and finds `failure_cause`.
         """
-        self.state = next_state(SUBPARTITION_TRANSITIONS, self.state, SubpartitionEvent.RELEASE, self)
+        self.producer_state = next_state(SUBPARTITION_TRANSITIONS, self.producer_state, SubpartitionEvent.RELEASE, self)
         self.failure_cause = self.failure_cause or failure_cause
         while self.queue:
             self.queue.popleft().close()
@@ -169,7 +169,7 @@ class SubpartitionQueue(ResultSubpartition):
         What this class keeps besides stays as its constructor made it.
         """
         self.restore(other.save())
-        self.state, self.failure_cause = other.state, other.failure_cause
+        self.producer_state, self.failure_cause = other.producer_state, other.failure_cause
         self.view, self._watch = other.view, other._watch
         self._note_queue, self._note_event, self._note_deliver = (
             other._note_queue,

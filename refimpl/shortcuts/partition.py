@@ -50,7 +50,7 @@ class FastPipelinedSubpartition(PipelinedSubpartition):
 
     def add_full(self, consumers: Sequence[BufferConsumer]) -> None:
         """`add` for data buffers that were full before anybody saw them; the reader is told once for all."""
-        is_open = self.state is SubpartitionState.OPEN
+        is_open = self.producer_state is SubpartitionState.OPEN
         if not consumers or not is_open or self._note_queue is not None:
             for consumer in consumers:
                 self.add(consumer)

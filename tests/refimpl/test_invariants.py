@@ -90,7 +90,7 @@ def miscount_what_is_out(deployment: Deployment) -> None:
 
 def lie_twice_idle(deployment: Deployment) -> None:
     pool, buffer = lent(deployment)[0]
-    pool._idle.append(buffer.segment)
+    pool.idle.append(buffer.segment)
 
 
 SEGMENTS = [
@@ -144,7 +144,7 @@ def test_at_the_end_every_record_emitted_has_arrived() -> None:
 def test_at_the_end_every_queue_has_been_read() -> None:
     deployment = at_the_end()
     subpartition = deployment.partitions[0].subpartitions[0]
-    subpartition.state = SubpartitionState.OPEN
+    subpartition.producer_state = SubpartitionState.OPEN
     deployment.partitions[0].broadcast_event(EndOfSuperstep())
     with pytest.raises(AssertionError, match="was not read to its end"):
         check_end(deployment)
