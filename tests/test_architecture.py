@@ -21,7 +21,7 @@ REFIMPL = ROOT / "refimpl"
 READING_ORDER = [
     "errors", "config", "trace", "column_trace", "transitions",
     "memory.segment", "memory.data_type", "memory.buffer", "memory.builder", "memory.channel_quota", "memory.pages",
-    "memory.pool_snapshots", "memory.network_pool", "memory.local_pool",
+    "memory.pool_snapshots", "memory.promises", "memory.network_pool", "memory.local_pool",
     "records.elements", "records.vectorized", "records.events",
     "records.types", "records.any_type", "records.element_serializer",
     "records.event_serializer", "records.spill_file", "records.spanning",
@@ -87,12 +87,11 @@ LARGER_CLASSES: dict[str, tuple[int, int, str]] = {
     "ProducerConnection": (12, 17, "from before the rule; being taken apart"),
     "Deployment": (14, 12, "from before the rule; being taken apart"),
     "DataStream": (21, 12, "from before the rule; being taken apart"),
-    "BufferBuilder": (15, 12, "from before the rule; being taken apart"),
-    "LocalBufferPool": (16, 18, "from before the rule; being taken apart"),
-    "NetworkBufferPool": (15, 12, "from before the rule; being taken apart"),
-    "MemorySegment": (20, 12, "from before the rule; being taken apart"),
+    "BufferBuilder": (15, 12, "Flink's own face"),
+    "LocalBufferPool": (18, 16, "Flink's own face: requests, listeners and resizing are one class there"),
+    "MemorySegment": (20, 12, "Flink's own face: a pair of methods for each kind of number"),
     "RecordWriter": (16, 16, "from before the rule; being taken apart"),
-    "ResultPartition": (18, 12, "from before the rule; being taken apart"),
+    "ResultPartition": (19, 12, "Flink's own face: what the task, its readers and the flush timer ask of an output"),
     "Task": (16, 17, "from before the rule; being taken apart"),
 }
 MAX_LINES_THAT_SPEAK_FOR_THEMSELVES = 3

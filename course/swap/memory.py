@@ -177,7 +177,7 @@ def _share_with(job: Any, shares: Callable[[int, Sequence[int]], Sequence[int]])
     """Share out so from now on, twice at once: a neighbour with an endless appetite comes, and goes again."""
     with _standing_still(job):
         for deployment in job.deployments:
-            deployment.shuffle.pool.share_out = shares
+            deployment.shuffle.pool.promises.share_out = shares
             LocalBufferPool(deployment.shuffle.pool, 0, name="neighbour").destroy()
 
 

@@ -281,8 +281,12 @@ class LocalBufferPool:
 
     @property
     def _can_overdraw(self) -> bool:
-        """Whether one segment beyond the size is allowed, and promised to no other pool."""
-        return self.size <= self.num_requested < self.size + self._max_overdraft and self.global_pool.num_spare > 0
+        """Whether one segment beyond the size is allowed, and promised to no other pool.
+
+        A segment another pool was promised, queued in front of the task that waits for it, would be a deadlock.
+        """
+        is_allowed = self.size <= self.num_requested < self.size + self._max_overdraft
+        return is_allowed and self.global_pool.num_free > self.global_pool.promises.num_to_come
 
     def _fetch_ahead(self) -> None:
         """Keep one segment ready, as 2.x does, within the size."""

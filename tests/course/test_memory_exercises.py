@@ -186,7 +186,7 @@ def test_a_formula_that_promises_too_much_is_taken_out(shares):
 
 def test_the_parts_can_be_changed_in_one_pool_alone():
     pool = NetworkBufferPool(10, 8)
-    pool.share_out = lambda num_free, appetites: [0 for _ in appetites]
+    pool.promises.share_out = lambda num_free, appetites: [0 for _ in appetites]
     assert LocalBufferPool(pool, 2, 8).size == 2
     assert LocalBufferPool(NetworkBufferPool(10, 8), 2, 8).size == 8
 

@@ -292,7 +292,7 @@ def test_lent_buffers_of_a_destroyed_pool_drain_to_the_global_pool() -> None:
     assert home.num_free == 1
     out.recycle()
     assert home.num_free == 2
-    assert home.num_unpromised == 3
+    assert home.promises.num_unpromised == 3
 
 
 def test_a_builder_comes_from_the_pool_and_goes_back() -> None:
