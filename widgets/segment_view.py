@@ -212,11 +212,12 @@ class SegmentView(FactView):
     own_options = {"channel": 0, "num_places": 3, "num_bytes": None, "types": None, "start": 0}  # noqa: RUF012
 
     def __init__(self, source: Source | Bare, **given: Any) -> None:
-        bare = (MemorySegment, Buffer, BufferSlice, BufferBuilder, BufferConsumer, bytes, bytearray, memoryview)
-        if isinstance(source, bare):
+        if isinstance(source, Bare):
             num_bytes = _count("num_bytes", given.get("num_bytes") or _MOST_BYTES, _MOST_BYTES)
-            source = Memory(source, num_bytes, _count("start", given.get("start", 0), 2**31, least=0))
-        super().__init__(source, **given)
+            memory = Memory(source, num_bytes, _count("start", given.get("start", 0), 2**31, least=0))
+            super().__init__(memory, **given)  # type: ignore[arg-type]  # of moments of memory, which `model_of` knows too
+        else:
+            super().__init__(source, **given)
 
     def known_of(self, snapshot: JobSnapshot | MemorySnapshot) -> Model:
         if isinstance(snapshot, MemorySnapshot):
@@ -337,7 +338,8 @@ def _num_shown(model: Model) -> int:
     """How many bytes of each place are drawn: always the same while one thing is looked at."""
     if "num_shown_bytes" in model:
         return int(model["num_shown_bytes"])
-    return min(_MOST_BYTES, model["segment_size_bytes"] - model["places"][0]["num_bytes_before"])
+    left: int = model["segment_size_bytes"] - model["places"][0]["num_bytes_before"]
+    return min(_MOST_BYTES, left)
 
 
 def _bytes_and_kinds(place: Model) -> tuple[bytes, list[str]]:
