@@ -35,6 +35,8 @@ class TableSink:
     A value is a tuple of the fields in order, a dict by name, or, with one column, the field. It may be called from
     several threads. `folder` is what the table will be called; None is a temporary one.
 
+    Raises (entering the block):
+        LocalUsageError: the schema is the type of a value, without a name of its column.
     Raises (call, commit):
         LocalUsageError: a value does not fit the schema; or the sink is closed.
         TableError: the disk is full, or cannot be written.
@@ -152,4 +154,6 @@ def _schemas(ddl: str) -> tuple[pa.Schema, Mapping[str, str]]:
     from pyspark.sql.types import StructType
 
     struct = StructType.fromDDL(ddl)
+    if not isinstance(struct, StructType):
+        raise LocalUsageError(f"the schema {ddl!r} names no columns; give them names, such as 'n {ddl}'")
     return to_arrow_schema(struct), {field.name: field.dataType.simpleString() for field in struct}
