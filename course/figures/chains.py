@@ -86,7 +86,7 @@ class _CountingCopies:
     def around(self, value_type: Any) -> Any:
         counts = self
 
-        class Counted(type(value_type)):  # type: ignore[misc]
+        class Counted(type(value_type)):  # type: ignore[misc]  # which class that is, is known when it runs
             """The same type, whose copies are counted."""
 
             def copy(self, value: object) -> object:
