@@ -78,7 +78,7 @@ class Sampler:
     def __init__(
         self,
         source: Observable,
-        pack: Callable[[JobSnapshot], Any],
+        pack: Callable[[JobSnapshot], list[Any]],
         send: Callable[[dict[str, Any]], None],
         frames_per_second: float = MAX_FRAMES_PER_SECOND,
     ) -> None:

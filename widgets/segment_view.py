@@ -34,7 +34,8 @@ _LEFT = MARGIN + 48
 _STATES = tuple(KINDS)
 _SHOWN = ("length", "tag", "time", "value", "other", "partial", "event", "free")
 
-Bare = MemorySegment | Buffer | BufferSlice | BufferBuilder | BufferConsumer | bytes | bytearray | memoryview
+Plain = bytes | bytearray | memoryview
+Bare = MemorySegment | Buffer | BufferSlice | BufferBuilder | BufferConsumer | Plain
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +92,7 @@ class Memory:
         self._before = data
 
 
-def _look(source: Bare) -> tuple[str, Any, str, int, int]:
+def _look(source: Bare) -> tuple[str, MemorySegment | Plain, str, int, int]:
     """A name, the memory, a state, how far it is written and read; -1 where that has no meaning."""
     match source:
         case MemorySegment():

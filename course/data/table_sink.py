@@ -24,6 +24,7 @@ from refimpl.errors import LocalUsageError
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    import pyarrow.parquet as pq
     from pyspark.sql import DataFrame, SparkSession
 
 __all__ = ["TableSink"]
@@ -52,7 +53,7 @@ class TableSink:
         self._rows: list[Any] = []
         self._scratch = ExitStack()
         self._placing: ExitStack | None = None
-        self._writer: Any = None
+        self._writer: pq.ParquetWriter | None = None
         self._is_committed = False
 
     def __enter__(self) -> Self:
@@ -117,6 +118,7 @@ class TableSink:
     def _write(self) -> None:
         import pyarrow as pa
 
+        assert self._writer is not None, "both callers have looked"
         rows, self._rows = self._rows, []
         names = self._schema.names
         try:
