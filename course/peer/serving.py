@@ -141,7 +141,7 @@ class Serving:
     def _accept(self) -> None:
         while (incoming := self._listener.accept()) is not None:
             connection = ProducerConnection(self, self._config, f"peer to {incoming.peer}")
-            end = ProducerEnd(connection, self)
+            end = ProducerEnd(connection, self)  # type: ignore[arg-type]  # it only asks to `forget` its connection
             self._host.carry(end, partial(incoming.open, _HANDSHAKE_S))
 
     def _flush(self) -> None:

@@ -164,7 +164,7 @@ def _buffer_ours(job: Any) -> None:
 
 def _buffer_theirs(job: Any, guard: Guard) -> None:
     """Buffers lent from now on are a learner's."""
-    kind = type("GuardedBuffer", (_GuardedBuffer,), {"guard": guard})
+    kind: type[_GuardedBuffer] = type("GuardedBuffer", (_GuardedBuffer,), {"guard": guard})
     with _standing_still(job):
         for pool in _local_pools(job):
             pool.buffer_type = kind
@@ -228,22 +228,23 @@ class _Ledger:
         self._behind.recycle_segment(segment)
 
 
-class _OnGuard:
+class _OnGuard(LocalBufferPool):
     """Stands in front of a learner's pool; what theirs leaves undone when it fails, ours finds in the ledger."""
 
     guard: Guard
     is_in = False
     """Whether it is in the job; before that it is being made, and theirs is called as it is."""
-    global_pool: _Ledger
-    idle: deque[MemorySegment]
-    lent: dict[int, Buffer]
-    num_requested: int
+
+    @property
+    def _ledger(self) -> _Ledger:
+        assert isinstance(self.global_pool, _Ledger), "it was put there with the guard"
+        return self.global_pool
 
     def take_segment(self) -> MemorySegment | None:
         if not self.guard.is_out:
             with self.guard.call():
                 segment = super().take_segment()
-                if segment is None or segment.id in self.global_pool.held:
+                if segment is None or segment.id in self._ledger.held:
                     return segment
             self._put_in_order()
         return LocalBufferPool.take_segment(self)
@@ -254,7 +255,7 @@ class _OnGuard:
                 super().take_back(segment)
                 return
             self._put_in_order(segment)
-            if segment.id not in self.global_pool.held or segment.id in self.lent:
+            if segment.id not in self._ledger.held or segment.id in self.lent:
                 return
         LocalBufferPool.take_back(self, segment)
 
@@ -271,7 +272,7 @@ class _OnGuard:
 
     def _put_in_order(self, but: MemorySegment | None = None) -> None:
         """What this pool has and nobody holds is idle, but for the one whose place is just being sought."""
-        held = self.global_pool.held
+        held = self._ledger.held
         self.idle = deque(each for each in held.values() if each.id not in self.lent and each is not but)
         self.num_requested = len(held)
 

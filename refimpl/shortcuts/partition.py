@@ -52,7 +52,7 @@ class FastBufferPool(LocalBufferPool):
 class FastPipelinedSubpartition(PipelinedSubpartition):
     """A subpartition that takes and gives several buffers at once.
 
-    `is_data_available`, `count_backlog`, `add`, `poll` and `deliver` are the book's, with the states looked at in place.
+    What it does with one buffer at a time is what the book does, with the states looked at in place.
     """
 
     @property
