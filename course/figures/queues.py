@@ -14,7 +14,7 @@ from course.data.statistics import Figures
 from refimpl.config import Config
 from refimpl.drivers import Action, Flush, Simulation, StepTask, ThreadedRun
 from refimpl.job import StreamEnvironment
-from refimpl.memory import Buffer, BufferBuilder, MemorySegment
+from refimpl.memory import Buffer, BufferBuilder, BufferConsumer, MemorySegment
 from refimpl.producer import PipelinedSubpartition, SubpartitionQueue
 from refimpl.records import LONG
 from refimpl.task import IterableReader
