@@ -52,7 +52,7 @@ class FastBufferPool(LocalBufferPool):
 class FastPipelinedSubpartition(PipelinedSubpartition):
     """A subpartition that takes and gives several buffers at once.
 
-    What it does with one buffer at a time is what the book does, with the states looked at in place.
+    Its methods for one buffer are those of `PipelinedSubpartition`, with the states looked at in place.
     """
 
     @property
@@ -120,12 +120,6 @@ class FastPipelinedSubpartition(PipelinedSubpartition):
                 break
         return None
 
-    def remove_head(self) -> None:
-        queue = self.queue
-        self.num_data_buffers -= queue.popleft().is_buffer
-        if len(queue) == 1:
-            self._watch.watch_tail(queue)
-
     def deliver(self, piece: BufferSlice) -> BufferAndBacklog:
         number = self.next_sequence_number
         self.next_sequence_number = number + 1
@@ -148,8 +142,8 @@ class FastPipelinedSubpartition(PipelinedSubpartition):
     def poll_run(self, most: int) -> list[tuple[BufferSlice, int]]:
         """The whole data buffers that `poll` would give next, up to `most`, each with the backlog behind it.
 
-        Two entries stay: `poll` is to see the last whole one, and what comes behind it. So all that a flush,
-        an event or the end bring about is brought about there.
+        Two entries stay for `poll`, the last whole one and its successor: the effects of a flush, an event or the
+        end are decided there.
         """
         run: list[tuple[BufferSlice, int]] = []
         if self.view.state is _BLOCKED:
