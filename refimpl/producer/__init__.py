@@ -1,12 +1,12 @@
 """Bytes wait: which channel, which queue, and when a buffer leaves."""
 
-from refimpl.producer.broadcast_writer import BroadcastRecordWriter
+from refimpl.producer.broadcast_writer import BroadcastCopy, BroadcastRecordWriter
+from refimpl.producer.channel_copy import ChannelCopy, RecordInHand, SerializedRecord
 from refimpl.producer.key_groups import (
     default_max_parallelism,
     java_hash_code,
     key_group_of,
     key_group_range,
-    key_groups_of,
     murmur_hash,
     operator_index_of,
 )
@@ -27,8 +27,6 @@ from refimpl.producer.selector import (
     RescaleSelector,
     RoundRobinSelector,
     ShuffleSelector,
-    is_constant,
-    turns_of,
 )
 from refimpl.producer.subpartition import PipelinedSubpartition
 from refimpl.producer.subpartition_queue import SubpartitionQueue
@@ -41,9 +39,11 @@ from refimpl.producer.subpartition_views import (
 
 __all__ = [
     "FIRST_BYTES",
+    "BroadcastCopy",
     "BroadcastRecordWriter",
     "BroadcastSelector",
     "BufferAndBacklog",
+    "ChannelCopy",
     "ChannelSelector",
     "ForwardSelector",
     "GlobalSelector",
@@ -52,22 +52,21 @@ __all__ = [
     "PipelinedSubpartition",
     "QueuedBufferSnapshot",
     "RebalanceSelector",
+    "RecordInHand",
     "RecordWriter",
     "RescaleSelector",
     "ResultPartition",
     "RoundRobinSelector",
+    "SerializedRecord",
     "ShuffleSelector",
     "SubpartitionQueue",
     "SubpartitionSnapshot",
     "default_max_parallelism",
-    "is_constant",
     "java_hash_code",
     "key_group_of",
     "key_group_range",
-    "key_groups_of",
     "max_buffers",
     "murmur_hash",
     "operator_index_of",
     "required_buffers",
-    "turns_of",
 ]
