@@ -13,8 +13,9 @@ from course.peer.records import SummedType, TargetSelector, Values, elements_of,
 from refimpl.config import Config
 from refimpl.errors import PoolDestroyedError
 from refimpl.memory import LocalBufferPool, NetworkBufferPool
-from refimpl.producer import RecordWriter, ResultPartition
+from refimpl.producer import ResultPartition
 from refimpl.records import MAX_WATERMARK, Alignment, CheckpointBarrier, StreamElement, StreamRecord, Watermark
+from refimpl.shortcuts.writer import FastRecordWriter
 
 __all__ = ["Producer"]
 
@@ -48,7 +49,7 @@ class Producer:
         self._selector = TargetSelector()
         self._summed = SummedType(type_of(options.type), self._selector, num_subpartitions)
         elements = elements_of(options.elements, self._summed)
-        self._writer = RecordWriter(self.partition, self._selector, elements, exclusion=self._exclusion)
+        self._writer = FastRecordWriter(self.partition, self._selector, elements, exclusion=self._exclusion)
         self._is_timed = options.elements == "stream" and options.timestamps == "yes"
         self._rows = rows_written(options.elements, self._is_timed)
         self._watermark_every = options.watermark_every if options.elements == "stream" else 0

@@ -115,12 +115,11 @@ class SummedType:
 class BareElements(StreamElementSerializer):
     """Records as their values alone: no tag and no time, and no other elements."""
 
-    def serialize_with_length(self, element: StreamElement) -> bytearray:
+    def serialize(self, element: StreamElement) -> bytes:
         assert isinstance(element, StreamRecord), f"{element!r} has no bare value"
-        target = bytearray(LENGTH_BYTES)
+        target = bytearray()
         self.value_type.serialize(element.value, target)
-        target[:LENGTH_BYTES] = (len(target) - LENGTH_BYTES).to_bytes(LENGTH_BYTES, "big")
-        return target
+        return bytes(target)
 
     def deserialize(self, data: bytes | memoryview) -> StreamElement:
         source = memoryview(data)

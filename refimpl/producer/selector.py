@@ -140,14 +140,14 @@ class ShuffleSelector:
     is_broadcast = False
 
     def __init__(self, seed: int = 0) -> None:
-        self._random = random.Random(seed)
-        self._num_channels = 0
+        self.random = random.Random(seed)
+        self.num_channels = 0
 
     def setup(self, num_channels: int) -> None:
-        self._num_channels = num_channels
+        self.num_channels = num_channels
 
     def select_channel(self, value: object) -> int:
-        return int(self._random.random() * self._num_channels)
+        return int(self.random.random() * self.num_channels)
 
 
 class KeyGroupSelector:

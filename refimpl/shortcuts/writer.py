@@ -18,7 +18,7 @@ from refimpl.producer.result_partition import ResultPartition
 from refimpl.producer.selector import ChannelSelector
 from refimpl.records.element_serializer import TAG_RECORD, TAG_RECORD_WITH_TIMESTAMP, StreamElementSerializer
 from refimpl.records.elements import RecordBatch, StreamElement, StreamRecord
-from refimpl.records.spanning import LENGTH_BYTES, RecordSerializer, SpanningRecordSerializer
+from refimpl.records.spanning import LENGTH_BYTES, RecordSerializer, SerializationResult, SpanningRecordSerializer
 from refimpl.shortcuts.columns import BatchCodec, by_channel
 from refimpl.shortcuts.encoded_batch import EncodedBatch
 from refimpl.shortcuts.fixed_width import RecordPacker
@@ -36,6 +36,8 @@ __all__ = [
 _ROOM = bytes(LENGTH_BYTES)
 _ROOM_AND_TAG = _ROOM + bytes([TAG_RECORD])
 _ROOM_AND_TIMED = struct.Struct(f">{LENGTH_BYTES}xBq")
+_FULL_RECORD = SerializationResult.FULL_RECORD
+_PARTIAL_RECORD = SerializationResult.PARTIAL_RECORD_MEMORY_SEGMENT_FULL
 _LENGTH = struct.Struct(">i")
 
 
@@ -85,13 +87,13 @@ class FastChannelCopy(ChannelCopy):
                 self.block()
                 return False
             result = batch.copy_to_buffer_builder(builder)
-            if result.is_full_buffer:
+            if result is not _FULL_RECORD:
                 is_prune_needed = True
                 self.close(channel)
                 if most := batch.num_whole(self.partition.config.segment_size_bytes):
                     with self.exclusion:
                         self._queue_full(batch.fill(self.partition.request_buffers(channel, most)), channel)
-            if result.is_full_record:
+            if result is not _PARTIAL_RECORD:
                 self.remaining.popleft()
                 self.after_record(channel)
                 if self.remaining:
@@ -145,6 +147,8 @@ class FastRecordWriter(RecordWriter):
         packer = RecordPacker.of(value_type) if is_plain else None
         self._lanes = Lanes(packer, num_channels, self._write_otherwise, flush)
         self._codec = BatchCodec.of(value_type) if is_plain else None
+        put = self._lanes.put
+        self._put_selected: Put = lambda record: put[self._select(record.value)](record)
         super().__init__(partition, selector, element_serializer, serializer, exclusion)
 
     @property
@@ -196,9 +200,9 @@ class FastRecordWriter(RecordWriter):
         `refuse` is told of a record that cannot leave, and why; it may raise what says more.
         """
         lanes, put = self._lanes, self.put
-        select = self._select if put == self._put_selected else None
-        while not self.is_blocked:
-            if self._is_constant and (builder := self.copy.builders[0]) is not None:
+        select = self._select if put is self._put_selected else None
+        while not self._copy.is_blocked:
+            if self._is_constant and (builder := self._copy.builders[0]) is not None:
                 taken = iter(lanes.put_many(records, builder))
                 while lanes.put_each(taken, put, None, refuse):
                     pass  # it waits behind the one in hand
@@ -223,7 +227,7 @@ class FastRecordWriter(RecordWriter):
     def write_encoded(self, data: EncodedBatch, num_records: int, channel: int) -> None:
         """Write so many records to one channel that the caller has serialised, with their lengths, as `emit` would."""
         self._lanes.num_counted += num_records
-        if self._is_fast:
+        if self._is_fast and num_records:
             self._send(data, (channel,))
         else:
             for payload in data.payloads():
@@ -248,21 +252,22 @@ class FastRecordWriter(RecordWriter):
         self._is_fast = is_ours and isinstance(self.copy, FastChannelCopy)
         self._lanes.is_open = self._is_fast and not self.is_blocked
 
-    def _put_selected(self, record: StreamRecord) -> bool:
-        return self._lanes.put[self._select(record.value)](record)
-
     def _write_otherwise(self, record: StreamRecord, channel: int) -> None:
         """Write a record that no lane takes: one that is to be cut in two, or that may have any length."""
         if not self._is_fast:
             super()._write(record, (channel,))
             return
         packer = self._lanes.packer
-        data = (packer and packer.to_bytes(record)) or serialize_with_length(self._elements, record)
-        self._write_encoded(data, len(data), channel)
+        row = None if packer is None else packer.to_bytes(record)
+        if row is not None:
+            self._send(EncodedBatch(row, len(row)), (channel,))
+        else:
+            data = serialize_with_length(self._elements, record)
+            self._write_encoded(data, len(data), channel)
 
     def _write_encoded(self, data: bytes | bytearray | memoryview, record_bytes: int, channel: int) -> None:
-        if self._lanes.put_whole(data, channel, self.copy.builders[channel]):
-            self.copy.after_record(channel)
+        if self._lanes.put_whole(data, channel, self._copy.builders[channel]):
+            self._copy.after_record(channel)
         else:
             self._send(EncodedBatch(data, record_bytes), (channel,))
 
@@ -274,7 +279,7 @@ class FastRecordWriter(RecordWriter):
             super()._write(element, channels)
 
     def _send(self, data: bytes | EncodedBatch, channels: Sequence[int]) -> None:
-        if self.is_blocked:
+        if self._copy.is_blocked:
             self._waiting.append((data, channels))
         else:
             self._start(data, channels)
@@ -286,7 +291,7 @@ class FastRecordWriter(RecordWriter):
         if self._next_serializer is not None:
             self._use_next_serializer()
         if self._is_fast:
-            self.copy.start(data, channels)
+            self._copy.start(data, channels)
         else:  # another's part has come while this waited: it gets one record at a time
             self._waiting.extendleft((payload, channels) for payload in reversed(list(data.payloads())))
 
@@ -295,10 +300,14 @@ class FastRecordWriter(RecordWriter):
         self._note_way()
 
     def _flush(self, channel: int) -> None:
-        self.copy.after_record(channel)
+        with self._copy.exclusion:
+            self.partition.flush(channel)
 
 
 class FastBroadcastRecordWriter(FastRecordWriter, BroadcastRecordWriter):
     """The same for `BroadcastRecordWriter`: all records go one way, into the buffers that all channels read."""
 
     copies_with = FastBroadcastCopy
+
+    def _flush(self, channel: int) -> None:
+        self.flush_all()
