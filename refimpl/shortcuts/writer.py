@@ -224,13 +224,13 @@ class FastRecordWriter(RecordWriter):
             for channel, part in parts:
                 self._write_encoded(part, rows.itemsize, channel)
 
-    def write_encoded(self, data: EncodedBatch, num_records: int, channel: int) -> None:
+    def write_encoded(self, data: memoryview, num_records: int, channel: int) -> None:
         """Write so many records to one channel that the caller has serialised, with their lengths, as `emit` would."""
         self._lanes.num_counted += num_records
         if self._is_fast and num_records:
-            self._send(data, (channel,))
+            self._send(EncodedBatch(data), (channel,))
         else:
-            for payload in data.payloads():
+            for payload in EncodedBatch(data).payloads():
                 self._send(payload, (channel,))
 
     # -- going on, ending --------------------------------------------------------------------------

@@ -471,7 +471,7 @@ def test_after_an_empty_commit_the_next_record_is_flushed() -> None:
     first = bench.add_open()
     first.finish()
     second = bench.add_open()
-    second.advance(0)
+    second.commit()
     dirty.popleft().flush_dirty()
     assert bench.poll() is None
     second.append_and_commit(b"abc")

@@ -1,4 +1,4 @@
-"""The writer: where bytes go, when they leave, and that being blocked loses nothing."""
+"""The fast writers: the bytes of the book's, in the same buffers, told of at the same moments."""
 
 from __future__ import annotations
 
@@ -9,23 +9,20 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from refimpl.config import Config
-from refimpl.errors import LocalUsageError, SluiceError
-from refimpl.memory import BufferBuilder, BufferConsumer, LocalBufferPool, NetworkBufferPool, allocate_pages
+from refimpl.errors import LocalUsageError
+from refimpl.memory import BufferConsumer, allocate_pages
 from refimpl.producer import (
-    BroadcastRecordWriter,
     BroadcastSelector,
+    ChannelCopy,
     ChannelSelector,
     ForwardSelector,
     GlobalSelector,
     KeyGroupSelector,
     PipelinedSubpartition,
     RebalanceSelector,
-    RecordWriter,
-    ResultPartition,
     RoundRobinSelector,
     ShuffleSelector,
 )
@@ -35,12 +32,9 @@ from refimpl.records import (
     INT,
     LONG,
     STRING,
-    CheckpointBarrier,
-    EndOfPartition,
     EndOfSuperstep,
     Field,
     RecordBatch,
-    SerializationResult,
     SpanningRecordSerializer,
     StreamElementSerializer,
     StreamRecord,
@@ -48,241 +42,27 @@ from refimpl.records import (
     TypeSerializer,
     Watermark,
     element_serializer,
-    event_from_bytes,
 )
-from refimpl.shortcuts.writer import FastRecordWriter, FastBroadcastRecordWriter
+from refimpl.shortcuts import writer as writer_module
 from refimpl.shortcuts.columns import BatchCodec
-from refimpl.shortcuts.encoded_batch import EncodedBatch
+from refimpl.shortcuts.writer import FastBroadcastRecordWriter, FastRecordWriter, serialize_with_length
+from tests.support import writer_rig
+from tests.support.writer_rig import Counting, Door, Payload, element, emit_all, noted
 
 ROW = TupleType(LONG, LONG)
+
+
+class Bench(writer_rig.Bench):
+    """The same with the fast writers."""
+
+    writers = (FastRecordWriter, FastBroadcastRecordWriter)
+    writer: FastRecordWriter
 
 
 def batch_of(rows: list[tuple[int, int, int]]) -> RecordBatch:
     """Records of (time, (key, value))."""
     times, keys, values = np.array(rows, np.int64).reshape(-1, 3).T
     return RecordBatch([keys, values], times)
-
-
-class Payload:
-    """Values that are their own bytes, so that a test says how long a record is."""
-
-    name = "payload"
-    struct_format = None
-
-    def serialize(self, value: bytes, target: bytearray) -> None:
-        target += value[1:]  # the element's tag plays the first byte
-
-
-class Bench:
-    """A writer with real pools, and readers that note what arrives at each channel."""
-
-    def __init__(
-        self,
-        channels: int = 1,
-        segment: int = 32,
-        buffers: int = 64,
-        timeout: int = -1,
-        kind: TypeSerializer = LONG,
-        selector: ChannelSelector | None = None,
-    ) -> None:
-        self.config = Config(segment_size_bytes=segment, num_buffers=buffers, buffer_timeout_ms=timeout)
-        self.global_pool = NetworkBufferPool(buffers, segment)
-        self.pool = LocalBufferPool(self.global_pool, 1, buffers, num_channels=channels)
-        self.partition = ResultPartition("map-0", channels, self.pool, self.config)
-        self.selector = selector or RoundRobinSelector()
-        writer = FastBroadcastRecordWriter if self.selector.is_broadcast else FastRecordWriter
-        self.writer = writer(self.partition, self.selector, StreamElementSerializer(kind))
-        self.num_told = [0] * channels
-        self.arrived: list[bytearray] = [bytearray() for _ in range(channels)]
-        self.events: list[list[object]] = [[] for _ in range(channels)]
-        for channel, subpartition in enumerate(self.partition.subpartitions):
-            subpartition.open_view(lambda channel=channel: self.tell(channel))
-
-    def tell(self, channel: int) -> None:
-        self.num_told[channel] += 1
-
-    def queued(self) -> list[int]:
-        return [subpartition.num_queued for subpartition in self.partition.subpartitions]
-
-    def read(self, channel: int, limit: int = 1_000_000) -> None:
-        while limit and (taken := self.partition.subpartitions[channel].poll()) is not None:
-            if taken.buffer.is_buffer:
-                self.arrived[channel] += taken.buffer.data
-            else:
-                self.events[channel].append(event_from_bytes(taken.buffer.data))
-            taken.buffer.recycle()
-            limit -= 1
-
-    def read_all(self) -> list[bytes]:
-        for channel in range(len(self.arrived)):
-            self.read(channel)
-        return [bytes(data) for data in self.arrived]
-
-    def finish(self) -> list[bytes]:
-        """Read and resume until everything is out, end the partition, read the end."""
-        for _ in range(10_000):
-            self.read_all()
-            if self.writer.resume():
-                break
-        self.writer.finish()
-        return self.read_all()
-
-
-def element(value: object, timestamp: int | None = None, kind: TypeSerializer = LONG) -> bytes:
-    data = StreamElementSerializer(kind).serialize(StreamRecord(value, timestamp))
-    return struct.pack(">i", len(data)) + data
-
-
-# -- events and records ----------------------------------------------------------------------------
-
-
-def test_an_event_reaches_every_channel_and_costs_no_buffer() -> None:
-    """Flink: `RecordWriterTest#testBroadcastEventNoRecords`."""
-    bench = Bench(channels=4)
-    bench.writer.broadcast_event(EndOfSuperstep())
-    assert bench.queued() == [1, 1, 1, 1]
-    assert bench.pool.num_requested == 0
-    bench.read_all()
-    assert bench.events == [[EndOfSuperstep()]] * 4
-
-
-def test_an_event_follows_the_records_before_it() -> None:
-    """Payloads of 16, 33 and 28 bytes over four channels, then a barrier.
-
-    Flink: `RecordWriterTest#testBroadcastEventMixedRecords`.
-    """
-    bench = Bench(channels=4, segment=32, kind=Payload())
-    for size in (16, 33, 28):
-        bench.writer.emit(StreamRecord(bytes(size)))
-    bench.writer.broadcast_event(CheckpointBarrier(1, 0))
-    assert bench.pool.num_requested == 4
-    assert bench.queued() == [2, 3, 2, 1]
-    assert [len(data) for data in bench.read_all()] == [20, 37, 32, 0]
-    assert bench.writer.copy.open_builders == ()
-
-
-def test_one_broadcast_buffer_serves_four_channels() -> None:
-    """Three buffers, and each queue holds them and the barrier.
-
-    Flink: `RecordWriterTest#testBroadcastEventMixedRecords`.
-    """
-    bench = Bench(channels=4, segment=32, kind=Payload(), selector=BroadcastSelector())
-    for size in (16, 33, 28):
-        bench.writer.emit(StreamRecord(bytes(size)))
-    bench.writer.broadcast_event(CheckpointBarrier(1, 0))
-    assert bench.pool.num_requested == 3
-    assert bench.queued() == [4, 4, 4, 4]
-
-
-def test_a_shared_event_lives_until_its_last_reader() -> None:
-    """Flink: `RecordWriterTest#testBroadcastEventBufferReferenceCounting`."""
-    bench = Bench(channels=2)
-    bench.writer.broadcast_event(EndOfPartition())
-    first = bench.partition.subpartitions[0].poll().buffer
-    second = bench.partition.subpartitions[1].poll().buffer
-    assert first.parent is second.parent
-    first.recycle()
-    assert not second.is_recycled
-    second.recycle()
-    assert second.is_recycled
-
-
-def test_copies_of_a_broadcast_have_positions_of_their_own() -> None:
-    """Flink: `RecordWriterTest#testBroadcastEmitBufferIndependence`."""
-    bench = Bench(channels=2, selector=BroadcastSelector())
-    bench.writer.emit(StreamRecord(1))
-    bench.read(0)
-    bench.writer.emit(StreamRecord(2))
-    bench.read(0)
-    assert bench.read_all() == [element(1) + element(2)] * 2
-
-
-@pytest.mark.parametrize(("is_broadcast", "num_buffers"), [(False, 8), (True, 2)])
-def test_a_broadcast_writer_needs_the_buffers_of_one_channel(is_broadcast: bool, num_buffers: int) -> None:
-    """8 records of 8 bytes, 32-byte buffers, 4 channels.
-
-    Flink: `RecordWriterTest#testBroadcastEmitRecord`.
-    """
-    selector = BroadcastSelector() if is_broadcast else RoundRobinSelector()
-    bench = Bench(channels=4, segment=32, kind=Payload(), selector=selector)
-    for number in range(8):
-        record = StreamRecord(bytes((0, number, 0, 0)))
-        if is_broadcast:
-            bench.writer.emit(record)
-        else:
-            bench.writer.broadcast(record)
-    assert bench.pool.num_requested == num_buffers
-    assert bench.queued() == [2, 2, 2, 2]
-    expected = b"".join(struct.pack(">iBBBB", 4, 1, number, 0, 0) for number in range(8))
-    assert bench.finish() == [expected] * 4
-
-
-def test_private_and_shared_records_keep_their_order() -> None:
-    """Flink: `BroadcastRecordWriterTest#testBroadcastMixedRandomEmitRecord`."""
-    bench = Bench(channels=4, segment=32, selector=BroadcastSelector())
-    expected = [b""] * 4
-    for number in range(8):
-        if number % 2 == 0:
-            bench.writer.emit_to(StreamRecord(number), number % 4)
-            expected[number % 4] += element(number)
-        else:
-            bench.writer.emit(StreamRecord(number))
-            expected = [data + element(number) for data in expected]
-    assert bench.finish() == expected
-    assert bench.global_pool.num_free + bench.pool.snapshot().num_idle == 64
-
-
-def test_a_shared_buffer_goes_home_when_all_channels_have_read_it() -> None:
-    """Two buffers of two records each; the private one is seen by channel 0 alone.
-
-    Flink: `BroadcastRecordWriterTest#testRandomEmitAndBufferRecycling`.
-    """
-    bench = Bench(channels=2, segment=26, buffers=2, selector=BroadcastSelector())
-    bench.writer.emit_to(StreamRecord(1), 0)
-    bench.writer.emit(StreamRecord(2))
-    bench.writer.emit(StreamRecord(3))
-    assert len(bench.pool.lent) == 2
-    bench.partition.flush_all()
-    bench.read(0)
-    assert len(bench.pool.lent) == 2
-    bench.read(1)
-    assert len(bench.pool.lent) == 1  # the second one is still open
-    assert bench.read_all() == [element(1) + element(2) + element(3), element(2) + element(3)]
-
-
-def test_a_pool_of_one_is_available_until_a_buffer_is_out() -> None:
-    """Flink: `RecordWriterTest#testIsAvailableOrNot`."""
-    bench = Bench(buffers=1)
-    assert bench.writer.is_available
-    bench.writer.emit(StreamRecord(1))
-    assert not bench.writer.is_available
-    bench.writer.broadcast_event(EndOfSuperstep())
-    bench.read_all()
-    assert bench.writer.is_available
-
-
-def test_a_blocked_writer_gives_everything_up_when_closed() -> None:
-    """Flink: `RecordWriterTest#testClearBuffersAfterInterruptDuringBlockingBufferRequest`."""
-    bench = Bench(segment=8, buffers=1)
-    bench.writer.emit(StreamRecord(1))
-    bench.writer.emit(StreamRecord(2))
-    assert bench.writer.is_blocked
-    bench.writer.close()
-    bench.partition.release()
-    assert not bench.writer.is_blocked
-    assert bench.global_pool.num_free == 1
-
-
-# -- when a buffer leaves --------------------------------------------------------------------------
-
-
-def test_a_full_buffer_is_told_of_when_the_next_one_opens() -> None:
-    """A record that ends with its buffer asks for no next one."""
-    bench = Bench(segment=13)
-    bench.writer.emit(StreamRecord(1))
-    assert (bench.num_told, bench.pool.num_requested, bench.writer.copy.open_builders) == ([0], 1, ())
-    bench.writer.emit(StreamRecord(2))
-    assert (bench.num_told, bench.pool.num_requested) == ([1], 2)
 
 
 @pytest.mark.parametrize(("kind", "value"), [(LONG, 7), (STRING, "seven")])
@@ -294,48 +74,6 @@ def test_a_timeout_of_zero_flushes_each_record(kind: TypeSerializer, value: obje
         assert bench.num_told == [number + 1]
         bench.read_all()
     assert bench.pool.num_requested == 1
-
-
-def test_a_timeout_flushes_what_nobody_was_told_of() -> None:
-    """The driver passes the time in."""
-    bench = Bench(timeout=100, segment=64)
-    assert bench.writer.partition.next_deadline(0.0) is None
-    bench.writer.emit(StreamRecord(1))
-    assert bench.writer.partition.next_deadline(10.0) == 110.0
-    assert bench.writer.partition.next_deadline(50.0) == 110.0
-    bench.writer.partition.on_timeout(109.0)
-    assert bench.num_told == [0]
-    bench.writer.partition.on_timeout(110.0)
-    assert bench.num_told == [1]
-    assert bench.writer.partition.next_deadline(120.0) is None
-
-
-def test_a_timeout_of_minus_one_never_flushes() -> None:
-    bench = Bench(timeout=-1, segment=64)
-    bench.writer.emit(StreamRecord(1))
-    assert bench.writer.partition.next_deadline(1e9) is None
-    assert bench.num_told == [0]
-
-
-def test_an_event_pushes_the_open_buffer_out() -> None:
-    """A record written before a barrier would arrive behind it otherwise."""
-    bench = Bench(segment=64)
-    bench.writer.emit(StreamRecord(1))
-    bench.writer.broadcast_event(EndOfSuperstep())
-    assert bench.num_told == [1]
-    bench.read(0, 1)
-    assert (bytes(bench.arrived[0]), bench.events) == (element(1), [[]])
-
-
-def test_a_watermark_reaches_all_channels() -> None:
-    bench = Bench(channels=3, segment=64)
-    bench.writer.broadcast(Watermark(7))
-    watermark = StreamElementSerializer(LONG).serialize(Watermark(7))
-    assert bench.finish() == [struct.pack(">i", len(watermark)) + watermark] * 3
-    assert bench.events == [[EndOfPartition()]] * 3
-
-
-# -- being blocked ---------------------------------------------------------------------------------
 
 
 @pytest.mark.slow
@@ -368,25 +106,6 @@ def test_a_blocked_writer_resumes_without_loss(
         results.append((bench.finish(), bench.events))
         assert bench.global_pool.num_free + bench.pool.snapshot().num_idle == buffers
     assert results[0] == results[1]
-
-
-def test_a_blocked_writer_cannot_finish() -> None:
-    bench = Bench(segment=8, buffers=1)
-    bench.writer.emit(StreamRecord(1))
-    with pytest.raises(LocalUsageError, match="still wait for buffers"):
-        bench.writer.finish()
-
-
-def test_resume_without_a_buffer_stays_blocked() -> None:
-    bench = Bench(segment=8, buffers=1)
-    bench.writer.emit(StreamRecord(1))
-    assert (bench.writer.resume(), bench.writer.resume()) == (False, False)
-    bench.partition.flush_all()
-    bench.read_all()
-    assert bench.writer.resume()
-
-
-# -- one format, three ways to write it ------------------------------------------------------------
 
 
 @pytest.mark.slow
@@ -423,7 +142,7 @@ def test_a_batch_writes_the_bytes_of_its_rows(rows: list[tuple[int, int, int]], 
     ready = Bench(segment=segment, buffers=enough, kind=ROW)
     wire = BatchCodec(ROW).encode(batch_of(rows))
     assert wire is not None
-    ready.writer.write_encoded(EncodedBatch(wire.view(np.uint8).data, wire.itemsize), len(rows), 0)
+    ready.writer.write_encoded(wire.view(np.uint8).data, len(rows), 0)
     assert (ready.queued(), ready.writer.num_records) == (one.queued(), len(rows))
     assert one.finish() == many.finish() == ready.finish()
 
@@ -452,12 +171,13 @@ def test_a_long_record_fills_the_buffers_that_the_readable_path_fills(
 
 
 def test_a_record_of_two_gigabytes_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert element_serializer._MAX_BYTES == 2**31 - 1
-    monkeypatch.setattr(element_serializer, "_MAX_BYTES", 100)  # the record is not to be made
+    assert writer_module._LENGTH.format == ">i"
+    monkeypatch.setattr(writer_module, "_LENGTH", struct.Struct(">xxxb"))  # the record is not to be made
+    monkeypatch.setattr(element_serializer, "_MAX_BYTES", 127)
     bench = Bench(segment=64, buffers=4, kind=Payload())  # type: ignore[arg-type]
-    bench.writer.emit(StreamRecord(bytes(100)))
-    with pytest.raises(LocalUsageError, match="101 B do not fit a length of four bytes"):
-        bench.writer.emit(StreamRecord(bytes(101)))
+    bench.writer.emit(StreamRecord(bytes(127)))
+    with pytest.raises(LocalUsageError, match="128 B do not fit a length of four bytes"):
+        bench.writer.emit(StreamRecord(bytes(128)))
 
 
 def test_a_long_record_is_in_memory_once_on_its_way_into_buffers() -> None:
@@ -475,25 +195,11 @@ def test_a_long_record_is_in_memory_once_on_its_way_into_buffers() -> None:
     assert most < 1.5 * 2**20
 
 
-class Door:
-    """An exclusion that counts how often it is taken, and not how often again by who has it."""
-
-    def __init__(self) -> None:
-        self.num_taken = self.depth = 0
-
-    def __enter__(self) -> None:
-        self.num_taken += not self.depth
-        self.depth += 1
-
-    def __exit__(self, *_exc: object) -> None:
-        self.depth -= 1
-
-
 @pytest.mark.parametrize(("channels", "selector"), [(1, ForwardSelector()), (3, KeyGroupSelector(Field(0), 128))])
 def test_a_batch_takes_the_exclusion_once_and_tells_each_reader_once(channels: int, selector: ChannelSelector) -> None:
     """However many buffers it fills: two threads that meet for each one spend their time on meeting."""
     bench = Bench(channels, 64, 100, kind=ROW, selector=selector)
-    writer = RecordWriter(bench.partition, selector, StreamElementSerializer(ROW), exclusion=(door := Door()))
+    writer = FastRecordWriter(bench.partition, selector, StreamElementSerializer(ROW), exclusion=(door := Door()))
     writer.write_batch(batch_of([(time, time, time) for time in range(100)]))
     assert min(bench.queued()) > 5
     assert door.num_taken == 1
@@ -513,11 +219,11 @@ def test_the_buffers_a_record_fills_are_queued_under_the_exclusion(write: str) -
 
     bench.partition.use(Watched)
     elements = StreamElementSerializer(Payload())  # type: ignore[arg-type]
-    bench.writer = RecordWriter(bench.partition, ForwardSelector(), elements, exclusion=door)
+    bench.writer = FastRecordWriter(bench.partition, ForwardSelector(), elements, exclusion=door)
     if write == "emit":
         bench.writer.emit(StreamRecord(bytes(1_000)))
     else:
-        bench.writer.write_encoded(EncodedBatch(memoryview(bytes(1_000))), 1, 0)
+        bench.writer.write_encoded(memoryview(bytes(1_000)), 1, 0)
     assert len(depths) == 16
     assert min(depths) > 0
 
@@ -526,7 +232,7 @@ def test_what_was_written_and_filled_buffers_is_not_kept() -> None:
     bench = Bench(segment=64, buffers=30, kind=Payload())  # type: ignore[arg-type]
     data = bytearray(element(bytes(999), kind=Payload()))  # type: ignore[arg-type]
     written = bytes(data)
-    bench.writer.write_encoded(EncodedBatch(memoryview(data)), 1, 0)
+    bench.writer.write_encoded(memoryview(data), 1, 0)
     data.append(1)  # a BufferError as long as somebody looks into it
     assert bench.finish() == [written]
 
@@ -701,6 +407,8 @@ def test_a_batch_takes_new_memory_only_while_another_waits(monkeypatch: pytest.M
 
 
 MIXED = TupleType(LONG, INT, DOUBLE)
+
+
 KINDS: dict[TypeSerializer, st.SearchStrategy[object]] = {
     LONG: st.integers(-(2**63), 2**63 - 1),
     ROW: st.tuples(st.integers(-9, 9), st.integers(-9, 9)),
@@ -860,52 +568,6 @@ def test_a_value_of_another_type_is_refused_wherever_it_would_stand(num_before: 
     assert bench.finish() == [element((0, 0), 0, ROW) * num_before + element((3, 4), 1, ROW)]
 
 
-# -- another serializer ----------------------------------------------------------------------------
-
-
-class Counting(SpanningRecordSerializer):
-    """Somebody else's part: counts the records it is given."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.num_records = 0
-
-    def serialize_record(self, record: bytes) -> None:
-        self.num_records += 1
-        super().serialize_record(record)
-
-
-def test_a_swap_closes_the_open_buffer_and_starts_the_next() -> None:
-    bench = Bench(segment=64)
-    bench.writer.emit(StreamRecord(1, 1))
-    part = Counting()
-    bench.writer.swap_serializer(part)
-    assert bench.writer.serializer is part
-    assert bench.writer.copy.open_builders == ()
-    bench.writer.emit(StreamRecord(2, 2))
-    assert part.num_records == 1
-    assert bench.queued() == [2]
-    assert bench.finish() == [element(1, 1) + element(2, 2)]
-
-
-def test_a_swap_while_blocked_waits_for_the_record_in_hand_and_no_longer() -> None:
-    bench = Bench(segment=20, buffers=1)
-    bench.writer.emit(StreamRecord(1, 1))
-    assert bench.writer.is_blocked
-    part = Counting()
-    bench.writer.swap_serializer(part)
-    assert bench.writer.serializer is not part
-    bench.partition.flush_all()
-    bench.read_all()
-    assert bench.writer.resume()
-    bench.writer.emit(StreamRecord(2))
-    bench.partition.flush_all()
-    bench.read_all()
-    bench.writer.resume()
-    assert (bench.writer.serializer, part.num_records) == (part, 1)
-    assert bench.finish() == [element(1, 1) + element(2)]
-
-
 def test_a_swap_while_blocked_reaches_records_that_would_fit_the_open_buffer() -> None:
     """What could be packed in place after a resume must go to the new part too."""
     bench = Bench(segment=50, buffers=1)
@@ -921,12 +583,168 @@ def test_a_swap_while_blocked_reaches_records_that_would_fit_the_open_buffer() -
     assert part.num_records == 1
 
 
-def test_a_part_that_copies_nothing_is_stopped() -> None:
-    class Stuck(SpanningRecordSerializer):
-        def copy_to_buffer_builder(self, builder: BufferBuilder) -> SerializationResult:
-            return SerializationResult.PARTIAL_RECORD_MEMORY_SEGMENT_FULL
+# -- the same as the book --------------------------------------------------------------------------
 
-    bench = Bench()
-    bench.writer.swap_serializer(Stuck())
-    with pytest.raises(SluiceError, match="Stuck copied nothing into an empty buffer of 32 B"):
-        bench.writer.emit(StreamRecord(1))
+KINDS_OF_ANY_LENGTH = {**KINDS, STRING: st.text("aé", max_size=40), TupleType(LONG): st.tuples(st.integers(-9, 9))}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("selector", SELECTORS)
+@settings(max_examples=50)
+@given(
+    data=st.data(),
+    kind=st.sampled_from([*KINDS_OF_ANY_LENGTH]),
+    segment=st.sampled_from([1, 9, 33, 64, 700]),
+    num_spare=st.sampled_from([0, 1, 4, 3_000]),
+    timeout=st.sampled_from([0, -1]),
+)
+def test_whatever_is_done_to_it_a_fast_writer_does_as_the_writer_does(
+    selector: str, data: st.DataObject, kind: TypeSerializer, segment: int, num_spare: int, timeout: int
+) -> None:
+    """Bytes, cuts, where records end in buffers, what readers are told, what waits, every count; parts come and go."""
+    channels, buffers = (1 if selector == "forward" else 3), num_spare + 3
+    is_alike = True  # a batch goes channel by channel: where buffers are few, another channel may get the last one
+    make = SELECTORS[selector] if isinstance(kind, TupleType) or "key" not in selector else RoundRobinSelector
+    slow = writer_rig.Bench(channels, segment, buffers, timeout, kind, make())
+    fast = Bench(channels, segment, buffers, timeout, kind, make())
+    for number in range(data.draw(st.integers(1, 15))):
+        step = data.draw(
+            st.sampled_from(["emit", "many", "batch", "mark", "one", "event", "read", "serializer", "copy", "swap"])
+        )
+        value, time = data.draw(KINDS_OF_ANY_LENGTH[kind]), data.draw(st.integers(-5, 5) | st.none())
+        records = [StreamRecord(value, time)] * (data.draw(st.integers(2, 9)) if step in ("many", "batch") else 1)
+        for bench in (slow, fast):
+            if step == "batch" and bench is fast and kind is not STRING:
+                fields = [
+                    np.array([field] * len(records)) for field in (value if isinstance(value, tuple) else (value,))
+                ]
+                times = None if time is None else np.full(len(records), time)
+                fast.writer.write_batch(RecordBatch(fields, times, None, isinstance(value, tuple)))
+            elif step == "many" and bench is fast:
+                fast.writer.emit_many(records)
+            elif step in ("emit", "many", "batch"):
+                emit_all(bench.writer, records)
+            elif step == "mark":
+                bench.writer.broadcast(Watermark(number))
+            elif step == "one":
+                bench.writer.emit_to(Watermark(number), channels - 1)
+            elif step == "event":
+                bench.writer.broadcast_event(EndOfSuperstep())
+            elif step == "read":
+                bench.read_all()
+                bench.writer.resume()
+            elif step == "serializer":
+                bench.writer.swap_serializer(Counting() if number % 2 else SpanningRecordSerializer())
+            elif not bench.selector.is_broadcast:
+                part = ChannelCopy if step == "copy" else bench.writer.copies_with
+                bench.writer.copy = part.in_place_of(bench.writer.copy)
+        is_alike &= step != "batch" or channels == 1 or num_spare > 100
+        assert fast.writer.num_records == slow.writer.num_records, step
+        if is_alike:
+            assert noted(fast.partition) == noted(slow.partition), step
+            assert (fast.num_told, fast.writer.is_blocked) == (slow.num_told, slow.writer.is_blocked), step
+    assert fast.finish() == slow.finish()
+    assert fast.events == slow.events
+    assert fast.global_pool.num_free + fast.pool.snapshot().num_idle == buffers
+
+
+# -- another's part --------------------------------------------------------------------------------
+
+
+class OwnCopy(ChannelCopy):
+    """As a learner may write one: counts the records that are in."""
+
+    num_records = 0
+
+    def after_record(self, channel: int) -> None:
+        self.num_records += 1
+        super().after_record(channel)
+
+
+@pytest.mark.parametrize("write", ["emit", "emit_many", "write_batch", "write_encoded"])
+@pytest.mark.parametrize("is_waiting", [False, True])
+def test_another_part_gets_each_record_however_it_is_written(write: str, is_waiting: bool) -> None:
+    """Also those that were written before it came, and wait for a buffer behind the one in hand."""
+    records = [StreamRecord((number, number), number) for number in range(20)]
+    bench = Bench(segment=32, buffers=1 if is_waiting else 64, kind=ROW)
+    num_before = 2 if is_waiting else 0
+    emit_all(bench.writer, records[:num_before])
+    assert bench.writer.is_blocked == is_waiting
+    wire = b"".join(element(record.value, record.timestamp, ROW) for record in records)
+    serializer = Counting()
+
+    def put_in() -> None:
+        bench.writer.swap_serializer(serializer)
+        bench.writer.copy = OwnCopy.in_place_of(bench.writer.copy)
+
+    if not is_waiting:
+        put_in()
+    if write == "emit":
+        emit_all(bench.writer, records)
+    elif write == "emit_many":
+        bench.writer.emit_many(records)
+    elif write == "write_batch":
+        bench.writer.write_batch(batch_of([(number, number, number) for number in range(20)]))
+    else:
+        bench.writer.write_encoded(memoryview(wire), 20, 0)
+    if is_waiting:
+        put_in()
+    assert bench.finish() == [wire[: num_before * 29] + wire]
+    assert bench.writer.num_records == num_before + 20
+    assert serializer.num_records == 20
+    copy = bench.writer.copy
+    assert isinstance(copy, OwnCopy)
+    assert copy.num_records == 20 + is_waiting  # and the one that was in hand
+
+
+def test_our_part_takes_the_short_way_again() -> None:
+    bench = Bench(segment=1_000, kind=ROW)
+    bench.writer.copy = OwnCopy.in_place_of(bench.writer.copy)
+    bench.writer.emit(StreamRecord((1, 2), 3))
+    assert not bench.writer.put(StreamRecord((1, 2), 3))
+    bench.writer.copy = bench.writer.copies_with.in_place_of(bench.writer.copy)
+    assert bench.writer.put(StreamRecord((1, 2), 3))
+    assert bench.writer.num_records == 3
+    assert bench.finish() == [3 * element((1, 2), 3, ROW)]
+
+
+def test_a_selector_that_is_put_in_is_asked() -> None:
+    bench = Bench(3, kind=ROW, selector=KeyGroupSelector(Field(0), 128))
+    put = bench.writer.put
+    bench.writer.selector = OwnSelector()
+    for record in (StreamRecord((5, 0)), StreamRecord((4, 0))):
+        put(record)
+    bench.writer.write_batch(RecordBatch([np.array([3]), np.array([0])]))
+    assert bench.finish() == [element((n, 0), None, ROW) for n in (3, 4, 5)]
+
+
+def test_an_element_serializer_of_another_kind_is_asked_for_each_record() -> None:
+    class Bare(StreamElementSerializer):
+        def serialize(self, element: object) -> bytes:
+            return b"bare"
+
+    bench = Bench(kind=ROW)
+    writer = FastRecordWriter(bench.partition, RoundRobinSelector(), Bare(ROW))
+    writer.emit(StreamRecord((1, 2), 3))
+    writer.broadcast(Watermark(1))
+    writer.write_batch(batch_of([(1, 2, 3)]))
+    assert bench.read_all() == [b"\0\0\0\4bare" * 3]
+    assert writer.num_records == 2
+
+
+@pytest.mark.parametrize("time", [None, 0, -(2**63), 2**63 - 1])
+def test_with_its_length_an_element_is_what_the_serializer_says(time: int | None) -> None:
+    elements, record = StreamElementSerializer(STRING), StreamRecord("é", time)
+    data = elements.serialize(record)
+    assert serialize_with_length(elements, record) == len(data).to_bytes(4, "big") + data
+
+
+@pytest.mark.parametrize("time", [2**63, "noon", 1.5])
+def test_a_time_that_is_no_long_is_refused_in_the_words_of_the_serializer(time: object) -> None:
+    elements, record = StreamElementSerializer(STRING), StreamRecord("é", time)  # type: ignore[arg-type]
+    refused = []
+    for serialize in (elements.serialize, lambda record: serialize_with_length(elements, record)):
+        with pytest.raises(LocalUsageError) as error:
+            serialize(record)
+        refused.append(str(error.value))
+    assert refused[0] == refused[1]
