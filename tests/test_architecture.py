@@ -56,7 +56,7 @@ READING_ORDER = [
 ]  # fmt: skip
 
 BANNED_IN_CORE = {
-    "asyncio", "logging", "multiprocessing", "queue", "random", "select", "selectors", "socket", "threading", "time",
+    "asyncio", "logging", "multiprocessing", "queue", "select", "selectors", "socket", "threading", "time",
 }  # fmt: skip
 THIRD_PARTY = {"numpy", "networkx"}
 IN_DRIVERS_ALSO = {"cloudpickle"}
@@ -107,7 +107,8 @@ SUPPRESSIONS = {
     ("drivers/worker.py", "noqa: BLE001"): (2, "raised where the command came from, or tried another way"),
     ("drivers/task_threads.py", "noqa: BLE001"): (1, "whatever ends a thread is handed to whoever joins"),
     ("job/deployment.py", "noqa: BLE001"): (1, "it is noted on the error that came first, which is raised"),
-    ("records/packing.py", "noqa: BLE001"): (1, "it ends the run, and is raised for who reads that record alone"),
+    ("shortcuts/fixed_width.py", "noqa: S102"): (1, "code for each number of fields, made of constants of the package"),
+    ("shortcuts/fixed_width.py", "noqa: BLE001"): (1, "it ends the run, and is raised for who reads that record alone"),
     ("errors.py", "noqa: BLE001"): (1, "an error is raised even if its record cannot be shown"),
     ("job/parts.py", "type: ignore[arg-type]"): (1, "`replace` with names checked a few lines above"),
 }
@@ -192,6 +193,17 @@ def test_only_drivers_know_clocks_threads_and_sockets(path: Path) -> None:
         return
     used = {name.split(".")[0] for name in imports_of(tree_of(path))}
     assert not used & BANNED_IN_CORE, f"{named(path)} imports {used & BANNED_IN_CORE}"
+
+
+@pytest.mark.parametrize("path", source_files(), ids=named)
+def test_who_draws_has_a_seed(path: Path) -> None:
+    """A run can be repeated: nobody draws from the generator that all of a program share."""
+    if module_of(path).startswith("drivers"):
+        return
+    for node in ast.walk(tree_of(path)):
+        assert not (isinstance(node, ast.ImportFrom) and node.module == "random"), f"{named(path)}: import random"
+        if isinstance(node, ast.Attribute) and ast.unparse(node.value) == "random":
+            assert node.attr == "Random", f"{named(path)}, line {node.lineno}: random.{node.attr}"
 
 
 @pytest.mark.parametrize("path", source_files(), ids=named)

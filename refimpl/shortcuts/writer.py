@@ -161,6 +161,7 @@ class FastRecordWriter(RecordWriter):
 
     @selector.setter
     def selector(self, selector: ChannelSelector) -> None:
+        """Another selector is asked from the next record on."""
         self._selector, self._select = selector, select_of(selector)
         self._is_constant = is_constant(selector, len(self._all_channels))
         if self._is_constant:
@@ -176,6 +177,7 @@ class FastRecordWriter(RecordWriter):
 
     @copy.setter
     def copy(self, copy: ChannelCopy) -> None:
+        """Another copy goes on from the next record on; in lanes, if it is one that can."""
         self._lanes.close(*self._all_channels)
         self._copy = copy
         if isinstance(copy, FastChannelCopy):
