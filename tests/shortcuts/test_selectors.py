@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,7 +23,7 @@ from refimpl.producer import (
     key_group_of,
     operator_index_of,
 )
-from refimpl.records import INT, LONG, STRING, Field, RecordBatch
+from refimpl.records import INT, LONG, STRING, Field, RecordBatch, Vectorized
 from refimpl.shortcuts import selectors
 from refimpl.shortcuts.selectors import channels_of_batch, is_constant, key_groups_of, select_of, takes_turns
 
@@ -166,3 +167,19 @@ def test_the_group_of_the_least_hash_is_0_also_among_many() -> None:
 )
 def test_columns_without_a_rule_are_left_to_single_keys(keys: np.ndarray) -> None:
     assert key_groups_of(keys, 128) is None
+
+
+class InParts(Vectorized):
+    """Whoever calls it for each value pays for two calls."""
+
+    def __call__(self, value: Any) -> Any:
+        raise AssertionError("called, where `one` would do")
+
+
+def test_whoever_selects_a_channel_calls_nothing_around_the_key_function() -> None:
+    second = Field(1)
+    parts, plain = KeyGroupSelector(InParts(second.one, second.many), 128), KeyGroupSelector(second.one, 128)
+    for selector in (parts, plain):
+        selector.setup(7)
+    values = [(0, key) for key in (1, 2, "b", 3.5, 1, True)]
+    assert chosen(parts, values) == [plain.select_channel(value) for value in values]

@@ -13,7 +13,7 @@ from refimpl.config import Config
 from refimpl.consumer import InputGate, LocalInputChannel, NetworkInput
 from refimpl.errors import RemoteProtocolError, SpillError
 from refimpl.memory import BufferConsumer, LocalBufferPool, NetworkBufferPool
-from refimpl.producer import RecordWriter, ResultPartition, RoundRobinSelector
+from refimpl.producer import RecordWriter, ResultPartition, RoundRobinSelector, SerializedRecord
 from refimpl.records import (
     INT,
     LONG,
@@ -191,7 +191,8 @@ def test_a_watermark_is_that_of_all_channels() -> None:
 
 def test_bytes_that_are_no_element_name_the_channel() -> None:
     bench = Bench(channels=2)
-    bench.writer._write(b"\0\0\0\1\x63", (1,))
+    bench.writer.serializer.serialize_record(b"\x63")
+    bench.writer.copy.start(SerializedRecord(bench.writer.serializer), (1,))
     with pytest.raises(RemoteProtocolError, match="sink-0, channel 1: 99 is no element tag"):
         bench.read()
     bench.input.close()
