@@ -39,12 +39,12 @@ def is_constant(selector: ChannelSelector, num_channels: int) -> bool:
     """Whether `selector` answers 0 whatever the value, or, for a broadcast, is not asked."""
     if type(selector) in (ForwardSelector, GlobalSelector) or selector.is_broadcast:
         return True
-    return num_channels == 1 and type(selector) in (*_IN_TURN, ShuffleSelector)
+    return num_channels == 1 and (takes_turns(selector) or type(selector) is ShuffleSelector)
 
 
 def takes_turns(selector: ChannelSelector) -> TypeGuard[RoundRobinSelector | RescaleSelector | RebalanceSelector]:
     """Whether taking the next of its `turns` is all that `selector` does, so that it need not be asked."""
-    return type(selector) in _IN_TURN
+    return isinstance(selector, _IN_TURN) and type(selector).select_channel is RoundRobinSelector.select_channel
 
 
 def _is_by_key(selector: ChannelSelector) -> TypeGuard[KeyGroupSelector]:

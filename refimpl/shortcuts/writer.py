@@ -125,13 +125,13 @@ class FastBroadcastCopy(FastChannelCopy, BroadcastCopy):
 class FastRecordWriter(RecordWriter):
     """Stands for `RecordWriter.emit` and `_write`, for one record or for many at once.
 
-    `put` writes one record as `emit` does, and says whether it was packed in place. Where `serializer` or `copy` is
-    another's part, each record goes the way of the book.
+    `put` writes one record as `emit` does, and says whether it was packed in place; `select` answers the channel of a
+    value. Where `serializer` or `copy` is another's part, each record goes the way of the book.
     """
 
     copies_with: type[ChannelCopy] = FastChannelCopy
     put: Put
-    _select: Select
+    select: Select
 
     def __init__(
         self,
@@ -148,7 +148,7 @@ class FastRecordWriter(RecordWriter):
         self._lanes = Lanes(packer, num_channels, self._write_otherwise, flush)
         self._codec = BatchCodec.of(value_type) if is_plain else None
         put = self._lanes.put
-        self._put_selected: Put = lambda record: put[self._select(record.value)](record)
+        self._put_selected: Put = lambda record: put[self.select(record.value)](record)
         super().__init__(partition, selector, element_serializer, serializer, exclusion)
 
     @property
@@ -162,7 +162,7 @@ class FastRecordWriter(RecordWriter):
     @selector.setter
     def selector(self, selector: ChannelSelector) -> None:
         """Another selector is asked from the next record on."""
-        self._selector, self._select = selector, select_of(selector)
+        self._selector, self.select = selector, select_of(selector)
         self._is_constant = is_constant(selector, len(self._all_channels))
         if self._is_constant:
             self.put = self._lanes.put[0]
@@ -202,7 +202,7 @@ class FastRecordWriter(RecordWriter):
         `refuse` is told of a record that cannot leave, and why; it may raise what says more.
         """
         lanes, put = self._lanes, self.put
-        select = self._select if put is self._put_selected else None
+        select = self.select if put is self._put_selected else None
         while not self._copy.is_blocked:
             if self._is_constant and (builder := self._copy.builders[0]) is not None:
                 taken = iter(lanes.put_many(records, builder))
@@ -219,7 +219,7 @@ class FastRecordWriter(RecordWriter):
         if codec is None or (rows := codec.encode(batch)) is None:
             self.emit_many(batch.records())
             return
-        channels = 0 if self._is_constant else channels_of_batch(self.selector, self._select, batch)
+        channels = 0 if self._is_constant else channels_of_batch(self.selector, self.select, batch)
         parts = list(by_channel(rows, channels, len(self._all_channels)))
         self._lanes.num_counted += len(rows)
         with self.copy.exclusion:  # what is left is copying; whoever is told of the first buffer finds them all
