@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
+
 from refimpl.config import Config
 from refimpl.consumer.channel import InputChannel
 from refimpl.job.makers import Makers
 from refimpl.job.parts import Parts
 from refimpl.memory.local_pool import LocalBufferPool
 from refimpl.memory.network_pool import NetworkBufferPool
+from refimpl.producer.record_writer import RecordWriter
 from refimpl.producer.result_partition import ResultPartition
+from refimpl.producer.selector import ChannelSelector
 from refimpl.producer.subpartition import PipelinedSubpartition
 from refimpl.producer.subpartition_queue import SubpartitionQueue
 from refimpl.producer.subpartition_view import PipelinedSubpartitionView
+from refimpl.records.element_serializer import StreamElementSerializer
 from refimpl.shortcuts.partition import (
     FastBufferPool,
     FastLocalInputChannel,
     FastPipelinedSubpartition,
     FastResultPartition,
 )
+from refimpl.shortcuts.writer import FastBroadcastRecordWriter, FastRecordWriter
 from refimpl.trace import Trace
 
 __all__ = ["FastMakers"]
@@ -59,3 +65,14 @@ class FastMakers(Makers):
     def rules(self, parts: Parts) -> type[SubpartitionQueue]:
         chosen = parts.PipelinedSubpartition
         return FastPipelinedSubpartition if chosen is PipelinedSubpartition else chosen
+
+    def writer(
+        self,
+        partition: ResultPartition,
+        selector: ChannelSelector,
+        elements: StreamElementSerializer,
+        parts: Parts,
+        exclusion: AbstractContextManager[object] | None,
+    ) -> RecordWriter:
+        make = FastBroadcastRecordWriter if selector.is_broadcast else FastRecordWriter
+        return make(partition, selector, elements, parts.SpanningRecordSerializer(), exclusion)
