@@ -1,11 +1,11 @@
 """Bytes travel: frames, credit, and the two ends of a connection."""
 
-from refimpl.exchange.connection_flow import BufferWait, NoCredit, PoolBuffers, WaterMarks, nobody
 from refimpl.exchange.consumer_connection import ConnectionState, ConsumerConnection
 from refimpl.exchange.credit import ConsumerCredit
-from refimpl.exchange.decoder import BufferProvider, BufferReceived, FrameDecoder
+from refimpl.exchange.decoder import BufferProvider, BufferReceived, Found, FrameDecoder, FramePart, ReadPause
+from refimpl.exchange.fair_turns import PartitionRequestQueue
 from refimpl.exchange.frames import decode, encode
-from refimpl.exchange.framing import HEADER_BYTES, MAGIC, to_frame
+from refimpl.exchange.framing import FRAME_HEADER, HEADER_BYTES, MAGIC, to_frame
 from refimpl.exchange.java_errors import JavaError, read_java_error, throwable_length
 from refimpl.exchange.java_writer import (
     DECODER_EXCEPTION,
@@ -16,6 +16,7 @@ from refimpl.exchange.java_writer import (
     partition_not_found,
     write_java_error,
 )
+from refimpl.exchange.lent_buffers import LentBuffers
 from refimpl.exchange.messages import (
     ID_BYTES,
     AckAllUserRecordsProcessed,
@@ -34,17 +35,15 @@ from refimpl.exchange.messages import (
     SegmentId,
     TaskEventRequest,
 )
-from refimpl.exchange.partition_reader import PartitionReader, ReceivingChannel
-from refimpl.exchange.producer_connection import ProducerConnection
-from refimpl.exchange.producer_reader import (
+from refimpl.exchange.partition_reader import PartitionReader, PartitionRetries, ReceivingChannel
+from refimpl.exchange.producer_connection import ProducerConnection, ProducerConnectionSnapshot
+from refimpl.exchange.producer_credit import (
     PartitionProvider,
-    ProducerConnectionSnapshot,
     ReaderSnapshot,
     SubpartitionReader,
     SubpartitionView,
 )
 from refimpl.exchange.request_decoder import RequestDecoder
-from refimpl.exchange.response_head import BufferFrame, ResponseHead
 from refimpl.exchange.wire_snapshot import FrameSnapshot, WireSnapshot
 
 __all__ = [
@@ -59,11 +58,9 @@ __all__ = [
     "AckAllUserRecordsProcessed",
     "AddCredit",
     "BacklogAnnouncement",
-    "BufferFrame",
     "BufferProvider",
     "BufferReceived",
     "BufferResponse",
-    "BufferWait",
     "CancelPartitionRequest",
     "CloseRequest",
     "ConnectionState",
@@ -75,32 +72,34 @@ __all__ = [
     "JavaError",
     "Message",
     "NewBufferSize",
-    "NoCredit",
     "PartitionProvider",
     "PartitionReader",
     "PartitionRequest",
-    "PoolBuffers",
     "ProducerConnection",
     "ProducerConnectionSnapshot",
     "ProducerId",
     "ReaderSnapshot",
     "ReceivingChannel",
     "RequestDecoder",
-    "ResponseHead",
     "ResultPartitionId",
     "ResumeConsumption",
     "SegmentId",
     "SubpartitionReader",
     "SubpartitionView",
     "TaskEventRequest",
-    "WaterMarks",
     "WireSnapshot",
     "decode",
     "encode",
-    "nobody",
     "partition_not_found",
     "read_java_error",
     "throwable_length",
     "to_frame",
     "write_java_error",
+    "FRAME_HEADER",
+    "Found",
+    "FramePart",
+    "ReadPause",
+    "PartitionRequestQueue",
+    "LentBuffers",
+    "PartitionRetries",
 ]

@@ -10,14 +10,20 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 
 from refimpl.config import Config
+from refimpl.consumer.buffer_manager import BufferManager
 from refimpl.consumer.channel import InputChannel
+from refimpl.consumer.connected_channel import ConnectedChannel
 from refimpl.consumer.input_gate import InputGate
 from refimpl.consumer.local_channel import LocalInputChannel
 from refimpl.consumer.network_input import NetworkInput
 from refimpl.consumer.remote_channel import RemoteInputChannel
+from refimpl.exchange.before_credit.marked_connection import MarkedConnection, UncreditedReader
+from refimpl.exchange.before_credit.pooled_channel import PooledInputChannel
+from refimpl.exchange.before_credit.staging import StagingConnection
+from refimpl.exchange.before_credit.water_marks import WaterMarks
 from refimpl.exchange.consumer_connection import ConsumerConnection
 from refimpl.exchange.producer_connection import ProducerConnection
-from refimpl.exchange.producer_reader import PartitionProvider
+from refimpl.exchange.producer_credit import PartitionProvider, SubpartitionReader
 from refimpl.job.parts import Parts
 from refimpl.memory.local_pool import LocalBufferPool
 from refimpl.memory.network_pool import NetworkBufferPool
@@ -97,11 +103,21 @@ class Makers:
         self, partitions: PartitionProvider, config: Config, name: str, trace: Trace | None
     ) -> ProducerConnection:
         """The producer's end of one connection."""
-        return ProducerConnection(partitions, config, name, trace=trace)
+        make = ProducerConnection if config.credit_based else MarkedConnection
+        return make(partitions, config, name, trace=trace)
+
+    def reader(self, config: Config) -> type[SubpartitionReader]:
+        """The class of what a producer's connection reads one subpartition with."""
+        return SubpartitionReader if config.credit_based else UncreditedReader
+
+    def water_marks(self) -> type[WaterMarks]:
+        """The class of the marks that limit what is handed out, where there are no credits."""
+        return WaterMarks
 
     def consumer_connection(self, config: Config, name: str) -> ConsumerConnection:
         """The consumer's end of one connection."""
-        return ConsumerConnection(config, name)
+        make = ConsumerConnection if config.credit_based else StagingConnection
+        return make(config, name)
 
     # -- the consumer's side -------------------------------------------------------------------------
 
@@ -120,11 +136,25 @@ class Makers:
         config: Config,
         note_receive: Note | None,
         note_take: Note | None,
-    ) -> RemoteInputChannel:
-        """The channel to a subpartition elsewhere."""
+    ) -> ConnectedChannel:
+        """The channel to a subpartition elsewhere; `exclusive` are its own segments, none in the way before credits."""
+        if not config.credit_based:
+            return PooledInputChannel(index, receiver, producer, floating_pool, config, note_receive, note_take)
         return RemoteInputChannel(
-            index, receiver, producer, exclusive, global_pool, floating_pool, config, note_receive, note_take
+            index,
+            receiver,
+            producer,
+            exclusive,
+            global_pool,
+            floating_pool,
+            config,
+            note_receive,
+            note_take,
         )
+
+    def buffer_manager(self) -> type[BufferManager]:
+        """The class of the buffers of one such channel, where there are credits."""
+        return BufferManager
 
     def gate(self, name: str, channels: Sequence[InputChannel], config: Config) -> InputGate:
         """The channels of one input, in one line."""

@@ -2,10 +2,96 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from refimpl.config import Config
+from refimpl.consumer.buffer_manager import BufferManager
+from refimpl.consumer.channel import InputChannel
+from refimpl.consumer.connected_channel import ConnectedChannel
+from refimpl.consumer.input_gate import InputGate
+from refimpl.exchange.before_credit.staging import StagingConnection
+from refimpl.exchange.before_credit.water_marks import WaterMarks
+from refimpl.exchange.consumer_connection import ConsumerConnection
+from refimpl.exchange.producer_connection import ProducerConnection
+from refimpl.exchange.producer_credit import PartitionProvider, SubpartitionReader
 from refimpl.job.makers import Makers
+from refimpl.memory.local_pool import LocalBufferPool
+from refimpl.memory.network_pool import NetworkBufferPool
+from refimpl.memory.segment import MemorySegment
+from refimpl.shortcuts.channels import (
+    FastBufferManager,
+    FastInputGate,
+    FastPooledInputChannel,
+    FastRemoteInputChannel,
+)
+from refimpl.shortcuts.frames import FastFrameDecoder, FastStagingDecoder
+from refimpl.shortcuts.turns import (
+    FastMarkedConnection,
+    FastPartitionRequestQueue,
+    FastSubpartitionReader,
+    FastUncreditedReader,
+    FastWaterMarks,
+)
+from refimpl.trace import Note, Trace
 
 __all__ = ["FastMakers"]
 
 
 class FastMakers(Makers):
     """Makes parts that give the same bytes with less work; a learner's part is used as it is."""
+
+    # -- between two TaskManagers ----------------------------------------------------------------------
+
+    def producer_connection(
+        self, partitions: PartitionProvider, config: Config, name: str, trace: Trace | None
+    ) -> ProducerConnection:
+        queue, reader = FastPartitionRequestQueue(config), self.reader(config)
+        if config.credit_based:
+            return ProducerConnection(partitions, config, name, None, trace, queue, reader)
+        return FastMarkedConnection(partitions, config, name, None, trace, queue, reader, self.water_marks())
+
+    def reader(self, config: Config) -> type[SubpartitionReader]:
+        return FastSubpartitionReader if config.credit_based else FastUncreditedReader
+
+    def water_marks(self) -> type[WaterMarks]:
+        return FastWaterMarks
+
+    def consumer_connection(self, config: Config, name: str) -> ConsumerConnection:
+        if config.credit_based:
+            return ConsumerConnection(config, name, FastFrameDecoder)
+        return StagingConnection(config, name, FastStagingDecoder)
+
+    # -- the consumer's side -------------------------------------------------------------------------
+
+    def remote_channel(
+        self,
+        index: int,
+        receiver: bytes,
+        producer: str,
+        exclusive: Sequence[MemorySegment],
+        global_pool: NetworkBufferPool,
+        floating_pool: LocalBufferPool,
+        config: Config,
+        note_receive: Note | None,
+        note_take: Note | None,
+    ) -> ConnectedChannel:
+        if not config.credit_based:
+            return FastPooledInputChannel(index, receiver, producer, floating_pool, config, note_receive, note_take)
+        return FastRemoteInputChannel(
+            index,
+            receiver,
+            producer,
+            exclusive,
+            global_pool,
+            floating_pool,
+            config,
+            note_receive,
+            note_take,
+            self.buffer_manager(),
+        )
+
+    def buffer_manager(self) -> type[BufferManager]:
+        return FastBufferManager
+
+    def gate(self, name: str, channels: Sequence[InputChannel], config: Config) -> InputGate:
+        return FastInputGate(name, channels, config.flink_version)
