@@ -96,7 +96,6 @@ MAX_LINES_THAT_SPEAK_FOR_THEMSELVES = 3
 
 # Suppressions in `refimpl`, by file and kind: how many there are, and why they must be.
 SUPPRESSIONS = {
-    ("config.py", "type: ignore[assignment]"): (26, "a dataclass field's default is what `option` returns"),
     ("consumer/input_gate.py", "type: ignore[misc]"): (1, "mypy cannot type a lambda's default argument"),
     ("drivers/carrier.py", "noqa: BLE001"): (1, "our own bug on a connection's thread, handed to whoever joins"),
     ("drivers/barrier_task.py", "noqa: BLE001"): (1, "the other tasks are told, then it is a row for whoever joins"),
