@@ -28,7 +28,7 @@ from refimpl.exchange import (
     frames,
     to_frame,
 )
-from refimpl.exchange.producer_reader import SubpartitionReader
+from refimpl.exchange.producer_credit import SubpartitionReader
 from refimpl.job import Deployment
 from refimpl.memory import Buffer
 from refimpl.producer import BufferAndBacklog

@@ -219,6 +219,7 @@ class ConnectedChannel(ABC):
         if was_empty and self.received.pieces:
             self._tell_gate()
 
+    @abstractmethod
     def on_backlog(self, backlog: int) -> None:
         """`backlog` data buffers wait at the producer; below 0 it does not say."""
 

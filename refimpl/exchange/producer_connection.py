@@ -92,7 +92,8 @@ class ProducerConnection:
         self._give_up_ms: float | None = None
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.name}, {self.queue!r})"
+        queue = self.queue
+        return f"{type(self).__name__}({self.name}, {len(queue.readers)} readers, {queue.num_in_line} in line)"
 
     @property
     def is_closed(self) -> bool:

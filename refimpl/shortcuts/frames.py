@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from refimpl.config import FlinkVersion
 from refimpl.exchange.before_credit.staging import StagingConnection, StagingDecoder
 from refimpl.exchange.consumer_connection import ConsumerConnection
-from refimpl.exchange.decoder import Found, FrameDecoder, FramePart
+from refimpl.exchange.decoder import Found, FrameDecoder
 from refimpl.exchange.frames import response_header
 from refimpl.exchange.framing import FRAME_HEADER, HEADER_BYTES, MAGIC
 from refimpl.exchange.messages import BufferResponse
@@ -127,10 +127,10 @@ def _hand_on(run: Sequence[BufferFrame], data: memoryview, readers: Mapping[byte
     backlogs = dict[PartitionReader, tuple[_FastChannel, int]]()
     for receiver, _, number, backlog, start, end in run:
         if receiver != last:
-            reader = readers.get(receiver)
-            if reader is None or not isinstance(channel := reader.channel, _FastChannel) or not channel.takes_runs:
+            found = _taking_runs(readers.get(receiver))
+            if found is None:
                 break
-            last = receiver
+            (reader, channel), last = found, receiver
         if not channel.take_in(number, data[start:end]):
             break
         backlogs[reader] = channel, backlog
@@ -139,6 +139,14 @@ def _hand_on(run: Sequence[BufferFrame], data: memoryview, readers: Mapping[byte
         reader.has_answer = True
         channel.on_taken_in(backlog)
     return num_taken
+
+
+def _taking_runs(reader: PartitionReader | None) -> tuple[PartitionReader, _FastChannel] | None:
+    """The reader and its channel, if that one takes several buffers in one step."""
+    channel = None if reader is None else reader.channel
+    if reader is None or not isinstance(channel, _FastChannel) or not channel.takes_runs:
+        return None
+    return reader, channel
 
 
 class FastFrameDecoder(FrameDecoder):

@@ -38,7 +38,7 @@ class FastUncreditedReader(UncreditedReader):
     """Does the same in the way before credits."""
 
     def poll_run(self, most: int) -> list[tuple[BufferSlice, int]]:
-        """At most `most` of the data buffers that `poll` would give next, each with the backlog behind it; maybe none."""
+        """At most `most` of the data buffers that `poll` would give next, each with the backlog behind it."""
         return _poll_run(self, most)
 
 

@@ -46,6 +46,9 @@ class PooledInputChannel(ConnectedChannel):
         self.wait = None
         return super().request_buffer(response, size)
 
+    def on_backlog(self, backlog: int) -> None:
+        """Nothing: what waits at the producer comes whether there is room or not."""
+
     def _request_for_data(self, response: BufferResponse) -> Buffer | None:
         try:
             answer = self.buffers.request_buffer()
