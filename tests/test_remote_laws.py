@@ -196,7 +196,7 @@ def cut(simulation: Simulation, name: str, random: np.random.Generator) -> None:
     """Cut a connection: between two frames, in the middle of one that arrives, or while one is being written."""
     link = simulation.links[name]
     accident = one_of(random, ("between", "arriving", "writing"))
-    if accident == "arriving" and link.consumer.is_reading and (responses := link.messages(Way.RESPONSES)):
+    if accident == "arriving" and link.consumer.pause is None and (responses := link.messages(Way.RESPONSES)):
         frame = encode(responses[0], simulation.deployment.config.flink_version)
         link.consumer.receive_data(frame[: random.integers(len(frame))])
     if accident == "writing":
