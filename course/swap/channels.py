@@ -53,7 +53,7 @@ def put_receivers(job: Simulation | ThreadedRun, guard: Guard | None) -> None:
     """Let every remote channel decide with the learner's part; with ours if there is no guard."""
     with standing_still(job) as deployments:
         for deployment in deployments:
-            part = _receiver(guard) if guard is not None else deployment.shuffle.makers.buffer_manager()
+            part = _receiver(guard) if guard is not None else deployment.shuffle.makers.buffer_manager
             for channel in deployment.shuffle.remote_channels:
                 if isinstance(channel, RemoteInputChannel) and not channel.is_released:
                     before = channel.buffers
@@ -69,7 +69,7 @@ def put_senders(job: Simulation | ThreadedRun, guard: Guard | None) -> None:
     _await_readers(job)
     with standing_still(job) as deployments:
         for deployment in deployments:
-            part = _sender(guard) if guard is not None else deployment.shuffle.makers.reader(deployment.config)
+            part = _sender(guard) if guard is not None else deployment.shuffle.makers.reader
             for connection in deployment.shuffle.producer_connections:
                 for before in list(connection.readers.values()):
                     view = before.view if guard is None else _Watched(before.view)
@@ -295,7 +295,7 @@ def put_marks(job: Simulation | ThreadedRun, guard: Guard | None) -> None:
     _await_readers(job)
     with standing_still(job) as deployments:
         for deployment in deployments:
-            part = _marks(guard) if guard is not None else deployment.shuffle.makers.water_marks()
+            part = _marks(guard) if guard is not None else deployment.shuffle.makers.water_marks
             for connection in deployment.shuffle.producer_connections:
                 if isinstance(connection, MarkedConnection):
                     before = connection.marks

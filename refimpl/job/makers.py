@@ -17,7 +17,7 @@ from refimpl.consumer.input_gate import InputGate
 from refimpl.consumer.local_channel import LocalInputChannel
 from refimpl.consumer.network_input import NetworkInput
 from refimpl.consumer.remote_channel import RemoteInputChannel
-from refimpl.exchange.before_credit.marked_connection import MarkedConnection, UncreditedReader
+from refimpl.exchange.before_credit.marked_connection import MarkedConnection
 from refimpl.exchange.before_credit.pooled_channel import PooledInputChannel
 from refimpl.exchange.before_credit.staging import StagingConnection
 from refimpl.exchange.before_credit.water_marks import WaterMarks
@@ -46,8 +46,13 @@ __all__ = ["Makers"]
 class Makers:
     """Makes the plain parts: one record, one buffer at a time.
 
-    `parts` are the seams of the job; a learner's part is used as it is.
+    `parts` are the seams of the job; a learner's part is used as it is. `reader`, `buffer_manager` and `water_marks`
+    are the classes that a running job goes back to when a learner's part of a channel is taken out.
     """
+
+    reader: type[SubpartitionReader] = SubpartitionReader
+    buffer_manager: type[BufferManager] = BufferManager
+    water_marks: type[WaterMarks] = WaterMarks
 
     # -- the producer's side -------------------------------------------------------------------------
 
@@ -106,14 +111,6 @@ class Makers:
         make = ProducerConnection if config.credit_based else MarkedConnection
         return make(partitions, config, name, trace=trace)
 
-    def reader(self, config: Config) -> type[SubpartitionReader]:
-        """The class of what a producer's connection reads one subpartition with."""
-        return SubpartitionReader if config.credit_based else UncreditedReader
-
-    def water_marks(self) -> type[WaterMarks]:
-        """The class of the marks that limit what is handed out, where there are no credits."""
-        return WaterMarks
-
     def consumer_connection(self, config: Config, name: str) -> ConsumerConnection:
         """The consumer's end of one connection."""
         make = ConsumerConnection if config.credit_based else StagingConnection
@@ -151,10 +148,6 @@ class Makers:
             note_receive,
             note_take,
         )
-
-    def buffer_manager(self) -> type[BufferManager]:
-        """The class of the buffers of one such channel, where there are credits."""
-        return BufferManager
 
     def gate(self, name: str, channels: Sequence[InputChannel], config: Config) -> InputGate:
         """The channels of one input, in one line."""

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from refimpl.config import Config
-from refimpl.consumer.buffer_manager import BufferManager
 from refimpl.consumer.channel import InputChannel
 from refimpl.consumer.connected_channel import ConnectedChannel
 from refimpl.consumer.input_gate import InputGate
 from refimpl.exchange.before_credit.staging import StagingConnection
-from refimpl.exchange.before_credit.water_marks import WaterMarks
 from refimpl.exchange.consumer_connection import ConsumerConnection
 from refimpl.exchange.producer_connection import ProducerConnection
-from refimpl.exchange.producer_credit import PartitionProvider, SubpartitionReader
+from refimpl.exchange.producer_credit import PartitionProvider
 from refimpl.job.makers import Makers
 from refimpl.memory.local_pool import LocalBufferPool
 from refimpl.memory.network_pool import NetworkBufferPool
@@ -40,21 +38,21 @@ __all__ = ["FastMakers"]
 class FastMakers(Makers):
     """Makes parts that give the same bytes with less work; a learner's part is used as it is."""
 
+    reader = FastSubpartitionReader
+    buffer_manager = FastBufferManager
+    water_marks = FastWaterMarks
+
     # -- between two TaskManagers ----------------------------------------------------------------------
 
     def producer_connection(
         self, partitions: PartitionProvider, config: Config, name: str, trace: Trace | None
     ) -> ProducerConnection:
-        queue, reader = FastPartitionRequestQueue(config), self.reader(config)
+        queue = FastPartitionRequestQueue(config)
         if config.credit_based:
-            return ProducerConnection(partitions, config, name, None, trace, queue, reader)
-        return FastMarkedConnection(partitions, config, name, None, trace, queue, reader, self.water_marks())
-
-    def reader(self, config: Config) -> type[SubpartitionReader]:
-        return FastSubpartitionReader if config.credit_based else FastUncreditedReader
-
-    def water_marks(self) -> type[WaterMarks]:
-        return FastWaterMarks
+            return ProducerConnection(partitions, config, name, None, trace, queue, self.reader)
+        return FastMarkedConnection(
+            partitions, config, name, None, trace, queue, FastUncreditedReader, self.water_marks
+        )
 
     def consumer_connection(self, config: Config, name: str) -> ConsumerConnection:
         if config.credit_based:
@@ -87,11 +85,8 @@ class FastMakers(Makers):
             config,
             note_receive,
             note_take,
-            self.buffer_manager(),
+            self.buffer_manager,
         )
-
-    def buffer_manager(self) -> type[BufferManager]:
-        return FastBufferManager
 
     def gate(self, name: str, channels: Sequence[InputChannel], config: Config) -> InputGate:
         return FastInputGate(name, channels, config.flink_version)

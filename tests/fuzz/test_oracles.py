@@ -79,16 +79,6 @@ def data_is_not_announced(patch: Patch) -> None:
     patch.setattr(ProducerConnection, "has_data_to_send", property(lambda connection: bool(connection.queue.answers)))
 
 
-def lent_memory_is_used_again(patch: Patch) -> None:
-    real = LentBuffers.lend
-
-    def lend(lent: LentBuffers, num_bytes: int, buffer: BufferSlice) -> None:
-        real(lent, num_bytes, buffer)
-        lent._lent.pop()[1].recycle()
-
-    patch.setattr(LentBuffers, "lend", lend)
-
-
 def lent_memory_never_comes_home(patch: Patch) -> None:
     patch.setattr(
         ProducerConnection, "data_sent", lambda connection, _num_bytes=None: connection.queue.lent._lent.clear()
@@ -214,7 +204,6 @@ MUTANTS: list[tuple[Callable[[Patch], None], str]] = [
     (a_number_is_left_out, "is not _Account"),
     (a_reader_is_forgotten, "has been forgotten"),
     (data_is_not_announced, "has data to send, and does not say so"),
-    (lent_memory_is_used_again, "changed while it was lent"),
     (lent_memory_never_comes_home, "has 0 holders"),
     (answers_without_end, "answers wait"),
     (memory_for_what_has_not_come, "it took up to"),
