@@ -49,10 +49,12 @@ class Seam:
 def seams() -> dict[str, Seam]:
     """All seams by exercise id."""
     table = tomllib.loads((_COURSE / "seams.toml").read_text(encoding="utf-8"))
-    return {
-        exercise: Seam(exercise, **{k: tuple(v) if isinstance(v, list) else v for k, v in row.items()})
-        for exercise, row in table.items()
-    }
+    return {exercise: _seam(exercise, row) for exercise, row in table.items()}
+
+
+def _seam(exercise: str, row: dict[str, Any]) -> Seam:
+    fields: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in row.items()}
+    return Seam(exercise, **fields)
 
 
 def seam(exercise: str) -> Seam:

@@ -146,7 +146,7 @@ class _Run:
         }
 
 
-def _plain(value: object) -> Any:
+def _plain(value: Any) -> Any:
     """A number, a truth or nothing as it is, whatever its type; of anything else the type."""
     if value is None or isinstance(value, bool):
         return value

@@ -34,10 +34,10 @@ WATCHED = (Buffer, BufferWait, LocalBufferPool)
 """The engine's classes that are lent to a part; it leaves them as they are."""
 
 
-def _plain(value: object) -> Any:
+def _plain(value: Any) -> Any:
     """A truth value or a whole number as it is; of everything else what it is."""
     if type(value).__module__ == "numpy" and getattr(value, "ndim", None) == 0:
-        value = value.item()  # type: ignore[attr-defined]  # numpy has numbers and truth values of its own
+        value = value.item()  # numpy has numbers and truth values of its own
     if type(value) is bool:
         return value
     if hasattr(type(value), "__index__"):

@@ -44,10 +44,10 @@ _SEGMENT_BYTES = 8
 _PARTITION = ResultPartitionId(b"\x11" * 16, 0, ProducerId(b"\x22" * 16))
 
 
-def _plain(value: object) -> Any:
+def _plain(value: Any) -> Any:
     """A whole number as it is; of everything else what it is, so that no object of the learner's is compared."""
     if type(value).__module__ == "numpy" and getattr(value, "ndim", None) == 0:
-        value = value.item()  # type: ignore[attr-defined]  # numpy has numbers and truth values of its own
+        value = value.item()  # numpy has numbers and truth values of its own
     if type(value) is bool:
         return value
     if hasattr(type(value), "__index__"):

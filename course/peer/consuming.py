@@ -99,7 +99,8 @@ class Consuming:
     @property
     def _is_hopeless(self) -> bool:
         """Whether partitions were not found once more than `--retriggers` allows."""
-        return self._connection.retries.num_not_found.total() > self._options.retriggers
+        most: int = self._options.retriggers
+        return self._connection.retries.num_not_found.total() > most
 
     def _not_found(self) -> str:
         ((partition, count),) = self._connection.retries.num_not_found.most_common(1)

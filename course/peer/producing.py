@@ -85,7 +85,7 @@ class Producer:
         options = self._options
         if options.type != "long" or options.delay_us or options.flush_ms == _FLUSH_ALWAYS:
             return 1
-        count = min(options.records - index, max(1, options.segment_size // self._rows.width))
+        count: int = min(options.records - index, max(1, options.segment_size // self._rows.width))
         for every in (self._watermark_every, options.barrier_every):
             if every:
                 count = min(count, every - index % every)

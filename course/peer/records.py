@@ -80,6 +80,9 @@ class TargetSelector:
     def select_channel(self, value: object) -> int:
         return self.target
 
+    def select_channels(self, batch: object) -> int:
+        return self.target
+
 
 class SummedType:
     """A type that sums the bytes of the values that pass, for the channel the selector points at.

@@ -11,9 +11,8 @@ from course.peer.producing import Producer
 from course.peer.tap import Tap
 from refimpl.config import Config, FlinkVersion
 from refimpl.drivers import ProducerEnd, listen
-from refimpl.exchange import ProducerConnection, ProducerId, ResultPartitionId
+from refimpl.exchange import ProducerConnection, ProducerId, ResultPartitionId, SubpartitionView
 from refimpl.memory import NetworkBufferPool
-from refimpl.producer import PipelinedSubpartition
 
 __all__ = ["Serving", "ids_of", "partition_id", "serve"]
 
@@ -141,7 +140,7 @@ class Serving:
     def _accept(self) -> None:
         while (incoming := self._listener.accept()) is not None:
             connection = ProducerConnection(self, self._config, f"peer to {incoming.peer}")
-            end = ProducerEnd(connection, self)
+            end = ProducerEnd(connection, self)  # type: ignore[arg-type]  # it only asks to `forget` its connection
             self._host.carry(end, partial(incoming.open, _HANDSHAKE_S))
 
     def _flush(self) -> None:
@@ -157,7 +156,7 @@ class Serving:
 
     # -- for connections -----------------------------------------------------------------------------------------------
 
-    def find(self, partition: ResultPartitionId, subpartition: int) -> PipelinedSubpartition | None:
+    def find(self, partition: ResultPartitionId, subpartition: int) -> SubpartitionView | None:
         """What may be read here: what is there, and was not consumed.
 
         Raises:

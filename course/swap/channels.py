@@ -107,9 +107,9 @@ def _made(part: type, arguments: Sequence[Any], guard: Guard | None) -> Any:
 
 def _receiver(guard: Guard) -> type[BufferManager]:
     """The learner's class with ours behind each of its two decisions."""
-    theirs: type[BufferManager] = guard.part
+    theirs: Any = guard.part
 
-    class Guarded(theirs):  # type: ignore[valid-type, misc]
+    class Guarded(theirs):  # type: ignore[misc]  # the class is the learner's
         def on_backlog(self, backlog: int) -> None:
             if not guard.is_out:
                 with guard.call():
@@ -159,9 +159,11 @@ class _Watched:
 
 def _sender(guard: Guard) -> type[SubpartitionReader]:
     """The learner's class with ours behind each of its decisions."""
-    theirs: type[SubpartitionReader] = guard.part
+    theirs: Any = guard.part
 
-    class Guarded(theirs):  # type: ignore[valid-type, misc]
+    class Guarded(theirs):  # type: ignore[misc]  # the class is the learner's
+        credit: int
+
         def add_credit(self, credit: int) -> None:
             total = self.credit + credit
             if not guard.is_out:
@@ -182,7 +184,8 @@ def _sender(guard: Guard) -> type[SubpartitionReader]:
             if guard.is_out:
                 return SubpartitionReader.poll(self)
             with guard.call():
-                return super().poll()
+                answer: tuple[BufferAndBacklog, bool] | None = super().poll()
+                return answer
             if (taken := self.view.taken) is None:
                 return SubpartitionReader.poll(self)
             self.credit = credit - taken.buffer.is_buffer
@@ -191,7 +194,7 @@ def _sender(guard: Guard) -> type[SubpartitionReader]:
     return Guarded
 
 
-_ours_may_speak: Callable[[SubpartitionReader], bool] = SubpartitionReader.is_available.fget  # type: ignore[attr-defined]
+_ours_may_speak: Callable[[SubpartitionReader], bool] = vars(SubpartitionReader)["is_available"].fget
 
 
 # -- frames and numbers ------------------------------------------------------------------------------
@@ -228,9 +231,9 @@ def put_decoders(job: Simulation | ThreadedRun, guard: Guard | None) -> None:
 
 def _decoder(guard: Guard) -> type[RequestDecoder]:
     """The learner's class with ours beside it, which is fed the same and can go on at any time."""
-    theirs: type[RequestDecoder] = guard.part
+    theirs: Any = guard.part
 
-    class Guarded(theirs):  # type: ignore[valid-type, misc]
+    class Guarded(theirs):  # type: ignore[misc]  # the class is the learner's
         def __init__(self, config: Config) -> None:
             super().__init__(config)
             self.ours = RequestDecoder(config)
@@ -265,9 +268,11 @@ def put_sequences(job: Simulation | ThreadedRun, guard: Guard | None) -> None:
 
 def _sequence(guard: Guard) -> type[SequenceNumbers]:
     """The learner's class with ours behind it."""
-    theirs: type[SequenceNumbers] = guard.part
+    theirs: Any = guard.part
 
-    class Guarded(theirs):  # type: ignore[valid-type, misc]
+    class Guarded(theirs):  # type: ignore[misc]  # the class is the learner's
+        expected: int
+
         def is_next(self, number: int) -> bool:
             expected = self.expected
             if not guard.is_out:
@@ -307,9 +312,13 @@ def put_marks(job: Simulation | ThreadedRun, guard: Guard | None) -> None:
 
 def _marks(guard: Guard) -> type[WaterMarks]:
     """The learner's class with ours behind it."""
-    theirs: type[WaterMarks] = guard.part
+    theirs: Any = guard.part
 
-    class Guarded(theirs):  # type: ignore[valid-type, misc]
+    class Guarded(theirs):  # type: ignore[misc]  # the class is the learner's
+        num_handed_out: int
+        num_written: int
+        is_writable: bool
+
         def hand_out(self, num_bytes: int) -> None:
             before = self.num_handed_out, self.num_written, self.is_writable
             if not guard.is_out:
@@ -346,16 +355,17 @@ def put_waits(job: Simulation | ThreadedRun, guard: Guard | None) -> None:
 
 def _waiting(guard: Guard) -> type[PoolBuffers]:
     """The learner's class with ours behind it; a buffer that it took and did not give is given then."""
-    theirs: type[PoolBuffers] = guard.part
+    theirs: Any = guard.part
 
-    class Guarded(theirs):  # type: ignore[valid-type, misc]
+    class Guarded(theirs):  # type: ignore[misc]  # the class is the learner's
         def request_buffer(self) -> Buffer | BufferWait:
             if guard.is_out:
                 return PoolBuffers.request_buffer(self)
             pool, wait = self.pool, self.wait
             lent, came = set(pool.lent), None if wait is None else wait.buffer
             with guard.call():
-                return super().request_buffer()
+                given: Buffer | BufferWait = super().request_buffer()
+                return given
             taken = [buffer for segment, buffer in pool.lent.items() if segment not in lent]
             if came is not None and (wait is None or wait.buffer is None):
                 taken.append(came)

@@ -163,7 +163,7 @@ def _buffer_ours(job: Any) -> None:
 
 def _buffer_theirs(job: Any, guard: Guard) -> None:
     """Buffers lent from now on are a learner's."""
-    kind = type("GuardedBuffer", (_GuardedBuffer,), {"guard": guard})
+    kind: type[_GuardedBuffer] = type("GuardedBuffer", (_GuardedBuffer,), {"guard": guard})
     with _standing_still(job):
         for pool in _local_pools(job):
             pool.buffer_type = kind
@@ -227,20 +227,21 @@ class _Ledger:
         self._global.recycle_segment(segment)
 
 
-class _OnGuard:
+class _OnGuard(LocalBufferPool):
     """Stands in front of a learner's pool; what theirs leaves undone when it fails, ours finds in the ledger."""
 
     guard: Guard
-    _global: _Ledger
-    _idle: deque[MemorySegment]
-    lent: dict[int, Buffer]
-    num_requested: int
+
+    @property
+    def _ledger(self) -> _Ledger:
+        assert isinstance(self._global, _Ledger), "it was put there with the guard"
+        return self._global
 
     def take_segment(self) -> MemorySegment | None:
         if not self.guard.is_out:
             with self.guard.call():
                 segment = super().take_segment()
-                if segment is None or segment.id in self._global.held:
+                if segment is None or segment.id in self._ledger.held:
                     return segment
             self._put_in_order()
         return LocalBufferPool.take_segment(self)
@@ -251,7 +252,7 @@ class _OnGuard:
                 super().take_back(segment)
                 return
             self._put_in_order(segment)
-            if segment.id not in self._global.held or segment.id in self.lent:
+            if segment.id not in self._ledger.held or segment.id in self.lent:
                 return
         LocalBufferPool.take_back(self, segment)
 
@@ -265,7 +266,7 @@ class _OnGuard:
 
     def _put_in_order(self, but: MemorySegment | None = None) -> None:
         """What this pool has and nobody holds is idle, but for the one whose place is just being sought."""
-        held = self._global.held
+        held = self._ledger.held
         self._idle = deque(each for each in held.values() if each.id not in self.lent and each is not but)
         self.num_requested = len(held)
 
@@ -286,7 +287,7 @@ def _pool_theirs(job: Any, guard: Guard) -> None:
                 vars(pool).update({name: value for name, value in vars(fresh).items() if name not in vars(pool)})
             if guard.is_out:
                 return
-            pool._global = _Ledger(pool)
+            pool._global = _Ledger(pool)  # type: ignore[assignment]  # what it has not itself, it asks the pool for
             pool.__class__ = kind
 
 

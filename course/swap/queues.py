@@ -24,7 +24,7 @@ def guarded_rules(guard: Guard) -> type[SubpartitionQueue]:
     part: Any = guard.part
     ours: Any = PipelinedSubpartition
 
-    class Guarded(part):  # type: ignore[misc]
+    class Guarded(part):  # type: ignore[misc]  # the class is the learner's
         def count_backlog(self) -> Any:
             return _called(guard, self, part.count_backlog, ours.count_backlog, (int,), ())
 
