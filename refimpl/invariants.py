@@ -272,7 +272,7 @@ def _count_references(deployment: Deployment) -> Counter[int]:
     found: Counter[int] = Counter()
     for partition in deployment.partitions:
         for subpartition in partition.subpartitions:
-            for consumer in subpartition.consumers:
+            for consumer in subpartition.queue:
                 found[id(consumer.buffer)] += 1
     for writer in deployment.writers.values():
         for builder in writer.open_builders:

@@ -88,7 +88,7 @@ def state_of(writer: RecordWriter, readers: Sequence[str]) -> Lines:
     for sub, reader in zip(partition.subpartitions, readers, strict=True):
         queue = "; ".join(entries_of(sub, being_filled)) or "nothing"
         more = ", can be read" if sub.is_data_available else ""
-        yield f"  for {reader}: {queue} (backlog {sub.backlog}{more})"
+        yield f"  for {reader}: {queue} (backlog {sub.count_backlog()}{more})"
 
 
 def entries_of(sub: PipelinedSubpartition, being_filled: set[int]) -> Lines:
@@ -155,7 +155,7 @@ class Exchange:
         self.inputs: dict[str, NetworkInput] = {}
         for number, name in enumerate(self.readers):
             queues = [writer.partition.subpartitions[number] for writer in self.writers.values()]
-            gate = InputGate(name, [LocalInputChannel(index, queue) for index, queue in enumerate(queues)])
+            gate = InputGate(name, [LocalInputChannel(index, queue.view) for index, queue in enumerate(queues)])
             self.inputs[name] = NetworkInput(gate, elements, lambda: SpillingAdaptiveSpanningRecordDeserializer(config))
             gate.open()
 
@@ -242,7 +242,7 @@ class Exchange:
 def bytes_of(partition: ResultPartition) -> Lines:
     """What lies in the queued buffers, byte by byte; nothing is taken."""
     for sub in partition.subpartitions:
-        for number, consumer in enumerate(sub.consumers):
+        for number, consumer in enumerate(sub.queue):
             twin = consumer.copy()
             piece = twin.build()
             yield f"{partition.name}[{sub.index}], buffer {number}: {piece.data.hex(' ')}"
@@ -356,9 +356,9 @@ class Job:
             for connection_id, reads in deployment.shuffle.remote_reads.items():
                 for read in reads:
                     gate = next(gate.name for gate in deployment.gates if read.channel in gate.channels)
-                    queue = parts[connection_id.task_manager].shuffle.find(read.partition_id, read.subpartition)
+                    view = parts[connection_id.task_manager].shuffle.find(read.partition_id, read.subpartition)
                     link = f"tm-{deployment.task_manager} reads {connection_id}"
-                    self.far_reads[read.channel.receiver] = FarRead(link, gate, read.channel, queue)
+                    self.far_reads[read.channel.receiver] = FarRead(link, gate, read.channel, view.subpartition)
 
     def do(self, words: list[str]) -> Lines:
         match words:
@@ -445,7 +445,7 @@ class Job:
             for gate in deployment.gates:
                 for channel in gate.channels:
                     if isinstance(channel, LocalInputChannel):
-                        names[id(channel.subpartition)] = gate.name
+                        names[id(channel.view.subpartition)] = gate.name
         return [names[id(sub)] for sub in partition.subpartitions]
 
     def state_of_link(self, link: Link) -> Lines:

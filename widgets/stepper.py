@@ -411,7 +411,7 @@ def _apply(change: Change, branch: _Branch) -> None:
         for pool, most in limits:
             _limit(pool, most)
         if limits:
-            deployment.pool.redistribute()
+            deployment.pool.promises.redistribute()
         branch.limits += limits
     branch.slow, branch.delay_ms = change.slow, change.delay_ms
 

@@ -13,7 +13,13 @@ from refimpl.consumer.barrier_handler import (
 )
 from refimpl.consumer.buffer_manager import BufferManager, BufferManagerSnapshot
 from refimpl.consumer.channel import BufferOrEvent, ChannelSnapshot, InputChannel
-from refimpl.consumer.connected_channel import ChannelBuffers, ChannelEvent, ChannelState, ConnectedChannel
+from refimpl.consumer.connected_channel import (
+    CHANNEL_TRANSITIONS,
+    ChannelBuffers,
+    ChannelEvent,
+    ChannelState,
+    ConnectedChannel,
+)
 from refimpl.consumer.input_gate import GateSnapshot, InputGate
 from refimpl.consumer.local_channel import LocalInputChannel
 from refimpl.consumer.network_input import NetworkInput
@@ -23,6 +29,7 @@ from refimpl.consumer.sequence import SequenceNumbers
 from refimpl.consumer.watermark_valve import StatusWatermarkValve
 
 __all__ = [
+    "CHANNEL_TRANSITIONS",
     "Abort",
     "AbortReason",
     "AlignmentSnapshot",

@@ -8,7 +8,8 @@ from typing import NamedTuple, Protocol
 
 from refimpl.consumer.buffer_manager import BufferManagerSnapshot
 from refimpl.memory.buffer import BufferSlice
-from refimpl.producer.subpartition_views import BufferAndBacklog, QueuedBufferSnapshot
+from refimpl.producer.subpartition_snapshot import QueuedBufferSnapshot
+from refimpl.producer.subpartition_view import BufferAndBacklog
 from refimpl.records.events import Event
 
 __all__ = ["BufferOrEvent", "ChannelSnapshot", "InputChannel"]

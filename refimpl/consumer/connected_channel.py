@@ -14,14 +14,15 @@ from typing import Protocol
 from refimpl.config import Config
 from refimpl.consumer.channel import ChannelSnapshot
 from refimpl.consumer.received_queue import ReceivedQueue
-from refimpl.errors import LocalUsageError, RemoteProtocolError, SluiceError
+from refimpl.errors import RemoteProtocolError, SluiceError
 from refimpl.exchange.decoder import BufferReceived
 from refimpl.exchange.messages import BufferResponse, Message, ResumeConsumption
 from refimpl.memory.buffer import Buffer, BufferSlice, heap_buffer
-from refimpl.producer.subpartition_views import BufferAndBacklog
+from refimpl.producer.subpartition_view import BufferAndBacklog
 from refimpl.trace import Note
+from refimpl.transitions import next_state
 
-__all__ = ["ChannelBuffers", "ChannelEvent", "ChannelState", "ConnectedChannel"]
+__all__ = ["CHANNEL_TRANSITIONS", "ChannelBuffers", "ChannelEvent", "ChannelState", "ConnectedChannel"]
 
 
 class ChannelState(Enum):
@@ -37,14 +38,14 @@ class ChannelState(Enum):
 class ChannelEvent(Enum):
     """What can happen to a channel."""
 
-    BLOCK = "a blocking event comes"
-    RESUME = "the task says resume"
-    TELL = "the producer is told"
-    FAIL = "an error"
-    RELEASE = "the task stops reading"
+    BLOCK = "block"
+    RESUME = "resume"
+    TELL = "tell the producer"
+    FAIL = "fail"
+    RELEASE = "be released"
 
 
-TRANSITIONS: dict[ChannelState, dict[ChannelEvent, ChannelState]] = {
+CHANNEL_TRANSITIONS: dict[ChannelState, dict[ChannelEvent, ChannelState]] = {
     ChannelState.OPEN: {
         ChannelEvent.BLOCK: ChannelState.BLOCKED,
         ChannelEvent.FAIL: ChannelState.FAILED,
@@ -169,8 +170,6 @@ class ConnectedChannel(ABC):
         Raises:
             LocalUsageError: no such event has come, or the channel is released.
         """
-        if ChannelEvent.RESUME not in TRANSITIONS[self.state]:
-            raise LocalUsageError(f"{self} is not blocked")
         self._go_on(ChannelEvent.RESUME)
         self.on_message()
 
@@ -265,7 +264,7 @@ class ConnectedChannel(ABC):
         return False
 
     def _go_on(self, event: ChannelEvent) -> None:
-        self.state = TRANSITIONS[self.state][event]
+        self.state = next_state(CHANNEL_TRANSITIONS, self.state, event, self)
 
     def _tell_gate(self) -> None:
         if self._on_data_available is not None:

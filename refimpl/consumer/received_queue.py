@@ -6,7 +6,8 @@ from collections import deque
 
 from refimpl.consumer.sequence import SequenceNumbers
 from refimpl.memory.buffer import Buffer, BufferSlice
-from refimpl.producer.subpartition_views import FIRST_BYTES, BufferAndBacklog, QueuedBufferSnapshot
+from refimpl.producer.subpartition_snapshot import FIRST_BYTES, QueuedBufferSnapshot
+from refimpl.producer.subpartition_view import BufferAndBacklog
 from refimpl.trace import Note
 
 __all__ = ["ReceivedQueue"]

@@ -2,7 +2,15 @@
 
 from refimpl.exchange.consumer_connection import ConnectionState, ConsumerConnection
 from refimpl.exchange.credit import ConsumerCredit
-from refimpl.exchange.decoder import BufferProvider, BufferReceived, Found, FrameDecoder, FramePart, ReadPause
+from refimpl.exchange.decoder import (
+    FRAME_TRANSITIONS,
+    BufferProvider,
+    BufferReceived,
+    Found,
+    FrameDecoder,
+    FramePart,
+    ReadPause,
+)
 from refimpl.exchange.fair_turns import PartitionRequestQueue
 from refimpl.exchange.frames import decode, encode
 from refimpl.exchange.framing import FRAME_HEADER, HEADER_BYTES, MAGIC, to_frame
@@ -49,6 +57,7 @@ from refimpl.exchange.wire_snapshot import FrameSnapshot, WireSnapshot
 __all__ = [
     "DECODER_EXCEPTION",
     "FRAME_HEADER",
+    "FRAME_TRANSITIONS",
     "HEADER_BYTES",
     "ID_BYTES",
     "ILLEGAL_ARGUMENT",

@@ -6,7 +6,7 @@ Rules of this file:
 - A payload is copied once: from the bytes that came into a buffer of the channel it is for. That is
   why the header of a BufferResponse is read before its payload is there. If the channel is gone or
   has no buffer, the payload is skipped, and the frames behind it are read as if nothing had happened.
-- A frame is read part by part. `TRANSITIONS` says which part follows which.
+- A frame is read part by part. `FRAME_TRANSITIONS` says which part follows which.
 """
 
 from __future__ import annotations
@@ -21,9 +21,11 @@ from refimpl.errors import LocalUsageError, RemoteProtocolError
 from refimpl.exchange.frames import BodyReader, decode, read_response_header, response_header
 from refimpl.exchange.framing import FRAME_HEADER, HEADER_BYTES, MAGIC
 from refimpl.exchange.messages import BufferResponse, Message
-from refimpl.memory.buffer import Buffer, DataType
+from refimpl.memory.buffer import Buffer
+from refimpl.memory.data_type import DataType
+from refimpl.transitions import next_state
 
-__all__ = ["BufferProvider", "BufferReceived", "Found", "FrameDecoder", "FramePart", "ReadPause"]
+__all__ = ["FRAME_TRANSITIONS", "BufferProvider", "BufferReceived", "Found", "FrameDecoder", "FramePart", "ReadPause"]
 
 _INT = struct.Struct(">i")
 _BUFFER_RESPONSE = 0
@@ -73,17 +75,17 @@ class FramePart(Enum):
 
 
 class Found(Enum):
-    """What a part has shown when it was complete, or the end of all reading."""
+    """What a part does when it is complete, and the end of all reading."""
 
-    MESSAGE = "a message"
-    BUFFER_RESPONSE = "a BufferResponse"
-    PIECES = "a payload of several pieces"
-    SIZE = "the payload's size"
-    END = "the end of the frame"
+    MESSAGE = "begin a message"
+    BUFFER_RESPONSE = "begin a BufferResponse"
+    PIECES = "go on with the sizes of pieces"
+    SIZE = "tell the payload's size"
+    END = "end the frame"
     CLOSE = "close"
 
 
-TRANSITIONS: dict[FramePart, dict[Found, FramePart]] = {
+FRAME_TRANSITIONS: dict[FramePart, dict[Found, FramePart]] = {
     FramePart.HEADER: {
         Found.MESSAGE: FramePart.BODY,
         Found.BUFFER_RESPONSE: FramePart.RESPONSE_HEADER,
@@ -215,7 +217,7 @@ class FrameDecoder:
 
     def _go_on(self, found: Found, num_bytes: int) -> None:
         """Expect the part that follows, of `num_bytes` bytes."""
-        self._part = TRANSITIONS[self._part][found]
+        self._part = next_state(FRAME_TRANSITIONS, self._part, found, self)
         self._num_wanted = num_bytes
 
     def _gathered_bytes(self) -> bytes:

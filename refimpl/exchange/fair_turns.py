@@ -75,7 +75,7 @@ class PartitionRequestQueue:
         """
         self.readers[reader.receiver] = reader
         try:
-            reader.view.open_view(partial(self._on_data_available, reader.receiver))
+            reader.view.open(partial(self._on_data_available, reader.receiver))
         except LocalUsageError:
             del self.readers[reader.receiver]
             raise
@@ -92,14 +92,14 @@ class PartitionRequestQueue:
         if reader is not None:
             if reader.is_enqueued:
                 self._line.remove(reader)
-            reader.view.close_view()
+            reader.view.close()
 
     def close(self) -> None:
         """Read for nobody any more; what is to be answered is still answered."""
         self.is_closed = True
         self._line.clear()
         for reader in self.readers.values():
-            reader.view.close_view()
+            reader.view.close()
         self.readers.clear()
 
     # -- what is to be said ------------------------------------------------------------------------

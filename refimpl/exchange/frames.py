@@ -33,7 +33,7 @@ from refimpl.exchange.messages import (
     SegmentId,
     TaskEventRequest,
 )
-from refimpl.memory.buffer import DataType
+from refimpl.memory.data_type import DataType
 
 __all__ = ["decode", "encode"]
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from refimpl.exchange.messages import PartitionRequest, ResultPartitionId
-from refimpl.producer.subpartition_views import BufferAndBacklog
+from refimpl.producer.subpartition_view import BufferAndBacklog
 from refimpl.trace import Trace, noting
 
 __all__ = [
@@ -28,7 +28,8 @@ class SubpartitionView(Protocol):
     Flink:   ResultSubpartitionView (runtime.io.network.partition), 1.11.4
     """
 
-    owner: str
+    @property
+    def owner(self) -> str: ...
 
     @property
     def is_data_available(self) -> bool: ...
@@ -39,9 +40,9 @@ class SubpartitionView(Protocol):
     @property
     def failure_cause(self) -> str | None: ...
 
-    def open_view(self, on_data_available: Callable[[], None]) -> None: ...
+    def open(self, on_data_available: Callable[[], None]) -> None: ...
 
-    def close_view(self) -> None: ...
+    def close(self) -> None: ...
 
     def poll(self) -> BufferAndBacklog | None: ...
 

@@ -33,6 +33,7 @@ from refimpl.producer.record_writer import RecordWriter
 from refimpl.producer.result_partition import ResultPartition
 from refimpl.producer.selector import ChannelSelector
 from refimpl.producer.subpartition_queue import SubpartitionQueue
+from refimpl.producer.subpartition_view import PipelinedSubpartitionView
 from refimpl.records.element_serializer import StreamElementSerializer
 from refimpl.records.spanning import RecordDeserializer
 from refimpl.task.chain import ChainNode, OperatorChain
@@ -118,9 +119,9 @@ class Makers:
 
     # -- the consumer's side -------------------------------------------------------------------------
 
-    def local_channel(self, index: int, subpartition: SubpartitionQueue) -> InputChannel:
+    def local_channel(self, index: int, view: PipelinedSubpartitionView) -> InputChannel:
         """The channel to a subpartition of this process."""
-        return LocalInputChannel(index, subpartition)
+        return LocalInputChannel(index, view)
 
     def remote_channel(
         self,

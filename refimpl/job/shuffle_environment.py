@@ -26,6 +26,7 @@ from refimpl.memory.segment import MemorySegment
 from refimpl.producer.result_partition import ResultPartition, max_buffers, required_buffers
 from refimpl.producer.subpartition import PipelinedSubpartition
 from refimpl.producer.subpartition_queue import SubpartitionQueue
+from refimpl.producer.subpartition_view import PipelinedSubpartitionView
 from refimpl.trace import Trace, noting
 
 __all__ = ["ConnectionId", "RemoteRead", "ShuffleEnvironment"]
@@ -128,7 +129,7 @@ class ShuffleEnvironment:
                 channels.append(self._remote_channel(index, plan, pool))
             else:
                 partition = self.partitions[plan.edge, plan.producer.subtask]
-                channels.append(self.makers.local_channel(index, partition.subpartitions[plan.subpartition]))
+                channels.append(self.makers.local_channel(index, partition.create_view(plan.subpartition)))
         gate = self.makers.gate(consumer.name, channels, self.config)
         self.gates.append(gate)
         return gate
@@ -163,7 +164,7 @@ class ShuffleEnvironment:
         self.producer_connections.append(connection)
         return connection
 
-    def find(self, partition: ResultPartitionId, subpartition: int) -> SubpartitionQueue | None:
+    def find(self, partition: ResultPartitionId, subpartition: int) -> PipelinedSubpartitionView | None:
         """For the connections of other TaskManagers: what they may read here.
 
         Raises:
@@ -174,8 +175,8 @@ class ShuffleEnvironment:
             return None
         if not 0 <= subpartition < len(found.subpartitions):
             raise IndexError(subpartition)
-        wanted = found.subpartitions[subpartition]
-        return None if wanted.is_released else wanted
+        is_released = found.subpartitions[subpartition].is_released
+        return None if is_released else found.create_view(subpartition)
 
     def forget(self, connection: ProducerConnection) -> None:
         """The transport of `connection` is gone: its readers leave and its buffers come home."""

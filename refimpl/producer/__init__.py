@@ -1,6 +1,7 @@
 """Bytes wait: which channel, which queue, and when a buffer leaves."""
 
 from refimpl.producer.broadcast_writer import BroadcastRecordWriter
+from refimpl.producer.dirty_channels import ChannelWatch, DirtyChannels
 from refimpl.producer.key_groups import (
     default_max_parallelism,
     java_hash_code,
@@ -17,6 +18,12 @@ from refimpl.producer.result_partition import (
     max_buffers,
     required_buffers,
 )
+from refimpl.producer.result_subpartition import (
+    SUBPARTITION_TRANSITIONS,
+    ResultSubpartition,
+    SubpartitionEvent,
+    SubpartitionState,
+)
 from refimpl.producer.selector import (
     BroadcastSelector,
     ChannelSelector,
@@ -32,33 +39,53 @@ from refimpl.producer.selector import (
 )
 from refimpl.producer.subpartition import PipelinedSubpartition
 from refimpl.producer.subpartition_queue import SubpartitionQueue
-from refimpl.producer.subpartition_views import (
+from refimpl.producer.subpartition_snapshot import (
     FIRST_BYTES,
-    BufferAndBacklog,
     QueuedBufferSnapshot,
+    QueueState,
     SubpartitionSnapshot,
+)
+from refimpl.producer.subpartition_view import (
+    VIEW_TRANSITIONS,
+    BufferAndBacklog,
+    PipelinedSubpartitionView,
+    ReadableSubpartition,
+    ViewEvent,
+    ViewState,
 )
 
 __all__ = [
     "FIRST_BYTES",
+    "SUBPARTITION_TRANSITIONS",
+    "VIEW_TRANSITIONS",
     "BroadcastRecordWriter",
     "BroadcastSelector",
     "BufferAndBacklog",
     "ChannelSelector",
+    "ChannelWatch",
+    "DirtyChannels",
     "ForwardSelector",
     "GlobalSelector",
     "KeyGroupSelector",
     "PartitionSnapshot",
     "PipelinedSubpartition",
+    "PipelinedSubpartitionView",
+    "QueueState",
     "QueuedBufferSnapshot",
+    "ReadableSubpartition",
     "RebalanceSelector",
     "RecordWriter",
     "RescaleSelector",
     "ResultPartition",
+    "ResultSubpartition",
     "RoundRobinSelector",
     "ShuffleSelector",
+    "SubpartitionEvent",
     "SubpartitionQueue",
     "SubpartitionSnapshot",
+    "SubpartitionState",
+    "ViewEvent",
+    "ViewState",
     "default_max_parallelism",
     "is_constant",
     "java_hash_code",

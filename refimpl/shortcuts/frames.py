@@ -18,7 +18,7 @@ from refimpl.exchange.frames import response_header
 from refimpl.exchange.framing import FRAME_HEADER, HEADER_BYTES, MAGIC
 from refimpl.exchange.messages import BufferResponse
 from refimpl.exchange.partition_reader import PartitionReader
-from refimpl.memory.buffer import DataType
+from refimpl.memory.data_type import DataType
 from refimpl.shortcuts.channels import FastPooledInputChannel, FastRemoteInputChannel
 
 __all__ = ["BufferFrame", "FastFrameDecoder", "FastStagingDecoder", "FrameRuns", "ResponseHead"]

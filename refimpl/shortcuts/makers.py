@@ -13,9 +13,14 @@ from refimpl.exchange.consumer_connection import ConsumerConnection
 from refimpl.exchange.producer_connection import ProducerConnection
 from refimpl.exchange.producer_credit import PartitionProvider
 from refimpl.job.makers import Makers
+from refimpl.job.parts import Parts
 from refimpl.memory.local_pool import LocalBufferPool
 from refimpl.memory.network_pool import NetworkBufferPool
 from refimpl.memory.segment import MemorySegment
+from refimpl.producer.result_partition import ResultPartition
+from refimpl.producer.subpartition import PipelinedSubpartition
+from refimpl.producer.subpartition_queue import SubpartitionQueue
+from refimpl.producer.subpartition_view import PipelinedSubpartitionView
 from refimpl.shortcuts.channels import (
     FastBufferManager,
     FastInputGate,
@@ -23,6 +28,12 @@ from refimpl.shortcuts.channels import (
     FastRemoteInputChannel,
 )
 from refimpl.shortcuts.frames import FastFrameDecoder, FastStagingDecoder
+from refimpl.shortcuts.partition import (
+    FastBufferPool,
+    FastLocalInputChannel,
+    FastPipelinedSubpartition,
+    FastResultPartition,
+)
 from refimpl.shortcuts.turns import (
     FastMarkedConnection,
     FastPartitionRequestQueue,
@@ -90,3 +101,37 @@ class FastMakers(Makers):
 
     def gate(self, name: str, channels: Sequence[InputChannel], config: Config) -> InputGate:
         return FastInputGate(name, channels, config.flink_version)
+
+    # -- the producer's side -------------------------------------------------------------------------
+
+    def partition(
+        self,
+        name: str,
+        num_channels: int,
+        pool: LocalBufferPool,
+        config: Config,
+        rules: type[SubpartitionQueue],
+        trace: Trace | None,
+    ) -> ResultPartition:
+        partition = FastResultPartition(name, num_channels, pool, config, trace)
+        partition.use(rules)
+        return partition
+
+    def output_pool(
+        self,
+        global_pool: NetworkBufferPool,
+        num_required: int,
+        num_max: int,
+        name: str,
+        num_channels: int,
+        config: Config,
+    ) -> LocalBufferPool:
+        most_per_channel, most_overdraft = config.max_buffers_per_channel, config.max_overdraft_buffers
+        return FastBufferPool(global_pool, num_required, num_max, name, num_channels, most_per_channel, most_overdraft)
+
+    def local_channel(self, index: int, view: PipelinedSubpartitionView) -> InputChannel:
+        return FastLocalInputChannel(index, view)
+
+    def rules(self, parts: Parts) -> type[SubpartitionQueue]:
+        chosen = parts.PipelinedSubpartition
+        return FastPipelinedSubpartition if chosen is PipelinedSubpartition else chosen

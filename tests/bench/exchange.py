@@ -14,15 +14,14 @@ from typing import Any, TypeVar
 import numpy as np
 
 from refimpl.config import Config
-from refimpl.consumer import InputGate, LocalInputChannel, NetworkInput
+from refimpl.consumer import InputGate, NetworkInput
 from refimpl.drivers import Bell, Lull
 from refimpl.job import Parts
-from refimpl.memory import LocalBufferPool, NetworkBufferPool
+from refimpl.memory import NetworkBufferPool
 from refimpl.producer import (
     ChannelSelector,
     ForwardSelector,
     RecordWriter,
-    ResultPartition,
     max_buffers,
     required_buffers,
 )
@@ -32,6 +31,7 @@ from refimpl.records import (
     StreamRecord,
     TypeSerializer,
 )
+from refimpl.shortcuts.partition import FastBufferPool, FastLocalInputChannel, FastResultPartition
 
 __all__ = ["SEVERAL", "Exchange", "wait_for_buffers"]
 
@@ -80,12 +80,12 @@ class Exchange:
         self._num_taken = 0
         most = max_buffers(num_channels, config)
         home = NetworkBufferPool(most, config.segment_size_bytes)
-        pool = LocalBufferPool(home, required_buffers(num_channels), most, "source-0", num_channels)
-        self.partition = ResultPartition("source-0", num_channels, pool, config)
+        pool = FastBufferPool(home, required_buffers(num_channels), most, "source-0", num_channels)
+        self.partition = FastResultPartition("source-0", num_channels, pool, config)
         self.writer = RecordWriter(
             self.partition, selector or ForwardSelector(), elements, parts.SpanningRecordSerializer(), self.monitor
         )
-        channels = [LocalInputChannel(n, subpartition) for n, subpartition in enumerate(self.partition.subpartitions)]
+        channels = [FastLocalInputChannel(n, self.partition.create_view(n)) for n in range(num_channels)]
         self.gate = InputGate("sink-0", channels, on_ready=self._input_bell.ring)
         make = parts.SpillingAdaptiveSpanningRecordDeserializer
         self.input = NetworkInput(self.gate, elements, lambda: make(config), takes_batches)

@@ -155,7 +155,7 @@ class BothEnds:
     def arrived(self, num_buffers: int) -> Iterator[memoryview]:
         """So many buffers are queued, as many at a time as there are, and go through the connection."""
         while num_buffers:
-            for buffer in islice(iter(partial(self.partition.request_buffer, 0), None), num_buffers):
+            for buffer in islice(iter(partial(self.partition.pool.request_buffer, 0), None), num_buffers):
                 buffer.size = SEGMENT_BYTES
                 self.partition.add(BufferConsumer.of_buffer(buffer), 0)
                 num_buffers -= 1

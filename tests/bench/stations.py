@@ -14,7 +14,17 @@ from typing import Any, Self
 
 from refimpl.config import Config
 from refimpl.consumer import NetworkInput
-from refimpl.drivers import BUFFERS_PER_STEP, Bell, Carrier, ConsumerEnd, Lookout, ProducerEnd, connect, listen
+from refimpl.drivers import (
+    BUFFERS_PER_STEP,
+    Bell,
+    Carrier,
+    ConsumerEnd,
+    Lookout,
+    ProducerEnd,
+    connect,
+    listen,
+    makers_of,
+)
 from refimpl.job import Deployment, StreamEnvironment
 from refimpl.memory import BufferConsumer
 from refimpl.records import RecordBatch, StreamElement, StreamRecord, TypeSerializer, Vectorized
@@ -33,7 +43,7 @@ class Station:
         sink = Vectorized(print, print) if takes_batches else print
         source.slot_sharing_group("producers").rebalance().sink(sink).slot_sharing_group("consumers")
         self.monitor = threading.RLock()
-        self.deployment = Deployment(environment, None, self.monitor, number, 2)
+        self.deployment = Deployment(environment, None, self.monitor, number, 2, makers=makers_of(environment.config))
         self.error: BaseException | None = None
         self.bell = Bell(self.monitor)
         self.lookout = Lookout(self.monitor, {"": self.bell})

@@ -24,7 +24,7 @@ from refimpl.exchange import (
     read_java_error,
 )
 from refimpl.memory import Buffer, BufferBuilder, BufferSlice, LocalBufferPool, NetworkBufferPool
-from refimpl.producer import PipelinedSubpartition, ResultPartition
+from refimpl.producer import PipelinedSubpartitionView, ResultPartition
 from refimpl.records import Alignment, CancelCheckpointMarker, CheckpointBarrier
 from tests.fuzz.inputs import NUM_CHANNELS, Setup
 from tests.fuzz.oracles import (
@@ -95,11 +95,11 @@ class ProducerEnd:
         self._most_at_once = 0
         self._most_pending = 2 * segment_size + _LONGEST_ANSWER
 
-    def find(self, wanted: ResultPartitionId, index: int) -> PipelinedSubpartition | None:
+    def find(self, wanted: ResultPartitionId, index: int) -> PipelinedSubpartitionView | None:
         """For the connection: a subpartition that has failed is no more."""
         if wanted != PARTITION or self.partition.subpartitions[index].is_released:
             return None
-        return self.partition.subpartitions[index]
+        return self.partition.create_view(index)
 
     def _wants_event(self, _partition: ResultPartitionId, event: bytes) -> bool:
         return len(event) % 2 > 0

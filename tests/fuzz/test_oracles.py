@@ -15,7 +15,6 @@ from refimpl.exchange import (
     ConsumerConnection,
     ConsumerCredit,
     FrameDecoder,
-    LentBuffers,
     Message,
     PartitionReader,
     PartitionRequestQueue,

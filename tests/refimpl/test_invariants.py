@@ -14,6 +14,7 @@ from refimpl.exchange import ReaderSnapshot, encode
 from refimpl.invariants import StepLaws, check_all, check_end, check_liveness, check_memory, check_segments
 from refimpl.job import Deployment, StreamEnvironment
 from refimpl.memory import Buffer, LocalBufferPool
+from refimpl.producer import SubpartitionState
 from refimpl.records import EndOfSuperstep
 from refimpl.task import IterableReader
 from refimpl.trace import Trace
@@ -89,7 +90,7 @@ def miscount_what_is_out(deployment: Deployment) -> None:
 
 def lie_twice_idle(deployment: Deployment) -> None:
     pool, buffer = lent(deployment)[0]
-    pool._idle.append(buffer.segment)
+    pool.idle.append(buffer.segment)
 
 
 SEGMENTS = [
@@ -143,7 +144,7 @@ def test_at_the_end_every_record_emitted_has_arrived() -> None:
 def test_at_the_end_every_queue_has_been_read() -> None:
     deployment = at_the_end()
     subpartition = deployment.partitions[0].subpartitions[0]
-    subpartition.is_finished = False
+    subpartition.producer_state = SubpartitionState.OPEN
     deployment.partitions[0].broadcast_event(EndOfSuperstep())
     with pytest.raises(AssertionError, match="was not read to its end"):
         check_end(deployment)

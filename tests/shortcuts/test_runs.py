@@ -21,9 +21,10 @@ from refimpl.exchange import (
 )
 from refimpl.exchange.before_credit import UncreditedReader, WaterMarks
 from refimpl.memory import BufferConsumer, DataType, LocalBufferPool, NetworkBufferPool
-from refimpl.producer import PipelinedSubpartition, ResultPartition
+from refimpl.producer import PipelinedSubpartitionView
 from refimpl.records import CheckpointBarrier, EndOfPartition, event_to_buffer
 from refimpl.shortcuts.makers import FastMakers
+from refimpl.shortcuts.partition import FastPipelinedSubpartition, FastResultPartition
 from tests.support.consumer_rig import Bench, partition, receiver
 
 SEGMENT_BYTES = 16
@@ -42,19 +43,19 @@ class Producer:
         )
         home = NetworkBufferPool(64, SEGMENT_BYTES, version)
         pool = LocalBufferPool(home, 4, 64, "map-0", 2)
-        self.partition = ResultPartition("map-0", 2, pool, self.config)
+        self.partition = FastResultPartition("map-0", 2, pool, self.config)
         self.connection = FastMakers().producer_connection(self, self.config, "to tm-2", None)
         for index in range(2):
             self.say(PartitionRequest(partition(0), index, index, receiver(index), 0))
 
-    def find(self, _partition: object, subpartition: int) -> PipelinedSubpartition:
-        return self.partition.subpartitions[subpartition]
+    def find(self, _partition: object, subpartition: int) -> PipelinedSubpartitionView:
+        return self.partition.create_view(subpartition)
 
     def say(self, message: PartitionRequest | AddCredit) -> None:
         self.connection.receive_data(encode(message, self.config.flink_version))
 
     def fill(self, channel: int, size: int) -> None:
-        buffer = self.partition.request_buffer(channel)
+        buffer = self.partition.pool.request_buffer(channel)
         if buffer is not None:
             buffer.segment.put(0, bytes(range(size)))
             buffer.size = size
@@ -132,14 +133,14 @@ def test_a_run_leaves_credit_for_one_and_two_entries(monkeypatch: pytest.MonkeyP
         producer.fill(0, SEGMENT_BYTES)
     producer.say(AddCredit(5, receiver(0)))
     polled: list[int] = []
-    poll_run = PipelinedSubpartition.poll_run
+    poll_run = FastPipelinedSubpartition.poll_run
 
-    def counting(self: PipelinedSubpartition, most: int) -> list:
+    def counting(self: FastPipelinedSubpartition, most: int) -> list:
         run = poll_run(self, most)
         polled.append(len(run))
         return run
 
-    monkeypatch.setattr(PipelinedSubpartition, "poll_run", counting)
+    monkeypatch.setattr(FastPipelinedSubpartition, "poll_run", counting)
     assert len(at_once(producer)) > 5 * SEGMENT_BYTES
     producer.say(AddCredit(9, receiver(0)))
     at_once(producer)
@@ -154,7 +155,7 @@ def test_behind_a_barrier_that_blocks_there_is_no_run() -> None:
     queue = producer.partition.subpartitions[0]
     queue.poll()
     assert queue.poll_run(9) == []
-    queue.resume()
+    queue.view.resume()
     assert len(queue.poll_run(9)) == 2
 
 

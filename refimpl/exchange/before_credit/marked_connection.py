@@ -10,7 +10,7 @@ from refimpl.exchange.fair_turns import PartitionRequestQueue
 from refimpl.exchange.messages import ResultPartitionId
 from refimpl.exchange.producer_connection import ProducerConnection
 from refimpl.exchange.producer_credit import PartitionProvider, SubpartitionReader
-from refimpl.producer.subpartition_views import BufferAndBacklog
+from refimpl.producer.subpartition_view import BufferAndBacklog
 from refimpl.trace import Trace
 
 __all__ = ["MarkedConnection", "UncreditedReader"]

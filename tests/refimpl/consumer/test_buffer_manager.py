@@ -174,12 +174,12 @@ def test_a_released_channel_gives_back_what_it_has_and_later_what_its_task_held(
     bench.data(2)
     held = take(bench, 2)  # one exclusive, one floating; the third is in the queue
     bench.channels[0].release()
-    assert (bench.state()[:2], bench.pool.num_unpromised) == ((0, 0), bench.num_segments - 1)
+    assert (bench.state()[:2], bench.pool.promises.num_unpromised) == ((0, 0), bench.num_segments - 1)
     for buffer in held:
         buffer.recycle()
     assert bench.floating.snapshot().num_in_use == 0
     assert bench.pool.num_free + bench.floating.num_requested == bench.num_segments
-    assert bench.pool.num_unpromised == bench.num_segments
+    assert bench.pool.promises.num_unpromised == bench.num_segments
     bench.check()
 
 

@@ -247,15 +247,15 @@ def test_a_barrier_blocks_until_the_producer_is_told_to_go_on() -> None:
 def test_resume_is_refused_where_nothing_is_blocked() -> None:
     bench = Bench().request()
     channel = bench.channels[0]
-    with pytest.raises(LocalUsageError, match="not blocked"):
+    with pytest.raises(LocalUsageError, match="not resume"):
         channel.resume()
     bench.event(0, CheckpointBarrier(1, 0, alignment=Alignment.AT_LEAST_ONCE))
-    with pytest.raises(LocalUsageError, match="not blocked"):
+    with pytest.raises(LocalUsageError, match="not resume"):
         channel.resume()
     bench.event(1, CheckpointBarrier(2, 0))
     bench.event(2, CheckpointBarrier(2, 0, alignment=Alignment.AT_LEAST_ONCE))
     channel.resume()
-    with pytest.raises(LocalUsageError, match="not blocked"):
+    with pytest.raises(LocalUsageError, match="not resume"):
         channel.resume()
 
 
@@ -267,7 +267,7 @@ def test_a_released_channel_reads_nothing_and_cannot_be_resumed() -> None:
     channel.release()
     channel.release()
     assert (channel.poll(), channel.snapshot().num_available) == (None, 0)
-    with pytest.raises(LocalUsageError, match="not blocked"):
+    with pytest.raises(LocalUsageError, match="not resume"):
         channel.resume()
     bench.check()
 

@@ -31,7 +31,7 @@ from refimpl.exchange import (
     read_java_error,
 )
 from refimpl.memory import BufferBuilder, DataType, LocalBufferPool, NetworkBufferPool
-from refimpl.producer import PipelinedSubpartition, ResultPartition
+from refimpl.producer import PipelinedSubpartitionView, ResultPartition
 from refimpl.records import Alignment, CheckpointBarrier, Event, event_from_bytes, event_to_bytes
 from refimpl.trace import Trace
 from tests.support.raw_frames import frame, frames_in
@@ -66,8 +66,8 @@ class Exchange:
         self.connection = ProducerConnection(self, self.config, "tm-2", self.on_task_event, self.trace)
         self.arrived = b""
 
-    def find(self, partition: ResultPartitionId, subpartition: int) -> PipelinedSubpartition | None:
-        return self.partition.subpartitions[subpartition] if partition == PARTITION else None
+    def find(self, partition: ResultPartitionId, subpartition: int) -> PipelinedSubpartitionView | None:
+        return self.partition.create_view(subpartition) if partition == PARTITION else None
 
     def on_task_event(self, partition: ResultPartitionId, event: bytes) -> bool:
         self.events.append((partition, event))
@@ -437,7 +437,7 @@ def test_a_cancelled_reader_leaves_the_others_alone(exchange: Exchange) -> None:
     assert exchange.speakers() == "BB"
     assert list(exchange.connection.snapshot().readers) == [B]
     first, second = exchange.partition.subpartitions
-    assert (first.is_consumed, second.is_consumed, exchange.partition.is_consumed) == (True, False, False)
+    assert (first.view.is_consumed, second.view.is_consumed, exchange.partition.is_consumed) == (True, False, False)
     exchange.write(0, b"3")
     assert not exchange.connection.has_data_to_send
 
