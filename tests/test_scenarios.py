@@ -25,7 +25,14 @@ from typing import ClassVar, Protocol
 import pytest
 
 from refimpl.config import Config
-from refimpl.consumer import BufferManager, InputGate, LocalInputChannel, NetworkInput, RemoteInputChannel
+from refimpl.consumer import (
+    BufferManager,
+    BufferManagerSnapshot,
+    InputGate,
+    LocalInputChannel,
+    NetworkInput,
+    RemoteInputChannel,
+)
 from refimpl.drivers import Action, Deliver, Flush, Send, Simulation, StepTask
 from refimpl.drivers.link import Link, Way
 from refimpl.errors import RemoteTransportError
@@ -447,7 +454,7 @@ class Job:
         if link.is_closed:
             yield f"{link.name}: {'closed' if link.consumer.error is None else 'lost'}"
             return
-        yield f"{link.name}: open" + ("" if link.consumer.is_reading else "; the consumer reads nothing from it")
+        yield f"{link.name}: open" + ("" if link.consumer.pause is None else "; the consumer reads nothing from it")
         at_producer = {reader.receiver: reader.credit for reader in link.producer.snapshot().readers.values()}
         for receiver, read in self.far_reads.items():
             buffers = read.channel.buffers
@@ -456,7 +463,7 @@ class Job:
             if read.channel.is_released:
                 yield f"  for {read.gate}: has ended"
             elif isinstance(buffers, BufferManager):
-                shot, num_received = buffers.snapshot(), read.channel.snapshot().num_available
+                shot, num_received = BufferManagerSnapshot.of(buffers), read.channel.snapshot().num_available
                 empty = f"{shot.num_exclusive_available} exclusive and {shot.num_floating_available} floating empty"
                 yield f"  for {read.gate}: {num_received} received; {empty}, {shot.num_promised} of them promised"
                 yield f"  from {read.channel.producer}: credit {at_producer.get(receiver, 0)}"

@@ -79,7 +79,7 @@ class Gate:
     def do(self, op: list[Any]) -> list[Any]:
         match op:
             case ["backlog", channel, n]:
-                self.managers[channel].set_backlog(n)
+                self.managers[channel].on_backlog(n)
             case ["data", channel]:
                 buffer = self.managers[channel].request_buffer()
                 assert buffer is not None, "data came for which no credit was given"

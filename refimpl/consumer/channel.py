@@ -57,9 +57,6 @@ class InputChannel(Protocol):
     def poll(self) -> BufferAndBacklog | None:
         """The next bytes, or `None` if there are none now."""
 
-    def poll_run(self, most: int) -> list[BufferSlice]:
-        """At most so many of the data buffers that `poll` would give next; maybe none, and never the last one."""
-
     def resume(self) -> None:
         """Let a producer go on that stopped behind a blocking event."""
 

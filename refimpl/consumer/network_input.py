@@ -102,9 +102,7 @@ class NetworkInput:
 
     def take(self, limit: int = 1) -> int:
         """Take up to `limit` buffers or events from the gate, none behind a cut; return how many. Under exclusion."""
-        index, run = self.gate.poll_run(limit - 1)
-        self._taken.extend([(index, buffer) for buffer in run])
-        for num_taken in range(len(run), limit):
+        for num_taken in range(limit):
             arrived = self.gate.poll_next()
             if arrived is None:
                 return num_taken

@@ -14,7 +14,7 @@ from typing import Any
 
 from refimpl.config import FlinkVersion
 from refimpl.errors import LocalUsageError, RemoteProtocolError
-from refimpl.exchange.framing import to_frame
+from refimpl.exchange.framing import to_frame as to_frame
 from refimpl.exchange.java_errors import throwable_length
 from refimpl.exchange.messages import (
     AckAllUserRecordsProcessed,

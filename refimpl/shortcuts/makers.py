@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 
 from refimpl.config import Config
 from refimpl.consumer.channel import InputChannel
+from refimpl.consumer.connected_channel import ConnectedChannel
+from refimpl.consumer.input_gate import InputGate
+from refimpl.exchange.before_credit.staging import StagingConnection
+from refimpl.exchange.consumer_connection import ConsumerConnection
+from refimpl.exchange.producer_connection import ProducerConnection
+from refimpl.exchange.producer_credit import PartitionProvider
 from refimpl.job.makers import Makers
 from refimpl.job.parts import Parts
 from refimpl.memory.local_pool import LocalBufferPool
 from refimpl.memory.network_pool import NetworkBufferPool
+from refimpl.memory.segment import MemorySegment
 from refimpl.producer.record_writer import RecordWriter
 from refimpl.producer.result_partition import ResultPartition
 from refimpl.producer.selector import ChannelSelector
@@ -17,20 +25,87 @@ from refimpl.producer.subpartition import PipelinedSubpartition
 from refimpl.producer.subpartition_queue import SubpartitionQueue
 from refimpl.producer.subpartition_view import PipelinedSubpartitionView
 from refimpl.records.element_serializer import StreamElementSerializer
+from refimpl.shortcuts.channels import (
+    FastBufferManager,
+    FastInputGate,
+    FastPooledInputChannel,
+    FastRemoteInputChannel,
+)
+from refimpl.shortcuts.frames import FastFrameDecoder, FastStagingDecoder
 from refimpl.shortcuts.partition import (
     FastBufferPool,
     FastLocalInputChannel,
     FastPipelinedSubpartition,
     FastResultPartition,
 )
+from refimpl.shortcuts.turns import (
+    FastMarkedConnection,
+    FastPartitionRequestQueue,
+    FastSubpartitionReader,
+    FastUncreditedReader,
+    FastWaterMarks,
+)
 from refimpl.shortcuts.writer import FastBroadcastRecordWriter, FastRecordWriter
-from refimpl.trace import Trace
+from refimpl.trace import Note, Trace
 
 __all__ = ["FastMakers"]
 
 
 class FastMakers(Makers):
     """Makes parts that give the same bytes with less work; a learner's part is used as it is."""
+
+    reader = FastSubpartitionReader
+    buffer_manager = FastBufferManager
+    water_marks = FastWaterMarks
+
+    # -- between two TaskManagers ----------------------------------------------------------------------
+
+    def producer_connection(
+        self, partitions: PartitionProvider, config: Config, name: str, trace: Trace | None
+    ) -> ProducerConnection:
+        queue = FastPartitionRequestQueue(config)
+        if config.credit_based:
+            return ProducerConnection(partitions, config, name, None, trace, queue, self.reader)
+        return FastMarkedConnection(
+            partitions, config, name, None, trace, queue, FastUncreditedReader, self.water_marks
+        )
+
+    def consumer_connection(self, config: Config, name: str) -> ConsumerConnection:
+        if config.credit_based:
+            return ConsumerConnection(config, name, FastFrameDecoder)
+        return StagingConnection(config, name, FastStagingDecoder)
+
+    # -- the consumer's side -------------------------------------------------------------------------
+
+    def remote_channel(
+        self,
+        index: int,
+        receiver: bytes,
+        producer: str,
+        exclusive: Sequence[MemorySegment],
+        global_pool: NetworkBufferPool,
+        floating_pool: LocalBufferPool,
+        config: Config,
+        note_receive: Note | None,
+        note_take: Note | None,
+    ) -> ConnectedChannel:
+        if not config.credit_based:
+            return FastPooledInputChannel(index, receiver, producer, floating_pool, config, note_receive, note_take)
+        return FastRemoteInputChannel(
+            index,
+            receiver,
+            producer,
+            exclusive,
+            global_pool,
+            floating_pool,
+            config,
+            note_receive,
+            note_take,
+            self.buffer_manager,
+        )
+
+    def gate(self, name: str, channels: Sequence[InputChannel], config: Config) -> InputGate:
+        return FastInputGate(name, channels, config.flink_version)
 
     # -- the producer's side -------------------------------------------------------------------------
 

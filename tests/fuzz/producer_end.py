@@ -10,6 +10,7 @@ from collections import deque
 from dataclasses import dataclass
 
 from refimpl.config import UNBOUNDED
+from refimpl.drivers import makers_of
 from refimpl.errors import RemoteProtocolError
 from refimpl.exchange import (
     DECODER_EXCEPTION,
@@ -17,7 +18,6 @@ from refimpl.exchange import (
     ErrorResponse,
     Message,
     PartitionRequest,
-    ProducerConnection,
     ProducerId,
     RequestDecoder,
     ResultPartitionId,
@@ -80,7 +80,9 @@ class ProducerEnd:
         self.home = NetworkBufferPool(2 * NUM_CHANNELS, segment_size, version)
         self._pool = LocalBufferPool(self.home, NUM_CHANNELS + 1, 2 * NUM_CHANNELS, "map-0", NUM_CHANNELS)
         self.partition = ResultPartition("map-0", NUM_CHANNELS, self._pool, setup.config)
-        self.connection = ProducerConnection(self, setup.config, "to tm-2", self._wants_event)
+        makers = makers_of(setup.config, default=False)
+        self.connection = makers.producer_connection(self, setup.config, "to tm-2", None)
+        self.connection._on_task_event = self._wants_event
         self.written = [bytearray() for _ in range(NUM_CHANNELS)]
         self.outgoing: list[Frame] = []
         self.is_lost = False
@@ -170,7 +172,7 @@ class ProducerEnd:
         except RemoteProtocolError:
             assert self.connection.is_closed, "a connection that failed is not closed"
             assert not was_closed, "a closed connection has read something"
-            why = self.connection._answers[-1]
+            why = self.connection.queue.answers[-1]
             assert (read_java_error(why.error).class_name, why.receiver) == (DECODER_EXCEPTION, None)
         if self.connection.is_closed:
             self._ledger.close()
@@ -237,7 +239,7 @@ class ProducerEnd:
         shot = connection.snapshot()
         assert repr(connection)
         self._ledger.check({receiver: reader.credit for receiver, reader in shot.readers.items()})
-        line = [id(reader) for reader in connection._line]
+        line = [id(reader) for reader in connection.queue._line]
         assert len(set(line)) == len(line), "a reader stands in line twice"
         for reader in connection.readers.values():
             assert reader.is_enqueued == (id(reader) in line), f"{reader} stands in line, or not"

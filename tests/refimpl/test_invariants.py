@@ -257,7 +257,7 @@ def give_an_exclusive_segment_to_everybody(channel: RemoteInputChannel) -> None:
 
 
 def forget_what_was_received(channel: RemoteInputChannel) -> None:
-    channel._received.popleft()
+    channel.received.pieces.popleft()
 
 
 REMOTE_SEGMENTS = [
@@ -270,7 +270,7 @@ REMOTE_SEGMENTS = [
 @pytest.mark.parametrize(("tamper", "said"), REMOTE_SEGMENTS, ids=[tamper.__name__ for tamper, _ in REMOTE_SEGMENTS])
 def test_the_buffers_of_a_channel_are_in_one_place_too(tamper: Callable[[RemoteInputChannel], None], said: str) -> None:
     simulation, _, channel = halfway()
-    while not (channel.buffers.exclusive and channel._received):
+    while not (channel.buffers.exclusive and channel.received.pieces):
         simulation.step()
     tamper(channel)
     with pytest.raises(AssertionError, match=said):

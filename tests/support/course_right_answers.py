@@ -1431,7 +1431,7 @@ class Sequence(SequenceNumbers):
 """,
     ("10.1", "states"): """
 import enum
-from refimpl.exchange import WaterMarks
+from refimpl.exchange.before_credit import WaterMarks
 
 class State(enum.Enum):
     GO = 1
@@ -1456,7 +1456,7 @@ class Marks(WaterMarks):
         self.is_writable = self.state is State.GO
 """,
     ("10.2", "looks_first"): """
-from refimpl.exchange import BufferWait, PoolBuffers
+from refimpl.exchange.before_credit import BufferWait, PoolBuffers
 
 class Waiting(PoolBuffers):
     def request_buffer(self):

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
+from refimpl.consumer import CHANNEL_TRANSITIONS
+from refimpl.exchange import FRAME_TRANSITIONS
 from refimpl.producer import SUBPARTITION_TRANSITIONS, VIEW_TRANSITIONS
 
 FILE = Path(__file__).parents[2] / "refimpl" / "STATES.md"
@@ -37,6 +39,8 @@ MACHINES = [
     Machine(
         "A subpartition's view, as its one reader comes and goes", "producer/subpartition_view.py", VIEW_TRANSITIONS
     ),
+    Machine("A decoder, as the parts of a frame come", "exchange/decoder.py", FRAME_TRANSITIONS),
+    Machine("A remote channel, as both its ends use it", "consumer/connected_channel.py", CHANNEL_TRANSITIONS),
 ]
 
 

@@ -41,10 +41,10 @@ from refimpl.records import (
     StreamElementSerializer,
     StreamRecord,
 )
-from tests.support.consumer_rig import OneByOne, partition, receiver
+from tests.support.consumer_rig import partition, receiver
 
 
-class Skipping(OneByOne):
+class Skipping:
     """Reads frames for the law: payloads are of no interest to it."""
 
     def request_buffer(self, _response: BufferResponse, _size: int) -> Buffer | None:
