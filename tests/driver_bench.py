@@ -17,7 +17,8 @@ import psutil
 from raw_frames import frames_in
 
 from refimpl.config import Config
-from refimpl.drivers import Security, TaskManagerThreads
+from refimpl.drivers.threads import TaskManagerThreads
+from refimpl.drivers.transport import Security
 from refimpl.exchange import BufferResponse, Message, PartitionRequest, encode
 from refimpl.job import ConnectionId, Deployment, StreamEnvironment
 from refimpl.memory import DataType

@@ -17,7 +17,8 @@ from random_jobs import OPERATORS, ROUTES, Every, Shape, check
 
 from refimpl.config import Config, FlinkVersion
 from refimpl.consumer import InputGate, NetworkInput
-from refimpl.drivers import Action, Flush, Simulation, StepTask
+from refimpl.drivers import Simulation
+from refimpl.drivers.simulation import Action, Flush, StepTask
 from refimpl.errors import LocalUsageError, RemoteProtocolError, SluiceError
 from refimpl.invariants import check_end
 from refimpl.job import StreamEnvironment

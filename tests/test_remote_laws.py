@@ -19,7 +19,7 @@ from random_jobs import OPERATORS, ROUTES, Every, Shape, check
 from refimpl.config import FlinkVersion
 from refimpl.consumer import BufferManager, RemoteInputChannel
 from refimpl.drivers import Simulation
-from refimpl.drivers.link import Way
+from refimpl.drivers.simulation.wire import Way
 from refimpl.errors import RemoteProtocolError, RemoteTransportError, SluiceError
 from refimpl.exchange import (
     AddCredit,

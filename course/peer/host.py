@@ -17,7 +17,8 @@ from types import TracebackType
 from typing import Any, Self, TextIO
 
 from course.peer.tap import Tap
-from refimpl.drivers import LINGER_S, ByteStream, Carrier, End, Lookout
+from refimpl.drivers.threads import LINGER_S, Carrier, Lookout
+from refimpl.drivers.transport import ByteStream, End
 
 __all__ = ["Exclusion", "Host", "Speaker", "TimeLimitError", "Waiter"]
 

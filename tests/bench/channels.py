@@ -16,7 +16,7 @@ from typing import Any
 
 from refimpl.config import Config
 from refimpl.consumer import InputGate, LocalInputChannel, NetworkInput
-from refimpl.drivers import Bell, Flusher, Lull, ShortTurns
+from refimpl.drivers.threads import Bell, Flusher, Lull, ShortTurns
 from refimpl.memory import LocalBufferPool, NetworkBufferPool
 from refimpl.producer import (
     ChannelSelector,

@@ -15,7 +15,7 @@ import numpy as np
 
 from refimpl.config import Config
 from refimpl.consumer import InputGate, LocalInputChannel, NetworkInput
-from refimpl.drivers import Bell, Lull
+from refimpl.drivers.threads import Bell, Lull
 from refimpl.job import Parts
 from refimpl.memory import LocalBufferPool, NetworkBufferPool
 from refimpl.producer import (

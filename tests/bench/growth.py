@@ -28,7 +28,8 @@ from typing import Any
 import psutil
 
 from refimpl.config import Config
-from refimpl.drivers import PlainStream, ThreadedRun
+from refimpl.drivers import ThreadedRun
+from refimpl.drivers.transport import PlainStream
 from refimpl.job import StreamEnvironment
 from refimpl.records import BYTES, StreamRecord
 from refimpl.task import IterableReader

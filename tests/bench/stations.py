@@ -14,7 +14,8 @@ from typing import Any, Self
 
 from refimpl.config import Config
 from refimpl.consumer import NetworkInput
-from refimpl.drivers import BUFFERS_PER_STEP, Bell, Carrier, ConsumerEnd, Lookout, ProducerEnd, connect, listen
+from refimpl.drivers.threads import BUFFERS_PER_STEP, Bell, Carrier, Lookout
+from refimpl.drivers.transport import ConsumerEnd, ProducerEnd, connect, listen
 from refimpl.job import Deployment, StreamEnvironment
 from refimpl.memory import BufferConsumer
 from refimpl.records import RecordBatch, StreamElement, StreamRecord, TypeSerializer, Vectorized

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from stream_bench import write_keys
 
-from refimpl.drivers.tls import ClusterKeys
+from refimpl.drivers.transport.tls import ClusterKeys
 
 
 @pytest.fixture(scope="session")

@@ -13,7 +13,8 @@ import pytest
 from driver_bench import TIMEOUT_S, Side, Tally, apart, nothing_left, until_inside
 
 from refimpl.config import Config
-from refimpl.drivers import Bell, Flusher, Lull, ShortTurns, ThreadedRun
+from refimpl.drivers import ThreadedRun
+from refimpl.drivers.threads import Bell, Flusher, Lull, ShortTurns
 from refimpl.job import StreamEnvironment
 from refimpl.records import LONG
 from refimpl.task import IterableReader
@@ -228,7 +229,7 @@ def test_long_steps_make_turns_short_and_the_end_makes_them_long_again() -> None
 
 def test_what_came_due_meanwhile_is_one_flush_and_none_comes_early(monkeypatch: pytest.MonkeyPatch) -> None:
     now = SimpleNamespace(ms=0.0, monotonic=lambda: now.ms / 1000)
-    monkeypatch.setattr("refimpl.drivers.flusher.time", now)
+    monkeypatch.setattr("refimpl.drivers.threads.flusher.time", now)
     flusher, never = (Flusher([], timeout_ms, threading.Condition()) for timeout_ms in (8, -1))
     seen, late = [], []
     flusher._on_flush = late.append
@@ -245,7 +246,7 @@ def test_what_came_due_meanwhile_is_one_flush_and_none_comes_early(monkeypatch: 
 
 def test_the_time_to_the_next_flush_counts_from_the_end_of_a_rest(monkeypatch: pytest.MonkeyPatch) -> None:
     now = SimpleNamespace(ms=0.0, monotonic=lambda: now.ms / 1000)
-    monkeypatch.setattr("refimpl.drivers.flusher.time", now)
+    monkeypatch.setattr("refimpl.drivers.threads.flusher.time", now)
     flusher, never = (Flusher([], timeout_ms, threading.Condition()) for timeout_ms in (8, -1))
     now.ms = 9
     assert flusher.flush_if_due()

@@ -23,7 +23,9 @@ from driver_bench import (
 )
 
 from refimpl.config import Config
-from refimpl.drivers import Carrier, ClosedHereError, ClusterKeys, ConsumerEnd, PlainStream, ThreadedRun
+from refimpl.drivers import ThreadedRun
+from refimpl.drivers.threads import Carrier
+from refimpl.drivers.transport import ClosedHereError, ClusterKeys, ConsumerEnd, PlainStream
 from refimpl.errors import PartitionNotFoundError, RemoteTransportError
 from refimpl.exchange import AddCredit, CloseRequest, ConsumerConnection, ErrorResponse, ProducerConnection, encode
 from refimpl.exchange.java_errors import JavaError
@@ -182,7 +184,7 @@ def test_a_consumer_says_goodbye_and_stays_until_the_producer_has_heard_it() -> 
 
 
 def test_a_peer_that_does_not_end_after_the_last_word_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("refimpl.drivers.carrier.LINGER_S", 0.05)
+    monkeypatch.setattr("refimpl.drivers.threads.connection_io.LINGER_S", 0.05)
     with nothing_left(), Meeting() as meeting, consumer_of_nothing(Tally()) as side:
         side.start(meeting.address)
         with meeting.accept() as peer:
@@ -195,7 +197,7 @@ def test_a_peer_that_does_not_end_after_the_last_word_is_cut_off(monkeypatch: py
 
 
 def test_a_peer_that_lies_and_reads_nothing_is_cut_off_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("refimpl.drivers.carrier.LINGER_S", 0.05)
+    monkeypatch.setattr("refimpl.drivers.threads.connection_io.LINGER_S", 0.05)
     config = replace(SMALL, segment_size_bytes=8 << 20, num_buffers=12)  # a frame is more than sockets hold
     environment = apart([bytes(8 << 20)] * 100, print, config, value_type=BYTES)
     (request,) = requests_of(environment, credit=1_000)

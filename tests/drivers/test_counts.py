@@ -12,7 +12,8 @@ import pytest
 from driver_bench import Meeting, Side, Tally, apart, call_on, data, nothing_left, requests_of
 
 from refimpl.config import Config
-from refimpl.drivers import Carrier, ThreadedRun
+from refimpl.drivers import ThreadedRun
+from refimpl.drivers.threads import Carrier
 from refimpl.exchange import AddCredit, BufferResponse, encode
 from refimpl.job import StreamEnvironment
 from refimpl.records import LONG
@@ -115,7 +116,7 @@ class CountedLock(threading._RLock):  # type: ignore[misc, name-defined]
 
 def test_the_monitor_is_taken_a_fixed_number_of_times_for_a_drain(monkeypatch: pytest.MonkeyPatch) -> None:
     tally = Tally()
-    monkeypatch.setattr("refimpl.drivers.task_threads.threading.RLock", CountedLock)
+    monkeypatch.setattr("refimpl.drivers.threads.task_manager.threading.RLock", CountedLock)
     with nothing_left(), Meeting() as meeting, Side(two_into_one(tally), 1) as side:
         monkeypatch.undo()
         side.start(meeting.address)
@@ -147,7 +148,7 @@ def test_a_source_takes_the_monitor_for_its_buffers_and_not_for_its_steps(monkey
 
         environment = StreamEnvironment(Config(num_buffers=20, buffer_timeout_ms=-1, source_batch=source_batch))
         environment.source(lambda _i, _k: IterableReader(range(600)), type=LONG).rebalance().sink(tally := Tally())
-        monkeypatch.setattr("refimpl.drivers.task_threads.threading.RLock", Noted)
+        monkeypatch.setattr("refimpl.drivers.threads.task_manager.threading.RLock", Noted)
         with nothing_left(), ThreadedRun(environment) as run:
             monkeypatch.undo()
             run.run()

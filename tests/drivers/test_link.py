@@ -8,8 +8,9 @@ from itertools import pairwise
 import pytest
 
 from refimpl.config import Config, FlinkVersion
-from refimpl.drivers import AskAgain, Deliver, Send, Simulation
-from refimpl.drivers.link import CAPACITY, Link, Way
+from refimpl.drivers import Simulation
+from refimpl.drivers.simulation import AskAgain, Deliver, Send
+from refimpl.drivers.simulation.wire import CAPACITY, Link, Way
 from refimpl.errors import LocalUsageError, PartitionNotFoundError, RemoteTransportError
 from refimpl.exchange import AddCredit, BufferResponse, CloseRequest, ErrorResponse, PartitionRequest
 from refimpl.job import StreamEnvironment

@@ -10,7 +10,7 @@ import pytest
 
 from refimpl.config import Config
 from refimpl.drivers import ProcessRun, Simulation, ThreadedRun
-from refimpl.drivers.flusher import ShortTurns
+from refimpl.drivers.threads.flusher import ShortTurns
 from refimpl.errors import LocalUsageError
 from refimpl.job import StreamEnvironment
 from refimpl.task import IterableReader

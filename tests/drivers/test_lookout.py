@@ -16,7 +16,9 @@ import pytest
 from driver_bench import TIMEOUT_S, Meeting, Peer, Side, Tally, apart, call_on, data, last, nothing_left, requests_of
 
 from refimpl.config import Config
-from refimpl.drivers import Carrier, ClusterKeys, Lookout, ThreadedRun
+from refimpl.drivers import ThreadedRun
+from refimpl.drivers.threads import Carrier, Lookout
+from refimpl.drivers.transport import ClusterKeys
 from refimpl.errors import RemoteProtocolError, RemoteTransportError
 from refimpl.exchange import AddCredit, BufferResponse, CloseRequest, PartitionRequest, encode
 from refimpl.job import StreamEnvironment
@@ -39,13 +41,13 @@ NEVER = threading.TIMEOUT_MAX
 
 @pytest.fixture(autouse=True)
 def soon_busy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("refimpl.drivers.carrier._MANY_READS", 2)
-    monkeypatch.setattr("refimpl.drivers.carrier._SHORT_S", math.inf)
+    monkeypatch.setattr("refimpl.drivers.threads.connection_io._MANY_READS", 2)
+    monkeypatch.setattr("refimpl.drivers.threads.connection_io._SHORT_S", math.inf)
 
 
 @pytest.fixture
 def without_patrol(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("refimpl.drivers.lookout._LONGEST_ABSENCE_S", NEVER)
+    monkeypatch.setattr("refimpl.drivers.threads.leader_followers._LONGEST_ABSENCE_S", NEVER)
 
 
 def carrier_of(side: Side) -> Carrier:
@@ -158,7 +160,7 @@ def test_a_connection_can_be_cut_while_it_is_watched(without_patrol: None) -> No
 def test_nobody_keeps_a_patrol_when_the_job_is_cancelled_and_user_code_does_not_return(
     monkeypatch: pytest.MonkeyPatch, without_patrol: None
 ) -> None:
-    monkeypatch.setattr("refimpl.drivers.task_threads._SECONDS_TO_STOP", 0.2)
+    monkeypatch.setattr("refimpl.drivers.threads.task_manager._SECONDS_TO_STOP", 0.2)
     gate = Gate(tally := Tally(), 2)
     with consumer(gate) as (side, peer):
         request = watched_consumer(side, peer, tally)
@@ -189,8 +191,8 @@ def test_a_connection_nobody_comes_by_for_goes_back_to_its_thread() -> None:
 
 def test_a_task_at_work_calls_between_two_steps(monkeypatch: pytest.MonkeyPatch, without_patrol: None) -> None:
     """It has a queue to work through, a buffer a step; what comes meanwhile is taken in."""
-    monkeypatch.setattr("refimpl.drivers.lookout._BETWEEN_CALLS_S", 0.0)
-    monkeypatch.setattr("refimpl.drivers.task_threads.BUFFERS_PER_STEP", 1)
+    monkeypatch.setattr("refimpl.drivers.threads.leader_followers._BETWEEN_CALLS_S", 0.0)
+    monkeypatch.setattr("refimpl.drivers.threads.task_manager.BUFFERS_PER_STEP", 1)
     gate = Gate(tally := Tally(), 2, 4)
     with consumer(gate) as (side, peer):
         request = watched_consumer(side, peer, tally)
@@ -412,7 +414,7 @@ def test_what_was_put_off_leaves_also_if_the_task_does_not_come_by() -> None:
 def test_a_connection_that_is_not_busy_has_a_thread_that_writes(
     monkeypatch: pytest.MonkeyPatch, without_patrol: None
 ) -> None:
-    monkeypatch.setattr("refimpl.drivers.carrier._SHORT_S", -1.0)
+    monkeypatch.setattr("refimpl.drivers.threads.connection_io._SHORT_S", -1.0)
     source = Stops(400, end=500)
     environment = producer_of(lambda: iter(source), STEPWISE)
     (request,) = requests_of(environment, credit=1)
@@ -453,7 +455,7 @@ def test_a_flush_is_said_at_once(timeout_ms: int, without_patrol: None) -> None:
 def test_full_buffers_and_the_last_word_leave_without_the_thread_that_writes(
     monkeypatch: pytest.MonkeyPatch, without_patrol: None
 ) -> None:
-    monkeypatch.setattr("refimpl.drivers.lookout._BETWEEN_CALLS_S", 0.0)
+    monkeypatch.setattr("refimpl.drivers.threads.leader_followers._BETWEEN_CALLS_S", 0.0)
     source = Stops(30, 400, end=409)
     environment = producer_of(lambda: iter(source), STEPWISE)
     (request,) = requests_of(environment, credit=1)

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from refimpl.drivers import ClusterKeys, Keeper, Member, Outcome
+from refimpl.drivers.spark import Keeper, Member, Outcome
+from refimpl.drivers.transport import ClusterKeys
 from tests.polling import until
 
 TOKEN = b"known to the run"

@@ -10,7 +10,8 @@ import pytest
 from stream_bench import within
 
 from refimpl.config import Config
-from refimpl.drivers import ClusterKeys, ProcessRun, ThreadedRun, connect
+from refimpl.drivers import ProcessRun, ThreadedRun
+from refimpl.drivers.transport import ClusterKeys, connect
 from refimpl.errors import ConfigError, RemoteTransportError
 from refimpl.job import StreamEnvironment
 from refimpl.records import BYTES, LONG, TupleType

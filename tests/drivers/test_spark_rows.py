@@ -7,7 +7,8 @@ import pyarrow.compute as pc
 
 from course.data.trace_files import table_of
 from refimpl.column_trace import TraceRows
-from refimpl.drivers import RESULT, TRACE, Rows, TraceSender, unpack
+from refimpl.drivers.processes import unpack
+from refimpl.drivers.spark import RESULT, TRACE, Rows, TraceSender
 
 NUM_NOTES = 40_000
 

@@ -28,11 +28,11 @@ from stream_bench import (
     write_pair,
 )
 
-from refimpl.drivers import tls_stream
-from refimpl.drivers.refusals import HandshakeError, Refusal, may_be_tls
-from refimpl.drivers.sockets import ClosedHereError
-from refimpl.drivers.streams import ByteStream, connect, listen
-from refimpl.drivers.tls import ClusterKeys
+from refimpl.drivers.transport import tls_stream
+from refimpl.drivers.transport.refusals import HandshakeError, Refusal, may_be_tls
+from refimpl.drivers.transport.sockets import ClosedHereError
+from refimpl.drivers.transport.streams import ByteStream, connect, listen
+from refimpl.drivers.transport.tls import ClusterKeys
 
 RESETS = struct.pack("ii", 1, 0)  # what makes `close` send RST
 

@@ -20,9 +20,9 @@ from stream_bench import (
     write_pair,
 )
 
-from refimpl.drivers.refusals import HandshakeError, Refusal, explain_refusal
-from refimpl.drivers.streams import connect, listen
-from refimpl.drivers.tls import ClusterKeys, PemPair
+from refimpl.drivers.transport.refusals import HandshakeError, Refusal, explain_refusal
+from refimpl.drivers.transport.streams import connect, listen
+from refimpl.drivers.transport.tls import ClusterKeys, PemPair
 from refimpl.errors import ConfigError
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from refimpl.column_trace import ColumnTrace, TraceRows
-from refimpl.drivers.pipes import pack
+from refimpl.drivers.processes.messages import pack
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -22,11 +22,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
-from refimpl.drivers.bell import Bell
-from refimpl.drivers.ends import End
-from refimpl.drivers.lookout import Lookout
-from refimpl.drivers.sockets import ClosedHereError, PlainStream, rest_after
-from refimpl.drivers.streams import ByteStream
+from refimpl.drivers.threads.leader_followers import Lookout
+from refimpl.drivers.threads.wakeup import Bell
+from refimpl.drivers.transport.ends import End
+from refimpl.drivers.transport.sockets import ClosedHereError, PlainStream, rest_after
+from refimpl.drivers.transport.streams import ByteStream
 from refimpl.errors import SluiceError
 
 __all__ = ["LINGER_S", "Carrier", "Host"]

@@ -17,7 +17,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from refimpl.drivers.pipes import TICKET_BYTES, Answer, Command, Ended, Results, pack, unpack
+from refimpl.drivers.processes.messages import TICKET_BYTES, Answer, Command, Ended, Results, pack, unpack
 from refimpl.errors import LocalUsageError, RemoteTransportError
 
 __all__ = ["Child"]
@@ -27,7 +27,7 @@ import json, os, sys
 sys.path[:], core = json.loads(sys.argv[1])
 if core is not None:
     os.sched_setaffinity(0, {core})  # and so for every thread it starts
-from refimpl.drivers.worker import obey
+from refimpl.drivers.processes.worker import obey
 obey(*map(int, sys.argv[2:]))
 """
 _SIGNALS = {each.value: each.name for each in signal.Signals}
@@ -69,7 +69,7 @@ class Child:
         self._answers = Connection(answers, writable=False)
         self._results = Connection(results, writable=False)
         inherited = (for_child, of_child, from_child)
-        path = [str(each) for each in (Path(__file__).resolve().parents[2], *sys.path)]
+        path = [str(each) for each in (Path(__file__).resolve().parents[3], *sys.path)]
         try:
             # A process group of its own: Ctrl-C in a terminal is for the parent alone.
             self.process = subprocess.Popen(

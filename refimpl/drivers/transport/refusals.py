@@ -8,7 +8,7 @@ from __future__ import annotations
 import ssl
 from enum import Enum
 
-from refimpl.drivers.sockets import ConnectionFailedError
+from refimpl.drivers.transport.sockets import ConnectionFailedError
 
 __all__ = ["HandshakeError", "Refusal", "explain_refusal", "may_be_tls"]
 

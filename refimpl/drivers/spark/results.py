@@ -11,8 +11,8 @@ from functools import partial
 from struct import Struct
 from typing import IO, TYPE_CHECKING, Any
 
-from refimpl.drivers.pipes import unpack
-from refimpl.drivers.spark_rows import COUNTS, ERROR, RESULT, TRACE
+from refimpl.drivers.processes.messages import unpack
+from refimpl.drivers.spark.rows import COUNTS, ERROR, RESULT, TRACE
 from refimpl.errors import RemoteTransportError
 from refimpl.invariants import RecordCounts, check_records
 

@@ -21,12 +21,12 @@ from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
 
 from refimpl.column_trace import ColumnTrace
-from refimpl.drivers.barrier_task import Order, run_task_manager
-from refimpl.drivers.executors import explain_failure, needed_by, ship, wait_for_slots
-from refimpl.drivers.pipes import pack, without_sinks
-from refimpl.drivers.spark_results import SparkResults
-from refimpl.drivers.spark_rows import ROW_SCHEMA, TraceTable
-from refimpl.drivers.tls import PemPair
+from refimpl.drivers.processes.messages import pack, without_sinks
+from refimpl.drivers.spark.barrier_task import Order, run_task_manager
+from refimpl.drivers.spark.executors import explain_failure, needed_by, ship, wait_for_slots
+from refimpl.drivers.spark.results import SparkResults
+from refimpl.drivers.spark.rows import ROW_SCHEMA, TraceTable
+from refimpl.drivers.transport.tls import PemPair
 from refimpl.errors import LocalUsageError, SluiceError, UserCodeError, speaks_for_itself
 from refimpl.invariants import RecordCounts
 from refimpl.job.execution_graph import ExecutionGraph

@@ -22,8 +22,8 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from refimpl.config import Config
-from refimpl.drivers.addresses import Address, resolve_address, show_address
-from refimpl.drivers.sockets import ClosedHereError, ConnectionFailedError, PlainStream, SocketUse
+from refimpl.drivers.transport.addresses import Address, resolve_address, show_address
+from refimpl.drivers.transport.sockets import ClosedHereError, ConnectionFailedError, PlainStream, SocketUse
 from refimpl.errors import ConfigError
 
 __all__ = [

@@ -7,8 +7,8 @@ import threading
 import time
 from typing import Self
 
-from refimpl.drivers.streams import Security
-from refimpl.drivers.task_threads import TaskManagerThreads
+from refimpl.drivers.threads.task_manager import TaskManagerThreads
+from refimpl.drivers.transport.streams import Security
 from refimpl.errors import LocalUsageError
 from refimpl.invariants import check_end
 from refimpl.job.deployment import Deployment

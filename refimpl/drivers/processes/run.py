@@ -13,10 +13,10 @@ import time
 from collections.abc import Callable, Collection
 from typing import Self
 
-from refimpl.drivers.child import Child
-from refimpl.drivers.crew import SECONDS_TO_SETTLE, Crew
-from refimpl.drivers.pipes import Command, Deploy, pack, unpack, without_sinks
-from refimpl.drivers.streams import Security
+from refimpl.drivers.processes.child import Child
+from refimpl.drivers.processes.group import SECONDS_TO_SETTLE, Crew
+from refimpl.drivers.processes.messages import Command, Deploy, pack, unpack, without_sinks
+from refimpl.drivers.transport.streams import Security
 from refimpl.errors import LocalUsageError, RemoteTransportError, SluiceError, UserCodeError, speaks_for_itself
 from refimpl.invariants import check_records
 from refimpl.job.execution_graph import ExecutionGraph

@@ -19,8 +19,8 @@ import threading
 import time
 from collections.abc import Sequence
 
-from refimpl.drivers.refusals import HandshakeError, Refusal, explain_refusal, may_be_tls
-from refimpl.drivers.sockets import ClosedHereError, ConnectionFailedError, PlainStream, batches
+from refimpl.drivers.transport.refusals import HandshakeError, Refusal, explain_refusal, may_be_tls
+from refimpl.drivers.transport.sockets import ClosedHereError, ConnectionFailedError, PlainStream, batches
 
 __all__ = ["TlsStream"]
 

@@ -15,8 +15,8 @@ from typing import Self
 
 import numpy as np
 
-from refimpl.drivers.actions import Action, AskAgain, Deliver, Flush, ReadOn, Send, SendBarrier, StepTask
-from refimpl.drivers.link import Link, Way
+from refimpl.drivers.simulation.actions import Action, AskAgain, Deliver, Flush, ReadOn, Send, SendBarrier, StepTask
+from refimpl.drivers.simulation.wire import Link, Way
 from refimpl.errors import LocalUsageError
 from refimpl.invariants import check_all, check_end, check_liveness
 from refimpl.job.deployment import Deployment

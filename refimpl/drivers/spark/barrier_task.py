@@ -17,12 +17,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from refimpl.drivers.pipes import pack, portable, unpack
-from refimpl.drivers.roll_call import Keeper, Member, Outcome
-from refimpl.drivers.spark_rows import COUNTS, ERROR, RESULT, TRACE, Rows, TraceSender, TraceTable
-from refimpl.drivers.streams import Security
-from refimpl.drivers.task_threads import TaskManagerThreads
-from refimpl.drivers.worker import Delivery
+from refimpl.drivers.processes.messages import pack, portable, unpack
+from refimpl.drivers.processes.worker import Delivery
+from refimpl.drivers.spark.completion import Keeper, Member, Outcome
+from refimpl.drivers.spark.rows import COUNTS, ERROR, RESULT, TRACE, Rows, TraceSender, TraceTable
+from refimpl.drivers.threads.task_manager import TaskManagerThreads
+from refimpl.drivers.transport.streams import Security
 from refimpl.errors import RemoteTransportError
 from refimpl.invariants import RecordCounts, check_end_here
 from refimpl.job.stream import StreamEnvironment

@@ -19,8 +19,8 @@ from functools import partial
 from multiprocessing.connection import Connection
 from typing import Protocol
 
-from refimpl.drivers.pipes import TICKET_BYTES, Answer, Deploy, Ended, Results, pack, portable, unpack
-from refimpl.drivers.task_threads import TaskManagerThreads
+from refimpl.drivers.processes.messages import TICKET_BYTES, Answer, Deploy, Ended, Results, pack, portable, unpack
+from refimpl.drivers.threads.task_manager import TaskManagerThreads
 from refimpl.invariants import RecordCounts, check_end_here
 from refimpl.job.snapshots import JobSnapshot
 from refimpl.records.elements import StreamRecord

@@ -14,8 +14,8 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, wait
 from typing import Any
 
-from refimpl.drivers.child import Child
-from refimpl.drivers.pipes import Command, pack
+from refimpl.drivers.processes.child import Child
+from refimpl.drivers.processes.messages import Command, pack
 from refimpl.errors import LocalUsageError, RemoteTransportError
 from refimpl.job.snapshots import JobSnapshot
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from refimpl.drivers.link import Way
+from refimpl.drivers.simulation.wire import Way
 
 __all__ = ["Action", "AskAgain", "Deliver", "Flush", "ReadOn", "Send", "SendBarrier", "StepTask"]
 

@@ -14,7 +14,7 @@ import time
 from collections.abc import Coroutine
 from typing import Any, Self
 
-from refimpl.drivers.loop_connections import Changes, Connections
+from refimpl.drivers.loop.connections import Changes, Connections
 from refimpl.errors import LocalUsageError
 from refimpl.invariants import check_end
 from refimpl.job.deployment import Deployment

@@ -18,7 +18,7 @@ from typing import Any
 
 import cloudpickle
 
-from refimpl.drivers.streams import Security
+from refimpl.drivers.transport.streams import Security
 from refimpl.errors import LocalUsageError, SluiceError, UserCodeError
 from refimpl.job.stream import StreamEnvironment
 from refimpl.task.operators import Operator

@@ -9,8 +9,8 @@ from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, Self
 
-from refimpl.drivers.addresses import show_address
-from refimpl.drivers.ends import ConsumerEnd, End, ProducerEnd
+from refimpl.drivers.transport.addresses import show_address
+from refimpl.drivers.transport.ends import ConsumerEnd, End, ProducerEnd
 from refimpl.job.deployment import Deployment
 from refimpl.job.shuffle_environment import ConnectionId
 

@@ -20,12 +20,12 @@ import time
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from refimpl.drivers.bell import Bell, Lull, let_pass
-from refimpl.drivers.carrier import Carrier
-from refimpl.drivers.ends import ConsumerEnd, ProducerEnd
-from refimpl.drivers.flusher import Flusher, ShortTurns, send_barriers
-from refimpl.drivers.lookout import Lookout
-from refimpl.drivers.streams import Listener, Security, listen, reach
+from refimpl.drivers.threads.connection_io import Carrier
+from refimpl.drivers.threads.flusher import Flusher, ShortTurns, send_barriers
+from refimpl.drivers.threads.leader_followers import Lookout
+from refimpl.drivers.threads.wakeup import Bell, Lull, let_pass
+from refimpl.drivers.transport.ends import ConsumerEnd, ProducerEnd
+from refimpl.drivers.transport.streams import Listener, Security, listen, reach
 from refimpl.job.deployment import Deployment
 from refimpl.job.shuffle_environment import ConnectionId
 from refimpl.job.snapshots import JobSnapshot

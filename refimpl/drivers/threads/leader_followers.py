@@ -26,8 +26,8 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from refimpl.drivers.bell import Bell
-from refimpl.drivers.ends import End
+from refimpl.drivers.threads.wakeup import Bell
+from refimpl.drivers.transport.ends import End
 
 __all__ = ["Lookout", "Speakers", "Spoken"]
 

@@ -21,9 +21,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from refimpl.drivers.refusals import HandshakeError, Refusal
-from refimpl.drivers.sockets import PlainStream
-from refimpl.drivers.tls_stream import TlsStream
+from refimpl.drivers.transport.refusals import HandshakeError, Refusal
+from refimpl.drivers.transport.sockets import PlainStream
+from refimpl.drivers.transport.tls_stream import TlsStream
 from refimpl.errors import ConfigError
 
 __all__ = ["ClusterKeys", "MutualTls", "PemPair"]

@@ -26,7 +26,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from enum import Enum
 
-from refimpl.drivers.streams import ByteStream, Incoming, Security, connect, listen
+from refimpl.drivers.transport.streams import ByteStream, Incoming, Security, connect, listen
 
 __all__ = ["Keeper", "Member", "Outcome"]
 

@@ -1,0 +1,31 @@
+"""A job on a Spark cluster."""
+
+from refimpl.drivers.spark.barrier_task import Order, run_task_manager
+from refimpl.drivers.spark.completion import Keeper, Member, Outcome
+from refimpl.drivers.spark.executors import explain_failure, needed_by, ship, wait_for_slots
+from refimpl.drivers.spark.results import SparkResults
+from refimpl.drivers.spark.rows import COUNTS, ERROR, RESULT, ROW_SCHEMA, TRACE, Rows, TraceSender, TraceTable
+from refimpl.drivers.spark.run import SparkRun, SparkSource
+
+__all__ = [
+    "COUNTS",
+    "ERROR",
+    "RESULT",
+    "ROW_SCHEMA",
+    "TRACE",
+    "Keeper",
+    "Member",
+    "Order",
+    "Outcome",
+    "Rows",
+    "SparkResults",
+    "SparkRun",
+    "SparkSource",
+    "TraceSender",
+    "TraceTable",
+    "explain_failure",
+    "needed_by",
+    "run_task_manager",
+    "ship",
+    "wait_for_slots",
+]
