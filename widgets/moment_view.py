@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import Any
 
 from refimpl.consumer import ChannelSnapshot
-from refimpl.drivers import AsyncRun, Simulation
+from refimpl.drivers import AsyncRun, Command, Pause, Resume, RunControl, SetTimeout, Simulation, Slow, Swap
 from refimpl.errors import LocalUsageError
 from refimpl.job import JobSnapshot
 from refimpl.producer import SubpartitionSnapshot
@@ -39,7 +40,14 @@ __all__ = ["MomentView", "Source"]
 Source = Recording | JobSnapshot | Simulation | Stepper | Observable
 
 _MAX_STEPS_PER_CLICK = 100
-_ABLE = ("pause", "resume", "step", "slow", "set_buffer_timeout", "swap")
+# What the browser calls the commands of a live job.
+_COMMANDS: dict[str, type[Command]] = {
+    "pause": Pause,
+    "resume": Resume,
+    "slow": Slow,
+    "set_buffer_timeout": SetTimeout,
+    "swap": Swap,
+}
 
 
 class MomentView(View):
@@ -49,8 +57,8 @@ class MomentView(View):
     - a `Recording`: scrubbed, played and stepped in the browser, no kernel needed;
     - a `Simulation`: each click takes a step, and what has been is kept to scrub;
     - a `Stepper`: also, you choose what goes next, and fork (F) from any moment with something changed;
-    - a `ThreadedRun`, `ProcessRun`, or whatever has `snapshot()` and `is_done`: live, with pause and resume
-      if it has them. Nothing is sampled until a browser shows the view.
+    - a `ThreadedRun`, `ProcessRun`, or whatever has `snapshot()` and `is_done`: live, with the commands it
+      `offers` if it is a `RunControl`. Nothing is sampled until a browser shows the view.
 
     Options of every view: `title`; `frames_per_second`, at most 30; `at`, the frame of a recording to begin
     with (by default the first with the most buffers queued); `max_frames` kept of a simulation; `swaps`, by name the
@@ -197,18 +205,18 @@ class MomentView(View):
             if isinstance(self._source, Simulation):
                 self._step_by_click(content)
             elif self._sampler is not None:
-                self._sampler.submit(getattr(self._source, kind))
+                self._sampler.submit(partial(self._source.do, Pause() if kind == "pause" else Resume()))
 
     def _change_job(self, kind: str, content: dict[str, Any]) -> None:
         """Have the pump change the running job; if that cannot be, the browser is told why."""
 
         def change() -> None:
             if kind == "slow":
-                self._source.slow(_meant(content.get("name"), self._names), content.get("ms"))
+                self._source.do(Slow(_meant(content.get("name"), self._names), content.get("ms")))
             elif kind == "swap":
-                self._source.swap(**self._parts_called(content.get("name")))
+                self._source.do(Swap(self._parts_called(content.get("name"))))
             else:
-                self._source.set_buffer_timeout(content.get("ms"))
+                self._source.do(SetTimeout(content.get("ms")))
             self.send({"type": "refused", "words": ""})
 
         if self._sampler is not None:
@@ -380,8 +388,8 @@ class MomentView(View):
             return "stepped", ["step"]
         if isinstance(source, Stepper):
             return "stepped", ["step", "choose", "run", "reset", "fork", "save", "open"]
-        able = [name for name in _ABLE if callable(getattr(source, name, None))]
-        return "live", able
+        is_controlled = isinstance(source, RunControl)
+        return "live", [name for name, kind in _COMMANDS.items() if is_controlled and source.offers(kind)]
 
 
 def _check_options(options: dict[str, Any]) -> None:

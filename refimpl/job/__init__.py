@@ -2,6 +2,7 @@
 
 from refimpl.job.chaining import build_chains, is_chainable
 from refimpl.job.checkpoint_trigger import CheckpointTrigger
+from refimpl.job.commands import Command, Pause, Resume, SetTimeout, Slow, Swap, SwapFunction
 from refimpl.job.deployment import Deployment
 from refimpl.job.execution_graph import (
     ChannelPlan,
@@ -46,6 +47,7 @@ __all__ = [
     "ChainingStrategy",
     "ChannelPlan",
     "CheckpointTrigger",
+    "Command",
     "ConnectionId",
     "DataStream",
     "Deployment",
@@ -58,14 +60,20 @@ __all__ = [
     "KeyedStream",
     "Partitioner",
     "Parts",
+    "Pause",
     "Placement",
     "RemoteRead",
+    "Resume",
+    "SetTimeout",
     "ShuffleEnvironment",
+    "Slow",
     "SplitStream",
     "StreamEdge",
     "StreamEnvironment",
     "StreamGraph",
     "StreamNode",
+    "Swap",
+    "SwapFunction",
     "TaskManagerSnapshot",
     "WindowedStream",
     "build_chains",

@@ -22,10 +22,9 @@ _SECONDS_TO_STOP = 5.0
 
 
 class Changes:
-    """Wakes the coroutines of one TaskManager that wait for something to be true."""
+    """Wakes coroutines that wait for something to be true."""
 
-    def __init__(self, deployment: Deployment) -> None:
-        self.deployment = deployment
+    def __init__(self) -> None:
         self._waiting: dict[asyncio.Future[None], Callable[[], bool]] = {}
 
     def tell(self) -> None:

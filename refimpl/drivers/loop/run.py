@@ -9,14 +9,18 @@ In a notebook, which has a loop already: `await AsyncRun(job).execute()`. Views 
 from __future__ import annotations
 
 import asyncio
+import math
 import secrets
 import time
 from collections.abc import Coroutine
 from typing import Any, Self
 
+from refimpl.drivers.control import Controls, Stopwatch
+from refimpl.drivers.flush_clock import FlushClock
 from refimpl.drivers.loop.connections import Changes, Connections
 from refimpl.errors import LocalUsageError
 from refimpl.invariants import check_end
+from refimpl.job.commands import Command, SetTimeout
 from refimpl.job.deployment import Deployment
 from refimpl.job.placement import check_num_task_managers
 from refimpl.job.snapshots import JobSnapshot
@@ -27,7 +31,7 @@ from refimpl.trace import Trace
 __all__ = ["AsyncRun"]
 
 
-class AsyncRun:
+class AsyncRun(Controls):
     """Runs a job in an event loop.
 
     `await run.execute()` where a loop runs, `run.run()` where none does. What several TaskManagers send
@@ -40,12 +44,9 @@ class AsyncRun:
     def __init__(self, environment: StreamEnvironment, trace: Trace | None = None, num_task_managers: int = 1) -> None:
         check_num_task_managers(num_task_managers)
         self.deployments: list[Deployment] = []
-        self._config = environment.config
+        self._stopwatch = Stopwatch()
         if trace is not None:
             trace.use_clock(time.monotonic_ns, time.time_ns() - time.monotonic_ns())
-        self._is_started = False
-        self._started_s = 0.0
-        self._ended_s: float | None = None
         run_id = secrets.token_bytes(8)
         try:
             for number in range(num_task_managers):
@@ -54,7 +55,10 @@ class AsyncRun:
             self._close_after(error)
             raise
         self.deployment = self.deployments[0]
-        self._changes = {id(each): Changes(each) for each in self.deployments}
+        self._changes = {id(each): Changes() for each in self.deployments}
+        partitions = [partition for each in self.deployments for partition in each.partitions]
+        self._flush_clock = FlushClock(partitions, environment.config.buffer_timeout_ms, self._tell_all)
+        self._timeout_changes = Changes()
 
     def __enter__(self) -> Self:
         return self
@@ -80,19 +84,14 @@ class AsyncRun:
 
     async def execute(self) -> AsyncRun:
         """Run the job to its end, in the loop that runs here."""
-        if self._is_started:
-            raise LocalUsageError("this run has been started before; make a new one")
-        self._is_started = True
-        self._started_s = time.monotonic()
+        self._stopwatch.start()
         try:
             async with Connections(self.deployments, self._changes) as connections:
                 tasks = [
-                    self._run_task(task, self._changes[id(deployment)])
-                    for deployment in self.deployments
-                    for task in deployment.tasks
+                    self._run_task(deployment, task) for deployment in self.deployments for task in deployment.tasks
                 ]
-                await _all_or_first_error(tasks, [self._run_flusher(), self._send_barriers(), connections.watch()])
-                self._ended_s = time.monotonic()
+                await _all_or_first_error(tasks, [self._keep_flushing(), self._send_barriers(), connections.watch()])
+                self._stopwatch.stop()
                 await connections.settle()
             check_end(*self.deployments)
         except BaseException as error:
@@ -107,52 +106,60 @@ class AsyncRun:
     @property
     def is_done(self) -> bool:
         """Whether no task runs any more."""
-        return self._is_started and all(deployment.is_done for deployment in self.deployments)
+        return self._stopwatch.is_started and all(deployment.is_done for deployment in self.deployments)
 
     @property
     def elapsed_s(self) -> float:
         """Seconds since the start, or from start to end."""
-        return (self._ended_s or time.monotonic()) - self._started_s if self._is_started else 0.0
+        return self._stopwatch.elapsed_s
 
     def snapshot(self) -> JobSnapshot:
         """The whole job at one moment."""
         return JobSnapshot.joined([each.snapshot(self.elapsed_s * 1000) for each in self.deployments])
 
-    def swap(self, **parts: object) -> None:
-        """Put other parts into the running job: `swap(SpanningRecordSerializer=Mine)`."""
+    def _command(self, command: Command) -> None:
         for deployment in self.deployments:
-            deployment.swap(**parts)
-            self._changes[id(deployment)].tell()
-
-    def swap_function(self, operator_name: str, function: object) -> None:
-        """Put another function into an operator of the running job."""
-        holders = [each for each in self.deployments if each.holds(operator_name)]
-        for deployment in holders or self.deployments:
-            deployment.swap_function(operator_name, function)
-            self._changes[id(deployment)].tell()
+            deployment.do(command)
+        if isinstance(command, SetTimeout):
+            self._flush_clock.set_timeout(command.timeout_ms)
+            self._timeout_changes.tell()
+        self._tell_all()
 
     # -- coroutines ------------------------------------------------------------------------------------
 
-    async def _run_task(self, task: Task, changes: Changes) -> None:
+    async def _run_task(self, deployment: Deployment, task: Task) -> None:
+        changes = self._changes[id(deployment)]
         while not task.is_done:
             if not task.is_runnable:
                 task.note_rest()
-            await changes.wait_until(lambda: task.is_runnable)
+            await changes.wait_until(lambda: task.is_runnable and not deployment.is_paused)
             task.step()
             changes.tell()
             await asyncio.sleep(0)
+            if task.rest_ms:
+                await self._rest(task, changes)
 
-    async def _run_flusher(self) -> None:
-        """Flush every output once per buffer timeout.
+    async def _rest(self, task: Task, changes: Changes) -> None:
+        """Let the time pass that a slowed task rests after a step, also if it is changed meanwhile."""
+        start_s = time.monotonic()
+        while (left_s := start_s + task.rest_ms / 1000 - time.monotonic()) > 0:
+            await changes.wait_until(lambda: time.monotonic() >= start_s + task.rest_ms / 1000, left_s)
 
-        Flink:   RecordWriter.OutputFlusher, 1.11.4
-        """
-        while self._config.buffer_timeout_ms > 0:
-            await asyncio.sleep(self._config.buffer_timeout_ms / 1000)
-            for deployment in self.deployments:
-                for partition in deployment.partitions:
-                    partition.flush_all()
-                self._changes[id(deployment)].tell()
+    async def _keep_flushing(self) -> None:
+        """Flush whenever the clock says so, until it is cancelled."""
+        while True:
+            await self._until_due(self._flush_clock.due_s)
+            self._flush_clock.flush_if_due()
+
+    async def _until_due(self, due_s: float) -> None:
+        """Wait until the next flush is due, or is due at another time."""
+        wait_s = None if due_s == math.inf else max(0.0, due_s - time.monotonic())
+        await self._timeout_changes.wait_until(lambda: self._flush_clock.due_s != due_s, wait_s)
+
+    def _tell_all(self, _late_ms: float = 0.0) -> None:
+        """Let all coroutines that wait look whether they can go on."""
+        for changes in self._changes.values():
+            changes.tell()
 
     async def _send_barriers(self) -> None:
         """Let the sources send a barrier as often as they are to."""

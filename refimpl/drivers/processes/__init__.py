@@ -1,14 +1,18 @@
 """A job on several processes of this machine."""
 
-from refimpl.drivers.processes.child import Child
-from refimpl.drivers.processes.group import SECONDS_TO_SETTLE, Crew
+from refimpl.drivers.processes.child import ChildProcess
+from refimpl.drivers.processes.group import SECONDS_TO_SETTLE, ProcessGroup
 from refimpl.drivers.processes.messages import (
     TICKET_BYTES,
     Answer,
-    Command,
+    Close,
     Deploy,
     Ended,
+    Look,
+    Request,
     Results,
+    Settle,
+    Start,
     pack,
     portable,
     unpack,
@@ -21,15 +25,19 @@ __all__ = [
     "SECONDS_TO_SETTLE",
     "TICKET_BYTES",
     "Answer",
-    "Child",
-    "Command",
-    "Crew",
+    "ChildProcess",
+    "Close",
     "Delivery",
     "Deploy",
     "Ended",
+    "Look",
     "Outlet",
+    "ProcessGroup",
     "ProcessRun",
+    "Request",
     "Results",
+    "Settle",
+    "Start",
     "Worker",
     "obey",
     "pack",

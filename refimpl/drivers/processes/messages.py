@@ -1,8 +1,16 @@
-"""What the processes of a run say to one another, and how it crosses the pipes between them.
+"""The messages between the processes of a run, and how they cross the pipes between them.
 
-Three pipes join a TaskManager's process to the one that started it: commands come in; each is answered
-by one `Answer`; `Results` go out, and behind the last of them `Ended`. Answers have a pipe of their own,
-since results wait while a sink is slow. An error takes it too.
+Three pipes join a TaskManager's process to the one that started it: requests come in, a `Command` of the job among
+them; each is answered by one `Answer`; `Results` go out, and behind the last of them `Ended`. Answers have a pipe of
+their own, since results wait while a sink is slow. An error takes it too.
+
+    request    answer's value
+    Deploy     where others connect to read, or None
+    Start      None
+    Look       the snapshot of this part of the job
+    Settle     what went through here (`RecordCounts`), and the last snapshot
+    Close      None; the process ends then
+    a Command  None
 
 What crosses is pickled: both ends are processes of one user, and no socket is near.
 """
@@ -20,6 +28,7 @@ import cloudpickle
 
 from refimpl.drivers.transport.streams import Security
 from refimpl.errors import LocalUsageError, SluiceError, UserCodeError
+from refimpl.job.commands import Command
 from refimpl.job.stream import StreamEnvironment
 from refimpl.task.operators import Operator
 from refimpl.trace import Trace
@@ -27,10 +36,14 @@ from refimpl.trace import Trace
 __all__ = [
     "TICKET_BYTES",
     "Answer",
-    "Command",
+    "Close",
     "Deploy",
     "Ended",
+    "Look",
+    "Request",
     "Results",
+    "Settle",
+    "Start",
     "pack",
     "portable",
     "unpack",
@@ -38,7 +51,7 @@ __all__ = [
 ]
 
 TICKET_BYTES = 8
-"""Before each command stands a number, which comes back before its answer; 0 before an error nobody asked for."""
+"""Before each request stands a number, which comes back before its answer; 0 before an error nobody asked for."""
 
 _SHOWN = reprlib.Repr()  # of a record, even if its own `repr` fails
 _SHOWN.maxother = 200
@@ -46,7 +59,7 @@ _SHOWN.maxother = 200
 
 @dataclass(frozen=True, slots=True)
 class Deploy:
-    """The first command: become TaskManager `number`. `sinks` are operators of `job` whose values we get.
+    """The first request: become TaskManager `number`. `sinks` are operators of `job` whose values we get.
 
     `make_trace` makes the trace of a TaskManager, by its number, in its own process.
     """
@@ -62,16 +75,33 @@ class Deploy:
 
 
 @dataclass(frozen=True, slots=True)
-class Command:
-    """Any later command: a method of `Worker`, and its arguments."""
+class Start:
+    """Start all tasks; `addresses` are where the TaskManagers listen, by number."""
 
-    name: str
-    arguments: tuple[Any, ...] = ()
+    addresses: list[tuple[str, int] | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """Show this part of the job at one moment."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settle:
+    """After the last task everywhere has ended: check that nothing is left here."""
+
+
+@dataclass(frozen=True, slots=True)
+class Close:
+    """End what still runs, and the process."""
+
+
+Request = Deploy | Start | Look | Settle | Close | Command
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a command came to: its value, or the exception it raised."""
+    """The answer to a request: its value, or the exception it raised."""
 
     value: Any = None
     error: BaseException | None = None

@@ -13,12 +13,14 @@ import time
 from collections.abc import Callable, Collection
 from typing import Self
 
-from refimpl.drivers.processes.child import Child
-from refimpl.drivers.processes.group import SECONDS_TO_SETTLE, Crew
-from refimpl.drivers.processes.messages import Command, Deploy, pack, unpack, without_sinks
+from refimpl.drivers.control import Controls, Stopwatch
+from refimpl.drivers.processes.child import ChildProcess
+from refimpl.drivers.processes.group import SECONDS_TO_SETTLE, ProcessGroup
+from refimpl.drivers.processes.messages import Deploy, Settle, Start, pack, unpack, without_sinks
 from refimpl.drivers.transport.streams import Security
 from refimpl.errors import LocalUsageError, RemoteTransportError, SluiceError, UserCodeError, speaks_for_itself
 from refimpl.invariants import check_records
+from refimpl.job.commands import Command, Pause, Resume, SwapFunction
 from refimpl.job.execution_graph import ExecutionGraph
 from refimpl.job.job_graph import JobGraph
 from refimpl.job.snapshots import JobSnapshot
@@ -28,7 +30,7 @@ from refimpl.trace import Trace
 __all__ = ["ProcessRun"]
 
 
-class ProcessRun:
+class ProcessRun(Controls):
     """Runs a job on `num_task_managers` processes of this machine.
 
     `run()` starts it and waits; or `start()`, look at `snapshot()`, `swap(...)`, and `join()`.
@@ -84,15 +86,14 @@ class ProcessRun:
         self._changed = threading.Condition()
         self._over: set[int] = set()  # the TaskManagers whose end is known, with its reason
         self._last_snapshot: JobSnapshot | None = None
-        self._is_started = self._is_paused = False
-        self._started_s = 0.0
-        self._ended_s: float | None = None
-        self._crew = Crew()
+        self._is_paused = False
+        self._stopwatch = Stopwatch()
+        self._group = ProcessGroup()
         try:
             for number, core in enumerate(chosen_cores):
-                self._crew.children.append(Child(number, self._deliver, self._on_change, core))
-            self._crew.tell(dict(zip(self._crew.children, orders, strict=True)), most_s=threading.TIMEOUT_MAX)
-            self._addresses = self._crew.tell_all("address", most_s=threading.TIMEOUT_MAX)
+                self._group.children.append(ChildProcess(number, self._deliver, self._on_change, core))
+            requests = dict(zip(self._group.children, orders, strict=True))
+            self._addresses = self._group.ask(requests, most_s=threading.TIMEOUT_MAX)
         except BaseException:
             self._close()
             raise
@@ -107,12 +108,9 @@ class ProcessRun:
 
     def start(self) -> ProcessRun:
         """Start all tasks; returns at once."""
-        if self._is_started:
-            raise LocalUsageError("this run has been started before; make a new one")
-        self._is_started = True
-        self._started_s = time.monotonic()
+        self._stopwatch.start()
         try:
-            self._crew.tell_all("start", self._addresses, most_s=threading.TIMEOUT_MAX)
+            self._group.ask_all(Start(self._addresses), threading.TIMEOUT_MAX)
         except BaseException:
             self._close()
             raise
@@ -120,31 +118,30 @@ class ProcessRun:
 
     def join(self, timeout_s: float | None = None) -> bool:
         """Wait for the end; true if it has come, false if `timeout_s` passed first."""
-        if not self._is_started:
-            raise LocalUsageError("this run has not been started; there is nothing to wait for")
+        self._stopwatch.check_started()
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         try:
             with self._changed:
-                while not (self.is_done or self._crew.is_closed) and self._error is None:
+                while not (self.is_done or self._group.is_closed) and self._error is None:
                     left = None if deadline is None else deadline - time.monotonic()
                     if left is not None and left <= 0:
                         return False
                     # A wait without end cannot be interrupted by Ctrl-C on every platform.
                     self._changed.wait(0.2 if left is None else min(left, 0.2))
-            if self._error is None and not self._crew.is_closed:
-                parts = self._crew.tell_all("settle", most_s=SECONDS_TO_SETTLE)
+            if self._error is None and not self._group.is_closed:
+                parts = self._group.ask_all(Settle(), SECONDS_TO_SETTLE)
                 check_records([counts for counts, _ in parts])
-                self._crew.remember([snapshot for _, snapshot in parts])
-                self._last_snapshot = self._crew.seen()
+                self._group.remember([snapshot for _, snapshot in parts])
+                self._last_snapshot = self._group.seen()
         except SluiceError as error:
-            if not self._crew.is_closed:  # else somebody has cancelled the run meanwhile
+            if not self._group.is_closed:  # else somebody has cancelled the run meanwhile
                 self._fail(error)
         except BaseException:
             self.cancel()
             raise
         self._close()
         if self._error is not None:
-            raise self._crew.root_of(self._error)
+            raise self._group.root_of(self._error)
         return True
 
     def run(self) -> ProcessRun:
@@ -161,22 +158,22 @@ class ProcessRun:
     @property
     def is_done(self) -> bool:
         """Whether no task runs any more."""
-        return self._is_started and len(self._over) == len(self._crew.children)
+        return self._stopwatch.is_started and len(self._over) == len(self._group.children)
 
     @property
     def error(self) -> BaseException | None:
         """Why the job failed, as far as it is known now: the first error, or the death it followed from."""
-        return None if self._error is None else self._crew.root_of(self._error)
+        return None if self._error is None else self._group.root_of(self._error)
 
     @property
     def elapsed_s(self) -> float:
         """Seconds since the start, or from start to end."""
-        return (self._ended_s or time.monotonic()) - self._started_s if self._is_started else 0.0
+        return self._stopwatch.elapsed_s
 
     @property
     def process_ids(self) -> list[int]:
         """The process of each TaskManager."""
-        return [child.process.pid for child in self._crew.children]
+        return [child.process.pid for child in self._group.children]
 
     def snapshot(self) -> JobSnapshot:
         """The whole job; each TaskManager at one moment, one after the other. At last as it ended.
@@ -188,61 +185,39 @@ class ProcessRun:
         """
         if self._last_snapshot is not None:
             return self._last_snapshot
-        if not self._crew.is_closed:
+        if not self._group.is_closed:
             try:
-                self._crew.look()
+                self._group.look()
             except (LocalUsageError, RemoteTransportError):
-                if self._error is None and not any(child.is_gone for child in self._crew.children):
+                if self._error is None and not any(child.is_gone for child in self._group.children):
                     raise
-        return self._crew.seen()
+        return self._group.seen()
 
     @property
     def is_paused(self) -> bool:
         """Whether it was paused, and not resumed since."""
         return self._is_paused
 
-    def pause(self) -> None:
-        """Let every task stand still after the step it is in."""
-        self._is_paused = not self._crew.is_closed
-        self._crew.tell_all("pause")
+    def _command(self, command: Command) -> None:
+        if isinstance(command, SwapFunction) and self._swap_sink(command):
+            return
+        if isinstance(command, Pause | Resume):
+            self._is_paused = isinstance(command, Pause) and not self._group.is_closed
+        self._group.ask_all(command)
 
-    def resume(self) -> None:
-        """Let the tasks go on."""
-        self._is_paused = False
-        self._crew.tell_all("resume")
-
-    def swap(self, **parts: object) -> None:
-        """Put other parts into the running job: `swap(SpanningRecordSerializer=Mine)`."""
-        self._crew.tell_all("swap", parts)
-
-    def swap_function(self, operator_name: str, function: object) -> None:
-        """Put another function into an operator of the running job."""
-        if not callable(function):
-            raise LocalUsageError(f"{function!r} is no function")
-        for number in self._sinks:
-            if self._nodes[number].name == operator_name:
-                self._sinks[number] = function
-                return
-        holds = self._crew.tell_all("holds", operator_name)
-        holders = [child for child, is_here in zip(self._crew.children, holds, strict=True) if is_here]
-        swap = pack(Command("swap_function", (operator_name, function)))
-        self._crew.tell(dict.fromkeys(holders or self._crew.children, swap))
-
-    def slow(self, name: str, rest_ms: float) -> None:
-        """Let a task, or every task with that operator, rest so long after each buffer; 0 is full speed again."""
-        if not sum(self._crew.tell_all("slow", name, rest_ms)):
-            raise LocalUsageError(f"no task and no operator {name!r}; there are {self.snapshot().task_names}")
-
-    def set_buffer_timeout(self, timeout_ms: int) -> None:
-        """Flush after another time from now on, -1 never by time; not from or to 0."""
-        self._crew.tell_all("set_buffer_timeout", timeout_ms)
+    def _swap_sink(self, command: SwapFunction) -> bool:
+        """Put another function in the place of a sink's, which is called here; false if it is no sink."""
+        named = [number for number in self._sinks if self._nodes[number].name == command.operator_name]
+        for number in named[:1]:
+            self._sinks[number] = command.function
+        return bool(named)
 
     # -- the children --------------------------------------------------------------------------------
 
     def _deliver(self, values: list[tuple[int, int, bytes]]) -> None:
         """Do what the sinks do, as long as nothing has failed."""
         for node_id, subtask, data in values:
-            if self._error is not None or self._crew.is_closed:
+            if self._error is not None or self._group.is_closed:
                 return
             sink = self._sinks[node_id]
             assert sink is not None, f"{self._nodes[node_id].name} sent results and is no sink"
@@ -261,9 +236,9 @@ class ProcessRun:
         failure.__cause__ = error
         return failure
 
-    def _on_change(self, child: Child) -> None:
+    def _on_change(self, child: ChildProcess) -> None:
         """A TaskManager's tasks have ended, or its process has."""
-        if not self._crew.is_closed:  # else they lose each other's connections one after the other
+        if not self._group.is_closed:  # else they lose each other's connections one after the other
             if child.ended is not None and child.ended.error is not None:
                 self._fail(child.ended.error)
             if child.is_gone:
@@ -271,7 +246,7 @@ class ProcessRun:
         with self._changed:
             self._over.add(child.number)
             if self.is_done:
-                self._ended_s = self._ended_s or time.monotonic()
+                self._stopwatch.stop()
             self._changed.notify_all()
 
     def _fail(self, error: BaseException) -> None:
@@ -282,9 +257,9 @@ class ProcessRun:
     def _close(self) -> None:
         """End every process, with a word first, by force if that does not help."""
         with self._changed:
-            self._crew.is_closed = True
+            self._group.is_closed = True
             self._changed.notify_all()
-        self._crew.close()
+        self._group.close()
 
 
 def _each_core(cores: Collection[int] | None, num_task_managers: int) -> list[int] | list[None]:

@@ -1,4 +1,4 @@
-"""What runs in the process of one TaskManager, at the other end of its parent's pipes.
+"""The process of one TaskManager, at the other end of its parent's pipes.
 
 When the parent is gone its pipe ends, and so does this process, whatever it is doing. The functions of
 sinks stay with the parent: that is where the user waits for what they do.
@@ -13,13 +13,26 @@ import queue
 import signal
 import sys
 import threading
-from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 from multiprocessing.connection import Connection
 from typing import Protocol
 
-from refimpl.drivers.processes.messages import TICKET_BYTES, Answer, Deploy, Ended, Results, pack, portable, unpack
+from refimpl.drivers.processes.messages import (
+    TICKET_BYTES,
+    Answer,
+    Close,
+    Deploy,
+    Ended,
+    Look,
+    Request,
+    Results,
+    Settle,
+    Start,
+    pack,
+    portable,
+    unpack,
+)
 from refimpl.drivers.threads.task_manager import TaskManagerThreads
 from refimpl.invariants import RecordCounts, check_end_here
 from refimpl.job.snapshots import JobSnapshot
@@ -32,8 +45,8 @@ _MOST_RESULTS_WAITING = 128
 _MOST_BYTES_WAITING = 1024 * 1024
 
 
-class Outbox:
-    """Sends answers to the parent at once, and results in batches that gather while one is being sent.
+class PipeSender:
+    """Sends answers to the parent at once, and results in batches that gather while one batch is sent.
 
     `put` waits when too many have gathered: the parent's sinks are slow, and the task is with them.
     """
@@ -64,13 +77,13 @@ class Outbox:
                 self._changed.notify_all()
 
     def answer(self, ticket: bytes, answer: Answer | Ended) -> None:
-        """Say what the command with this number came to."""
+        """Send the answer to the request with this number."""
         data = ticket + pack(answer)
-        with self._answering, suppress(OSError):  # the parent is gone, and whoever hears commands knows it
+        with self._answering, suppress(OSError):  # the parent is gone; the thread that hears requests sees it
             self._answers.send_bytes(data)
 
     def end(self, error: BaseException | None) -> None:
-        """Say that the tasks have ended: if all is well, behind the last result."""
+        """Send that the tasks have ended: if all is well, behind the last result."""
         if error is not None:
             self.answer(bytes(TICKET_BYTES), Ended(portable(error)))
             return
@@ -115,9 +128,9 @@ class Outlet(Protocol):
 class Delivery(SinkOperator):
     """Stands where a sink stood, and sends its values to where the user waits for them."""
 
-    def __init__(self, outbox: Outlet, node_id: int) -> None:
+    def __init__(self, sender: Outlet, node_id: int) -> None:
         super().__init__(print)
-        self._outbox = outbox
+        self._sender = sender
         self._node_id = node_id
 
     def process(self, record: StreamRecord) -> None:
@@ -126,16 +139,16 @@ class Delivery(SinkOperator):
             value = pickle.dumps(record.value)  # fast; refuses what came by value, as from a notebook
         except Exception:  # noqa: BLE001 - whatever the user's value does when it is copied
             value = pack(record.value)
-        self._outbox.put(self._node_id, self.context.subtask, value)
+        self._sender.put(self._node_id, self.context.subtask, value)
 
 
 class Worker:
-    """One TaskManager, and what its parent may ask of it."""
+    """One TaskManager, and its answers to what the parent asks."""
 
-    def __init__(self, order: Deploy, outbox: Outbox) -> None:
+    def __init__(self, order: Deploy, sender: PipeSender) -> None:
         for number in order.sinks:
-            order.job.graph.nodes[number].make_operator = partial(Delivery, outbox, number)
-        self._outbox = outbox
+            order.job.graph.nodes[number].make_operator = partial(Delivery, sender, number)
+        self._sender = sender
         self._saying = threading.Lock()
         self._has_said_end = False
         self._trace = None if order.make_trace is None else order.make_trace(order.number)
@@ -150,47 +163,37 @@ class Worker:
             self._on_end,
         )
 
+    @property
     def address(self) -> tuple[str, int] | None:
         """Where others connect; `None` if there are none."""
-        return self._threads.address if self._threads.is_listening else None
+        return self._threads.connections.address
 
-    def start(self, addresses: Sequence[tuple[str, int]]) -> None:
-        self._threads.start(addresses)
+    def answer(self, request: Request) -> object:
+        """Do what the parent asks, and return the value of its answer."""
+        match request:
+            case Start(addresses):
+                self._threads.start(addresses)
+            case Look():
+                return self._threads.snapshot()
+            case Settle():
+                return self._settle()
+            case Close():
+                self._close()
+            case Deploy():
+                raise AssertionError("this process is a TaskManager already")
+            case _:
+                self._threads.do(request)
+        return None
 
-    def snapshot(self) -> JobSnapshot:
-        return self._threads.snapshot()
-
-    def pause(self) -> None:
-        self._threads.pause()
-
-    def resume(self) -> None:
-        self._threads.resume()
-
-    def slow(self, name: str, rest_ms: float) -> int:
-        return self._threads.slow(name, rest_ms)
-
-    def set_buffer_timeout(self, timeout_ms: int) -> None:
-        self._threads.set_buffer_timeout(timeout_ms)
-
-    def holds(self, operator_name: str) -> bool:
-        return self._threads.deployment.holds(operator_name)
-
-    def swap(self, parts: dict[str, object]) -> None:
-        self._threads.swap(**parts)
-
-    def swap_function(self, operator_name: str, function: object) -> None:
-        self._threads.swap_function(operator_name, function)
-
-    def settle(self) -> tuple[RecordCounts, JobSnapshot]:
-        """After the last task everywhere has ended: nothing may be left here. What went through."""
+    def _settle(self) -> tuple[RecordCounts, JobSnapshot]:
         self._threads.settle()
         check_end_here(self._threads.deployment)
         if self._trace is not None:
             self._trace.close()
         return RecordCounts.of(self._threads.deployment), self._threads.snapshot()
 
-    def close(self) -> None:
-        self._outbox.close()
+    def _close(self) -> None:
+        self._sender.close()
         self._threads.close()
         if self._trace is not None:
             self._trace.close()
@@ -201,7 +204,7 @@ class Worker:
             if self._has_said_end:
                 return
             self._has_said_end = True
-        self._outbox.end(self._threads.error)
+        self._sender.end(self._threads.error)
 
 
 # -- the process -------------------------------------------------------------------------------------
@@ -212,34 +215,35 @@ def obey(commands: int, answers: int, results: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which then tells us
     if isinstance(sys.stdout, io.TextIOWrapper):  # what user code prints is seen at once, in whole lines
         sys.stdout.reconfigure(line_buffering=True, write_through=False)
-    asked: queue.SimpleQueue[bytes] = queue.SimpleQueue()
-    threading.Thread(target=_hear, args=(commands, asked), name="commands", daemon=True).start()
-    outbox = Outbox(Connection(answers, readable=False), Connection(results, readable=False))
+    requests: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+    threading.Thread(target=_hear, args=(commands, requests), name="requests", daemon=True).start()
+    sender = PipeSender(Connection(answers, readable=False), Connection(results, readable=False))
     worker: Worker | None = None
     is_last = False
     while not is_last:
-        message = asked.get()
+        message = requests.get()
         try:
-            command, value = unpack(message[TICKET_BYTES:]), None
-            if isinstance(command, Deploy):
-                worker = Worker(command, outbox)
-            else:
-                is_last = command.name == "close"
-                if worker is not None:
-                    value = getattr(worker, command.name)(*command.arguments)
+            request = unpack(message[TICKET_BYTES:])
+            value: object = None
+            is_last = isinstance(request, Close)
+            if isinstance(request, Deploy):
+                worker = Worker(request, sender)
+                value = worker.address
+            elif worker is not None:
+                value = worker.answer(request)
             answer = Answer(value)
-        except Exception as error:  # noqa: BLE001 - it is raised where the command came from
+        except Exception as error:  # noqa: BLE001 - it is raised where the request came from
             answer = Answer(error=portable(error))
-        outbox.answer(message[:TICKET_BYTES], answer)
+        sender.answer(message[:TICKET_BYTES], answer)
     with suppress(OSError, ValueError):  # what is printed last, if anybody reads it
         sys.stdout.flush()
     os._exit(0)  # not even user code that never returns keeps this process
 
 
-def _hear(commands: int, asked: queue.SimpleQueue[bytes]) -> None:
-    """Take commands in while others are obeyed; when the parent is gone, so is this process."""
+def _hear(commands: int, requests: queue.SimpleQueue[bytes]) -> None:
+    """Take requests in while others are obeyed; when the parent is gone, so is this process."""
     pipe = Connection(commands, writable=False)
     with suppress(EOFError, OSError):
         while True:
-            asked.put(pipe.recv_bytes())
+            requests.put(pipe.recv_bytes())
     os._exit(0)

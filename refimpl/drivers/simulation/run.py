@@ -11,14 +11,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Self
+from typing import ClassVar, Self
 
-import numpy as np
-
+from refimpl.drivers.control import Controls
 from refimpl.drivers.simulation.actions import Action, AskAgain, Deliver, Flush, ReadOn, Send, SendBarrier, StepTask
+from refimpl.drivers.simulation.policy import Delays, Policy
 from refimpl.drivers.simulation.wire import Link, Way
 from refimpl.errors import LocalUsageError
 from refimpl.invariants import check_all, check_end, check_liveness
+from refimpl.job.commands import Command, Pause, Resume, Slow
 from refimpl.job.deployment import Deployment
 from refimpl.job.placement import check_num_task_managers
 from refimpl.job.snapshots import JobSnapshot
@@ -29,10 +30,11 @@ from refimpl.trace import Trace
 __all__ = ["Simulation"]
 
 
-_POLICIES = ("random", "round_robin", "first")
+_STANDS_STILL = "it moves only while you call step() or run(), and stands still in between"
+_VIRTUAL = "its time is virtual, and you choose which task goes next: step(action)"
 
 
-class Simulation:
+class Simulation(Controls):
     """Runs a job in one thread, one action after the other.
 
     With several TaskManagers, what one sends another takes up to `max_delay_ms`, by `seed`.
@@ -47,6 +49,8 @@ class Simulation:
         SluiceError: the job failed; everything it held has been given back.
     """
 
+    refusals: ClassVar = {Pause: _STANDS_STILL, Resume: _STANDS_STILL, Slow: _VIRTUAL}
+
     def __init__(
         self,
         environment: StreamEnvironment,
@@ -58,31 +62,19 @@ class Simulation:
         num_task_managers: int = 1,
         max_delay_ms: float = 0.0,
     ) -> None:
-        if policy not in _POLICIES:
-            raise LocalUsageError(f"policy {policy!r} is none of {', '.join(_POLICIES)}")
-        if max_delay_ms < 0:
-            raise LocalUsageError(f"a delay of {max_delay_ms} ms would arrive before it was sent")
         check_num_task_managers(num_task_managers)
+        self._policy, self._delays = Policy(policy, seed), Delays(max_delay_ms, seed)
         self.error: BaseException | None = None
         self.is_closed = False
         self.deployments: list[Deployment] = []
         self.links: dict[str, Link] = {}
         self.time_ms = 0.0
+        self.num_steps = 0
+        self._check_every = check_every
+        self._step_ms = step_ms
         if trace is not None:
             trace.use_clock(lambda: round(self.time_ms * 1e6))
         self._deploy(environment, trace, num_task_managers)
-        self.deployment = self.deployments[0]
-        self.seed = seed
-        self.num_steps = 0
-        self._policy = policy
-        self._check_every = check_every
-        self._step_ms = step_ms
-        self._max_delay_ms = max_delay_ms
-        self._trace = trace
-        self._random = np.random.default_rng(seed)
-        self._delays = np.random.default_rng((seed, 1))
-        self._draws: list[float] = []
-        self._turn = 0
         in_order = {each.name: None for each in self.deployment.graph.vertices}
         tasks = {task.name: task for deployment in self.deployments for task in deployment.tasks}
         self._tasks = {name: tasks[name] for name in in_order}
@@ -96,6 +88,15 @@ class Simulation:
         self.is_closed = True
         for deployment in self.deployments:
             deployment.close()
+
+    @property
+    def seed(self) -> int:
+        return self._policy.seed
+
+    @property
+    def deployment(self) -> Deployment:
+        """The part of the job that TaskManager 0 has; with one TaskManager the whole job."""
+        return self.deployments[0]
 
     @property
     def is_done(self) -> bool:
@@ -142,14 +143,12 @@ class Simulation:
         if self.is_closed:
             self._refuse_unless_done()
             return None
-        if self._draws == [] and self._policy == "random":
-            self._draws = self._random.random(1024).tolist()
         enabled = self.enabled()
         if not enabled:
             check_liveness(*self.deployments)
             return None
         if action is None:
-            action = self._pick(enabled)
+            action = self._policy.pick(enabled)
         elif action not in enabled:
             raise LocalUsageError(f"{action} is not enabled; enabled: {', '.join(map(str, enabled))}")
         try:
@@ -157,7 +156,7 @@ class Simulation:
         except BaseException as error:
             self._close_after(error)
             raise
-        if self._trace is not None:
+        if self.deployment.trace is not None:
             for task in self._tasks.values():
                 if not task.is_runnable:
                     task.note_rest()
@@ -203,16 +202,9 @@ class Simulation:
             raise LocalUsageError(f"no link {link!r}; there are {list(self.links)}")
         self.links[link].lose()
 
-    def swap(self, **parts: object) -> None:
-        """Put other parts in, between two steps: `swap(SpanningRecordSerializer=Mine)`."""
+    def _command(self, command: Command) -> None:
         for deployment in self.deployments:
-            deployment.swap(**parts)
-
-    def swap_function(self, operator_name: str, function: object) -> None:
-        """Put another function into an operator, between two steps."""
-        holders = [each for each in self.deployments if each.holds(operator_name)]
-        for deployment in holders or self.deployments:
-            deployment.swap_function(operator_name, function)
+            deployment.do(command)
 
     def _barriers_due(self) -> list[Action]:
         """Time does not pass for a barrier alone: it is sent while the job can go on without it."""
@@ -223,14 +215,6 @@ class Simulation:
             and deadline <= self.time_ms
             and each.checkpoints.is_last_over
         ]
-
-    def _pick(self, enabled: Sequence[Action]) -> Action:
-        if self._policy == "first":
-            return enabled[-1]  # the most downstream task: drain before producing more
-        if self._policy == "round_robin":
-            self._turn += 1
-            return enabled[self._turn % len(enabled)]
-        return enabled[int(self._draws.pop() * len(enabled))]
 
     def _do(self, action: Action) -> None:
         if isinstance(action, Flush | Deliver | AskAgain | SendBarrier):
@@ -244,8 +228,7 @@ class Simulation:
             case Flush(name):
                 self._partitions[name].on_timeout(self.time_ms)
             case Send(link, way):
-                delay = float(self._delays.random()) * self._max_delay_ms
-                self.links[link].send(way, self.time_ms + delay)
+                self.links[link].send(way, self.time_ms + self._delays.next_ms())
             case Deliver(link, way):
                 self.links[link].deliver(way)
             case ReadOn(link):

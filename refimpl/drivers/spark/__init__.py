@@ -1,11 +1,12 @@
 """A job on a Spark cluster."""
 
 from refimpl.drivers.spark.barrier_task import Order, run_task_manager
-from refimpl.drivers.spark.completion import Keeper, Member, Outcome
+from refimpl.drivers.spark.completion import Coordinator, Outcome, Participant
 from refimpl.drivers.spark.executors import explain_failure, needed_by, ship, wait_for_slots
 from refimpl.drivers.spark.results import SparkResults
 from refimpl.drivers.spark.rows import COUNTS, ERROR, RESULT, ROW_SCHEMA, TRACE, Rows, TraceSender, TraceTable
-from refimpl.drivers.spark.run import SparkRun, SparkSource
+from refimpl.drivers.spark.run import SparkRun
+from refimpl.drivers.spark.stage import BarrierStage, SparkSource
 
 __all__ = [
     "COUNTS",
@@ -13,10 +14,11 @@ __all__ = [
     "RESULT",
     "ROW_SCHEMA",
     "TRACE",
-    "Keeper",
-    "Member",
+    "BarrierStage",
+    "Coordinator",
     "Order",
     "Outcome",
+    "Participant",
     "Rows",
     "SparkResults",
     "SparkRun",

@@ -1,4 +1,4 @@
-"""What runs in one task of a barrier stage of Spark: a TaskManager, and the rows that come of it.
+"""One task of a barrier stage of Spark: a TaskManager, and the rows that come of it.
 
 Spark starts all tasks of such a stage at the same time or none, and if one is lost all of them again. They
 tell each other where they listen; from then on they speak with one another, and Spark only carries the rows
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from refimpl.drivers.processes.messages import pack, portable, unpack
 from refimpl.drivers.processes.worker import Delivery
-from refimpl.drivers.spark.completion import Keeper, Member, Outcome
+from refimpl.drivers.spark.completion import Coordinator, Outcome, Participant
 from refimpl.drivers.spark.rows import COUNTS, ERROR, RESULT, TRACE, Rows, TraceSender, TraceTable
 from refimpl.drivers.threads.task_manager import TaskManagerThreads
 from refimpl.drivers.transport.streams import Security
@@ -69,13 +69,13 @@ class _Shared:
 
 
 class _TaskManager:
-    """TaskManager `number` of an order, from its birth to the verdict."""
+    """TaskManager `number` of an order, from its start to the common decision."""
 
     def __init__(self, order: Order, number: int, host: str, rows: Rows, input_: _Shared) -> None:
-        self.verdict: Outcome | None = None
+        self.decision: Outcome | None = None
         self._rows = rows
-        self._saying = threading.Lock()
-        self._has_said = False
+        self._voting = threading.Lock()
+        self._has_voted = False
         nodes = order.job.graph.nodes
         for sink in order.sinks:
             nodes[sink].make_operator = partial(Delivery, rows, sink)
@@ -83,11 +83,13 @@ class _TaskManager:
             assert order.make_reader is not None, "a source that is fed needs a reader"
             make_reader = order.make_reader
             nodes[order.fed].make_reader = lambda _subtask, _parallelism: make_reader(iter(input_))
-        self._roll: Keeper | Member
+        self._completion: Coordinator | Participant
         if number == 0:
-            self._roll = Keeper(order.num_task_managers, order.token, self._hear, host, order.security)
+            self._completion = Coordinator(
+                order.num_task_managers, order.token, self._on_decision, host, order.security
+            )
         else:
-            self._roll = Member(number, order.token, self._hear, order.security)
+            self._completion = Participant(number, order.token, self._on_decision, order.security)
         self._sender = None if order.trace_table is None else TraceSender(order.trace_table, number, rows)
         try:
             trace = None if self._sender is None else self._sender.trace
@@ -95,19 +97,18 @@ class _TaskManager:
                 order.job, trace, number, order.num_task_managers, order.run_id, host, order.security, self._on_end
             )
         except BaseException:
-            self._roll.close()
+            self._completion.close()
             self._end_trace()
             raise
 
     @property
     def places(self) -> dict[str, Any]:
         """Where the others find this one."""
-        address = self.threads.address if self.threads.is_listening else None
-        return {"tasks": address, "roll": self._roll.address}
+        return {"tasks": self.threads.connections.address, "coordinator": self._completion.address}
 
     def start(self, places: list[dict[str, Any]]) -> None:
         """Start all tasks."""
-        self._roll.start(tuple(places[0]["roll"]))
+        self._completion.start(tuple(places[0]["coordinator"]))
         several = len(places) > 1
         self.threads.start([tuple(place["tasks"]) for place in places] if several else [])
 
@@ -125,7 +126,7 @@ class _TaskManager:
 
     def close(self) -> None:
         self.threads.close()
-        self._roll.close()
+        self._completion.close()
         self._end_trace()
 
     def _end_trace(self) -> None:
@@ -135,20 +136,20 @@ class _TaskManager:
             self._sender.close()
 
     def _on_end(self) -> None:
-        """Say how it went here, once."""
-        with self._saying:
-            if self._has_said:
+        """Vote how it went here, once."""
+        with self._voting:
+            if self._has_voted:
                 return
-            self._has_said = True
+            self._has_voted = True
         error = self.threads.error
         if error is None:
-            self._roll.say(Outcome.DONE)
+            self._completion.vote(Outcome.DONE)
         else:
-            self._roll.say(Outcome.LOST if isinstance(error, RemoteTransportError) else Outcome.FAILED)
+            self._completion.vote(Outcome.LOST if isinstance(error, RemoteTransportError) else Outcome.FAILED)
 
-    def _hear(self, verdict: Outcome) -> None:
-        self.verdict = verdict
-        if verdict is not Outcome.DONE:
+    def _on_decision(self, decision: Outcome) -> None:
+        self.decision = decision
+        if decision is not Outcome.DONE:
             self.threads.cancel()
         self._rows.close()
 
@@ -186,7 +187,7 @@ def run_task_manager(order: bytes, batches: Iterator[pa.RecordBatch]) -> Iterato
         manager.start(places)
         yield from rows
         yield from _last_rows(manager, rows)
-    if manager.verdict is Outcome.DONE:
+    if manager.decision is Outcome.DONE:
         for _ in input_:  # a Python that has not read all is not used again, and the next job waits for a new one
             pass
 
@@ -200,11 +201,11 @@ def _task_manager(order: Order, number: int, hosts: list[str], rows: Rows, input
 
 
 def _last_rows(manager: _TaskManager, rows: Rows) -> Iterator[pa.RecordBatch]:
-    """What is left to say after the verdict; nothing if another TaskManager says what is wrong."""
+    """The rows after the decision; none if another TaskManager says what is wrong."""
     error: BaseException | None = manager.threads.error
-    if manager.verdict is Outcome.LOST:
+    if manager.decision is Outcome.LOST:
         raise RemoteTransportError(f"{error or 'another TaskManager is gone'}")
-    if manager.verdict is Outcome.DONE:
+    if manager.decision is Outcome.DONE:
         try:
             counts = manager.counts()
             error = manager.trace_error

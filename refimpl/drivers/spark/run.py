@@ -2,63 +2,45 @@
 
 Spark finds the machines, starts the tasks there all at once or not at all, and starts all of them anew if
 one is lost. The data path is ours: what one task sends another goes over the engine's own connections, from
-executor to executor, with credits. What sinks get comes back as rows, through a shuffle: only a stage that is
-followed by one is tried again, and the rows of a try that failed are gone with it.
+executor to executor, with credits. What sinks get comes back as rows.
 
 Flink:   none; XGBoost and PyTorch run their own protocols in barrier tasks in the same way
 """
 
 from __future__ import annotations
 
-import secrets
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import replace
-from functools import partial
 from tempfile import TemporaryFile
-from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Self, get_args
 
 from refimpl.column_trace import ColumnTrace
-from refimpl.drivers.processes.messages import pack, without_sinks
-from refimpl.drivers.spark.barrier_task import Order, run_task_manager
-from refimpl.drivers.spark.executors import explain_failure, needed_by, ship, wait_for_slots
+from refimpl.drivers.control import Controls, Stopwatch
 from refimpl.drivers.spark.results import SparkResults
-from refimpl.drivers.spark.rows import ROW_SCHEMA, TraceTable
+from refimpl.drivers.spark.rows import TraceTable
+from refimpl.drivers.spark.stage import BarrierStage
 from refimpl.drivers.transport.tls import PemPair
 from refimpl.errors import LocalUsageError, SluiceError, UserCodeError, speaks_for_itself
 from refimpl.invariants import RecordCounts
+from refimpl.job.commands import Command
 from refimpl.job.execution_graph import ExecutionGraph
 from refimpl.job.job_graph import JobGraph
+from refimpl.job.snapshots import JobSnapshot
 from refimpl.job.stream import StreamEnvironment
-from refimpl.task.source import SourceReader
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["SparkRun", "SparkSource"]
+__all__ = ["SparkRun"]
 
-_TOKEN_BYTES = 16
 _TICK_S = 0.2
+_OUT_OF_REACH = "its TaskManagers run inside Spark's tasks, which no message reaches; use a ProcessRun for that"
 
 
-@runtime_checkable
-class SparkSource(Protocol):
-    """A reader factory whose records are in Spark: subtasks on TaskManager i share partition i of `frame`.
-
-    `make_batch_reader` makes the reader of one subtask, from batches that it shares with the others of its
-    TaskManager. It goes to the executors, where the DataFrame cannot: so it is no method of the factory.
-    """
-
-    make_batch_reader: Callable[[Iterator[pa.RecordBatch]], SourceReader]
-
-    @property
-    def frame(self) -> DataFrame: ...
-
-
-class SparkRun:
+class SparkRun(Controls):
     """Runs a job on the cluster of `session`, on `num_task_managers` of its slots.
 
     `run()` starts it and waits; or `start()` and `join()`. Leaving a `with` block cancels what still runs,
@@ -84,6 +66,8 @@ class SparkRun:
         KeyboardInterrupt: passed on, after the job has been cancelled.
     """
 
+    refusals: ClassVar = dict.fromkeys(get_args(Command), _OUT_OF_REACH)
+
     def __init__(
         self,
         environment: StreamEnvironment,
@@ -98,40 +82,14 @@ class SparkRun:
         ExecutionGraph(JobGraph(environment.graph, environment.config, environment.parts), num_task_managers)
         self.error: BaseException | None = None
         self.counts: list[RecordCounts] = []
-        self._session = session
-        self._num_task_managers = num_task_managers
-        self._packages = packages
+        self._stage = BarrierStage(environment, session, num_task_managers, keys, packages, trace_table)
         self._trace_table = trace_table
         self._nodes = environment.graph.nodes
-        job, sinks = without_sinks(environment)
-        fed = [number for number, node in self._nodes.items() if isinstance(node.make_reader, SparkSource)]
-        if len(fed) > 1:
-            names = [self._nodes[number].name for number in fed]
-            raise LocalUsageError(f"Spark feeds one source of a job, not {len(fed)}: {', '.join(names)}")
-        feeding = self._nodes[fed[0]].make_reader if fed else None
-        self._fed = feeding if isinstance(feeding, SparkSource) else None
-        if fed:
-            job.graph.nodes[fed[0]] = replace(job.graph.nodes[fed[0]], make_reader=_nobody_reads)
-        order = Order(
-            job,
-            sinks,
-            num_task_managers,
-            secrets.token_bytes(8),
-            secrets.token_bytes(_TOKEN_BYTES),
-            keys,
-            fed[0] if fed else None,
-            None if self._fed is None else self._fed.make_batch_reader,
-            trace_table,
-        )
-        self._order = pack(order)
-        self._group = f"sluice-{order.run_id.hex()}"
         self._results: SparkResults | None = None
         self._thread: threading.Thread | None = None
         self._ended = threading.Event()
         self._is_cancelled = False
-        self._num_tries = "4"
-        self._started_s = 0.0
-        self._ended_s: float | None = None
+        self._stopwatch = Stopwatch()
 
     def __enter__(self) -> Self:
         return self
@@ -145,18 +103,15 @@ class SparkRun:
         """Start the job; returns at once."""
         from pyspark import InheritableThread
 
-        if self._thread is not None:
-            raise LocalUsageError("this run has been started before; make a new one")
-        self._started_s = time.monotonic()
-        self._thread = InheritableThread(target=self._work, session=self._session)
+        self._stopwatch.start()
+        self._thread = InheritableThread(target=self._work, session=self._stage.session)
         self._thread.daemon = True
         self._thread.start()
         return self
 
     def join(self, timeout_s: float | None = None) -> bool:
         """Wait for the end; true if it has come, false if `timeout_s` passed first."""
-        if self._thread is None:
-            raise LocalUsageError("this run has not been started; there is nothing to wait for")
+        self._stopwatch.check_started()
         give_up_s = None if timeout_s is None else time.monotonic() + timeout_s
         try:
             # Not `Thread.join`, which takes a thread for ended when Ctrl-C interrupts it (Python 3.11), and not
@@ -178,13 +133,10 @@ class SparkRun:
 
     def cancel(self) -> None:
         """End the job and wait until Spark has. Does nothing after the end."""
-        from py4j.protocol import Py4JError
-
         if self._thread is not None and not self.is_done:
             self._is_cancelled = True
             while not self.is_done:  # a job that was about to start is cancelled when it has
-                with suppress(Py4JError, OSError):  # Spark may be what failed; then the thread ends too
-                    self._session.sparkContext.cancelJobGroup(self._group)
+                self._stage.cancel()
                 self._ended.wait(_TICK_S)
 
     def close(self) -> None:
@@ -207,7 +159,21 @@ class SparkRun:
     @property
     def elapsed_s(self) -> float:
         """Seconds since the start, or from start to end; with what Spark needs to start the tasks."""
-        return (self._ended_s or time.monotonic()) - self._started_s if self._thread is not None else 0.0
+        return self._stopwatch.elapsed_s
+
+    def snapshot(self) -> JobSnapshot:
+        """None: Spark shows nothing of a task that runs.
+
+        Raises:
+            LocalUsageError: always; says where else to look.
+        """
+        raise LocalUsageError(
+            f"SparkRun has no snapshot: {_OUT_OF_REACH}. Of this run there are `counts` afterwards and, with a "
+            f"trace_table, `trace()`"
+        )
+
+    def _command(self, command: Command) -> None:
+        raise AssertionError(f"{command} is refused before it comes here")
 
     def results(self, operator_name: str, schema: str) -> DataFrame:
         """The values that went into the sink of that name, as a DataFrame: tuples as rows of `schema`.
@@ -221,7 +187,7 @@ class SparkRun:
         named = [number for number in sinks if self._nodes[number].name == operator_name]
         if not named:
             raise LocalUsageError(f"no sink is called {operator_name!r}")
-        return self._after_all().frame(self._session, named, schema)
+        return self._after_all().frame(self._stage.session, named, schema)
 
     def trace(self) -> DataFrame:
         """What all TaskManagers noted, with the columns of `trace_table`. It can be read until the run is closed.
@@ -229,7 +195,7 @@ class SparkRun:
         Raises:
             LocalUsageError: the run has no trace, or the job has not ended well.
         """
-        return self._after_all().trace(self._session, self._traced_as()(ColumnTrace(1).drain(), 0, 0))
+        return self._after_all().trace(self._stage.session, self._traced_as()(ColumnTrace(1).drain(), 0, 0))
 
     def trace_tables(self) -> Iterator[pa.Table]:
         """The same as tables, those of each TaskManager in order, a few of them here at a time."""
@@ -253,38 +219,24 @@ class SparkRun:
         from pyspark.errors import PySparkException
 
         try:
-            self._session.sparkContext.setJobGroup(self._group, "sluice", interruptOnCancel=True)
             self._execute()
         except (PySparkException, Py4JError, OSError) as error:
-            explained = explain_failure(error, self._num_tries)
+            explained = self._stage.explain(error)
             self.error = _cancelled() if self._is_cancelled else explained
         except BaseException as error:  # noqa: BLE001 - raised by `join`
             self.error = error
         finally:
-            self._ended_s = time.monotonic()
+            self._stopwatch.stop()
             self._ended.set()
 
     def _execute(self) -> None:
         """Run the stage, bring its results here, and do what the sinks do."""
-        self._num_tries = self._session.conf.get("spark.stage.maxConsecutiveAttempts", "4") or "4"
-        ship(self._session, needed_by(self._order, self._packages))
-        wait_for_slots(self._session, self._num_task_managers, lambda: self._is_cancelled)
-        self._check_that_it_goes_on()
-        task = partial(run_task_manager, self._order)
-        self._results = SparkResults(self._input().mapInArrow(task, ROW_SCHEMA, barrier=True))
+        self._results = self._stage.run(lambda: self._is_cancelled)
         with TemporaryFile(prefix="sluice-results-") as file:
             self.counts = self._results.fetch(file)
             for node_id, subtask, value in self._results.values(file):
                 self._check_that_it_goes_on()
                 self._deliver(node_id, subtask, value)
-
-    def _input(self) -> DataFrame:
-        """One partition for each TaskManager."""
-        number = self._num_task_managers
-        if self._fed is None:
-            return self._session.range(0, number, 1, number)
-        frame = self._fed.frame
-        return frame if frame.rdd.getNumPartitions() == number else frame.repartition(number)
 
     def _deliver(self, node_id: int, subtask: int, value: Any) -> None:
         node = self._nodes[node_id]
@@ -303,7 +255,3 @@ class SparkRun:
 
 def _cancelled() -> LocalUsageError:
     return LocalUsageError("the run was cancelled")
-
-
-def _nobody_reads(_subtask: int, _parallelism: int) -> Any:
-    raise AssertionError("the task puts the reader of its own input here")

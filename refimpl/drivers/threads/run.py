@@ -7,10 +7,11 @@ import threading
 import time
 from typing import Self
 
+from refimpl.drivers.control import Controls, Stopwatch
 from refimpl.drivers.threads.task_manager import TaskManagerThreads
 from refimpl.drivers.transport.streams import Security
-from refimpl.errors import LocalUsageError
 from refimpl.invariants import check_end
+from refimpl.job.commands import Command
 from refimpl.job.deployment import Deployment
 from refimpl.job.placement import check_num_task_managers
 from refimpl.job.snapshots import JobSnapshot
@@ -20,7 +21,7 @@ from refimpl.trace import Trace
 __all__ = ["ThreadedRun"]
 
 
-class ThreadedRun:
+class ThreadedRun(Controls):
     """Runs a job on threads of this process.
 
     Each of `num_task_managers` has its own memory and its own monitor; what they send one another
@@ -42,10 +43,8 @@ class ThreadedRun:
         check_num_task_managers(num_task_managers)
         self.error: BaseException | None = None  # the first one, as soon as it has happened
         self._changed = threading.Condition()
-        self._is_started = False
+        self._stopwatch = Stopwatch()
         self._is_closed = False
-        self._started_s = 0.0
-        self._ended_s: float | None = None
         self.task_managers: list[TaskManagerThreads] = []
         run_id = secrets.token_bytes(8)
         try:
@@ -76,12 +75,8 @@ class ThreadedRun:
 
     def start(self) -> ThreadedRun:
         """Start all threads; returns at once."""
-        if self._is_started:
-            raise LocalUsageError("this run has been started before; make a new one")
-        self._is_started = True
-        self._started_s = time.monotonic()
-        several = len(self.task_managers) > 1
-        addresses = [each.address for each in self.task_managers] if several else []
+        self._stopwatch.start()
+        addresses = [each.connections.address for each in self.task_managers]
         try:
             for task_manager in self.task_managers:
                 task_manager.start(addresses)
@@ -92,8 +87,7 @@ class ThreadedRun:
 
     def join(self, timeout_s: float | None = None) -> bool:
         """Wait for the end; true if it has come, false if `timeout_s` passed first."""
-        if not self._is_started:
-            raise LocalUsageError("this run has not been started; there is nothing to wait for")
+        self._stopwatch.check_started()
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         try:
             with self._changed:
@@ -145,51 +139,24 @@ class ThreadedRun:
     @property
     def is_done(self) -> bool:
         """Whether no task runs any more."""
-        return self._is_started and all(each.is_ended for each in self.task_managers)
+        return self._stopwatch.is_started and all(each.is_ended for each in self.task_managers)
 
     @property
     def elapsed_s(self) -> float:
         """Seconds since the start, or from start to end."""
-        return (self._ended_s or time.monotonic()) - self._started_s if self._is_started else 0.0
+        return self._stopwatch.elapsed_s
 
     @property
     def is_paused(self) -> bool:
-        return any(each.is_paused for each in self.task_managers)
+        return any(each.is_paused for each in self.deployments)
 
     def snapshot(self) -> JobSnapshot:
         """The whole job; each TaskManager at one moment, one after the other."""
         return JobSnapshot.joined([each.snapshot() for each in self.task_managers])
 
-    def pause(self) -> None:
-        """Let every task stand still after the step it is in."""
+    def _command(self, command: Command) -> None:
         for task_manager in self.task_managers:
-            task_manager.pause()
-
-    def resume(self) -> None:
-        """Let the tasks go on."""
-        for task_manager in self.task_managers:
-            task_manager.resume()
-
-    def swap(self, **parts: object) -> None:
-        """Put other parts into the running job: `swap(SpanningRecordSerializer=Mine)`."""
-        for task_manager in self.task_managers:
-            task_manager.swap(**parts)
-
-    def swap_function(self, operator_name: str, function: object) -> None:
-        """Put another function into an operator of the running job."""
-        holders = [each for each in self.task_managers if each.deployment.holds(operator_name)]
-        for task_manager in holders or self.task_managers:
-            task_manager.swap_function(operator_name, function)
-
-    def slow(self, name: str, rest_ms: float) -> None:
-        """Let a task, or every task with that operator, rest so long after each buffer; 0 is full speed again."""
-        if not sum([each.slow(name, rest_ms) for each in self.task_managers]):
-            raise LocalUsageError(f"no task and no operator {name!r}; there are {self.snapshot().task_names}")
-
-    def set_buffer_timeout(self, timeout_ms: int) -> None:
-        """Flush after another time from now on, -1 never by time; not from or to 0."""
-        for task_manager in self.task_managers:
-            task_manager.set_buffer_timeout(timeout_ms)
+            task_manager.do(command)
 
     # -- the end -------------------------------------------------------------------------------------
 
@@ -199,7 +166,7 @@ class ThreadedRun:
             errors = [each.error for each in self.task_managers if each.error is not None]
             self.error = self.error or (errors[0] if errors else None)
             if self.is_done:
-                self._ended_s = self._ended_s or time.monotonic()
+                self._stopwatch.stop()
             self._changed.notify_all()
         if errors:
             for task_manager in self.task_managers:

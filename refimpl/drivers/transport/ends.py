@@ -1,4 +1,4 @@
-"""The two ends of a connection as a driver sees them: one face for the end that reads and the other one."""
+"""The two ends of a connection as a driver sees them: one protocol for the consumer's end and the producer's."""
 
 from __future__ import annotations
 
@@ -11,24 +11,18 @@ from refimpl.exchange.consumer_connection import ConsumerConnection
 from refimpl.exchange.producer_connection import ProducerConnection
 from refimpl.job.shuffle_environment import ShuffleEnvironment
 
-__all__ = ["ConsumerEnd", "End", "ProducerEnd"]
+__all__ = ["ConsumerEnd", "End", "ProducerEnd", "ReadingSide", "WritingSide"]
 
 _WRITE_BYTES = 512 * 1024  # some sixteen buffers in one call
 
 _log = logging.getLogger("sluice.drivers.ends")
 
 
-class End(Protocol):
-    """One end of a connection. A driver with threads calls everything under the monitor."""
+class ReadingSide(Protocol):
+    """What a connection does with the bytes that come. It reads no more while it has no room for them."""
 
-    name: str
     read_bytes: int
     """How much to read at once."""
-    is_brief: bool
-    """Whether all it says is short, and lent by nobody."""
-
-    @property
-    def is_closed(self) -> bool: ...
 
     @property
     def is_reading(self) -> bool: ...
@@ -36,25 +30,41 @@ class End(Protocol):
     @property
     def can_resume_reading(self) -> bool: ...
 
-    @property
-    def has_data_to_send(self) -> bool: ...
-
-    @property
-    def has_deadline(self) -> bool: ...
-
     def resume_reading(self) -> None: ...
-
-    def call_when_sendable(self, on_data_to_send: Callable[[], None]) -> None:
-        """Call it each time something is to be sent, or a deadline has come up, that was not there before."""
 
     def call_when_readable(self, on_readable: Callable[[], None]) -> None:
         """While not `is_reading`: call it once, when it is worth while to ask `can_resume_reading`."""
+
+    def receive_data(self, data: bytes | memoryview) -> None: ...
+
+
+class WritingSide(Protocol):
+    """The bytes that a connection has to send, asked for when the last ones are sent."""
+
+    is_small: bool
+    """Whether every message is short, and made of no lent memory."""
+
+    @property
+    def has_data_to_send(self) -> bool: ...
+
+    def call_when_sendable(self, on_data_to_send: Callable[[], None]) -> None:
+        """Call it each time something is to be sent, or a deadline has come up, that was not there before."""
 
     def data_to_send(self) -> list[bytes | memoryview]: ...
 
     def data_sent(self) -> None: ...
 
-    def receive_data(self, data: bytes | memoryview) -> None: ...
+
+class End(ReadingSide, WritingSide, Protocol):
+    """One end of a connection. A driver with threads calls everything under the monitor."""
+
+    name: str
+
+    @property
+    def is_closed(self) -> bool: ...
+
+    @property
+    def has_deadline(self) -> bool: ...
 
     def next_deadline(self, now_ms: float) -> float | None: ...
 
@@ -68,7 +78,7 @@ class ConsumerEnd:
     """The end that reads: its channels fail when the connection does."""
 
     read_bytes = _WRITE_BYTES  # of the other end
-    is_brief = True
+    is_small = True
 
     def __init__(self, connection: ConsumerConnection) -> None:
         self.name = connection.name
@@ -116,7 +126,7 @@ class ProducerEnd:
     is_reading = True
     can_resume_reading = False
     read_bytes = 16 * 1024  # what a consumer says is short
-    is_brief = False
+    is_small = False
     has_deadline = False  # only before the first frame
 
     def __init__(self, connection: ProducerConnection, shuffle: ShuffleEnvironment) -> None:

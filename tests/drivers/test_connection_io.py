@@ -24,7 +24,7 @@ from driver_bench import (
 
 from refimpl.config import Config
 from refimpl.drivers import ThreadedRun
-from refimpl.drivers.threads import Carrier
+from refimpl.drivers.threads import ConnectionIO
 from refimpl.drivers.transport import ClosedHereError, ClusterKeys, ConsumerEnd, PlainStream
 from refimpl.errors import PartitionNotFoundError, RemoteTransportError
 from refimpl.exchange import AddCredit, CloseRequest, ConsumerConnection, ErrorResponse, ProducerConnection, encode
@@ -92,14 +92,14 @@ def test_a_connection_that_opens_after_the_stop_is_closed_and_never_used() -> No
 
     with consumer_of_nothing(Tally()) as side, theirs:
         connection = side.deployment.shuffle.connect(ConnectionId(0), "late")
-        carrier = Carrier(side.threads, ConsumerEnd(connection), open_stream)
-        carrier.start()
+        io = ConnectionIO(side.threads, ConsumerEnd(connection), open_stream)
+        io.start()
         assert opening.wait(TIMEOUT_S)
         with side.threads.monitor:
-            carrier.stop()
+            io.stop()
         go.set()
-        carrier.join(TIMEOUT_S)
-        assert carrier.is_finished
+        io.join(TIMEOUT_S)
+        assert io.is_finished
         assert theirs.recv(100) == b""
 
 
@@ -118,7 +118,7 @@ def test_a_client_that_comes_in_during_the_end_is_turned_away(_attempt: int) -> 
         side.start()
         closing = threading.Thread(target=side.threads.close)
         with side.threads.monitor, call_on(side.address) as client:
-            until_inside("(accept)", "_accept")
+            until_inside("(accept)", "accept")
             closing.start()
             until_inside(closing.name, "cancel")
             client_is_there = client.socket
@@ -173,12 +173,12 @@ def test_a_consumer_says_goodbye_and_stays_until_the_producer_has_heard_it() -> 
             assert side.end() is None
             said = [message for message in peer.hear_all() if not isinstance(message, AddCredit)]
             assert said == [CloseRequest()]
-            (carrier,) = side.threads._carriers
+            (io,) = side.threads.connections.open
             peer.send(GARBAGE)  # nobody listens, but nobody resets the connection either
-            assert not carrier.is_finished
+            assert not io.is_finished
             peer.socket.shutdown(socket.SHUT_WR)
-            carrier.join(TIMEOUT_S)
-            assert carrier.is_finished
+            io.join(TIMEOUT_S)
+            assert io.is_finished
             assert peer.socket.recv(1) == b""
     assert tally == [1]
 
@@ -191,9 +191,9 @@ def test_a_peer_that_does_not_end_after_the_last_word_is_cut_off(monkeypatch: py
             (request,) = peer.hear_requests(1)
             peer.send(last(request.receiver, 0))
             assert side.end() is None
-            (carrier,) = side.threads._carriers
-            carrier.join(TIMEOUT_S)
-            assert carrier.is_finished
+            (io,) = side.threads.connections.open
+            io.join(TIMEOUT_S)
+            assert io.is_finished
 
 
 def test_a_peer_that_lies_and_reads_nothing_is_cut_off_too(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -242,9 +242,9 @@ def test_what_the_other_end_said_last_is_read_also_when_nothing_can_be_written()
     error = write_java_error(JavaError("java.io.IOException", "no more"))
     with nothing_left(), consumer_of_nothing(Tally()) as side:
         connection = side.deployment.shuffle.connect(ConnectionId(0), "to tm-0")
-        carrier = Carrier(side.threads, ConsumerEnd(connection), lambda: Deaf(encode(ErrorResponse(error))))
-        carrier.start()
-        carrier.join(TIMEOUT_S)
+        io = ConnectionIO(side.threads, ConsumerEnd(connection), lambda: Deaf(encode(ErrorResponse(error))))
+        io.start()
+        io.join(TIMEOUT_S)
         assert "IOException: no more" in str(connection.error)
 
 

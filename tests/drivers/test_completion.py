@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from refimpl.drivers.spark import Keeper, Member, Outcome
+from refimpl.drivers.spark import Coordinator, Outcome, Participant
 from refimpl.drivers.transport import ClusterKeys
 from tests.polling import until
 
@@ -19,16 +19,16 @@ NEVER_S = 3600.0
 
 
 class Ear:
-    """Hears a verdict, and whether there was a second one."""
+    """Hears a decision, and whether there was a second one."""
 
     def __init__(self) -> None:
         self._heard: queue.SimpleQueue[Outcome] = queue.SimpleQueue()
 
-    def __call__(self, verdict: Outcome) -> None:
-        self._heard.put(verdict)
+    def __call__(self, decision: Outcome) -> None:
+        self._heard.put(decision)
 
     @property
-    def verdict(self) -> Outcome:
+    def decision(self) -> Outcome:
         return self._heard.get(timeout=TIMEOUT_S)
 
     @property
@@ -37,23 +37,27 @@ class Ear:
 
 
 class Roll:
-    """A keeper and its members, each with an ear."""
+    """A coordinator and its participants, each with an ear."""
 
-    def __init__(self, num_members: int, moment_s: float, keys: ClusterKeys | None = None) -> None:
-        self.ears = [Ear() for _ in range(num_members)]
-        self.keeper = Keeper(num_members, TOKEN, self.ears[0], security=keys, moment_s=moment_s)
-        self.keeper.start(self.keeper.address)
-        self.members = [Member(number, TOKEN, self.ears[number], keys) for number in range(1, num_members)]
-        for member in self.members:
-            member.start(self.keeper.address)
-        until(lambda: len(self.keeper._members) == len(self.members), TIMEOUT_S)  # whoever comes now comes later
+    def __init__(self, num_participants: int, moment_s: float, keys: ClusterKeys | None = None) -> None:
+        self.ears = [Ear() for _ in range(num_participants)]
+        self.coordinator = Coordinator(num_participants, TOKEN, self.ears[0], security=keys, moment_s=moment_s)
+        self.coordinator.start(self.coordinator.address)
+        self.participants = [
+            Participant(number, TOKEN, self.ears[number], keys) for number in range(1, num_participants)
+        ]
+        for participant in self.participants:
+            participant.start(self.coordinator.address)
+        until(
+            lambda: len(self.coordinator._participants) == len(self.participants), TIMEOUT_S
+        )  # whoever comes now comes later
 
     @property
     def verdicts(self) -> list[Outcome]:
-        return [ear.verdict for ear in self.ears]
+        return [ear.decision for ear in self.ears]
 
     def close(self) -> None:
-        for each in (*self.members, self.keeper):
+        for each in (*self.participants, self.coordinator):
             each.close()
 
 
@@ -72,9 +76,9 @@ def three() -> Iterator[Roll]:
 
 
 def test_when_all_are_done_all_hear_it_once(roll: Roll) -> None:
-    for each in (*roll.members, roll.keeper):
+    for each in (*roll.participants, roll.coordinator):
         assert all(ear.is_silent for ear in roll.ears)
-        each.say(Outcome.DONE)
+        each.vote(Outcome.DONE)
     assert set(roll.verdicts) == {Outcome.DONE}
     roll.close()
     assert all(ear.is_silent for ear in roll.ears)
@@ -82,27 +86,27 @@ def test_when_all_are_done_all_hear_it_once(roll: Roll) -> None:
 
 @pytest.mark.parametrize("who", [0, 1, 2])
 def test_a_fault_is_heard_by_all_at_once(three: Roll, who: int) -> None:
-    [three.keeper, *three.members][who].say(Outcome.FAILED)
+    [three.coordinator, *three.participants][who].vote(Outcome.FAILED)
     assert three.verdicts == [Outcome.FAILED] * 3
 
 
 @pytest.mark.parametrize("who", [0, 1])
 def test_a_fault_that_is_heard_after_the_loss_it_has_caused_is_a_fault(three: Roll, who: int) -> None:
-    three.members[1].say(Outcome.LOST)
-    [three.keeper, three.members[0]][who].say(Outcome.FAILED)
+    three.participants[1].vote(Outcome.LOST)
+    [three.coordinator, three.participants[0]][who].vote(Outcome.FAILED)
     assert three.verdicts == [Outcome.FAILED] * 3
 
 
 def test_a_loss_is_a_loss_when_all_have_spoken(three: Roll) -> None:
-    three.members[0].say(Outcome.DONE)
-    three.members[1].say(Outcome.LOST)
-    three.keeper.say(Outcome.LOST)
+    three.participants[0].vote(Outcome.DONE)
+    three.participants[1].vote(Outcome.LOST)
+    three.coordinator.vote(Outcome.LOST)
     assert three.verdicts == [Outcome.LOST] * 3
 
 
 def test_a_loss_is_a_loss_if_nobody_says_more_for_a_moment() -> None:
     roll = Roll(3, moment_s=0.01)
-    roll.members[0].say(Outcome.LOST)
+    roll.participants[0].vote(Outcome.LOST)
     assert roll.verdicts == [Outcome.LOST] * 3
     roll.close()
 
@@ -111,72 +115,79 @@ def test_a_loss_is_a_loss_if_nobody_says_more_for_a_moment() -> None:
 def test_a_member_that_dies_is_lost_even_if_it_was_done(has_said: bool) -> None:
     roll = Roll(3, moment_s=0.01)
     if has_said:
-        roll.members[1].say(Outcome.DONE)
-    roll.members[1].close()
-    assert roll.ears[0].verdict is Outcome.LOST
-    assert roll.ears[1].verdict is Outcome.LOST
+        roll.participants[1].vote(Outcome.DONE)
+    roll.participants[1].close()
+    assert roll.ears[0].decision is Outcome.LOST
+    assert roll.ears[1].decision is Outcome.LOST
     roll.close()
 
 
 def test_when_the_keeper_dies_all_are_lost(three: Roll) -> None:
-    three.members[0].say(Outcome.DONE)
-    three.keeper.close()
-    assert [ear.verdict for ear in three.ears[1:]] == [Outcome.LOST] * 2
+    three.participants[0].vote(Outcome.DONE)
+    three.coordinator.close()
+    assert [ear.decision for ear in three.ears[1:]] == [Outcome.LOST] * 2
 
 
 def test_a_member_that_comes_after_the_verdict_hears_it() -> None:
     ears = [Ear(), Ear()]
-    keeper = Keeper(2, TOKEN, ears[0])
-    keeper.start(keeper.address)
-    keeper.say(Outcome.FAILED)
-    late = Member(1, TOKEN, ears[1])
-    late.start(keeper.address)
-    assert [ear.verdict for ear in ears] == [Outcome.FAILED] * 2
+    coordinator = Coordinator(2, TOKEN, ears[0])
+    coordinator.start(coordinator.address)
+    coordinator.vote(Outcome.FAILED)
+    late = Participant(1, TOKEN, ears[1])
+    late.start(coordinator.address)
+    assert [ear.decision for ear in ears] == [Outcome.FAILED] * 2
     late.close()
-    keeper.close()
+    coordinator.close()
 
 
 @pytest.mark.parametrize(
     ("number", "token"),
     [(1, b"known to nobody."), (1, TOKEN[:-1]), (1, b""), (0, TOKEN), (3, TOKEN), (2, TOKEN)],
-    ids=["a wrong token", "a short one", "none", "the keeper's number", "a number too high", "a number that is taken"],
+    ids=[
+        "a wrong token",
+        "a short one",
+        "none",
+        "the coordinator's number",
+        "a number too high",
+        "a number that is taken",
+    ],
 )
 def test_a_stranger_has_no_voice(three: Roll, number: int, token: bytes) -> None:
-    three.members[1].say(Outcome.DONE)
+    three.participants[1].vote(Outcome.DONE)
     ear = Ear()
-    stranger = Member(number, token, ear)
-    stranger.start(three.keeper.address)
-    stranger.say(Outcome.FAILED)
+    stranger = Participant(number, token, ear)
+    stranger.start(three.coordinator.address)
+    stranger.vote(Outcome.FAILED)
     if len(token) == len(TOKEN):  # of less it waits for the rest
-        assert ear.verdict is Outcome.LOST, "it was shown out"
+        assert ear.decision is Outcome.LOST, "it was shown out"
     assert three.ears[0].is_silent
-    three.members[0].say(Outcome.DONE)
-    three.keeper.say(Outcome.DONE)
+    three.participants[0].vote(Outcome.DONE)
+    three.coordinator.vote(Outcome.DONE)
     assert three.verdicts == [Outcome.DONE] * 3
     stranger.close()
 
 
 def test_what_nobody_says_is_the_end_of_who_says_it() -> None:
     roll = Roll(2, moment_s=0.01)
-    assert roll.members[0]._stream is not None
-    roll.members[0]._stream.write([b"?"])
+    assert roll.participants[0]._stream is not None
+    roll.participants[0]._stream.write([b"?"])
     assert roll.verdicts == [Outcome.LOST] * 2
     roll.close()
 
 
 def test_over_tls_it_goes_the_same_way(keys: ClusterKeys) -> None:
     roll = Roll(3, NEVER_S, keys)
-    for each in (*roll.members, roll.keeper):
-        each.say(Outcome.DONE)
+    for each in (*roll.participants, roll.coordinator):
+        each.vote(Outcome.DONE)
     assert roll.verdicts == [Outcome.DONE] * 3
     roll.close()
 
 
 def test_nobody_is_left_when_it_is_closed(three: Roll) -> None:
     """A Python of Spark's runs one task after the other: what one leaves, the next one has."""
-    silent = socket.create_connection(three.keeper.address)
+    silent = socket.create_connection(three.coordinator.address)
     silent.sendall(b"x")
-    before = [thread for thread in threading.enumerate() if thread.name == "roll call"]
+    before = [thread for thread in threading.enumerate() if thread.name == "completion"]
     assert before
     three.close()
     for thread in before:

@@ -1,6 +1,6 @@
 """Tasks that read and write for busy connections: who reads when, who is woken, and that nothing waits for nobody.
 
-A connection is busy here with its second read, and the patrol comes when a test lets it: so it is known who reads.
+A connection is busy here with its second read, and the watchdog comes when a test lets it: so it is known who reads.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from driver_bench import TIMEOUT_S, Meeting, Peer, Side, Tally, apart, call_on, 
 
 from refimpl.config import Config
 from refimpl.drivers import ThreadedRun
-from refimpl.drivers.threads import Carrier, Lookout
+from refimpl.drivers.threads import ConnectionIO, LeaderFollowers
 from refimpl.drivers.transport import ClusterKeys
 from refimpl.errors import RemoteProtocolError, RemoteTransportError
 from refimpl.exchange import AddCredit, BufferResponse, CloseRequest, PartitionRequest, encode
-from refimpl.job import StreamEnvironment
+from refimpl.job import Resume, StreamEnvironment
 from refimpl.producer import ResultPartition
 from refimpl.records import LONG
 from refimpl.task import IterableReader, MapOperator
@@ -41,22 +41,22 @@ NEVER = threading.TIMEOUT_MAX
 
 @pytest.fixture(autouse=True)
 def soon_busy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("refimpl.drivers.threads.connection_io._MANY_READS", 2)
-    monkeypatch.setattr("refimpl.drivers.threads.connection_io._SHORT_S", math.inf)
+    monkeypatch.setattr("refimpl.drivers.threads.connection_io._BUSY_READS", 2)
+    monkeypatch.setattr("refimpl.drivers.threads.connection_io._BUSY_S", math.inf)
 
 
 @pytest.fixture
-def without_patrol(monkeypatch: pytest.MonkeyPatch) -> None:
+def without_watchdog(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("refimpl.drivers.threads.leader_followers._LONGEST_ABSENCE_S", NEVER)
 
 
-def carrier_of(side: Side) -> Carrier:
-    (carrier,) = side.threads._carriers
-    return carrier
+def io_of(side: Side) -> ConnectionIO:
+    (io,) = side.threads.connections.open
+    return io
 
 
 def is_watched(side: Side) -> bool:
-    return side.threads.lookout.is_watched(carrier_of(side))
+    return side.threads.leader_followers.is_watched(io_of(side))
 
 
 class Gate:
@@ -103,62 +103,62 @@ def producer(environment: StreamEnvironment) -> Iterator[tuple[Side, Peer]]:
 
 
 def watched_consumer(side: Side, peer: Peer, tally: Tally, config: Config = SMALL) -> PartitionRequest:
-    """Let the side's connection become busy: two frames, each read by itself; then a task keeps the lookout."""
+    """Let the side's connection become busy: two frames, each read by itself; then a task is the leader."""
     (request,) = peer.hear_requests(1)
     for sequence in range(2):
         peer.send(data(request.receiver, sequence, sequence))
         tally.wait_for(sequence + 1)
         if config.credit_based:
             assert peer.hear() == AddCredit(1, request.receiver)
-    side.until(lambda: side.stands_still and is_watched(side) and side.threads.lookout._is_kept)
+    side.until(lambda: side.stands_still and is_watched(side) and side.threads.leader_followers._has_leader)
     return request
 
 
-def test_a_task_that_waits_reads_what_it_waits_for_and_nobody_else_is_woken(without_patrol: None) -> None:
+def test_a_task_that_waits_reads_what_it_waits_for_and_nobody_else_is_woken(without_watchdog: None) -> None:
     with consumer(tally := Tally()) as (side, peer):
         request = watched_consumer(side, peer, tally)
-        carrier, (bell,) = carrier_of(side), side.threads._bells.values()
-        before = [each.num_rings for each in (bell, carrier.reader_bell, carrier.writer_bell)]
+        io, (waker,) = io_of(side), side.threads.turns.wakers.values()
+        before = [each.num_wakes for each in (waker, io.reader_waker, io.writing.waker)]
         for sequence in range(2, 20):
-            reads = carrier.num_reads
+            reads = io.num_reads
             peer.send(data(request.receiver, sequence, sequence))
             tally.wait_for(sequence + 1)
             assert peer.hear() == AddCredit(1, request.receiver)
             side.until(lambda: side.stands_still)
-            assert carrier.num_reads == reads + 1
-        assert [each.num_rings for each in (bell, carrier.reader_bell, carrier.writer_bell)] == before
+            assert io.num_reads == reads + 1
+        assert [each.num_wakes for each in (waker, io.reader_waker, io.writing.waker)] == before
         peer.send(last(request.receiver, 20))
         assert side.end() is None
     assert tally == [*range(20)]
 
 
-def test_a_ring_reaches_the_task_that_keeps_the_lookout(without_patrol: None) -> None:
+def test_a_wake_up_reaches_the_leader(without_watchdog: None) -> None:
     with consumer(tally := Tally()) as (side, peer):
         watched_consumer(side, peer, tally)
-        (bell,) = side.threads._bells.values()
-        lookout = side.threads.lookout
+        (waker,) = side.threads.turns.wakers.values()
+        leader_followers = side.threads.leader_followers
         for turn in range(5):
-            rings, calls = bell.num_rings, lookout.num_calls
-            side.threads.resume()  # rings everybody
-            side.until(lambda least=calls + 2: lookout.num_calls >= least and lookout._is_kept)
-            assert bell.num_rings - rings == 1, f"turn {turn}"
-            assert lookout.num_calls == calls + 2, "once away and once back"
+            wakes, calls = waker.num_wakes, leader_followers.num_polls
+            side.threads.do(Resume())  # wakes every task
+            side.until(lambda least=calls + 2: leader_followers.num_polls >= least and leader_followers._has_leader)
+            assert waker.num_wakes - wakes == 1, f"turn {turn}"
+            assert leader_followers.num_polls == calls + 2, "once away and once back"
         side.threads.cancel()
         assert side.has_ended.wait(TIMEOUT_S)
 
 
-def test_a_connection_can_be_cut_while_it_is_watched(without_patrol: None) -> None:
+def test_a_connection_can_be_cut_while_it_is_watched(without_watchdog: None) -> None:
     with consumer(tally := Tally()) as (side, peer):
         watched_consumer(side, peer, tally)
         with side.threads.monitor:
-            carrier_of(side).stop()
-        carrier_of(side).join(TIMEOUT_S)
-        assert carrier_of(side).is_finished
+            io_of(side).stop()
+        io_of(side).join(TIMEOUT_S)
+        assert io_of(side).is_finished
         assert peer.hear() is None
 
 
-def test_nobody_keeps_a_patrol_when_the_job_is_cancelled_and_user_code_does_not_return(
-    monkeypatch: pytest.MonkeyPatch, without_patrol: None
+def test_there_is_no_watchdog_left_when_the_job_is_cancelled_and_user_code_does_not_return(
+    monkeypatch: pytest.MonkeyPatch, without_watchdog: None
 ) -> None:
     monkeypatch.setattr("refimpl.drivers.threads.task_manager._SECONDS_TO_STOP", 0.2)
     gate = Gate(tally := Tally(), 2)
@@ -166,10 +166,10 @@ def test_nobody_keeps_a_patrol_when_the_job_is_cancelled_and_user_code_does_not_
         request = watched_consumer(side, peer, tally)
         peer.send(data(request.receiver, 2, 2))
         gate.until_at(2)
-        (patrol,) = [thread for thread in threading.enumerate() if thread.name == "tm-1 (patrol)"]
+        (watchdog,) = [thread for thread in threading.enumerate() if thread.name == "tm-1 (watchdog)"]
         side.threads.cancel()
-        patrol.join(TIMEOUT_S)
-        assert not patrol.is_alive()
+        watchdog.join(TIMEOUT_S)
+        assert not watchdog.is_alive()
         gate.open(2)
 
 
@@ -179,31 +179,31 @@ def test_a_connection_nobody_comes_by_for_goes_back_to_its_thread() -> None:
         request = watched_consumer(side, peer, tally)
         peer.send(data(request.receiver, 2, 2))
         gate.until_at(2)
-        side.until(lambda: not is_watched(side))  # the patrol
-        reads = carrier_of(side).num_reads
+        side.until(lambda: not is_watched(side))  # the watchdog
+        reads = io_of(side).num_reads
         peer.send(data(request.receiver, 3, 3))
-        side.until(lambda: carrier_of(side).num_reads > reads)
+        side.until(lambda: io_of(side).num_reads > reads)
         gate.open(2)
         peer.send(last(request.receiver, 4))
         assert side.end() is None
     assert tally == [*range(4)]
 
 
-def test_a_task_at_work_calls_between_two_steps(monkeypatch: pytest.MonkeyPatch, without_patrol: None) -> None:
+def test_a_task_at_work_polls_between_two_steps(monkeypatch: pytest.MonkeyPatch, without_watchdog: None) -> None:
     """It has a queue to work through, a buffer a step; what comes meanwhile is taken in."""
-    monkeypatch.setattr("refimpl.drivers.threads.leader_followers._BETWEEN_CALLS_S", 0.0)
+    monkeypatch.setattr("refimpl.drivers.threads.leader_followers._BETWEEN_POLLS_S", 0.0)
     monkeypatch.setattr("refimpl.drivers.threads.task_manager.BUFFERS_PER_STEP", 1)
     gate = Gate(tally := Tally(), 2, 4)
     with consumer(gate) as (side, peer):
         request = watched_consumer(side, peer, tally)
         peer.send(*(data(request.receiver, sequence, sequence) for sequence in (2, 3, 4, 5)))
         gate.until_at(2)
-        reads = carrier_of(side).num_reads
+        reads = io_of(side).num_reads
         peer.send(data(request.receiver, 6, 6))
         gate.open(2)
         gate.until_at(4)
         with side.threads.monitor:
-            assert carrier_of(side).num_reads == reads + 1
+            assert io_of(side).num_reads == reads + 1
             assert is_watched(side)
         gate.open(4)
         peer.send(last(request.receiver, 7))
@@ -211,7 +211,7 @@ def test_a_task_at_work_calls_between_two_steps(monkeypatch: pytest.MonkeyPatch,
     assert tally == [*range(7)]
 
 
-def test_who_has_work_lets_the_next_one_that_waits_keep_the_lookout(without_patrol: None) -> None:
+def test_a_leader_that_has_work_promotes_the_next_task_that_waits(without_watchdog: None) -> None:
     """Four tasks read one connection. One after the other stays in user code, and the rest are served."""
     gate = Gate(tally := Tally(), 10, 11, 12, 13)
     with consumer(gate, width=4) as (side, peer):
@@ -219,7 +219,7 @@ def test_who_has_work_lets_the_next_one_that_waits_keep_the_lookout(without_patr
         for turn in range(2):
             peer.send(data(receivers[0], turn, turn))
             tally.wait_for(turn + 1)
-        side.until(lambda: side.stands_still and is_watched(side) and side.threads.lookout._is_kept)
+        side.until(lambda: side.stands_still and is_watched(side) and side.threads.leader_followers._has_leader)
         seen = dict.fromkeys(receivers, 0) | {receivers[0]: 2}
         for index, receiver in enumerate(receivers):
             peer.send(data(receiver, seen[receiver], 10 + index))
@@ -230,16 +230,16 @@ def test_who_has_work_lets_the_next_one_that_waits_keep_the_lookout(without_patr
         tally.wait_for(6)
 
 
-def test_who_waits_at_its_bell_when_a_connection_becomes_busy_keeps_the_lookout(without_patrol: None) -> None:
+def test_a_task_that_waits_when_a_connection_becomes_busy_becomes_the_leader(without_watchdog: None) -> None:
     """Sink 0 is in user code when it does; nobody but the others can read what comes for them."""
     gate = Gate(tally := Tally(), 1)
     with consumer(gate, width=4) as (side, peer):
         requests = peer.hear_requests(16)
-        bells = side.threads._bells.values()
+        wakers = side.threads.turns.wakers.values()
         side.until(lambda: side.stands_still)
         peer.send(data(requests[0].receiver, 0, 1))
         gate.until_at(1)
-        side.until(lambda: sum(bell.is_waiting for bell in bells) == 3)
+        side.until(lambda: sum(waker.is_waiting for waker in wakers) == 3)
         peer.send(data(requests[0].receiver, 1, 2))  # for the one that is not there
         side.until(lambda: is_watched(side))
         peer.send(data(requests[4].receiver, 0, 3))
@@ -249,7 +249,7 @@ def test_who_waits_at_its_bell_when_a_connection_becomes_busy_keeps_the_lookout(
     assert sorted(tally) == [1, 2, 3]
 
 
-def test_the_other_end_goes_while_it_is_watched(without_patrol: None) -> None:
+def test_the_other_end_goes_while_it_is_watched(without_watchdog: None) -> None:
     with nothing_left(), Meeting() as meeting, Side(apart([], tally := Tally(), SMALL), 1) as side:
         side.start(meeting.address)
         with meeting.accept() as peer:
@@ -259,26 +259,26 @@ def test_the_other_end_goes_while_it_is_watched(without_patrol: None) -> None:
     assert "Connection unexpectedly closed by remote task manager" in str(error)
 
 
-def test_bytes_that_are_no_frames_while_it_is_watched(without_patrol: None) -> None:
+def test_bytes_that_are_no_frames_while_it_is_watched(without_watchdog: None) -> None:
     with consumer(tally := Tally()) as (side, peer):
         watched_consumer(side, peer, tally)
         peer.send(bytes(range(200, 256)))
         assert isinstance(side.end(), RemoteProtocolError)
 
 
-def test_our_own_bug_while_a_task_reads_ends_the_job(monkeypatch: pytest.MonkeyPatch, without_patrol: None) -> None:
+def test_our_own_bug_while_a_task_reads_ends_the_job(monkeypatch: pytest.MonkeyPatch, without_watchdog: None) -> None:
     with consumer(tally := Tally()) as (side, peer):
         request = watched_consumer(side, peer, tally)
 
         def fail(_data: object) -> None:
             raise ZeroDivisionError("ours")
 
-        monkeypatch.setattr(carrier_of(side).end, "receive_data", fail)
+        monkeypatch.setattr(io_of(side).end, "receive_data", fail)
         peer.send(data(request.receiver, 2, 2))
         assert isinstance(side.end(), ZeroDivisionError)
 
 
-def test_without_credits_who_finds_no_room_leaves_the_rest_to_the_thread(without_patrol: None) -> None:
+def test_without_credits_who_finds_no_room_leaves_the_rest_to_the_thread(without_watchdog: None) -> None:
     """More comes than there are buffers: the connection is not read until one is free, and then all arrives."""
     config = replace(SMALL, credit_based=False, floating_buffers_per_gate=2)
     gate = Gate(tally := Tally(), 2)
@@ -299,9 +299,9 @@ def test_a_connection_with_tls_keeps_its_own_thread(keys: ClusterKeys) -> None:
     environment = apart(range(3000), tally := Tally(), SMALL)
     with nothing_left(), ThreadedRun(environment, None, 2, keys) as run:
         for each in run.task_managers:
-            lookout = each.lookout
-            watch = lookout.watch
-            lookout.watch = lambda *arguments, watch=watch: seen.append(watch(*arguments)) or seen[-1]  # type: ignore[method-assign]
+            leader_followers = each.leader_followers
+            watch = leader_followers.watch
+            leader_followers.watch = lambda *arguments, watch=watch: seen.append(watch(*arguments)) or seen[-1]  # type: ignore[method-assign]
         run.run()
     assert sorted(tally) == [*range(3000)]
     assert seen == []
@@ -310,10 +310,10 @@ def test_a_connection_with_tls_keeps_its_own_thread(keys: ClusterKeys) -> None:
 def test_where_no_task_waits_nothing_is_watched() -> None:
     with consumer(Tally()) as (side, peer):
         peer.hear_requests(1)
-        lookout = Lookout(side.threads.monitor, {})
+        leader_followers = LeaderFollowers(side.threads.monitor, {})
         with side.threads.monitor:
-            assert not lookout.watch(carrier_of(side), 0)
-            assert not lookout.is_watched(carrier_of(side))
+            assert not leader_followers.watch(io_of(side), 0)
+            assert not leader_followers.is_watched(io_of(side))
 
 
 # -- the end that is read ------------------------------------------------------------------------------
@@ -367,33 +367,33 @@ def watched_producer(side: Side, peer: Peer, request: PartitionRequest) -> None:
     """Two messages, each read by itself."""
     peer.send(encode(replace(request, credit=1)))
     hear_data(peer, 1)
-    side.until(lambda: carrier_of(side).num_reads == 1 and side.stands_still)
+    side.until(lambda: io_of(side).num_reads == 1 and side.stands_still)
     peer.send(encode(AddCredit(1, request.receiver)))
     hear_data(peer, 1)
     side.until(lambda: is_watched(side))
 
 
-def test_a_task_without_buffers_says_what_it_has_and_hears_the_credit_for_more(without_patrol: None) -> None:
+def test_a_task_without_buffers_says_what_it_has_and_hears_the_credit_for_more(without_watchdog: None) -> None:
     environment = producer_of(lambda: iter(range(10**9)), SMALL)
     (request,) = requests_of(environment, credit=1)
     with producer(environment) as (side, peer):
         side.until(lambda: side.stands_still)
         watched_producer(side, peer, request)
-        carrier = carrier_of(side)
+        io = io_of(side)
         side.until(lambda: side.stands_still)
-        before = [each.num_rings for each in (carrier.reader_bell, carrier.writer_bell)]
+        before = [each.num_wakes for each in (io.reader_waker, io.writing.waker)]
         for _turn in range(10):
             peer.send(encode(AddCredit(3, request.receiver)))
             hear_data(peer, 3)
-        assert [each.num_rings for each in (carrier.reader_bell, carrier.writer_bell)] == before
+        assert [each.num_wakes for each in (io.reader_waker, io.writing.waker)] == before
         assert is_watched(side)
 
 
 def credit_ahead(side: Side, peer: Peer, request: PartitionRequest, credit: int) -> None:
     """Credit for more than there is to send: then whatever comes can leave."""
-    reads = carrier_of(side).num_reads
+    reads = io_of(side).num_reads
     peer.send(encode(AddCredit(credit, request.receiver)))
-    side.until(lambda: carrier_of(side).num_reads > reads)
+    side.until(lambda: io_of(side).num_reads > reads)
 
 
 def test_what_was_put_off_leaves_also_if_the_task_does_not_come_by() -> None:
@@ -412,9 +412,9 @@ def test_what_was_put_off_leaves_also_if_the_task_does_not_come_by() -> None:
 
 
 def test_a_connection_that_is_not_busy_has_a_thread_that_writes(
-    monkeypatch: pytest.MonkeyPatch, without_patrol: None
+    monkeypatch: pytest.MonkeyPatch, without_watchdog: None
 ) -> None:
-    monkeypatch.setattr("refimpl.drivers.threads.connection_io._SHORT_S", -1.0)
+    monkeypatch.setattr("refimpl.drivers.threads.connection_io._BUSY_S", -1.0)
     source = Stops(400, end=500)
     environment = producer_of(lambda: iter(source), STEPWISE)
     (request,) = requests_of(environment, credit=1)
@@ -432,7 +432,7 @@ def test_a_connection_that_is_not_busy_has_a_thread_that_writes(
 
 
 @pytest.mark.parametrize("timeout_ms", [0, 1])
-def test_a_flush_is_said_at_once(timeout_ms: int, without_patrol: None) -> None:
+def test_a_flush_is_written_at_once(timeout_ms: int, without_watchdog: None) -> None:
     """The task stays in user code and nobody comes by: who flushes says it, be that the flusher or the task itself."""
     source = Stops(10, 400, end=500)
     environment = producer_of(lambda: iter(source), replace(STEPWISE, buffer_timeout_ms=timeout_ms))
@@ -453,9 +453,9 @@ def test_a_flush_is_said_at_once(timeout_ms: int, without_patrol: None) -> None:
 
 
 def test_full_buffers_and_the_last_word_leave_without_the_thread_that_writes(
-    monkeypatch: pytest.MonkeyPatch, without_patrol: None
+    monkeypatch: pytest.MonkeyPatch, without_watchdog: None
 ) -> None:
-    monkeypatch.setattr("refimpl.drivers.threads.leader_followers._BETWEEN_CALLS_S", 0.0)
+    monkeypatch.setattr("refimpl.drivers.threads.leader_followers._BETWEEN_POLLS_S", 0.0)
     source = Stops(30, 400, end=409)
     environment = producer_of(lambda: iter(source), STEPWISE)
     (request,) = requests_of(environment, credit=1)
@@ -465,20 +465,20 @@ def test_full_buffers_and_the_last_word_leave_without_the_thread_that_writes(
         hear_data(peer, 1)
         peer.send(encode(AddCredit(1000, request.receiver)))
         hear_data(peer, 30 * 13 // 64 - 1)
-        carrier = carrier_of(side)
-        side.until(lambda: is_watched(side) and carrier.writer_bell.is_waiting)
-        rings = carrier.writer_bell.num_rings
+        io = io_of(side)
+        side.until(lambda: is_watched(side) and io.writing.waker.is_waiting)
+        wakes = io.writing.waker.num_wakes
         source.go(30)
         source.until_at(400)
         hear_data(peer, FULL_AT_400 - 30 * 13 // 64)
-        assert carrier.writer_bell.num_rings == rings
+        assert io.writing.waker.num_wakes == wakes
         source.go(400)
         assert side.end() is None
         num_bytes = 410 * 13  # a watermark is last, and as long
         assert sum(len(each.payload) for each in hear_to_the_end(peer)) == num_bytes - FULL_AT_400 * 64
 
 
-def test_what_the_system_does_not_take_at_once_is_written_by_the_thread_in_its_order(without_patrol: None) -> None:
+def test_what_the_system_does_not_take_at_once_is_written_by_the_thread_in_its_order(without_watchdog: None) -> None:
     """All credit comes at once, while nobody reads: more may leave than fits the way."""
     count = 100
     config = replace(STEPWISE, segment_size_bytes=1 << 17, buffers_per_channel=count, max_buffers_per_channel=count)
@@ -487,14 +487,14 @@ def test_what_the_system_does_not_take_at_once_is_written_by_the_thread_in_its_o
     with producer(environment) as (side, peer):
         side.until(lambda: side.stands_still)
         watched_producer(side, peer, request)
-        side.until(lambda: side.stands_still and side.threads.lookout._is_kept)
+        side.until(lambda: side.stands_still and side.threads.leader_followers._has_leader)
         peer.send(encode(AddCredit(count - 5, request.receiver)))
-        carrier = carrier_of(side)
-        side.until(lambda: not carrier.writer_bell.is_waiting)
+        io = io_of(side)
+        side.until(lambda: not io.writing.waker.is_waiting)
         assert [each.sequence_number for each in hear_data(peer, count - 5)] == [*range(2, count - 3)]
 
 
-def test_a_consumer_that_says_goodbye_while_it_is_watched(without_patrol: None) -> None:
+def test_a_consumer_that_says_goodbye_while_it_is_watched(without_watchdog: None) -> None:
     environment = producer_of(lambda: iter(range(10**9)), SMALL)
     (request,) = requests_of(environment, credit=1)
     with producer(environment) as (side, peer):
@@ -504,7 +504,7 @@ def test_a_consumer_that_says_goodbye_while_it_is_watched(without_patrol: None) 
         assert peer.hear() is None
 
 
-def test_who_has_no_tasks_any_more_reads_on_its_threads(without_patrol: None) -> None:
+def test_who_has_no_tasks_any_more_reads_on_its_threads(without_watchdog: None) -> None:
     environment = producer_of(lambda: iter(range(30)), STEPWISE)
     (request,) = requests_of(environment, credit=1)
     with producer(environment) as (side, peer):
@@ -523,7 +523,7 @@ def first_of(side: Side) -> ResultPartition:
     return min(side.deployment.shuffle.partitions.items())[1]
 
 
-def test_what_one_task_puts_off_is_said_also_while_another_one_keeps_the_lookout() -> None:
+def test_what_one_task_defers_is_written_also_while_another_one_is_the_leader() -> None:
     """The one that keeps it hears nothing, and the one that has put it off stays in user code."""
     source = Stops(20, 400, end=500)
 
@@ -539,13 +539,13 @@ def test_what_one_task_puts_off_is_said_also_while_another_one_keeps_the_lookout
         (mine,) = [each for each in requests if shuffle.find(each.partition, 0) is first_of(side).subpartitions[0]]
         side.start()
         source.until_at(20)
-        side.until(lambda: sum(bell.is_waiting for bell in side.threads._bells.values()) == 1)
+        side.until(lambda: sum(waker.is_waiting for waker in side.threads.turns.wakers.values()) == 1)
         with call_on(side.address) as peer:
             peer.send(encode(mine))
             hear_data(peer, 1)
             peer.send(encode(AddCredit(1000, mine.receiver)))
             hear_data(peer, 20 * 13 // 64 - 1)
-            side.until(lambda: is_watched(side) and side.threads.lookout._is_kept)
+            side.until(lambda: is_watched(side) and side.threads.leader_followers._has_leader)
             source.go(20)
             source.until_at(400)
             hear_data(peer, FULL_AT_400 - 20 * 13 // 64)
