@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import math
+import threading
 import time
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, Self, runtime_checkable
 
 from refimpl.errors import LocalUsageError
 from refimpl.job.commands import Command, Pause, Resume, SetTimeout, Slow, Swap, SwapFunction
 from refimpl.job.snapshots import JobSnapshot
 
-__all__ = ["Controls", "RunControl", "Stopwatch"]
+__all__ = ["BackgroundRun", "Controls", "RunControl", "Stopwatch"]
+
+_TICK_S = 0.2
 
 
 @runtime_checkable
@@ -95,13 +99,13 @@ class Stopwatch:
         self._stopped_s: float | None = None
 
     @property
+    def is_started(self) -> bool:
+        return self._started_s is not None
+
+    @property
     def elapsed_s(self) -> float:
         """Seconds since the start, or from start to stop."""
         return 0.0 if self._started_s is None else (self._stopped_s or time.monotonic()) - self._started_s
-
-    @property
-    def is_started(self) -> bool:
-        return self._started_s is not None
 
     def start(self) -> None:
         """Begin.
@@ -117,11 +121,62 @@ class Stopwatch:
         """End; a second call changes nothing."""
         self._stopped_s = self._stopped_s or time.monotonic()
 
-    def check_started(self) -> None:
-        """Refuse to wait for a run that has not begun.
+
+class BackgroundRun(Controls):
+    """A run that goes on by itself, on other threads or processes, between `start` and its end.
+
+    Leaving a `with` block cancels what still runs. Whatever may be an end notifies `_changed`.
+    """
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._stopwatch = Stopwatch()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        self.cancel()
+
+    @property
+    def elapsed_s(self) -> float:
+        """Seconds since the start, or from start to end."""
+        return self._stopwatch.elapsed_s
+
+    def start(self) -> Self:
+        """Start the job; returns at once."""
+        raise NotImplementedError
+
+    def join(self, timeout_s: float | None = None) -> bool:
+        """Wait for the end; true if it has come, false if `timeout_s` passed first."""
+        raise NotImplementedError
+
+    def run(self) -> Self:
+        """Start and wait for the end."""
+        self.start().join()
+        return self
+
+    def cancel(self) -> None:
+        """End what still runs. Does nothing after the end."""
+        raise NotImplementedError
+
+    def _wait_until(self, is_over: Callable[[], bool], timeout_s: float | None) -> bool:
+        """Wait until it is over; false if `timeout_s` passed first. A wait that is interrupted cancels the run.
 
         Raises:
-            LocalUsageError: it has not.
+            LocalUsageError: the run has not been started.
         """
-        if not self.is_started:
+        if not self._stopwatch.is_started:
             raise LocalUsageError("this run has not been started; there is nothing to wait for")
+        give_up_s = math.inf if timeout_s is None else time.monotonic() + timeout_s
+        try:
+            with self._changed:
+                while not is_over():
+                    if (left_s := give_up_s - time.monotonic()) <= 0:
+                        return False
+                    # A wait without end cannot be interrupted by Ctrl-C on every platform.
+                    self._changed.wait(min(left_s, _TICK_S))
+        except BaseException:
+            self.cancel()
+            raise
+        return True

@@ -9,11 +9,10 @@ from __future__ import annotations
 import os
 import secrets
 import threading
-import time
 from collections.abc import Callable, Collection
 from typing import Self
 
-from refimpl.drivers.control import Controls, Stopwatch
+from refimpl.drivers.control import BackgroundRun
 from refimpl.drivers.processes.child import ChildProcess
 from refimpl.drivers.processes.group import SECONDS_TO_SETTLE, ProcessGroup
 from refimpl.drivers.processes.messages import Deploy, Settle, Start, pack, unpack, without_sinks
@@ -30,7 +29,7 @@ from refimpl.trace import Trace
 __all__ = ["ProcessRun"]
 
 
-class ProcessRun(Controls):
+class ProcessRun(BackgroundRun):
     """Runs a job on `num_task_managers` processes of this machine.
 
     `run()` starts it and waits; or `start()`, look at `snapshot()`, `swap(...)`, and `join()`.
@@ -80,14 +79,13 @@ class ProcessRun(Controls):
             pack(Deploy(job, sinks, number, num_task_managers, run_id, host, security, make_trace))
             for number in range(num_task_managers)
         ]
+        super().__init__()
         self._error: BaseException | None = None  # the first one, as soon as it has happened
         self._nodes = environment.graph.nodes
         self._sinks = {number: environment.graph.nodes[number].sink for number in sinks}
-        self._changed = threading.Condition()
         self._over: set[int] = set()  # the TaskManagers whose end is known, with its reason
         self._last_snapshot: JobSnapshot | None = None
         self._is_paused = False
-        self._stopwatch = Stopwatch()
         self._group = ProcessGroup()
         try:
             for number, core in enumerate(chosen_cores):
@@ -98,15 +96,9 @@ class ProcessRun(Controls):
             self._close()
             raise
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_exc: object) -> None:
-        self.cancel()
-
     # -- the life of a run ---------------------------------------------------------------------------
 
-    def start(self) -> ProcessRun:
+    def start(self) -> Self:
         """Start all tasks; returns at once."""
         self._stopwatch.start()
         try:
@@ -118,16 +110,9 @@ class ProcessRun(Controls):
 
     def join(self, timeout_s: float | None = None) -> bool:
         """Wait for the end; true if it has come, false if `timeout_s` passed first."""
-        self._stopwatch.check_started()
-        deadline = None if timeout_s is None else time.monotonic() + timeout_s
+        if not self._wait_until(lambda: self.is_done or self._group.is_closed or self._error is not None, timeout_s):
+            return False
         try:
-            with self._changed:
-                while not (self.is_done or self._group.is_closed) and self._error is None:
-                    left = None if deadline is None else deadline - time.monotonic()
-                    if left is not None and left <= 0:
-                        return False
-                    # A wait without end cannot be interrupted by Ctrl-C on every platform.
-                    self._changed.wait(0.2 if left is None else min(left, 0.2))
             if self._error is None and not self._group.is_closed:
                 parts = self._group.ask_all(Settle(), SECONDS_TO_SETTLE)
                 check_records([counts for counts, _ in parts])
@@ -144,11 +129,6 @@ class ProcessRun(Controls):
             raise self._group.root_of(self._error)
         return True
 
-    def run(self) -> ProcessRun:
-        """Start and wait for the end."""
-        self.start().join()
-        return self
-
     def cancel(self) -> None:
         """End every process; what they held ends with them. Does nothing after the end."""
         self._close()
@@ -164,11 +144,6 @@ class ProcessRun(Controls):
     def error(self) -> BaseException | None:
         """Why the job failed, as far as it is known now: the first error, or the death it followed from."""
         return None if self._error is None else self._group.root_of(self._error)
-
-    @property
-    def elapsed_s(self) -> float:
-        """Seconds since the start, or from start to end."""
-        return self._stopwatch.elapsed_s
 
     @property
     def process_ids(self) -> list[int]:

@@ -10,14 +10,13 @@ Flink:   none; XGBoost and PyTorch run their own protocols in barrier tasks in t
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Any, ClassVar, Self, get_args
 
 from refimpl.column_trace import ColumnTrace
-from refimpl.drivers.control import Controls, Stopwatch
+from refimpl.drivers.control import BackgroundRun
 from refimpl.drivers.spark.results import SparkResults
 from refimpl.drivers.spark.rows import TraceTable
 from refimpl.drivers.spark.stage import BarrierStage
@@ -40,7 +39,7 @@ _TICK_S = 0.2
 _OUT_OF_REACH = "its TaskManagers run inside Spark's tasks, which no message reaches; use a ProcessRun for that"
 
 
-class SparkRun(Controls):
+class SparkRun(BackgroundRun):
     """Runs a job on the cluster of `session`, on `num_task_managers` of its slots.
 
     `run()` starts it and waits; or `start()` and `join()`. Leaving a `with` block cancels what still runs,
@@ -80,6 +79,8 @@ class SparkRun(Controls):
         if not environment.graph.nodes:
             raise LocalUsageError("the job has no operators; start with a source")
         ExecutionGraph(JobGraph(environment.graph, environment.config, environment.parts), num_task_managers)
+        super().__init__()
+        self.is_done = False  # also if it has failed
         self.error: BaseException | None = None
         self.counts: list[RecordCounts] = []
         self._stage = BarrierStage(environment, session, num_task_managers, keys, packages, trace_table)
@@ -87,19 +88,14 @@ class SparkRun(Controls):
         self._nodes = environment.graph.nodes
         self._results: SparkResults | None = None
         self._thread: threading.Thread | None = None
-        self._ended = threading.Event()
         self._is_cancelled = False
-        self._stopwatch = Stopwatch()
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_exc: object) -> None:
         self.close()
 
     # -- the life of a run ---------------------------------------------------------------------------
 
-    def start(self) -> SparkRun:
+    def start(self) -> Self:
         """Start the job; returns at once."""
         from pyspark import InheritableThread
 
@@ -111,25 +107,11 @@ class SparkRun(Controls):
 
     def join(self, timeout_s: float | None = None) -> bool:
         """Wait for the end; true if it has come, false if `timeout_s` passed first."""
-        self._stopwatch.check_started()
-        give_up_s = None if timeout_s is None else time.monotonic() + timeout_s
-        try:
-            # Not `Thread.join`, which takes a thread for ended when Ctrl-C interrupts it (Python 3.11), and not
-            # for ever: on some platforms Ctrl-C would not end it.
-            while not self._ended.wait(_TICK_S if give_up_s is None else min(_TICK_S, give_up_s - time.monotonic())):
-                if give_up_s is not None and time.monotonic() >= give_up_s:
-                    return False
-        except BaseException:
-            self.cancel()
-            raise
+        if not self._wait_until(lambda: self.is_done, timeout_s):
+            return False
         if self.error is not None:
             raise self.error
         return True
-
-    def run(self) -> SparkRun:
-        """Start and wait for the end."""
-        self.start().join()
-        return self
 
     def cancel(self) -> None:
         """End the job and wait until Spark has. Does nothing after the end."""
@@ -137,7 +119,8 @@ class SparkRun(Controls):
             self._is_cancelled = True
             while not self.is_done:  # a job that was about to start is cancelled when it has
                 self._stage.cancel()
-                self._ended.wait(_TICK_S)
+                with self._changed:
+                    self._changed.wait_for(lambda: self.is_done, _TICK_S)
 
     def close(self) -> None:
         """Cancel what still runs, and let go of the results."""
@@ -150,16 +133,6 @@ class SparkRun(Controls):
                 results.close()
 
     # -- from outside ----------------------------------------------------------------------------------
-
-    @property
-    def is_done(self) -> bool:
-        """Whether the job has ended, well or not."""
-        return self._ended.is_set()
-
-    @property
-    def elapsed_s(self) -> float:
-        """Seconds since the start, or from start to end; with what Spark needs to start the tasks."""
-        return self._stopwatch.elapsed_s
 
     def snapshot(self) -> JobSnapshot:
         """None: Spark shows nothing of a task that runs.
@@ -227,7 +200,9 @@ class SparkRun(Controls):
             self.error = error
         finally:
             self._stopwatch.stop()
-            self._ended.set()
+            with self._changed:
+                self.is_done = True
+                self._changed.notify_all()
 
     def _execute(self) -> None:
         """Run the stage, bring its results here, and do what the sinks do."""

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import secrets
-import threading
-import time
 from typing import Self
 
-from refimpl.drivers.control import Controls, Stopwatch
+from refimpl.drivers.control import BackgroundRun
 from refimpl.drivers.threads.task_manager import TaskManagerThreads
 from refimpl.drivers.transport.streams import Security
 from refimpl.invariants import check_end
@@ -21,7 +19,7 @@ from refimpl.trace import Trace
 __all__ = ["ThreadedRun"]
 
 
-class ThreadedRun(Controls):
+class ThreadedRun(BackgroundRun):
     """Runs a job on threads of this process.
 
     Each of `num_task_managers` has its own memory and its own monitor; what they send one another
@@ -40,10 +38,9 @@ class ThreadedRun(Controls):
         num_task_managers: int = 1,
         security: Security | None = None,
     ) -> None:
+        super().__init__()
         check_num_task_managers(num_task_managers)
         self.error: BaseException | None = None  # the first one, as soon as it has happened
-        self._changed = threading.Condition()
-        self._stopwatch = Stopwatch()
         self._is_closed = False
         self.task_managers: list[TaskManagerThreads] = []
         run_id = secrets.token_bytes(8)
@@ -65,15 +62,9 @@ class ThreadedRun(Controls):
             raise
         self.deployment = self.task_managers[0].deployment
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_exc: object) -> None:
-        self.cancel()
-
     # -- the life of a run ---------------------------------------------------------------------------
 
-    def start(self) -> ThreadedRun:
+    def start(self) -> Self:
         """Start all threads; returns at once."""
         self._stopwatch.start()
         addresses = [each.connections.address for each in self.task_managers]
@@ -87,19 +78,8 @@ class ThreadedRun(Controls):
 
     def join(self, timeout_s: float | None = None) -> bool:
         """Wait for the end; true if it has come, false if `timeout_s` passed first."""
-        self._stopwatch.check_started()
-        deadline = None if timeout_s is None else time.monotonic() + timeout_s
-        try:
-            with self._changed:
-                while not self.is_done:
-                    left = None if deadline is None else deadline - time.monotonic()
-                    if left is not None and left <= 0:
-                        return False
-                    # A wait without end cannot be interrupted by Ctrl-C on every platform.
-                    self._changed.wait(0.2 if left is None else min(left, 0.2))
-        except BaseException:
-            self.cancel()
-            raise
+        if not self._wait_until(lambda: self.is_done, timeout_s):
+            return False
         was_cancelled = self._is_closed or any(each.is_cancelled for each in self.task_managers)
         try:
             if self.error is None and not was_cancelled:
@@ -113,11 +93,6 @@ class ThreadedRun(Controls):
         if self.error is not None:
             raise self.error
         return True
-
-    def run(self) -> ThreadedRun:
-        """Start and wait for the end."""
-        self.start().join()
-        return self
 
     def cancel(self) -> None:
         """Stop all threads and give everything back. Does nothing after the end.
@@ -140,11 +115,6 @@ class ThreadedRun(Controls):
     def is_done(self) -> bool:
         """Whether no task runs any more."""
         return self._stopwatch.is_started and all(each.is_ended for each in self.task_managers)
-
-    @property
-    def elapsed_s(self) -> float:
-        """Seconds since the start, or from start to end."""
-        return self._stopwatch.elapsed_s
 
     @property
     def is_paused(self) -> bool:
