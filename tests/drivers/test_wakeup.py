@@ -245,6 +245,29 @@ def test_what_came_due_meanwhile_is_one_flush_and_none_comes_early(monkeypatch: 
     assert never.num_flushes == 0
 
 
+class Asked:
+    """An output that notes when it is asked, and since when it was not."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[float, float]] = []
+
+    def on_timeout(self, now_ms: float, since_ms: float) -> None:
+        self.calls.append((now_ms, since_ms))
+
+
+def test_an_output_is_asked_once_per_timeout_and_told_since_when_it_was_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = SimpleNamespace(ms=0.0, monotonic=lambda: now.ms / 1000)
+    monkeypatch.setattr("refimpl.drivers.flush_clock.time", now)
+    output = Asked()
+    clock = FlushClock([output], 8)  # type: ignore[list-item]
+    for now.ms in (7, 9, 15, 38):
+        clock.flush_if_due()
+    clock.set_timeout(2)
+    for now.ms in (39, 41):
+        clock.flush_if_due()
+    assert [tuple(map(round, call)) for call in output.calls] == [(9, 0), (38, 8), (41, 38)]
+
+
 def test_the_time_to_the_next_flush_counts_from_the_end_of_a_rest(monkeypatch: pytest.MonkeyPatch) -> None:
     now = SimpleNamespace(ms=0.0, monotonic=lambda: now.ms / 1000)
     monkeypatch.setattr("refimpl.drivers.flush_clock.time", now)
