@@ -1,4 +1,4 @@
-"""What every run offers while its job runs: the same commands by the same verbs, or the reason why not."""
+"""The commands of a run, by the same verbs on every driver, or the reason why not; and runs in the background."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _TICK_S = 0.2
 
 @runtime_checkable
 class RunControl(Protocol):
-    """A run as it is seen from outside: what a view or an experiment needs of it."""
+    """A run as views and experiments see it."""
 
     @property
     def is_done(self) -> bool:
@@ -125,7 +125,7 @@ class Stopwatch:
 class BackgroundRun(Controls):
     """A run that goes on by itself, on other threads or processes, between `start` and its end.
 
-    Leaving a `with` block cancels what still runs. Whatever may be an end notifies `_changed`.
+    Leaving a `with` block cancels the job. `_changed` is notified whenever it may be over.
     """
 
     def __init__(self) -> None:
@@ -157,7 +157,7 @@ class BackgroundRun(Controls):
         return self
 
     def cancel(self) -> None:
-        """End what still runs. Does nothing after the end."""
+        """End the job. Does nothing after the end."""
         raise NotImplementedError
 
     def _wait_until(self, is_over: Callable[[], bool], timeout_s: float | None) -> bool:

@@ -54,7 +54,7 @@ class FlushClock:
     def begin_anew(self, rest_s: float) -> None:
         """Count the time to the next flush from the end of a rest that begins now.
 
-        The task that rests writes nothing. What others write meanwhile waits longer by the rest, at most.
+        The task that rests writes nothing. Bytes that others write meanwhile wait longer, by the rest at most.
         """
         self._begin((time.monotonic() + rest_s) * 1000)
 

@@ -1,4 +1,4 @@
-"""What may be told to a job that runs, as values that can also be pickled for a TaskManager in another process.
+"""Commands to a running job, as values: a TaskManager in another process gets them pickled.
 
 `Deployment.do` carries each of them out. A driver decides only when: under the monitor, in the event loop, between two
 steps, or at the other end of a pipe.

@@ -98,7 +98,7 @@ class Connections:
             await asyncio.wait(self._carrying, timeout=_SECONDS_TO_STOP)
 
     async def watch(self) -> None:
-        """Wait for what should not happen: an error that is no transport's, so a bug of ours."""
+        """Wait for an error that is no transport's, so a bug of ours."""
         await self._bug
 
     def _fail(self, error: Exception) -> None:
@@ -107,7 +107,7 @@ class Connections:
 
     @contextmanager
     def _noting(self) -> Iterator[None]:
-        """Tell `watch` of a bug before anybody learns what it has led to."""
+        """Tell `watch` of a bug before its consequences are seen elsewhere."""
         try:
             yield
         except Exception as error:
@@ -125,7 +125,7 @@ class Connections:
             connected, address = listening.accept()
         except (BlockingIOError, ConnectionError):  # it was gone before its turn came
             return
-        except OSError as error:  # the machine has run out of something, and who wants to read here waits
+        except OSError as error:  # the machine has run out of something, and the other end waits
             self._fail(error)
             return
         self._connected.append(connected)
@@ -173,7 +173,7 @@ class Connections:
             changes.tell()
 
     async def _read(self, end: End, reader: asyncio.StreamReader, changes: Changes) -> None:
-        """Hand on what comes, until the other end has ended."""
+        """Hand on the bytes that come, until the other end has ended."""
         while data := await reader.read(_READ_BYTES):
             end.receive_data(data)
             changes.tell()
@@ -183,13 +183,13 @@ class Connections:
                 changes.tell()
 
     async def _write(self, end: End, writer: asyncio.StreamWriter, changes: Changes) -> None:
-        """Write what an end has to say, until it has said its last word."""
+        """Write the bytes of an end, until it has written its last message."""
         with self._noting():
             while not await self._write_once(end, writer, changes):
                 pass
 
     async def _write_once(self, end: End, writer: asyncio.StreamWriter, changes: Changes) -> bool:
-        """Write what there is, or wait for something; true after the last word."""
+        """Write some bytes, or wait for some; true after the last message."""
         pieces = end.data_to_send()
         if pieces:
             changes.tell()  # room in a queue

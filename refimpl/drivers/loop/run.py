@@ -34,8 +34,8 @@ __all__ = ["AsyncRun"]
 class AsyncRun(Controls):
     """Runs a job in an event loop.
 
-    `await run.execute()` where a loop runs, `run.run()` where none does. What several TaskManagers send
-    one another goes over loopback. Cancelling the coroutine cancels the job.
+    `await run.execute()` where a loop runs, `run.run()` where none does. Messages between several TaskManagers
+    go over loopback. Cancelling the coroutine cancels the job.
 
     Raises (execute, run):
         SluiceError: the job failed; the first error, after everything has been given back.

@@ -172,7 +172,7 @@ class ChildProcess:
 
 
 class _Requests:
-    """What was asked of a process, each request by a number, until it is answered. Any thread may ask.
+    """The requests to a process, each with a number, until it is answered. Any thread may add one.
 
     `missed` is an answer that a caller has given up to wait for.
     """
@@ -211,7 +211,7 @@ class _Requests:
             asked.set_result(answer.value)
 
     def close(self) -> list[Future[Any]]:
-        """No request is answered any more; what was not answered yet."""
+        """No request is answered any more; return those without an answer."""
         with self._lock:
             self._is_closed = True
             unanswered, self._asked = self._asked, {}

@@ -31,7 +31,7 @@ class ProcessGroup:
 
     Raises (ask, ask_all, look):
         LocalUsageError: the group is closed.
-        RemoteTransportError: a process has ended, or does not answer; it does what was asked when it can.
+        RemoteTransportError: a process has ended, or does not answer; it obeys when it can.
     """
 
     def __init__(self) -> None:
@@ -63,11 +63,11 @@ class ProcessGroup:
         self._seen.update({number: answer.result() for number, answer in there.items()})
 
     def remember(self, parts: Sequence[JobSnapshot]) -> None:
-        """What a look would have brought, by number."""
+        """Keep these snapshots, by number, as `look` does."""
         self._seen.update(enumerate(parts))
 
     def seen(self) -> JobSnapshot:
-        """What was seen last of each process, as one job.
+        """The last snapshot of each process, as one job.
 
         Raises:
             LocalUsageError, RemoteTransportError: one has never been seen, since it has ended, or does not answer.
@@ -106,7 +106,7 @@ class ProcessGroup:
     def _ask(
         self, requests: Mapping[ChildProcess, bytes], most_s: float | None = None
     ) -> dict[ChildProcess, Future[Any]]:
-        """Send each process its request, all at once, and wait for what they answer."""
+        """Send each process its request, all at once, and wait for the answers."""
         with self._asking:  # two requests reach every process in the same order
             if self.is_closed:
                 raise LocalUsageError("this run has ended, and its processes with it")

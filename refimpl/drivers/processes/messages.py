@@ -8,7 +8,7 @@ their own, since results wait while a sink is slow. An error takes it too.
     Deploy     where others connect to read, or None
     Start      None
     Look       the snapshot of this part of the job
-    Settle     what went through here (`RecordCounts`), and the last snapshot
+    Settle     counts of the records here (`RecordCounts`), and the last snapshot
     Close      None; the process ends then
     a Command  None
 
@@ -51,7 +51,7 @@ __all__ = [
 ]
 
 TICKET_BYTES = 8
-"""Before each request stands a number, which comes back before its answer; 0 before an error nobody asked for."""
+"""Before each request stands a number, which comes back before its answer; 0 before an error that is no answer."""
 
 _SHOWN = reprlib.Repr()  # of a record, even if its own `repr` fails
 _SHOWN.maxother = 200
@@ -93,7 +93,7 @@ class Settle:
 
 @dataclass(frozen=True, slots=True)
 class Close:
-    """End what still runs, and the process."""
+    """End the tasks that still run, and the process."""
 
 
 Request = Deploy | Start | Look | Settle | Close | Command
@@ -134,7 +134,7 @@ def pack(value: object) -> bytes:
 
 
 def unpack(data: bytes) -> Any:
-    """What `pack` was given, in the process it was sent to.
+    """The value that `pack` was given, in the process it was sent to.
 
     Raises:
         LocalUsageError: it cannot be made again here, since a module is missing, say.
@@ -147,7 +147,7 @@ def unpack(data: bytes) -> Any:
 
 
 def without_sinks(environment: StreamEnvironment) -> tuple[StreamEnvironment, list[int]]:
-    """The job for another process, without the functions of its sinks, and which those are."""
+    """The job for another process without the functions of its sinks, and the numbers of these sinks."""
     job = StreamEnvironment(environment.config, environment.parallelism)
     job.parts = environment.parts
     job.graph.edges = environment.graph.edges
@@ -163,7 +163,7 @@ def without_sinks(environment: StreamEnvironment) -> tuple[StreamEnvironment, li
 
 
 def portable(error: BaseException) -> BaseException:
-    """The error as another process can have it: what fits of it, and where it came from unless that is us."""
+    """The error in a form that can be sent, with the place it came from unless that is the engine."""
     if isinstance(error, UserCodeError) or not isinstance(error, SluiceError):
         story = "".join(traceback.format_exception(error)).rstrip()
         error.add_note(f"in process {os.getpid()}:\n{story}")

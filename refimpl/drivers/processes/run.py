@@ -33,19 +33,19 @@ class ProcessRun(BackgroundRun):
     """Runs a job on `num_task_managers` processes of this machine.
 
     `run()` starts it and waits; or `start()`, look at `snapshot()`, `swap(...)`, and `join()`.
-    Leaving a `with` block ends what still runs.
+    Leaving a `with` block ends all processes.
 
-    A process that does not answer, since it was stopped, say, keeps nobody waiting for long: it is shown as
+    A process that does not answer, since it was stopped, say, is not waited for long: it is shown as
     it was seen last.
 
     Functions, readers and parts of the job are copied to the processes, wherever they were defined,
-    and what they change there is not seen here. The functions of sinks are called here.
+    and their changes there are not seen here. The functions of sinks are called here.
     `make_trace` makes the trace of each TaskManager in its own process, by its number.
 
     `cores` names a core for each TaskManager, to which all its threads keep (Linux): by number, of those in
-    `os.sched_getaffinity(0)`. What they hand each other is then in the cache of that core, and batches between
-    processes are faster: `make bench ONLY=remote-batch/cores`. Only if nobody else wants these cores: whoever
-    does is waited for, even while others are free.
+    `os.sched_getaffinity(0)`. Bytes for each other are then in the cache of that core, and batches between
+    processes are faster: `make bench ONLY=remote-batch/cores`. Only for cores that no other process wants: it
+    would be waited for, even while other cores are free.
 
     Raises (constructor):
         LocalUsageError: something in the job belongs to this process, such as an open file; or `cores` are
@@ -130,7 +130,7 @@ class ProcessRun(BackgroundRun):
         return True
 
     def cancel(self) -> None:
-        """End every process; what they held ends with them. Does nothing after the end."""
+        """End every process, with all that it holds. Does nothing after the end."""
         self._close()
 
     # -- from outside ----------------------------------------------------------------------------------
@@ -190,7 +190,7 @@ class ProcessRun(BackgroundRun):
     # -- the children --------------------------------------------------------------------------------
 
     def _deliver(self, values: list[tuple[int, int, bytes]]) -> None:
-        """Do what the sinks do, as long as nothing has failed."""
+        """Call the functions of the sinks, as long as nothing has failed."""
         for node_id, subtask, data in values:
             if self._error is not None or self._group.is_closed:
                 return

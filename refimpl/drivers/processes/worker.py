@@ -63,7 +63,7 @@ class PipeSender:
         threading.Thread(target=self._run, name="results", daemon=True).start()
 
     def put(self, node_id: int, subtask: int, value: bytes) -> None:
-        """Send one value, soon. Nobody wants it any more after `close`."""
+        """Send one value, soon; none after `close`."""
         with self._changed:
             while not self._is_closed and (
                 len(self._waiting) >= _MOST_RESULTS_WAITING or self._num_bytes >= _MOST_BYTES_WAITING
@@ -90,12 +90,12 @@ class PipeSender:
         with self._changed:
             while (self._waiting or self._is_sending) and not self._is_closed:
                 self._changed.wait()
-            if self._is_closed:  # a result may still be on its way, and nobody waits for what follows it
+            if self._is_closed:  # a result may still be on its way, and the parent reads no further
                 return
         self._send(Ended(None))
 
     def close(self) -> None:
-        """Let nobody wait here any more."""
+        """End all waits here, for good."""
         with self._changed:
             self._is_closed = True
             self._changed.notify_all()
@@ -143,7 +143,7 @@ class Delivery(SinkOperator):
 
 
 class Worker:
-    """One TaskManager, and its answers to what the parent asks."""
+    """One TaskManager, and its answers to the parent's requests."""
 
     def __init__(self, order: Deploy, sender: PipeSender) -> None:
         for number in order.sinks:
@@ -169,7 +169,7 @@ class Worker:
         return self._threads.connections.address
 
     def answer(self, request: Request) -> object:
-        """Do what the parent asks, and return the value of its answer."""
+        """Obey a request, and return the value of its answer."""
         match request:
             case Start(addresses):
                 self._threads.start(addresses)
@@ -213,7 +213,7 @@ class Worker:
 def obey(commands: int, answers: int, results: int) -> None:
     """Obey the parent until it says `close` or is gone. The arguments are the numbers of three pipes."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which then tells us
-    if isinstance(sys.stdout, io.TextIOWrapper):  # what user code prints is seen at once, in whole lines
+    if isinstance(sys.stdout, io.TextIOWrapper):  # user code's lines are seen at once
         sys.stdout.reconfigure(line_buffering=True, write_through=False)
     requests: queue.SimpleQueue[bytes] = queue.SimpleQueue()
     threading.Thread(target=_hear, args=(commands, requests), name="requests", daemon=True).start()
@@ -235,7 +235,7 @@ def obey(commands: int, answers: int, results: int) -> None:
         except Exception as error:  # noqa: BLE001 - it is raised where the request came from
             answer = Answer(error=portable(error))
         sender.answer(message[:TICKET_BYTES], answer)
-    with suppress(OSError, ValueError):  # what is printed last, if anybody reads it
+    with suppress(OSError, ValueError):  # the last lines, if somebody reads them
         sys.stdout.flush()
     os._exit(0)  # not even user code that never returns keeps this process
 

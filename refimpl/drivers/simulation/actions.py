@@ -1,4 +1,4 @@
-"""What can happen next in a simulation, one small thing at a time."""
+"""Actions: what can happen next in a simulation, one small thing at a time."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Flush:
 
 @dataclass(frozen=True, slots=True)
 class Send:
-    """Let one end of a connection put on the wire what it has to say."""
+    """Let one end of a connection put its messages on the wire."""
 
     link: str
     way: Way
@@ -43,7 +43,7 @@ class Send:
 
 @dataclass(frozen=True, slots=True)
 class Deliver:
-    """Let what was sent first in one direction arrive, at `time_ms`."""
+    """Let the oldest message of one direction arrive, at `time_ms`."""
 
     link: str
     way: Way
@@ -55,7 +55,7 @@ class Deliver:
 
 @dataclass(frozen=True, slots=True)
 class AskAgain:
-    """Let one end of a connection ask again for what was not there before, at `time_ms`."""
+    """Let one end of a connection ask again for a partition that was not there before, at `time_ms`."""
 
     link: str
     time_ms: float
@@ -66,7 +66,7 @@ class AskAgain:
 
 @dataclass(frozen=True, slots=True)
 class ReadOn:
-    """Without credits: let one end of a connection go on with what waited for a buffer."""
+    """Without credits: let one end of a connection go on with bytes that waited for a buffer."""
 
     link: str
 

@@ -1,4 +1,4 @@
-"""Which of the enabled actions is next, and how long a message is on its way: drawn from a seed, so always the same."""
+"""Draws from a seed, so always the same: the next of the enabled actions, and how long a message is on its way."""
 
 from __future__ import annotations
 

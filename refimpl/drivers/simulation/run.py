@@ -37,7 +37,7 @@ _VIRTUAL = "its time is virtual, and you choose which task goes next: step(actio
 class Simulation(Controls):
     """Runs a job in one thread, one action after the other.
 
-    With several TaskManagers, what one sends another takes up to `max_delay_ms`, by `seed`.
+    With several TaskManagers a message between them takes up to `max_delay_ms`, by `seed`.
     `policy` picks among `enabled()` actions: `random` by `seed`, `round_robin` gives every task its
     turn, `first` is the order of the job (data flows only when it must). `check_every` n checks the
     laws after each n-th step, 0 only at the end. `error` is why the job failed. After a failure, and after
@@ -107,7 +107,7 @@ class Simulation(Controls):
         return replace(JobSnapshot.joined(parts), wires=tuple(link.snapshot() for link in self.links.values()))
 
     def enabled(self) -> Sequence[Action]:
-        """What could happen next. Empty means quiescent: the job is done, a law is broken, or it is closed."""
+        """The actions that could be next. None means quiescent: the job is done, a law is broken, or it is closed."""
         if self.is_closed:
             return ()
         now = self.time_ms

@@ -1,7 +1,7 @@
 """A connection made of two lists: the simulation's wire.
 
 Rules of this file:
-- What one end has to say is sent when the driver says so, and arrives when the driver says so, never
+- A message is sent when the driver says so, and arrives when the driver says so, never
   before its delay has passed. Each direction keeps its order.
 - A wire holds little: an end waits with sending while `CAPACITY` pieces of it are on their way.
 - A lost wire loses what was on it. Both ends are told.
@@ -83,7 +83,7 @@ class Link:
         return end.has_data_to_send
 
     def send(self, way: Way, arrival_ms: float) -> None:
-        """Put on the wire what an end has to say now: requests all at once, responses one by one."""
+        """Put the messages of an end on the wire: requests all at once, responses one by one."""
         if way is Way.REQUESTS:
             data = self.consumer.data_to_send()
         else:
@@ -95,7 +95,7 @@ class Link:
             pieces.append(_Piece(data, max(earliest, arrival_ms)))
 
     def next_arrival_ms(self, way: Way) -> float | None:
-        """When the oldest piece of one direction arrives; `None` if there is none, or nobody reads."""
+        """When the oldest piece of one direction arrives; `None` if there is none, or it is not read."""
         if way is Way.RESPONSES and not self.consumer.is_reading and not self.consumer.is_closed:
             return None
         pieces = self._on_the_way[way]
@@ -114,18 +114,18 @@ class Link:
             self.producer.receive_data(data)
 
     def lose(self) -> None:
-        """The connection breaks, and what was on its way is gone."""
+        """Break the connection; the messages on their way are gone."""
         for pieces in self._on_the_way.values():
             pieces.clear()
         self.producer.connection_lost()
         self.consumer.receive_end("the simulated wire was cut")
 
     def messages(self, way: Way) -> list[Message]:
-        """What is on its way in one direction, the oldest first."""
+        """The messages on their way in one direction, the oldest first."""
         return [message for piece in self._on_the_way[way] for message in self._read(piece.data)]
 
     def snapshot(self) -> WireSnapshot:
-        """What is on its way at this moment."""
+        """The messages on their way at this moment."""
         requests, responses = (tuple(map(FrameSnapshot.of, self.messages(way))) for way in Way)
         return WireSnapshot(self.name, self._ends[0], self._ends[1], requests, responses)
 

@@ -36,9 +36,9 @@ __all__ = ["Order", "run_task_manager"]
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What every task is given. `sinks` are operators of `job` whose values go into rows.
+    """The order to every task. `sinks` are operators of `job` whose values go into rows.
 
-    `fed` is the source that reads what Spark hands to the task, and `make_reader` makes its reader of that.
+    `fed` is the source that reads the batches from Spark, and `make_reader` makes its reader of them.
     With `trace_table` there is a trace, and its rows go out as that makes tables of them.
     """
 
@@ -54,7 +54,7 @@ class Order:
 
 
 class _Shared:
-    """What Spark hands to this task, for all subtasks of the source that run here: a batch to whoever asks."""
+    """The batches from Spark, shared by all subtasks of the source that run here: each is read by one of them."""
 
     def __init__(self, batches: Iterator[pa.RecordBatch]) -> None:
         self._batches = batches
@@ -113,7 +113,7 @@ class _TaskManager:
         self.threads.start([tuple(place["tasks"]) for place in places] if several else [])
 
     def counts(self) -> RecordCounts:
-        """After DONE: nothing may be left here. What went through."""
+        """The counts of this TaskManager, after DONE: nothing may be left here."""
         self.threads.settle()
         self._end_trace()
         check_end_here(self.threads.deployment)

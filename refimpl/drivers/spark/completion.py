@@ -36,7 +36,7 @@ _MOMENT_S = 1.0
 
 
 class Outcome(Enum):
-    """How it went, here or altogether; the value is what crosses the wire."""
+    """A vote, or the decision; its value crosses the wire."""
 
     DONE = b"D"
     FAILED = b"F"
@@ -84,7 +84,7 @@ class Coordinator:
         threading.Thread(target=self._accept, name="completion", daemon=True).start()
 
     def vote(self, outcome: Outcome) -> None:
-        """How it went for number 0; the same as a participant's vote."""
+        """The vote of number 0."""
         self._count(0, outcome)
 
     def close(self) -> None:
@@ -194,7 +194,7 @@ class Participant:
         threading.Thread(target=self._listen, args=(self._stream,), name="completion", daemon=True).start()
 
     def vote(self, outcome: Outcome) -> None:
-        """How it went here."""
+        """Send the vote of this TaskManager."""
         assert self._stream is not None, "a participant that has not started has no vote"
         _send(self._stream, outcome)
 
@@ -210,11 +210,11 @@ class Participant:
 
 
 def _send(stream: ByteStream, outcome: Outcome) -> None:
-    with suppress(OSError):  # whoever is gone hears nothing, and is missed by whoever listens to it
+    with suppress(OSError):  # the other end is gone, and its silence is noticed elsewhere
         stream.write([outcome.value])
 
 
 def _outcome(stream: ByteStream) -> Outcome | None:
-    """What the other end says next, or `None` if it has gone."""
+    """The next vote or decision of the other end, or `None` if it has gone."""
     said = stream.read(1)
     return Outcome(said) if said in (each.value for each in Outcome) else None

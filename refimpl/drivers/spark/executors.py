@@ -57,9 +57,9 @@ def ship(session: SparkSession, packages: Sequence[str]) -> None:
 
 
 def needed_by(order: bytes, packages: Sequence[str]) -> list[str]:
-    """What an executor that has what is installed here still lacks to read `order`: packages and modules by name.
+    """Packages and modules that an executor needs to read `order`, besides those that are installed.
 
-    Whatever the pickle names may be a module; and what such a module imports is needed too.
+    Each name in the pickle may be a module, and the imports of such a module are needed too.
     """
     words = {str(word) for operation, word, _ in pickletools.genops(order) if "UNICODE" in operation.name}
     unseen = {"refimpl", *packages} | {name for name in {word.partition(".")[0] for word in words} if _is_local(name)}
@@ -74,7 +74,7 @@ def needed_by(order: bytes, packages: Sequence[str]) -> list[str]:
 
 def _imported_by(source: bytes) -> set[str]:
     """The packages that a file imports, all by their first name."""
-    with suppress(SyntaxError, ValueError):  # a file that nobody can import, or a template
+    with suppress(SyntaxError, ValueError):  # a file that cannot be imported, or a template
         nodes = list(ast.walk(ast.parse(source)))
         names = [alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names]
         names += [node.module for node in nodes if isinstance(node, ast.ImportFrom) and node.module and not node.level]
@@ -122,7 +122,7 @@ def _zipped(name: str, folder: Path) -> Path:
 
 
 def wait_for_slots(session: SparkSession, num_required: int, is_cancelled: Callable[[], bool]) -> None:
-    """Wait until so many tasks fit on the executors at one time, as long as more executors may come.
+    """Wait until `num_required` tasks fit on the executors at one time, as long as more executors may come.
 
     Raises:
         InsufficientSlotsError: they do not.
@@ -148,7 +148,7 @@ def _slots_in_all(master: str) -> int | None:
 
 
 def explain_failure(error: Exception, num_tries: str) -> SluiceError:
-    """What Spark's error means, in a sentence."""
+    """The meaning of Spark's error, in a sentence."""
     text = str(error)
     if (missing := _MISSING.search(text)) is not None:
         return LocalUsageError(

@@ -1,4 +1,4 @@
-"""What a job on Spark came to: rows that Spark keeps, brought here when they are asked for.
+"""The results of a job on Spark: rows that Spark keeps, brought here when they are asked for.
 
 Spark makes the rows again if it loses them, by running the job again. So what is handed to the sinks is
 first brought here as a whole, and is the rows of one try: none is missing, none is of another one.
@@ -26,11 +26,11 @@ _NUM_TRIES = 4
 _HEAD = Struct(">iQ")  # operator, and length of what follows
 
 _NUMBERS_AT_A_TIME = 32
-"""So many rows of each TaskManager come here together; a row is about a MiB at most."""
+"""Rows of each TaskManager that come here together; a row is about a MiB at most."""
 
 
 class SparkResults:
-    """The rows of a barrier stage, as `ROW_SCHEMA` says. Whoever makes one closes it."""
+    """The rows of a barrier stage, as `ROW_SCHEMA` says; to be closed by its owner."""
 
     def __init__(self, stage: DataFrame) -> None:
         from pyspark import StorageLevel
@@ -41,10 +41,10 @@ class SparkResults:
         self._most_tables = 0
 
     def fetch(self, file: IO[bytes]) -> list[RecordCounts]:
-        """Run the stage if need be, and write its results to `file`; what went through each TaskManager.
+        """Run the stage if need be, write its results to `file`, and return the counts of each TaskManager.
 
         Raises:
-            BaseException: what a TaskManager failed with.
+            BaseException: the error of a TaskManager.
             RemoteTransportError: the rows were lost again and again.
         """
         for _ in range(_NUM_TRIES):
@@ -77,7 +77,7 @@ class SparkResults:
 
     @staticmethod
     def values(file: IO[bytes]) -> Iterator[tuple[int, int, Any]]:
-        """What `fetch` has written: operator, subtask and value, in the order of each subtask."""
+        """The values that `fetch` has written: operator, subtask and value, in the order of each subtask."""
         file.seek(0)
         while head := file.read(_HEAD.size):
             operator, length = _HEAD.unpack(head)
@@ -131,7 +131,7 @@ def _table_in(value: pa.Buffer | bytes) -> pa.Table:
 
 
 def _decoded(table: pa.Table) -> pa.Table:
-    """The same with each word written out: Spark knows no column whose words are kept once."""
+    """The table with each word written out: Spark knows no column whose words are kept once."""
     import pyarrow as pa
 
     kinds = [field.type.value_type if pa.types.is_dictionary(field.type) else field.type for field in table.schema]

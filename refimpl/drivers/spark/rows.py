@@ -1,4 +1,4 @@
-"""Rows on their way out of a barrier task: what sinks got, what the trace noted, and how it ended.
+"""Rows on their way out of a barrier task: values of sinks, rows of the trace, and the end.
 
 result   operator, and values of its subtasks, packed several to a row, in order
 trace    some rows of the trace, as a table in Arrow's stream format
@@ -51,8 +51,8 @@ class _Filling:
 class Rows:
     """Rows that wait: tasks put values in, the thread of Spark's task takes full rows.
 
-    Who puts something in waits when too many rows wait: whoever takes them is slow, and the task is with it.
-    Nobody reads a row before all tasks have ended, so a row that is not full may wait until then.
+    `put` waits when too many rows wait: Spark takes them slowly, and the task is as slow.
+    No row is read before all tasks have ended, so a row that is not full may wait until then.
     """
 
     def __init__(self, task_manager: int) -> None:
@@ -65,7 +65,7 @@ class Rows:
         self._is_closed = False
 
     def put(self, node_id: int, subtask: int, value: bytes) -> None:
-        """One value of a sink. Nobody wants it any more after `close`."""
+        """One value of a sink; dropped after `close`."""
         with self._changed:
             self._wait_for_room()
             filling = self._filling.setdefault(node_id, _Filling())
@@ -76,7 +76,7 @@ class Rows:
                 self._changed.notify_all()
 
     def put_trace(self, table: bytes) -> None:
-        """Some rows of the trace; also after `close`, for whoever looks again."""
+        """Some rows of the trace; also after `close`, for another iteration."""
         with self._changed:
             self._wait_for_room()
             self._full.append((TRACE, -1, table))
@@ -89,7 +89,7 @@ class Rows:
             self._changed.notify_all()
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
-        """The rows as they become full, until `close`; then what there is."""
+        """The rows as they become full, until `close`; then the others."""
         while (taken := self._take()) is not None:
             kind, operator, value = taken
             yield self.row(kind, value if isinstance(value, bytes) else pack(value.values), operator)
@@ -123,9 +123,9 @@ class Rows:
 
 
 class TraceSender:
-    """Puts what a TaskManager's trace notes into `rows`, some thousands at a time, from a thread of its own.
+    """Puts the trace of a TaskManager into `rows`, some thousands of events at a time, from a thread of its own.
 
-    If nobody takes them there, the trace loses some and counts them: the job does not wait for its trace.
+    If they are not taken from there, the trace loses some and counts them: the job does not wait for its trace.
     If no table can be made of them, `error` says why, and no more are put in.
     """
 
@@ -142,7 +142,7 @@ class TraceSender:
         self._thread.start()
 
     def close(self) -> None:
-        """Put in what is left; safe to repeat."""
+        """Put in the rest; safe to repeat."""
         self._ending.set()
         self._thread.join()
 

@@ -42,13 +42,13 @@ _OUT_OF_REACH = "its TaskManagers run inside Spark's tasks, which no message rea
 class SparkRun(BackgroundRun):
     """Runs a job on the cluster of `session`, on `num_task_managers` of its slots.
 
-    `run()` starts it and waits; or `start()` and `join()`. Leaving a `with` block cancels what still runs,
+    `run()` starts it and waits; or `start()` and `join()`. Leaving a `with` block cancels the job,
     and lets go of the results that Spark keeps. Functions of sinks are called here, when the job has
     succeeded, with the values of each subtask in order. `results` has the same as a DataFrame, for more of
-    them than fit here. `counts` says then what went through each TaskManager.
+    them than fit here. `counts` are then those of each TaskManager.
 
     A source whose reader factory is a `SparkSource` is fed by Spark. Its DataFrame has a partition for each
-    TaskManager; if it has not, it is dealt to so many first.
+    TaskManager, or is repartitioned.
 
     `keys` protect the connections; without them tasks can only meet on one machine. They are made for one run:
     they travel with its code, through Spark. That code is the engine, what the job refers to and has not been
@@ -123,7 +123,7 @@ class SparkRun(BackgroundRun):
                     self._changed.wait_for(lambda: self.is_done, _TICK_S)
 
     def close(self) -> None:
-        """Cancel what still runs, and let go of the results."""
+        """Cancel the job if it still runs, and let go of the results."""
         from py4j.protocol import Py4JError
 
         self.cancel()
@@ -163,7 +163,7 @@ class SparkRun(BackgroundRun):
         return self._after_all().frame(self._stage.session, named, schema)
 
     def trace(self) -> DataFrame:
-        """What all TaskManagers noted, with the columns of `trace_table`. It can be read until the run is closed.
+        """The traces of all TaskManagers, with the columns of `trace_table`. They can be read until the run is closed.
 
         Raises:
             LocalUsageError: the run has no trace, or the job has not ended well.
@@ -171,7 +171,7 @@ class SparkRun(BackgroundRun):
         return self._after_all().trace(self._stage.session, self._traced_as()(ColumnTrace(1).drain(), 0, 0))
 
     def trace_tables(self) -> Iterator[pa.Table]:
-        """The same as tables, those of each TaskManager in order, a few of them here at a time."""
+        """The traces as tables, those of each TaskManager in order, a few of them here at a time."""
         self._traced_as()
         return self._after_all().trace_tables()
 
@@ -205,7 +205,7 @@ class SparkRun(BackgroundRun):
                 self._changed.notify_all()
 
     def _execute(self) -> None:
-        """Run the stage, bring its results here, and do what the sinks do."""
+        """Run the stage, bring its results here, and call the functions of the sinks."""
         self._results = self._stage.run(lambda: self._is_cancelled)
         with TemporaryFile(prefix="sluice-results-") as file:
             self.counts = self._results.fetch(file)

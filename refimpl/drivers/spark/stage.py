@@ -99,7 +99,7 @@ class BarrierStage:
         return SparkResults(self._input().mapInArrow(task, ROW_SCHEMA, barrier=True))
 
     def cancel(self) -> None:
-        """End its tasks, if Spark has started them; if Spark is what failed, they end too."""
+        """End its tasks, if Spark has started them; if Spark has failed, they end too."""
         from py4j.protocol import Py4JError
 
         with suppress(Py4JError, OSError):
@@ -119,7 +119,7 @@ class BarrierStage:
 
 
 def _fed_by_spark(nodes: dict[int, StreamNode]) -> tuple[int | None, SparkSource | None]:
-    """The source that Spark feeds, by its number, and what it is fed from.
+    """The number and the reader factory of the source that Spark feeds, if there is one.
 
     Raises:
         LocalUsageError: there are two.

@@ -255,7 +255,7 @@ class ConnectionIO:
 
 
 class _Writing:
-    """What a connection has to write, and which thread does: the writing one, or another while that one waits.
+    """The bytes that a connection has to write: by the writing thread, or by another while that one waits.
 
     All under the monitor. `num_writes` counts calls of the stream.
     """
@@ -317,7 +317,7 @@ class _Writing:
 class _OpenedStream:
     """The stream of one connection: it may be cut before it is open, and lingers after the last message.
 
-    All under the monitor, but `open` and `stop_lingering`. `cause` is what went wrong with it first.
+    All under the monitor, but `open` and `stop_lingering`. `cause` is its first error.
     """
 
     def __init__(self, open_stream: Callable[[], ByteStream], abandon: Callable[[], None]) -> None:

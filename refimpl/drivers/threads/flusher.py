@@ -1,4 +1,4 @@
-"""The threads that do what is due at a time: flush what is written, and send barriers.
+"""The threads that do what is due at a time: flush, and send barriers.
 
 CPython lets a thread run 5 ms before another one gets its turn. A flusher that is due every millisecond would come
 late by the five of each task that is at work, and the task that reads would wait for a turn too. So

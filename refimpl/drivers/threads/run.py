@@ -22,9 +22,9 @@ __all__ = ["ThreadedRun"]
 class ThreadedRun(BackgroundRun):
     """Runs a job on threads of this process.
 
-    Each of `num_task_managers` has its own memory and its own monitor; what they send one another
-    goes over loopback, or with `security` over TLS. `run()` starts the job and waits; or `start()`,
-    look at `snapshot()`, `swap(...)`, and `join()`. Leaving a `with` block cancels what still runs.
+    Each of `num_task_managers` has its own memory and its own monitor; their messages to one another
+    go over loopback, or with `security` over TLS. `run()` starts the job and waits; or `start()`,
+    look at `snapshot()`, `swap(...)`, and `join()`. Leaving a `with` block cancels the job.
 
     Raises (run, join):
         SluiceError: the job failed; the first error, after every thread has stopped.

@@ -1,4 +1,4 @@
-"""Where the tasks of one TaskManager wait for their turn under the monitor, and what wakes them.
+"""Turns of the tasks of one TaskManager: where they wait under the monitor, and what wakes them.
 
 A task that cannot go on waits at its `Waker`, which is woken by what it waits for:
 

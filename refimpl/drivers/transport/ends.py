@@ -19,7 +19,7 @@ _log = logging.getLogger("sluice.drivers.ends")
 
 
 class ReadingSide(Protocol):
-    """What a connection does with the bytes that come. It reads no more while it has no room for them."""
+    """The side of a connection that takes bytes in. It reads no more while it has no room for them."""
 
     read_bytes: int
     """How much to read at once."""
@@ -39,7 +39,7 @@ class ReadingSide(Protocol):
 
 
 class WritingSide(Protocol):
-    """The bytes that a connection has to send, asked for when the last ones are sent."""
+    """The side of a connection that gives bytes out, asked for when the last ones are sent."""
 
     is_small: bool
     """Whether every message is short, and made of no lent memory."""
@@ -121,7 +121,7 @@ class ConsumerEnd:
 
 
 class ProducerEnd:
-    """The end that is read from: what goes wrong here is the other end's trouble, and is logged."""
+    """The end that is read from: an error here is the other end's trouble, and is logged."""
 
     is_reading = True
     can_resume_reading = False

@@ -1,4 +1,4 @@
-"""Why a TLS connection was refused, in words: OpenSSL's are for those who know its source.
+"""Why a TLS connection was refused, in plain words: OpenSSL's presume its source.
 
 An end that refuses the other knows why. The other one learns as much as an *alert* says, one byte.
 """
@@ -14,7 +14,7 @@ __all__ = ["HandshakeError", "Refusal", "explain_refusal", "may_be_tls"]
 
 
 class Refusal(Enum):
-    """What was wrong with the other end, or what it says is wrong with us."""
+    """The fault of the other end, or the fault that it finds with us."""
 
     NO_CERTIFICATE = "it presented no certificate"
     OTHER_CERTIFICATE = "it presented another certificate than this cluster's"
@@ -33,7 +33,7 @@ class HandshakeError(ConnectionFailedError):
 
     Attributes:
         peer: the other end's address.
-        reason: what is wrong.
+        reason: the fault.
     """
 
     peer: str
@@ -72,7 +72,7 @@ _MEANING = (
 
 
 def explain_refusal(peer: str, error: ssl.SSLError) -> HandshakeError:
-    """The error that says what OpenSSL means."""
+    """The error that OpenSSL means, in plain words."""
     said = str(error).lower().replace("_", " ")
     for words, reason in _MEANING:
         if words in said:

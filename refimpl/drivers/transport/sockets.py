@@ -1,8 +1,8 @@
 """A connected socket that one thread reads, another writes, and any thread may close.
 
 Rules of this file:
-- A socket is closed when nobody is inside a call on it, so that no call meets another file's number.
-- Nothing here waits for anything but the socket: a reader never for the writer, `close` for nobody.
+- A socket is closed when no thread is inside a call on it, so that no call meets another file's number.
+- Nothing here waits for anything but the socket: a reader never for the writer, `close` for neither.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class SocketUse:
             raise ClosedHereError from error
 
     def close(self) -> None:
-        """Close now, or when nobody is inside any more."""
+        """Close now, or when no call is running any more."""
         with self._lock:
             if self.is_closed:
                 return
@@ -100,7 +100,7 @@ class PlainStream:
         return num_bytes
 
     def read_at_once(self, room: memoryview) -> int | None:
-        """The same without waiting: `None` if nothing has come, 0 also if `read_into` would fail."""
+        """`read_into` without waiting: `None` if nothing has come, 0 also if `read_into` would fail."""
         try:
             with self._use:
                 return self._socket.recv_into(room, 0, socket.MSG_DONTWAIT)
@@ -130,7 +130,7 @@ class PlainStream:
                     rest = rest_after(rest, self._socket.sendmsg(rest))
 
     def write_at_once(self, pieces: Sequence[bytes | memoryview]) -> int:
-        """Write what the system takes without waiting, if anything; how many bytes that was."""
+        """Write as much as the system takes without waiting; how many bytes."""
         with contextlib.suppress(OSError), self._use:
             return self._socket.sendmsg(pieces[:_MAX_PIECES], (), socket.MSG_DONTWAIT)
         return 0
@@ -154,7 +154,7 @@ class PlainStream:
             self._socket.settimeout(timeout_s)
 
     def _wake(self) -> None:
-        with contextlib.suppress(OSError):  # it is not connected any more, so nobody waits
+        with contextlib.suppress(OSError):  # it is not connected any more, so no call waits
             self._socket.shutdown(socket.SHUT_RDWR)
 
 
@@ -179,7 +179,7 @@ def batches(pieces: Sequence[bytes | memoryview], max_bytes: int) -> Iterator[li
 
 
 def rest_after(pieces: Sequence[bytes | memoryview], num_bytes: int) -> list[memoryview]:
-    """What is left when so many bytes have gone."""
+    """The pieces that are left after the first `num_bytes`."""
     for index, piece in enumerate(pieces):
         if num_bytes < len(piece):
             return [memoryview(piece)[num_bytes:], *[memoryview(each) for each in pieces[index + 1 :]]]

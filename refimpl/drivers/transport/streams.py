@@ -1,10 +1,10 @@
-"""What a driver needs of a connection to another process: bytes in, bytes out, and an end.
+"""Connections to other processes, as drivers need them: bytes in, bytes out, and an end.
 
 Rules of this file:
 - One thread reads while another writes, and any thread may close. Neither waits for another.
 - Without `security` only loopback addresses are used, whatever name they go by.
 - `accept` only accepts. What needs the other end's cooperation is `Incoming.open`, for a thread of
-  that connection: a client that connects and says nothing keeps nobody else out.
+  that connection: a client that connects and says nothing keeps no other one out.
 
     listen(...)  -> Listener.accept() -> Incoming.open(timeout_s) -> ByteStream
     connect(...)                                                  -> ByteStream
@@ -55,13 +55,13 @@ class ByteStream(Protocol):
         """Wait for some bytes, at most `max_bytes`; empty when the other end has ended."""
 
     def read_into(self, room: memoryview) -> int:
-        """The same into memory of the caller's; how many bytes, 0 when the other end has ended."""
+        """`read` into memory of the caller's; how many bytes, 0 when the other end has ended."""
 
     def write(self, pieces: Sequence[bytes | memoryview]) -> None:
         """Hand all the bytes of all pieces to the system, waiting as long as that takes."""
 
     def write_at_once(self, pieces: Sequence[bytes | memoryview]) -> int:
-        """Write what can be written without waiting, perhaps nothing; how many bytes. While nobody is in `write`."""
+        """Write as much as is taken without waiting; how many bytes. While no thread is in `write`."""
 
     def end(self) -> None:
         """Let the other end read to its end; nothing is written after it. For the thread that writes."""
@@ -81,10 +81,10 @@ class Handshake(Protocol):
 
 
 class Security(Protocol):
-    """What protects connections, as a value that other processes can be given too."""
+    """The protection of connections, as a value that other processes can be given too."""
 
     def load(self) -> Handshake:
-        """Read what it needs.
+        """Read keys, or what else it needs.
 
         Raises:
             ConfigError: it cannot be used, and why.
@@ -92,7 +92,7 @@ class Security(Protocol):
 
 
 class Incoming:
-    """A client that has connected, and has not shown yet who it is."""
+    """A client that has connected, and has not identified itself yet."""
 
     def __init__(self, stream: PlainStream, handshake: Handshake | None) -> None:
         self.peer = stream.peer
@@ -151,7 +151,7 @@ class Listener:
         return None
 
     def close(self) -> None:
-        """Accept nobody any more, and wake who waits in `accept`. Connections stay."""
+        """Accept no client any more, and wake the thread in `accept`. Connections stay."""
         self._closing.set()
         self._use.close()
 
@@ -203,7 +203,7 @@ def listen(host: str = "127.0.0.1", port: int = 0, security: Security | None = N
 def reach(
     host: str, port: int, security: Security | None, config: Config, is_over_within: Callable[[float], bool]
 ) -> ByteStream:
-    """Connect, again and again if need be, with a wait that doubles, unless it `is_over_within` so many ms.
+    """Connect, again and again if need be, with a wait that doubles, unless it `is_over_within` that time.
 
     Raises:
         ConfigError, ConnectionFailedError: as `connect`, of the last try.
@@ -227,7 +227,7 @@ def connect(host: str, port: int, security: Security | None, timeout_s: float) -
 
     Raises:
         ConfigError: the address needs `security` or is none, or `security` cannot be used.
-        ConnectionFailedError: nobody is there, or the ends do not trust each other.
+        ConnectionFailedError: nothing listens there, or the ends do not trust each other.
     """
     found = resolve_address(host, port, is_protected=security is not None)
     handshake = None if security is None else security.load()

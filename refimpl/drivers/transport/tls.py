@@ -1,4 +1,4 @@
-"""Who belongs to a cluster: whoever has the key of its one certificate, and nobody else.
+"""Membership of a cluster: the processes that have the key of its one certificate, and no others.
 
 Rules of this file:
 - Both ends of a connection show the certificate, and prove that they have its key. It is trusted and no

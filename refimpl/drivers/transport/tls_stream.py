@@ -2,7 +2,7 @@
 
 Rules of this file:
 - OpenSSL's objects may not be called by two threads at once. So they stand between two buffers in
-  memory and are called under a lock, which nobody holds while waiting for the socket.
+  memory and are called under a lock, which no thread holds while it waits for the socket.
 - Only a reader reads the socket and only a writer writes it. What OpenSSL wants to answer while it
   reads, to new keys for instance, waits for the next write. So two ends that both write a lot, and
   fill the system's buffers both ways, never wait for each other.
@@ -135,7 +135,7 @@ class TlsStream:
         return len(data)
 
     def _decrypted(self, max_bytes: int) -> bytes:
-        """What the bytes received so far amount to. Under the lock."""
+        """The plain bytes in what was received so far. Under the lock."""
         pieces = [self._ahead[:max_bytes]] if self._ahead else []
         self._ahead = self._ahead[max_bytes:]
         num_free = max_bytes - sum(map(len, pieces))
@@ -163,7 +163,7 @@ class TlsStream:
         self._is_writing = False
 
     def write_at_once(self, pieces: Sequence[bytes | memoryview]) -> int:
-        """Nothing: what is encrypted must be sent, so whoever encrypts may have to wait."""
+        """Nothing: encrypted bytes must be sent, and sending may have to wait."""
         return 0
 
     def _encrypted(self, batch: list[memoryview]) -> bytes:
