@@ -23,21 +23,13 @@ class RunControl(Protocol):
     """A run as views and experiments see it."""
 
     @property
-    def is_done(self) -> bool:
-        """Whether no task runs any more."""
+    def is_done(self) -> bool: ...
 
-    def snapshot(self) -> JobSnapshot:
-        """The whole job at this moment."""
+    def snapshot(self) -> JobSnapshot: ...
 
-    def offers(self, kind: type[Command]) -> bool:
-        """Whether `do` takes commands of that kind."""
+    def offers(self, kind: type[Command]) -> bool: ...
 
-    def do(self, command: Command) -> None:
-        """Carry a command out.
-
-        Raises:
-            LocalUsageError: this driver does not offer it, and why; or the command's own reasons.
-        """
+    def do(self, command: Command) -> None: ...
 
 
 class Controls:

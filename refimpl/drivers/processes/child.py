@@ -13,7 +13,6 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -59,11 +58,14 @@ class ChildProcess:
         self._closing: Future[Any] | None = None  # the answer to the last request
         self._has_obeyed = False  # that request
         self._was_killed = False
-        self.process, self._pipes = _spawn(core)
+        self.process, requests, answers, results = _spawn(core)
         self._threads = [
-            threading.Thread(target=self._send_requests, name=f"tm-{number} (requests)", daemon=True),
-            threading.Thread(target=self._hear_answers, name=f"tm-{number} (answers)", daemon=True),
-            threading.Thread(target=self._hear_results, name=f"tm-{number} (results)", daemon=True),
+            threading.Thread(target=work, args=(pipe,), name=f"tm-{number} ({what})", daemon=True)
+            for work, pipe, what in (
+                (self._send_requests, requests, "requests"),
+                (self._hear_answers, answers, "answers"),
+                (self._hear_results, results, "results"),
+            )
         ]
         for thread in self._threads:
             thread.start()
@@ -128,14 +130,12 @@ class ChildProcess:
 
     # -- the threads ---------------------------------------------------------------------------------
 
-    def _send_requests(self) -> None:
-        pipe = self._pipes.requests
+    def _send_requests(self, pipe: Connection) -> None:
         with suppress(OSError), pipe:  # it has just gone; the thread that hears answers sees it
             for message in self._requests:
                 pipe.send_bytes(message)
 
-    def _hear_answers(self) -> None:
-        pipe = self._pipes.answers
+    def _hear_answers(self, pipe: Connection) -> None:
         with suppress(EOFError, OSError), pipe:
             while True:
                 message = pipe.recv_bytes()
@@ -156,8 +156,7 @@ class ChildProcess:
             asked.set_exception(death)
         self._on_change(self)
 
-    def _hear_results(self) -> None:
-        pipe = self._pipes.results
+    def _hear_results(self, pipe: Connection) -> None:
         with suppress(EOFError, OSError), pipe:
             while True:
                 match unpack(pipe.recv_bytes()):
@@ -222,23 +221,13 @@ class _Requests:
         self._to_send.put(None)
 
 
-@dataclass(frozen=True, slots=True)
-class _Pipes:
-    """The parent's ends of the three pipes to a process."""
-
-    requests: Connection
-    answers: Connection
-    results: Connection
-
-
-def _spawn(core: int | None) -> tuple[subprocess.Popen[bytes], _Pipes]:
-    """Start a process that obeys requests, on any core or on `core`."""
+def _spawn(core: int | None) -> tuple[subprocess.Popen[bytes], Connection, Connection, Connection]:
+    """Start a process that obeys requests, on any core or on `core`; our ends of the pipes for its messages."""
     for_child, requests = os.pipe()
     answers, of_child = os.pipe()
     results, from_child = os.pipe()
-    pipes = _Pipes(
-        Connection(requests, readable=False), Connection(answers, writable=False), Connection(results, writable=False)
-    )
+    sends = Connection(requests, readable=False)
+    hears = Connection(answers, writable=False), Connection(results, writable=False)
     inherited = (for_child, of_child, from_child)
     path = [str(each) for each in (Path(__file__).resolve().parents[3], *sys.path)]
     try:
@@ -252,4 +241,4 @@ def _spawn(core: int | None) -> tuple[subprocess.Popen[bytes], _Pipes]:
     finally:
         for each in inherited:
             os.close(each)
-    return process, pipes
+    return process, sends, *hears

@@ -4,7 +4,7 @@ from refimpl.drivers.threads.connection_io import LINGER_S, ConnectionIO, Connec
 from refimpl.drivers.threads.connections import TaskManagerConnections
 from refimpl.drivers.threads.flusher import keep_flushing, send_barriers
 from refimpl.drivers.threads.handoff import Handoff
-from refimpl.drivers.threads.leader_followers import LeaderFollowers, PolledConnection, WriteBatch
+from refimpl.drivers.threads.leader_followers import LeaderFollowers
 from refimpl.drivers.threads.run import ThreadedRun
 from refimpl.drivers.threads.switch_interval import SwitchInterval
 from refimpl.drivers.threads.task_manager import BUFFERS_PER_STEP, TaskManagerThreads
@@ -18,14 +18,12 @@ __all__ = [
     "ConnectionOwner",
     "Handoff",
     "LeaderFollowers",
-    "PolledConnection",
     "SwitchInterval",
     "TaskManagerConnections",
     "TaskManagerThreads",
     "TaskTurns",
     "ThreadedRun",
     "Waker",
-    "WriteBatch",
     "keep_flushing",
     "let_pass",
     "send_barriers",

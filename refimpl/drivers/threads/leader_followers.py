@@ -29,7 +29,7 @@ from typing import Protocol
 from refimpl.drivers.threads.wakeup import Waker
 from refimpl.drivers.transport.ends import End
 
-__all__ = ["LeaderFollowers", "PolledConnection", "WriteBatch"]
+__all__ = ["LeaderFollowers"]
 
 _Ready = Sequence[tuple[selectors.SelectorKey, int]]
 
@@ -38,7 +38,7 @@ _LONGEST_ABSENCE_S = 0.005  # CPython's switch interval: so long a thread may wa
 _MANY_INTERRUPTS = 64
 
 
-class PolledConnection(Protocol):
+class _PolledConnection(Protocol):
     """A connection as it is seen from here: a `ConnectionIO`."""
 
     end: End
@@ -49,11 +49,11 @@ class PolledConnection(Protocol):
     def read_at_once(self) -> None: ...
 
 
-class WriteBatch:
+class _WriteBatch:
     """A block in which connections get something to write: each writes it at the end, once. Under the monitor."""
 
     def __init__(self) -> None:
-        self._waiting: dict[PolledConnection, None] | None = None
+        self._waiting: dict[_PolledConnection, None] | None = None
 
     def __enter__(self) -> None:
         self._waiting = {}
@@ -64,7 +64,7 @@ class WriteBatch:
             for connection in waiting or ():
                 connection.write_at_once()
 
-    def add(self, connection: PolledConnection) -> bool:
+    def add(self, connection: _PolledConnection) -> bool:
         """Let it write at the end; false outside of such a block."""
         if self._waiting is not None:
             self._waiting[connection] = None
@@ -84,11 +84,11 @@ class LeaderFollowers:
     """
 
     def __init__(self, monitor: threading.RLock, wakers: Mapping[str, Waker], may_defer: bool = True) -> None:
-        self.writes = WriteBatch()
+        self.writes = _WriteBatch()
         self.num_polls = 0
         self._wakers, self._may_defer = wakers, may_defer
-        self._watched: dict[PolledConnection, int] = {}  # each with the number of the file to wait at
-        self._deferred: dict[PolledConnection, None] = {}
+        self._watched: dict[_PolledConnection, int] = {}  # each with the number of the file to wait at
+        self._deferred: dict[_PolledConnection, None] = {}
         self._due_s = math.inf
         self._has_leader = self._is_closed = False
         self._poller: _Poller | None = None  # made for the first connection
@@ -97,7 +97,7 @@ class LeaderFollowers:
     def __repr__(self) -> str:
         return f"LeaderFollowers({len(self._watched)} watched, {'a' if self._has_leader else 'no'} leader)"
 
-    def is_watched(self, connection: PolledConnection) -> bool:
+    def is_watched(self, connection: _PolledConnection) -> bool:
         """Whether its own thread may sleep."""
         return connection in self._watched
 
@@ -108,7 +108,7 @@ class LeaderFollowers:
 
     # -- connections -------------------------------------------------------------------------------
 
-    def watch(self, connection: PolledConnection, file_number: int) -> bool:
+    def watch(self, connection: _PolledConnection, file_number: int) -> bool:
         """Read for `connection` from now on, until its `reader_waker` is woken; false if no task would."""
         if self._is_closed or not self._wakers:
             return False
@@ -119,13 +119,13 @@ class LeaderFollowers:
         self.promote()
         return True
 
-    def unwatch(self, connection: PolledConnection) -> None:
+    def unwatch(self, connection: _PolledConnection) -> None:
         """Let the thread of `connection` read; nothing if it does."""
         if (file_number := self._watched.pop(connection, None)) is not None and self._poller is not None:
             self._poller.selector.unregister(file_number)
             connection.reader_waker.wake()
 
-    def defers_write(self, connection: PolledConnection) -> bool:
+    def defers_write(self, connection: _PolledConnection) -> bool:
         """Whether a task will call its `write_at_once`: when it leaves the monitor, or soon."""
         if connection.end.is_small and self.writes.add(connection):
             return True

@@ -1,7 +1,7 @@
 """Connections between processes, and the two ends of the engine's own, as every driver but the simulation uses them."""
 
 from refimpl.drivers.transport.addresses import Address, resolve_address, show_address
-from refimpl.drivers.transport.ends import ConsumerEnd, End, ProducerEnd, ReadingSide, WritingSide
+from refimpl.drivers.transport.ends import ConsumerEnd, End, ProducerEnd
 from refimpl.drivers.transport.refusals import HandshakeError, Refusal, explain_refusal, may_be_tls
 from refimpl.drivers.transport.sockets import (
     ClosedHereError,
@@ -40,12 +40,10 @@ __all__ = [
     "PemPair",
     "PlainStream",
     "ProducerEnd",
-    "ReadingSide",
     "Refusal",
     "Security",
     "SocketUse",
     "TlsStream",
-    "WritingSide",
     "batches",
     "connect",
     "explain_refusal",

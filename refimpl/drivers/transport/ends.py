@@ -11,14 +11,14 @@ from refimpl.exchange.consumer_connection import ConsumerConnection
 from refimpl.exchange.producer_connection import ProducerConnection
 from refimpl.job.shuffle_environment import ShuffleEnvironment
 
-__all__ = ["ConsumerEnd", "End", "ProducerEnd", "ReadingSide", "WritingSide"]
+__all__ = ["ConsumerEnd", "End", "ProducerEnd"]
 
 _WRITE_BYTES = 512 * 1024  # some sixteen buffers in one call
 
 _log = logging.getLogger("sluice.drivers.ends")
 
 
-class ReadingSide(Protocol):
+class _ReadingSide(Protocol):
     """The side of a connection that takes bytes in. It reads no more while it has no room for them."""
 
     read_bytes: int
@@ -38,7 +38,7 @@ class ReadingSide(Protocol):
     def receive_data(self, data: bytes | memoryview) -> None: ...
 
 
-class WritingSide(Protocol):
+class _WritingSide(Protocol):
     """The side of a connection that gives bytes out, asked for when the last ones are sent."""
 
     is_small: bool
@@ -55,7 +55,7 @@ class WritingSide(Protocol):
     def data_sent(self) -> None: ...
 
 
-class End(ReadingSide, WritingSide, Protocol):
+class End(_ReadingSide, _WritingSide, Protocol):
     """One end of a connection. A driver with threads calls everything under the monitor."""
 
     name: str
