@@ -153,7 +153,8 @@ def in_a_loop(use) -> None:
         run = AsyncRun(job(numbers, numbers.results.append))
         task = asyncio.create_task(run.execute())
         await numbers.until(20)
-        await use(run, numbers)
+        async with asyncio.timeout(TIMEOUT_S):
+            await use(run, numbers)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
