@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from refimpl.drivers.spark import Coordinator, Outcome, Participant
+from refimpl.drivers.spark import Coordinator, Participant, Vote
 from refimpl.drivers.transport import ClusterKeys
 from tests.polling import until
 
@@ -22,13 +22,13 @@ class Ear:
     """Hears a decision, and whether there was a second one."""
 
     def __init__(self) -> None:
-        self._heard: queue.SimpleQueue[Outcome] = queue.SimpleQueue()
+        self._heard: queue.SimpleQueue[Vote] = queue.SimpleQueue()
 
-    def __call__(self, decision: Outcome) -> None:
+    def __call__(self, decision: Vote) -> None:
         self._heard.put(decision)
 
     @property
-    def decision(self) -> Outcome:
+    def decision(self) -> Vote:
         return self._heard.get(timeout=TIMEOUT_S)
 
     @property
@@ -53,7 +53,7 @@ class Roll:
         )  # whoever comes now comes later
 
     @property
-    def verdicts(self) -> list[Outcome]:
+    def verdicts(self) -> list[Vote]:
         return [ear.decision for ear in self.ears]
 
     def close(self) -> None:
@@ -78,36 +78,36 @@ def three() -> Iterator[Roll]:
 def test_when_all_are_done_all_hear_it_once(roll: Roll) -> None:
     for each in (*roll.participants, roll.coordinator):
         assert all(ear.is_silent for ear in roll.ears)
-        each.vote(Outcome.DONE)
-    assert set(roll.verdicts) == {Outcome.DONE}
+        each.vote(Vote.DONE)
+    assert set(roll.verdicts) == {Vote.DONE}
     roll.close()
     assert all(ear.is_silent for ear in roll.ears)
 
 
 @pytest.mark.parametrize("who", [0, 1, 2])
 def test_a_fault_is_heard_by_all_at_once(three: Roll, who: int) -> None:
-    [three.coordinator, *three.participants][who].vote(Outcome.FAILED)
-    assert three.verdicts == [Outcome.FAILED] * 3
+    [three.coordinator, *three.participants][who].vote(Vote.FAILED)
+    assert three.verdicts == [Vote.FAILED] * 3
 
 
 @pytest.mark.parametrize("who", [0, 1])
 def test_a_fault_that_is_heard_after_the_loss_it_has_caused_is_a_fault(three: Roll, who: int) -> None:
-    three.participants[1].vote(Outcome.LOST)
-    [three.coordinator, three.participants[0]][who].vote(Outcome.FAILED)
-    assert three.verdicts == [Outcome.FAILED] * 3
+    three.participants[1].vote(Vote.LOST)
+    [three.coordinator, three.participants[0]][who].vote(Vote.FAILED)
+    assert three.verdicts == [Vote.FAILED] * 3
 
 
 def test_a_loss_is_a_loss_when_all_have_spoken(three: Roll) -> None:
-    three.participants[0].vote(Outcome.DONE)
-    three.participants[1].vote(Outcome.LOST)
-    three.coordinator.vote(Outcome.LOST)
-    assert three.verdicts == [Outcome.LOST] * 3
+    three.participants[0].vote(Vote.DONE)
+    three.participants[1].vote(Vote.LOST)
+    three.coordinator.vote(Vote.LOST)
+    assert three.verdicts == [Vote.LOST] * 3
 
 
 def test_a_loss_is_a_loss_if_nobody_says_more_for_a_moment() -> None:
     roll = Roll(3, moment_s=0.01)
-    roll.participants[0].vote(Outcome.LOST)
-    assert roll.verdicts == [Outcome.LOST] * 3
+    roll.participants[0].vote(Vote.LOST)
+    assert roll.verdicts == [Vote.LOST] * 3
     roll.close()
 
 
@@ -115,27 +115,27 @@ def test_a_loss_is_a_loss_if_nobody_says_more_for_a_moment() -> None:
 def test_a_member_that_dies_is_lost_even_if_it_was_done(has_said: bool) -> None:
     roll = Roll(3, moment_s=0.01)
     if has_said:
-        roll.participants[1].vote(Outcome.DONE)
+        roll.participants[1].vote(Vote.DONE)
     roll.participants[1].close()
-    assert roll.ears[0].decision is Outcome.LOST
-    assert roll.ears[1].decision is Outcome.LOST
+    assert roll.ears[0].decision is Vote.LOST
+    assert roll.ears[1].decision is Vote.LOST
     roll.close()
 
 
 def test_when_the_keeper_dies_all_are_lost(three: Roll) -> None:
-    three.participants[0].vote(Outcome.DONE)
+    three.participants[0].vote(Vote.DONE)
     three.coordinator.close()
-    assert [ear.decision for ear in three.ears[1:]] == [Outcome.LOST] * 2
+    assert [ear.decision for ear in three.ears[1:]] == [Vote.LOST] * 2
 
 
 def test_a_member_that_comes_after_the_verdict_hears_it() -> None:
     ears = [Ear(), Ear()]
     coordinator = Coordinator(2, TOKEN, ears[0])
     coordinator.start(coordinator.address)
-    coordinator.vote(Outcome.FAILED)
+    coordinator.vote(Vote.FAILED)
     late = Participant(1, TOKEN, ears[1])
     late.start(coordinator.address)
-    assert [ear.decision for ear in ears] == [Outcome.FAILED] * 2
+    assert [ear.decision for ear in ears] == [Vote.FAILED] * 2
     late.close()
     coordinator.close()
 
@@ -153,17 +153,17 @@ def test_a_member_that_comes_after_the_verdict_hears_it() -> None:
     ],
 )
 def test_a_stranger_has_no_voice(three: Roll, number: int, token: bytes) -> None:
-    three.participants[1].vote(Outcome.DONE)
+    three.participants[1].vote(Vote.DONE)
     ear = Ear()
     stranger = Participant(number, token, ear)
     stranger.start(three.coordinator.address)
-    stranger.vote(Outcome.FAILED)
+    stranger.vote(Vote.FAILED)
     if len(token) == len(TOKEN):  # of less it waits for the rest
-        assert ear.decision is Outcome.LOST, "it was shown out"
+        assert ear.decision is Vote.LOST, "it was shown out"
     assert three.ears[0].is_silent
-    three.participants[0].vote(Outcome.DONE)
-    three.coordinator.vote(Outcome.DONE)
-    assert three.verdicts == [Outcome.DONE] * 3
+    three.participants[0].vote(Vote.DONE)
+    three.coordinator.vote(Vote.DONE)
+    assert three.verdicts == [Vote.DONE] * 3
     stranger.close()
 
 
@@ -171,15 +171,15 @@ def test_what_nobody_says_is_the_end_of_who_says_it() -> None:
     roll = Roll(2, moment_s=0.01)
     assert roll.participants[0]._stream is not None
     roll.participants[0]._stream.write([b"?"])
-    assert roll.verdicts == [Outcome.LOST] * 2
+    assert roll.verdicts == [Vote.LOST] * 2
     roll.close()
 
 
 def test_over_tls_it_goes_the_same_way(keys: ClusterKeys) -> None:
     roll = Roll(3, NEVER_S, keys)
     for each in (*roll.participants, roll.coordinator):
-        each.vote(Outcome.DONE)
-    assert roll.verdicts == [Outcome.DONE] * 3
+        each.vote(Vote.DONE)
+    assert roll.verdicts == [Vote.DONE] * 3
     roll.close()
 
 

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 
 from refimpl.drivers.processes.messages import pack, portable, unpack
 from refimpl.drivers.processes.worker import Delivery
-from refimpl.drivers.spark.completion import Coordinator, Outcome, Participant
-from refimpl.drivers.spark.rows import COUNTS, ERROR, RESULT, TRACE, Rows, TraceSender, TraceTable
+from refimpl.drivers.spark.completion import Coordinator, Participant, Vote
+from refimpl.drivers.spark.rows import COUNTS, ERROR, RESULT, TRACE, TaskRows, TraceSender, TraceTable
 from refimpl.drivers.threads.task_manager import TaskManagerThreads
 from refimpl.drivers.transport.streams import Security
 from refimpl.errors import RemoteTransportError
@@ -71,8 +71,8 @@ class _Shared:
 class _TaskManager:
     """TaskManager `number` of an order, from its start to the common decision."""
 
-    def __init__(self, order: Order, number: int, host: str, rows: Rows, input_: _Shared) -> None:
-        self.decision: Outcome | None = None
+    def __init__(self, order: Order, number: int, host: str, rows: TaskRows, input_: _Shared) -> None:
+        self.decision: Vote | None = None
         self._rows = rows
         self._voting = threading.Lock()
         self._has_voted = False
@@ -143,13 +143,13 @@ class _TaskManager:
             self._has_voted = True
         error = self.threads.error
         if error is None:
-            self._completion.vote(Outcome.DONE)
+            self._completion.vote(Vote.DONE)
         else:
-            self._completion.vote(Outcome.LOST if isinstance(error, RemoteTransportError) else Outcome.FAILED)
+            self._completion.vote(Vote.LOST if isinstance(error, RemoteTransportError) else Vote.FAILED)
 
-    def _on_decision(self, decision: Outcome) -> None:
+    def _on_decision(self, decision: Vote) -> None:
         self.decision = decision
-        if decision is not Outcome.DONE:
+        if decision is not Vote.DONE:
             self.threads.cancel()
         self._rows.close()
 
@@ -165,7 +165,7 @@ def run_task_manager(order: bytes, batches: Iterator[pa.RecordBatch]) -> Iterato
     context = BarrierTaskContext.get()
     number = context.partitionId()
     hosts = [_host_of(info.address) for info in context.getTaskInfos()]
-    rows, input_ = Rows(number), _Shared(batches)
+    rows, input_ = TaskRows(number), _Shared(batches)
     with ExitStack() as stack:
         manager: _TaskManager | None = None
         error: BaseException | None = None
@@ -187,12 +187,12 @@ def run_task_manager(order: bytes, batches: Iterator[pa.RecordBatch]) -> Iterato
         manager.start(places)
         yield from rows
         yield from _last_rows(manager, rows)
-    if manager.decision is Outcome.DONE:
+    if manager.decision is Vote.DONE:
         for _ in input_:  # a Python that has not read all is not used again, and the next job waits for a new one
             pass
 
 
-def _task_manager(order: Order, number: int, hosts: list[str], rows: Rows, input_: _Shared) -> _TaskManager:
+def _task_manager(order: Order, number: int, hosts: list[str], rows: TaskRows, input_: _Shared) -> _TaskManager:
     if len(hosts) != order.num_task_managers:
         # The stage had ended, and then rows of some tasks were lost: Spark starts these tasks alone. They cannot
         # work alone, and once one of them has failed it starts all.
@@ -200,12 +200,12 @@ def _task_manager(order: Order, number: int, hosts: list[str], rows: Rows, input
     return _TaskManager(order, number, hosts[number], rows, input_)
 
 
-def _last_rows(manager: _TaskManager, rows: Rows) -> Iterator[pa.RecordBatch]:
+def _last_rows(manager: _TaskManager, rows: TaskRows) -> Iterator[pa.RecordBatch]:
     """The rows after the decision; none if another TaskManager says what is wrong."""
     error: BaseException | None = manager.threads.error
-    if manager.decision is Outcome.LOST:
+    if manager.decision is Vote.LOST:
         raise RemoteTransportError(f"{error or 'another TaskManager is gone'}")
-    if manager.decision is Outcome.DONE:
+    if manager.decision is Vote.DONE:
         try:
             counts = manager.counts()
             error = manager.trace_error

@@ -28,14 +28,14 @@ from enum import Enum
 
 from refimpl.drivers.transport.streams import ByteStream, Incoming, Security, connect, listen
 
-__all__ = ["Coordinator", "Outcome", "Participant"]
+__all__ = ["Coordinator", "Participant", "Vote"]
 
 _NUMBER_BYTES = 4
 _TIMEOUT_S = 30.0
 _MOMENT_S = 1.0
 
 
-class Outcome(Enum):
+class Vote(Enum):
     """A vote, or the decision; its value crosses the wire."""
 
     DONE = b"D"
@@ -56,7 +56,7 @@ class Coordinator:
         self,
         num_participants: int,
         token: bytes,
-        on_decision: Callable[[Outcome], None],
+        on_decision: Callable[[Vote], None],
         host: str = "127.0.0.1",
         security: Security | None = None,
         moment_s: float = _MOMENT_S,
@@ -65,13 +65,13 @@ class Coordinator:
         self._token = token
         self._on_decision = on_decision
         self._lock = threading.Lock()
-        self._votes: dict[int, Outcome] = {}
-        self._decision: Outcome | None = None
+        self._votes: dict[int, Vote] = {}
+        self._decision: Vote | None = None
         self._participants: dict[int, ByteStream] = {}
         self._connected: list[Incoming | ByteStream] = []
         self._is_closed = self._has_lost_one = False
         self._listener = listen(host, 0, security)
-        self._moment = threading.Timer(moment_s, self._decide, [Outcome.LOST])
+        self._moment = threading.Timer(moment_s, self._decide, [Vote.LOST])
         self._moment.daemon = True
 
     @property
@@ -83,7 +83,7 @@ class Coordinator:
         """Admit the participants."""
         threading.Thread(target=self._accept, name="completion", daemon=True).start()
 
-    def vote(self, outcome: Outcome) -> None:
+    def vote(self, outcome: Vote) -> None:
         """The vote of number 0."""
         self._count(0, outcome)
 
@@ -114,7 +114,7 @@ class Coordinator:
                 while (said := _outcome(stream)) is not None:
                     self._count(number, said)
             finally:
-                self._count(number, Outcome.LOST)
+                self._count(number, Vote.LOST)
 
     def _keep(self, connected: Incoming | ByteStream) -> None:
         """Remember it for `close`."""
@@ -141,21 +141,21 @@ class Coordinator:
             _send(stream, decision)
         return number
 
-    def _count(self, number: int, outcome: Outcome) -> None:
+    def _count(self, number: int, outcome: Vote) -> None:
         with self._lock:
             self._votes[number] = outcome
             votes = set(self._votes.values())
             is_complete = len(self._votes) == self._num_participants
-            is_first_loss = outcome is Outcome.LOST and not self._has_lost_one
+            is_first_loss = outcome is Vote.LOST and not self._has_lost_one
             self._has_lost_one |= is_first_loss
-        if Outcome.FAILED in votes:
-            self._decide(Outcome.FAILED)
+        if Vote.FAILED in votes:
+            self._decide(Vote.FAILED)
         elif is_complete:
-            self._decide(Outcome.LOST if Outcome.LOST in votes else Outcome.DONE)
+            self._decide(Vote.LOST if Vote.LOST in votes else Vote.DONE)
         elif is_first_loss:  # two threads may hear of losses at the same time, and the moment begins once
             self._moment.start()
 
-    def _decide(self, decision: Outcome) -> None:
+    def _decide(self, decision: Vote) -> None:
         with self._lock:
             if self._decision is not None:
                 return
@@ -171,7 +171,7 @@ class Participant:
     """Any other number; `on_decision` is called once, on any thread: with LOST if the coordinator is gone."""
 
     def __init__(
-        self, number: int, token: bytes, on_decision: Callable[[Outcome], None], security: Security | None = None
+        self, number: int, token: bytes, on_decision: Callable[[Vote], None], security: Security | None = None
     ) -> None:
         self._greeting = token + number.to_bytes(_NUMBER_BYTES, "big")
         self._on_decision = on_decision
@@ -193,7 +193,7 @@ class Participant:
         self._stream.write([self._greeting])
         threading.Thread(target=self._listen, args=(self._stream,), name="completion", daemon=True).start()
 
-    def vote(self, outcome: Outcome) -> None:
+    def vote(self, outcome: Vote) -> None:
         """Send the vote of this TaskManager."""
         assert self._stream is not None, "a participant that has not started has no vote"
         _send(self._stream, outcome)
@@ -206,15 +206,15 @@ class Participant:
         decision = None
         with suppress(OSError):  # closed by us, or lost: then nothing was heard
             decision = _outcome(stream)
-        self._on_decision(decision or Outcome.LOST)
+        self._on_decision(decision or Vote.LOST)
 
 
-def _send(stream: ByteStream, outcome: Outcome) -> None:
+def _send(stream: ByteStream, outcome: Vote) -> None:
     with suppress(OSError):  # the other end is gone, and its silence is noticed elsewhere
         stream.write([outcome.value])
 
 
-def _outcome(stream: ByteStream) -> Outcome | None:
+def _outcome(stream: ByteStream) -> Vote | None:
     """The next vote or decision of the other end, or `None` if it has gone."""
     said = stream.read(1)
-    return Outcome(said) if said in (each.value for each in Outcome) else None
+    return Vote(said) if said in (each.value for each in Vote) else None

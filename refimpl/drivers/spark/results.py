@@ -26,7 +26,7 @@ _NUM_TRIES = 4
 _HEAD = Struct(">iQ")  # operator, and length of what follows
 
 _NUMBERS_AT_A_TIME = 32
-"""Rows of each TaskManager that come here together; a row is about a MiB at most."""
+"""TaskRows of each TaskManager that come here together; a row is about a MiB at most."""
 
 
 class SparkResults:

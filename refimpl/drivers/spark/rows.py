@@ -20,7 +20,7 @@ from refimpl.drivers.processes.messages import pack
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["COUNTS", "ERROR", "RESULT", "ROW_SCHEMA", "TRACE", "Rows", "TraceSender", "TraceTable"]
+__all__ = ["COUNTS", "ERROR", "RESULT", "ROW_SCHEMA", "TRACE", "TaskRows", "TraceSender", "TraceTable"]
 
 COUNTS, ERROR, RESULT, TRACE = "counts", "error", "result", "trace"
 ROW_SCHEMA = "kind string, attempt string, task_manager int, number bigint, operator int, value binary"
@@ -48,8 +48,8 @@ class _Filling:
         return len(self.values) >= _MOST_VALUES_IN_A_ROW or self.num_bytes >= _MOST_BYTES_IN_A_ROW
 
 
-class Rows:
-    """Rows that wait: tasks put values in, the thread of Spark's task takes full rows.
+class TaskRows:
+    """TaskRows that wait: tasks put values in, the thread of Spark's task takes full rows.
 
     `put` waits when too many rows wait: Spark takes them slowly, and the task is as slow.
     No row is read before all tasks have ended, so a row that is not full may wait until then.
@@ -129,7 +129,7 @@ class TraceSender:
     If no table can be made of them, `error` says why, and no more are put in.
     """
 
-    def __init__(self, make_table: TraceTable, task_manager: int, rows: Rows) -> None:
+    def __init__(self, make_table: TraceTable, task_manager: int, rows: TaskRows) -> None:
         self.trace = ColumnTrace()
         self.error: Exception | None = None
         self._make_table = make_table
