@@ -49,7 +49,7 @@ class _Filling:
 
 
 class TaskRows:
-    """TaskRows that wait: tasks put values in, the thread of Spark's task takes full rows.
+    """Rows that wait: tasks put values in, the thread of Spark's task takes full rows.
 
     `put` waits when too many rows wait: Spark takes them slowly, and the task is as slow.
     No row is read before all tasks have ended, so a row that is not full may wait until then.
