@@ -31,7 +31,7 @@ from refimpl.exchange.producer_credit import ReaderSnapshot
 from refimpl.job.deployment import Deployment
 from refimpl.memory.buffer import Buffer, BufferSlice
 from refimpl.memory.local_pool import LocalBufferPool
-from refimpl.producer.broadcast_writer import BroadcastRecordWriter
+from refimpl.producer.broadcast_writer import BroadcastCopy
 from refimpl.trace import Trace
 
 __all__ = [
@@ -238,7 +238,7 @@ class RecordCounts:
         job = deployment.graph.job
         counts = RecordCounts(Counter(), Counter())
         for (index, _), writer in deployment.writers.items():
-            is_broadcast = isinstance(writer, BroadcastRecordWriter)
+            is_broadcast = isinstance(writer.copy, BroadcastCopy)
             copies = len(writer.partition.subpartitions) if is_broadcast else 1
             counts.emitted[job.vertices[job.edges[index].target].name] += writer.num_records * copies
         for vertex, task in deployment.vertices_and_tasks:
@@ -275,10 +275,10 @@ def _count_references(deployment: Deployment) -> Counter[int]:
             for consumer in subpartition.queue:
                 found[id(consumer.buffer)] += 1
     for writer in deployment.writers.values():
-        for builder in writer.open_builders:
+        for builder in writer.copy.open_builders:
             found[id(builder.buffer)] += 1
-        if isinstance(writer, BroadcastRecordWriter) and writer.private_consumer is not None:
-            found[id(writer.private_consumer.buffer)] += 1
+        if isinstance(writer.copy, BroadcastCopy) and writer.copy.private_consumer is not None:
+            found[id(writer.copy.private_consumer.buffer)] += 1
     held = [piece for task in deployment.tasks for piece in task.held_buffers()]
     for channel in deployment.shuffle.remote_channels:
         held += channel.held_buffers

@@ -21,7 +21,7 @@ from refimpl.errors import LocalUsageError, RemoteProtocolError, SluiceError
 from refimpl.invariants import check_end
 from refimpl.job import StreamEnvironment
 from refimpl.memory import Buffer, BufferBuilder, LocalBufferPool
-from refimpl.producer import PipelinedSubpartition, RecordWriter, ResultPartition
+from refimpl.producer import ChannelCopy, PipelinedSubpartition, RecordWriter, ResultPartition
 from refimpl.records import (
     LONG,
     DeserializationResult,
@@ -300,7 +300,7 @@ def never_resume(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def leave_the_last_buffer_in_the_queue(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(RecordWriter, "_close", lambda self, channel: self._builders.__setitem__(channel, None))
+    monkeypatch.setattr(ChannelCopy, "close", lambda self, channel: self.builders.__setitem__(channel, None))
 
 
 def drop_a_buffer(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -61,6 +61,7 @@ from refimpl.records import (
     Watermark,
 )
 from refimpl.task import FlatMapOperator, IterableReader
+from tests.support.writer_rig import emit_all
 
 SCENARIOS = Path(__file__).parent / "scenarios"
 MOST_STEPS = 1_000  # no job here needs a tenth of them: a broken engine fails and does not hang
@@ -84,7 +85,7 @@ def state_of(writer: RecordWriter, readers: Sequence[str]) -> Lines:
     if writer.is_blocked:
         mark = "; blocked: a record waits for a buffer"
     yield f"{partition.name}: {pool.num_in_use} of {pool.size} buffers out{mark}"
-    being_filled = {builder.buffer.segment.id for builder in writer.open_builders}
+    being_filled = {builder.buffer.segment.id for builder in writer.copy.open_builders}
     for sub, reader in zip(partition.subpartitions, readers, strict=True):
         queue = "; ".join(entries_of(sub, being_filled)) or "nothing"
         more = ", can be read" if sub.is_data_available else ""
@@ -182,7 +183,7 @@ class Exchange:
     def write(self, writer: RecordWriter, command: str, words: list[str]) -> Lines:
         match command:
             case "emit":
-                writer.emit_many([StreamRecord(word) for word in words])
+                emit_all(writer, [StreamRecord(word) for word in words])
             case "watermark":
                 writer.broadcast(Watermark(int(words[0])))
             case "idle" | "active":

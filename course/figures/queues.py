@@ -14,7 +14,7 @@ from course.data.statistics import Figures
 from refimpl.config import Config
 from refimpl.drivers import Action, Flush, Simulation, StepTask, ThreadedRun
 from refimpl.job import StreamEnvironment
-from refimpl.memory import Buffer, BufferBuilder, MemorySegment
+from refimpl.memory import Buffer, BufferBuilder, BufferConsumer, MemorySegment
 from refimpl.producer import PipelinedSubpartition, SubpartitionQueue
 from refimpl.records import LONG
 from refimpl.task import IterableReader
@@ -155,9 +155,9 @@ def local_way(num_records: int = 3) -> Story:
             trace.note("told", self.owner)()
             super().notify()
 
-        def _on_news(self) -> None:
-            trace.note("written", self.owner)()
-            super()._on_news()
+        def add(self, consumer: BufferConsumer) -> bool:
+            consumer.watch(lambda: trace.note("written", self.owner)())
+            return super().add(consumer)
 
     environment = StreamEnvironment(Config(segment_size_bytes=64, num_buffers=8, source_batch=1))
     source = environment.source(lambda *_: IterableReader(range(num_records)), "readings", LONG)

@@ -56,9 +56,9 @@ class SerializerOnSegments:
     def copy_to_buffer_builder(self, builder: BufferBuilder) -> SerializationResult:
         left = _LENGTH_BYTES + self._record.get_int(0, ByteOrder.BIG_ENDIAN) - self._sent if self._size else 0
         num_bytes = min(left, builder.room)
-        copied = bytearray(num_bytes)
-        self._record.copy_to(self._sent, self._type(copied), 0, num_bytes)
-        builder.append_and_commit(copied)
+        piece = bytearray(num_bytes)
+        self._record.copy_to(self._sent, self._type(piece), 0, num_bytes)
+        builder.append_and_commit(piece)
         self._sent += num_bytes
         if self._sent < self._size:
             return SerializationResult.PARTIAL_RECORD_MEMORY_SEGMENT_FULL
@@ -234,16 +234,17 @@ class _OnGuard(LocalBufferPool):
     guard: Guard
     is_in = False
     """Whether it is in the job; before that it is being made, and theirs is called as it is."""
-    global_pool: _Ledger
-    idle: deque[MemorySegment]
-    lent: dict[int, Buffer]
-    num_requested: int
+
+    @property
+    def _ledger(self) -> _Ledger:
+        assert isinstance(self.global_pool, _Ledger), "it was put there with the guard"
+        return self.global_pool
 
     def take_segment(self) -> MemorySegment | None:
         if not self.guard.is_out:
             with self.guard.call():
                 segment = super().take_segment()
-                if segment is None or segment.id in self.global_pool.held:
+                if segment is None or segment.id in self._ledger.held:
                     return segment
             self._put_in_order()
         return LocalBufferPool.take_segment(self)
@@ -254,7 +255,7 @@ class _OnGuard(LocalBufferPool):
                 super().take_back(segment)
                 return
             self._put_in_order(segment)
-            if segment.id not in self.global_pool.held or segment.id in self.lent:
+            if segment.id not in self._ledger.held or segment.id in self.lent:
                 return
         LocalBufferPool.take_back(self, segment)
 
@@ -271,7 +272,7 @@ class _OnGuard(LocalBufferPool):
 
     def _put_in_order(self, but: MemorySegment | None = None) -> None:
         """What this pool has and nobody holds is idle, but for the one whose place is just being sought."""
-        held = self.global_pool.held
+        held = self._ledger.held
         self.idle = deque(each for each in held.values() if each.id not in self.lent and each is not but)
         self.num_requested = len(held)
 

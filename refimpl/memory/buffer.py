@@ -1,4 +1,4 @@
-"""A buffer: a segment on loan, with a count of who still needs it.
+"""A buffer: a segment on loan, with a count of its holders.
 
 Rules of this file:
 - A buffer is born with one reference. Its holder calls `recycle` once; a holder who shares it

@@ -46,7 +46,7 @@ class BufferListener(Protocol):
 class LocalBufferPool:
     """Buffers of one output (or one input), at most `size` of them at a time.
 
-    Ownership: a requested buffer belongs to whoever asked until its last `recycle`, then the segment comes back here
+    Ownership: a requested buffer belongs to its requester until its last `recycle`, then the segment comes back here
     and goes, in this order: to the global pool if this one is destroyed or too large; to the first waiting listener;
     to the idle ones. `max_per_channel` limits nothing by itself: a channel above it makes the pool unavailable, so
     that the task stops taking input, but a request still succeeds.
@@ -174,7 +174,7 @@ class LocalBufferPool:
         return segment
 
     def take_back(self, segment: MemorySegment) -> None:
-        """Find a place for a segment that came home: the global pool, a listener who waits, or the idle ones."""
+        """Find a place for a segment that came home: the global pool, a waiting listener, or the idle ones."""
         while not self.is_destroyed and self.num_requested <= self.size:
             if not self.listeners:
                 self.idle.append(segment)
@@ -223,7 +223,7 @@ class LocalBufferPool:
         self.on_room_changed()
 
     def destroy(self) -> None:
-        """Give back what is idle, tell every listener once; lent segments drain as they return."""
+        """Give the idle segments back and tell every listener once; lent ones drain as they return."""
         if self.is_destroyed:
             return
         self.is_destroyed = True
@@ -240,9 +240,9 @@ class LocalBufferPool:
         self._announce()
 
     def take_over(self, other: LocalBufferPool) -> None:
-        """Go on in the place of `other`: what it has and has lent, its channels, and the tasks that wait.
+        """Go on in the place of `other`, with its segments, its lent buffers and its waiting tasks.
 
-        What this class keeps besides stays as its constructor made it. `other` is of no use afterwards.
+        Attributes of a subclass stay as its constructor made them. `other` is of no use afterwards.
         """
         self.global_pool.unregister(self)
         self.name, self.num_required, self.num_max = other.name, other.num_required, other.num_max

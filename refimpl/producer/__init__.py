@@ -1,13 +1,13 @@
 """Bytes wait: which channel, which queue, and when a buffer leaves."""
 
-from refimpl.producer.broadcast_writer import BroadcastRecordWriter
+from refimpl.producer.broadcast_writer import BroadcastCopy, BroadcastRecordWriter
+from refimpl.producer.channel_copy import ChannelCopy, RecordInHand, SerializedRecord
 from refimpl.producer.dirty_channels import ChannelWatch, DirtyChannels
 from refimpl.producer.key_groups import (
     default_max_parallelism,
     java_hash_code,
     key_group_of,
     key_group_range,
-    key_groups_of,
     murmur_hash,
     operator_index_of,
 )
@@ -34,8 +34,6 @@ from refimpl.producer.selector import (
     RescaleSelector,
     RoundRobinSelector,
     ShuffleSelector,
-    is_constant,
-    turns_of,
 )
 from refimpl.producer.subpartition import PipelinedSubpartition
 from refimpl.producer.subpartition_queue import SubpartitionQueue
@@ -58,9 +56,11 @@ __all__ = [
     "FIRST_BYTES",
     "SUBPARTITION_TRANSITIONS",
     "VIEW_TRANSITIONS",
+    "BroadcastCopy",
     "BroadcastRecordWriter",
     "BroadcastSelector",
     "BufferAndBacklog",
+    "ChannelCopy",
     "ChannelSelector",
     "ChannelWatch",
     "DirtyChannels",
@@ -74,11 +74,13 @@ __all__ = [
     "QueuedBufferSnapshot",
     "ReadableSubpartition",
     "RebalanceSelector",
+    "RecordInHand",
     "RecordWriter",
     "RescaleSelector",
     "ResultPartition",
     "ResultSubpartition",
     "RoundRobinSelector",
+    "SerializedRecord",
     "ShuffleSelector",
     "SubpartitionEvent",
     "SubpartitionQueue",
@@ -87,14 +89,11 @@ __all__ = [
     "ViewEvent",
     "ViewState",
     "default_max_parallelism",
-    "is_constant",
     "java_hash_code",
     "key_group_of",
     "key_group_range",
-    "key_groups_of",
     "max_buffers",
     "murmur_hash",
     "operator_index_of",
     "required_buffers",
-    "turns_of",
 ]

@@ -91,7 +91,7 @@ class ResultPartition:
 
     @property
     def is_consumed(self) -> bool:
-        """Whether every reader has come and gone, so that nobody needs what is left."""
+        """Whether every reader has come and gone; then nobody needs the queued buffers."""
         return all(subpartition.view.is_consumed for subpartition in self.subpartitions)
 
     @property
@@ -169,7 +169,7 @@ class ResultPartition:
             subpartition.finish(self.config.flink_version)
 
     def release(self, failure_cause: str | None = None) -> None:
-        """Drop what is queued and give the pool up; readers are told `failure_cause`, if any."""
+        """Drop every queued buffer and give the pool up; readers are told `failure_cause`, if any."""
         for subpartition in self.subpartitions:
             subpartition.release(failure_cause)
         self.pool.destroy()

@@ -1,4 +1,4 @@
-"""One channel of a result partition as it stands: its entries, its marks, and who may still do what with it."""
+"""One channel of a result partition as it stands: its entries, its marks, and its state."""
 
 from __future__ import annotations
 
@@ -85,12 +85,12 @@ class ResultSubpartition(ABC):
 
     @property
     def is_released(self) -> bool:
-        """Whether what was queued has been dropped."""
+        """Whether the queued entries have been dropped."""
         return self.producer_state is SubpartitionState.ABANDONED or self.producer_state is SubpartitionState.RELEASED
 
     @property
     def is_blocked(self) -> bool:
-        """Whether nothing is read, behind an event that blocks, until the reader says resume."""
+        """Whether an event that blocks was delivered, and its reader has not said resume."""
         return self.view.state is ViewState.BLOCKED
 
     @property

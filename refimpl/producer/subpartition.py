@@ -50,7 +50,7 @@ class PipelinedSubpartition(SubpartitionQueue):
         return True
 
     def flush(self) -> None:
-        """Make what is written so far available, without waiting for the buffer to be full.
+        """Make the bytes written so far available, without waiting for a full buffer.
 
         With several entries the reader was told before: set the mark, that is all. With one, set it and tell
         the reader, but only if the entry has bytes to read and nothing blocks. A mark that is set stays.

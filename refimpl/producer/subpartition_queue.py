@@ -57,7 +57,7 @@ class SubpartitionQueue(ResultSubpartition):
 
     @abstractmethod
     def flush(self) -> None:
-        """Make what is written so far available, without waiting for the buffer to be full."""
+        """Make the bytes written so far available, without waiting for a full buffer."""
 
     # -- what the rules are made of ----------------------------------------------------------------
 
@@ -84,7 +84,7 @@ class SubpartitionQueue(ResultSubpartition):
         self._watch.watch_tail(self.queue)
 
     def deliver(self, piece: BufferSlice) -> BufferAndBacklog:
-        """What `poll` returns for a piece that has bytes: the piece, and what is still there."""
+        """The answer of `poll` for a piece that has bytes: the piece, and how the queue stands behind it."""
         number = self.next_sequence_number
         self.next_sequence_number += 1
         self.num_bytes_total += piece.size
@@ -166,7 +166,7 @@ class SubpartitionQueue(ResultSubpartition):
     def take_over(self, other: SubpartitionQueue) -> None:
         """Go on in the place of `other`, with its queue, its marks and its reader; `other` is left empty and released.
 
-        What this class keeps besides stays as its constructor made it.
+        Attributes of a subclass stay as its constructor made them.
         """
         self.restore(other.save())
         self.producer_state, self.failure_cause = other.producer_state, other.failure_cause

@@ -1,4 +1,4 @@
-"""What others see of a subpartition at one moment, and what of it can be put back."""
+"""A subpartition at one moment: for others to look at, and to be put back."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class SubpartitionSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class QueueState:
-    """The queue of a subpartition and what is counted of it: enough to go on from here."""
+    """The queue of a subpartition, its marks and counts: enough to go on from here."""
 
     entries: tuple[BufferConsumer, ...]
     num_data_buffers: int

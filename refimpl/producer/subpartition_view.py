@@ -23,9 +23,9 @@ __all__ = [
 
 
 class BufferAndBacklog(NamedTuple):
-    """The bytes of one poll, and what is still there.
+    """The bytes of one poll, and how the queue stands behind them.
 
-    Ownership: the buffer is the caller's to recycle. `sequence_number` counts what was delivered,
+    Ownership: the buffer is the caller's to recycle. `sequence_number` counts deliveries,
     data and events, from 0.
 
     Flink:   ResultSubpartition.BufferAndBacklog (runtime.io.network.partition), 1.11.4
@@ -159,7 +159,7 @@ class PipelinedSubpartitionView:
             self._on_data_available()
 
     def close(self) -> None:
-        """Leave for good. What is queued stays; its owner decides what becomes of it."""
+        """Leave for good. The queued buffers stay; their owner decides what becomes of them."""
         self.state = next_state(VIEW_TRANSITIONS, self.state, ViewEvent.CLOSE, self)
         self._on_data_available = None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 
 from refimpl.config import Config
 from refimpl.consumer.channel import InputChannel
@@ -17,10 +18,13 @@ from refimpl.job.parts import Parts
 from refimpl.memory.local_pool import LocalBufferPool
 from refimpl.memory.network_pool import NetworkBufferPool
 from refimpl.memory.segment import MemorySegment
+from refimpl.producer.record_writer import RecordWriter
 from refimpl.producer.result_partition import ResultPartition
+from refimpl.producer.selector import ChannelSelector
 from refimpl.producer.subpartition import PipelinedSubpartition
 from refimpl.producer.subpartition_queue import SubpartitionQueue
 from refimpl.producer.subpartition_view import PipelinedSubpartitionView
+from refimpl.records.element_serializer import StreamElementSerializer
 from refimpl.shortcuts.channels import (
     FastBufferManager,
     FastInputGate,
@@ -41,6 +45,7 @@ from refimpl.shortcuts.turns import (
     FastUncreditedReader,
     FastWaterMarks,
 )
+from refimpl.shortcuts.writer import FastBroadcastRecordWriter, FastRecordWriter
 from refimpl.trace import Note, Trace
 
 __all__ = ["FastMakers"]
@@ -135,3 +140,14 @@ class FastMakers(Makers):
     def rules(self, parts: Parts) -> type[SubpartitionQueue]:
         chosen = parts.PipelinedSubpartition
         return FastPipelinedSubpartition if chosen is PipelinedSubpartition else chosen
+
+    def writer(
+        self,
+        partition: ResultPartition,
+        selector: ChannelSelector,
+        elements: StreamElementSerializer,
+        parts: Parts,
+        exclusion: AbstractContextManager[object] | None,
+    ) -> RecordWriter:
+        make = FastBroadcastRecordWriter if selector.is_broadcast else FastRecordWriter
+        return make(partition, selector, elements, parts.SpanningRecordSerializer(), exclusion)

@@ -213,7 +213,8 @@ class RecordWriterOutput:
 
     def collect_batch(self, batch: RecordBatch) -> None:
         if self.tag is None:
-            self.writer.write_batch(batch)
+            for record in batch.records():
+                self.writer.emit(record)
 
     def collect_side(self, tag: OutputTag, record: StreamRecord) -> None:
         if tag == self.tag:
@@ -280,11 +281,10 @@ class CountingOutput:
     def collect_from(self, records: Iterator[StreamRecord]) -> None:
         """Send records to `writer` until there are no more, or one must wait for a buffer."""
         assert self.writer is not None, f"{self.output} is not the network"
-        num_before = self.num_records - self.writer.num_records
-        try:
-            self.writer.emit_from(records, self._refuse)
-        finally:
-            self.num_records = num_before + self.writer.num_records
+        for record in records:
+            self.collect(record)
+            if self.writer.is_blocked:
+                return
 
     def collect_batch(self, batch: RecordBatch) -> None:
         self.num_records += len(batch)

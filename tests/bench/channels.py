@@ -21,7 +21,6 @@ from refimpl.memory import NetworkBufferPool
 from refimpl.producer import (
     ChannelSelector,
     GlobalSelector,
-    RecordWriter,
     RoundRobinSelector,
     max_buffers,
     required_buffers,
@@ -33,6 +32,7 @@ from refimpl.records import (
     StreamRecord,
 )
 from refimpl.shortcuts.partition import FastBufferPool, FastLocalInputChannel, FastResultPartition
+from refimpl.shortcuts.writer import FastRecordWriter
 from tests.bench.contenders import KIND, RECORDS, Adding, Keeping, checksum, chunks, expected
 from tests.bench.exchange import SEVERAL, wait_for_buffers
 from tests.bench.measure import Contender, Entry, Row, Turn, in_two_threads
@@ -91,7 +91,7 @@ class Channels:
         self.partition = FastResultPartition("source-0", num_channels, pool, config)
         # All to the first is a choice that need not be made for each record, with idle channels beside it or without.
         selector: ChannelSelector = GlobalSelector() if plan.num_active == 1 else InTurn(plan.num_active)
-        self.writer = RecordWriter(self.partition, selector, elements, exclusion=self.monitor)
+        self.writer = FastRecordWriter(self.partition, selector, elements, exclusion=self.monitor)
         channels = [FastLocalInputChannel(n, self.partition.create_view(n)) for n in range(num_channels)]
         self.gate = InputGate("sink-0", channels, on_ready=self._input_bell.ring)
         self.input = NetworkInput(self.gate, elements, lambda: SpillingAdaptiveSpanningRecordDeserializer(config))
@@ -152,7 +152,7 @@ class Channels:
         if self.plan.emits_many:
             self.writer.emit_many(records)
         else:
-            emit = self.writer.emit
+            emit = self.writer.put
             for record in records:
                 emit(record)
 

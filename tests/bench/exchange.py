@@ -21,7 +21,6 @@ from refimpl.memory import NetworkBufferPool
 from refimpl.producer import (
     ChannelSelector,
     ForwardSelector,
-    RecordWriter,
     max_buffers,
     required_buffers,
 )
@@ -32,6 +31,7 @@ from refimpl.records import (
     TypeSerializer,
 )
 from refimpl.shortcuts.partition import FastBufferPool, FastLocalInputChannel, FastResultPartition
+from refimpl.shortcuts.writer import FastRecordWriter
 
 __all__ = ["SEVERAL", "Exchange", "wait_for_buffers"]
 
@@ -41,7 +41,7 @@ REFERENCE = Parts()
 SEVERAL = 4
 
 
-def wait_for_buffers(writer: RecordWriter, lull: Lull, bell: Bell) -> None:
+def wait_for_buffers(writer: FastRecordWriter, lull: Lull, bell: Bell) -> None:
     """What a task does that has run out of buffers, if it has. Under the monitor."""
     partition = writer.partition
     if not (writer.resume() and partition.is_available):
@@ -82,7 +82,7 @@ class Exchange:
         home = NetworkBufferPool(most, config.segment_size_bytes)
         pool = FastBufferPool(home, required_buffers(num_channels), most, "source-0", num_channels)
         self.partition = FastResultPartition("source-0", num_channels, pool, config)
-        self.writer = RecordWriter(
+        self.writer = FastRecordWriter(
             self.partition, selector or ForwardSelector(), elements, parts.SpanningRecordSerializer(), self.monitor
         )
         channels = [FastLocalInputChannel(n, self.partition.create_view(n)) for n in range(num_channels)]
@@ -96,7 +96,7 @@ class Exchange:
 
     def produce_records(self, chunks: Iterable[Sequence[StreamRecord]]) -> None:
         """Write records, a chunk at a time with one call for each; wait when the pool has run dry."""
-        emit = self.writer.emit
+        emit = self.writer.put
 
         def write(chunk: Sequence[StreamRecord]) -> None:
             for record in chunk:

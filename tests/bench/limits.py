@@ -18,7 +18,7 @@ from refimpl.consumer import NetworkInput
 from refimpl.drivers import ConsumerEnd, ProducerEnd
 from refimpl.memory import BufferBuilder, BufferConsumer, DataType, allocate_pages, heap_buffer
 from refimpl.shortcuts.columns import BatchCodec
-from refimpl.shortcuts.fixed_width import RecordUnpacker
+from refimpl.shortcuts.fixed_width import RecordPacker, RecordUnpacker
 from refimpl.shortcuts.lanes import Lanes
 from tests.bench.contenders import (
     BATCH,
@@ -75,7 +75,7 @@ def reading(num_records: int, operator: Any) -> Spent:
 
 def packed(start: int) -> memoryview:
     builder = BufferBuilder(heap_buffer(bytes(SEGMENT_BYTES), DataType.DATA))
-    lanes = Lanes(KIND, 1, lambda record, _channel: None)
+    lanes = Lanes(RecordPacker.of(KIND), 1, lambda record, _channel: None)
     lanes.open(0, builder)
     for record in RECORDS[start : start + PER_SEGMENT]:
         lanes.put[0](record)

@@ -111,7 +111,7 @@ class Sending(Station):
 
     def columns(self, num_batches: int) -> None:
         records = (StreamRecord(RecordBatch(columns)) for columns in cycled(COLUMNS, num_batches))
-        self._write(partial(self.writer.emit, record) for record in records)
+        self._write(partial(self.writer.put, record) for record in records)
 
     def _write(self, writes: Iterable[Callable[[], None]]) -> None:
         writer = self.writer

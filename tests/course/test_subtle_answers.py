@@ -33,8 +33,8 @@ LARGER_FIRST = """wide, more = divmod(self.max_parallelism, self.num_channels)
         many = more * (wide + 1)
         return key_group // (wide + 1) if key_group < many else more + (key_group - many) // wide"""
 WINDOW = "return self.view[index : index + length]"
-DONE = "            if result.is_full_record:\n                self._remaining.popleft()\n"
-SAID = "self._after_record(channel)\n"
+DONE = "            if result.is_full_record:\n                self.remaining.popleft()\n"
+SAID = "self.after_record(channel)\n"
 
 DELAY = 'flight["dep_delay_minutes"]'
 LATE = f"max(0, {DELAY})"
@@ -150,7 +150,7 @@ WRONG = [
     ("6.2", [("[node.id] = head", "[node.id] = head = head or node.id")], "zero_is_nothing"),
     # a record that goes on, and one that is over
     ("5.2", [(f"{DONE}                {SAID}", f"            {SAID}{DONE}")], "announced_in_the_middle"),
-    ("5.2", [("if self._remaining:\n                    self._in_hand.reset()", "self._in_hand.reset()")],
+    ("5.2", [("if self.remaining:\n                    self.record.reset()", "self.record.reset()")],
      "reset_at_the_end"),
 ]  # fmt: skip
 

@@ -153,8 +153,8 @@ def test_at_the_end_every_queue_has_been_read() -> None:
 def test_at_the_end_no_writer_keeps_a_buffer() -> None:
     deployment = at_the_end()
     writer = next(iter(deployment.writers.values()))
-    writer._open(0)
-    assert len(writer.open_builders) == 1
+    writer.copy.open(0)
+    assert len(writer.copy.open_builders) == 1
     check_all(deployment)  # it is held, and known to be held
     with pytest.raises(AssertionError, match="source-0 → map still has buffers out"):
         check_end(deployment)

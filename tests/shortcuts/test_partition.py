@@ -234,3 +234,31 @@ def test_several_at_once_are_what_as_many_requests_give(
         buffer.recycle()
     assert at_once.snapshot() == one_by_one.snapshot()
     assert at_once.num_requested == len(at_once.idle_segments)
+
+
+@given(STEPS)
+def test_one_by_one_the_fast_subpartition_does_what_the_book_does(steps: list[str]) -> None:
+    seen = []
+    for rules in (FastPipelinedSubpartition, PipelinedSubpartition):
+        bench = Bench(Trace())
+        bench.partition.use(rules)
+        read = []
+        for step in steps:
+            match step:
+                case "data" | "empty":
+                    bench.add_written(9 if step == "data" else 0)
+                case "event" | "barrier":
+                    bench.add_event(EndOfSuperstep() if step == "event" else BARRIER)
+                case "flush":
+                    bench.partition.flush_all()
+                case "read" if (taken := bench.channel.poll()) is not None:
+                    read.append((taken.buffer.size, *taken[1:]))
+                    taken.buffer.recycle()
+                case "resume" if bench.subpartition.is_blocked:
+                    bench.channel.resume()
+            queue = bench.subpartition
+            read.append((queue.is_data_available, queue.is_event_available, queue.count_backlog(), bench.num_told))
+        bench.partition.finish()
+        read += bench.polls()
+        seen.append((read, bench.partition.snapshot(), [str(event) for event in bench.trace or ()], bench.num_told))
+    assert seen[0] == seen[1]

@@ -13,7 +13,7 @@ from refimpl.config import Config
 from refimpl.consumer import InputGate, LocalInputChannel, NetworkInput
 from refimpl.errors import RemoteProtocolError, SpillError
 from refimpl.memory import BufferConsumer, LocalBufferPool, NetworkBufferPool
-from refimpl.producer import RecordWriter, ResultPartition, RoundRobinSelector
+from refimpl.producer import RecordWriter, ResultPartition, RoundRobinSelector, SerializedRecord
 from refimpl.records import (
     INT,
     LONG,
@@ -32,6 +32,7 @@ from refimpl.records import (
     event_to_buffer,
 )
 from refimpl.shortcuts.encoded_batch import EncodedBatch
+from tests.support.writer_rig import emit_all
 
 
 class Bench:
@@ -76,7 +77,7 @@ class Bench:
 def test_two_records_of_one_buffer_need_one_take() -> None:
     """Flink: `StreamTaskNetworkInputTest#testIsAvailableWithBufferedDataInDeserializer`."""
     bench = Bench()
-    bench.writer.emit_many([StreamRecord(1), StreamRecord(2)])
+    emit_all(bench.writer, [StreamRecord(1), StreamRecord(2)])
     bench.partition.flush_all()
     assert bench.input.take(limit=8) == 1
     assert bench.input.next_element() == StreamRecord(1)
@@ -124,7 +125,7 @@ def test_half_records_of_two_channels_do_not_mix() -> None:
     """One deserializer for each channel."""
     bench = Bench(channels=2, segment=7)
     records = [StreamRecord(number, number) for number in range(10)]
-    bench.writer.emit_many(records)
+    emit_all(bench.writer, records)
     bench.writer.finish()
     elements = bench.read()
     assert sorted(element.value for element in elements) == list(range(10))
@@ -139,7 +140,7 @@ def test_a_record_that_is_gathered_in_a_file_is_no_part_of_a_run(
     spilling = {"spill_threshold_bytes": 4, "spill_directory": str(tmp_path)}
     bench = Bench(1, segment, TupleType(LONG, LONG), takes_batches, **spilling)
     records = [StreamRecord((number, -number), number) for number in range(90)]
-    bench.writer.emit_many(records)
+    emit_all(bench.writer, records)
     found = [each.records() if isinstance(each, RecordBatch) else [each] for each in bench.read()]
     assert [record for part in found for record in part] == records
 
@@ -190,7 +191,8 @@ def test_a_watermark_is_that_of_all_channels() -> None:
 
 def test_bytes_that_are_no_element_name_the_channel() -> None:
     bench = Bench(channels=2)
-    bench.writer._write(b"\0\0\0\1\x63", (1,))
+    bench.writer.serializer.serialize_record(b"\x63")
+    bench.writer.copy.start(SerializedRecord(bench.writer.serializer), (1,))
     with pytest.raises(RemoteProtocolError, match="sink-0, channel 1: 99 is no element tag"):
         bench.read()
     bench.input.close()
@@ -212,7 +214,7 @@ def test_a_record_that_cannot_be_spilled_fails_and_gives_everything_back(tmp_pat
 
 def test_held_buffers_are_those_not_given_back_yet() -> None:
     bench = Bench(segment=20)
-    bench.writer.emit_many([StreamRecord(number) for number in range(6)])
+    emit_all(bench.writer, [StreamRecord(number) for number in range(6)])
     bench.writer.broadcast_event(EndOfSuperstep())
     assert bench.input.take(limit=3) == 3
     assert len(bench.input.held_buffers) == 3
@@ -266,7 +268,7 @@ def test_batches_hold_what_single_records_would_be(
             if isinstance(item, EndOfSuperstep | CheckpointBarrier):
                 bench.writer.broadcast_event(item)
             elif isinstance(item, StreamRecord | list):
-                bench.writer.emit_many(item if isinstance(item, list) else [item])
+                emit_all(bench.writer, item if isinstance(item, list) else [item])
             else:
                 bench.writer.broadcast(item)
             if is_flushed:
@@ -301,7 +303,7 @@ def resumed(bench: Bench, limit: int) -> list[object]:
 def test_buffers_of_one_channel_become_one_batch_and_a_record_cut_in_two_is_in_it() -> None:
     bench = Bench(segment=50, kind=TupleType(LONG, LONG), takes_batches=True)
     records = [StreamRecord((number, -number), number) for number in range(40)]  # 29 bytes each
-    bench.writer.emit_many(records)
+    emit_all(bench.writer, records)
     bench.partition.flush_all()
     assert bench.input.take(limit=8) == 8
     first = bench.input.next_element()
@@ -320,7 +322,7 @@ def test_large_buffers_become_several_batches() -> None:
     segment = 128 * 1024
     bench = Bench(segment=segment, kind=TupleType(LONG, LONG), takes_batches=True)
     records = [StreamRecord((number, -number), number) for number in range(12 * segment // 29)]
-    bench.writer.emit_many(records)
+    emit_all(bench.writer, records)
     batches = bench.read(limit=16)
     most = 28 + segment + 512 * 1024  # a record begun, the rest of which is at hand, and what is read with that
     assert len(batches) == 3
@@ -331,23 +333,23 @@ def test_large_buffers_become_several_batches() -> None:
 
 def test_a_batch_ends_where_a_watermark_stands() -> None:
     bench = Bench(segment=500, takes_batches=True)
-    bench.writer.emit_many([StreamRecord(number, number) for number in range(10)])
+    emit_all(bench.writer, [StreamRecord(number, number) for number in range(10)])
     bench.writer.broadcast(Watermark(5))
-    bench.writer.emit_many([StreamRecord(number, number) for number in range(9)])
+    emit_all(bench.writer, [StreamRecord(number, number) for number in range(9)])
     batch, watermark, rest = bench.read()
     assert (len(batch), watermark, len(rest)) == (10, Watermark(5), 9)
 
 
 def test_few_records_are_handed_out_one_by_one() -> None:
     bench = Bench(takes_batches=True)
-    bench.writer.emit_many([StreamRecord(1, 1), StreamRecord(2, 2)])
+    emit_all(bench.writer, [StreamRecord(1, 1), StreamRecord(2, 2)])
     assert bench.read() == [StreamRecord(1, 1), StreamRecord(2, 2)]
 
 
 def test_records_next_to_each_other_are_handed_out_as_a_run_or_one_by_one() -> None:
     bench = Bench(segment=400)
     records = [StreamRecord(number, number) for number in range(15)]
-    bench.writer.emit_many(records)
+    emit_all(bench.writer, records)
     bench.partition.flush_all()
     bench.input.take()
     assert bench.input.next_element() == records[0]
@@ -365,9 +367,9 @@ def test_a_run_ends_where_something_else_stands() -> None:
     """A watermark, and a record without a time."""
     bench = Bench(segment=2_000)
     timed = [StreamRecord(number, number) for number in range(10)]
-    bench.writer.emit_many(timed)
+    emit_all(bench.writer, timed)
     bench.writer.broadcast(Watermark(9))
-    bench.writer.emit_many([*timed[:8], *(StreamRecord(number) for number in range(9)), timed[0]])
+    emit_all(bench.writer, [*timed[:8], *(StreamRecord(number) for number in range(9)), timed[0]])
     bench.partition.flush_all()
     bench.input.take()
     runs = []
@@ -433,9 +435,9 @@ def test_what_is_wrong_is_said_when_those_before_it_are_handed_out(
 ) -> None:
     bench = Bench(segment=400, kind=kind)
     records = [StreamRecord("abc"[:number] if kind is STRING else number, number) for number in range(3)]
-    bench.writer.emit_many(records)
-    bench.writer._write(EncodedBatch(memoryview(wrong)), (0,))
-    bench.writer.emit_many(records)
+    emit_all(bench.writer, records)
+    bench.writer.copy.start(EncodedBatch(memoryview(wrong)), (0,))
+    emit_all(bench.writer, records)
     bench.partition.flush_all()
     bench.input.take()
     assert [bench.input.next_element() for _ in records] == records
@@ -445,7 +447,7 @@ def test_what_is_wrong_is_said_when_those_before_it_are_handed_out(
 
 def test_a_run_that_was_begun_is_forgotten_when_the_input_closes() -> None:
     bench = Bench(segment=400)
-    bench.writer.emit_many([StreamRecord(number) for number in range(20)])
+    emit_all(bench.writer, [StreamRecord(number) for number in range(20)])
     bench.partition.flush_all()
     bench.input.take()
     next(bench.input.next_records())

@@ -34,6 +34,7 @@ from refimpl.task import (
     Task,
 )
 from refimpl.trace import Trace
+from tests.support.writer_rig import emit_all
 
 ELEMENTS = StreamElementSerializer(LONG)
 
@@ -116,7 +117,7 @@ def test_a_task_without_input_is_idle_and_says_that_it_need_not_be_asked() -> No
 def test_a_task_is_done_when_its_input_has_ended_and_its_buffers_are_home() -> None:
     wire, values = Wire(), []
     task = sink_task(wire, values.append)
-    wire.writer.emit_many(records(1, 2))
+    emit_all(wire.writer, records(1, 2))
     wire.writer.finish()
     steps = 0
     while task.is_runnable and steps < 9:
@@ -131,7 +132,7 @@ def test_a_step_takes_as_many_buffers_as_it_may() -> None:
     for limit, counts in ((1, [2, 4, 6]), (2, [4, 6])):
         wire, values = Wire(), []
         task = sink_task(wire, values.append, limit)
-        wire.writer.emit_many(records(*range(6)))  # two to a buffer
+        emit_all(wire.writer, records(*range(6)))  # two to a buffer
         wire.partition.flush_all()
         found = []
         while task.is_runnable and len(found) < 9:
@@ -143,7 +144,7 @@ def test_a_step_takes_as_many_buffers_as_it_may() -> None:
 def test_buffers_are_held_while_the_users_code_runs_and_go_home_in_emit() -> None:
     wire, values = Wire(), []
     task = sink_task(wire, values.append)
-    wire.writer.emit_many(records(1, 2, 3))
+    emit_all(wire.writer, records(1, 2, 3))
     assert task.poll()
     task.process()
     assert (values, len(task.held_buffers()), len(wire.partition.pool.lent)) == ([1, 2], 1, 2)
@@ -185,7 +186,7 @@ def test_a_step_is_as_usual_where_something_is_to_be_done_for_it(what: str) -> N
     if what == "nothing there":
         task.input = SourceInput("source", 0, Dry(), 4)
     elif what == "no source":
-        wire.writer.emit_many(records(*range(9)))
+        emit_all(wire.writer, records(*range(9)))
         task = sink_task(wire, asked.append)
     assert task.poll()
     task.process()
@@ -271,7 +272,7 @@ def test_an_operator_with_a_process_of_its_own_gets_records(num_records: int) ->
     """Also where its class could do with values, and its input has a run of them."""
     wire, arrived = Wire(segment=2_600), []
     task = Task("sink-0", chain_of(AsksForRecords(arrived)), wire.input, [])
-    wire.writer.emit_many(records(*range(num_records)))
+    emit_all(wire.writer, records(*range(num_records)))
     wire.partition.flush_all()
     task.step()
     assert (arrived, task.chain.num_records_in) == (records(*range(num_records)), num_records)
@@ -280,7 +281,7 @@ def test_an_operator_with_a_process_of_its_own_gets_records(num_records: int) ->
 @pytest.mark.parametrize("position", [0, 5, 39])
 def test_the_value_a_function_fails_on_is_named_also_in_a_run(position: int) -> None:
     wire, values = Wire(segment=2_600), []
-    wire.writer.emit_many(records(*range(40)))
+    emit_all(wire.writer, records(*range(40)))
     wire.partition.flush_all()
 
     def function(value: object) -> None:
@@ -399,7 +400,7 @@ def test_a_finished_source_closes_its_reader() -> None:
 @pytest.mark.parametrize("steps", [0, 1, 2])
 def test_closing_gives_back_what_is_in_hand_wherever_the_task_stands(steps: int) -> None:
     into, out = Wire(), Wire(buffers=2, segment=33)  # what is written leaves a buffer open
-    into.writer.emit_many(records(*range(6)))
+    emit_all(into.writer, records(*range(6)))
     task = Task("map-0", chain_of(Operator(), out), into.input, [out.writer])
     for _ in range(steps):
         task.step()
@@ -417,7 +418,7 @@ def test_an_exception_leaves_a_task_that_can_be_closed() -> None:
 
     wire = Wire()
     task = sink_task(wire, fails)
-    wire.writer.emit_many(records(1, 2, 3))
+    emit_all(wire.writer, records(1, 2, 3))
     with pytest.raises(UserCodeError, match="op, subtask 0, raised ValueError: 1"):
         task.step()
     task.close()
