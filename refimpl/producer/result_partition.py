@@ -12,6 +12,7 @@ from refimpl.memory.builder import BufferBuilder, BufferConsumer
 from refimpl.memory.local_pool import LocalBufferPool
 from refimpl.memory.pool_snapshots import LocalPoolSnapshot
 from refimpl.producer.dirty_channels import DirtyChannels
+from refimpl.producer.result_subpartition import SubpartitionState
 from refimpl.producer.subpartition import PipelinedSubpartition
 from refimpl.producer.subpartition_queue import SubpartitionQueue
 from refimpl.producer.subpartition_snapshot import SubpartitionSnapshot
@@ -87,7 +88,8 @@ class ResultPartition:
 
     @property
     def is_finished(self) -> bool:
-        return all(subpartition.is_finished for subpartition in self.subpartitions)
+        """Whether nothing is added to any channel any more."""
+        return not any(subpartition.producer_state is SubpartitionState.OPEN for subpartition in self.subpartitions)
 
     @property
     def is_consumed(self) -> bool:

@@ -261,7 +261,7 @@ class ProducerEnd:
         )
         held: list[Buffer | BufferSlice] = [*self.connection.lent_buffers]
         held += [builder.buffer for builder in self._builders.values()]
-        held += [consumer.buffer for part in self.partition.subpartitions for consumer in part.consumers]
+        held += [consumer.buffer for part in self.partition.subpartitions for consumer in part.queue]
         check_references(pool.lent.values(), held)
 
     def check_memory(self) -> None:
