@@ -37,13 +37,15 @@ READING_ORDER = [
     "consumer.remote_channel", "consumer.input_gate", "consumer.watermark_valve",
     "consumer.barrier_handler", "consumer.alignment", "consumer.network_input",
     "task.outputs", "task.collectors", "task.operators", "task.state", "task.windows", "task.chain", "task.source",
-    "task.snapshot", "task.task",
+    "task.checkpoints", "task.snapshot", "task.task",
     "job.stream_graph", "job.chaining", "job.parts", "job.job_graph",
     "job.stream", "job.placement", "job.execution_graph",
     "job.makers", "job.shuffle_environment", "job.snapshots", "job.checkpoint_trigger", "job.deployment",
     "invariants",
     "shortcuts.fixed_width", "shortcuts.encoded_batch", "shortcuts.columns", "shortcuts.columnar_type",
-    "shortcuts.lanes", "shortcuts.batch_routing", "shortcuts.makers",
+    "shortcuts.lanes", "shortcuts.batch_routing",
+    "shortcuts.deserializer", "shortcuts.input", "shortcuts.forms", "shortcuts.windows", "shortcuts.operators",
+    "shortcuts.chain", "shortcuts.task", "shortcuts.makers",
     "drivers.makers",
     "drivers.link", "drivers.actions", "drivers.simulation", "drivers.addresses", "drivers.sockets", "drivers.streams",
     "drivers.refusals", "drivers.tls_stream", "drivers.tls",
@@ -70,7 +72,6 @@ MAX_ATTRIBUTES = 12
 # Classes that offer or keep more: how many public methods, how many attributes, and why.
 LARGER_CLASSES: dict[str, tuple[int, int, str]] = {
     "BufferManager": (13, 12, "from before the rule; being taken apart"),
-    "NetworkInput": (12, 17, "from before the rule; being taken apart"),
     "RemoteInputChannel": (16, 20, "from before the rule; being taken apart"),
     "Carrier": (12, 19, "from before the rule; being taken apart"),
     "Child": (12, 18, "from before the rule; being taken apart"),
@@ -93,7 +94,6 @@ LARGER_CLASSES: dict[str, tuple[int, int, str]] = {
     "RecordWriter": (16, 16, "from before the rule; being taken apart"),
     "ResultPartition": (18, 12, "from before the rule; being taken apart"),
     "SubpartitionQueue": (27, 21, "from before the rule; being taken apart"),
-    "Task": (16, 17, "from before the rule; being taken apart"),
 }
 MAX_LINES_THAT_SPEAK_FOR_THEMSELVES = 3
 
