@@ -17,7 +17,7 @@ from refimpl.invariants import check_all
 from refimpl.job import JobSnapshot, StreamEnvironment
 from refimpl.records import LONG, Alignment, CheckpointBarrier, RecordBatch, StreamRecord, Vectorized
 from refimpl.task import Cut
-from tests.polling import until
+from tests.support.polling import until
 
 EXACTLY_ONCE, AT_LEAST_ONCE = CheckpointingMode.EXACTLY_ONCE, CheckpointingMode.AT_LEAST_ONCE
 STAGES = ["source", "first", "second", "sink"]

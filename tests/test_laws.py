@@ -13,7 +13,6 @@ from dataclasses import replace
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from random_jobs import OPERATORS, ROUTES, Every, Shape, check
 
 from refimpl.config import Config, FlinkVersion
 from refimpl.consumer import InputGate, NetworkInput
@@ -34,6 +33,7 @@ from refimpl.records import (
 )
 from refimpl.task import LATE, IterableReader, TumblingWindows
 from refimpl.trace import Trace
+from tests.support.random_jobs import OPERATORS, ROUTES, Every, Shape, check
 
 STAGES = st.lists(
     st.tuples(st.sampled_from(ROUTES), st.sampled_from(sorted(OPERATORS)), st.integers(1, 3)), min_size=1, max_size=3

@@ -14,7 +14,6 @@ from typing import TypeVar
 
 import numpy as np
 import pytest
-from random_jobs import OPERATORS, ROUTES, Every, Shape, check
 
 from refimpl.config import FlinkVersion
 from refimpl.consumer import BufferManager, RemoteInputChannel
@@ -37,6 +36,7 @@ from refimpl.job import ConnectionId, ExecutionGraph, JobGraph, ShuffleEnvironme
 from refimpl.memory import Buffer
 from refimpl.records import StreamRecord
 from refimpl.task import IterableReader, Operator
+from tests.support.random_jobs import OPERATORS, ROUTES, Every, Shape, check
 
 DELAYS_MS = (0.0, 0.05, 1.0, 1e6)  # none, a few steps, many steps, longer than everything else together
 Item = TypeVar("Item")

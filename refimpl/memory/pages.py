@@ -2,8 +2,8 @@
 
 All large copies of the engine go between such places: from a batch's rows to segments, from segments to where they are
 read together. Many processors copy 32 KiB fifteen times as slowly if the target lies a few bytes further in its page
-than the source, and memory that begins anywhere lies so by chance, and then for the whole run. See `tests/README.md`,
-"Copies".
+than the source, and memory that begins anywhere lies so by chance, and then for the whole run. See
+`tests/bench/RESULTS.md`, "Copies".
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ from tests.bench.report import (
     line_of,
     machine,
     machine_in_words,
-    readme_block,
+    results_block,
     rewritten,
     row_of,
 )
@@ -33,7 +33,7 @@ from tests.bench.rows import ENTRIES, ROWS, Row, lacking
 __all__ = ["main"]
 
 ROOT = Path(__file__).parents[2]
-README = ROOT / "README.md"
+RESULTS = ROOT / "tests" / "bench" / "RESULTS.md"
 FOLDER = ROOT / ".cache" / "bench"
 OUR_LOAD = 2  # what a producer and a consumer add to the load average themselves
 WRONG_ANSWER = 1
@@ -92,7 +92,9 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--quick", action="store_true", help="2 rounds of 0.1 s: does it work, and roughly how fast")
     made.add_argument("--json", metavar="FILE", help="write the answer there; - prints it instead of the table")
     made.add_argument(
-        "--readme", action="store_true", help="measure nothing: put the last complete run, or --json FILE, into README"
+        "--results",
+        action="store_true",
+        help="measure nothing: put the last complete run, or --json FILE, into RESULTS.md",
     )
     return made
 
@@ -138,8 +140,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if given.list:
         print("\n\n".join(listed(row) for row in rows))
         return 0
-    if given.readme:
-        return write_readme(Path(given.json or FOLDER / "run.json"), made.error)
+    if given.results:
+        return write_results(Path(given.json or FOLDER / "run.json"), made.error)
     run = Run(given.rounds or (2 if given.quick else 7), given.seconds or (0.1 if given.quick else 0.5), given.records)
     try:
         run.measure(rows)
@@ -248,15 +250,15 @@ def is_missed(line: Mapping[str, Any]) -> bool:
     return line["goal"] is not None and line["value"] is not None and not line["verdict"].startswith("goal")
 
 
-def write_readme(source: Path, refuse: Callable[[str], object]) -> int:
-    """Put the table of one complete run into the README."""
+def write_results(source: Path, refuse: Callable[[str], object]) -> int:
+    """Put the table of one complete run into RESULTS.md."""
     if not source.exists():
         refuse(f"there is no {source}; `make bench` makes it")
     answer = json.loads(source.read_text(encoding="utf-8"))
     if answer.get("format") != FORMAT or not is_complete(answer["rows"]):
         refuse(f"{source} is no complete run of {FORMAT}; `make bench` without ONLY makes one")
-    README.write_text(rewritten(README.read_text(encoding="utf-8"), readme_block(answer)), encoding="utf-8")
-    print(f"{README.name} shows the run of {source}")
+    RESULTS.write_text(rewritten(RESULTS.read_text(encoding="utf-8"), results_block(answer)), encoding="utf-8")
+    print(f"{RESULTS.name} shows the run of {source}")
     return 0
 
 

@@ -23,7 +23,7 @@ from course.flink import JAR, FlinkUnavailable, find_compiler, flink_folder, jar
 from course.java import JavaUnavailable, find_java
 from tests.bench.contenders import ROWS
 from tests.bench.measure import Contender, Row, Turn
-from tests.flink_classes import FlinkProgram
+from tests.support.flink_classes import FlinkProgram
 
 __all__ = ["FLINK", "FLINK_VERSION"]
 

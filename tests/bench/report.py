@@ -1,4 +1,4 @@
-"""What turns come to: a line for each comparison, as a table, as JSON, and as the README's block."""
+"""What turns come to: a line for each comparison, as a table, as JSON, and as the block of RESULTS.md."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from tests.bench.pace import pace, pace_in_words
 from tests.bench.rows import ROWS, Comparison, Row
 
 __all__ = [
-    "BEGIN", "END", "FORMAT", "as_table", "deliver", "line_of", "machine", "machine_in_words", "readme_block",
+    "BEGIN", "END", "FORMAT", "as_table", "deliver", "line_of", "machine", "machine_in_words", "results_block",
     "rewritten",
 ]  # fmt: skip
 
 FORMAT = "sluice-bench/2"
 PACKAGES = ("numpy", "pyarrow", "pyzmq", "bytewax", "sluice")
-BEGIN = "<!-- The output of one `make bench`; `python -m tests.bench --readme` writes it. Begin. -->"
+BEGIN = "<!-- The output of one `make bench`; `python -m tests.bench --results` writes it. Begin. -->"
 END = "<!-- End. -->"
 
 Turns = Mapping[str, Sequence[Turn]]
@@ -250,7 +250,7 @@ def lines_of(rows: Sequence[Mapping[str, Any]]) -> list[list[str]]:
     return found
 
 
-def readme_block(answer: Mapping[str, Any]) -> str:
+def results_block(answer: Mapping[str, Any]) -> str:
     """The table in Markdown, between its marks."""
     table = ["| " + " | ".join(line) + " |" for line in [list(HEADINGS), ["---"] * len(HEADINGS)]]
     table += ["| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines_of(answer["rows"])]
@@ -263,13 +263,13 @@ def readme_block(answer: Mapping[str, Any]) -> str:
 
 
 def rewritten(text: str, block: str) -> str:
-    """The README with this block in the place of the one it has.
+    """The page with this block in the place of the one it has.
 
     Raises:
         ValueError: the marks are not there, in order, once each.
     """
     if text.count(BEGIN) != 1 or text.count(END) != 1 or text.index(END) < text.index(BEGIN):
-        raise ValueError("the README has no place for the table: it needs both marks once, in order")
+        raise ValueError("the page has no place for the table: it needs both marks once, in order")
     return re.sub(re.escape(BEGIN) + ".*?" + re.escape(END), lambda _: block, text, flags=re.DOTALL)
 
 

@@ -39,7 +39,7 @@ from tests.bench.report import (
     is_complete,
     line_of,
     machine,
-    readme_block,
+    results_block,
     rewritten,
     row_of,
 )
@@ -214,7 +214,7 @@ def test_the_list_measures_nothing(capsys: pytest.CaptureFixture[str]) -> None:
         (["--seconds", "nan"], "'nan' is no number of seconds from 0.001 to 60"),
         (["--seconds", "0.1", "--records", "5"], "give one of them"),
         (["--fast"], "--fast"),
-        (["--readme", "--json", "/nowhere/run.json"], "there is no /nowhere/run.json"),
+        (["--results", "--json", "/nowhere/run.json"], "there is no /nowhere/run.json"),
     ],
 )
 def test_wrong_use_is_refused_with_a_reason(
@@ -423,7 +423,7 @@ def test_what_misses_its_goal_takes_its_turns_once_more_and_all_of_them_count() 
         assert len(run.answer([row])["turns"]["record"]["record/exchange"]) == num_turns
 
 
-# -- the table in the README -----------------------------------------------------------------------
+# -- the table in RESULTS.md -----------------------------------------------------------------------
 
 
 def an_answer() -> dict[str, Any]:
@@ -435,7 +435,7 @@ def an_answer() -> dict[str, Any]:
 
 def test_the_block_has_a_line_for_each_comparison_and_names_all_goals() -> None:
     answer = an_answer()
-    block = readme_block(answer)
+    block = results_block(answer)
     table = [line for line in block.splitlines() if line.startswith("|")]
     assert len(table) == 2 + sum(len(row.comparisons) for row in ROWS)
     assert {len(re.findall(r"(?<!\\)\|", line)) for line in table} == {9}
@@ -446,7 +446,7 @@ def test_the_block_has_a_line_for_each_comparison_and_names_all_goals() -> None:
 
 
 def test_the_block_goes_into_the_place_of_the_one_before() -> None:
-    block = readme_block(an_answer())
+    block = results_block(an_answer())
     once = rewritten(f"before\n{BEGIN}\nold\n{END}\nafter\n", block)
     assert once == f"before\n{block}\nafter\n"
     assert rewritten(once, block) == once
@@ -455,8 +455,8 @@ def test_the_block_goes_into_the_place_of_the_one_before() -> None:
             rewritten(text, block)
 
 
-def test_the_readme_has_a_place_for_the_table_and_in_it_all_goals_or_none() -> None:
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
+def test_the_page_has_a_place_for_the_table_and_in_it_all_goals_or_none() -> None:
+    text = (ROOT / "tests" / "bench" / "RESULTS.md").read_text(encoding="utf-8")
     assert text.count(BEGIN) == text.count(END) == 1
     block = text[text.index(BEGIN) : text.index(END)]
     numbers = re.findall(r"^\| (\d+) \|", block, flags=re.MULTILINE)
@@ -465,21 +465,21 @@ def test_the_readme_has_a_place_for_the_table_and_in_it_all_goals_or_none() -> N
 
 
 @pytest.mark.slow
-def test_a_part_of_a_run_does_not_get_into_the_readme(
+def test_a_part_of_a_run_does_not_get_into_the_page(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    readme = tmp_path / "README.md"
-    readme.write_text(f"{BEGIN}\n{END}\n")
-    monkeypatch.setattr(command, "README", readme)
+    page = tmp_path / "RESULTS.md"
+    page.write_text(f"{BEGIN}\n{END}\n")
+    monkeypatch.setattr(command, "RESULTS", page)
     whole, part = tmp_path / "whole.json", tmp_path / "part.json"
     answer = {**an_answer(), "format": "sluice-bench/2"}
     whole.write_text(json.dumps(answer))
     part.write_text(json.dumps({**answer, "rows": answer["rows"][:3]}))
     with pytest.raises(SystemExit):
-        main(["--readme", "--json", str(part)])
+        main(["--results", "--json", str(part)])
     assert "no complete run" in capsys.readouterr().err
-    assert main(["--readme", "--json", str(whole)]) == 0
-    assert "| 28 |" in readme.read_text()
+    assert main(["--results", "--json", str(whole)]) == 0
+    assert "| 28 |" in page.read_text()
 
 
 # -- Ctrl-C ----------------------------------------------------------------------------------------

@@ -26,9 +26,9 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
+sys.path.insert(0, str(ROOT))
 
-from lab_pages import GET_ONE, chromium, close_kernels, opened, running_chromium, running_lab  # noqa: E402
+from tests.support.lab_pages import GET_ONE, chromium, close_kernels, opened, running_chromium, running_lab  # noqa: E402
 
 FORMAT = "sluice-bench-widgets/3"
 SHAPES = {4: (2, 2), 64: (8, 8), 512: (16, 32)}

@@ -9,7 +9,9 @@ import os
 from collections.abc import Callable, Iterator
 
 import pytest
-from lab_pages import (
+from playwright.sync_api import BrowserContext
+
+from tests.support.lab_pages import (
     GET_ONE,
     Lab,
     Notebook,
@@ -21,7 +23,6 @@ from lab_pages import (
     running_chromium,
     running_lab,
 )
-from playwright.sync_api import BrowserContext
 
 
 @pytest.fixture(scope="module")

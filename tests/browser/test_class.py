@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from class_ends import T0, Served, checked, secret, served
 from playwright.sync_api import BrowserContext, Page, Request
-from view_pages import axe_findings
 
 from course.classroom.class_file import ClassFile
 from course.manifest import EXERCISES
+from tests.support.class_ends import T0, Served, checked, secret, served
+from tests.support.view_pages import axe_findings
 
 AT = [*EXERCISES].index("3.1")
 

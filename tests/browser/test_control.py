@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from view_pages import JOB, check_accessible_in_both_themes, screenshots, the_view
+
+from tests.support.view_pages import JOB, check_accessible_in_both_themes, screenshots, the_view
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 

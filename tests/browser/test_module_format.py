@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 from playwright.sync_api import BrowserContext, Locator, Page
-from small_jobs import Count
-from view_pages import check_accessible, screenshots_of
 
 import widgets
 from refimpl.config import Config
 from refimpl.drivers import Simulation, ThreadedRun
 from refimpl.job import StreamEnvironment
 from refimpl.task import IterableReader, TumblingWindows
+from tests.support.small_jobs import Count
+from tests.support.view_pages import check_accessible, screenshots_of
 from widgets import BytesBesideFlink, Recording, Stepper, TwoBufferRibbon
 from widgets.base import View
 

@@ -42,7 +42,7 @@ from refimpl.records import LONG, StreamRecord
 from refimpl.task import IterableReader
 from tests.bench.spark_cluster import Watch
 from tests.cluster.places import FLIGHTS, SECTION
-from tests.polling import until
+from tests.support.polling import until
 
 NUM_NUMBERS = 4_000
 NUM_TRIES = 2

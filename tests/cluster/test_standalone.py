@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from tests.cluster.places import FLIGHTS, TIMEOUT_S, Place, is_running, sluice
-from tests.polling import until
+from tests.support.polling import until
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

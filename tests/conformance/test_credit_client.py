@@ -6,7 +6,6 @@ Bytes go in and bytes come out; only the numbers beside them are read from our o
 from __future__ import annotations
 
 import pytest
-from consumer_bench import OneByOne
 
 from refimpl.config import Config
 from refimpl.consumer import InputGate, RemoteInputChannel
@@ -28,6 +27,7 @@ from refimpl.exchange import (
 )
 from refimpl.memory import Buffer, BufferSlice, DataType, LocalBufferPool, NetworkBufferPool
 from refimpl.records import Alignment, CheckpointBarrier, EndOfPartition, event_to_buffer
+from tests.support.consumer_rig import OneByOne
 
 TOPIC = "credit"
 SIDE = "client"

@@ -7,7 +7,6 @@ Everything is real: a `PipelinedSubpartition` for each subpartition, the consume
 from __future__ import annotations
 
 import pytest
-from raw_frames import frames_in
 
 from refimpl.config import Config
 from refimpl.errors import RemoteProtocolError
@@ -29,6 +28,7 @@ from refimpl.exchange import (
 from refimpl.memory import Buffer, BufferBuilder, BufferConsumer, MemorySegment
 from refimpl.producer import PipelinedSubpartition
 from refimpl.records import Alignment, CheckpointBarrier, event_to_buffer
+from tests.support.raw_frames import frames_in
 
 TOPIC = "credit"
 BY_VERSION = False

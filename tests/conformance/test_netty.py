@@ -6,7 +6,6 @@ import random
 from collections.abc import Iterator
 
 import pytest
-from consumer_bench import OneByOne
 
 from refimpl.config import FlinkVersion
 from refimpl.exchange import (
@@ -34,6 +33,7 @@ from refimpl.exchange import (
 )
 from refimpl.memory import Buffer, DataType, heap_buffer
 from refimpl.records import ALL_WORKERS_DONE, TERMINATION, event_to_bytes
+from tests.support.consumer_rig import OneByOne
 
 TOPIC = "netty"
 BY_VERSION = True

@@ -20,7 +20,7 @@ from course.lab import _environment as lab_environment
 from course.lab import free_port
 from course.lessons import LessonsError, hand_out
 from course.places import state_folder, work_folder
-from tests.polling import until
+from tests.support.polling import until
 
 
 @pytest.fixture

@@ -10,9 +10,9 @@ from collections import Counter
 from itertools import product
 
 import pytest
-from peer_ends import End, counts_of, offer_of, sums_of, talk
 
 from tests.interop.record import CONSUMING, PRODUCING, RECORDED
+from tests.support.peer_ends import End, counts_of, offer_of, sums_of, talk
 
 SEVERAL = {"partitions": 2, "subpartitions": 3}
 

@@ -12,10 +12,10 @@ import sys
 
 import psutil
 import pytest
-from peer_ends import End, offer_of
 
 from course.cli import main
 from tests.interop.flink_peer import ROOT, Peer
+from tests.support.peer_ends import End, offer_of
 
 PEER = [sys.executable, "-m", "course.cli", "peer"]
 PARTITION = f"{'1' * 40}:{'2' * 32}"

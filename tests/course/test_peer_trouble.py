@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from peer_ends import End, check, company, counts_of, offer_of, sums_of
 
 from tests.interop.relay import Relay, WrongAtFirst
+from tests.support.peer_ends import End, check, company, counts_of, offer_of, sums_of
 
 SEVERAL = {"partitions": 2, "subpartitions": 3}
 

@@ -15,7 +15,7 @@ import pytest
 from course.cli import main
 from course.drivers import DRIVERS
 from course.run import Sink
-from tests.polling import until
+from tests.support.polling import until
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = str(ROOT / "course" / "example_job.py")

@@ -17,7 +17,7 @@ from course.data.scratch import make_scratch, remove_scratch
 from course.data.session import SparkUnavailable, cancels
 from course.data.session import spark as start
 from course.lab import register_kernel
-from tests.polling import until
+from tests.support.polling import until
 
 pytestmark = pytest.mark.spark
 

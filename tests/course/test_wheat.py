@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from course_right_answers import RIGHT
 
 from course.grading.judge import judge
 from course.manifest import EXERCISES
 from course.specimens import wheat
+from tests.support.course_right_answers import RIGHT
 
 ALL = [pytest.param(e, s, id=f"{e}-{s.name}") for e in EXERCISES for s in wheat(e)]
 

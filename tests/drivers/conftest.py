@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from stream_bench import write_keys
 
 from refimpl.drivers.tls import ClusterKeys
+from tests.support.stream_rig import write_keys
 
 
 @pytest.fixture(scope="session")

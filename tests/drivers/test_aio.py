@@ -10,7 +10,6 @@ from collections.abc import Awaitable, Callable
 
 import psutil
 import pytest
-from driver_bench import TIMEOUT_S, apart, nothing_left, num_out
 
 from refimpl.config import Config
 from refimpl.drivers import AsyncRun
@@ -19,6 +18,7 @@ from refimpl.exchange import ConsumerConnection, ProducerConnection
 from refimpl.job import StreamEnvironment
 from refimpl.records import BYTES, LONG, SpanningRecordSerializer
 from refimpl.task import IterableReader
+from tests.support.driver_rig import TIMEOUT_S, apart, nothing_left, num_out
 
 SMALL = Config(segment_size_bytes=64, num_buffers=60, buffer_timeout_ms=1, source_batch=8)
 FOREVER = range(10**12)

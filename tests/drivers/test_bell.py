@@ -10,13 +10,13 @@ from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 
 import pytest
-from driver_bench import TIMEOUT_S, Side, Tally, apart, nothing_left, until_inside
 
 from refimpl.config import Config
 from refimpl.drivers import Bell, Flusher, Lull, ShortTurns, ThreadedRun
 from refimpl.job import StreamEnvironment
 from refimpl.records import LONG
 from refimpl.task import IterableReader
+from tests.support.driver_rig import TIMEOUT_S, Side, Tally, apart, nothing_left, until_inside
 
 
 def test_a_ring_wakes_who_waits_and_a_second_one_nobody() -> None:

@@ -7,7 +7,18 @@ import threading
 from dataclasses import replace
 
 import pytest
-from driver_bench import (
+
+from refimpl.config import Config
+from refimpl.drivers import Carrier, ClosedHereError, ClusterKeys, ConsumerEnd, PlainStream, ThreadedRun
+from refimpl.errors import PartitionNotFoundError, RemoteTransportError
+from refimpl.exchange import AddCredit, CloseRequest, ConsumerConnection, ErrorResponse, ProducerConnection, encode
+from refimpl.exchange.java_errors import JavaError
+from refimpl.exchange.java_writer import write_java_error
+from refimpl.invariants import check_all
+from refimpl.job import ConnectionId
+from refimpl.producer import ResultPartition
+from refimpl.records import BYTES
+from tests.support.driver_rig import (
     TIMEOUT_S,
     Meeting,
     Peer,
@@ -21,17 +32,6 @@ from driver_bench import (
     requests_of,
     until_inside,
 )
-
-from refimpl.config import Config
-from refimpl.drivers import Carrier, ClosedHereError, ClusterKeys, ConsumerEnd, PlainStream, ThreadedRun
-from refimpl.errors import PartitionNotFoundError, RemoteTransportError
-from refimpl.exchange import AddCredit, CloseRequest, ConsumerConnection, ErrorResponse, ProducerConnection, encode
-from refimpl.exchange.java_errors import JavaError
-from refimpl.exchange.java_writer import write_java_error
-from refimpl.invariants import check_all
-from refimpl.job import ConnectionId
-from refimpl.producer import ResultPartition
-from refimpl.records import BYTES
 
 SMALL = Config(segment_size_bytes=64, num_buffers=60, buffer_timeout_ms=1, request_backoff_initial_ms=1)
 GARBAGE = bytes(range(200, 256))

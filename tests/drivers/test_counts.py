@@ -9,7 +9,6 @@ from __future__ import annotations
 import threading
 
 import pytest
-from driver_bench import Meeting, Side, Tally, apart, call_on, data, nothing_left, requests_of
 
 from refimpl.config import Config
 from refimpl.drivers import Carrier, ThreadedRun
@@ -17,6 +16,7 @@ from refimpl.exchange import AddCredit, BufferResponse, encode
 from refimpl.job import StreamEnvironment
 from refimpl.records import LONG
 from refimpl.task import IterableReader
+from tests.support.driver_rig import Meeting, Side, Tally, apart, call_on, data, nothing_left, requests_of
 
 NUM = 8
 SMALL = Config(

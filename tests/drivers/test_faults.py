@@ -12,7 +12,6 @@ import subprocess
 import sys
 
 import pytest
-from driver_bench import Meeting, Proxy, Side, Tally, apart, data, nothing_left, num_out
 
 from refimpl.config import Config, FlinkVersion
 from refimpl.drivers import ConsumerEnd, ProducerEnd, Way
@@ -20,6 +19,7 @@ from refimpl.errors import RemoteTransportError
 from refimpl.invariants import check_all
 from refimpl.job import ConnectionId, Deployment
 from refimpl.records import BYTES
+from tests.support.driver_rig import Meeting, Proxy, Side, Tally, apart, data, nothing_left, num_out
 
 # -- by hand -----------------------------------------------------------------------------------------
 

@@ -10,21 +10,6 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from driver_bench import (
-    TIMEOUT_S,
-    Meeting,
-    Peer,
-    Side,
-    Tally,
-    apart,
-    call_on,
-    data,
-    last,
-    nothing_left,
-    requests_of,
-    until_inside,
-)
-from raw_frames import frame
 
 from refimpl.config import Config
 from refimpl.errors import RemoteProtocolError
@@ -40,6 +25,21 @@ from refimpl.exchange import (
 from refimpl.invariants import check_all
 from refimpl.job import ConnectionId
 from refimpl.records import BYTES
+from tests.support.driver_rig import (
+    TIMEOUT_S,
+    Meeting,
+    Peer,
+    Side,
+    Tally,
+    apart,
+    call_on,
+    data,
+    last,
+    nothing_left,
+    requests_of,
+    until_inside,
+)
+from tests.support.raw_frames import frame
 
 Leave = Callable[[Peer], None]
 

@@ -14,7 +14,7 @@ from refimpl.drivers.flusher import ShortTurns
 from refimpl.errors import LocalUsageError
 from refimpl.job import StreamEnvironment
 from refimpl.task import IterableReader
-from tests.polling import until
+from tests.support.polling import until
 
 DEADLINE_S = 20.0
 

@@ -13,7 +13,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 import pytest
-from driver_bench import TIMEOUT_S, Meeting, Peer, Side, Tally, apart, call_on, data, last, nothing_left, requests_of
 
 from refimpl.config import Config
 from refimpl.drivers import Carrier, ClusterKeys, Lookout, ThreadedRun
@@ -23,6 +22,19 @@ from refimpl.job import StreamEnvironment
 from refimpl.producer import ResultPartition
 from refimpl.records import LONG
 from refimpl.task import IterableReader, MapOperator
+from tests.support.driver_rig import (
+    TIMEOUT_S,
+    Meeting,
+    Peer,
+    Side,
+    Tally,
+    apart,
+    call_on,
+    data,
+    last,
+    nothing_left,
+    requests_of,
+)
 
 SMALL = Config(
     segment_size_bytes=64,

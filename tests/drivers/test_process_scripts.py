@@ -13,7 +13,8 @@ from pathlib import Path
 
 import psutil
 import pytest
-from driver_bench import TIMEOUT_S
+
+from tests.support.driver_rig import TIMEOUT_S
 
 pytestmark = pytest.mark.slow
 

@@ -14,9 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from driver_bench import TIMEOUT_S, Tally, nothing_left
-from polling import until
-from small_jobs import Count
 
 from refimpl.config import Config
 from refimpl.drivers import ClusterKeys, ProcessRun, ThreadedRun
@@ -24,6 +21,9 @@ from refimpl.errors import LocalUsageError, RemoteTransportError, UserCodeError
 from refimpl.job import JobSnapshot, StreamEnvironment
 from refimpl.records import ANY, BYTES, LONG, SpanningRecordSerializer, TypeSerializer
 from refimpl.task import IterableReader, TumblingWindows
+from tests.support.driver_rig import TIMEOUT_S, Tally, nothing_left
+from tests.support.polling import until
+from tests.support.small_jobs import Count
 
 pytestmark = pytest.mark.slow
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from refimpl.drivers import ClusterKeys, Keeper, Member, Outcome
-from tests.polling import until
+from tests.support.polling import until
 
 TOKEN = b"known to the run"
 TIMEOUT_S = 20.0  # only so that a hang fails

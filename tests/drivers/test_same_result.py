@@ -8,13 +8,13 @@ import zlib
 from collections.abc import Callable, Iterator
 
 import pytest
-from driver_bench import nothing_left, num_out
 
 from refimpl.config import Config
 from refimpl.drivers import AsyncRun, ProcessRun, Simulation, ThreadedRun
 from refimpl.job import StreamEnvironment
 from refimpl.records import BYTES, LONG, TupleType
 from refimpl.task import IterableReader, MapOperator
+from tests.support.driver_rig import nothing_left, num_out
 
 NUM_RECORDS = 1_000_000
 NUM_KEYS = 64  # an even number: each key comes from one source, so its records have an order

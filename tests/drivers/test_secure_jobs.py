@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Protocol, Self
 
 import pytest
-from stream_bench import within
 
 from refimpl.config import Config
 from refimpl.drivers import ClusterKeys, ProcessRun, ThreadedRun, connect
@@ -15,6 +14,7 @@ from refimpl.errors import ConfigError, RemoteTransportError
 from refimpl.job import StreamEnvironment
 from refimpl.records import BYTES, LONG, TupleType
 from refimpl.task import IterableReader, Operator
+from tests.support.stream_rig import within
 
 TIMEOUT_S = 60.0  # only so that a hang fails
 NUM_RECORDS = 2_000

@@ -12,13 +12,13 @@ import sys
 from pathlib import Path
 
 import pytest
-from stream_bench import TIMEOUT_S, Call, Wire, connected, read_exactly, read_to_end, within
 
 from refimpl.drivers.addresses import resolve_address
 from refimpl.drivers.sockets import ClosedHereError, ConnectionFailedError, PlainStream, SocketUse, batches
 from refimpl.drivers.streams import Security, connect, listen
 from refimpl.drivers.tls import ClusterKeys
 from refimpl.errors import ConfigError
+from tests.support.stream_rig import TIMEOUT_S, Call, Wire, connected, read_exactly, read_to_end, within
 
 MEGABYTES = random.Random(7).randbytes(6 << 20)
 TOO_MUCH = [MEGABYTES] * 10  # more than the buffers of two sockets hold

@@ -17,7 +17,13 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
-from stream_bench import (
+
+from refimpl.drivers import tls_stream
+from refimpl.drivers.refusals import HandshakeError, Refusal, may_be_tls
+from refimpl.drivers.sockets import ClosedHereError
+from refimpl.drivers.streams import ByteStream, connect, listen
+from refimpl.drivers.tls import ClusterKeys
+from tests.support.stream_rig import (
     TIMEOUT_S,
     Call,
     Server,
@@ -27,12 +33,6 @@ from stream_bench import (
     within,
     write_pair,
 )
-
-from refimpl.drivers import tls_stream
-from refimpl.drivers.refusals import HandshakeError, Refusal, may_be_tls
-from refimpl.drivers.sockets import ClosedHereError
-from refimpl.drivers.streams import ByteStream, connect, listen
-from refimpl.drivers.tls import ClusterKeys
 
 RESETS = struct.pack("ii", 1, 0)  # what makes `close` send RST
 

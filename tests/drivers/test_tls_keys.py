@@ -10,7 +10,12 @@ from pathlib import Path
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
-from stream_bench import (
+
+from refimpl.drivers.refusals import HandshakeError, Refusal, explain_refusal
+from refimpl.drivers.streams import connect, listen
+from refimpl.drivers.tls import ClusterKeys, PemPair
+from refimpl.errors import ConfigError
+from tests.support.stream_rig import (
     TIMEOUT_S,
     connected,
     pem_of,
@@ -19,11 +24,6 @@ from stream_bench import (
     write_keys,
     write_pair,
 )
-
-from refimpl.drivers.refusals import HandshakeError, Refusal, explain_refusal
-from refimpl.drivers.streams import connect, listen
-from refimpl.drivers.tls import ClusterKeys, PemPair
-from refimpl.errors import ConfigError
 
 
 @pytest.mark.parametrize(("first_day", "last_day", "said"), [

@@ -11,7 +11,12 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 
 import pytest
-from stream_bench import (
+
+from refimpl.drivers.refusals import Refusal
+from refimpl.drivers.sockets import ClosedHereError, ConnectionFailedError
+from refimpl.drivers.streams import connect, listen
+from refimpl.drivers.tls import ClusterKeys
+from tests.support.stream_rig import (
     TIMEOUT_S,
     Call,
     Server,
@@ -21,11 +26,6 @@ from stream_bench import (
     read_exactly,
     within,
 )
-
-from refimpl.drivers.refusals import Refusal
-from refimpl.drivers.sockets import ClosedHereError, ConnectionFailedError
-from refimpl.drivers.streams import connect, listen
-from refimpl.drivers.tls import ClusterKeys
 
 # -- those who get in --------------------------------------------------------------------------------
 

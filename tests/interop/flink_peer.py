@@ -24,7 +24,7 @@ from typing import Any, Self
 
 from course.flink import FlinkUnavailable, find_compiler, flink_folder, jar_path
 from course.java import JavaUnavailable, find_java
-from tests.flink_classes import FlinkProgram
+from tests.support.flink_classes import FlinkProgram
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = FlinkProgram(Path(__file__).parent / "peer" / "FlinkPeer.java", "peer")

@@ -13,10 +13,10 @@ import signal
 
 import psutil
 import pytest
-from peer_ends import check, company, counts_of, sums_of
 
 from tests.interop.record import RECORDED, converse, not_found
 from tests.interop.relay import Relay, WrongAtFirst
+from tests.support.peer_ends import check, company, counts_of, sums_of
 
 pytestmark = [pytest.mark.flink, pytest.mark.slow]
 

@@ -68,7 +68,6 @@ def test_the_least_value_of_an_option_works(least: dict[str, int]) -> None:
 
 
 def test_the_defaults_are_flinks() -> None:
-    """Behaviours 1, 2, 28, 72 and 150."""
     config = Config()
     assert config.segment_size_bytes == 32 * 1024
     assert config.num_buffers == 2048

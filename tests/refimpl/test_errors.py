@@ -18,7 +18,7 @@ from refimpl.errors import (
 
 
 def test_too_few_buffers_tells_who_what_and_what_to_do() -> None:
-    """Behaviour 6; the text begins as Flink's does."""
+    """The text begins as Flink's does."""
     error = InsufficientBuffersError("map-1", 12, 7, 64, 32_768)
     assert str(error) == (
         "Insufficient number of network buffers: required 12, but only 7 available. map-1 needs 12 buffers of "

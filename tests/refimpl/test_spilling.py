@@ -149,8 +149,7 @@ def child(directory: Path, body: str) -> list[str]:
         from pathlib import Path
         from refimpl.drivers import Simulation, ThreadedRun
         from refimpl.errors import SpillError
-        sys.path.insert(0, "tests/refimpl")
-        from test_spilling import Watched, job, run_until_spilling
+        from tests.refimpl.test_spilling import Watched, job, run_until_spilling
         directory = Path(sys.argv[1])
     """
     return [sys.executable, "-c", textwrap.dedent(program) + textwrap.dedent(body), str(directory)]

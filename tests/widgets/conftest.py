@@ -6,12 +6,12 @@ import threading
 from collections.abc import Callable, Iterator
 
 import pytest
-from small_jobs import Count
 
 from refimpl.config import Config
 from refimpl.drivers import Simulation
 from refimpl.job import StreamEnvironment
 from refimpl.task import IterableReader, TumblingWindows
+from tests.support.small_jobs import Count
 from widgets import Recording
 
 

@@ -14,7 +14,7 @@ from refimpl.config import Config
 from refimpl.drivers import ProcessRun, Simulation
 from refimpl.job import JobSnapshot, StreamEnvironment
 from refimpl.task import IterableReader
-from tests.polling import until
+from tests.support.polling import until
 from widgets import ClusterView, PipelineMap
 
 DEADLINE_S = 30.0

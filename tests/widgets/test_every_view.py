@@ -14,13 +14,13 @@ from typing import Any
 import pytest
 from ipywidgets import Widget
 from jupyter_client.session import json_packer
-from polling import until
 
 from refimpl.config import Config
 from refimpl.drivers import AsyncRun, ProcessRun, Simulation, ThreadedRun
 from refimpl.errors import LocalUsageError, UserCodeError
 from refimpl.job import StreamEnvironment
 from refimpl.task import IterableReader
+from tests.support.polling import until
 from widgets import (
     AlignmentView,
     BytesBesideFlink,

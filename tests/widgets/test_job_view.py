@@ -8,13 +8,13 @@ import xml.etree.ElementTree as ET
 
 import networkx as nx
 import pytest
-from drawings import SVG, box_of, is_over, points_of, words_in, words_on_words
 
 from refimpl.config import Config
 from refimpl.drivers import Simulation
 from refimpl.errors import LocalUsageError
 from refimpl.job import StreamEnvironment
 from refimpl.task import Operator
+from tests.support.drawings import SVG, box_of, is_over, points_of, words_in, words_on_words
 from widgets import JobView, graph_of
 
 

@@ -7,12 +7,12 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from drawings import SVG, box_of, measured, words_in, words_on_words
 
 from refimpl.config import Config
 from refimpl.drivers import Simulation
 from refimpl.job import JobSnapshot, StreamEnvironment
 from refimpl.task import Progress
+from tests.support.drawings import SVG, box_of, measured, words_in, words_on_words
 from widgets import (
     AlignmentView,
     ClusterView,

@@ -6,12 +6,12 @@ import re
 import xml.etree.ElementTree as ET
 
 import pytest
-from drawings import SVG
 
 from refimpl.config import Config
 from refimpl.drivers import Simulation, ThreadedRun
 from refimpl.errors import LocalUsageError, UserCodeError
 from refimpl.job import StreamEnvironment
+from tests.support.drawings import SVG
 from widgets import PipelineMap, Recording, topology
 from widgets.pipeline_svg import MAX_CHANNELS
 

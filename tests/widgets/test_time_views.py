@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from small_jobs import Count
 
 from refimpl.config import Config
 from refimpl.drivers import Simulation
 from refimpl.job import StreamEnvironment
 from refimpl.task import IterableReader, TumblingWindows
+from tests.support.small_jobs import Count
 from widgets import Recording, Stepper, ThroughputView, TimelineView, WatermarkView
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from class_ends import served
+
+from tests.support.class_ends import served
 
 
 @pytest.fixture

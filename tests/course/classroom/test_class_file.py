@@ -6,12 +6,12 @@ import sqlite3
 import stat
 
 import pytest
-from class_ends import T0, checked, secret
 
 from course.classroom import class_file
 from course.classroom.class_file import ClassError, ClassFile
 from course.classroom.roll import Roll
 from course.classroom.sessions import Sessions, instructor_key, is_key
+from tests.support.class_ends import T0, checked, secret
 
 
 @pytest.fixture

@@ -13,7 +13,6 @@ import time
 from pathlib import Path
 
 import pytest
-from class_ends import T0, checked, secret
 
 from course import hints, progress
 from course.classroom import membership
@@ -25,7 +24,8 @@ from course.grading.judge import judge
 from course.manifest import EXERCISES
 from course.receipts import make_receipt
 from course.specimens import wheat, zoo
-from tests.polling import until
+from tests.support.class_ends import T0, checked, secret
+from tests.support.polling import until
 
 ROOT = Path(__file__).resolve().parents[3]
 

@@ -10,9 +10,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from class_ends import T0, Client, checked, secret
 
 from course.classroom.class_file import ClassFile
+from tests.support.class_ends import T0, Client, checked, secret
 
 ROOT = Path(__file__).resolve().parents[3]
 LEARNERS, POSTS, EVENTS = 200, 4, 3

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from class_ends import T0, checked
 
 from course.classroom.events import bad_handle, clean, event_id, folded, plain_json
+from tests.support.class_ends import T0, checked
 
 
 def test_only_what_a_class_shows_leaves_the_machine():

@@ -11,7 +11,6 @@ import threading
 from dataclasses import replace
 
 import pytest
-from class_ends import T0, checked, secret, served
 
 from course import progress
 from course.classroom import membership
@@ -20,6 +19,7 @@ from course.classroom.courier import Courier, nudge
 from course.classroom.membership import Address, AddressError, Membership, Said
 from course.classroom.outbox import ClassGone, ClassRefused, Link, Outbox, plain_orders
 from course.manifest import EXERCISES
+from tests.support.class_ends import T0, checked, secret, served
 
 
 def member_of(room, n=1, handle="ada"):

@@ -6,12 +6,12 @@ import json
 import socket
 
 import pytest
-from class_ends import T0, checked, secret, served
 
 from course.classroom.class_file import ClassFile
 from course.classroom.events import MAX_EVENTS
 from course.classroom.server import MAX_BODY_BYTES
 from course.manifest import EXERCISES
+from tests.support.class_ends import T0, checked, secret, served
 
 AT = [*EXERCISES].index("3.1")
 

@@ -7,7 +7,6 @@ import re
 from pathlib import Path
 
 import pytest
-from class_ends import T0, checked, secret
 
 from course.classroom import model as model_module
 from course.classroom.class_file import ClassError, ClassFile, EventRow
@@ -18,6 +17,7 @@ from course.classroom.roll import Roll
 from course.classroom.standing import standings
 from course.classroom.words import class_text
 from course.manifest import EXERCISES
+from tests.support.class_ends import T0, checked, secret
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 

@@ -1,0 +1,478 @@
+"""The producer's queue: when the consumer is told, what a poll gives, and the backlog."""
+
+from __future__ import annotations
+
+from collections import deque
+
+import pytest
+
+from refimpl.config import FlinkVersion
+from refimpl.errors import LocalUsageError
+from refimpl.memory import Buffer, BufferBuilder, BufferConsumer, MemorySegment
+from refimpl.producer import PipelinedSubpartition, SubpartitionQueue
+from refimpl.records import (
+    Alignment,
+    CheckpointBarrier,
+    EndOfPartition,
+    EndOfSuperstep,
+    Event,
+    event_from_bytes,
+    event_to_buffer,
+)
+from refimpl.trace import Trace
+
+
+class Bench:
+    """A subpartition, a reader that counts what it is told, and builders of 2048 bytes."""
+
+    def __init__(self) -> None:
+        self.dirty: deque[SubpartitionQueue] = deque()
+        self.subpartition = PipelinedSubpartition(0, dirty=self.dirty)
+        self.num_told = 0
+        self.num_recycled = 0
+        self.subpartition.open_view(self.on_data_available)
+
+    def on_data_available(self) -> None:
+        self.num_told += 1
+
+    def recycle_segment(self, segment: MemorySegment) -> None:
+        self.num_recycled += 1
+
+    def builder(self, num_bytes: int = 0) -> tuple[BufferBuilder, BufferConsumer]:
+        builder = BufferBuilder(Buffer(MemorySegment.allocate(2048), self))
+        consumer = builder.create_consumer()
+        builder.append_and_commit(bytes(num_bytes))
+        return builder, consumer
+
+    def add_open(self, num_bytes: int = 0) -> BufferBuilder:
+        builder, consumer = self.builder(num_bytes)
+        assert self.subpartition.add(consumer)
+        return builder
+
+    def add_finished(self, num_bytes: int = 0) -> None:
+        builder, consumer = self.builder(num_bytes)
+        builder.finish()
+        assert self.subpartition.add(consumer)
+
+    def full(self, num_bytes: int) -> BufferConsumer:
+        buffer = Buffer(MemorySegment.allocate(2048), self)
+        buffer.size = num_bytes
+        return BufferConsumer.of_buffer(buffer)
+
+    def polls(self) -> list[tuple[int, bool, int, bool]]:
+        """What is there to poll, to the end."""
+        return list(iter(self.poll, None))
+
+    def add_event(self, event: Event) -> None:
+        assert self.subpartition.add(BufferConsumer.of_buffer(event_to_buffer(event)))
+
+    def poll(self) -> tuple[int, bool, int, bool] | None:
+        """(bytes, more available, backlog, next is an event), the buffer given back."""
+        taken = self.subpartition.poll()
+        if taken is None:
+            return None
+        size = taken.buffer.size
+        taken.buffer.recycle()
+        return size, taken.is_more_available, taken.backlog, taken.is_event_next
+
+
+@pytest.fixture
+def bench() -> Bench:
+    return Bench()
+
+
+BARRIER = CheckpointBarrier(1, 1000)
+
+
+def test_two_open_buffers_break_a_law(bench: Bench) -> None:
+    """Flink: `PipelinedSubpartitionWithReadViewTest#testAddTwoNonFinishedBuffer`."""
+    bench.add_open()
+    bench.add_open()
+    with pytest.raises(AssertionError, match="the buffer at the head is open"):
+        bench.subpartition.poll()
+
+
+def test_an_empty_open_buffer_is_nothing_to_read(bench: Bench) -> None:
+    """Flink: `PipelinedSubpartitionWithReadViewTest#testAddEmptyNonFinishedBuffer`."""
+    builder = bench.add_open()
+    assert (bench.num_told, bench.poll()) == (0, None)
+    builder.finish()
+    bench.add_open()
+    assert bench.num_told == 1
+    assert bench.subpartition.backlog == 1
+    assert bench.poll() is None
+    assert bench.subpartition.backlog == 0
+    assert bench.num_recycled == 1
+
+
+def test_an_open_buffer_with_bytes_can_be_read(bench: Bench) -> None:
+    """And read again when there is more.
+
+    Flink: `PipelinedSubpartitionWithReadViewTest#testAddNonEmptyNotFinishedBuffer`.
+    """
+    builder = bench.add_open(1024)
+    assert (bench.num_told, bench.subpartition.backlog) == (0, 0)
+    assert bench.poll() == (1024, False, 0, False)
+    assert bench.poll() is None
+    builder.append_and_commit(b"abc")
+    assert bench.poll() == (3, False, 0, False)
+    assert bench.subpartition.num_queued == 1
+
+
+def test_an_open_buffer_behind_a_finished_one_is_deliverable_but_not_announced(bench: Bench) -> None:
+    """Flink: `PipelinedSubpartitionWithReadViewTest#testUnfinishedBufferBehindFinished`."""
+    bench.add_finished(1025)
+    bench.add_open(1024)
+    assert bench.num_told == 1
+    assert bench.poll() == (1025, False, 0, False)
+    assert bench.poll() == (1024, False, 0, False)
+    assert bench.poll() is None
+
+
+def test_a_flush_announces_the_open_buffer_behind_a_finished_one(bench: Bench) -> None:
+    """Flink: `PipelinedSubpartitionWithReadViewTest#testFlushWithUnfinishedBufferBehindFinished`."""
+    bench.add_finished(1025)
+    bench.add_open(1024)
+    assert bench.subpartition.backlog == 1
+    bench.subpartition.flush()
+    assert (bench.num_told, bench.subpartition.backlog) == (1, 2)
+    assert bench.poll() == (1025, True, 1, False)
+    assert bench.poll() == (1024, False, 0, False)
+
+
+def test_a_flush_tells_once(bench: Bench) -> None:
+    """Flink: `PipelinedSubpartitionWithReadViewTest#testFlushWithUnfinishedBufferBehindFinished2`."""
+    bench.subpartition.flush()
+    assert bench.num_told == 0
+    bench.add_finished(1025)
+    bench.add_open(1024)
+    assert bench.num_told == 1
+    bench.poll()
+    bench.subpartition.flush()
+    assert bench.num_told == 2
+    bench.subpartition.flush()
+    assert bench.num_told == 2
+
+
+def test_a_flush_of_an_empty_open_buffer_tells_nobody(bench: Bench) -> None:
+    """As of 1.10.
+
+    Flink: `PipelinedSubpartitionWithReadViewTest#testEmptyFlush`.
+    """
+    bench.add_open()
+    bench.subpartition.flush()
+    assert (bench.num_told, bench.subpartition.is_data_available) == (0, False)
+
+
+def test_empty_buffers_are_skipped(bench: Bench) -> None:
+    """Flink: `PipelinedSubpartitionWithReadViewTest#testMultipleEmptyBuffers`."""
+    told = []
+    for num_bytes in (0, 0, 0):
+        bench.add_finished(num_bytes)
+        told.append(bench.num_told)
+    bench.add_finished(1024)
+    assert [*told, bench.num_told] == [0, 1, 1, 1]
+    assert bench.subpartition.backlog == 3
+    assert bench.poll() == (1024, False, 0, False)
+    assert bench.num_recycled == 4
+
+
+def test_totals_count_buffers_when_added_and_bytes_when_read(bench: Bench) -> None:
+    """Flink: `PipelinedSubpartitionWithReadViewTest#testBasicPipelinedProduceConsumeLogic`."""
+    bench.add_finished(1024)
+    shot = bench.subpartition.snapshot()
+    assert (shot.num_buffers_total, shot.num_bytes_total) == (1, 0)
+    bench.subpartition.flush()
+    assert bench.poll() == (1024, False, 0, False)
+    assert bench.subpartition.snapshot().num_bytes_total == 1024
+    bench.add_finished(1024)
+    bench.add_event(EndOfSuperstep())
+    bench.add_finished(1024)
+    shot = bench.subpartition.snapshot()
+    assert (shot.num_buffers_total, shot.backlog) == (4, 1)
+    assert bench.poll() == (1024, True, 0, True)
+    assert bench.poll() == (4, False, 0, False)
+    assert bench.poll() == (1024, False, 0, False)
+    assert bench.subpartition.snapshot().num_bytes_total == 3 * 1024 + 4
+
+
+def test_an_event_is_told_of_at_once_and_is_no_backlog(bench: Bench) -> None:
+    bench.add_event(EndOfSuperstep())
+    assert (bench.num_told, bench.subpartition.backlog, bench.subpartition.is_event_available) == (1, 0, True)
+
+
+def test_sequence_numbers_count_pieces_and_events(bench: Bench) -> None:
+    """One buffer may be delivered in several pieces."""
+    builder = bench.add_open(4)
+    numbers = []
+    for _ in range(2):
+        taken = bench.subpartition.poll()
+        numbers.append(taken.sequence_number)
+        taken.buffer.recycle()
+        builder.append_and_commit(b"xx")
+    bench.poll()
+    builder.finish()
+    bench.add_event(EndOfSuperstep())
+    taken = bench.subpartition.poll()
+    assert [*numbers, taken.sequence_number] == [0, 1, 3]
+
+
+@pytest.mark.parametrize("end", ["finish", "release"])
+def test_what_is_added_after_the_end_is_closed_and_refused(bench: Bench, end: str) -> None:
+    """Flink: `SubpartitionTestBase#testAddAfterRelease`."""
+    getattr(bench.subpartition, end)()
+    builder, consumer = bench.builder(4)
+    builder.finish()
+    assert not bench.subpartition.add(consumer)
+    assert (consumer.is_closed, bench.num_recycled) == (True, 1)
+
+
+def test_release_closes_what_is_queued_and_can_be_repeated(bench: Bench) -> None:
+    """Flink: `SubpartitionTestBase#testReleaseIsIdempotent`."""
+    bench.add_finished(4)
+    bench.add_finished(4)
+    bench.subpartition.release()
+    bench.subpartition.release()
+    assert (bench.num_recycled, bench.subpartition.num_queued) == (2, 0)
+    assert bench.poll() is None
+
+
+def test_a_pipelined_result_is_read_once(bench: Bench) -> None:
+    """Flink: `PipelinedSubpartitionTest#testIllegalReadViewRequest`."""
+    with pytest.raises(LocalUsageError, match="read once"):
+        bench.subpartition.open_view(bench.on_data_available)
+
+
+def test_a_reader_is_told_of_what_was_queued_before_it_came() -> None:
+    """As up to 1.11; in 2.x the reader asks."""
+    subpartition = PipelinedSubpartition(0)
+    subpartition.finish()
+    told = []
+    subpartition.open_view(lambda: told.append(1))
+    assert told == [1]
+
+
+BEFORE = {
+    "nothing": lambda bench: None,
+    "one": lambda bench: bench.add_finished(5),
+    "one that is flushed": lambda bench: (bench.add_finished(5), bench.subpartition.flush()),
+    "one that is seen to be complete": lambda bench: bench.subpartition.add(bench.full(5)),
+    "one of two": lambda bench: (bench.add_finished(5), bench.add_finished(5), bench.poll()),
+    "two": lambda bench: (bench.add_finished(5), bench.add_finished(5)),
+    "blocked": lambda bench: (bench.add_event(BARRIER), bench.poll()),
+    "the end": lambda bench: bench.subpartition.finish(),
+    "released": lambda bench: bench.subpartition.release(),
+}
+
+
+@pytest.mark.parametrize("count", [0, 1, 3])
+@pytest.mark.parametrize("before", BEFORE)
+@pytest.mark.parametrize("rules", ["the reference", "another class", "the reference, with a trace"])
+def test_full_buffers_are_added_at_once_as_one_by_one(before: str, count: int, rules: str) -> None:
+    """The same queue and books; the reader is told if it would have been, once is enough."""
+
+    class Other(PipelinedSubpartition):
+        pass
+
+    one, several = Bench(), Bench()
+    events = []
+    for bench in (one, several):
+        if rules == "another class":
+            bench.subpartition.become(Other)
+        if rules == "the reference, with a trace":
+            trace = Trace()
+            bench.subpartition = PipelinedSubpartition(0, trace=trace, dirty=bench.dirty)
+            bench.subpartition.open_view(bench.on_data_available)
+            events.append(trace)
+        BEFORE[before](bench)
+        bench.num_told = 0
+    for _ in range(count):
+        one.subpartition.add(one.full(7))
+    several.subpartition.add_full([several.full(7) for _ in range(count)])
+    assert several.subpartition.snapshot() == one.subpartition.snapshot()
+    assert len(several.dirty) == len(one.dirty)
+    assert several.subpartition.is_data_available == one.subpartition.is_data_available
+    assert (several.num_told > 0) == (one.num_told > 0)
+    assert several.num_told <= one.num_told
+    assert several.num_recycled == one.num_recycled
+    assert several.polls() == one.polls()
+    if events:
+        assert [str(each) for each in events[0]] == [str(each) for each in events[1]]
+
+
+def test_the_end_is_the_last_entry_and_always_told(bench: Bench) -> None:
+    """Flink: `SubpartitionTestBase#testAddAfterFinish`."""
+    builder = bench.add_open(3)
+    builder.finish()
+    bench.subpartition.finish()
+    assert bench.num_told == 1
+    assert bench.subpartition.backlog == 1
+    assert bench.poll() == (3, True, 0, True)
+    taken = bench.subpartition.poll()
+    assert event_from_bytes(taken.buffer.data) == EndOfPartition()
+    with pytest.raises(LocalUsageError, match="finished before"):
+        bench.subpartition.finish()
+
+
+def test_a_blocking_event_stops_everything_until_resume(bench: Bench) -> None:
+    """Flink: `PipelinedSubpartitionWithReadViewTest#testBlockedByCheckpointAndResumeConsumption`."""
+    bench.add_event(BARRIER)
+    assert bench.poll() == (30, False, 0, False)
+    told = bench.num_told
+    bench.add_finished(8)
+    bench.add_open(8)
+    bench.subpartition.flush()
+    subpartition = bench.subpartition
+    assert (bench.num_told, bench.poll()) == (told, None)
+    assert (subpartition.backlog, subpartition.is_data_available) == (2, False)
+    subpartition.resume()
+    assert bench.num_told == told + 1
+    assert bench.poll() == (8, True, 1, False)
+
+
+@pytest.mark.parametrize(
+    ("behind", "is_told"), [("event", True), ("two", True), ("flushed", False), ("unflushed", False)]
+)
+def test_resume_tells_only_of_what_can_be_read(bench: Bench, behind: str, is_told: bool) -> None:
+    """As 1.11.4 has it: it forgets the flush of a single buffer while blocked; 2.x remembers."""
+    bench.add_event(BARRIER)
+    bench.poll()
+    if behind == "event":
+        bench.add_event(EndOfSuperstep())
+    else:
+        bench.add_finished(8)
+        if behind == "two":
+            bench.add_open()
+        if behind == "flushed":
+            bench.subpartition.flush()
+    told = bench.num_told
+    bench.subpartition.resume()
+    assert (bench.num_told > told) is is_told
+
+
+def test_a_forgotten_flush_can_be_repeated(bench: Bench) -> None:
+    bench.add_event(BARRIER)
+    bench.poll()
+    bench.add_finished(8)
+    bench.subpartition.flush()
+    bench.subpartition.resume()
+    assert bench.subpartition.has_unannounced_data
+    bench.subpartition.flush()
+    assert bench.poll() == (8, False, 0, False)
+
+
+def test_a_reader_that_left_is_told_nothing_and_leaves_the_queue_as_it_is(bench: Bench) -> None:
+    bench.add_finished(8)
+    bench.subpartition.close_view()
+    told = bench.num_told
+    bench.add_open(8)
+    bench.subpartition.finish()
+    assert (bench.num_told, bench.subpartition.num_queued, bench.subpartition.is_consumed) == (told, 3, True)
+    with pytest.raises(LocalUsageError, match="read already"):
+        bench.subpartition.open_view(bench.on_data_available)
+
+
+def test_nobody_has_left_where_nobody_came() -> None:
+    subpartition = PipelinedSubpartition(0)
+    subpartition.close_view()
+    assert not subpartition.is_consumed
+
+
+@pytest.mark.parametrize(("cause", "num_told"), [("disk full", 1), (None, 0)])
+def test_a_release_tells_the_reader_only_of_a_failure(bench: Bench, cause: str | None, num_told: int) -> None:
+    bench.add_open(8)
+    bench.subpartition.release(cause)
+    assert (bench.num_told, bench.subpartition.failure_cause, bench.poll()) == (num_told, cause, None)
+    bench.subpartition.release("a later cause" if cause else None)
+    assert (bench.num_told, bench.subpartition.failure_cause) == (num_told, cause)
+
+
+def test_nothing_is_available_after_a_release(bench: Bench) -> None:
+    bench.add_finished(8)
+    bench.add_open(8)
+    bench.subpartition.flush()
+    bench.subpartition.release()
+    assert not bench.subpartition.is_data_available
+
+
+def test_an_unaligned_or_loose_barrier_does_not_block(bench: Bench) -> None:
+    bench.add_event(CheckpointBarrier(1, 0, alignment=Alignment.AT_LEAST_ONCE))
+    bench.poll()
+    bench.add_finished(8)
+    bench.subpartition.flush()
+    assert bench.poll() == (8, False, 0, False)
+
+
+def test_resume_without_a_block_is_a_mistake(bench: Bench) -> None:
+    """Flink: `PipelinedSubpartitionWithReadViewTest#testBlockedByCheckpointAndResumeConsumption`."""
+    with pytest.raises(LocalUsageError, match="not blocked"):
+        bench.subpartition.resume()
+
+
+def test_unannounced_data_is_what_a_flush_would_tell(bench: Bench) -> None:
+    subpartition = bench.subpartition
+    seen = [subpartition.has_unannounced_data]
+    builder = bench.add_open()
+    seen.append(subpartition.has_unannounced_data)
+    builder.append_and_commit(b"x")
+    seen.append(subpartition.has_unannounced_data)
+    subpartition.flush()
+    seen.append(subpartition.has_unannounced_data)
+    bench.poll()
+    seen.append(subpartition.has_unannounced_data)
+    assert seen == [False, False, True, False, False]
+
+
+def test_the_snapshot_shows_each_entry(bench: Bench) -> None:
+    bench.add_finished(5)
+    bench.add_open(7)
+    first, second = bench.subpartition.snapshot().queue
+    assert (first.written_bytes, first.unread_bytes, first.capacity_bytes, first.is_finished) == (5, 5, 2048, True)
+    assert (second.written_bytes, second.is_finished) == (7, False)
+
+
+def test_the_end_follows_the_version() -> None:
+    subpartition = PipelinedSubpartition(0)
+    subpartition.open_view(lambda: None)
+    subpartition.finish(FlinkVersion.V2_2)
+    assert subpartition.poll().buffer.data_type.name == "END_OF_PARTITION"
+
+
+class OneByOne(PipelinedSubpartition):
+    """Other rules, with something of their own."""
+
+    def __init__(self, *args: object) -> None:
+        super().__init__(*args)
+        self.polls = []
+
+    def poll(self) -> object:
+        self.polls.append(self.num_queued)
+        return super().poll()
+
+
+def test_other_rules_take_over_what_is_queued_and_the_reader(bench: Bench) -> None:
+    bench.add_finished(8)
+    bench.add_open(3)
+    told, subpartition = bench.num_told, bench.subpartition
+    subpartition.become(OneByOne)
+    assert (type(subpartition), bench.poll(), bench.poll()) == (OneByOne, (8, False, 0, False), (3, False, 0, False))
+    bench.subpartition.flush()
+    assert (subpartition.polls, bench.num_told) == ([2, 1], told)
+    subpartition.become(PipelinedSubpartition)
+    assert bench.poll() is None
+    assert subpartition.polls == [2, 1]
+
+
+def test_after_an_empty_commit_the_next_record_is_flushed() -> None:
+    """The buffer at the head was looked at and had nothing: what comes later is news all the same."""
+    dirty: deque[SubpartitionQueue] = deque()
+    bench = Bench()
+    subpartition = bench.subpartition = PipelinedSubpartition(0, "partition", None, dirty)
+    first = bench.add_open()
+    first.finish()
+    second = bench.add_open()
+    second.advance(0)
+    dirty.popleft().flush_dirty()
+    assert bench.poll() is None
+    second.append_and_commit(b"abc")
+    assert list(dirty) == [subpartition]

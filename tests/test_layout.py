@@ -1,0 +1,46 @@
+"""Where tests stand: the engine's mirror its packages, helpers are in `support`, and the map names everything."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+TESTS = Path(__file__).parent
+REFIMPL = TESTS.parent / "refimpl"
+FILES = sorted(TESTS.rglob("*.py"))
+
+
+def names_in(folder: Path) -> set[str]:
+    """Folders and files of a folder, a folder with a slash behind its name."""
+    found = (path for path in folder.iterdir() if not path.name.startswith((".", "__")))
+    return {f"{path.name}/" if path.is_dir() else path.name for path in found}
+
+
+def test_tests_of_the_engine_stand_in_folders_of_its_packages() -> None:
+    folders = {name for name in names_in(TESTS / "refimpl") if name.endswith("/")}
+    assert folders <= names_in(REFIMPL)
+
+
+def test_helpers_of_several_folders_stand_in_support() -> None:
+    modules = {name for name in names_in(TESTS) if name.endswith(".py")}
+    assert {name for name in modules if not name.startswith("test_")} == {"conftest.py"}
+    assert not [name for name in names_in(TESTS / "support") if name.startswith("test_")]
+
+
+def test_the_map_names_everything_once() -> None:
+    text = (TESTS / "README.md").read_text(encoding="utf-8")
+    rows = text.partition("## The map")[2].partition("\n## ")[0]
+    named = [name for row in re.findall(r"^\| (`.*?) \|", rows, re.MULTILINE) for name in re.findall(r"`([^`]+)`", row)]
+    assert len(named) == len(set(named))
+    assert [name for name in named if not (TESTS / name).exists()] == []
+    top = {name for name in named if name.count("/") <= name.endswith("/")}
+    assert top == names_in(TESTS) - {"conftest.py", "README.md"}
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(TESTS)))
+def test_no_test_refers_to_a_numbered_list_that_is_not_here(path: Path) -> None:
+    """What a test repeats of Flink's it names: `Flink: RecordWriterTest#testIsAvailableOrNot`."""
+    numbered = re.search(r"\b(?:[Bb]ehaviou?rs?|[Tt]raps?) \d+|\bP\d+[.,:;]", path.read_text(encoding="utf-8"))
+    assert numbered is None, numbered
