@@ -138,6 +138,13 @@ class FastNetworkInput(NetworkInput):
         """The element that comes next and is in no run or batch, if it is one."""
         return self._decoded.popleft() if self._decoded else None
 
+    def recycle(self) -> None:
+        """Give back the buffers of which every record has been handed out. Under exclusion."""
+        is_last_in_use = self._consumed and self._active is None and length_hint(self._times) > 0
+        last = [self._consumed.pop()] if is_last_in_use else []
+        super().recycle()
+        self._consumed += last
+
     def close(self) -> None:
         self._times, self._run, self._batch = iter(()), iter(()), None
         super().close()
