@@ -27,11 +27,11 @@ class FastCountingOutput(CountingOutput):
     def __init__(
         self,
         output: Output,
-        fail: Callable[[object, Exception], SluiceError],
-        forms: Mapping[int, BatchForm],
+        fail: Callable[[object, Exception], SluiceError] | None = None,
+        forms: Mapping[int, BatchForm] | None = None,
     ) -> None:
         super().__init__(output, fail)
-        self._forms = forms
+        self._forms = {} if forms is None else forms
         self.redirect(output)
 
     def redirect(self, output: Output) -> None:

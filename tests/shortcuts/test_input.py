@@ -31,14 +31,13 @@ from refimpl.shortcuts.input import FastNetworkInput
 from tests.refimpl.consumer import test_network_input
 from tests.refimpl.consumer.test_network_input import *  # noqa: F403 - the same tests
 from tests.refimpl.consumer.test_network_input import Bench
+from tests.shortcuts.fast_parts import fast_in
 
 
 @pytest.fixture(autouse=True, scope="module")
 def _fast_parts() -> Iterator[None]:
     """The imported tests find fast parts under the names of the book's."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(test_network_input, "NetworkInput", FastNetworkInput)
-        patch.setattr(test_network_input, "SpillingAdaptiveSpanningRecordDeserializer", FastDeserializer)
+    with fast_in(test_network_input):
         yield
 
 

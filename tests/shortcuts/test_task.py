@@ -7,25 +7,19 @@ from collections.abc import Iterator
 import pytest
 
 from refimpl.records import MAX_WATERMARK, StreamRecord
-from refimpl.shortcuts.chain import FastChain
-from refimpl.shortcuts.deserializer import FastDeserializer
-from refimpl.shortcuts.input import FastNetworkInput, FastSourceInput
+from refimpl.shortcuts.input import FastSourceInput
 from refimpl.shortcuts.task import FastTask
 from refimpl.task import Progress, SinkOperator
 from tests.refimpl.task import test_task
 from tests.refimpl.task.test_task import *  # noqa: F403 - the same tests
 from tests.refimpl.task.test_task import Wire, chain_of, records, sink_task, source_task
+from tests.shortcuts.fast_parts import fast_in
 
 
 @pytest.fixture(autouse=True, scope="module")
 def _fast_parts() -> Iterator[None]:
     """The tests find fast parts under the names of the book's."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(test_task, "NetworkInput", FastNetworkInput)
-        patch.setattr(test_task, "OperatorChain", FastChain)
-        patch.setattr(test_task, "SourceInput", FastSourceInput)
-        patch.setattr(test_task, "SpillingAdaptiveSpanningRecordDeserializer", FastDeserializer)
-        patch.setattr(test_task, "Task", FastTask)
+    with fast_in(test_task):
         yield
 
 
