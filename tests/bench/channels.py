@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from refimpl.config import Config
-from refimpl.consumer import InputGate, LocalInputChannel, NetworkInput
+from refimpl.consumer import InputGate, LocalInputChannel
 from refimpl.drivers import Bell, Flusher, Lull, ShortTurns
 from refimpl.memory import LocalBufferPool, NetworkBufferPool
 from refimpl.producer import (
@@ -29,10 +29,11 @@ from refimpl.producer import (
 )
 from refimpl.records import (
     LatencyMarker,
-    SpillingAdaptiveSpanningRecordDeserializer,
     StreamElementSerializer,
     StreamRecord,
 )
+from refimpl.shortcuts.deserializer import FastDeserializer
+from refimpl.shortcuts.input import FastNetworkInput
 from tests.bench.contenders import KIND, RECORDS, Adding, Keeping, checksum, chunks, expected
 from tests.bench.exchange import SEVERAL, wait_for_buffers
 from tests.bench.measure import Contender, Entry, Row, Turn, in_two_threads
@@ -94,7 +95,7 @@ class Channels:
         self.writer = RecordWriter(self.partition, selector, elements, exclusion=self.monitor)
         channels = [LocalInputChannel(n, subpartition) for n, subpartition in enumerate(self.partition.subpartitions)]
         self.gate = InputGate("sink-0", channels, on_ready=self._input_bell.ring)
-        self.input = NetworkInput(self.gate, elements, lambda: SpillingAdaptiveSpanningRecordDeserializer(config))
+        self.input = FastNetworkInput(self.gate, elements, lambda: FastDeserializer(config))
         self._most = max(1, min(FOR_EVERYBODY, most // 2))
         self._lull = Lull(self.monitor, {"source": self._output_bell, "sink": self._input_bell})
         self._turns = ShortTurns(plan.timeout_ms)
@@ -184,7 +185,9 @@ class Channels:
 
 
 def hand_out(
-    source: NetworkInput, process: Callable[[Any, int | None], None], other: Callable[[object], None] = lambda _: None
+    source: FastNetworkInput,
+    process: Callable[[Any, int | None], None],
+    other: Callable[[object], None] = lambda _: None,
 ) -> None:
     """Hand the records that `source` has at hand to `process`, and everything else to `other`."""
     while True:

@@ -23,6 +23,7 @@ from refimpl.drivers import Simulation
 from refimpl.job import Makers, StreamEnvironment
 from refimpl.memory import BufferSlice
 from refimpl.shortcuts.makers import FastMakers
+from refimpl.task import Task
 from refimpl.trace import Trace
 
 __all__ = ["Observed", "fast_in", "fast_parts", "observe"]
@@ -67,7 +68,7 @@ class Observed:
     events: list[tuple[float, str, str, dict[str, Any]]]
     channels: dict[tuple[str, int], list[object]]
     elements: list[object]
-    counts: dict[str, tuple[int, int]]
+    counts: dict[str, tuple[int, ...]]
     num_steps: int
 
 
@@ -83,11 +84,16 @@ def observe(
             if isinstance(task.input, NetworkInput):
                 vars(task.input)["take"] = partial(_taken, task.input, task.input.take, channels)
         simulation.run()
-    counts = {
-        task.name: (task.chain.num_records_in, sum(writer.num_records for writer in task.writers)) for task in tasks
-    }
+    counts = {task.name: tuple(_counts_of(task)) for task in tasks}
     events = [(event.time_ms, event.kind, event.subject, event.detail) for event in trace]
     return Observed(events, dict(channels), elements, counts, simulation.num_steps)
+
+
+def _counts_of(task: Task) -> Iterator[int]:
+    """Records in, records out of each operator, records into each output."""
+    yield task.chain.num_records_in
+    yield from (task.chain.counters[node.id].num_records for node in task.chain.nodes)
+    yield from (writer.num_records for writer in task.writers)
 
 
 def _taken(source: NetworkInput, take: Any, channels: dict[tuple[str, int], list[object]], limit: int = 1) -> int:
