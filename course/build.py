@@ -142,10 +142,12 @@ def _notebook(cells: Iterable[Cell], *, solved: bool, words: str) -> nbformat.No
             metadata["sluice"] = {"exercise": exercise_id}
         if words and cell.role == "recap" and cell.kind == "markdown":
             source, words = f"{source}\n\n{words}", ""
-        new = nbformat.v4.new_markdown_cell if cell.kind == "markdown" else nbformat.v4.new_code_cell
-        made.append(new(source, id=_cell_id(cell, position, taken), metadata=metadata))
+        what: dict[str, Any] = {"source": source, "id": _cell_id(cell, position, taken), "metadata": metadata}
+        is_text = cell.kind == "markdown"
+        made.append(nbformat.v4.new_markdown_cell(**what) if is_text else nbformat.v4.new_code_cell(**what))
     kernel = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
-    return nbformat.v4.new_notebook(cells=made, metadata={"kernelspec": kernel})
+    notebook: nbformat.NotebookNode = nbformat.v4.new_notebook(cells=made, metadata={"kernelspec": kernel})
+    return notebook
 
 
 def _execute(notebook: nbformat.NotebookNode, name: str) -> None:
@@ -218,7 +220,8 @@ def build(source: str, name: str, *, solved: bool = False, words: str = "") -> s
     _execute(notebook, name)
     _normalise(notebook)
     nbformat.validate(notebook)
-    return nbformat.writes(notebook, version=4) + "\n"
+    text: str = nbformat.writes(notebook, version=4)
+    return text + "\n"
 
 
 def build_all(numbers: Iterable[int] | None = None, *, writes: bool = True) -> list[str]:

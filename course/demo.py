@@ -11,7 +11,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from course.data.flights import NUM_FLIGHTS
 from course.data.trace_files import FileTrace, TraceFileError, check_folder
@@ -256,7 +256,7 @@ def _config(arguments: argparse.Namespace) -> Config:
     return Config(num_buffers=wanted, **options)
 
 
-def _no_reader(subtask: int, parallelism: int) -> Any:
+def _no_reader(subtask: int, parallelism: int) -> NoReturn:
     raise AssertionError("a job that is only looked at reads nothing")
 
 

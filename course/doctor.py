@@ -247,7 +247,9 @@ def spark_starts() -> Finding:
         total = session.range(1000).count()
     except SparkUnavailable as error:
         return Finding("Spark job", Status.MISSING, str(error), "see the lines above on Java and Spark")
-    version = session.sparkContext._jvm.System.getProperty("java.version")
+    jvm = session.sparkContext._jvm
+    assert jvm is not None, "the session has run a job"
+    version = jvm.System.getProperty("java.version")
     text = f"started on Java {version} and counted {total} rows in {time.monotonic() - started:.1f} s"
     return Finding("Spark job", Status.FINE, text)
 

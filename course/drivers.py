@@ -45,7 +45,9 @@ def spark_run(
     Raises:
         LocalUsageError: as `SparkRun`.
     """
-    is_here = master_of(session.sparkContext.master).is_here
+    master = session.sparkContext.master
+    assert master is not None, "a session has a master"
+    is_here = master_of(master).is_here
     keys = None if is_here else _new_keys()
     return SparkRun(environment, session, num_task_managers, keys, _PACKAGES, table_of if is_traced else None)
 
@@ -88,7 +90,8 @@ def execute(
             run = ThreadedRun(environment, trace, num_task_managers)
         else:
             run = ProcessRun(environment, num_task_managers, make_trace=make_trace)
-        snapshot = stack.enter_context(run).run().snapshot()
+        stack.enter_context(run)
+        snapshot = run.run().snapshot()
     heads = {vertex.nodes[0].name for vertex in _sources(environment)}
     read = [task.num_records_in for task in snapshot.tasks if task.operators[0] in heads]
     return Figures(time.monotonic() - started_s, sum(read))

@@ -16,7 +16,7 @@ import numpy as np
 from course.data.oracle import HOUR_MS
 from refimpl.config import Config
 from refimpl.job import StreamEnvironment
-from refimpl.records import ANY, LONG, STRING, Column, Field, RecordBatch, TupleType, Vectorized
+from refimpl.records import ANY, LONG, STRING, Column, Field, RecordBatch, TupleType, TypeSerializer, Vectorized
 from refimpl.task import ReaderFactory, TumblingWindows
 
 __all__ = ["LARGEST_DISORDER_MS", "MAP_OPERATOR", "DelayTotals", "departure", "flights_job", "to_rows"]
@@ -83,7 +83,8 @@ def flights_job(
         config = dataclasses.replace(config, max_parallelism=NUM_KEY_GROUPS)
     environment = StreamEnvironment(config, parallelism)
     # Any value may come out of a learner's function; ours is known, travels without tags, and does many at once.
-    departure_type, mapped, every = ANY, function, 64
+    departure_type: TypeSerializer = ANY
+    mapped, every = function, 64
     if function is departure:
         departure_type, mapped, every = _DEPARTURE, Vectorized(departure, _departures), _FLIGHTS_PER_WATERMARK
     is_flown = Vectorized(lambda flown: flown[1] is not None, lambda batch: ~np.ma.getmaskarray(batch[1]))

@@ -16,7 +16,6 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Any
 
 from course.checks import check_of
 from course.commands import NOT_PASSED, PASSED, add_exercises
@@ -203,7 +202,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Measure and print, or write; not passed when a goal is missed."""
-    names: Any = EXERCISES if arguments.write else arguments.exercises or EXERCISES
+    names: Iterable[str] = EXERCISES if arguments.write else arguments.exercises or EXERCISES
     measured = [measure(name, lambda text: print(text, flush=True)) for name in names]
     if arguments.write:
         TABLE.write_text(document(measured), encoding="utf-8")

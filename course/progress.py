@@ -14,7 +14,7 @@ import math
 import os
 import random
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -135,7 +135,7 @@ def _event(line: str) -> dict[str, Any] | None:
 
 
 def _is_number(value: object) -> bool:
-    return type(value) in {int, float} and math.isfinite(value)
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def troubles() -> list[str]:
@@ -192,7 +192,7 @@ def _is_text(file: Path) -> bool:
     return True
 
 
-def best_status(exercise_id: str, found: list[Mapping[str, Any]] | None = None) -> str:
+def best_status(exercise_id: str, found: Sequence[Mapping[str, Any]] | None = None) -> str:
     """ "passed" if it ever passed, else the latest status, else "not_started"."""
     history = events() if found is None else found
     seen = [str(e.get("status")) for e in history if e.get("event") == "check" and e.get("exercise") == exercise_id]

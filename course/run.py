@@ -10,7 +10,7 @@ import sys
 import threading
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from course.data.master import MasterError, master_of
 from course.data.trace_files import TraceFileError, check_folder
@@ -234,7 +234,7 @@ def _report(
             print(f"{said}: {comparison.message()}")
 
 
-def _nobody_reads(_subtask: int, _parallelism: int) -> Any:
+def _nobody_reads(_subtask: int, _parallelism: int) -> NoReturn:
     raise AssertionError("a job that is only looked at reads nothing")
 
 

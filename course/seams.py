@@ -49,10 +49,12 @@ class Seam:
 def seams() -> dict[str, Seam]:
     """All seams by exercise id."""
     table = tomllib.loads((_COURSE / "seams.toml").read_text(encoding="utf-8"))
-    return {
-        exercise: Seam(exercise, **{k: tuple(v) if isinstance(v, list) else v for k, v in row.items()})
-        for exercise, row in table.items()
-    }
+    return {exercise: _seam(exercise, row) for exercise, row in table.items()}
+
+
+def _seam(exercise: str, row: dict[str, Any]) -> Seam:
+    fields: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in row.items()}
+    return Seam(exercise, **fields)
 
 
 def seam(exercise: str) -> Seam:
@@ -288,7 +290,7 @@ def child_job(exercise: str) -> dict[str, Any]:
     wanted = seam(exercise)
     engine = _ROOT / "refimpl"
     modules = stripped_modules(exercise)
-    denied = [str(_COURSE)]
+    denied = [str(_COURSE), str(engine / "shortcuts")]  # a shortcut does what a part does, in another way
     for file in map(_module_file, modules):
         # Those that other Pythons compiled, and the one that ours may compile at any time.
         compiled = [*map(str, (file.parent / "__pycache__").glob(f"{file.stem}.*")), cache_from_source(str(file))]

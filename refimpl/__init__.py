@@ -4,6 +4,7 @@ Read the packages in this order; it is the order in which a record travels, and 
 imports only the ones above it:
 
     errors, config, trace   what can go wrong, every size and limit, what happened in order
+    transitions             state machines as tables (all of them are drawn in STATES.md)
     memory/                 bytes have a home: segments, buffers, pools
     records/                a record becomes bytes: types, elements, events, spanning
     producer/               bytes wait: selectors, subpartitions, the record writer

@@ -21,7 +21,7 @@ from refimpl.errors import LocalUsageError, RemoteProtocolError, SluiceError
 from refimpl.invariants import check_end
 from refimpl.job import StreamEnvironment
 from refimpl.memory import Buffer, BufferBuilder, LocalBufferPool
-from refimpl.producer import PipelinedSubpartition, RecordWriter, ResultPartition
+from refimpl.producer import ChannelCopy, PipelinedSubpartition, RecordWriter, ResultPartition
 from refimpl.records import (
     LONG,
     DeserializationResult,
@@ -300,7 +300,7 @@ def never_resume(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def leave_the_last_buffer_in_the_queue(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(RecordWriter, "_close", lambda self, channel: self._builders.__setitem__(channel, None))
+    monkeypatch.setattr(ChannelCopy, "close", lambda self, channel: self.builders.__setitem__(channel, None))
 
 
 def drop_a_buffer(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -552,7 +552,7 @@ def _tight_job() -> StreamEnvironment:
 
 
 def test_a_pool_that_takes_more_than_its_share_breaks_the_law_of_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(LocalBufferPool, "_can_overdraw", property(lambda self: self._global.num_free > 0))
+    monkeypatch.setattr(LocalBufferPool, "_can_overdraw", property(lambda self: self.global_pool.num_free > 0))
     with pytest.raises(AssertionError, match="its share is"), Simulation(_tight_job(), seed=1) as simulation:
         simulation.run(max_steps=5000)
 
@@ -561,7 +561,7 @@ def test_a_gap_in_sequence_numbers_breaks_the_law_of_order(monkeypatch: pytest.M
     deliver, num_pieces = PipelinedSubpartition.deliver, iter(range(10**6))
 
     def skip_a_number(self: PipelinedSubpartition, piece: object) -> object:
-        self._sequence_number += next(num_pieces) % 5 == 4
+        self.next_sequence_number += next(num_pieces) % 5 == 4
         return deliver(self, piece)
 
     monkeypatch.setattr(PipelinedSubpartition, "deliver", skip_a_number)

@@ -8,6 +8,7 @@ from itertools import zip_longest
 from typing import Any
 
 from refimpl.errors import LocalUsageError
+from refimpl.job import JobSnapshot
 from refimpl.memory import Buffer, BufferSlice
 from widgets.facts import MARGIN, Drawing, Facts, FactView, Pen, Table, still
 from widgets.recording import Recording
@@ -140,13 +141,16 @@ class BytesBesideFlink(FactView):
         differences = tuple(_differences(*both))
         recording = Recording({}, _MAX_FRAMES)
         for number in range(min(_MAX_FRAMES, max(1, len(differences)))):
-            recording.add(_Pair((str(names[0]), str(names[1])), both, differences, number))
-        super().__init__(recording, **{"at": 0, **given})
+            pair = _Pair((str(names[0]), str(names[1])), both, differences, number)
+            recording.add(pair)  # type: ignore[arg-type]  # no moment of a running job, and read by this view alone
+        at = given.pop("at", None)
+        super().__init__(recording, at=0 if at is None else at, **given)
 
-    def known_of(self, snapshot: _Pair) -> Model:
+    def known_of(self, snapshot: JobSnapshot | _Pair) -> Model:
         return {}
 
-    def model_of(self, snapshot: _Pair, action: str, known: Model) -> Model:
+    def model_of(self, snapshot: JobSnapshot | _Pair, action: str, known: Model) -> Model:
+        assert isinstance(snapshot, _Pair), "this view makes all of its moments itself"
         return _model(snapshot)
 
     @staticmethod
@@ -251,7 +255,7 @@ def _as_bytes(name: str, given: Given) -> bytes:
 
 def _num_rows(model: Model) -> int:
     """How many rows there are to see; the same at every difference."""
-    longest = max(lane["num_bytes"] for lane in model["lanes"])
+    longest: int = max(lane["num_bytes"] for lane in model["lanes"])
     return max(1, min(_ROWS, -(-longest // _PER_ROW)))
 
 

@@ -60,7 +60,7 @@ def known_of_run(snapshot: JobSnapshot) -> Model:
     names = [task["name"].rpartition("-")[0] for task in known["tasks"]]
     order = list(dict.fromkeys(names))
     members = {name: [number for number, other in enumerate(names) if other == name] for name in order}
-    vertices = [
+    vertices: list[Model] = [
         {"name": name, "operators": _line(known["tasks"][members[name][0]]["operators"]), "tasks": members[name]}
         for name in order
     ]
@@ -140,7 +140,7 @@ def known_of_plan(plan: Plan) -> Model:
     stream, numbers = job.stream_graph, {id_: number for number, id_ in enumerate(job.vertices)}
     chains = list(enumerate(job.vertices.values()))
     home = {node.id: (number, place) for number, vertex in chains for place, node in enumerate(vertex.nodes)}
-    vertices = [
+    vertices: list[Model] = [
         {
             "name": vertex.name,
             "operators": [{"name": node.name, "after": -1} for node in vertex.nodes],
@@ -148,21 +148,21 @@ def known_of_plan(plan: Plan) -> Model:
         }
         for vertex in job.vertices.values()
     ]
-    for edge in stream.edges:
-        (number, place), (target, position) = home[edge.source], home[edge.target]
-        if number == target and not reasons_not_to_chain(stream, edge, environment.config):
+    for written in stream.edges:
+        (number, place), (target, position) = home[written.source], home[written.target]
+        if number == target and not reasons_not_to_chain(stream, written, environment.config):
             vertices[number]["operators"][position]["after"] = place
     edges, channels = [], []
     for edge in job.edges:
-        source, target = job.vertices[edge.source], job.vertices[edge.target]
+        producer, consumer = job.vertices[edge.source], job.vertices[edge.target]
         reasons = "; ".join(reasons_not_to_chain(stream, edge.edge, environment.config))
         edges.append(_edge(numbers[edge.source], numbers[edge.target], edge.partitioner.name, reasons))
-        matrix = channels_of(source.parallelism, target.parallelism, edge.partitioner.is_pointwise)
+        matrix = channels_of(producer.parallelism, consumer.parallelism, edge.partitioner.is_pointwise)
         for subtask, readers in enumerate(matrix):
             for reader in readers:
-                name = f"{source.name}-{subtask} → {target.name}-{reader}"
-                place = {"edge": len(edges) - 1, "from_subtask": subtask, "to_subtask": reader}
-                channels.append({**place, "name": name, "state": "quiet", "queued_buffers": 0})
+                name = f"{producer.name}-{subtask} → {consumer.name}-{reader}"
+                way = {"edge": len(edges) - 1, "from_subtask": subtask, "to_subtask": reader}
+                channels.append({**way, "name": name, "state": "quiet", "queued_buffers": 0})
                 edges[-1]["num_channels"] += 1
     return {"vertices": _placed(vertices, edges), "edges": edges, "channels": channels}
 

@@ -38,11 +38,13 @@ class JobView(FactView):
     def __init__(self, source: Source | StreamEnvironment, **given: Any) -> None:
         if isinstance(source, StreamEnvironment):
             plans = plans_of(source)
-            source = Recording(known_of_plan(plans[0]))
+            stages = Recording(known_of_plan(plans[0]))
             for plan in plans:
-                source.add(plan)
-            given = {"at": STAGES.index("after chaining"), **given}
-        super().__init__(source, **given)
+                stages.add(plan)  # type: ignore[arg-type]  # no moment of a running job, and read by this view alone
+            at = given.pop("at", None)
+            super().__init__(stages, at=STAGES.index("after chaining") if at is None else at, **given)
+        else:
+            super().__init__(source, **given)
 
     def known_of(self, snapshot: JobSnapshot | Plan) -> Model:
         return known_of_plan(snapshot) if isinstance(snapshot, Plan) else known_of_run(snapshot)
@@ -151,7 +153,7 @@ def _is_spread(model: Model) -> bool:
 
 
 def _progress(subtask: Model) -> str:
-    return subtask["progress"] or "planned"
+    return str(subtask["progress"] or "planned")
 
 
 def _progress_words(subtask: Model) -> str:
@@ -165,9 +167,10 @@ def _flow_words(subtask: Model) -> str:
 
 
 def _subtask_words(subtask: Model) -> str:
+    name: str = subtask["name"]
     if not subtask["progress"]:
-        return subtask["name"]
-    return f"{_progress_words(subtask)}: {subtask['name']}, {_flow_words(subtask)}"
+        return name
+    return f"{_progress_words(subtask)}: {name}, {_flow_words(subtask)}"
 
 
 def _head_words(vertex: Model) -> str:

@@ -46,7 +46,7 @@ def fitting(words: str, room: float, class_: str = "") -> str:
     """Words that take no more than `room` pixels; `…` stands for what is missing, a number at the end stays."""
     if width_of(words, class_) <= room:
         return words
-    end = "…" + _NUMBER.findall(words)[0]
+    end = "…" + str(_NUMBER.findall(words)[0])
     left = room - width_of(end, class_)
     most = next(n for n in range(len(words), -1, -1) if n == 0 or width_of(words[:n], class_) <= left)
     return words[:most].rstrip() + end

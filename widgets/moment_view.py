@@ -89,7 +89,7 @@ class MomentView(View):
         self._known = self.known_of(self._recording.moments[0][0])
         mode, controls = self._abilities(source)
         at = self._first_frame(options["at"], mode)
-        if mode == "live":
+        if not isinstance(source, Recording | JobSnapshot | Simulation | Stepper):
             self._sampler = Sampler(source, self._pack, self.send, options["frames_per_second"])
         self._first = self.model_of(*self._recording.moments[at], self._known)
         self._first_silence = silence_of(self._recording.moments[at][0])
@@ -144,7 +144,7 @@ class MomentView(View):
 
     def _now(self) -> tuple[Model, str]:
         """What `model` gives, and who of the source does not answer."""
-        if isinstance(self._source, Recording | JobSnapshot):
+        if self._source is None or isinstance(self._source, Recording | JobSnapshot):
             return self._first, self._first_silence
         snapshot = self._source.snapshot()
         return self.model_of(snapshot, "", self._known), silence_of(snapshot)
@@ -186,16 +186,16 @@ class MomentView(View):
         kind = content.get("type")
         if isinstance(self._source, Stepper):
             self._do_with_stepper(self._source, str(kind), content)
-        elif kind == "hello" and self._mode == "stepped":
+        elif kind == "hello" and isinstance(self._source, Simulation):
             # The trait holds the first frame only: syncing all of them again with each step would be a flood.
-            self._send_frames("history", self._all_frames())
+            self._send_frames(self._source, "history", self._all_frames())
         elif kind in ("visible", "hidden"):
             self._set_watched(str(content.get("view", "")), kind == "visible")
         elif kind in ("slow", "set_buffer_timeout", "swap") and kind in self._controls:
             self._change_job(kind, content)
         elif kind in ("pause", "resume", "step") and kind in self._controls:
             if isinstance(self._source, Simulation):
-                self._step_by_click(content)
+                self._step_by_click(self._source, content)
             elif self._sampler is not None:
                 self._sampler.submit(getattr(self._source, kind))
 
@@ -203,12 +203,13 @@ class MomentView(View):
         """Have the pump change the running job; if that cannot be, the browser is told why."""
 
         def change() -> None:
+            do = getattr(self._source, kind)
             if kind == "slow":
-                self._source.slow(_meant(content.get("name"), self._names), content.get("ms"))
+                do(_meant(content.get("name"), self._names), content.get("ms"))
             elif kind == "swap":
-                self._source.swap(**self._parts_called(content.get("name")))
+                do(**self._parts_called(content.get("name")))
             else:
-                self._source.set_buffer_timeout(content.get("ms"))
+                do(content.get("ms"))
             self.send({"type": "refused", "words": ""})
 
         if self._sampler is not None:
@@ -238,38 +239,38 @@ class MomentView(View):
             self._sampler.start()
             self._sampler.watch(bool(self._viewers))
 
-    def _step_by_click(self, content: dict[str, Any]) -> None:
+    def _step_by_click(self, simulation: Simulation, content: dict[str, Any]) -> None:
         try:
             count = _num_steps(content)
         except LocalUsageError as error:
             self.send({"type": "refused", "words": refusal_of(error)})
             return
-        on_main_thread(lambda: self._step(count))
+        on_main_thread(lambda: self._step(simulation, count))
 
-    def _step(self, count: int) -> None:
+    def _step(self, simulation: Simulation, count: int) -> None:
         """Take steps of a simulation, on the thread that runs cells."""
         frames: list[Any] = []
         try:
             while len(frames) < count and not self._error:
-                action = self._source.step()
+                action = simulation.step()
                 if action is None:
                     break
-                snapshot = self._source.snapshot()
+                snapshot = simulation.snapshot()
                 self._recording.add(snapshot, str(action))
                 frames.append(self._pack(snapshot, str(action)))
         except Exception as error:  # noqa: BLE001 - nobody else could show what a click led to
             self._error = f"{type(error).__name__}: {error}"
-        self._send_frames("frames", frames)
+        self._send_frames(simulation, "frames", frames)
 
-    def _send_frames(self, kind: str, frames: list[Any]) -> None:
-        self.send({"type": kind, "frames": frames, "done": self._source.is_done, "error": self.error})
+    def _send_frames(self, simulation: Simulation, kind: str, frames: list[Any]) -> None:
+        self.send({"type": kind, "frames": frames, "done": simulation.is_done, "error": self.error})
 
     def _do_with_stepper(self, stepper: Stepper, kind: str, content: dict[str, Any]) -> None:
         try:
             with stepper.lock:
                 match kind:
                     case "hello":
-                        self._send_steps(True)
+                        self._send_steps(stepper, True)
                     case "step":
                         for _ in range(_num_steps(content)):
                             stepper.step()
@@ -299,20 +300,20 @@ class MomentView(View):
 
     def _follow_stepper(self, is_anew: bool) -> None:
         """Called by the stepper when it has moved."""
-        self._send_steps(is_anew)
+        assert isinstance(self._source, Stepper), "nothing else calls this"
+        self._send_steps(self._source, is_anew)
 
-    def _send_steps(self, is_anew: bool) -> None:
+    def _send_steps(self, stepper: Stepper, is_anew: bool) -> None:
         """Send what the browser has not got of the stepper, or all."""
-        stepper = self._source
-        both = [stepper.recording, stepper.fork_recording]
+        main, other = stepper.recording, stepper.fork_recording
         sent = (0, 0) if is_anew else self._num_sent
         frames = [
             [self._pack(*moment) for moment in recording.moments[start:]] if recording is not None else []
-            for recording, start in zip(both, sent, strict=True)
+            for recording, start in zip((main, other), sent, strict=True)
         ]
-        self._recording = stepper.recording
-        self._num_sent = (len(both[0]), len(both[1]) if both[1] is not None else 0)
-        fork = {"step": stepper.fork_step, "words": str(stepper.change)} if both[1] is not None else None
+        self._recording = main
+        self._num_sent = (len(main), len(other) if other is not None else 0)
+        fork = {"step": stepper.fork_step, "words": str(stepper.change)} if other is not None else None
         self.send(
             {
                 "type": "history" if is_anew else "frames",

@@ -140,14 +140,14 @@ def _drawing(moments: list[_Moment]) -> str:
     begin = round(seconds * max(0, busy - _STEPS_BEFORE_BUSY) / (len(moments) - 1), 2)
     rules, tokens = [], []
     for segment in range(_NUM_BUFFERS):
-        drawn, style = _token(segment, moments, busy)
+        drawn, moves = _token(segment, moments, busy)
         tokens.append(drawn)
-        rules += style
+        rules += moves
     stations = []
     for number in range(4):
-        drawn, style = _station(number, moments, busy)
+        drawn, changes = _station(number, moments, busy)
         stations.append(drawn)
-        rules += style
+        rules += changes
     style = (
         f"<style>.token,.fill,.word{{animation-duration:{seconds:g}s;animation-delay:-{begin:g}s;"
         "animation-iteration-count:infinite}"

@@ -89,9 +89,9 @@ def _more(model: Model, shown: _Shown) -> str:
 
 
 def _station_height(number: int, model: Model, shown: _Shown) -> float:
-    num_channels = sum(model["channels"][channel]["from_task"] == number for channel in shown.channels)
-    num_outputs = sum(output["task"] == number for output in model["outputs"])
-    own = _head_height(model["tasks"][number]) + 78 + num_outputs * _POOL
+    num_channels: int = sum(model["channels"][channel]["from_task"] == number for channel in shown.channels)
+    num_outputs: int = sum(output["task"] == number for output in model["outputs"])
+    own: float = _head_height(model["tasks"][number]) + 78 + num_outputs * _POOL
     return max(own, num_channels * _ROW + 20)
 
 

@@ -53,7 +53,7 @@ def _task_manager(part: TaskManagerSnapshot) -> Model:
     buffers_of = [channel.buffers for gate in part.gates for channel in gate.channels if channel.buffers is not None]
     ready = {number for buffers in buffers_of for number in buffers.floating_segments}
     shown = [_pool(_letter(number), pool, queued | arrived, ready, segments) for number, pool in enumerate(pools)]
-    channels = []
+    channels: list[Model] = []
     for gate in part.gates:
         for channel in gate.channels:
             buffers = channel.buffers

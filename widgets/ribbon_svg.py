@@ -211,7 +211,7 @@ def _badge(step: Model, found: Model | None, x: float, y: float) -> str:
 def _queue(lane: Model, model: Model, y: float) -> tuple[str, float]:
     """The subpartition's queue as it stands at the end; the head is on top."""
     size = model["segment_size_bytes"]
-    last = lane["steps"][-1] if lane["steps"] else {"queue": [], "backlog_buffers": 0}
+    last: Model = lane["steps"][-1] if lane["steps"] else {"queue": [], "backlog_buffers": 0}
     right = _QUEUE_X + _QUEUE_WIDTH
     head = text_element(_QUEUE_X, y + 20, "queue", "name") + text_element(
         right, y + 20, f"backlog {last['backlog_buffers']}", "soft end", data_field="backlog"

@@ -60,8 +60,7 @@ def check_frames_per_second(rate: object) -> None:
     Raises:
         LocalUsageError: it is no number, or not one above 0 and at most `MAX_FRAMES_PER_SECOND`.
     """
-    is_number = isinstance(rate, int | float) and not isinstance(rate, bool)
-    if not is_number or not 0 < rate <= MAX_FRAMES_PER_SECOND:
+    if isinstance(rate, bool) or not isinstance(rate, int | float) or not 0 < rate <= MAX_FRAMES_PER_SECOND:
         raise LocalUsageError(f"frames_per_second={rate!r} cannot work: more than 0, at most {MAX_FRAMES_PER_SECOND:g}")
 
 
@@ -79,7 +78,7 @@ class Sampler:
     def __init__(
         self,
         source: Observable,
-        pack: Callable[[JobSnapshot], Any],
+        pack: Callable[[JobSnapshot], list[Any]],
         send: Callable[[dict[str, Any]], None],
         frames_per_second: float = MAX_FRAMES_PER_SECOND,
     ) -> None:
@@ -193,8 +192,8 @@ class Sampler:
             return
         self._last = facts
         self.num_sent += 1
-        error = error_of(self._source) if is_done else ""
-        message = {"seq": self.num_sent, "paused": is_paused, "done": is_done, "error": error, "frame": frame}
+        failure = error_of(self._source) if is_done else ""
+        message = {"seq": self.num_sent, "paused": is_paused, "done": is_done, "error": failure, "frame": frame}
         self._send({"type": "frame", **message})
 
     def _say(self, words: str) -> None:

@@ -34,7 +34,8 @@ _LEFT = MARGIN + 48
 _STATES = tuple(KINDS)
 _SHOWN = ("length", "tag", "time", "value", "other", "partial", "event", "free")
 
-Bare = MemorySegment | Buffer | BufferSlice | BufferBuilder | BufferConsumer | bytes | bytearray | memoryview
+Plain = bytes | bytearray | memoryview
+Bare = MemorySegment | Buffer | BufferSlice | BufferBuilder | BufferConsumer | Plain
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +92,7 @@ class Memory:
         self._before = data
 
 
-def _look(source: Bare) -> tuple[str, Any, str, int, int]:
+def _look(source: Bare) -> tuple[str, MemorySegment | Plain, str, int, int]:
     """A name, the memory, a state, how far it is written and read; -1 where that has no meaning."""
     match source:
         case MemorySegment():
@@ -212,11 +213,12 @@ class SegmentView(FactView):
     own_options = {"channel": 0, "num_places": 3, "num_bytes": None, "types": None, "start": 0}  # noqa: RUF012
 
     def __init__(self, source: Source | Bare, **given: Any) -> None:
-        bare = (MemorySegment, Buffer, BufferSlice, BufferBuilder, BufferConsumer, bytes, bytearray, memoryview)
-        if isinstance(source, bare):
+        if isinstance(source, Bare):
             num_bytes = _count("num_bytes", given.get("num_bytes") or _MOST_BYTES, _MOST_BYTES)
-            source = Memory(source, num_bytes, _count("start", given.get("start", 0), 2**31, least=0))
-        super().__init__(source, **given)
+            memory = Memory(source, num_bytes, _count("start", given.get("start", 0), 2**31, least=0))
+            super().__init__(memory, **given)  # type: ignore[arg-type]  # of moments of memory, which `model_of` knows too
+        else:
+            super().__init__(source, **given)
 
     def known_of(self, snapshot: JobSnapshot | MemorySnapshot) -> Model:
         if isinstance(snapshot, MemorySnapshot):
@@ -337,7 +339,8 @@ def _num_shown(model: Model) -> int:
     """How many bytes of each place are drawn: always the same while one thing is looked at."""
     if "num_shown_bytes" in model:
         return int(model["num_shown_bytes"])
-    return min(_MOST_BYTES, model["segment_size_bytes"] - model["places"][0]["num_bytes_before"])
+    left: int = model["segment_size_bytes"] - model["places"][0]["num_bytes_before"]
+    return min(_MOST_BYTES, left)
 
 
 def _bytes_and_kinds(place: Model) -> tuple[bytes, list[str]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import Enum
 from itertools import repeat
 from typing import Any, get_args, get_origin, get_type_hints
@@ -53,7 +53,7 @@ _ENUMS: dict[str, type[Enum]] = {each.__name__: each for each in (CheckpointingM
 def to_nodes(snapshots: Sequence[JobSnapshot]) -> tuple[list[Node], list[int]]:
     """All nodes, each after those it names, and for each snapshot the number of its node."""
     nodes: list[Node] = []
-    numbers: dict[Any, int] = {}
+    numbers: dict[object, int] = {}
 
     def write(value: Any) -> Any:
         if value is None or isinstance(value, bool | int | float | str):
@@ -68,7 +68,7 @@ def to_nodes(snapshots: Sequence[JobSnapshot]) -> tuple[list[Node], list[int]]:
     return nodes, [write(snapshot)[0] for snapshot in snapshots]
 
 
-def _node(value: Any, write: Any) -> Node:
+def _node(value: Any, write: Callable[[Any], Any]) -> Node:
     if isinstance(value, tuple):
         return [_TUPLE, *map(write, value)]
     if isinstance(value, bytes):

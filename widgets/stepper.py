@@ -395,7 +395,7 @@ def _reading() -> Iterator[ExitStack]:
 
 def _data_of(text: str) -> dict[str, Any]:
     """What `to_json` wrote, as far as it can be told before the steps are taken."""
-    data = json.loads(text)
+    data: dict[str, Any] = json.loads(text)
     if data["format"] != _FORMAT:
         raise LocalUsageError(f"this is {data['format']!r}, not {_FORMAT!r}")
     whole_number("num_task_managers", data["num_task_managers"], 1, _MOST_TASK_MANAGERS)
@@ -411,7 +411,7 @@ def _apply(change: Change, branch: _Branch) -> None:
         for pool, most in limits:
             _limit(pool, most)
         if limits:
-            deployment.pool.redistribute()
+            deployment.pool.promises.redistribute()
         branch.limits += limits
     branch.slow, branch.delay_ms = change.slow, change.delay_ms
 

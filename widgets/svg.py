@@ -81,7 +81,7 @@ def escape(words: str) -> str:
     return html.escape(allowed(words))
 
 
-def element(name: str, body: str = "", **attributes: object) -> str:
+def element(name: str, body: str = "", /, **attributes: object) -> str:
     """One element; `_` in a name stands for `-`, a trailing `_` is dropped, `None` leaves it out."""
     written = "".join(
         f' {key.rstrip("_").replace("_", "-")}="{escape(_number(value))}"'

@@ -63,12 +63,12 @@ class ThroughputView(FactView):
             raise LocalUsageError("a Stepper goes back in time; give its recording: ThroughputView(stepper.recording)")
         self._samples: deque[Sample] = deque(maxlen=_KEPT)
         self._marks: deque[tuple[float, str]] = deque(maxlen=_MAX_MARKS)
-        self._is_whole = isinstance(source, Recording)
+        self._whole = source if isinstance(source, Recording) else None
         super().__init__(source, **given)
 
     def mark(self, words: str) -> None:
         """Write `words` above the moment that is now."""
-        if not isinstance(self._source, Recording | JobSnapshot):
+        if self._source is not None and not isinstance(self._source, Recording | JobSnapshot):
             self._marks.append((self._source.snapshot().time_ms, shortened(str(words), 12)))
 
     def paper(self) -> PaperFigure:
@@ -86,8 +86,8 @@ class ThroughputView(FactView):
     def known_of(self, snapshot: JobSnapshot) -> Model:
         counts = self._counts(snapshot)
         known: Model = {"names": list(counts)}
-        if self._is_whole:
-            moments = self._source.moments
+        if self._whole is not None:
+            moments = self._whole.moments
             known["samples"] = [(moment.time_ms, self._counts(moment)) for moment, _ in moments]
             known["end_ms"] = moments[-1][0].time_ms
         return known
@@ -107,9 +107,9 @@ class ThroughputView(FactView):
 
     def model_of(self, snapshot: JobSnapshot, action: str, known: Model) -> Model:
         now = (snapshot.time_ms, self._counts(snapshot))
-        if self._is_whole:
+        if self._whole is not None:
             end = known["end_ms"]
-            place = self._source.place_of(snapshot)  # several moments may have one time
+            place = self._whole.place_of(snapshot)  # several moments may have one time
             samples = known["samples"][: place + 1] if place is not None else [*known["samples"], now]
             start = known["samples"][0][0]
         else:
@@ -221,8 +221,10 @@ def _series(name: str, samples: Sequence[Sample], start: float, end: float, now:
     levels = [_at(edge, times, counts) if edge >= times[0] else None for edge in edges]
     rates: list[float | None] = []
     for before, after, edge in zip(levels, levels[1:], edges[1:], strict=False):
-        is_there = before is not None and after is not None and edge <= now + width / 2 and width > 0
-        rates.append(_short(1_000 * (after - before) / width) if is_there else None)
+        if before is None or after is None or edge > now + width / 2 or width <= 0:
+            rates.append(None)
+        else:
+            rates.append(_short(1_000 * (after - before) / width))
     last = next((rate for rate in reversed(rates) if rate is not None), 0)
     return {"name": name, "rates_per_s": rates, "now_per_s": last, "num_total": counts[-1]}
 
@@ -270,4 +272,6 @@ def _heights(rates: Sequence[float | None], most: float) -> str:
 
 
 def _pixels(time_ms: float, model: Model) -> int:
-    return round((_RIGHT - _LEFT) * (time_ms - model["start_ms"]) / max(1e-6, model["end_ms"] - model["start_ms"]))
+    start: float = model["start_ms"]
+    end: float = model["end_ms"]
+    return round((_RIGHT - _LEFT) * (time_ms - start) / max(1e-6, end - start))

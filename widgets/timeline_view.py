@@ -88,8 +88,9 @@ class TimelineView(FactView):
         if not isinstance(self._source, Stepper):
             return self._recording
         main, fork = self._source.recording, self._source.fork_recording
-        is_other = fork is not None and main.place_of(snapshot) is None and fork.place_of(snapshot) is not None
-        return fork if is_other else main
+        if fork is not None and main.place_of(snapshot) is None and fork.place_of(snapshot) is not None:
+            return fork
+        return main
 
     def _progress(self, moment: JobSnapshot, known: Model) -> list[str]:
         if len(self._seen) > _MOST_SEEN:

@@ -282,7 +282,8 @@ def _pools_of(seed: int) -> Iterator[list[Any]]:
             elif kind == "wait":
                 ops.append(["wait", generator.choice(["takes", "wants_more", "refuses"])])
             else:
-                ops.append({"request": _TAKE, "back": ["back", 0], "look": _LOOK}[kind])
+                made: dict[str, list[Any]] = {"request": _TAKE, "back": ["back", 0], "look": _LOOK}
+                ops.append(made[kind])
             if not makes_sense([*case, *ops]):
                 ops.pop()
         if ops:

@@ -138,8 +138,8 @@ def _start_of_record(step: _Step, got: bytes, length: int, want: bytes, want_len
         return "stops_short"
     if length > want_length and got.startswith(want):
         return "too_much"
-    if (code := _whole_record(step.record, got, length, step.room)) is not None:
-        return code
+    if (of_the_whole := _whole_record(step.record, got, length, step.room)) is not None:
+        return of_the_whole
     if got[4:] == want[4:]:
         return "length_of_this_buffer" if int.from_bytes(got[:4], "big") == length - 4 else "length_wrong"
     if got[:4] == want[:4]:

@@ -13,12 +13,12 @@ from course.checks.common import ending_finding
 from course.checks.driven import DrivenCheck
 from course.grading.rules import Case, Finding, Row, Rule, Seen
 from course.messages import phrase
+from refimpl.producer.channel_copy import ChannelCopy
 from refimpl.producer.key_groups import java_hash_code, murmur_hash
-from refimpl.producer.record_writer import RecordWriter
 from refimpl.producer.selector import KeyGroupSelector
 from refimpl.records.types import INT
 
-__all__ = ["CHECKS", "WriterCheck"]
+__all__ = ["CHECKS", "CopyCheck"]
 
 # -- 5.1 -----------------------------------------------------------------------------------------------
 
@@ -236,7 +236,7 @@ def _seeded_writing(seed: int) -> Iterator[list[Any]]:
         yield _ops(channels, generator.randint(5, 24), generator.randint(2, 12), *ops)
 
 
-class WriterCheck(DrivenCheck):
+class CopyCheck(DrivenCheck):
     """The check of 5.2: after each operation, all that stands in the queues."""
 
     def _told(self, ops: Sequence[Any]) -> str:
@@ -360,5 +360,5 @@ def _rows(op: list[Any], event: list[Any], want: list[Any]) -> list[Row]:
 
 CHECKS = {
     "5.1": SelectorCheck("5.1", KeyGroupSelector, _SELECTOR_CASES, _belief, ("G", _seeded_keys), drive_c05.run_case),
-    "5.2": WriterCheck("5.2", RecordWriter, drive_c05.run_case, _WRITER_CASES, ("I", _seeded_writing)),
+    "5.2": CopyCheck("5.2", ChannelCopy, drive_c05.run_case, _WRITER_CASES, ("I", _seeded_writing)),
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from course.checks import drive_c06
@@ -53,12 +53,16 @@ _ASK_RULES: dict[str, tuple[Sequence[str], list[list[Any]]]] = {
 
 def _asked_at_random(seed: int) -> Iterator[list[Any]]:
     generator = random.Random(f"sluice 6.1 {seed}")
-    usual = {"chaining": [True], "inputs": [1], "outputs": [1, 2], "groups": [["default", "default"], ["a", "a"]],
-             "up": ["ALWAYS", "HEAD"], "down": ["ALWAYS"], "way": ["forward"], "parallelism": [[1, 1], [3, 3]],
-             "tag": ["", "late"], "sources": [0, 0, 1, 2], "sinks": [0, 0, 1, 2], "last": [False, True],
-             "ids": [[1, 2], [42, 7]]}  # fmt: skip
-    other = {"chaining": [False], "inputs": [2, 3], "groups": [["a", "b"]], "up": ["NEVER"], "down": ["HEAD", "NEVER"],
-             "way": list(_WAYS), "parallelism": [[1, 3], [3, 1]], "parallel": [2, 3]}  # fmt: skip
+    usual: dict[str, list[Any]] = {
+        "chaining": [True], "inputs": [1], "outputs": [1, 2], "groups": [["default", "default"], ["a", "a"]],
+        "up": ["ALWAYS", "HEAD"], "down": ["ALWAYS"], "way": ["forward"], "parallelism": [[1, 1], [3, 3]],
+        "tag": ["", "late"], "sources": [0, 0, 1, 2], "sinks": [0, 0, 1, 2], "last": [False, True],
+        "ids": [[1, 2], [42, 7]],
+    }  # fmt: skip
+    other: dict[str, list[Any]] = {
+        "chaining": [False], "inputs": [2, 3], "groups": [["a", "b"]], "up": ["NEVER"], "down": ["HEAD", "NEVER"],
+        "way": list(_WAYS), "parallelism": [[1, 3], [3, 1]], "parallel": [2, 3],
+    }  # fmt: skip
     for _ in range(80):
         spec = {key: generator.choice(values) for key, values in usual.items()}
         for key in generator.sample(sorted(other), generator.choice([0, 0, 1, 1, 2])):
@@ -71,7 +75,7 @@ def _simpler_asked(op: list[Any]) -> Iterator[list[Any]]:
         yield ["ask", {name: value for name, value in op[1].items() if name != key}]
 
 
-_BROKEN = {
+_BROKEN: dict[str, Callable[[dict[str, Any]], bool]] = {
     "chaining": lambda spec: not spec.get("chaining", True),
     "inputs": lambda spec: spec.get("inputs", 1) > 1,
     "parallel": lambda spec: spec.get("parallel", 1) > 1,
@@ -330,13 +334,12 @@ def _sent_at_random(seed: int) -> Iterator[list[Any]]:
             name = generator.choice(["collect", "collect", "side", "change"])
             time = generator.choice([None, 0, 7, 1_357_034_400_000])
             given = [generator.choice(values), time]
-            ops.append(
-                {
-                    "collect": ["collect", *given],
-                    "side": ["side", generator.choice(["late", "early"]), *given],
-                    "change": ["change"],
-                }[name]
-            )
+            made: dict[str, list[Any]] = {
+                "collect": ["collect", *given],
+                "side": ["side", generator.choice(["late", "early"]), *given],
+                "change": ["change"],
+            }
+            ops.append(made[name])
         yield _sent(*ops, tag=generator.choice(["", "late"]))
 
 

@@ -258,7 +258,7 @@ def _numbers(words: str, start: int | None = None) -> list[Any]:
     ops: list[Any] = [["new"]]
     if start is not None:
         ops.append(["set", _KEPT, start])
-    meant = {"+": ["call", _GO], "=": ["get", _KEPT]}
+    meant: dict[str, list[Any]] = {"+": ["call", _GO], "=": ["get", _KEPT]}
     return ops + [meant.get(word) or ["call", _ASK, int(word[1:])] for word in words.split()]
 
 

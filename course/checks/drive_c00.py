@@ -17,7 +17,7 @@ __all__ = ["run_case"]
 _OF_A_TUPLE = ("__iter__", "__getitem__", "__len__", "__eq__", "__hash__")
 
 
-def plain(value: object, depth: int = 0) -> list[Any]:
+def plain(value: Any, depth: int = 0) -> list[Any]:
     """A value as [type name, content], so that 5, 5.0, "5" and True stay different in JSON."""
     value = _usual(value)
     kind = type(value)

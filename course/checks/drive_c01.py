@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import operator
 import struct
-from collections.abc import Callable
 from typing import Any
 
 from refimpl.errors import LocalUsageError
@@ -67,7 +66,7 @@ def run_case(part: Any, case: list[Any], events: list[Any]) -> None:
         elif op[0] == "poke":
             memories[op[1]][op[2] : op[2] + len(op[3]) // 2] = bytes.fromhex(op[3])
         else:
-            answer = _answer(lambda op=op: _do(op, segments), segments[op[1]])
+            answer = _answer(op, segments)
         event.append({**answer, "memory": " | ".join(each.hex(" ") for each in memories)})
 
 
@@ -100,21 +99,21 @@ def _bytes(value: Any) -> str:
     return bytes(value).hex(" ")
 
 
-def _number(value: object) -> str:
+def _number(value: Any) -> str:
     """A whole number of any kind; what is none, by its type."""
     if isinstance(value, bool) or not hasattr(type(value), "__index__"):
         return "None" if value is None else type(value).__name__
-    return str(operator.index(value))  # type: ignore[arg-type]
+    return str(operator.index(value))
 
 
-def _answer(do: Callable[[], str], segment: Any) -> dict[str, Any]:
+def _answer(op: list[Any], segments: list[Any]) -> dict[str, Any]:
     """What came back, or the exception with which the part refused, and its name."""
     try:
-        return {"answer": do()}
+        return {"answer": _do(op, segments)}
     except _REFUSALS as error:
         name = next(kind.__name__ for kind in _REFUSALS if isinstance(error, kind))
         return {"answer": f"!{name}", "raised": error}
     except (TypeError, AttributeError) as error:
-        if segment.view is None:  # a part that never asks whether it was freed
+        if segments[op[1]].view is None:  # a part that never asks whether it was freed
             return {"answer": f"!{type(error).__name__}", "raised": error}
         raise

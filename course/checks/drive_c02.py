@@ -83,13 +83,13 @@ def run_case(part: Any, case: list[Any], events: list[Any]) -> None:
     for op in case:
         event: list[Any] = [label(op)]
         events.append(event)
-        event.append({**_answer(lambda op=op: bench.do(op)), **bench.state()})
+        event.append({**_answer(bench.do, op), **bench.state()})
 
 
-def _answer(do: Callable[[], str]) -> dict[str, Any]:
+def _answer(do: Callable[[list[Any]], str], op: list[Any]) -> dict[str, Any]:
     """What came back, or the exception with which the part refused, and its name."""
     try:
-        return {"answer": do()}
+        return {"answer": do(op)}
     except _REFUSALS as error:
         name = next(kind.__name__ for kind in _REFUSALS if isinstance(error, kind))
         return {"answer": f"!{name}", "raised": error}
@@ -145,8 +145,8 @@ class _Buffers:
 
 def _is_changed(buffer: Any) -> bool:
     """Whether it has other bytes than at its birth, or says that it has fewer, while somebody may read them."""
-    view = getattr(buffer.segment, "view", None)
-    is_read = view is not None and buffer.num_references > 0
+    view: Any = getattr(buffer.segment, "view", None)
+    is_read: bool = view is not None and buffer.num_references > 0
     return is_read and (buffer.size, bytes(view)) != (_BUFFER_BYTES, bytes(range(_BUFFER_BYTES)))
 
 

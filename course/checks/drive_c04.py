@@ -76,13 +76,13 @@ def _name(value: object) -> str | None:
     return next((member.name for member in _MEMBERS if value is member), None)
 
 
-def _record(value: object) -> str | None:
+def _record(value: Any) -> str | None:
     if value is None:
         return None
     if isinstance(value, bytes | bytearray | memoryview):
         return shown(bytes(value))
     try:
-        return shown(bytes(memoryview(value)))  # type: ignore[arg-type]
+        return shown(bytes(memoryview(value)))
     except TypeError:
         return f"?{type(value).__name__}"[:60]
 

@@ -1,4 +1,4 @@
-"""Runs one case of lesson 5, against a selector or against a record writer, and writes down what was seen.
+"""Runs one case of lesson 5, against a selector or against a channel copy, and writes down what was seen.
 
 The same text runs in the child with the learner's class and in the judge with the reference part; so it imports the
 engine and the standard library only. For a selector:
@@ -6,7 +6,7 @@ engine and the standard library only. For a selector:
     ["new", m, n, type]        m key groups, n channels; type is "INT" or None
     ["call", METHOD, key]      an event is [METHOD, answer, arguments], as in drive_calls; a list is a tuple
 
-For a writer, a real one, with a real pool and real queues:
+For a copy, a real writer with a real pool and real queues, which copies with it:
 
     ["writer", channels, segment, buffers, timeout]
     ["emit", channel, data]    a record of these bytes (hex) to one channel
@@ -21,17 +21,24 @@ told of something to read.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from refimpl.config import Config
 from refimpl.memory import LocalBufferPool, NetworkBufferPool
-from refimpl.producer import KeyGroupSelector, PipelinedSubpartition, RecordWriter, ResultPartition, RoundRobinSelector
+from refimpl.producer import (
+    ChannelCopy,
+    KeyGroupSelector,
+    PipelinedSubpartition,
+    RecordWriter,
+    ResultPartition,
+    RoundRobinSelector,
+)
 from refimpl.records import INT, SpanningRecordSerializer, StreamElementSerializer, StreamRecord
 
 __all__ = ["WATCHED", "key_of", "run_case"]
 
-WATCHED = (KeyGroupSelector, RecordWriter, ResultPartition, PipelinedSubpartition)
+WATCHED = (KeyGroupSelector, ChannelCopy, RecordWriter, ResultPartition, PipelinedSubpartition)
 """The engine's classes that are lent to a part; it leaves them as they are."""
 
 
@@ -40,11 +47,11 @@ def key_of(written: object) -> object:
     return tuple(map(key_of, written)) if isinstance(written, list) else written
 
 
-def _plain(value: object) -> list[str]:
+def _plain(value: Any) -> list[str]:
     if value is None or type(value) in (bool, int, float, str):
         return [type(value).__name__, str(value)[:80]]
     try:
-        return ["int", str(int(value.__index__()))]  # type: ignore[attr-defined]
+        return ["int", str(int(value.__index__()))]
     except (AttributeError, TypeError):
         return ["object", type(value).__name__[:40]]
 
@@ -60,15 +67,23 @@ class _Payload:
 
 
 class _Serializer(SpanningRecordSerializer):
-    """Not the reference class itself: a long record of that one is cut in another way."""
+    """Remembers whether the record has been pruned."""
+
+    is_pruned = True
+
+    def serialize_record(self, record: bytes) -> None:
+        super().serialize_record(record)
+        self.is_pruned = False
+
+    def prune(self) -> None:
+        super().prune()
+        self.is_pruned = True
 
 
 class _Bench:
-    """A writer with real pools."""
+    """A writer with real pools, and a part that copies."""
 
-    def __init__(
-        self, make: Callable[..., RecordWriter], channels: int, segment: int, buffers: int, timeout: int
-    ) -> None:
+    def __init__(self, part: type[ChannelCopy], channels: int, segment: int, buffers: int, timeout: int) -> None:
         config = Config(segment_size_bytes=segment, num_buffers=buffers, buffer_timeout_ms=timeout)
         self.pool = NetworkBufferPool(buffers, segment)
         pool = LocalBufferPool(self.pool, 1, buffers, num_channels=channels)
@@ -76,18 +91,19 @@ class _Bench:
         self.partition = ResultPartition("map-0", channels, pool, config)
         self.told = [False] * channels
         for channel, queue in enumerate(self.partition.subpartitions):
-            queue.open_view(lambda channel=channel: self.tell(channel))  # type: ignore[misc]
+            queue.view.open(partial(self.tell, channel))
         self.serializer = _Serializer()
-        elements = StreamElementSerializer(_Payload())  # type: ignore[arg-type]
-        self.writer = make(self.partition, RoundRobinSelector(), elements, self.serializer)
-        self.num_after = 0  # how often the writer was told that a record is in
-        after_record = self.writer._after_record
+        elements = StreamElementSerializer(_Payload())  # type: ignore[arg-type]  # this needs no more of a type
+        self.writer = RecordWriter(self.partition, RoundRobinSelector(), elements, self.serializer)
+        self.writer.copy = part.in_place_of(self.writer.copy)
+        self.num_after = 0  # how often the copy was told that a record is in
+        after_record = self.writer.copy.after_record
 
         def count(channel: int) -> None:
             self.num_after += 1
             after_record(channel)
 
-        self.writer._after_record = count  # type: ignore[method-assign]
+        self.writer.copy.after_record = count  # type: ignore[method-assign]  # each call is counted
 
     def tell(self, channel: int) -> None:
         self.told[channel] = True
@@ -113,12 +129,11 @@ class _Bench:
         channels = []
         for queue, told in zip(self.partition.subpartitions, self.told, strict=True):
             entries = []
-            for consumer, entry in zip(queue.consumers, queue.snapshot().queue, strict=True):
+            for consumer, entry in zip(queue.queue, queue.snapshot().queue, strict=True):
                 data = bytes(consumer.buffer.memory[: entry.written_bytes])
                 entries.append(data.hex() + ("|" if entry.is_finished else ""))
             channels.append([entries, told])
-        is_pruned = not self.serializer.has_serialized_data and not self.serializer._data
-        return [channels, self.pool.num_free, self.writer.is_blocked, is_pruned, self.num_after]
+        return [channels, self.pool.num_free, self.writer.is_blocked, self.serializer.is_pruned, self.num_after]
 
 
 def run_case(part: Any, case: list[Any], events: list[Any]) -> None:

@@ -23,7 +23,7 @@ from __future__ import annotations
 import operator
 from typing import Any
 
-from refimpl.exchange.connection_flow import BufferWait
+from refimpl.exchange.before_credit.pool_buffers import BufferWait
 from refimpl.memory.buffer import Buffer
 from refimpl.memory.local_pool import LocalBufferPool
 from refimpl.memory.network_pool import NetworkBufferPool
@@ -34,10 +34,10 @@ WATCHED = (Buffer, BufferWait, LocalBufferPool)
 """The engine's classes that are lent to a part; it leaves them as they are."""
 
 
-def _plain(value: object) -> Any:
+def _plain(value: Any) -> Any:
     """A truth value or a whole number as it is; of everything else what it is."""
     if type(value).__module__ == "numpy" and getattr(value, "ndim", None) == 0:
-        value = value.item()  # type: ignore[attr-defined]  # numpy has numbers and truth values of its own
+        value = value.item()  # numpy has numbers and truth values of its own
     if type(value) is bool:
         return value
     if hasattr(type(value), "__index__"):

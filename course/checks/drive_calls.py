@@ -26,13 +26,13 @@ _MOST_BYTES = 600
 _REFUSALS = (ValueError, IndexError, KeyError, OverflowError, BufferError)
 
 
-def plain(value: object, depth: int = 0) -> Any:
+def plain(value: Any, depth: int = 0) -> Any:
     """A value as [type name, content], so that 5, 5.0, "5" and True stay different in JSON.
 
     Of many bytes the content is the first; their number and a checksum of all follow.
     """
     if type(value).__module__ == "numpy" and getattr(value, "ndim", None) == 0:
-        value = value.item()  # type: ignore[attr-defined]  # numpy has numbers and truth values of its own
+        value = value.item()  # numpy has numbers and truth values of its own
     if isinstance(value, bytes | bytearray | memoryview):
         raw = bytes(value)
         rest = [len(raw), zlib.crc32(raw)] if len(raw) > _MOST_BYTES else []
@@ -71,6 +71,7 @@ def run_case(part: Any, case: list[Any], events: list[Any]) -> None:
     """Make the object and call it as the case says, appending what is seen to `events`."""
     target = part
     given_back: list[Any] = []
+    name: Any
     for kind, *rest in case:
         name, given = ("new", rest) if kind == "new" else (rest[0], rest[1:])
         arguments = [argument(each) for each in given]

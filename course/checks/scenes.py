@@ -90,7 +90,8 @@ class ScenesCheck(DrivenCheck):
         last = None if seeded is None else (seeded.rule, seeded.make)
         super().__init__(exercise, part, driver.run_case, {rule: every for rule, (_, every) in cases.items()}, last)
         self.rules = [Rule(each.id, " ".join(cases[each.id][0] if each.id in cases else ())) for each in self.rules]
-        self._simpler, self._is_valid = (seeded.simpler, seeded.is_valid) if seeded else (lambda _op: (), bool)
+        self._simpler: Callable[[list[Any]], Iterable[list[Any]]] = seeded.simpler if seeded else lambda _op: ()
+        self._is_valid: Callable[[list[Any]], bool] = seeded.is_valid if seeded else bool
         self._belief, self._values, self._ending, self._call = belief, values, ending, call
         self._shown = shown
         self._tell_op, self._tell_field = tell_op, tell_field

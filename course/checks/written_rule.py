@@ -86,7 +86,7 @@ class WrittenRuleCheck:
 
     def compare(self, rule: Rule, case: Case, seen: Seen, expected: list[Any]) -> Finding | None:
         """What is wrong with the verdicts under this rule."""
-        said = [event[1] if len(event) == 3 else None for event in seen.events]
+        said: list[Any] = [event[1] if len(event) == 3 else None for event in seen.events]
         if seen.ending is not None or len(said) < len(expected) or None in said:
             return ending_finding(self.exercise, rule.id, case, seen, (), phrase("your_rule", self.exercise))
         code = self._broken(rule.id, said, expected)

@@ -67,13 +67,13 @@ async def _run(room: Room, sockets: list[socket.socket], reached: list[str], por
     server.add_sockets(sockets)
     _greet(room, reached, port)
     noting = asyncio.create_task(_note(room))
-    number = await ended
+    reason = await ended
     noting.cancel()
     server.stop()
     await server.close_all_connections()
     await room.close()
     print(f"\nThe class has ended; everything is in {room.path}. `sluice class serve` goes on with it.", flush=True)
-    return 0 if number == signal.SIGINT else 128 + number
+    return 0 if reason == signal.SIGINT else 128 + reason
 
 
 async def _note(room: Room) -> None:

@@ -31,7 +31,7 @@ def flights(on_result: Callable[[Any], object], options: Mapping[str, str]) -> S
     return flights_job(make_reader, lambda result: on_result(to_rows([result])[0]), parallelism=parallelism)
 
 
-flights.schema = (  # type: ignore[attr-defined]
+flights.schema = (  # type: ignore[attr-defined]  # a function may have attributes, and a type knows of none
     "window_start_ms bigint, origin string, departures bigint, delay_sum_minutes bigint, delay_mean_minutes double"
 )
 

@@ -79,7 +79,8 @@ def verified_path(parquet: Path = PARQUET, checksums: Path = CHECKSUMS) -> Path:
     advice = "Run `sluice data prepare` to make it again, or `git checkout course/data` in a clone."
     try:
         digest = hashlib.sha256(parquet.read_bytes()).hexdigest()
-        expected = dict(reversed(line.split()) for line in checksums.read_text(encoding="utf-8").splitlines())
+        lines = checksums.read_text(encoding="utf-8").splitlines()
+        expected = {name: checksum for checksum, name in (line.split() for line in lines)}
     except FileNotFoundError as error:
         raise FlightsUnavailable(f"The flights are missing: {error.filename} does not exist. {advice}") from error
     except (OSError, ValueError) as error:

@@ -9,9 +9,10 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
+    from IPython.display import DisplayHandle
     from pyspark.sql import SparkSession
 
 __all__ = ["shows_progress"]
@@ -70,7 +71,7 @@ class _Line:
     """A line of a notebook's cell."""
 
     def __init__(self) -> None:
-        self._handle: Any = None
+        self._handle: DisplayHandle | None = None
 
     def __call__(self, line: str) -> None:
         from IPython.display import DisplayHandle

@@ -225,7 +225,7 @@ def ask_floating(rows: DataFrame) -> dict[str, int]:
     own = F.sum(F.least("n", F.lit(EXCLUSIVE))).over(first)
     wanted = F.sum(F.greatest(F.col("n") - EXCLUSIVE, F.lit(0))).over(first)
     fixed = F.sum(F.least("n", F.lit(_FIXED))).over(first)
-    answer = {}
+    answer: dict[str, int] = {}
     for k, shared, fixed_each in rows_of(
         ranked.select("k", own + F.least(wanted, F.lit(FLOATING)), fixed).orderBy("k")
     ):

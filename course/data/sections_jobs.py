@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from refimpl.job import DataStream
+    from refimpl.task import MapOperator
 
 __all__ = [
     "SparkPlan", "ask_airports", "ask_exchanges", "ask_loads", "ask_sums", "count_edges", "note_kept_partitioning",
@@ -216,11 +217,11 @@ def _job_graph(build: Callable[[DataStream], object]) -> JobGraph:
     return JobGraph(environment.graph, environment.config)
 
 
-def _same(value: Any) -> Any:
+def _same(value: object) -> object:
     return value
 
 
-def _operator() -> Any:
+def _operator() -> MapOperator:
     from refimpl.task import MapOperator
 
     return MapOperator(_same)

@@ -73,7 +73,7 @@ def fill_segments(documents: DataFrame) -> dict[str, int]:
 
 
 def _segments_in_words(found: dict[int, tuple[int, int]]) -> dict[str, int]:
-    answer = {}
+    answer: dict[str, int] = {}
     for size, (segments, empty) in found.items():
         answer |= {f"{size >> 10} KiB: segments": segments, f"{size >> 10} KiB: bytes empty": empty}
     return answer

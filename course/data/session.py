@@ -188,7 +188,7 @@ def _start(app: str, master: Master, conf: dict[str, str], state: Path, java: Ja
                 gateway = launch_gateway(SparkConf().setAll(list(conf.items())), {"start_new_session": True})
                 SparkContext._ensure_initialized(gateway=gateway)
             with _patience(master):
-                return SparkSession.builder.config(map=conf).getOrCreate()
+                return SparkSession.builder.config(map={**conf}).getOrCreate()
     except (PySparkException, OSError, _java_error()) as error:
         _end(state)
         first = str(error).strip().splitlines()[0].rstrip(".")
@@ -218,9 +218,15 @@ def _patience(master: Master) -> Iterator[None]:
     if not master.addresses:
         yield
         return
-    process = SparkContext._gateway.proc
+    gateway = SparkContext._gateway
+    assert gateway is not None, "the JVM has been launched"
     has_passed = threading.Event()
-    timer = threading.Timer(_UNTIL_A_MASTER_ANSWERS_S, lambda: (has_passed.set(), process.kill()))
+
+    def give_up() -> None:
+        has_passed.set()
+        gateway.proc.kill()
+
+    timer = threading.Timer(_UNTIL_A_MASTER_ANSWERS_S, give_up)
     timer.start()
     try:
         yield
@@ -249,7 +255,8 @@ def _java_error() -> type[Exception]:
     """Return the error that py4j raises for an exception of the JVM."""
     from py4j.protocol import Py4JError
 
-    return Py4JError
+    error: type[Exception] = Py4JError
+    return error
 
 
 @contextmanager

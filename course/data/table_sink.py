@@ -24,6 +24,7 @@ from refimpl.errors import LocalUsageError
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    import pyarrow.parquet as pq
     from pyspark.sql import DataFrame, SparkSession
 
 __all__ = ["TableSink"]
@@ -35,6 +36,8 @@ class TableSink:
     A value is a tuple of the fields in order, a dict by name, or, with one column, the field. It may be called from
     several threads. `folder` is what the table will be called; None is a temporary one.
 
+    Raises (entering the block):
+        LocalUsageError: the schema is the type of a value, without a name of its column.
     Raises (call, commit):
         LocalUsageError: a value does not fit the schema; or the sink is closed.
         TableError: the disk is full, or cannot be written.
@@ -50,7 +53,7 @@ class TableSink:
         self._rows: list[Any] = []
         self._scratch = ExitStack()
         self._placing: ExitStack | None = None
-        self._writer: Any = None
+        self._writer: pq.ParquetWriter | None = None
         self._is_committed = False
 
     def __enter__(self) -> Self:
@@ -115,6 +118,7 @@ class TableSink:
     def _write(self) -> None:
         import pyarrow as pa
 
+        assert self._writer is not None, "both callers have looked"
         rows, self._rows = self._rows, []
         names = self._schema.names
         try:
@@ -152,4 +156,6 @@ def _schemas(ddl: str) -> tuple[pa.Schema, Mapping[str, str]]:
     from pyspark.sql.types import StructType
 
     struct = StructType.fromDDL(ddl)
+    if not isinstance(struct, StructType):
+        raise LocalUsageError(f"the schema {ddl!r} names no columns; give them names, such as 'n {ddl}'")
     return to_arrow_schema(struct), {field.name: field.dataType.simpleString() for field in struct}

@@ -41,6 +41,7 @@ from refimpl.errors import SluiceError
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    import pyarrow.parquet as pq
 
 __all__ = ["COLUMNS", "FileTrace", "TraceFileError", "check_folder", "table_of", "write_trace"]
 
@@ -225,7 +226,7 @@ class _OpenFile:
         self.num_rows = 0
         self._finish_s = finish_s
         self._part = path.with_name(f".{path.stem}.part")
-        self._writer: object | None = None
+        self._writer: pq.ParquetWriter | None = None
 
     @property
     def is_old(self) -> bool:
@@ -240,6 +241,7 @@ class _OpenFile:
         self.num_rows += len(table)
 
     def finish(self) -> None:
+        assert self._writer is not None, "a file is begun with its first table"
         self._writer.close()
         with self._part.open("rb") as file:
             os.fsync(file.fileno())

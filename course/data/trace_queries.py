@@ -129,7 +129,7 @@ shares AS (
 )"""
 
 
-def _ask(trace: DataFrame, parts: tuple[str, ...], select: str, **values: object) -> DataFrame:
+def _ask(trace: DataFrame, parts: tuple[str, ...], select: str, **values: Any) -> DataFrame:
     """Run a query over the trace; `values` stand in it by name."""
     query = f"WITH {', '.join(parts)} {select}" if parts else select
     return trace.sparkSession.sql(query, trace=trace, **values)

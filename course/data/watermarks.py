@@ -97,7 +97,8 @@ def late_in_the_engine(rows: Sequence[dict[str, Any]], bound_min: int) -> int:
     )
     with Simulation(environment, check_every=0) as simulation:
         simulation.run()
-    return len(rows) - sum(departures for *_, (departures, _) in results)
+    num_counted: int = sum(departures for *_, (departures, _) in results)
+    return len(rows) - num_counted
 
 
 def late_in_spark(session: SparkSession, table: pa.Table, num_batches: int, bound_min: int) -> int:
@@ -131,7 +132,8 @@ def late_in_spark(session: SparkSession, table: pa.Table, num_batches: int, boun
             query.awaitTermination()
         finally:
             query.stop()
-    return table.num_rows - sum(counts.values())
+    num_rows: int = table.num_rows
+    return num_rows - sum(counts.values())
 
 
 def _write_batches(table: pa.Table, num_batches: int, folder: Path) -> None:

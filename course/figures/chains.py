@@ -13,7 +13,7 @@ from course.flights_job import flights_job
 from course.parts import to_departure
 from refimpl.config import Config
 from refimpl.drivers import Simulation
-from refimpl.job import JobGraph, StreamEnvironment
+from refimpl.job import DataStream, JobGraph, StreamEnvironment
 from refimpl.records import StreamRecord
 from refimpl.task import Operator, Output, OutputTag
 from refimpl.trace import Trace
@@ -86,7 +86,7 @@ class _CountingCopies:
     def around(self, value_type: Any) -> Any:
         counts = self
 
-        class Counted(type(value_type)):  # type: ignore[misc]
+        class Counted(type(value_type)):  # type: ignore[misc]  # which class that is, is known when it runs
             """The same type, whose copies are counted."""
 
             def copy(self, value: object) -> object:
@@ -188,7 +188,7 @@ def eight_outputs() -> Figures:
     return Figures("Behind each operator a CountingOutput, and behind that:", head, tuple(rows))
 
 
-def _split(stream: Any) -> None:
+def _split(stream: DataStream) -> None:
     branches = stream.split(lambda _value: ["a"])
     branches.select("a").map(_same, "one").sink(_ignore, "s1")
     branches.select("b").map(_same, "two").sink(_ignore, "s2")

@@ -46,6 +46,7 @@ def reading(
     for number, data in enumerate(_buffers(records, segment_size)):
         segment = pool.request_segment()
         assert segment is not None, "each segment came home before the next was needed"
+        assert segment.view is not None, "it is not freed"
         segment.view[: len(data)] = data
         deserializer.set_next_buffer(Buffer(segment, pool, size=len(data)))
         lines.append(f"buffer {number}   {data.hex(' ')}")
@@ -101,6 +102,7 @@ def where_it_waits(record_bytes: int, segment_size: int = 32_768) -> Waiting:
         piece = stream[start : start + segment_size]
         segment = pool.request_segment()
         assert segment is not None, "each buffer is copied and goes home at once"
+        assert segment.view is not None, "it is not freed"
         segment.view[: len(piece)] = piece
         buffer = Buffer(segment, pool, size=len(piece))
         watched.set_next_buffer(buffer)

@@ -52,11 +52,17 @@ class Wire:
         return b"".join(map(encode, self.requests))
 
     def __repr__(self) -> str:
-        names = {message.receiver: chr(65 + place) for place, message in enumerate(self.requests[: self.num_channels])}
+        first = self.requests[: self.num_channels]  # the requests for partitions
+        names = {_receiver(message): chr(65 + place) for place, message in enumerate(first)}
         lines = [f"{self.num_channels} channels, connections: {self.num_connections}"]
         lines += ["", "from the consumer to the producer", *_listed(self.requests, names)]
         lines += ["", "from the producer to the consumer", *_listed(self.responses, names)]
         return "\n".join(lines)
+
+
+def _receiver(message: Message) -> bytes:
+    """The channel that a message is for, or from; b"" if it is about the connection."""
+    return getattr(message, "receiver", None) or b""
 
 
 def _listed(messages: Sequence[Message], names: dict[bytes, str], most: int = 7) -> Iterator[str]:
@@ -65,7 +71,7 @@ def _listed(messages: Sequence[Message], names: dict[bytes, str], most: int = 7)
     for message in messages[:most]:
         frame = encode(message)
         head = f"{frame[:4].hex(' ')} {frame[4:8].hex(' ')} {frame[8:9].hex()}"
-        channel = names.get(getattr(message, "receiver", b""), "?")
+        channel = names.get(_receiver(message), "?")
         number = f", number {message.sequence_number}" if isinstance(message, BufferResponse) else ""
         yield f"  {start:>9}  {len(frame):>5}  {head}  {type(message).__name__} for channel {channel}{number}"
         start += len(frame)

@@ -174,7 +174,8 @@ def _guard_builtins(imp: ModuleType) -> None:
     def create_builtin(spec: Any) -> ModuleType:
         if spec.name in _CLOSED_MODULES:
             raise FenceImportError(f"the module {spec.name} is closed while a check runs")
-        return make(spec)  # type: ignore[no-any-return]
+        made: ModuleType = make(spec)
+        return made
 
     imp.__dict__["create_builtin"] = create_builtin
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import copy
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 __all__ = ["mutants"]
 
@@ -71,7 +71,7 @@ class _Mutator:
             case ast.Call():
                 yield from self._calls(node)
 
-    def _constants(self, value: object) -> list[object]:
+    def _constants(self, value: object) -> Sequence[str | int]:
         if isinstance(value, bool):
             return [not value]
         if isinstance(value, int):

@@ -106,21 +106,24 @@ class JudgeProcess:
                 pipe.close()
 
     def _answer(self, order: Mapping[str, Any], timeout_seconds: float) -> dict[str, Any]:
-        for attempt in (1, 2):
-            process = self._send(order)
-            line = self._answers.next(timeout_seconds)
-            if line is None:
-                raise GraderError(f"the check did not answer within {timeout_seconds:.0f} seconds")
-            if line:
-                break
-            self._process = None  # it had ended, idle for long or killed; a second try starts another
-            if process.wait() or attempt == 2:
-                raise GraderError(f"the check ended without an answer (exit status {process.wait()})")
+        line = self._line(order, timeout_seconds, is_last=False) or self._line(order, timeout_seconds, is_last=True)
         try:
             answer: dict[str, Any] = json.loads(line)
         except ValueError as error:
             raise GraderError(f"the check ended without an answer: {line[:80]!r}") from error
         return answer
+
+    def _line(self, order: Mapping[str, Any], timeout_seconds: float, *, is_last: bool) -> bytes:
+        """The line that answers an order; b"" if the process had ended and this was not the last try."""
+        process = self._send(order)
+        line = self._answers.next(timeout_seconds)
+        if line is None:
+            raise GraderError(f"the check did not answer within {timeout_seconds:.0f} seconds")
+        if not line:
+            self._process = None  # it had ended, idle for long or killed; a second try starts another
+            if process.wait() or is_last:
+                raise GraderError(f"the check ended without an answer (exit status {process.wait()})")
+        return line
 
     def _send(self, order: Mapping[str, Any]) -> subprocess.Popen[bytes]:
         """Write the order to the process, started if there is none (any more)."""

@@ -119,7 +119,7 @@ class Report:
         before = [each for each in holds if each in [r.id for r in self.rules[:position]]]
         rest = len(self.rules) - position - 1
         how = {Status.TIMEOUT: "timeout", Status.ERROR: "error"}.get(rule.ended, "failed")
-        right = words[how].format(rule=rule.id)
+        right: str = words[how].format(rule=rule.id)
         if before:
             right += " · " + words["hold" if len(before) > 1 else "holds"].format(rules=" ".join(before))
         if rest:

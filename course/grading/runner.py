@@ -325,7 +325,8 @@ def _parse(data: bytes) -> Transcript:
             case ["end", dict() as ending]:
                 transcript.ended = True
                 transcript.tampered = [str(name)[:80] for name in _list(ending.get("tampered"))]
-                transcript.printed = ending.get("printed") if isinstance(ending.get("printed"), int) else 0
+                printed = ending.get("printed")
+                transcript.printed = printed if isinstance(printed, int) else 0
                 transcript.printed_text = str(ending.get("text", ""))[:2000]
     return transcript
 

@@ -61,7 +61,7 @@ class _ReferenceMeta(type):
 def reference_part(name: str) -> type:
     """What stands in the reference part's place: every use of it raises ReferencePartError."""
 
-    def refuse(cls: type, **_: object) -> None:
+    def refuse(_cls: type[Any], /, **_: object) -> None:
         raise ReferencePartError(name)
 
     return _ReferenceMeta(name, (), {"__init_subclass__": classmethod(refuse)})
@@ -87,7 +87,9 @@ class StrippedModules:
         self._modules = modules
 
     def find_spec(self, fullname: str, path: object = None, target: object = None) -> ModuleSpec | None:
-        return importlib.util.spec_from_loader(fullname, self) if fullname in self._modules else None
+        if fullname not in self._modules:
+            return None
+        return importlib.util.spec_from_loader(fullname, self)  # type: ignore[arg-type]  # lacks only what is deprecated
 
     def create_module(self, spec: ModuleSpec) -> None:
         """A usual module will do."""
@@ -102,8 +104,11 @@ class _PutOff(types.ModuleType):
     """A module that has not been loaded."""
 
     def __getattr__(self, name: str) -> Any:
-        self.__class__ = types.ModuleType
-        self.__spec__.loader.exec_module(self)
+        self.__class__ = types.ModuleType  # type: ignore[assignment]  # loaded, it is a module like others
+        spec = self.__spec__
+        assert spec is not None, "`put_off` found it"
+        assert spec.loader is not None, "`put_off` found no folder"
+        spec.loader.exec_module(self)
         return getattr(self, name)
 
 
@@ -113,6 +118,7 @@ def put_off(name: str) -> Callable[[], None]:
     The lazy loader of Python 3.11 would load it as soon as a second file imports it.
     """
     spec = importlib.util.find_spec(name)
+    assert spec is not None, f"there is no module {name}"
     module = importlib.util.module_from_spec(spec)
     module.__class__ = _PutOff
     sys.modules[name] = module

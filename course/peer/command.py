@@ -88,7 +88,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     _add_consume(modes)
 
 
-def _add_serve(modes: argparse._SubParsersAction) -> None:
+def _add_serve(modes: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     more = ",\n4 all consumers went away before the end"
     add = _add_mode(modes, "serve", "produce records, and wait until all are consumed", " --records 100000", more)
     add("port", 0, _whole(0, 65_535), "port of 127.0.0.1 to listen at; 0 takes one that is free")
@@ -110,7 +110,7 @@ def _add_serve(modes: argparse._SubParsersAction) -> None:
     _pass_over(add, "host", "subpartition-list", "exclusive", "stop-after", "retriggers")
 
 
-def _add_consume(modes: argparse._SubParsersAction) -> None:
+def _add_consume(modes: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     words = " --port 40123 --partitions PARTITION_ID:PRODUCER_ID"
     add = _add_mode(modes, "consume", "read records to the end, and check them", words)
     add("host", "127.0.0.1", _host, "where the producer listens", "HOST")
@@ -139,7 +139,9 @@ def _add_consume(modes: argparse._SubParsersAction) -> None:
     )
 
 
-def _add_mode(modes: argparse._SubParsersAction, mode: str, text: str, words: str, more: str = "") -> _Add:
+def _add_mode(
+    modes: argparse._SubParsersAction[argparse.ArgumentParser], mode: str, text: str, words: str, more: str = ""
+) -> _Add:
     """Begin the options of a mode; return what adds one."""
     parser = modes.add_parser(
         mode,

@@ -11,9 +11,10 @@ import argparse
 from course.peer.host import Exclusion, Host
 from course.peer.records import SummedType, TargetSelector, Values, elements_of, rows_written, type_of
 from refimpl.config import Config
+from refimpl.drivers import makers_of
 from refimpl.errors import PoolDestroyedError
-from refimpl.memory import LocalBufferPool, NetworkBufferPool
-from refimpl.producer import RecordWriter, ResultPartition
+from refimpl.job import Parts
+from refimpl.memory import NetworkBufferPool
 from refimpl.records import MAX_WATERMARK, Alignment, CheckpointBarrier, StreamElement, StreamRecord, Watermark
 
 __all__ = ["Producer"]
@@ -38,17 +39,21 @@ class Producer:
         num_subpartitions = options.subpartitions
         most = num_subpartitions * options.buffers_per_channel + options.floating
         name = f"serve-{number}"
-        own = LocalBufferPool(
-            pool, num_subpartitions + 1, most, name, num_subpartitions, options.max_buffers_per_channel
+        config = Config(
+            segment_size_bytes=options.segment_size,
+            buffer_timeout_ms=options.flush_ms,
+            max_buffers_per_channel=options.max_buffers_per_channel,
         )
-        config = Config(segment_size_bytes=options.segment_size, buffer_timeout_ms=options.flush_ms)
-        self.partition = ResultPartition(name, num_subpartitions, own, config)
+        makers = makers_of(config)
+        own = makers.output_pool(pool, num_subpartitions + 1, most, name, num_subpartitions, config)
+        self.partition = makers.partition(name, num_subpartitions, own, config, makers.rules(Parts()), None)
         pad = options.string_pad if options.type == "string" else None
         self._values = Values(number, num_subpartitions, pad)
         self._selector = TargetSelector()
         self._summed = SummedType(type_of(options.type), self._selector, num_subpartitions)
         elements = elements_of(options.elements, self._summed)
-        self._writer = RecordWriter(self.partition, self._selector, elements, exclusion=self._exclusion)
+        self._writer = makers_of(config).writer(self.partition, self._selector, elements, Parts(), self._exclusion)
+        self._write_encoded = getattr(self._writer, "write_encoded", None)  # a shortcut: not where there are none
         self._is_timed = options.elements == "stream" and options.timestamps == "yes"
         self._rows = rows_written(options.elements, self._is_timed)
         self._watermark_every = options.watermark_every if options.elements == "stream" else 0
@@ -83,9 +88,14 @@ class Producer:
     def _num_rounds(self, index: int) -> int:
         """How many rounds may be written at a time from round `index` on."""
         options = self._options
-        if options.type != "long" or options.delay_us or options.flush_ms == _FLUSH_ALWAYS:
+        if (
+            self._write_encoded is None
+            or options.type != "long"
+            or options.delay_us
+            or options.flush_ms == _FLUSH_ALWAYS
+        ):
             return 1
-        count = min(options.records - index, max(1, options.segment_size // self._rows.width))
+        count: int = min(options.records - index, max(1, options.segment_size // self._rows.width))
         for every in (self._watermark_every, options.barrier_every):
             if every:
                 count = min(count, every - index % every)
@@ -101,7 +111,8 @@ class Producer:
             assert isinstance(value, int), f"{value!r} is no long: only these are written many at a time"
             rows, raw = self._rows.encode(value, index, count)
             self._summed.add(raw)
-            self._writer.write_encoded(rows, count, subpartition)
+            assert self._write_encoded is not None, "without shortcuts a round is one record"
+            self._write_encoded(rows, count, subpartition)
         self._wait_for_buffers()
 
     def _end_round(self, num_rounds: int) -> None:

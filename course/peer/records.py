@@ -18,7 +18,6 @@ from refimpl.records import LONG, STRING, StreamElement, StreamElementSerializer
 from refimpl.records.element_serializer import TAG_RECORD, TAG_RECORD_WITH_TIMESTAMP
 from refimpl.records.spanning import LENGTH_BYTES
 from refimpl.records.types import TypeSerializer
-from refimpl.shortcuts.encoded_batch import EncodedBatch
 
 __all__ = [
     "PER_SUBPARTITION", "BareElements", "Rows", "SummedType", "TargetSelector", "Values", "elements_of", "index_of",
@@ -80,6 +79,9 @@ class TargetSelector:
     def select_channel(self, value: object) -> int:
         return self.target
 
+    def select_channels(self, batch: object) -> int:
+        return self.target
+
 
 class SummedType:
     """A type that sums the bytes of the values that pass, for the channel the selector points at.
@@ -115,12 +117,11 @@ class SummedType:
 class BareElements(StreamElementSerializer):
     """Records as their values alone: no tag and no time, and no other elements."""
 
-    def serialize_with_length(self, element: StreamElement) -> bytearray:
+    def serialize(self, element: StreamElement) -> bytes:
         assert isinstance(element, StreamRecord), f"{element!r} has no bare value"
-        target = bytearray(LENGTH_BYTES)
+        target = bytearray()
         self.value_type.serialize(element.value, target)
-        target[:LENGTH_BYTES] = (len(target) - LENGTH_BYTES).to_bytes(LENGTH_BYTES, "big")
-        return target
+        return bytes(target)
 
     def deserialize(self, data: bytes | memoryview) -> StreamElement:
         source = memoryview(data)
@@ -148,7 +149,7 @@ class Rows:
 
     `tag` is the element's, `None` for bare values. `width` is the bytes of one record on the stream.
 
-    Source: as `refimpl.records.BatchCodec`, whose rows all have a tag and a time.
+    Source: as `refimpl.shortcuts.columns.BatchCodec`, whose rows all have a tag and a time.
     """
 
     def __init__(self, tag: int | None) -> None:
@@ -159,7 +160,7 @@ class Rows:
         self._is_timed = tag == TAG_RECORD_WITH_TIMESTAMP
         self.width = self._dtype.itemsize
 
-    def encode(self, first_value: int, first_timestamp: int, count: int) -> tuple[EncodedBatch, bytes]:
+    def encode(self, first_value: int, first_timestamp: int, count: int) -> tuple[memoryview, bytes]:
         """`count` values that go up by one, as records to be cut into buffers, and the values' bytes alone."""
         rows = np.empty(count, self._dtype)
         rows["length"] = self.width - LENGTH_BYTES
@@ -168,7 +169,7 @@ class Rows:
             rows["tag"] = self._tag
         if self._is_timed:
             rows["timestamp"] = np.arange(first_timestamp, first_timestamp + count)
-        return EncodedBatch(rows.view(np.uint8).data), rows["value"].tobytes()
+        return rows.view(np.uint8).data, rows["value"].tobytes()
 
     def decode(self, source: memoryview) -> npt.NDArray[np.int64]:
         """The values at the start of `source`, big-endian, up to the first record that is cut off or something else."""

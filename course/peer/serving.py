@@ -13,7 +13,7 @@ from refimpl.config import Config, FlinkVersion
 from refimpl.drivers import ProducerEnd, listen
 from refimpl.exchange import ProducerConnection, ProducerId, ResultPartitionId
 from refimpl.memory import NetworkBufferPool
-from refimpl.producer import PipelinedSubpartition
+from refimpl.producer import PipelinedSubpartitionView
 
 __all__ = ["Serving", "ids_of", "partition_id", "serve"]
 
@@ -141,7 +141,7 @@ class Serving:
     def _accept(self) -> None:
         while (incoming := self._listener.accept()) is not None:
             connection = ProducerConnection(self, self._config, f"peer to {incoming.peer}")
-            end = ProducerEnd(connection, self)
+            end = ProducerEnd(connection, self)  # type: ignore[arg-type]  # it only asks to `forget` its connection
             self._host.carry(end, partial(incoming.open, _HANDSHAKE_S))
 
     def _flush(self) -> None:
@@ -157,7 +157,7 @@ class Serving:
 
     # -- for connections -----------------------------------------------------------------------------------------------
 
-    def find(self, partition: ResultPartitionId, subpartition: int) -> PipelinedSubpartition | None:
+    def find(self, partition: ResultPartitionId, subpartition: int) -> PipelinedSubpartitionView | None:
         """What may be read here: what is there, and was not consumed.
 
         Raises:
@@ -168,7 +168,7 @@ class Serving:
             return None
         if not 0 <= subpartition < self._options.subpartitions:
             raise IndexError(subpartition)
-        return producer.partition.subpartitions[subpartition]
+        return producer.partition.create_view(subpartition)
 
     def forget(self, connection: ProducerConnection) -> None:
         """The transport of `connection` is gone: its readers leave and its buffers come home."""

@@ -105,12 +105,13 @@ def run_in_two_halves(
                     return part(*given)
             return ours(*given)
 
-        error, after, num_after, graph = "", [], 0, None
+        error, after, num_after = "", [], 0
+        built: JobGraph | None = None
         try:
-            after, num_after, graph = _run(flights[middle:], options, driver, seam, guarded)
+            after, num_after, built = _run(flights[middle:], options, driver, seam, guarded)
         except Exception as trouble:  # noqa: BLE001 (whatever stopped the job is reported, not hidden)
             error = f"{type(trouble).__name__}: {trouble}"
-    tasks, num_edges = (_names(graph), len(graph.edges)) if graph is not None else ((), 0)
+    tasks, num_edges = (_names(built), len(built.edges)) if built is not None else ((), 0)
     return TwoHalves(
         exercise_id,
         name,

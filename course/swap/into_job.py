@@ -34,14 +34,15 @@ from course.swap.channels import (
 from course.swap.guard import Guard
 from course.swap.guarded_reader import GuardedDeserializer
 from course.swap.memory import MEMORY_KINDS
-from course.swap.methods import our_selector, our_writer, their_selector, their_writer
+from course.swap.methods import our_copy, our_selector, their_copy, their_selector
 from course.swap.queues import guarded_rules
 from course.swap.rule import GateReport, at_the_gate
 from refimpl.config import Config
 from refimpl.consumer import BufferManager, SequenceNumbers
 from refimpl.drivers import Simulation, ThreadedRun
-from refimpl.exchange import PoolBuffers, RequestDecoder, SubpartitionReader, WaterMarks, to_frame
-from refimpl.producer import KeyGroupSelector, PipelinedSubpartition, RecordWriter
+from refimpl.exchange import RequestDecoder, SubpartitionReader, to_frame
+from refimpl.exchange.before_credit import PoolBuffers, WaterMarks
+from refimpl.producer import ChannelCopy, KeyGroupSelector, PipelinedSubpartition
 from refimpl.records import SpanningRecordSerializer, SpillingAdaptiveSpanningRecordDeserializer
 from refimpl.task import CopyingChainingOutput, IterableReader
 
@@ -281,5 +282,5 @@ _KINDS = {
     ),
     **{kind: _Kind(*row) for kind, row in MEMORY_KINDS.items()},
     "selector": _Kind(KeyGroupSelector.__name__, our_selector, their_selector),
-    "writer": _Kind(RecordWriter.__name__, our_writer, their_writer),
+    "copy": _Kind(ChannelCopy.__name__, our_copy, their_copy),
 }

@@ -1,21 +1,21 @@
-"""A learner's selector and a learner's writer in a running job, with ours behind them.
+"""A learner's selector and a learner's channel copy in a running job, with ours behind them.
 
-A selector is made anew from the old one's settings and put in its place. A writer holds open buffers and a record in
-hand, so the object stays and only its class changes. What the learner's method raises takes it out: ours answers.
+A selector is made anew from the old one's settings and put in its place. A copy holds open buffers and a record in
+hand, so the new one goes on with them. What the learner's method raises takes it out: ours answers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
 from course.swap.guard import Guard
 from refimpl.job import Deployment
-from refimpl.producer import KeyGroupSelector, RecordWriter
+from refimpl.producer import ChannelCopy, KeyGroupSelector, RecordWriter
 from refimpl.task import Task
 
-__all__ = ["our_selector", "our_writer", "their_selector", "their_writer"]
+__all__ = ["our_copy", "our_selector", "their_copy", "their_selector"]
 
 
 def _writers(job: Any) -> Iterator[tuple[Task, RecordWriter]]:
@@ -60,32 +60,32 @@ def _swap_selectors(job: Any, make: type[KeyGroupSelector]) -> None:
             task.submit(partial(setattr, writer, "selector", other))
 
 
-# -- writers ---------------------------------------------------------------------------------------
+# -- copies ----------------------------------------------------------------------------------------
 
 
-def our_writer(job: Any) -> None:
-    """Leave the writers what they are: the swap that changes nothing."""
-    _change_writers(job, RecordWriter)
+def our_copy(job: Any) -> None:
+    """Put in a copy of ours for each writer that records are dealt out by: the swap that changes nothing."""
+    _swap_copies(job, None)
 
 
-def their_writer(job: Any, guard: Guard) -> None:
+def their_copy(job: Any, guard: Guard) -> None:
     """Let the learner's class copy from the next record on."""
 
     def copy_to_channels(self: Any) -> bool:
         if not guard.is_out:
             with guard.call():
                 return bool(guard.part.copy_to_channels(self))
-        return RecordWriter.copy_to_channels(self)
+        return ChannelCopy.copy_to_channels(self)
 
-    _change_writers(job, type(guard.part.__name__, (guard.part,), {"copy_to_channels": copy_to_channels}))
+    with guard.call():
+        _swap_copies(job, type(guard.part.__name__, (guard.part,), {"copy_to_channels": copy_to_channels}))
 
 
-def _change_writers(job: Any, chosen: type[RecordWriter]) -> None:
-    change: Callable[[RecordWriter], None] = partial(_become, chosen=chosen)
+def _swap_copies(job: Any, part: type[ChannelCopy] | None) -> None:
     for task, writer in _writers(job):
-        if type(writer) is RecordWriter:
-            task.submit(partial(change, writer))
+        if not writer.selector.is_broadcast:
+            task.submit(partial(_put, writer, part or writer.copies_with))
 
 
-def _become(writer: RecordWriter, chosen: type[RecordWriter]) -> None:
-    writer.__class__ = chosen
+def _put(writer: RecordWriter, part: type[ChannelCopy]) -> None:
+    writer.copy = part.in_place_of(writer.copy)

@@ -13,14 +13,23 @@ from refimpl.consumer.barrier_handler import (
 )
 from refimpl.consumer.buffer_manager import BufferManager, BufferManagerSnapshot
 from refimpl.consumer.channel import BufferOrEvent, ChannelSnapshot, InputChannel
+from refimpl.consumer.connected_channel import (
+    CHANNEL_TRANSITIONS,
+    ChannelBuffers,
+    ChannelEvent,
+    ChannelState,
+    ConnectedChannel,
+)
 from refimpl.consumer.input_gate import GateSnapshot, InputGate
 from refimpl.consumer.local_channel import LocalInputChannel
 from refimpl.consumer.network_input import NetworkInput
+from refimpl.consumer.received_queue import ReceivedQueue
 from refimpl.consumer.remote_channel import RemoteInputChannel
 from refimpl.consumer.sequence import SequenceNumbers
 from refimpl.consumer.watermark_valve import StatusWatermarkValve
 
 __all__ = [
+    "CHANNEL_TRANSITIONS",
     "Abort",
     "AbortReason",
     "AlignmentSnapshot",
@@ -30,14 +39,19 @@ __all__ = [
     "BufferManager",
     "BufferManagerSnapshot",
     "BufferOrEvent",
+    "ChannelBuffers",
+    "ChannelEvent",
     "ChannelSnapshot",
+    "ChannelState",
     "Complete",
+    "ConnectedChannel",
     "Decision",
     "GateSnapshot",
     "InputChannel",
     "InputGate",
     "LocalInputChannel",
     "NetworkInput",
+    "ReceivedQueue",
     "RemoteInputChannel",
     "Resume",
     "SequenceNumbers",

@@ -16,7 +16,8 @@ from refimpl.consumer.barrier_handler import act_on
 from refimpl.consumer.input_gate import InputGate
 from refimpl.consumer.watermark_valve import StatusWatermarkValve
 from refimpl.errors import RemoteProtocolError
-from refimpl.memory.buffer import Buffer, BufferSlice, DataType, heap_buffer
+from refimpl.memory.buffer import Buffer, BufferSlice, heap_buffer
+from refimpl.memory.data_type import DataType
 from refimpl.records.element_serializer import StreamElementSerializer
 from refimpl.records.elements import StreamElement, StreamStatus, Watermark
 from refimpl.records.events import CancelCheckpointMarker, CheckpointBarrier, EndOfPartition, Event

@@ -76,8 +76,6 @@ class ConsumerEnd:
         self.next_deadline = connection.next_deadline
         self.on_timeout = connection.on_timeout
         self.receive_data = connection.receive_data
-        self.resume_reading = connection.resume_reading
-        self.call_when_readable = connection.call_when_readable
         self.lose = connection.receive_end
 
     @property
@@ -86,11 +84,11 @@ class ConsumerEnd:
 
     @property
     def is_reading(self) -> bool:
-        return self._connection.is_reading
+        return self._connection.pause is None
 
     @property
     def can_resume_reading(self) -> bool:
-        return self._connection.can_resume_reading
+        return (pause := self._connection.pause) is not None and pause.is_over
 
     @property
     def has_data_to_send(self) -> bool:
@@ -99,6 +97,15 @@ class ConsumerEnd:
     @property
     def has_deadline(self) -> bool:
         return self._connection.has_deadline
+
+    def resume_reading(self) -> None:
+        self._connection.receive_data(b"")
+
+    def call_when_readable(self, on_readable: Callable[[], None]) -> None:
+        if (pause := self._connection.pause) is not None:
+            pause.call_when_over(on_readable)
+        else:
+            on_readable()
 
     def call_when_sendable(self, on_data_to_send: Callable[[], None]) -> None:
         self._connection.on_data_to_send = on_data_to_send

@@ -9,7 +9,6 @@ Rules of this file:
 
 from __future__ import annotations
 
-import struct
 from collections import deque
 from collections.abc import Iterator
 from contextlib import suppress
@@ -18,7 +17,7 @@ from enum import Enum
 
 from refimpl.errors import RemoteProtocolError
 from refimpl.exchange.frames import decode
-from refimpl.exchange.framing import HEADER_BYTES
+from refimpl.exchange.framing import FRAME_HEADER, HEADER_BYTES
 from refimpl.exchange.messages import BacklogAnnouncement, BufferResponse, Message
 from refimpl.exchange.wire_snapshot import FrameSnapshot, WireSnapshot
 from refimpl.invariants import StepLaws, check_backlog, check_credit
@@ -28,7 +27,6 @@ from refimpl.job.shuffle_environment import ConnectionId
 __all__ = ["CAPACITY", "Link", "Way"]
 
 CAPACITY = 8
-_HEADER = struct.Struct(">iIB")
 
 
 class Way(Enum):
@@ -96,7 +94,7 @@ class Link:
 
     def next_arrival_ms(self, way: Way) -> float | None:
         """When the oldest piece of one direction arrives; `None` if there is none, or nobody reads."""
-        if way is Way.RESPONSES and not self.consumer.is_reading and not self.consumer.is_closed:
+        if way is Way.RESPONSES and self.consumer.pause is not None and not self.consumer.is_closed:
             return None
         pieces = self._on_the_way[way]
         return pieces[0].arrival_ms if pieces else None
@@ -161,6 +159,6 @@ class Link:
     def _read(self, data: bytes) -> Iterator[Message]:
         start = 0
         while start < len(data):
-            length, _, frame_id = _HEADER.unpack_from(data, start)
+            length, _, frame_id = FRAME_HEADER.unpack_from(data, start)
             yield decode(frame_id, memoryview(data)[start + HEADER_BYTES : start + length], self._version)
             start += length

@@ -121,7 +121,7 @@ class Simulation:
             again = link.consumer.next_deadline(now)
             if again is not None:
                 waiting.append(AskAgain(name, again))
-            if link.consumer.can_resume_reading:
+            if (pause := link.consumer.pause) is not None and pause.is_over:
                 actions.append(ReadOn(name))
             for way in Way:
                 if link.can_send(way):
@@ -250,7 +250,7 @@ class Simulation:
             case Deliver(link, way):
                 self.links[link].deliver(way)
             case ReadOn(link):
-                self.links[link].consumer.resume_reading()
+                self.links[link].consumer.receive_data(b"")
             case AskAgain(link):
                 self.links[link].consumer.on_timeout(self.time_ms)
             case SendBarrier(number):

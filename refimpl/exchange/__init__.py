@@ -1,11 +1,19 @@
 """Bytes travel: frames, credit, and the two ends of a connection."""
 
-from refimpl.exchange.connection_flow import BufferWait, NoCredit, PoolBuffers, WaterMarks, nobody
 from refimpl.exchange.consumer_connection import ConnectionState, ConsumerConnection
 from refimpl.exchange.credit import ConsumerCredit
-from refimpl.exchange.decoder import BufferProvider, BufferReceived, FrameDecoder
+from refimpl.exchange.decoder import (
+    FRAME_TRANSITIONS,
+    BufferProvider,
+    BufferReceived,
+    Found,
+    FrameDecoder,
+    FramePart,
+    ReadPause,
+)
+from refimpl.exchange.fair_turns import PartitionRequestQueue
 from refimpl.exchange.frames import decode, encode
-from refimpl.exchange.framing import HEADER_BYTES, MAGIC, to_frame
+from refimpl.exchange.framing import FRAME_HEADER, HEADER_BYTES, MAGIC, to_frame
 from refimpl.exchange.java_errors import JavaError, read_java_error, throwable_length
 from refimpl.exchange.java_writer import (
     DECODER_EXCEPTION,
@@ -16,6 +24,7 @@ from refimpl.exchange.java_writer import (
     partition_not_found,
     write_java_error,
 )
+from refimpl.exchange.lent_buffers import LentBuffers
 from refimpl.exchange.messages import (
     ID_BYTES,
     AckAllUserRecordsProcessed,
@@ -34,21 +43,21 @@ from refimpl.exchange.messages import (
     SegmentId,
     TaskEventRequest,
 )
-from refimpl.exchange.partition_reader import PartitionReader, ReceivingChannel
-from refimpl.exchange.producer_connection import ProducerConnection
-from refimpl.exchange.producer_reader import (
+from refimpl.exchange.partition_reader import PartitionReader, PartitionRetries, ReceivingChannel
+from refimpl.exchange.producer_connection import ProducerConnection, ProducerConnectionSnapshot
+from refimpl.exchange.producer_credit import (
     PartitionProvider,
-    ProducerConnectionSnapshot,
     ReaderSnapshot,
     SubpartitionReader,
     SubpartitionView,
 )
 from refimpl.exchange.request_decoder import RequestDecoder
-from refimpl.exchange.response_head import BufferFrame, ResponseHead
 from refimpl.exchange.wire_snapshot import FrameSnapshot, WireSnapshot
 
 __all__ = [
     "DECODER_EXCEPTION",
+    "FRAME_HEADER",
+    "FRAME_TRANSITIONS",
     "HEADER_BYTES",
     "ID_BYTES",
     "ILLEGAL_ARGUMENT",
@@ -59,45 +68,44 @@ __all__ = [
     "AckAllUserRecordsProcessed",
     "AddCredit",
     "BacklogAnnouncement",
-    "BufferFrame",
     "BufferProvider",
     "BufferReceived",
     "BufferResponse",
-    "BufferWait",
     "CancelPartitionRequest",
     "CloseRequest",
     "ConnectionState",
     "ConsumerConnection",
     "ConsumerCredit",
     "ErrorResponse",
+    "Found",
     "FrameDecoder",
+    "FramePart",
     "FrameSnapshot",
     "JavaError",
+    "LentBuffers",
     "Message",
     "NewBufferSize",
-    "NoCredit",
     "PartitionProvider",
     "PartitionReader",
     "PartitionRequest",
-    "PoolBuffers",
+    "PartitionRequestQueue",
+    "PartitionRetries",
     "ProducerConnection",
     "ProducerConnectionSnapshot",
     "ProducerId",
+    "ReadPause",
     "ReaderSnapshot",
     "ReceivingChannel",
     "RequestDecoder",
-    "ResponseHead",
     "ResultPartitionId",
     "ResumeConsumption",
     "SegmentId",
     "SubpartitionReader",
     "SubpartitionView",
     "TaskEventRequest",
-    "WaterMarks",
     "WireSnapshot",
     "decode",
     "encode",
-    "nobody",
     "partition_not_found",
     "read_java_error",
     "throwable_length",

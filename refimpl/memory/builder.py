@@ -22,7 +22,7 @@ _FINISHED_EMPTY = -(2**31)
 
 
 class _PublishedPosition:
-    """The one number the builder stores and the consumer loads, and who wants to know of the next store."""
+    """The one number the builder stores and the consumer loads, and the watchers of its next store."""
 
     __slots__ = ("partial_record_bytes", "value", "watchers")
 
@@ -43,7 +43,7 @@ class _PublishedPosition:
         return self.value < 0
 
     def tell(self) -> None:
-        """Tell each watcher, once. After the store: who looks before it is told sees what was stored."""
+        """Tell each watcher, once. Call it after the store: a watcher may look before it is told."""
         while self.watchers:
             self.watchers.pop()()
 
@@ -54,9 +54,6 @@ class BufferBuilder:
     Ownership: takes over one reference of `buffer` and gives it up in `finish`. The consumer holds
     its own, so the segment goes home when both are done.
     `capacity` is in bytes. What is committed is counted once, in `published`.
-
-    A writer that packs numbers straight into `memory` at `written_bytes` commits them as `advance`
-    does, which it may do itself to save the call.
 
     Flink:   BufferBuilder (runtime.io.network.buffer), 1.11.4
     Differs: both ends hold a reference, as in 2.x; in 1.11 the consumer alone owns the segment.
@@ -79,8 +76,7 @@ class BufferBuilder:
     @property
     def written_bytes(self) -> int:
         """Bytes appended so far, committed or not."""
-        value = self.published.value  # looked at here: a call for each would be felt
-        return (value if value >= 0 else self.published.written) + self._num_uncommitted
+        return self.published.written + self._num_uncommitted
 
     @property
     def room(self) -> int:
@@ -121,36 +117,15 @@ class BufferBuilder:
     def commit(self) -> None:
         """Publish everything appended so far, with one store."""
         if self.published.value >= 0:
-            self.advance(0)
+            self.published.value += self._num_uncommitted
+            self._num_uncommitted = 0
+            self.published.tell()
 
     def append_and_commit(self, source: bytes | bytearray | memoryview, offset: int = 0) -> int:
         """`append`, then `commit`."""
         copied = self.append(source, offset)
         self.commit()
         return copied
-
-    def put(self, source: bytearray | memoryview) -> bool:
-        """Append and commit all of `source` and leave room; false, and nothing is done, where there is none.
-
-        For what is often short, so that nothing is looked at twice.
-        """
-        start = self.written_bytes
-        end = start + len(source)
-        if end >= self.capacity:
-            return False
-        self.memory[start:end] = source
-        self.advance(len(source))
-        return True
-
-    def advance(self, num_bytes: int) -> None:
-        """Commit `num_bytes` that the caller has written into `memory` at `written_bytes` itself.
-
-        For writers that pack numbers straight into the segment. No checks: it is on the hot path.
-        """
-        self.published.value += self._num_uncommitted + num_bytes
-        self._num_uncommitted = 0
-        if self.published.watchers:
-            self.published.tell()
 
     def finish(self) -> int:
         """Commit, close for writing and return the bytes written; the second call changes nothing.
@@ -163,8 +138,7 @@ class BufferBuilder:
         num_bytes = published.value + self._num_uncommitted
         published.value = -num_bytes or _FINISHED_EMPTY
         self._num_uncommitted = 0
-        if published.watchers:
-            published.tell()
+        published.tell()
         self.buffer.recycle()
         return num_bytes
 

@@ -1,12 +1,13 @@
 """Bytes wait: which channel, which queue, and when a buffer leaves."""
 
-from refimpl.producer.broadcast_writer import BroadcastRecordWriter
+from refimpl.producer.broadcast_writer import BroadcastCopy, BroadcastRecordWriter
+from refimpl.producer.channel_copy import ChannelCopy, RecordInHand, SerializedRecord
+from refimpl.producer.dirty_channels import ChannelWatch, DirtyChannels
 from refimpl.producer.key_groups import (
     default_max_parallelism,
     java_hash_code,
     key_group_of,
     key_group_range,
-    key_groups_of,
     murmur_hash,
     operator_index_of,
 )
@@ -16,6 +17,12 @@ from refimpl.producer.result_partition import (
     ResultPartition,
     max_buffers,
     required_buffers,
+)
+from refimpl.producer.result_subpartition import (
+    SUBPARTITION_TRANSITIONS,
+    ResultSubpartition,
+    SubpartitionEvent,
+    SubpartitionState,
 )
 from refimpl.producer.selector import (
     BroadcastSelector,
@@ -27,47 +34,66 @@ from refimpl.producer.selector import (
     RescaleSelector,
     RoundRobinSelector,
     ShuffleSelector,
-    is_constant,
-    turns_of,
 )
 from refimpl.producer.subpartition import PipelinedSubpartition
 from refimpl.producer.subpartition_queue import SubpartitionQueue
-from refimpl.producer.subpartition_views import (
+from refimpl.producer.subpartition_snapshot import (
     FIRST_BYTES,
-    BufferAndBacklog,
     QueuedBufferSnapshot,
+    QueueState,
     SubpartitionSnapshot,
+)
+from refimpl.producer.subpartition_view import (
+    VIEW_TRANSITIONS,
+    BufferAndBacklog,
+    PipelinedSubpartitionView,
+    ReadableSubpartition,
+    ViewEvent,
+    ViewState,
 )
 
 __all__ = [
     "FIRST_BYTES",
+    "SUBPARTITION_TRANSITIONS",
+    "VIEW_TRANSITIONS",
+    "BroadcastCopy",
     "BroadcastRecordWriter",
     "BroadcastSelector",
     "BufferAndBacklog",
+    "ChannelCopy",
     "ChannelSelector",
+    "ChannelWatch",
+    "DirtyChannels",
     "ForwardSelector",
     "GlobalSelector",
     "KeyGroupSelector",
     "PartitionSnapshot",
     "PipelinedSubpartition",
+    "PipelinedSubpartitionView",
+    "QueueState",
     "QueuedBufferSnapshot",
+    "ReadableSubpartition",
     "RebalanceSelector",
+    "RecordInHand",
     "RecordWriter",
     "RescaleSelector",
     "ResultPartition",
+    "ResultSubpartition",
     "RoundRobinSelector",
+    "SerializedRecord",
     "ShuffleSelector",
+    "SubpartitionEvent",
     "SubpartitionQueue",
     "SubpartitionSnapshot",
+    "SubpartitionState",
+    "ViewEvent",
+    "ViewState",
     "default_max_parallelism",
-    "is_constant",
     "java_hash_code",
     "key_group_of",
     "key_group_range",
-    "key_groups_of",
     "max_buffers",
     "murmur_hash",
     "operator_index_of",
     "required_buffers",
-    "turns_of",
 ]

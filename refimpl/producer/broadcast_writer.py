@@ -7,67 +7,75 @@ records for four channels then cost the buffers of eight records, not of thirty-
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 
 from refimpl.memory.builder import BufferBuilder, BufferConsumer
+from refimpl.producer.channel_copy import ChannelCopy, RecordInHand
 from refimpl.producer.record_writer import RecordWriter
-from refimpl.records.elements import StreamElement
-from refimpl.shortcuts.encoded_batch import EncodedBatch
+from refimpl.producer.result_partition import ResultPartition
+from refimpl.records.elements import StreamElement, StreamRecord
 
-__all__ = ["BroadcastRecordWriter"]
+__all__ = ["BroadcastCopy", "BroadcastRecordWriter"]
 
 _SHARED = 0  # the one slot of the one open builder
 
 
-class BroadcastRecordWriter(RecordWriter):
-    """Writes every record once, into a buffer that all channels read.
+class BroadcastCopy(ChannelCopy):
+    """Copies the record in hand into the one open buffer, which all channels read.
 
-    An element for one channel only (a latency marker) gets a buffer of its own at that channel;
-    when it is written, the others join that buffer behind it.
+    The channel `-1 - n` stands for a private element of channel n: it gets a buffer of its own there, which only n
+    reads. When the element is in, the others join that buffer behind it.
 
     Flink:   BroadcastRecordWriter (runtime.io.network.api.writer), 1.11.4
     """
 
-    _is_constant = True
-    _private_channel: int | None = None
-    private_consumer: BufferConsumer | None = None
+    def __init__(self, partition: ResultPartition, exclusion: AbstractContextManager[object]) -> None:
+        super().__init__(partition, exclusion)
+        self.private_channel: int | None = None
+        self.private_consumer: BufferConsumer | None = None
 
-    def broadcast(self, element: StreamElement) -> None:
-        self._write(self._elements.serialize_with_length(element), (_SHARED,))
+    def start(self, record: RecordInHand, channels: Sequence[int]) -> None:
+        (slot,) = channels
+        if slot < 0:
+            self.close(_SHARED)
+            self.private_channel = -1 - slot
+        super().start(record, (_SHARED,))
 
-    def emit_to(self, element: StreamElement, channel: int) -> None:
-        # A channel c > 0 or 0 is told apart from the shared slot by its sign.
-        self._write(self._elements.serialize_with_length(element), (-1 - channel,))
+    def open(self, channel: int) -> BufferBuilder | None:
+        with self.exclusion:
+            builder = self.partition.request_builder(self.private_channel or _SHARED)
+            if builder is None:
+                return None
+            self.builders[_SHARED] = builder
+            consumer = builder.create_consumer()
+            if self.private_channel is not None:
+                if self.private_consumer is not None:
+                    self.private_consumer.close()
+                self.private_consumer = consumer.copy()
+            self._queue(consumer, channel)
+            return builder
 
-    def close(self) -> None:
+    def after_record(self, channel: int) -> None:
+        if self.private_channel is not None:
+            self._share_private_buffer(self.private_channel)
+            self.private_channel = None
+        if self.is_flushed_always:
+            with self.exclusion:
+                self.partition.flush_all()
+
+    def release(self) -> None:
         if self.private_consumer is not None:
             self.private_consumer.close()
             self.private_consumer = None
-        super().close()
-
-    def _start(self, data: bytearray | EncodedBatch, channels: Sequence[int]) -> None:
-        (slot,) = channels
-        if slot < 0:
-            self._lanes.close(_SHARED)
-            self._close(_SHARED)
-            self._private_channel = -1 - slot
-        super()._start(data, (_SHARED,))
-
-    def _after_record(self, channel: int) -> None:
-        if self._private_channel is not None:
-            self._share_private_buffer(self._private_channel)
-            self._private_channel = None
-        super()._after_record(channel)
-
-    def _flush(self, channel: int) -> None:
-        self.flush_all()
+        super().release()
 
     def _share_private_buffer(self, channel: int) -> None:
         """Let the other channels read on in this buffer, behind the private element."""
         consumer, self.private_consumer = self.private_consumer, None
-        builder = self._builders[_SHARED]
-        with self._exclusion:
+        builder = self.builders[_SHARED]
+        with self.exclusion:
             if builder is not None and consumer is not None:
-                for other in self._all_channels:
+                for other in range(len(self.builders)):
                     if other != channel:
                         twin = consumer.copy_with_reader_position(builder.committed_bytes)
                         self.partition.add(twin, other)
@@ -75,24 +83,28 @@ class BroadcastRecordWriter(RecordWriter):
                 consumer.close()
 
     def _queue(self, consumer: BufferConsumer, channel: int) -> None:
-        for target in self._all_channels if self._private_channel is None else (self._private_channel,):
+        targets = range(len(self.builders)) if self.private_channel is None else (self.private_channel,)
+        for target in targets:
             self.partition.add(consumer.copy(), target)
         consumer.close()
 
-    def _queue_full(self, consumers: Sequence[BufferConsumer], channel: int) -> None:
-        for consumer in consumers:
-            self._queue(consumer, channel)
 
-    def _open(self, channel: int) -> BufferBuilder | None:
-        with self._exclusion:
-            builder = self.partition.request_builder(self._private_channel or _SHARED)
-            if builder is None:
-                return None
-            self._builders[_SHARED] = builder
-            consumer = builder.create_consumer()
-            if self._private_channel is not None:
-                if self.private_consumer is not None:
-                    self.private_consumer.close()
-                self.private_consumer = consumer.copy()
-            self._queue(consumer, channel)
-            return builder
+class BroadcastRecordWriter(RecordWriter):
+    """Writes every record once, into a buffer that all channels read.
+
+    An element for one channel only (a latency marker) gets a buffer of its own at that channel.
+
+    Flink:   BroadcastRecordWriter (runtime.io.network.api.writer), 1.11.4
+    """
+
+    copies_with = BroadcastCopy
+
+    def emit(self, record: StreamRecord) -> None:
+        self._num_records += 1
+        self._write(record, (_SHARED,))
+
+    def broadcast(self, element: StreamElement) -> None:
+        self._write(element, (_SHARED,))
+
+    def emit_to(self, element: StreamElement, channel: int) -> None:
+        self._write(element, (-1 - channel,))

@@ -11,10 +11,7 @@ from __future__ import annotations
 
 import struct
 
-import numpy as np
-
 from refimpl.errors import LocalUsageError
-from refimpl.records.elements import Column
 from refimpl.records.types import INT, TypeSerializer
 
 __all__ = [
@@ -22,7 +19,6 @@ __all__ = [
     "java_hash_code",
     "key_group_of",
     "key_group_range",
-    "key_groups_of",
     "murmur_hash",
     "operator_index_of",
 ]
@@ -92,16 +88,6 @@ def key_group_of(key: object, max_parallelism: int, key_type: TypeSerializer | N
     return murmur_hash(java_hash_code(key, key_type)) % max_parallelism
 
 
-def key_groups_of(keys: Column, max_parallelism: int, key_type: TypeSerializer | None = None) -> Column | None:
-    """`key_group_of` of many keys at once; `None` if there is no rule for a column of this kind."""
-    codes = _java_hash_codes(keys, key_type)
-    if codes is None:
-        return None
-    hashes = _murmur_hashes(codes)
-    groups: Column = hashes - hashes // max_parallelism * max_parallelism  # numpy's `%` takes three times as long
-    return groups
-
-
 def operator_index_of(key_group: int, max_parallelism: int, parallelism: int) -> int:
     """The operator instance that owns `key_group`.
 
@@ -142,54 +128,3 @@ def _polynomial(raw: memoryview, width: int, code: int) -> int:
     for index in range(0, len(raw), width):
         code = 31 * code + int.from_bytes(raw[index : index + width], "big") & _MASK
     return _signed(code)
-
-
-def _java_hash_codes(keys: Column, key_type: TypeSerializer | None) -> Column | None:
-    """`java_hash_code` of each key, as 32 bits without a sign."""
-    if isinstance(keys, np.ma.MaskedArray) and not np.ma.is_masked(keys):
-        keys = keys.data
-    match keys.dtype.kind:
-        case _ if isinstance(keys, np.ma.MaskedArray):
-            return None
-        case "b":
-            return np.where(keys, np.uint32(1231), np.uint32(1237))
-        case "i" | "u" if key_type is INT:
-            return keys.astype(np.uint32)
-        case "i" | "u":
-            bits = keys.astype(np.uint64)
-        case "f":
-            numbers = keys.astype(np.float64)
-            bits = np.where(np.isnan(numbers), np.uint64(0x7FF8 << 48), numbers.view(np.uint64))
-        case "U":
-            return _polynomials(keys)
-        case _:
-            return None
-    return (bits ^ bits >> np.uint64(32)).astype(np.uint32)
-
-
-def _polynomials(texts: Column) -> Column | None:
-    """`String.hashCode` of each text; `None` if one has characters of two UTF-16 units."""
-    units = np.ascontiguousarray(texts).view(np.uint32).reshape(len(texts), -1)
-    if (units > 0xFFFF).any():
-        return None
-    lengths = np.strings.str_len(texts)
-    codes = np.zeros(len(texts), np.uint32)
-    for place in range(units.shape[1]):
-        codes = np.where(place < lengths, codes * np.uint32(31) + units[:, place], codes)
-    return codes
-
-
-def _murmur_hashes(codes: Column) -> Column:
-    """`murmur_hash` of each code: the same steps, on a column of 32 bits, which wrap around by themselves."""
-    mixed: Column = codes * np.uint32(0xCC9E2D51)
-    mixed = (mixed << 15 | mixed >> 17) * np.uint32(0x1B873593)
-    mixed = (mixed << 13 | mixed >> 19) * np.uint32(5) + np.uint32(0xE6546B64)
-    mixed ^= np.uint32(4)
-    mixed ^= mixed >> 16
-    mixed *= np.uint32(0x85EBCA6B)
-    mixed ^= mixed >> 13
-    mixed *= np.uint32(0xC2B2AE35)
-    mixed ^= mixed >> 16
-    # The one number without a positive counterpart stays what it is, and becomes 0 with its sign bit.
-    positive: Column = np.abs(mixed.view(np.int32)).view(np.uint32) & np.uint32(0x7FFFFFFF)
-    return positive

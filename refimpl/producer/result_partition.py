@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 
 from refimpl.config import Config
 from refimpl.memory.buffer import Buffer
 from refimpl.memory.builder import BufferBuilder, BufferConsumer
 from refimpl.memory.local_pool import LocalBufferPool
 from refimpl.memory.pool_snapshots import LocalPoolSnapshot
+from refimpl.producer.dirty_channels import DirtyChannels
 from refimpl.producer.subpartition import PipelinedSubpartition
 from refimpl.producer.subpartition_queue import SubpartitionQueue
-from refimpl.producer.subpartition_views import SubpartitionSnapshot
+from refimpl.producer.subpartition_snapshot import SubpartitionSnapshot
+from refimpl.producer.subpartition_view import PipelinedSubpartitionView
 from refimpl.records.event_serializer import event_to_buffer
 from refimpl.records.events import Event
 from refimpl.trace import Trace
@@ -69,11 +71,10 @@ class ResultPartition:
         self.pool = pool
         self.config = config
         self.buffer_timeout_ms = config.buffer_timeout_ms  # may change while the job runs, but not from or to 0
-        self._dirty: deque[SubpartitionQueue] = deque()  # to be looked at by the next flush
-        self.subpartitions: Sequence[SubpartitionQueue] = [
+        self._dirty = DirtyChannels()
+        self.subpartitions: list[SubpartitionQueue] = [
             PipelinedSubpartition(index, name, trace, self._dirty) for index in range(num_subpartitions)
         ]
-        self._is_finished = False
         self._deadline_ms: float | None = None
 
     def __repr__(self) -> str:
@@ -86,42 +87,48 @@ class ResultPartition:
 
     @property
     def is_finished(self) -> bool:
-        return self._is_finished
+        return all(subpartition.is_finished for subpartition in self.subpartitions)
 
     @property
     def is_consumed(self) -> bool:
-        """Whether every reader has come and gone, so that nobody needs what is left."""
-        return all(sub.is_consumed for sub in self.subpartitions)
+        """Whether every reader has come and gone; then nobody needs the queued buffers."""
+        return all(subpartition.view.is_consumed for subpartition in self.subpartitions)
 
     @property
     def has_unannounced_data(self) -> bool:
         """Whether a flush would make something available."""
-        return any(sub.has_unannounced_data for sub in tuple(self._dirty))
+        return any(self.subpartitions[index].has_unannounced_data for index in self._dirty)
 
     def use(self, rules: type[SubpartitionQueue]) -> None:
-        """Let every subpartition go on by other rules; between two steps of the task that writes here."""
-        for subpartition in self.subpartitions:
-            subpartition.become(rules)
+        """Put a subpartition of class `rules` in the place of each, between two steps of the task that writes here.
+
+        The queues, their marks and their readers stay; the old subpartitions are empty and released.
+        """
+        for index, old in enumerate(self.subpartitions):
+            self.subpartitions[index] = rules(index, self.name)
+            self.subpartitions[index].take_over(old)
+
+    def create_view(self, channel: int) -> PipelinedSubpartitionView:
+        """The way to read one channel, for its one reader."""
+        return self.subpartitions[channel].view
 
     def request_builder(self, channel: int) -> BufferBuilder | None:
         """A builder charged to `channel`, or `None`; its consumer is not queued yet."""
         return self.pool.request_builder(channel)
 
-    def request_buffer(self, channel: int) -> Buffer | None:
-        """A buffer charged to `channel`, to be filled before it is queued, or `None`."""
-        return self.pool.request_buffer(channel)
-
-    def request_buffers(self, channel: int, most: int) -> list[Buffer]:
-        """At most so many of them; perhaps none."""
-        return self.pool.request_buffers(most, channel)
-
     def add(self, consumer: BufferConsumer, channel: int) -> bool:
         """Queue a buffer for one channel."""
         return self.subpartitions[channel].add(consumer)
 
+    def request_buffers(self, channel: int, most: int) -> list[Buffer]:
+        """Up to `most` buffers charged to `channel`, to be filled before they are queued."""
+        asked = (self.pool.request_buffer(channel) for _ in range(most))
+        return list(takewhile(lambda buffer: buffer is not None, asked))  # type: ignore[arg-type]
+
     def add_full(self, consumers: Sequence[BufferConsumer], channel: int) -> None:
         """Queue data buffers that were full before anybody saw them."""
-        self.subpartitions[channel].add_full(consumers)
+        for consumer in consumers:
+            self.add(consumer, channel)
 
     def broadcast_event(self, event: Event) -> None:
         """Queue the same event for every channel; all share one buffer, outside the pool."""
@@ -135,9 +142,8 @@ class ResultPartition:
 
     def flush_all(self) -> None:
         """Flush every channel that has something to flush; the others cost nothing."""
-        marked = [self._dirty.popleft() for _ in range(len(self._dirty))]
-        for subpartition in sorted(marked, key=lambda each: each.index):
-            subpartition.flush_dirty()
+        for index in self._dirty.take():
+            self.subpartitions[index].flush_dirty()
 
     def next_deadline(self, now_ms: float) -> float | None:
         """When `on_timeout` wants to be called, in ms; `None` if nothing waits to be flushed."""
@@ -159,12 +165,11 @@ class ResultPartition:
 
     def finish(self) -> None:
         """Queue the end on every channel."""
-        self._is_finished = True
         for subpartition in self.subpartitions:
             subpartition.finish(self.config.flink_version)
 
     def release(self, failure_cause: str | None = None) -> None:
-        """Drop what is queued and give the pool up; readers are told `failure_cause`, if any."""
+        """Drop every queued buffer and give the pool up; readers are told `failure_cause`, if any."""
         for subpartition in self.subpartitions:
             subpartition.release(failure_cause)
         self.pool.destroy()

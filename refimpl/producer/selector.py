@@ -6,17 +6,14 @@ broadcast selector cannot answer: it says so with `is_broadcast`, and the writer
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Iterator
 from itertools import cycle
 from typing import Protocol
 
-import numpy as np
-
 from refimpl.errors import LocalUsageError
-from refimpl.producer.key_groups import java_hash_code, key_groups_of, murmur_hash
-from refimpl.records.elements import Column, RecordBatch
+from refimpl.producer.key_groups import java_hash_code, murmur_hash
 from refimpl.records.types import TypeSerializer
-from refimpl.records.vectorized import for_one
 
 __all__ = [
     "BroadcastSelector",
@@ -28,8 +25,6 @@ __all__ = [
     "RescaleSelector",
     "RoundRobinSelector",
     "ShuffleSelector",
-    "is_constant",
-    "turns_of",
 ]
 
 
@@ -46,16 +41,9 @@ class ChannelSelector(Protocol):
 
     def select_channel(self, value: object) -> int: ...
 
-    def select_channels(self, batch: RecordBatch) -> Column | int:
-        """The channel of each record of a batch, in order; or the one of all."""
-
 
 class _Cyclic:
-    """One channel after the other, whatever the value.
-
-    `turns` are the channels to come, without end. Who takes the next one has chosen it, so whoever has a record
-    in hand may do that and need not ask.
-    """
+    """One channel after the other, whatever the value. `turns` are the channels to come, without end."""
 
     name = "cyclic"
     is_broadcast = False
@@ -74,11 +62,6 @@ class _Cyclic:
 
     def select_channel(self, value: object) -> int:
         return next(self.turns)
-
-    def select_channels(self, batch: RecordBatch) -> Column | int:
-        whole, rest = divmod(len(batch), self.num_channels)
-        around = np.fromiter(self.turns, np.int64, self.num_channels)  # all of them: that changes no turn
-        return np.concatenate([np.tile(around, whole), np.fromiter(self.turns, np.int64, rest)])
 
 
 class RoundRobinSelector(_Cyclic):
@@ -112,7 +95,7 @@ class RebalanceSelector(_Cyclic):
         self._seed = seed
 
     def setup(self, num_channels: int) -> None:
-        self.begin_after(int(np.random.default_rng(self._seed).integers(num_channels)), num_channels)
+        self.begin_after(random.Random(self._seed).randrange(num_channels), num_channels)
 
 
 class ForwardSelector:
@@ -131,9 +114,6 @@ class ForwardSelector:
     def select_channel(self, value: object) -> int:
         return 0
 
-    def select_channels(self, batch: RecordBatch) -> Column | int:
-        return 0
-
 
 class GlobalSelector:
     """Always the first channel: one subtask gets everything.
@@ -149,9 +129,6 @@ class GlobalSelector:
     def select_channel(self, value: object) -> int:
         return 0
 
-    def select_channels(self, batch: RecordBatch) -> Column | int:
-        return 0
-
 
 class ShuffleSelector:
     """A channel at random, each equally likely.
@@ -163,35 +140,26 @@ class ShuffleSelector:
     is_broadcast = False
 
     def __init__(self, seed: int = 0) -> None:
-        self._random = np.random.default_rng(seed)
-        self._num_channels = 0
-        self._drawn: list[int] = []
+        self.random = random.Random(seed)
+        self.num_channels = 0
 
     def setup(self, num_channels: int) -> None:
-        self._num_channels = num_channels
-        self._drawn = []
+        self.num_channels = num_channels
 
     def select_channel(self, value: object) -> int:
-        if not self._drawn:
-            self._drawn = self._random.integers(self._num_channels, size=1024).tolist()
-        return self._drawn.pop()
-
-    def select_channels(self, batch: RecordBatch) -> Column | int:
-        return np.array([self.select_channel(None) for _ in range(len(batch))])
+        return int(self.random.random() * self.num_channels)
 
 
 class KeyGroupSelector:
     """The channel to the subtask that owns the key's group.
 
-    `key_of` takes the key out of a value, and if it is vectorized all keys out of a batch. Keys seen are
-    remembered, up to a limit: looking one up is much cheaper than hashing it again.
+    `key_of` takes the key out of a value.
 
     Flink:   KeyGroupStreamPartitioner (streaming.runtime.partitioner), 1.11.4
     """
 
     name = "hash"
     is_broadcast = False
-    _MAX_REMEMBERED = 65_536
 
     def __init__(
         self,
@@ -199,11 +167,10 @@ class KeyGroupSelector:
         max_parallelism: int,
         key_type: TypeSerializer | None = None,
     ) -> None:
-        self.key_of, self._key_of_one = key_of, for_one(key_of)
+        self.key_of = key_of
         self.max_parallelism = max_parallelism
         self.key_type = key_type
         self.num_channels = 0
-        self._channels: dict[object, int] = {}
 
     def setup(self, num_channels: int) -> None:
         if num_channels > self.max_parallelism:
@@ -211,29 +178,9 @@ class KeyGroupSelector:
                 f"{num_channels} subtasks cannot share {self.max_parallelism} key groups; raise max_parallelism"
             )
         self.num_channels = num_channels
-        self._channels = {}
 
     def select_channel(self, value: object) -> int:
-        key = self._key_of_one(value)
-        # 1, 1.0 and True are one dict key in Python and three keys in Java, and so are 0.0 and -0.0;
-        # text and whole numbers are what can be remembered, each kind by itself.
-        kind = type(key)
-        if kind is not int and kind is not str:
-            return self.channel_of_key(key)
-        try:
-            return self._channels[key]
-        except KeyError:
-            channel = self.channel_of_key(key)
-        if len(self._channels) < self._MAX_REMEMBERED:
-            self._channels[key] = channel
-        return channel
-
-    def select_channels(self, batch: RecordBatch) -> Column | int:
-        many = getattr(self.key_of, "many", None)
-        groups = None if many is None else key_groups_of(many(batch), self.max_parallelism, self.key_type)
-        if groups is None:
-            return np.fromiter(map(self.select_channel, batch.values()), np.int64, len(batch))
-        return groups * self.num_channels // self.max_parallelism
+        return self.channel_of_key(self.key_of(value))
 
     def channel_of_key(self, key: object) -> int:
         """The channel to the subtask that owns this key's group.
@@ -262,20 +209,3 @@ class BroadcastSelector:
 
     def select_channel(self, value: object) -> int:
         raise LocalUsageError("a broadcast goes to all channels; there is no one to select")
-
-    def select_channels(self, batch: RecordBatch) -> Column | int:
-        raise LocalUsageError("a broadcast goes to all channels; there is none to select")
-
-
-def is_constant(selector: ChannelSelector, num_channels: int) -> bool:
-    """Whether `selector` answers 0 whatever the value, so that nobody need ask it for each record."""
-    if isinstance(selector, ForwardSelector | GlobalSelector):
-        return True
-    return num_channels == 1 and isinstance(selector, _Cyclic | ShuffleSelector)
-
-
-def turns_of(selector: ChannelSelector) -> Iterator[int] | None:
-    """The channels to come, if taking turns is all that `selector` does; `None` if it must be asked."""
-    if isinstance(selector, _Cyclic) and type(selector).select_channel is _Cyclic.select_channel:
-        return selector.turns
-    return None

@@ -39,11 +39,7 @@ TAG_STREAM_STATUS = 4
 TAG_RECORD_ATTRIBUTES = 5
 TAG_INTERNAL_WATERMARK = 6
 
-_LENGTH = struct.Struct(">i")  # LENGTH_BYTES of `spanning`, which comes later in the book
 _MAX_BYTES = 2**31 - 1
-_ROOM = bytes(_LENGTH.size)
-_ROOM_AND_TAG = _ROOM + bytes([TAG_RECORD])
-_ROOM_AND_TIMED = struct.Struct(f">{_LENGTH.size}xBq")
 _TIMED = struct.Struct(">Bq")
 _MARKER = struct.Struct(">Bqqqi")
 _STATUS = struct.Struct(">Bi")
@@ -68,25 +64,16 @@ class StreamElementSerializer:
             LocalUsageError: the value is not of the stream's type, the element does not exist in this
                 version of Flink, or its bytes are more than a length of four can say.
         """
-        return bytes(self.serialize_with_length(element)[_LENGTH.size :])
-
-    def serialize_with_length(self, element: StreamElement) -> bytearray:
-        """The element as it stands on the stream: its length, then its bytes. Errors are those of `serialize`.
-
-        Room for the length is there from the start: to put it before a long record later would be to copy that.
-        """
         if not isinstance(element, StreamRecord):
-            target = bytearray(_ROOM + self._serialize_other(element))
-        elif element.timestamp is None:
-            target = bytearray(_ROOM_AND_TAG)
-            self.value_type.serialize(element.value, target)
+            return self._serialize_other(element)
+        if element.timestamp is None:
+            target = bytearray([TAG_RECORD])
         else:
-            target = bytearray(_timed(TAG_RECORD_WITH_TIMESTAMP, element.timestamp, _ROOM_AND_TIMED))
-            self.value_type.serialize(element.value, target)
-        if (num_bytes := len(target) - _LENGTH.size) > _MAX_BYTES:
-            raise LocalUsageError(f"{num_bytes} B do not fit a length of four bytes")
-        _LENGTH.pack_into(target, 0, num_bytes)
-        return target
+            target = bytearray(_timed(TAG_RECORD_WITH_TIMESTAMP, element.timestamp))
+        self.value_type.serialize(element.value, target)
+        if len(target) > _MAX_BYTES:
+            raise LocalUsageError(f"{len(target)} B do not fit a length of four bytes")
+        return bytes(target)
 
     def deserialize(self, data: bytes | memoryview) -> StreamElement:
         """The element whose bytes are exactly `data`.
@@ -158,9 +145,9 @@ class StreamElementSerializer:
             raise RemoteProtocolError(f"the element ends at byte {end}, its record at {len(source)}")
 
 
-def _timed(tag: int, timestamp: int, layout: struct.Struct = _TIMED) -> bytes:
+def _timed(tag: int, timestamp: int) -> bytes:
     try:
-        return layout.pack(tag, timestamp)
+        return _TIMED.pack(tag, timestamp)
     except struct.error:
         raise LocalUsageError(f"an event time is a long, in ms; {timestamp!r} is none") from None
 

@@ -10,10 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Any, TypeAlias
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
+from typing import Any, TypeAlias
 
 __all__ = [
     "MAX_WATERMARK",
@@ -55,8 +52,8 @@ class StreamRecord:
         return f"StreamRecord({self.value!r}, {self.timestamp})"
 
 
-Column: TypeAlias = "npt.NDArray[Any]"
-"""The values of one field, one for each record of a batch."""
+Column: TypeAlias = Any
+"""The values of one field, one for each record of a batch: an array of numpy's, without a need for numpy here."""
 
 
 class RecordBatch:

@@ -45,10 +45,13 @@ class SerializationResult(Enum):
     FULL_RECORD_MEMORY_SEGMENT_FULL = "FULL_RECORD_MEMORY_SEGMENT_FULL"
     FULL_RECORD = "FULL_RECORD"
 
-    def __init__(self, name: str) -> None:
-        # Asked for each buffer: so these are attributes.
-        self.is_full_record = name != "PARTIAL_RECORD_MEMORY_SEGMENT_FULL"
-        self.is_full_buffer = name != "FULL_RECORD"
+    @property
+    def is_full_record(self) -> bool:
+        return self is not SerializationResult.PARTIAL_RECORD_MEMORY_SEGMENT_FULL
+
+    @property
+    def is_full_buffer(self) -> bool:
+        return self is not SerializationResult.FULL_RECORD
 
 
 class RecordSerializer(Protocol):

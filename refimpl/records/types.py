@@ -3,9 +3,7 @@
 A type writes no length and no name: the reader has the same type and knows where a value ends.
 All numbers are big-endian, as Java's `DataOutput` writes them.
 
-A type whose values always have the same length says so with `struct_format`. Then a writer can
-pack a whole record with one call, and a batch of records with one numpy assignment; the bytes are
-the same.
+A type whose values always have the same length says with `struct_format` how they lie in memory.
 """
 
 from __future__ import annotations

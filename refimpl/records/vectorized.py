@@ -46,6 +46,6 @@ class Field(Vectorized):
 
 
 def for_one(function: F) -> F:
-    """What to call for each value: `one` itself, as a call through a `Vectorized` costs as much again."""
+    """The function of one value in `function`, be it vectorized or not."""
     one: F = getattr(function, "one", function)
     return one

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from refimpl.errors import SluiceError, speaks_for_itself
 from refimpl.producer.record_writer import RecordWriter
-from refimpl.producer.record_writer import RecordWriter as FastRecordWriter
 from refimpl.records.elements import RecordBatch, StreamRecord
 from refimpl.shortcuts.forms import BatchForm
 from refimpl.shortcuts.operators import Value, batch_form, value_form
+from refimpl.shortcuts.writer import FastRecordWriter
 from refimpl.task.chain import ChainNode, OperatorChain
 from refimpl.task.collectors import BroadcastingOutputCollector, CopyingBroadcastingOutputCollector
 from refimpl.task.operators import Operator
@@ -43,7 +43,7 @@ class FastCountingOutput(CountingOutput):
             self._pass_on = output.writer.emit
             if isinstance(output.writer, FastRecordWriter):
                 self.writer = output.writer
-                self._pass_on = output.writer.emit
+                self._pass_on = output.writer.put
         elif type(output) is ChainingOutput and output.tag is None:
             self._pass_on, self._fail_there = output.operator.process, output.operator.fail
 
@@ -115,7 +115,7 @@ class FastCountingOutput(CountingOutput):
                 raise
             for record in batch.records():
                 try:
-                    writer.emit(record)
+                    writer.put(record)
                 except Exception as of_record:
                     self._refuse(record, of_record)
                     raise

@@ -6,7 +6,7 @@ Where values have one length, a record on the stream is a row of a fixed width:
     00 00 00 19   00       8 bytes       8 bytes       8 bytes       29 bytes for two longs
     00 00 00 19   00       ...
 
-There are three ways to write such rows, and their bytes are the same. `RecordWriter.emit` packs one
+There are three ways to write such rows, and their bytes are the same. `FastRecordWriter.emit` packs one
 into its buffer with a single call. `emit_many` does so for several. `write_batch` takes columns: one
 assignment for each writes all rows, and the buffers are cut from them wherever they happen to end.
 
@@ -18,7 +18,7 @@ stream holds, and a stream of odd records costs one look in a thousand.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -30,7 +30,7 @@ from refimpl.records.elements import Column, RecordBatch
 from refimpl.records.spanning import LENGTH_BYTES
 from refimpl.records.types import STRING, TupleType, TypeSerializer
 
-__all__ = ["BatchCodec", "WireRows"]
+__all__ = ["BatchCodec", "WireRows", "by_channel"]
 
 WireRows: TypeAlias = "np.ndarray[Any, np.dtype[np.void]]"
 """Records as they stand on the stream, one after the other, all of one width."""
@@ -222,6 +222,27 @@ class BatchCodec:
             widths.append(source[position] - 1)
             position += source[position]
         return self._layout(is_timed, tuple(widths)) if position <= len(source) else None
+
+
+def by_channel(rows: WireRows, channels: Column | int, num_channels: int) -> Iterator[tuple[int, memoryview]]:
+    """Each channel that gets some of the rows, and their bytes in the order they had.
+
+    A stable sort of small numbers is a radix sort: it costs the same for any number of channels. The
+    rows are then moved once.
+    """
+    if isinstance(channels, int) or num_channels == 1:
+        if len(rows):
+            yield channels if isinstance(channels, int) else 0, rows.view(np.uint8).data
+        return
+    narrow = channels.astype(np.min_scalar_type(num_channels - 1))
+    order = np.argsort(narrow, kind="stable")
+    data = rows.take(order).view(np.uint8).data
+    ends = narrow.take(order).searchsorted(np.arange(num_channels, dtype=narrow.dtype), "right") * rows.itemsize
+    start = 0
+    for channel, end in enumerate(ends.tolist()):
+        if end > start:
+            yield channel, data[start:end]
+            start = end
 
 
 def _plain(column: Column, kind: str) -> Column | None:

@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from refimpl.memory.buffer import Buffer
 from refimpl.memory.builder import BufferBuilder, BufferConsumer
-from refimpl.records.spanning import RecordSerializer, SerializationResult
+from refimpl.records.spanning import LENGTH_BYTES, SerializationResult
 
-__all__ = ["EncodedBatch", "copy_on"]
+__all__ = ["EncodedBatch", "advance"]
+
+
+def advance(builder: BufferBuilder, num_bytes: int) -> None:
+    """Commit `num_bytes` that the caller has written into `builder.memory` itself, at `written_bytes`."""
+    published = builder.published
+    published.value += num_bytes
+    if published.watchers:
+        published.tell()
 
 
 class EncodedBatch:
     """The bytes of many records, cut into buffers as one record is: anywhere.
 
-    `record_bytes` is how long each is, with its length; 0 if they differ.
+    In the place of `SerializedRecord`; "record" in its results stands for the batch. `record_bytes` is how long each
+    is, with its length; 0 if they differ.
     """
 
-    def __init__(self, data: memoryview, record_bytes: int = 0) -> None:
-        self._data = data
+    def __init__(self, data: memoryview | bytes | bytearray, record_bytes: int = 0) -> None:
+        self._data = memoryview(data)
         self._record_bytes = record_bytes
         self._position = 0
 
@@ -32,12 +41,14 @@ class EncodedBatch:
         return max(0, len(self._data) - self._position - 1) // buffer_bytes
 
     def copy_to_buffer_builder(self, builder: BufferBuilder) -> SerializationResult:
-        """Copy on as far as `builder` has room; "record" in the result stands for the batch."""
+        """Copy on as far as `builder` has room; it notes where the record ends that the buffer before cut."""
         start, position, num_all = builder.written_bytes, self._position, len(self._data)
+        if position:
+            builder.begin_inside_a_record(self.partial_record_bytes(builder.capacity))
         num_copied = min(builder.capacity - start, num_all - position)
         self._position = position + num_copied
         builder.memory[start : start + num_copied] = self._data[position : self._position]
-        builder.advance(num_copied)
+        advance(builder, num_copied)
         if self._position < num_all:
             return SerializationResult.PARTIAL_RECORD_MEMORY_SEGMENT_FULL
         if start + num_copied == builder.capacity:
@@ -58,6 +69,14 @@ class EncodedBatch:
             full.append(BufferConsumer.of_buffer(buffer, partial_record_bytes))
         return full
 
+    def payloads(self) -> Iterator[bytes]:
+        """Each record without its length, for a part that takes one at a time."""
+        start = 0
+        while start < len(self._data):
+            end = start + LENGTH_BYTES + int.from_bytes(self._data[start : start + LENGTH_BYTES], "big")
+            yield bytes(self._data[start + LENGTH_BYTES : end])
+            start = end
+
     def reset(self) -> None:
         """Start over, for the next channel."""
         self._position = 0
@@ -65,15 +84,3 @@ class EncodedBatch:
     def prune(self) -> None:
         """Let go of the bytes."""
         self._data, self._position = memoryview(b""), 0
-
-
-def copy_on(in_hand: RecordSerializer | EncodedBatch, builder: BufferBuilder, was_cut: bool) -> SerializationResult:
-    """One copy of what is in hand, which `was_cut` by the buffer before: `builder` notes where that record ends."""
-    if not was_cut:
-        return in_hand.copy_to_buffer_builder(builder)
-    if isinstance(in_hand, EncodedBatch):
-        builder.begin_inside_a_record(in_hand.partial_record_bytes(builder.capacity))
-        return in_hand.copy_to_buffer_builder(builder)
-    result = in_hand.copy_to_buffer_builder(builder)
-    builder.begin_inside_a_record(builder.written_bytes if result.is_full_record else -1)
-    return result

@@ -1,6 +1,6 @@
 """Records of a fixed size, packed and unpacked without a call for each field: the bytes are the same.
 
-One such record is packed into its buffer with a single call, see `producer.lanes`, several with another.
+One such record is packed into its buffer with a single call, see `lanes`, several with another.
 Reading compares lengths and tags, those of many records at once, and makes the records when somebody takes them.
 Whatever does not fit, such as a value of another type, is left to the serializers. Records that differ in length
 are read several at a time too, with a call for each field.
@@ -9,7 +9,8 @@ are read several at a time too, with a call for each field.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
 from itertools import islice, repeat
 from operator import length_hint
 from typing import Any, TypeAlias
@@ -21,6 +22,7 @@ from refimpl.records.element_serializer import TAG_RECORD, TAG_RECORD_WITH_TIMES
 from refimpl.records.elements import StreamRecord
 from refimpl.records.spanning import LENGTH_BYTES
 from refimpl.records.types import TupleType, TypeSerializer
+from refimpl.shortcuts.encoded_batch import advance
 
 __all__ = ["BLOCK_RECORDS", "REFUSALS", "RecordPacker", "RecordUnpacker", "Unpacker", "VaryingUnpacker"]
 
@@ -37,18 +39,79 @@ REFUSALS = (struct.error, TypeError, ValueError, OverflowError)
 """What packing raises where there is no room, or for a value of another type."""
 
 
-class _Layout:
-    """Where the parts of a record are packed: a head, always the same, maybe a time, and the fields."""
+_PACK_FOURS = """
+def pack_fours(records, memory, position, pack, head, num_bytes):
+    each = iter(records)
+    try:
+        for a, b, c, d in zip(each, each, each, each):  # the last are fewer than four
+            {unpack}
+            if not ({is_alike}):
+                break
+            pack(memory, position, {arguments})
+            position += num_bytes
+    except refusals:
+        pass
+    return position
+"""
+"""Packs four records with a call while all are of one kind; the position behind the last.
 
-    __slots__ = ("head", "num_bytes", "pack", "pack_block", "pack_four", "to_bytes")
+Each field is an argument of its own: without a tuple or a list between, a quarter less work. A value of another
+length, or a number of another type, is refused by the unpacking or by `pack`.
+"""
 
-    def __init__(self, tag: int, time: str, codes: str) -> None:
-        self.num_bytes = struct.calcsize(f">{_HEAD.size}s{time}{codes}")
+
+class Layout:
+    """Where the parts of a record are packed: a head, always the same, maybe a time, and the fields.
+
+    `pack` packs one record from its parts, `pack_fours` several records.
+    """
+
+    __slots__ = ("_pack_four", "_pack_fours", "head", "num_bytes", "pack", "to_bytes")
+
+    def __init__(self, tag: int, time: str, codes: str, is_tuple: bool) -> None:
+        record = f"{_HEAD.size}s{time}{codes}"
+        self.num_bytes = struct.calcsize(f">{record}")
         self.head = _HEAD.pack(self.num_bytes - LENGTH_BYTES, tag)
-        one = struct.Struct(f">{_HEAD.size}s{time}{codes}")
+        one = struct.Struct(f">{record}")
         self.pack, self.to_bytes = one.pack_into, one.pack
-        self.pack_block = struct.Struct(">" + f"{_HEAD.size}s{time}{codes}" * BLOCK_RECORDS).pack_into
-        self.pack_four = struct.Struct(">" + f"{_HEAD.size}s{time}{codes}" * 4).pack_into
+        self._pack_four = struct.Struct(">" + record * 4).pack_into
+        fields = {name: field_names(len(codes), name) for name in "abcd"}
+        times = [f"{name}.timestamp" for name in "abcd"]
+        conditions = [] if time else [" is ".join([*times, "None"])]  # no time is refused where one must be packed
+        if is_tuple:
+            unpack = "; ".join(f"{names}, = of_{name} = {name}.value" for name, names in fields.items())
+            conditions.append(" is ".join([*(f"type(of_{name})" for name in "abcd"), "tuple"]))
+        else:
+            unpack = "; ".join(f"{names} = {name}.value" for name, names in fields.items())
+        each = (f"head, {name}.timestamp, {fields[name]}" if time else f"head, {fields[name]}" for name in "abcd")
+        self._pack_fours: Callable[..., int] = generated(
+            "pack_fours",
+            _PACK_FOURS,
+            unpack=unpack,
+            is_alike=" and ".join(conditions) or "True",
+            arguments=", ".join(each),
+        )
+
+    def pack_fours(self, records: Sequence[StreamRecord], memory: memoryview, start: int) -> int:
+        """Write as many of the records as are like the first, four at a time; return how many."""
+        end = self._pack_fours(records, memory, start, self._pack_four, self.head, 4 * self.num_bytes)
+        return (end - start) // self.num_bytes
+
+
+def field_names(num_fields: int, name: str) -> str:
+    """The variables of a value's fields, as generated code lists them."""
+    return ", ".join(f"{name}{index}" for index in range(num_fields))
+
+
+@cache
+def generated(name: str, template: str, **parts: str) -> Any:
+    """The function of a template whose places are filled with `parts`, which come from this package alone.
+
+    The work for a record depends on how many fields it has: written out for each number, it needs no tuple between.
+    """
+    found: dict[str, Any] = {"refusals": REFUSALS}
+    exec(template.format(**parts), found)  # noqa: S102
+    return found[name]
 
 
 class RecordPacker:
@@ -64,14 +127,14 @@ class RecordPacker:
     Differs: only saves work. What it declines, the serializers write, byte for byte the same.
     """
 
-    __slots__ = ("is_pair", "is_tuple", "timed", "untimed")
+    __slots__ = ("is_tuple", "num_fields", "timed", "untimed")
 
     def __init__(self, value_type: TypeSerializer) -> None:
         codes = value_type.struct_format or ""
         self.is_tuple = isinstance(value_type, TupleType)
-        self.is_pair = self.is_tuple and len(codes) == 2
-        self.timed = _Layout(TAG_RECORD_WITH_TIMESTAMP, "q", codes)
-        self.untimed = _Layout(TAG_RECORD, "", codes)
+        self.num_fields = len(codes)
+        self.timed = Layout(TAG_RECORD_WITH_TIMESTAMP, "q", codes, self.is_tuple)
+        self.untimed = Layout(TAG_RECORD, "", codes, self.is_tuple)
 
     @classmethod
     def of(cls, value_type: TypeSerializer) -> RecordPacker | None:
@@ -112,76 +175,9 @@ class RecordPacker:
     def _pack(self, records: Sequence[StreamRecord], builder: BufferBuilder) -> int:
         """Write and publish records, for which there is room, as long as they are like the first; return how many."""
         layout = self.timed if records[0].timestamp is not None else self.untimed
-        pack = _pack_pairs if self.is_pair and layout is self.timed else self._pack_parts
-        num_packed = pack(records, layout, builder.memory, builder.written_bytes)
-        builder.advance(num_packed * layout.num_bytes)
+        num_packed = layout.pack_fours(records, builder.memory, builder.written_bytes)
+        advance(builder, num_packed * layout.num_bytes)
         return num_packed
-
-    def _pack_parts(self, records: Sequence[StreamRecord], layout: _Layout, memory: memoryview, start: int) -> int:
-        """Pack a block with one call: all its parts go into one list. Whole blocks only.
-
-        A record that has a field too few or too many, or a time where the first has none, puts a head where a
-        number must stand, and that call fails.
-        """
-        num_packed = 0
-        while num_packed + BLOCK_RECORDS <= len(records):
-            parts: list[object] = []
-            head, add, extend = layout.head, parts.append, parts.extend
-            for record in records[num_packed : num_packed + BLOCK_RECORDS]:
-                value, timestamp = record.value, record.timestamp
-                add(head)
-                if timestamp is not None:
-                    add(timestamp)
-                if not self.is_tuple:
-                    add(value)
-                elif type(value) is tuple:
-                    extend(value)
-                else:
-                    return num_packed
-            try:
-                layout.pack_block(memory, start + num_packed * layout.num_bytes, *parts)
-            except REFUSALS:
-                return num_packed
-            num_packed += BLOCK_RECORDS
-        return num_packed
-
-
-def _pack_pairs(records: Sequence[StreamRecord], layout: _Layout, memory: memoryview, start: int) -> int:
-    """The same for a time and two fields, four records with a call: without a list between, a quarter less work."""
-    pack, head, num_bytes, position = layout.pack_four, layout.head, 4 * layout.num_bytes, start
-    each: Iterator[Any] = iter(records)  # what their values are is looked at below
-    try:
-        for a, b, c, d in zip(each, each, each, each, strict=False):  # the last are fewer than four
-            a1, a2 = of_a = a.value
-            b1, b2 = of_b = b.value
-            c1, c2 = of_c = c.value
-            d1, d2 = of_d = d.value
-            if not type(of_a) is type(of_b) is type(of_c) is type(of_d) is tuple:
-                break
-            pack(
-                memory,
-                position,
-                head,
-                a.timestamp,
-                a1,
-                a2,
-                head,
-                b.timestamp,
-                b1,
-                b2,
-                head,
-                c.timestamp,
-                c1,
-                c2,
-                head,
-                d.timestamp,
-                d1,
-                d2,
-            )
-            position += num_bytes
-    except REFUSALS:
-        pass
-    return (position - start) // layout.num_bytes
 
 
 class RecordUnpacker:

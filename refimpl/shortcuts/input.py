@@ -15,13 +15,14 @@ from operator import length_hint
 from typing import Protocol
 
 from refimpl.config import CheckpointingMode
-from refimpl.consumer.input_gate import InputGate as FastInputGate
+from refimpl.consumer.input_gate import InputGate
 from refimpl.consumer.network_input import NetworkInput
 from refimpl.memory.buffer import BufferSlice
 from refimpl.records.element_serializer import StreamElementSerializer
 from refimpl.records.elements import MAX_WATERMARK, RecordBatch, StreamElement, StreamRecord
 from refimpl.records.events import Event
 from refimpl.records.spanning import RecordDeserializer
+from refimpl.shortcuts.channels import FastInputGate
 from refimpl.shortcuts.columns import BatchCodec
 from refimpl.shortcuts.deserializer import FastDeserializer
 from refimpl.shortcuts.fixed_width import RecordUnpacker
@@ -80,7 +81,7 @@ class FastNetworkInput(NetworkInput):
 
     def __init__(
         self,
-        gate: FastInputGate,
+        gate: InputGate,
         element_serializer: StreamElementSerializer,
         make_deserializer: Callable[[], RecordDeserializer],
         mode: CheckpointingMode = CheckpointingMode.EXACTLY_ONCE,

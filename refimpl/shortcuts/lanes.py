@@ -1,7 +1,7 @@
 """The short way of a record into the open buffer of its channel: one call, one `pack_into`, one store.
 
-A lane is what `RecordWriter.emit` does with nearly every record, so here a look-up costs more than it reads. That is
-why a lane is a function that has all it needs at hand, and not an object that would have to be asked for it.
+A lane stands for `RecordWriter.emit`. Nearly every record passes here, so an attribute that is looked up shows in the
+profile. That is why a lane is a function with all it needs in variables of its own.
 
 Rules of this file:
 - A lane packs a record of fixed width that fits the open buffer and leaves room in it. Whatever else it is given, a
@@ -12,17 +12,22 @@ Rules of this file:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
 
-from refimpl.memory.buffer import DataType, heap_buffer
+from refimpl.memory.buffer import heap_buffer
 from refimpl.memory.builder import BufferBuilder
+from refimpl.memory.data_type import DataType
 from refimpl.records.elements import StreamRecord
-from refimpl.records.types import TypeSerializer
-from refimpl.shortcuts.fixed_width import REFUSALS, RecordPacker
+from refimpl.shortcuts.encoded_batch import advance
+from refimpl.shortcuts.fixed_width import RecordPacker, field_names, generated
 
 __all__ = ["Lanes", "Put", "Refuse"]
 
 Put = Callable[[StreamRecord], bool]
 """Writes a record; whether it was packed in place."""
+
+Otherwise = Callable[[StreamRecord, int], None]
+"""Writes a record to a channel in another way."""
 
 Refuse = Callable[[StreamRecord, Exception], None]
 """Is told of a record that cannot leave, and why; may raise what says more."""
@@ -35,12 +40,61 @@ Count = Callable[[], int]
 
 _CLOSED = BufferBuilder(heap_buffer(b"", DataType.DATA))  # nothing fits here
 
+_LANE = """
+def lane(lanes, packer, closed, channel, otherwise):
+    pack, head, num_bytes = packer.timed.pack, packer.timed.head, packer.timed.num_bytes
+    pack_untimed, head_untimed, num_bytes_untimed = packer.untimed.pack, packer.untimed.head, packer.untimed.num_bytes
+    num_records, memory, published = packer.num_records, closed.memory, closed.published
+    begin = num_untimed = 0  # from where in the buffer records are to be counted, and how many of them have no time
+
+    def put(record):
+        nonlocal num_untimed
+        value = record.value
+        if lanes.is_open{and_is_tuple}:
+            start, timestamp = published.value, record.timestamp
+            try:
+                {fields} = value
+                if timestamp is not None:
+                    pack(memory, start, head, timestamp, {fields})
+                    published.value = start + num_bytes
+                else:
+                    pack_untimed(memory, start, head_untimed, {fields})
+                    num_untimed += 1
+                    published.value = start + num_bytes_untimed
+            except refusals:
+                pass  # there is no room, or the serializer's own complaint says what is wrong
+            else:
+                if published.watchers:
+                    published.tell()
+                return True
+        lanes.num_counted += 1
+        otherwise(record, channel)
+        return False
+
+    def use(builder, num_others):
+        nonlocal memory, published, begin, num_untimed
+        memory = builder.memory[: builder.capacity - 1]  # so that packing leaves room
+        begin += num_others
+        lanes.num_counted += count()  # behind this nothing is called: no record is found counted twice, or not at all
+        published, begin, num_untimed = builder.published, builder.published.value, 0
+
+    def count():
+        return num_records(published.value - begin, num_untimed)
+
+    return put, use, count
+"""
+"""A lane for values of some number of fields: `put`, `use` and `count` share the buffer that is open.
+
+One by one, fields cost a quarter less than as a tuple. A list of them would be packed by accident: it is refused
+here, so that an error of type does not depend on the room that is left.
+"""
+
 
 class Lanes:
     """One lane for each channel of a writer: `put[channel]` writes a record there.
 
     `otherwise` is called with the records a lane does not take, and their channel. While `is_open` is false, or
-    where values differ in length, those are all. `num_records` counts what was put, one way or the other; how many
+    without a `packer`, those are all. `num_records` counts what was put, one way or the other; how many
     lie in an open buffer is told by its length, so that no record pays for being counted. Whoever else writes into
     such a buffer closes the lane meanwhile, or opens it again and says how many bytes, and counts in `num_counted`.
 
@@ -50,24 +104,20 @@ class Lanes:
     Differs: only saves work. The bytes are those of the serializers.
     """
 
-    __slots__ = ("_count_open", "_packer", "_packs_many", "_use", "is_open", "num_counted", "put")
+    __slots__ = ("_count_open", "_packs_many", "_use", "is_open", "num_counted", "packer", "put")
 
     def __init__(
         self,
-        value_type: TypeSerializer,
+        packer: RecordPacker | None,
         num_channels: int,
-        otherwise: Callable[[StreamRecord, int], None],
+        otherwise: Otherwise,
         flush: Callable[[int], None] | None = None,
     ) -> None:
         self.is_open = True
         self.num_counted = 0
-        packer = self._packer = RecordPacker.of(value_type)
+        self.packer = packer
         self._packs_many = packer is not None and flush is None
-        if packer is None:
-            lanes = [_plain_lane(self, channel, otherwise) for channel in range(num_channels)]
-        else:
-            make = _lane_of_pairs if packer.is_pair else _lane
-            lanes = [make(self, packer, channel, otherwise) for channel in range(num_channels)]
+        lanes = [self._lane(channel, otherwise) for channel in range(num_channels)]
         self.put: list[Put] = [put for put, _, _ in lanes]
         self._use: list[Use] = [use for _, use, _ in lanes]
         self._count_open: list[Count] = [count for _, _, count in lanes]
@@ -133,16 +183,16 @@ class Lanes:
             raise
         return False
 
-    def to_bytes(self, record: StreamRecord) -> memoryview | None:
-        """A record as a lane would have packed it, but for that the buffer has no room; `None` if it would not."""
-        data = self._packer.to_bytes(record) if self._packer is not None and self.is_open else None
-        return None if data is None else memoryview(data)
-
-    def put_whole(self, data: bytearray | memoryview, channel: int, builders: Sequence[BufferBuilder | None]) -> bool:
+    def put_whole(self, data: bytes | bytearray | memoryview, channel: int, builder: BufferBuilder | None) -> bool:
         """Copy records that are counted and serialised into the open buffer, if they fit there and leave room."""
-        builder = builders[channel]
-        if not self.is_open or builder is None or not builder.put(data):
+        if not self.is_open or builder is None:
             return False
+        start = builder.published.value
+        end = start + len(data)
+        if end >= builder.capacity:
+            return False
+        builder.memory[start:end] = data
+        advance(builder, len(data))
         self._use[channel](builder, len(data))
         return True
 
@@ -150,106 +200,24 @@ class Lanes:
         """Pack several at once into a buffer that is open here; return the records that were taken and not packed."""
         if not self._packs_many or not self.is_open:
             return ()
-        assert self._packer is not None
+        assert self.packer is not None
         self.close(0)
-        num_packed, rest = self._packer.pack_many(records, builder)
+        num_packed, rest = self.packer.pack_many(records, builder)
         self.open(0, builder)
         self.num_counted += num_packed
         return rest
 
-
-def _lane(
-    lanes: Lanes, packer: RecordPacker, channel: int, otherwise: Callable[[StreamRecord, int], None]
-) -> tuple[Put, Use, Count]:
-    is_tuple = packer.is_tuple
-    pack, head, num_bytes = packer.timed.pack, packer.timed.head, packer.timed.num_bytes
-    pack_untimed, head_untimed, num_bytes_untimed = packer.untimed.pack, packer.untimed.head, packer.untimed.num_bytes
-    memory, published = _CLOSED.memory, _CLOSED.published
-    begin = num_untimed = 0  # from where in the buffer records are to be counted, and how many of them have no time
-
-    def put(record: StreamRecord) -> bool:
-        nonlocal num_untimed
-        fields = record.value if is_tuple else (record.value,)
-        if lanes.is_open and type(fields) is tuple:  # a list would pack too, but only where it fits: nowhere then
-            start, timestamp = published.value, record.timestamp
-            try:
-                if timestamp is not None:
-                    pack(memory, start, head, timestamp, *fields)
-                    published.value = start + num_bytes
-                else:
-                    pack_untimed(memory, start, head_untimed, *fields)
-                    num_untimed += 1
-                    published.value = start + num_bytes_untimed
-            except REFUSALS:
-                pass  # there is no room, or the serializer's own complaint says what is wrong
-            else:
-                if published.watchers:
-                    published.tell()
-                return True
-        lanes.num_counted += 1
-        otherwise(record, channel)
-        return False
-
-    def use(builder: BufferBuilder, num_others: int) -> None:
-        nonlocal memory, published, begin, num_untimed
-        memory = builder.memory[: builder.capacity - 1]  # so that packing leaves room
-        begin += num_others
-        lanes.num_counted += count()  # behind this nothing is called: nobody finds records counted twice, or not at all
-        published, begin, num_untimed = builder.published, builder.published.value, 0
-
-    def count() -> int:
-        return packer.num_records(published.value - begin, num_untimed)
-
-    return put, use, count
+    def _lane(self, channel: int, otherwise: Otherwise) -> tuple[Put, Use, Count]:
+        if self.packer is None:
+            return _plain_lane(self, channel, otherwise)
+        fields = field_names(self.packer.num_fields, "field")
+        fields, and_is_tuple = (fields + ",", " and type(value) is tuple") if self.packer.is_tuple else (fields, "")
+        lane: Any = generated("lane", _LANE, fields=fields, and_is_tuple=and_is_tuple)
+        made: tuple[Put, Use, Count] = lane(self, self.packer, _CLOSED, channel, otherwise)
+        return made
 
 
-def _lane_of_pairs(
-    lanes: Lanes, packer: RecordPacker, channel: int, otherwise: Callable[[StreamRecord, int], None]
-) -> tuple[Put, Use, Count]:
-    """The same for values of two fields: one by one they cost a quarter less than as a tuple."""
-    pack, head, num_bytes = packer.timed.pack, packer.timed.head, packer.timed.num_bytes
-    pack_untimed, head_untimed, num_bytes_untimed = packer.untimed.pack, packer.untimed.head, packer.untimed.num_bytes
-    memory, published = _CLOSED.memory, _CLOSED.published
-    begin = num_untimed = 0  # from where in the buffer records are to be counted, and how many of them have no time
-
-    def put(record: StreamRecord) -> bool:
-        nonlocal num_untimed
-        value = record.value
-        if lanes.is_open and type(value) is tuple:
-            start, timestamp = published.value, record.timestamp
-            try:
-                first, second = value
-                if timestamp is not None:
-                    pack(memory, start, head, timestamp, first, second)
-                    published.value = start + num_bytes
-                else:
-                    pack_untimed(memory, start, head_untimed, first, second)
-                    num_untimed += 1
-                    published.value = start + num_bytes_untimed
-            except REFUSALS:
-                pass
-            else:
-                if published.watchers:
-                    published.tell()
-                return True
-        lanes.num_counted += 1
-        otherwise(record, channel)
-        return False
-
-    def use(builder: BufferBuilder, num_others: int) -> None:
-        nonlocal memory, published, begin, num_untimed
-        memory = builder.memory[: builder.capacity - 1]  # so that packing leaves room
-        begin += num_others
-        lanes.num_counted += count()  # behind this nothing is called: nobody finds records counted twice, or not at all
-        published, begin, num_untimed = builder.published, builder.published.value, 0
-
-    def count() -> int:
-        return packer.num_records(published.value - begin, num_untimed)
-
-    return put, use, count
-
-
-def _plain_lane(lanes: Lanes, channel: int, otherwise: Callable[[StreamRecord, int], None]) -> tuple[Put, Use, Count]:
+def _plain_lane(lanes: Lanes, channel: int, otherwise: Otherwise) -> tuple[Put, Use, Count]:
     """Values that differ in length go the long way, all of them."""
 
     def put(record: StreamRecord) -> bool:

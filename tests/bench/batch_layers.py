@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from refimpl.memory import NetworkBufferPool
-from refimpl.producer import RecordWriter
 from refimpl.records import RecordBatch, StreamElement, StreamRecord
 from refimpl.shortcuts.columns import BatchCodec, WireRows
 from refimpl.shortcuts.input import FastNetworkInput
+from refimpl.shortcuts.writer import FastRecordWriter
 from tests.bench import contenders, remote
 from tests.bench.contenders import (
     BATCH,
@@ -110,7 +110,11 @@ def operate(num_records: int) -> Outcome:
 
 
 def through(
-    writer: RecordWriter, source: FastNetworkInput, buffers_at_once: int, carry: Callable[[], None], num_records: int
+    writer: FastRecordWriter,
+    source: FastNetworkInput,
+    buffers_at_once: int,
+    carry: Callable[[], None],
+    num_records: int,
 ) -> Outcome:
     """From a writer to an input, in one thread: it writes until there is no buffer left, then it reads them all."""
 
@@ -161,12 +165,12 @@ ALONE, CONNECTED = "writer, queue, gate", "connection"
 
 LAYERS: Sequence[Layer] = (
     Layer("batch", "three columns become a RecordBatch", make),
-    Layer("rows", "records/batch.py encode: columns to the bytes of rows", encode),
+    Layer("rows", "shortcuts/columns.py encode: columns to the bytes of rows", encode),
     Layer("copy to segments", "four copies, and nothing else", copy),
-    Layer("join", "records/batch.py joined: segments behind each other", join),
-    Layer("columns", "records/batch.py decode: lengths and tags checked, rows to columns", decode),
+    Layer("join", "shortcuts/columns.py joined: segments behind each other", join),
+    Layer("columns", "shortcuts/columns.py decode: lengths and tags checked, rows to columns", decode),
     Layer("operator", "a call for the batch, which adds up a column", operate),
-    Layer(ALONE, "producer/record_writer.py to consumer/network_input.py", exchange),
+    Layer(ALONE, "shortcuts/writer.py to consumer/network_input.py", exchange),
     Layer("hand-over", "to another thread, instead", lambda n: moved(contenders.exchange_of_batches, n), ALONE),
     Layer(CONNECTED, "exchange/ and consumer/remote_channel.py: frames, credit, one copy more", connection, ALONE),
     Layer("processes", "drivers/carrier.py: TCP and six threads, instead",

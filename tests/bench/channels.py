@@ -15,14 +15,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from refimpl.config import Config
-from refimpl.consumer import InputGate, LocalInputChannel
 from refimpl.drivers import Bell, Flusher, Lull, ShortTurns
-from refimpl.memory import LocalBufferPool, NetworkBufferPool
+from refimpl.memory import NetworkBufferPool
 from refimpl.producer import (
     ChannelSelector,
     GlobalSelector,
-    RecordWriter,
-    ResultPartition,
     RoundRobinSelector,
     max_buffers,
     required_buffers,
@@ -32,8 +29,11 @@ from refimpl.records import (
     StreamElementSerializer,
     StreamRecord,
 )
+from refimpl.shortcuts.channels import FastInputGate
 from refimpl.shortcuts.deserializer import FastDeserializer
 from refimpl.shortcuts.input import FastNetworkInput
+from refimpl.shortcuts.partition import FastBufferPool, FastLocalInputChannel, FastResultPartition
+from refimpl.shortcuts.writer import FastRecordWriter
 from tests.bench.contenders import KIND, RECORDS, Adding, Keeping, checksum, chunks, expected
 from tests.bench.exchange import SEVERAL, wait_for_buffers
 from tests.bench.measure import Contender, Entry, Row, Turn, in_two_threads
@@ -88,13 +88,13 @@ class Channels:
         most = max_buffers(num_channels, config)
         self.pool_bytes = most * config.segment_size_bytes
         self._home = NetworkBufferPool(most, config.segment_size_bytes)
-        pool = LocalBufferPool(self._home, required_buffers(num_channels), most, "source-0", num_channels)
-        self.partition = ResultPartition("source-0", num_channels, pool, config)
+        pool = FastBufferPool(self._home, required_buffers(num_channels), most, "source-0", num_channels)
+        self.partition = FastResultPartition("source-0", num_channels, pool, config)
         # All to the first is a choice that need not be made for each record, with idle channels beside it or without.
         selector: ChannelSelector = GlobalSelector() if plan.num_active == 1 else InTurn(plan.num_active)
-        self.writer = RecordWriter(self.partition, selector, elements, exclusion=self.monitor)
-        channels = [LocalInputChannel(n, subpartition) for n, subpartition in enumerate(self.partition.subpartitions)]
-        self.gate = InputGate("sink-0", channels, on_ready=self._input_bell.ring)
+        self.writer = FastRecordWriter(self.partition, selector, elements, exclusion=self.monitor)
+        channels = [FastLocalInputChannel(n, self.partition.create_view(n)) for n in range(num_channels)]
+        self.gate = FastInputGate("sink-0", channels, on_ready=self._input_bell.ring)
         self.input = FastNetworkInput(self.gate, elements, lambda: FastDeserializer(config))
         self._most = max(1, min(FOR_EVERYBODY, most // 2))
         self._lull = Lull(self.monitor, {"source": self._output_bell, "sink": self._input_bell})
@@ -153,7 +153,7 @@ class Channels:
         if self.plan.emits_many:
             self.writer.emit_many(records)
         else:
-            emit = self.writer.emit
+            emit = self.writer.put
             for record in records:
                 emit(record)
 

@@ -35,7 +35,7 @@ from refimpl.records import (
     StreamRecord,
     TupleType,
 )
-from refimpl.shortcuts.fixed_width import RecordUnpacker
+from refimpl.shortcuts.fixed_width import RecordPacker, RecordUnpacker
 from refimpl.shortcuts.lanes import Lanes
 from tests.bench.exchange import Exchange
 from tests.bench.measure import Benchmark, Contender, Ratio, Row, Turn, in_two_threads, timed
@@ -200,7 +200,7 @@ def keyed_exchange(num_records: int, operator: Any) -> tuple[int, float, float]:
     by_key = KeyGroupSelector(Field(0), 128)
     engine = Exchange(KIND, RECORD_BUFFERS, selector=by_key)
     for record in RECORDS:
-        by_key.select_channel(record.value)  # a key is hashed once, and these come over and over
+        engine.writer.select(record.value)  # a key is hashed once, and these come over and over
     return through(engine, num_records, operator)
 
 
@@ -222,7 +222,7 @@ def codec(num_records: int, operator: Any) -> tuple[int, float, float]:
     unpacker = RecordUnpacker(KIND)
 
     def work() -> None:
-        lanes = Lanes(KIND, 1, lambda record, _channel: turn(record))
+        lanes = Lanes(RecordPacker.of(KIND), 1, lambda record, _channel: turn(record))
         builder: BufferBuilder | None = None
 
         def turn(record: StreamRecord) -> None:

@@ -14,15 +14,12 @@ from typing import Any, TypeVar
 import numpy as np
 
 from refimpl.config import Config
-from refimpl.consumer import InputGate, LocalInputChannel
 from refimpl.drivers import Bell, Lull
 from refimpl.job import Parts
-from refimpl.memory import LocalBufferPool, NetworkBufferPool
+from refimpl.memory import NetworkBufferPool
 from refimpl.producer import (
     ChannelSelector,
     ForwardSelector,
-    RecordWriter,
-    ResultPartition,
     max_buffers,
     required_buffers,
 )
@@ -34,8 +31,11 @@ from refimpl.records import (
     StreamRecord,
     TypeSerializer,
 )
+from refimpl.shortcuts.channels import FastInputGate
 from refimpl.shortcuts.input import FastNetworkInput
 from refimpl.shortcuts.makers import FastMakers
+from refimpl.shortcuts.partition import FastBufferPool, FastLocalInputChannel, FastResultPartition
+from refimpl.shortcuts.writer import FastRecordWriter
 
 __all__ = ["SEVERAL", "Exchange", "elements_of", "wait_for_buffers"]
 
@@ -45,7 +45,7 @@ REFERENCE = Parts()
 SEVERAL = 4
 
 
-def wait_for_buffers(writer: RecordWriter, lull: Lull, bell: Bell) -> None:
+def wait_for_buffers(writer: FastRecordWriter, lull: Lull, bell: Bell) -> None:
     """What a task does that has run out of buffers, if it has. Under the monitor."""
     partition = writer.partition
     if not (writer.resume() and partition.is_available):
@@ -95,13 +95,13 @@ class Exchange:
         self._num_taken = 0
         most = max_buffers(num_channels, config)
         home = NetworkBufferPool(most, config.segment_size_bytes)
-        pool = LocalBufferPool(home, required_buffers(num_channels), most, "source-0", num_channels)
-        self.partition = ResultPartition("source-0", num_channels, pool, config)
-        self.writer = RecordWriter(
+        pool = FastBufferPool(home, required_buffers(num_channels), most, "source-0", num_channels)
+        self.partition = FastResultPartition("source-0", num_channels, pool, config)
+        self.writer = FastRecordWriter(
             self.partition, selector or ForwardSelector(), elements, parts.SpanningRecordSerializer(), self.monitor
         )
-        channels = [LocalInputChannel(n, subpartition) for n, subpartition in enumerate(self.partition.subpartitions)]
-        self.gate = InputGate("sink-0", channels, on_ready=self._input_bell.ring)
+        channels = [FastLocalInputChannel(n, self.partition.create_view(n)) for n in range(num_channels)]
+        self.gate = FastInputGate("sink-0", channels, on_ready=self._input_bell.ring)
         makers = FastMakers()
         self.input = FastNetworkInput(
             self.gate, elements, lambda: makers.deserializer(parts, config), takes_batches=takes_batches
@@ -113,7 +113,7 @@ class Exchange:
 
     def produce_records(self, chunks: Iterable[Sequence[StreamRecord]]) -> None:
         """Write records, a chunk at a time with one call for each; wait when the pool has run dry."""
-        emit = self.writer.emit
+        emit = self.writer.put
 
         def write(chunk: Sequence[StreamRecord]) -> None:
             for record in chunk:

@@ -17,7 +17,7 @@ from refimpl.config import Config
 from refimpl.drivers import ConsumerEnd, ProducerEnd
 from refimpl.memory import BufferBuilder, BufferConsumer, DataType, allocate_pages, heap_buffer
 from refimpl.shortcuts.columns import BatchCodec
-from refimpl.shortcuts.fixed_width import RecordUnpacker
+from refimpl.shortcuts.fixed_width import RecordPacker, RecordUnpacker
 from refimpl.shortcuts.input import FastNetworkInput
 from refimpl.shortcuts.lanes import Lanes
 from tests.bench.contenders import (
@@ -75,7 +75,7 @@ def reading(num_records: int, operator: Any) -> Spent:
 
 def packed(start: int) -> memoryview:
     builder = BufferBuilder(heap_buffer(bytes(SEGMENT_BYTES), DataType.DATA))
-    lanes = Lanes(KIND, 1, lambda record, _channel: None)
+    lanes = Lanes(RecordPacker.of(KIND), 1, lambda record, _channel: None)
     lanes.open(0, builder)
     for record in RECORDS[start : start + PER_SEGMENT]:
         lanes.put[0](record)
@@ -156,7 +156,7 @@ class BothEnds:
     def arrived(self, num_buffers: int) -> Iterator[memoryview]:
         """So many buffers are queued, as many at a time as there are, and go through the connection."""
         while num_buffers:
-            for buffer in islice(iter(partial(self.partition.request_buffer, 0), None), num_buffers):
+            for buffer in islice(iter(partial(self.partition.pool.request_buffer, 0), None), num_buffers):
                 buffer.size = SEGMENT_BYTES
                 self.partition.add(BufferConsumer.of_buffer(buffer), 0)
                 num_buffers -= 1

@@ -29,7 +29,7 @@ from refimpl.memory import BufferBuilder, LocalBufferPool, NetworkBufferPool
 from refimpl.producer import ForwardSelector
 from refimpl.records import LENGTH_BYTES, StreamRecord
 from refimpl.records.element_serializer import TAG_RECORD_WITH_TIMESTAMP
-from refimpl.shortcuts.fixed_width import RecordUnpacker
+from refimpl.shortcuts.fixed_width import RecordPacker, RecordUnpacker
 from refimpl.shortcuts.lanes import Lanes
 from tests.bench import batch_layers, contenders
 from tests.bench.channels import hand_out
@@ -109,7 +109,7 @@ def segments(num_records: int) -> Iterator[memoryview]:
     pool = LocalBufferPool(NetworkBufferPool(1, SEGMENT_BYTES), 1, 1, "profile", 1)
     selector = ForwardSelector()
     selector.setup(1)
-    lanes = Lanes(KIND, 1, lambda record, _channel: None)
+    lanes = Lanes(RecordPacker.of(KIND), 1, lambda record, _channel: None)
     choose, write = selector.select_channel, lanes.put[0]
     for piece in pieces(num_records):
         builder = pool.request_builder(0)
@@ -168,7 +168,7 @@ def exchange(num_records: int) -> Outcome:
         while take():
             hand_out(source, process)
 
-    write = writer.emit
+    write = writer.put
     for piece in chunks(RECORDS, num_records, PER_LOOK):
         for record in piece:
             write(record)
@@ -207,10 +207,10 @@ LAYERS: Sequence[Layer] = (
     Layer("loop", "taking a record from a list", loop),
     Layer("selector", "producer/selector.py", select),
     Layer("pack", "struct.pack_into: length, tag, time, value", pack),
-    Layer("builder and commit", "producer/lanes.py, memory/builder.py", build),
-    Layer("decode", "records/packing.py RecordUnpacker, columns to Python's numbers", decode),
+    Layer("builder and commit", "shortcuts/lanes.py, memory/builder.py", build),
+    Layer("decode", "shortcuts/fixed_width.py RecordUnpacker, columns to Python's numbers", decode),
     Layer("operator", "a call for each record, which adds up", operate),
-    Layer("writer, queue, gate", "producer/record_writer.py to consumer/network_input.py", exchange),
+    Layer("writer, queue, gate", "shortcuts/writer.py to consumer/network_input.py", exchange),
     Layer("hand-over", "to another thread: monitor, waiting, waking", threads),
     Layer("tasks", "task/ and drivers/task_threads.py: a job of a source and a sink", lambda n: job(n, has_map=False)),
     Layer("one operator more", "task/chain.py: a map chained before the sink", lambda n: job(n, has_map=True)),

@@ -13,12 +13,21 @@ from functools import partial
 from typing import Any, Self
 
 from refimpl.config import Config
-from refimpl.drivers import BUFFERS_PER_STEP, Bell, Carrier, ConsumerEnd, Lookout, ProducerEnd, connect, listen
+from refimpl.drivers import (
+    BUFFERS_PER_STEP,
+    Bell,
+    Carrier,
+    ConsumerEnd,
+    Lookout,
+    ProducerEnd,
+    connect,
+    listen,
+    makers_of,
+)
 from refimpl.job import Deployment, StreamEnvironment
 from refimpl.memory import BufferConsumer
 from refimpl.records import RecordBatch, StreamRecord, TypeSerializer, Vectorized
 from refimpl.shortcuts.input import FastNetworkInput
-from refimpl.shortcuts.makers import FastMakers
 from refimpl.task import IterableReader
 from tests.bench.contenders import COLUMNS, RECORDS, SEGMENT_BYTES, batches, chunks, cycled
 from tests.bench.exchange import elements_of
@@ -35,7 +44,7 @@ class Station:
         sink = Vectorized(print, print) if takes_batches else print
         source.slot_sharing_group("producers").rebalance().sink(sink).slot_sharing_group("consumers")
         self.monitor = threading.RLock()
-        self.deployment = Deployment(environment, None, self.monitor, number, 2, makers=FastMakers())
+        self.deployment = Deployment(environment, None, self.monitor, number, 2, makers=makers_of(environment.config))
         self.error: BaseException | None = None
         self.bell = Bell(self.monitor)
         self.lookout = Lookout(self.monitor, {"": self.bell})
@@ -103,7 +112,7 @@ class Sending(Station):
 
     def columns(self, num_batches: int) -> None:
         records = (StreamRecord(RecordBatch(columns)) for columns in cycled(COLUMNS, num_batches))
-        self._write(partial(self.writer.emit, record) for record in records)
+        self._write(partial(self.writer.put, record) for record in records)
 
     def _write(self, writes: Iterable[Callable[[], None]]) -> None:
         writer = self.writer

@@ -11,6 +11,7 @@ import pytest
 
 from refimpl.memory import LocalBufferPool, NetworkBufferPool
 from refimpl.shortcuts.columns import BatchCodec
+from refimpl.shortcuts.fixed_width import RecordPacker
 from refimpl.shortcuts.lanes import Lanes
 from tests.bench import batch_layers
 from tests.bench import profile as module
@@ -54,7 +55,7 @@ def test_what_is_copied_of_a_batch_are_the_bytes_of_its_rows() -> None:
 
 def test_what_is_packed_by_hand_is_what_the_engine_packs() -> None:
     pool = LocalBufferPool(NetworkBufferPool(1, SEGMENT_BYTES), 1, 1, "test", 1)
-    builder, lanes = pool.request_builder(0), Lanes(KIND, 1, lambda *_: None)
+    builder, lanes = pool.request_builder(0), Lanes(RecordPacker.of(KIND), 1, lambda *_: None)
     assert builder is not None
     lanes.open(0, builder)
     assert lanes.put[0](RECORDS[0])

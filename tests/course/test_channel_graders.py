@@ -29,9 +29,7 @@ FORGET = """del self.gathered[: self.position]
         self.position = 0
 """
 KEEP = "self.gathered += data"
-REFUSE = """raise RemoteProtocolError(
-                f"a frame of {length} B is not between {HEADER_BYTES} and {self.max_frame_bytes}"
-            )"""
+REFUSE = 'raise RemoteProtocolError(f"a frame of {length} B is not between {HEADER_BYTES} and {self.max_frame_bytes}")'
 READ = "(length,) = _INT.unpack_from(self.gathered, self.position)"
 CUT = "self.gathered = self.gathered[self.position :]\n        self.position = 0\n"
 RESTART = "self.gathered.clear()\n            self.position = 0\n"

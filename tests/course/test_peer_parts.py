@@ -13,7 +13,7 @@ from course.peer.tap import FrameScanner, Tap
 from refimpl.errors import RemoteProtocolError
 from refimpl.exchange import AddCredit, BufferResponse, CloseRequest, PartitionRequest, ProducerId, ResultPartitionId
 from refimpl.exchange.frames import encode
-from refimpl.memory import DataType, LocalBufferPool, NetworkBufferPool
+from refimpl.memory import DataType
 from refimpl.records import LONG, STRING, StreamElementSerializer, StreamRecord, Watermark
 
 KINDS = [("raw", False), ("stream", True), ("stream", False)]
@@ -26,14 +26,6 @@ def records(elements, is_timed, indexes, first=0):
     return b"".join(len(payload).to_bytes(4, "big") + payload for payload in payloads)
 
 
-def written(batch, size):
-    """The bytes of a batch in a buffer that has room for all of it."""
-    pool = LocalBufferPool(NetworkBufferPool(1, size), 1)
-    builder = pool.request_builder()
-    batch.copy_to_buffer_builder(builder)
-    return bytes(builder.memory[: builder.committed_bytes])
-
-
 # -- records -------------------------------------------------------------------------------------------------------
 
 
@@ -41,8 +33,8 @@ def written(batch, size):
 @pytest.mark.parametrize("count", [1, 2, 100])
 def test_rows_are_the_bytes_of_records_written_one_by_one(elements, is_timed, count):
     rows = rows_written(elements, is_timed)
-    batch, values = rows.encode(2_000_000_007, 7, count)
-    assert written(batch, 4096) == records(elements, is_timed, range(7, 7 + count), 2_000_000_000)
+    wire, values = rows.encode(2_000_000_007, 7, count)
+    assert bytes(wire) == records(elements, is_timed, range(7, 7 + count), 2_000_000_000)
     assert values == b"".join((2_000_000_007 + n).to_bytes(8, "big") for n in range(count))
 
 

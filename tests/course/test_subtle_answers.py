@@ -16,7 +16,7 @@ from course.seams import child_job, solution
 HEADER = "def to_departure(flight: dict[str, Any])"
 REMEMBERED = 'seen.setdefault(flight["event_time_ms"], flight["origin"]), max('
 ONE_HOME = "Counted = CountedBuffer; Counted.home = getattr(Counted, 'home', self.recycler); Counted.home."
-ROOM_FIRST = """self._room_changed()
+ROOM_FIRST = """self.on_room_changed()
         self.size = min(num_buffers, self.num_max)"""
 COPY = "self._position += builder.append"
 FULL_FIRST = f"""if builder.is_full:
@@ -33,8 +33,8 @@ LARGER_FIRST = """wide, more = divmod(self.max_parallelism, self.num_channels)
         many = more * (wide + 1)
         return key_group // (wide + 1) if key_group < many else more + (key_group - many) // wide"""
 WINDOW = "return self.view[index : index + length]"
-DONE = "            if result.is_full_record:\n                self._remaining.popleft()\n"
-SAID = "self._after_record(channel)\n"
+DONE = "            if result.is_full_record:\n                self.remaining.popleft()\n"
+SAID = "self.after_record(channel)\n"
 
 DELAY = 'flight["dep_delay_minutes"]'
 LATE = f"max(0, {DELAY})"
@@ -133,7 +133,7 @@ WRONG = [
     ("10.1", [("> self.high_bytes", "> self.high_bytes and num_bytes > 1")], "never_stops"),
     ("11.2", [("self.credit += credit", "self.credit = (self.credit + credit) & 255")], "credit_wrong"),
     ("2.3", [("self.num_requested >= self.size", "self.num_requested >= min(self.size, 16)")], None),
-    ("2.3", [("while self._idle and", "for _ in range(4 if self._idle else 0):\n            if"),
+    ("2.3", [("while self.idle and", "for _ in range(4 if self.idle else 0):\n            if"),
              ("> self.size:\n            self", "> self.size:\n                self")], "keeps_idle"),
     ("2.3", [("while not self.is_destroyed and self.num_requested <= self.size:",
               "for _ in range(9):\n            if self.is_destroyed or self.num_requested > self.size: break")], None),
@@ -150,7 +150,7 @@ WRONG = [
     ("6.2", [("[node.id] = head", "[node.id] = head = head or node.id")], "zero_is_nothing"),
     # a record that goes on, and one that is over
     ("5.2", [(f"{DONE}                {SAID}", f"            {SAID}{DONE}")], "announced_in_the_middle"),
-    ("5.2", [("if self._remaining:\n                    self._in_hand.reset()", "self._in_hand.reset()")],
+    ("5.2", [("if self.remaining:\n                    self.record.reset()", "self.record.reset()")],
      "reset_at_the_end"),
 ]  # fmt: skip
 

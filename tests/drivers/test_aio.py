@@ -205,7 +205,7 @@ def test_a_partition_that_comes_late_is_asked_for_again() -> None:
         known.clear()
         task = asyncio.create_task(run.execute())
         connections = run.deployments[1].shuffle.consumer_connections
-        while not connections or connections[0].num_not_found.total() < 4:
+        while not connections or connections[0].retries.num_not_found.total() < 4:
             await asyncio.sleep(0)
         known.update(later)
         await task

@@ -140,7 +140,7 @@ def test_a_partition_that_comes_late_is_asked_for_again_and_loses_nothing() -> N
         there.start()
         here.start(there.address)
         (connection,) = here.deployment.shuffle.consumer_connections
-        here.until(lambda: connection.num_not_found.total() >= 4)
+        here.until(lambda: connection.retries.num_not_found.total() >= 4)
         with there.threads.monitor:
             known.update(later)
         assert here.end() is None

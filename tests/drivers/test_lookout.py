@@ -546,7 +546,7 @@ def test_what_one_task_puts_off_is_said_also_while_another_one_keeps_the_lookout
     requests = requests_of(environment, credit=1)
     with nothing_left(), Side(environment, 0) as side:
         shuffle = side.deployment.shuffle
-        (mine,) = [each for each in requests if shuffle.find(each.partition, 0) is first_of(side).subpartitions[0]]
+        (mine,) = [each for each in requests if shuffle.find(each.partition, 0) is first_of(side).create_view(0)]
         side.start()
         source.until_at(20)
         side.until(lambda: sum(bell.is_waiting for bell in side.threads._bells.values()) == 1)

@@ -112,6 +112,12 @@ def test_what_cannot_be_compared_is_refused(arguments, options, message):
         BytesBesideFlink(*arguments, **options)
 
 
+def test_none_begins_with_the_first_difference():
+    view = BytesBesideFlink(b"abc", b"xby", at=None)
+    assert "difference 1 of 2" in repr(view)
+    view.close()
+
+
 def test_long_strings_with_many_differences_stay_small():
     view = BytesBesideFlink(bytes(range(256)) * 400, bytes(range(255, -1, -1)) * 400)
     assert len(view._frames) < 200_000

@@ -47,6 +47,10 @@ def test_a_written_job_has_three_stages(written):
     assert "late-2" in texts[2]
 
 
+def test_none_begins_as_if_no_stage_had_been_given(written):
+    assert view_of(written, at=None)[1] == view_of(written)[1]
+
+
 def test_the_stages_agree_with_what_the_engine_explains_and_builds(written):
     model = view_of(written, at=2)[3]
     explained = written.explain()

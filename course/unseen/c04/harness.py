@@ -1,10 +1,13 @@
 """What a rule of lesson 4 is given: a function that reads buffers with the part under test, as a task reads them."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import Any
 
 from refimpl.memory.buffer import Buffer, BufferSlice
 from refimpl.memory.segment import MemorySegment
 from refimpl.records.spanning import DeserializationResult
+
+Read = Callable[[Any], list[tuple[str, bytes | None]]]
 
 
 class MisuseError(Exception):
@@ -14,20 +17,23 @@ class MisuseError(Exception):
 class _NextOwner:
     """A pool whose next owner writes over a segment at once."""
 
-    def recycle_segment(self, segment):
+    def recycle_segment(self, segment: MemorySegment) -> None:
+        assert segment.view is not None, "nothing here frees it"
         segment.view[:] = b"\xdd" * segment.size
 
 
-def under_test(part):
+def under_test(part: Any) -> Read:
     """The function `read` for one part."""
+    words: set[str] = set()
 
-    def read(pieces):
+    def read(pieces: Any) -> list[tuple[str, bytes | None]]:
         """The part's answers to these buffers: (name of the result, record or None) for each call."""
         pieces = None if isinstance(pieces, bytes) or not isinstance(pieces, Iterable) else list(pieces)
         if pieces is None or not all(isinstance(piece, bytes) for piece in pieces):
             raise MisuseError("read takes a list of bytes, one for each buffer")
-        read.words |= _words(pieces)
-        deserializer, answers = part(), []
+        words.update(_words(pieces))
+        deserializer = part()
+        answers: list[tuple[str, bytes | None]] = []
         for piece in pieces:
             buffer = BufferSlice(Buffer(MemorySegment(bytearray(piece)), _NextOwner(), size=len(piece)), 0, len(piece))
             deserializer.set_next_buffer(buffer)
@@ -40,18 +46,19 @@ def under_test(part):
             buffer.recycle()
         return answers
 
-    read.words = set()
+    read.__dict__["words"] = words
     return read
 
 
-def tried(read):
+def tried(read: Read) -> set[str]:
     """What the rule has tried: asked, cut, rest, length, twice, empty."""
-    return read.words
+    words: set[str] = read.__dict__["words"]
+    return words
 
 
-def _words(pieces):
+def _words(pieces: list[bytes]) -> set[str]:
     """Of one stream: whether records are cut, cut twice or in their length, have others behind them, are empty."""
-    ends, stream = set(), b"".join(pieces)
+    ends, stream = set[int](), b"".join(pieces)
     for piece in pieces:
         ends.add(len(piece) + max(ends, default=0))
     words, start = {"asked"}, 0

@@ -263,6 +263,15 @@ def test_a_block_that_is_left_without_commit_leaves_nothing(spark, tmp_path, mon
             sink(2)
 
 
+def test_a_schema_without_a_column_is_refused(spark, tmp_path):
+    with (
+        pytest.raises(LocalUsageError, match="the schema 'int' names no columns; give them names, such as 'n int'"),
+        TableSink("int", tmp_path / "t"),
+    ):
+        pass
+    assert left_in(tmp_path) == []
+
+
 def test_a_value_that_does_not_fit_is_shown(spark, tmp_path):
     def store():
         with TableSink("a int, b int", tmp_path / "t") as sink:

@@ -46,7 +46,7 @@ class Bench:
         self.partition = ResultPartition("map-0", channels, pool, self.config)
         elements = StreamElementSerializer(kind)
         self.writer = RecordWriter(self.partition, RoundRobinSelector(), elements)
-        gate = InputGate("sink-0", [LocalInputChannel(i, s) for i, s in enumerate(self.partition.subpartitions)])
+        gate = InputGate("sink-0", [LocalInputChannel(i, s.view) for i, s in enumerate(self.partition.subpartitions)])
         self.input = NetworkInput(gate, elements, lambda: SpillingAdaptiveSpanningRecordDeserializer(self.config))
         gate.open()
 
@@ -105,7 +105,7 @@ def test_a_barrier_that_comes_twice_names_gate_and_channel() -> None:
     for _ in range(2):
         subpartition.add(BufferConsumer.of_buffer(event_to_buffer(CheckpointBarrier(4, 0))))
     assert bench.input.take(limit=8) == 1
-    subpartition.resume()  # without being told to go on
+    subpartition.view.resume()  # without being told to go on
     with pytest.raises(RemoteProtocolError, match=r"^sink-0, channel 1: barrier 4 a second time"):
         bench.input.take(limit=8)
 

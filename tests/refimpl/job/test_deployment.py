@@ -71,11 +71,11 @@ def test_tasks_outputs_and_channels_are_those_of_the_graph() -> None:
 
 def test_every_subpartition_is_read_by_exactly_one_channel() -> None:
     deployment = Deployment(job())
-    read = [channel.subpartition for gate in deployment.gates for channel in gate.channels]
+    read = [channel.view.subpartition for gate in deployment.gates for channel in gate.channels]
     produced = [sub for partition in deployment.partitions for sub in partition.subpartitions]
     assert sorted(map(id, read)) == sorted(map(id, produced))
     for number, gate in enumerate(deployment.gates[:3]):
-        assert [channel.subpartition.index for channel in gate.channels] == [number] * 2
+        assert [channel.view.subpartition.index for channel in gate.channels] == [number] * 2
     deployment.close()
 
 

@@ -256,19 +256,3 @@ def test_skipped_bytes_are_not_built(builder: BufferBuilder) -> None:
     assert consumer.unread_bytes == 4
     assert built(consumer) == (2,)
     assert built(consumer.copy_with_reader_position(4)) == (2,)
-
-
-def test_what_is_packed_in_place_is_published_with_advance(builder: BufferBuilder) -> None:
-    consumer = builder.create_consumer()
-    struct.pack_into(">i", builder.memory, builder.written_bytes, 9)
-    assert built(consumer) == ()
-    builder.advance(4)
-    assert built(consumer) == (9,)
-
-
-def test_what_is_put_is_published_and_leaves_room_or_nothing_is_done(builder: BufferBuilder) -> None:
-    consumer = builder.create_consumer()
-    assert builder.put(memoryview(ints(1, 2)))
-    assert not builder.put(memoryview(ints(*range(8))))  # it would fill the buffer
-    assert builder.put(memoryview(ints(*range(7))))
-    assert built(consumer) == (1, 2, *range(7))

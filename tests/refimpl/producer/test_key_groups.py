@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import struct
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,7 +14,6 @@ from refimpl.producer import (
     java_hash_code,
     key_group_of,
     key_group_range,
-    key_groups_of,
     murmur_hash,
     operator_index_of,
 )
@@ -162,36 +160,3 @@ def test_every_group_lies_in_the_range_of_the_subtask_that_owns_it(groups: int, 
 def test_the_default_number_of_groups_leaves_room_to_grow(parallelism: int, groups: int) -> None:
     """Flink: `KeyGroupRangeTest`."""
     assert default_max_parallelism(parallelism) == groups
-
-
-KEYS = {
-    "long": (st.integers(-(2**63), 2**63 - 1), np.int64, None),
-    "int": (st.integers(-(2**31), 2**31 - 1), np.int32, INT),
-    "small": (st.integers(-(2**31), 2**31 - 1), np.int32, LONG), "boolean": (st.booleans(), bool, None),
-    "double": (st.floats() | st.just(-0.0), np.float64, None),
-    "string": (st.text("aZ\0é€\ud83d", max_size=9).filter(lambda text: not text.endswith("\0")), np.str_, STRING),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("kind", KEYS)
-@given(data=st.data(), groups=st.integers(1, 2**15))
-def test_the_groups_of_many_keys_are_those_of_each(kind: str, data: st.DataObject, groups: int) -> None:
-    values, dtype, key_type = KEYS[kind]
-    keys = data.draw(st.lists(values, min_size=1, max_size=20))
-    found = key_groups_of(np.array(keys, dtype), groups, key_type)
-    assert found.tolist() == [key_group_of(key, groups, key_type) for key in keys]
-
-
-def test_the_group_of_the_least_hash_is_0_also_among_many() -> None:
-    """Math.abs of the least int is itself; Flink says 0."""
-    codes = np.array([undo_murmur(2**31), undo_murmur(2**31 + 1)], np.uint32)
-    assert key_groups_of(codes, 2**15, INT).tolist() == [0, (2**31 - 1) % 2**15]
-
-
-@pytest.mark.parametrize(
-    "keys",
-    [np.array(["😀"]), np.array([None], object), np.ma.array([1, 2], mask=[True, False]), np.array([b"a"])],
-    ids=repr,
-)
-def test_columns_without_a_rule_are_left_to_single_keys(keys: np.ndarray) -> None:
-    assert key_groups_of(keys, 128) is None

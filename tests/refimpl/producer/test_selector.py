@@ -6,7 +6,6 @@ import math
 from collections import Counter
 from collections.abc import Callable
 
-import numpy as np
 import pytest
 
 from refimpl.errors import LocalUsageError
@@ -23,7 +22,7 @@ from refimpl.producer import (
     key_group_of,
     operator_index_of,
 )
-from refimpl.records import INT, RecordBatch
+from refimpl.records import INT
 
 
 def chosen(selector: ChannelSelector, values: object) -> list[int]:
@@ -68,15 +67,6 @@ def test_a_cycle_starts_over_when_it_is_set_up_again(make: Callable[[], ChannelS
     assert chosen(selector, range(4)) == before
     selector.setup(1)
     assert chosen(selector, range(3)) == [0, 0, 0]
-
-
-def test_whoever_takes_the_next_turn_has_chosen_it() -> None:
-    selector = RoundRobinSelector()
-    selector.setup(3)
-    batch = RecordBatch([np.zeros(4)])
-    assert (selector.select_channel("a"), next(selector.turns), selector.select_channel("b")) == (0, 1, 2)
-    assert selector.select_channels(batch).tolist() == [0, 1, 2, 0]
-    assert (next(selector.turns), selector.select_channels(batch).tolist()) == (1, [2, 0, 1, 2])
 
 
 def test_forward_has_one_channel_and_refuses_more() -> None:
@@ -153,16 +143,6 @@ def test_another_number_of_channels_forgets_where_keys_went() -> None:
     chosen(selector, keys)
     selector.setup(2)
     assert chosen(selector, keys) == [operator_index_of(key_group_of(key, 128), 128, 2) for key in keys]
-
-
-def test_more_keys_than_can_be_remembered_still_find_their_channel(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(KeyGroupSelector, "_MAX_REMEMBERED", 3)
-    selector = KeyGroupSelector(identity, 128)
-    selector.setup(16)
-    expected = [operator_index_of(key_group_of(key, 128), 128, 16) for key in range(10)]
-    assert chosen(selector, range(10)) == expected
-    assert chosen(selector, range(10)) == expected
-    assert len(selector._channels) == 3
 
 
 def test_more_subtasks_than_key_groups_are_refused() -> None:

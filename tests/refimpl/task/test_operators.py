@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from refimpl.errors import LocalUsageError, SpillError, UserCodeError
-from refimpl.producer import KeyGroupSelector
 from refimpl.records import (
     MAX_WATERMARK,
     MIN_TIMESTAMP,
@@ -368,12 +367,3 @@ def test_who_calls_for_each_value_calls_nothing_around_the_function(
     operator.process(StreamRecord((3, 4), 5))
     operator.process_watermark(MAX_WATERMARK)
     assert kept.items[: len(arrived)] == arrived
-
-
-def test_nor_does_who_selects_a_channel() -> None:
-    second = Field(1)
-    parts, plain = KeyGroupSelector(InParts(second.one, second.many), 128), KeyGroupSelector(second.one, 128)
-    for selector in (parts, plain):
-        selector.setup(7)
-    values = [(0, key) for key in (1, 2, "b", 3.5, 1, True)]
-    assert list(map(parts.select_channel, values)) == list(map(plain.select_channel, values))

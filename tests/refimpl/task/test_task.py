@@ -47,7 +47,7 @@ class Wire:
         pool = LocalBufferPool(self.home, 1, buffers, "pool", num_channels=1)
         self.partition = ResultPartition("map-0", 1, pool, self.config)
         self.writer = RecordWriter(self.partition, ForwardSelector(), ELEMENTS)
-        self.gate = InputGate("sink-0", [LocalInputChannel(0, self.partition.subpartitions[0])])
+        self.gate = InputGate("sink-0", [LocalInputChannel(0, self.partition.create_view(0))])
         self.gate.open()
         make = SpillingAdaptiveSpanningRecordDeserializer
         self.input = NetworkInput(self.gate, ELEMENTS, lambda: make(self.config))

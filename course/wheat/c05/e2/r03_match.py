@@ -1,28 +1,28 @@
 """A match over what became of record and buffer; prunes always."""
 
-from refimpl.producer import RecordWriter
+from refimpl.producer import ChannelCopy
 
 
-class Writer(RecordWriter):
+class Copy(ChannelCopy):
     def copy_to_channels(self):
         closed = 0
-        while self._remaining:
-            channel = self._remaining[0]
-            if not self._builders[channel] and not self._open(channel):
-                self._block(True)
+        while self.remaining:
+            channel = self.remaining[0]
+            if not self.builders[channel] and not self.open(channel):
+                self.block()
                 break
-            result = self._in_hand.copy_to_buffer_builder(self._builders[channel])
+            result = self.record.copy_to_buffer_builder(self.builders[channel])
             match result.is_full_record, result.is_full_buffer:
                 case _, True:
                     closed += 1
-                    self._close(channel)
+                    self.close(channel)
             if not result.is_full_record:
                 continue
-            done = self._remaining.popleft()
-            self._after_record(done)
-            self._remaining and self._in_hand.reset()
+            done = self.remaining.popleft()
+            self.after_record(done)
+            self.remaining and self.record.reset()
         else:
             if closed:
-                self._in_hand.prune()
+                self.record.prune()
             return True
         return False

@@ -1,27 +1,27 @@
 """A buffer that is full needs another behind it."""
 
-from refimpl.producer import RecordWriter
+from refimpl.producer import ChannelCopy
 
 
-class Writer(RecordWriter):
+class Copy(ChannelCopy):
     def copy_to_channels(self):
         filled = False
-        while self._remaining:
-            channel = self._remaining[0]
-            builder = self._builders[channel] or self._open(channel)
+        while self.remaining:
+            channel = self.remaining[0]
+            builder = self.builders[channel] or self.open(channel)
             if builder is None:
-                self._block(True)
+                self.block()
                 return False
-            result = self._in_hand.copy_to_buffer_builder(builder)
+            result = self.record.copy_to_buffer_builder(builder)
             if result.is_full_buffer:
                 filled = True
-                self._close(channel)
-                self._open(channel)
+                self.close(channel)
+                self.open(channel)
             if result.is_full_record:
-                self._remaining.popleft()
-                self._after_record(channel)
-                if self._remaining:
-                    self._in_hand.reset()
+                self.remaining.popleft()
+                self.after_record(channel)
+                if self.remaining:
+                    self.record.reset()
         if filled:
-            self._in_hand.prune()
+            self.record.prune()
         return True

@@ -1,21 +1,21 @@
 """A record that has been copied can go."""
 
-from refimpl.producer import RecordWriter
+from refimpl.producer import ChannelCopy
 
 
-class Writer(RecordWriter):
+class Copy(ChannelCopy):
     def copy_to_channels(self):
-        while self._remaining:
-            channel = self._remaining[0]
-            builder = self._builders[channel] or self._open(channel)
+        while self.remaining:
+            channel = self.remaining[0]
+            builder = self.builders[channel] or self.open(channel)
             if builder is None:
-                self._block(True)
+                self.block()
                 return False
-            result = self._in_hand.copy_to_buffer_builder(builder)
+            result = self.record.copy_to_buffer_builder(builder)
             if result.is_full_buffer:
-                self._close(channel)
+                self.close(channel)
             if result.is_full_record:
-                self._remaining.popleft()
-                self._after_record(channel)
-                self._in_hand.prune()
+                self.remaining.popleft()
+                self.after_record(channel)
+                self.record.prune()
         return True

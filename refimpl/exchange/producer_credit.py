@@ -1,8 +1,7 @@
 """One channel of the consumer, seen from the producer: its subpartition, its credit, its numbers.
 
 A data buffer costs one credit, an event none. So a reader may speak if it has data and credit, or if
-an event is next: an end or a barrier must get through to a consumer that has no room left. In the way
-before credits (see `connection_flow`) data costs nothing either: whoever has something may speak.
+an event is next: an end or a barrier must get through to a consumer that has no room left.
 """
 
 from __future__ import annotations
@@ -12,13 +11,11 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from refimpl.exchange.messages import PartitionRequest, ResultPartitionId
-from refimpl.memory.buffer import BufferSlice
-from refimpl.producer.subpartition_views import BufferAndBacklog
+from refimpl.producer.subpartition_view import BufferAndBacklog
 from refimpl.trace import Trace, noting
 
 __all__ = [
     "PartitionProvider",
-    "ProducerConnectionSnapshot",
     "ReaderSnapshot",
     "SubpartitionReader",
     "SubpartitionView",
@@ -31,7 +28,8 @@ class SubpartitionView(Protocol):
     Flink:   ResultSubpartitionView (runtime.io.network.partition), 1.11.4
     """
 
-    owner: str
+    @property
+    def owner(self) -> str: ...
 
     @property
     def is_data_available(self) -> bool: ...
@@ -42,13 +40,11 @@ class SubpartitionView(Protocol):
     @property
     def failure_cause(self) -> str | None: ...
 
-    def open_view(self, on_data_available: Callable[[], None]) -> None: ...
+    def open(self, on_data_available: Callable[[], None]) -> None: ...
 
-    def close_view(self) -> None: ...
+    def close(self) -> None: ...
 
     def poll(self) -> BufferAndBacklog | None: ...
-
-    def poll_run(self, most: int) -> list[tuple[BufferSlice, int]]: ...
 
     def resume(self) -> None: ...
 
@@ -82,20 +78,16 @@ class SubpartitionReader:
     """Reads one subpartition for one receiver, as far as its credit goes.
 
     `is_enqueued` belongs to the connection: whether the reader stands in its line. `sequence_number` is that of
-    what was sent last. `price` is the credit that a data buffer costs: 1, and 0 in the way before credits.
+    what was sent last.
 
-    Flink:   CreditBasedSequenceNumberingViewReader (runtime.io.network.netty), 1.11.4;
-             without credits SequenceNumberingViewReader, 1.4 to 1.9
+    Flink:   CreditBasedSequenceNumberingViewReader (runtime.io.network.netty), 1.11.4
     """
 
-    def __init__(
-        self, view: SubpartitionView, request: PartitionRequest, credit_based: bool = True, trace: Trace | None = None
-    ) -> None:
+    def __init__(self, view: SubpartitionView, request: PartitionRequest, trace: Trace | None = None) -> None:
         self.view = view
         self.receiver = request.receiver
         self.subpartition = request.first
         self.credit = request.credit
-        self.price = 1 if credit_based else 0  # what a data buffer costs
         self.is_enqueued = False
         self.sequence_number = -1
         self._note_grant = noting(trace, "grant", view.owner, request.first)
@@ -112,7 +104,7 @@ class SubpartitionReader:
     @property
     def is_available(self) -> bool:
         """Whether it may speak now: it has data and the credit for it, or an event is next, which is free."""
-        return self.view.is_data_available if self.credit >= self.price else self.view.is_event_available
+        return self.view.is_data_available if self.credit > 0 else self.view.is_event_available
 
     def poll(self) -> tuple[BufferAndBacklog, bool] | None:
         """What the view gave, and whether it may speak again after that; `None` if the view has nothing.
@@ -123,20 +115,9 @@ class SubpartitionReader:
         if taken is None:
             return None
         if taken.buffer.is_buffer:
-            self.credit -= self.price
+            self.credit -= 1
             assert self.credit >= 0, f"{self} took a buffer without credit"
-        return taken, taken.is_more_available if self.credit >= self.price else taken.is_event_next
-
-    def poll_run(self, most: int) -> list[tuple[BufferSlice, int]]:
-        """At most so many of the data buffers that `poll` would give next, each with the backlog behind it; maybe none.
-
-        Credit for one is left, so that `poll` can go on and say what is next.
-        """
-        if type(self) is not SubpartitionReader:
-            return []
-        run = self.view.poll_run(min(most, self.credit - 1) if self.price else most)
-        self.credit -= self.price * len(run)
-        return run
+        return taken, taken.is_more_available if self.credit > 0 else taken.is_event_next
 
     def next_number(self) -> int:
         """The number of what is sent now; Flink counts in 32 bits with a sign, and so does the consumer."""
@@ -155,15 +136,12 @@ class SubpartitionReader:
             self._has_noted_wait = True
             self._note_wait(amount=self.credit)
 
+    def hand_over_to(self, other: SubpartitionReader) -> None:
+        """Let `other`, new, go on where this one is: with its credit, its number and its notes."""
+        other.credit, other.sequence_number = self.credit, self.sequence_number
+        other.is_enqueued = self.is_enqueued
+        other._note_grant, other._note_wait = self._note_grant, self._note_wait
+        other._has_noted_wait = self._has_noted_wait
+
     def snapshot(self) -> ReaderSnapshot:
         return ReaderSnapshot(self.receiver, self.credit, self.is_enqueued, self.sequence_number)
-
-
-@dataclass(frozen=True, slots=True)
-class ProducerConnectionSnapshot:
-    """One producer's end at one moment: readers by receiver, and buffers not yet written."""
-
-    readers: dict[bytes, ReaderSnapshot]
-    num_answers: int
-    num_lent: int
-    is_closed: bool

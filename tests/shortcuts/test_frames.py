@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 
 from refimpl.config import FlinkVersion
 from refimpl.errors import LocalUsageError
-from refimpl.exchange import BufferResponse, ResponseHead, encode
+from refimpl.exchange import BufferResponse, encode
 from refimpl.memory import DataType
+from refimpl.shortcuts.frames import ResponseHead
 
 LIMIT = 4_096
 NUMBERS = st.integers(-(2**31), 2**31 - 1)

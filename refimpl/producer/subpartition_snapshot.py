@@ -1,31 +1,17 @@
-"""What others see of a subpartition: what one poll took, and how it stands at one moment."""
+"""A subpartition at one moment: for others to look at, and to be put back."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
-from refimpl.memory.buffer import BufferSlice, DataType
 from refimpl.memory.builder import BufferConsumer
+from refimpl.memory.data_type import DataType
+from refimpl.producer.subpartition_view import ViewState
 
-__all__ = ["FIRST_BYTES", "BufferAndBacklog", "QueuedBufferSnapshot", "SubpartitionSnapshot"]
+__all__ = ["FIRST_BYTES", "QueueState", "QueuedBufferSnapshot", "SubpartitionSnapshot"]
 
 FIRST_BYTES = 64
-"""So many bytes of a queued buffer a snapshot takes along, to be looked at."""
-
-
-class BufferAndBacklog(NamedTuple):
-    """What one poll took: the bytes, and what is still there.
-
-    Ownership: the buffer is the caller's to recycle. `sequence_number` counts what was delivered,
-    data and events, from 0.
-    """
-
-    buffer: BufferSlice
-    is_more_available: bool
-    backlog: int
-    is_event_next: bool
-    sequence_number: int
+"""The bytes of a queued buffer that a snapshot takes along: as many as a widget shows of one buffer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,3 +60,16 @@ class SubpartitionSnapshot:
     is_finished: bool
     num_buffers_total: int
     num_bytes_total: int
+
+
+@dataclass(frozen=True, slots=True)
+class QueueState:
+    """The queue of a subpartition, its marks and counts: enough to go on from here."""
+
+    entries: tuple[BufferConsumer, ...]
+    num_data_buffers: int
+    is_flush_requested: bool
+    num_buffers_total: int
+    num_bytes_total: int
+    next_sequence_number: int
+    view_state: ViewState

@@ -6,128 +6,42 @@ schedule.
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Collection
-
-import numpy as np
 import pytest
 
-from refimpl.config import Config, FlinkVersion
-from refimpl.consumer import InputGate, NetworkInput, RemoteInputChannel
+from refimpl.config import Config
 from refimpl.errors import LocalUsageError, PoolDestroyedError, RemoteProtocolError, RemoteTransportError
 from refimpl.exchange import (
     AddCredit,
-    BufferResponse,
     CancelPartitionRequest,
     CloseRequest,
-    ConsumerConnection,
     ErrorResponse,
-    Message,
     PartitionRequest,
-    ProducerConnection,
-    ResultPartitionId,
     ResumeConsumption,
-    WaterMarks,
     encode,
 )
-from refimpl.memory import BufferSlice, DataType, LocalBufferPool, NetworkBufferPool
-from refimpl.producer import ForwardSelector, PipelinedSubpartition, RecordWriter, ResultPartition
+from refimpl.exchange.before_credit import WaterMarks
+from refimpl.memory import LocalBufferPool
 from refimpl.records import (
-    ANY,
     CheckpointBarrier,
     EndOfPartition,
-    Event,
-    SpillingAdaptiveSpanningRecordDeserializer,
-    StreamElementSerializer,
-    StreamRecord,
-    event_to_bytes,
+)
+from tests.support.before_credit_rig import (
+    CREDIT,
+    FRAME,
+    NO_CREDIT,
+    SEGMENT,
+    Consumer,
+    Producer,
+    Schedule,
+    World,
+    can_resume,
+    data,
+    event,
+    is_reading,
+    jammed,
 )
 from tests.support.consumer_rig import java_error, partition, receiver
 from tests.support.raw_frames import frames_in
-
-SEGMENT = 32
-NO_CREDIT = Config(segment_size_bytes=SEGMENT, buffer_timeout_ms=-1, credit_based=False)
-CREDIT = Config(segment_size_bytes=SEGMENT, buffer_timeout_ms=-1)
-
-
-class Consumer:
-    """A connection for `num_gates` gates with `num_channels` channels each; each gate has `num_buffers` buffers.
-
-    With credits two of them are each channel's own, and the others float.
-    """
-
-    def __init__(self, num_gates: int = 1, num_channels: int = 1, num_buffers: int = 2, config: Config = NO_CREDIT):
-        self.config = config
-        self.connection = ConsumerConnection(config, "to tm-1")
-        self.home = NetworkBufferPool(num_gates * num_buffers, config.segment_size_bytes, config.flink_version)
-        num_own = 2 if config.credit_based else 0
-        num_shared = num_buffers - num_channels * num_own
-        self.channels: list[RemoteInputChannel] = []
-        self.gates: list[InputGate] = []
-        self.pools: list[LocalBufferPool] = []
-        own = [self.home.request_unpooled(num_own, "own") if num_own else [] for _ in range(num_gates * num_channels)]
-        for gate in range(num_gates):
-            pool = LocalBufferPool(self.home, num_shared, num_shared, f"gate-{gate}")
-            channels = [
-                self.make_channel(index, gate * num_channels + index, pool, own.pop()) for index in range(num_channels)
-            ]
-            self.pools.append(pool)
-            self.channels += channels
-            self.gates.append(InputGate(f"sink-{gate}", channels, config.flink_version))
-            self.gates[-1].open()
-        for index, channel in enumerate(self.channels):
-            self.connection.request(channel, partition(index), 0)
-        self.requests = self.connection.data_to_send()
-
-    def make_channel(self, index: int, number: int, pool: LocalBufferPool, own: list) -> RemoteInputChannel:
-        return RemoteInputChannel(index, receiver(number), f"map-{number}[0]", own, self.home, pool, self.config)
-
-    def say(self, *messages: Message) -> None:
-        self.connection.receive_data(b"".join(encode(message) for message in messages))
-
-    def sent(self) -> list[Message]:
-        return frames_in(self.connection.data_to_send())
-
-    def polled(self, gate: int = 0) -> BufferSlice | Event:
-        """What the gate gives now, not given back."""
-        taken = self.gates[gate].poll_next()
-        assert taken is not None
-        return taken.buffer if taken.buffer is not None else taken.event
-
-    def read(self, gate: int = 0) -> bytes:
-        """What the gate gives now, given back."""
-        buffer = self.polled(gate)
-        data = bytes(buffer.data)
-        buffer.recycle()
-        return data
-
-    def close(self) -> None:
-        """End the connection and release everything; all segments must be at home then."""
-        self.connection.receive_end()
-        for gate in self.gates:
-            gate.release()
-        for pool in self.pools:
-            pool.destroy()
-        assert self.home.num_free == len(self.home.segments)
-
-
-def data(channel: int, sequence_number: int, payload: bytes) -> BufferResponse:
-    return BufferResponse(receiver(channel), sequence_number, 0, DataType.DATA, payload)
-
-
-def event(channel: int, sequence_number: int, what: Event) -> BufferResponse:
-    kind = DataType.ALIGNED_BARRIER if isinstance(what, CheckpointBarrier) else DataType.EVENT
-    return BufferResponse(receiver(channel), sequence_number, 0, kind, event_to_bytes(what))
-
-
-def jammed() -> tuple[Consumer, BufferSlice]:
-    """Two gates of one buffer: the first is full with what is returned, its next data is staged, the other's behind."""
-    consumer = Consumer(num_gates=2, num_buffers=1)
-    consumer.say(data(0, 0, b"a0"), data(0, 1, b"a1"), data(1, 0, b"b0"))
-    buffer = consumer.polled(0)
-    assert (buffer.data, consumer.connection.is_reading) == (b"a0", False)
-    return consumer, buffer
-
 
 # -- the consumer's end: staging -------------------------------------------------------------------------------------
 
@@ -138,7 +52,7 @@ def test_data_without_a_buffer_stops_the_whole_connection() -> None:
     Flink: `PartitionRequestClientHandlerTest`.
     """
     consumer, _ = jammed()
-    assert not consumer.connection.can_resume_reading
+    assert not can_resume(consumer.connection)
     assert consumer.gates[1].poll_next() is None
     assert not consumer.pools[1].lent
 
@@ -146,10 +60,10 @@ def test_data_without_a_buffer_stops_the_whole_connection() -> None:
 def test_a_buffer_that_comes_home_is_for_what_is_staged_and_the_others_follow_in_order() -> None:
     consumer, buffer = jammed()
     buffer.recycle()
-    assert consumer.connection.can_resume_reading
-    assert not consumer.connection.is_reading  # not by itself: the driver has to say so
-    consumer.connection.resume_reading()
-    assert consumer.connection.is_reading
+    assert can_resume(consumer.connection)
+    assert not is_reading(consumer.connection)  # not by itself: the driver has to say so
+    consumer.connection.receive_data(b"")
+    assert is_reading(consumer.connection)
     assert (consumer.read(0), consumer.read(1)) == (b"a1", b"b0")
     consumer.close()
 
@@ -159,8 +73,8 @@ def test_reading_resumes_only_up_to_the_next_data_without_a_buffer() -> None:
     consumer.say(*(data(0, number, b"%d" % number) for number in range(4)))
     for number in range(3):
         assert consumer.read() == b"%d" % number
-        consumer.connection.resume_reading()
-        assert (consumer.connection.is_reading, consumer.connection.can_resume_reading) == (number == 2, False)
+        consumer.connection.receive_data(b"")
+        assert (is_reading(consumer.connection), can_resume(consumer.connection)) == (number == 2, False)
     assert consumer.read() == b"3"
     consumer.close()
 
@@ -168,25 +82,25 @@ def test_reading_resumes_only_up_to_the_next_data_without_a_buffer() -> None:
 def test_resuming_too_early_changes_nothing() -> None:
     consumer, buffer = jammed()
     for _ in range(3):
-        consumer.connection.resume_reading()
-    assert (consumer.connection.is_reading, consumer.gates[1].poll_next()) == (False, None)
+        consumer.connection.receive_data(b"")
+    assert (is_reading(consumer.connection), consumer.gates[1].poll_next()) == (False, None)
     assert consumer.pools[0].snapshot().num_listeners == 1
     buffer.recycle()
-    consumer.connection.resume_reading()
+    consumer.connection.receive_data(b"")
     assert (consumer.read(0), consumer.read(1)) == (b"a1", b"b0")
-    consumer.connection.resume_reading()  # nothing is staged
+    consumer.connection.receive_data(b"")  # nothing is staged
     consumer.close()
 
 
 def test_an_event_needs_no_buffer_but_waits_behind_what_does() -> None:
     consumer = Consumer(num_buffers=1)
     consumer.say(data(0, 0, b"a0"), event(0, 1, CheckpointBarrier(1, 0)), data(0, 2, b"a2"))
-    assert not consumer.connection.is_reading
+    assert not is_reading(consumer.connection)
     consumer.say(event(0, 3, EndOfPartition()))  # read too much, and kept
     assert consumer.read() == b"a0"
     assert consumer.polled() == CheckpointBarrier(1, 0)
     assert consumer.gates[0].poll_next() is None
-    consumer.connection.resume_reading()
+    consumer.connection.receive_data(b"")
     assert consumer.read() == b"a2"
     assert (consumer.polled(), consumer.gates[0].is_finished) == (EndOfPartition(), True)
     consumer.close()
@@ -195,10 +109,10 @@ def test_an_event_needs_no_buffer_but_waits_behind_what_does() -> None:
 def test_an_empty_buffer_waits_for_nothing() -> None:
     consumer = Consumer(num_buffers=1)
     consumer.say(data(0, 0, b"a0"), data(0, 1, b""))
-    assert consumer.connection.is_reading
+    assert is_reading(consumer.connection)
     consumer.say(data(0, 2, b"a2"))
     assert consumer.read() == b"a0"
-    consumer.connection.resume_reading()
+    consumer.connection.receive_data(b"")
     assert consumer.read() == b"a2"
     consumer.close()
 
@@ -214,9 +128,9 @@ def test_however_the_transport_cuts_the_bytes_the_same_arrives() -> None:
             piece = bytearray(stream[start : start + piece_bytes])
             consumer.connection.receive_data(piece)
             piece[:] = bytes(len(piece))  # a driver reads into the same memory again
-            while not consumer.connection.is_reading:
+            while not is_reading(consumer.connection):
                 arrived.append(consumer.read())
-                consumer.connection.resume_reading()
+                consumer.connection.receive_data(b"")
         arrived.append(consumer.read())
         assert arrived == [message.payload for message in messages[:30]], piece_bytes
         assert [consumer.polled() for _ in range(3)] == [EndOfPartition()] * 3
@@ -228,12 +142,12 @@ def test_a_piece_read_too_much_is_kept_behind_what_is_staged() -> None:
     whole = encode(data(1, 1, b"b1"))
     consumer.connection.receive_data(whole[:20])
     consumer.connection.receive_data(bytearray(whole[20:]))
-    assert not consumer.connection.is_reading
+    assert not is_reading(consumer.connection)
     buffer.recycle()
-    consumer.connection.resume_reading()
+    consumer.connection.receive_data(b"")
     assert (consumer.read(0), consumer.read(1)) == (b"a1", b"b0")
-    assert not consumer.connection.is_reading  # b1 waits now: when it came, b0 had its gate's buffer
-    consumer.connection.resume_reading()
+    assert not is_reading(consumer.connection)  # b1 waits now: when it came, b0 had its gate's buffer
+    consumer.connection.receive_data(b"")
     assert consumer.read(1) == b"b1"
     consumer.close()
 
@@ -245,7 +159,7 @@ def test_who_goes_on_reading_is_stopped_before_memory_is() -> None:
         consumer.connection.receive_data(bytes(limit))
     assert consumer.connection.error is None
     buffer.recycle()
-    consumer.connection.resume_reading()
+    consumer.connection.receive_data(b"")
     assert (consumer.read(0), consumer.read(1)) == (b"a1", b"b0")
     consumer.close()
 
@@ -256,23 +170,23 @@ def test_who_goes_on_reading_is_stopped_before_memory_is() -> None:
 def test_the_buffer_of_a_wait_that_is_over_is_nobody_elses() -> None:
     """Two connections read for one gate: what comes home goes to who has waited longest, once."""
     first = Consumer(num_buffers=1)
-    second = ConsumerConnection(NO_CREDIT, "to tm-2")
+    second = first.makers.consumer_connection(NO_CREDIT, "to tm-2")
     other = first.make_channel(1, 1, first.pools[0], [])
     other.open(lambda: None)
     second.request(other, partition(1), 0)
     first.say(data(0, 0, b"a0"), data(0, 1, b"a1"))
     second.receive_data(encode(data(1, 0, b"b0")))
-    assert not second.is_reading
+    assert not is_reading(second)
     assert first.read() == b"a0"
-    assert (first.connection.can_resume_reading, second.can_resume_reading) == (True, False)
+    assert (can_resume(first.connection), can_resume(second)) == (True, False)
     assert len(first.channels[0].held_buffers) == 1
-    second.resume_reading()
-    assert not second.is_reading
-    first.connection.resume_reading()
+    second.receive_data(b"")
+    assert not is_reading(second)
+    first.connection.receive_data(b"")
     assert first.channels[0].held_buffers[0].data == b"a1"
     assert first.read() == b"a1"
-    assert second.can_resume_reading
-    second.resume_reading()
+    assert can_resume(second)
+    second.receive_data(b"")
     other.release()
     first.close()
 
@@ -288,14 +202,14 @@ def test_a_wait_is_over_when_the_global_pool_has_a_segment_again() -> None:
     channel.open(lambda: None)
     consumer.connection.request(channel, partition(1), 0)
     consumer.say(data(1, 0, b"b0"), data(1, 1, b"b1"))
-    assert (pool.num_requested, consumer.connection.can_resume_reading) == (0, False)
+    assert (pool.num_requested, can_resume(consumer.connection)) == (0, False)
     taken.recycle()
-    assert consumer.connection.can_resume_reading
-    consumer.connection.resume_reading()
+    assert can_resume(consumer.connection)
+    consumer.connection.receive_data(b"")
     buffer = channel.poll().buffer
-    assert (buffer.data, consumer.connection.can_resume_reading) == (b"b0", False)
+    assert (buffer.data, can_resume(consumer.connection)) == (b"b0", False)
     buffer.recycle()
-    consumer.connection.resume_reading()
+    consumer.connection.receive_data(b"")
     channel.poll().buffer.recycle()
     assert pool.snapshot().num_in_use == 0
     pool.destroy()
@@ -308,12 +222,12 @@ def test_a_buffer_offered_to_who_does_not_wait_any_more_goes_to_the_next() -> No
     consumer.say(data(0, 0, b"a0"), data(0, 1, b"a1"), data(1, 0, b"b0"))
     buffer = consumer.polled()
     consumer.channels[0].release()  # its place in the line is still there
-    consumer.connection.resume_reading()  # skips a1; now b0 waits, behind that place
-    assert not consumer.connection.is_reading
+    consumer.connection.receive_data(b"")  # skips a1; now b0 waits, behind that place
+    assert not is_reading(consumer.connection)
     assert consumer.pools[0].snapshot().num_listeners == 2
     buffer.recycle()
     assert consumer.channels[0].held_buffers == []
-    consumer.connection.resume_reading()
+    consumer.connection.receive_data(b"")
     assert consumer.read() == b"b0"
     consumer.close()
 
@@ -324,9 +238,9 @@ def test_a_buffer_offered_to_who_does_not_wait_any_more_goes_to_the_next() -> No
 def test_a_released_channel_does_not_stop_the_others() -> None:
     consumer, buffer = jammed()
     consumer.gates[0].release()
-    assert consumer.connection.can_resume_reading
-    consumer.connection.resume_reading()
-    assert consumer.connection.is_reading
+    assert can_resume(consumer.connection)
+    consumer.connection.receive_data(b"")
+    assert is_reading(consumer.connection)
     assert consumer.read(1) == b"b0"
     assert consumer.sent() == [CancelPartitionRequest(receiver(0))]
     consumer.say(data(0, 2, b"late"), data(1, 1, b"b1"))
@@ -343,7 +257,7 @@ def test_a_released_channel_gives_up_the_buffer_that_came_for_what_is_staged() -
     consumer.gates[0].release()
     assert consumer.pools[0].snapshot().num_in_use == 0
     assert consumer.sent() == [CancelPartitionRequest(receiver(0))]  # and is forgotten
-    consumer.connection.resume_reading()
+    consumer.connection.receive_data(b"")
     assert consumer.read(1) == b"b0"
     assert consumer.sent() == []
     consumer.close()
@@ -355,8 +269,8 @@ def test_a_connection_whose_last_channel_goes_while_data_waits_is_closed() -> No
         gate.release()
     assert consumer.sent() == [CancelPartitionRequest(receiver(0)), CloseRequest()]
     assert consumer.connection.is_closed
-    assert not consumer.connection.can_resume_reading
-    consumer.connection.resume_reading()
+    assert not can_resume(consumer.connection)
+    consumer.connection.receive_data(b"")
     buffer.recycle()
     consumer.close()
 
@@ -364,8 +278,8 @@ def test_a_connection_whose_last_channel_goes_while_data_waits_is_closed() -> No
 def test_a_pool_destroyed_while_data_waits_fails_its_channel_and_no_other() -> None:
     consumer, buffer = jammed()
     consumer.pools[0].destroy()
-    assert consumer.connection.can_resume_reading
-    consumer.connection.resume_reading()
+    assert can_resume(consumer.connection)
+    consumer.connection.receive_data(b"")
     with pytest.raises(PoolDestroyedError, match="gate-0"):
         consumer.channels[0].poll()
     assert consumer.read(1) == b"b0"
@@ -382,12 +296,12 @@ def test_a_connection_lost_while_data_waits_fails_its_channels_and_keeps_nothing
         buffer.recycle()
     consumer.connection.receive_end()
     assert isinstance(consumer.connection.error, RemoteTransportError)
-    assert not consumer.connection.can_resume_reading
+    assert not can_resume(consumer.connection)
     assert consumer.pools[0].snapshot().num_in_use == (0 if has_buffer else 1)
     for channel in consumer.channels:
         with pytest.raises(RemoteTransportError, match="in the middle of a frame"):
             channel.poll()
-    consumer.connection.resume_reading()
+    consumer.connection.receive_data(b"")
     if not has_buffer:
         buffer.recycle()
     consumer.close()
@@ -398,7 +312,7 @@ def test_a_fatal_error_is_heard_when_what_was_sent_before_it_has_been_read() -> 
     consumer.say(ErrorResponse(java_error("java.io.IOException", "disk full"), None))
     assert consumer.connection.error is None
     buffer.recycle()
-    consumer.connection.resume_reading()
+    consumer.connection.receive_data(b"")
     assert "disk full" in str(consumer.connection.error)
     consumer.close()
 
@@ -407,7 +321,7 @@ def test_staged_bytes_that_are_no_frames_end_the_connection() -> None:
     consumer, buffer = jammed()
     consumer.connection.receive_data(b"no frame at all")
     buffer.recycle()
-    consumer.connection.resume_reading()
+    consumer.connection.receive_data(b"")
     assert isinstance(consumer.connection.error, RemoteProtocolError)
     consumer.close()
 
@@ -428,7 +342,7 @@ def test_a_gap_in_the_numbers_fails_the_channel_and_its_buffer_goes_home() -> No
 def test_data_larger_than_a_buffer_is_refused_and_waits_for_none() -> None:
     consumer = Consumer(num_buffers=1)
     consumer.say(data(0, 0, bytes(SEGMENT + 1)))
-    assert consumer.connection.is_reading
+    assert is_reading(consumer.connection)
     with pytest.raises(RemoteProtocolError, match="33 B do not fit a buffer of 32 B"):
         consumer.channels[0].poll()
     consumer.close()
@@ -448,59 +362,11 @@ def test_nothing_is_promised_and_a_blocked_producer_is_resumed() -> None:
 
 def test_a_channel_without_credits_has_no_buffers_of_its_own() -> None:
     consumer = Consumer(num_buffers=1)
-    with pytest.raises(LocalUsageError, match="without credits"):
-        consumer.make_channel(1, 1, consumer.pools[0], list(consumer.home.segments))
     assert consumer.channels[0].buffers.exclusive_buffers == []
     assert "PoolBuffers" in repr(consumer.channels[0].buffers)
 
 
 # -- the producer's end ------------------------------------------------------------------------------------------------
-
-
-class Producer:
-    """One partition for each of `num_partitions` tasks, each with `num_buffers` buffers, and a connection to them."""
-
-    def __init__(self, num_partitions: int = 1, num_buffers: int = 8, config: Config = NO_CREDIT):
-        self.config = config
-        self.home = NetworkBufferPool(num_partitions * num_buffers, config.segment_size_bytes, config.flink_version)
-        self.elements = StreamElementSerializer(ANY)
-        self.partitions = [
-            ResultPartition(
-                f"map-{index}", 1, LocalBufferPool(self.home, num_buffers, num_buffers, f"map-{index}", 1), config
-            )
-            for index in range(num_partitions)
-        ]
-        self.writers = [RecordWriter(each, ForwardSelector(), self.elements) for each in self.partitions]
-        self.connection = ProducerConnection(self, config)
-
-    def find(self, wanted: ResultPartitionId, _index: int) -> PipelinedSubpartition | None:
-        return self.partitions[wanted.number].subpartitions[0]
-
-    def fill(self, *payloads: bytes) -> None:
-        """Whole buffers for the first partition."""
-        for payload in payloads:
-            builder = self.partitions[0].request_builder(0)
-            self.partitions[0].add(builder.create_consumer(), 0)
-            builder.append_and_commit(payload)
-            builder.finish()
-        self.partitions[0].flush_all()
-
-    def tell(self, *messages: Message) -> None:
-        self.connection.receive_data(b"".join(map(encode, messages)))
-
-    def handed_out(self) -> int:
-        """Bytes of what is handed out now."""
-        return sum(map(len, self.connection.data_to_send()))
-
-    def close(self) -> None:
-        self.connection.connection_lost()
-        for writer, each in zip(self.writers, self.partitions, strict=True):
-            writer.close()
-            each.release()
-        assert self.home.num_free == len(self.home.segments)
-
-
-FRAME = len(encode(data(0, 0, bytes(SEGMENT))))
 
 
 def test_above_the_high_mark_nothing_is_writable_until_below_the_low_mark() -> None:
@@ -614,111 +480,6 @@ def test_the_last_word_of_a_connection_waits_its_turn_and_is_not_lost() -> None:
 # -- both ends ---------------------------------------------------------------------------------------------------------
 
 
-class World:
-    """As many tasks that write as channels that read, one connection between them, and a wire that holds little.
-
-    `unwritten` is what the producer has handed out; the wire takes of it what it has room for.
-    """
-
-    def __init__(
-        self, config: Config, num_gates: int = 4, num_channels: int = 1, num_buffers: int = 4, capacity: int = 400
-    ) -> None:
-        self.producer = Producer(num_gates * num_channels, 4, config)
-        self.consumer = Consumer(num_gates, num_channels, num_buffers, config)
-        self.inputs = [
-            NetworkInput(gate, self.producer.elements, lambda: SpillingAdaptiveSpanningRecordDeserializer(config))
-            for gate in self.consumer.gates
-        ]
-        self.left: list[deque[StreamRecord]] = [deque() for _ in self.producer.writers]
-        self.capacity = capacity
-        self.unwritten: deque[memoryview] = deque()
-        self.responses = bytearray()
-        self.requests = bytearray(self.consumer.requests)
-        self.records: list[tuple[int, ...]] = []
-        self.num_buffers_read = [0] * num_gates
-
-    # -- what can happen -----------------------------------------------------------------------------
-
-    def write(self, task: int, num_records: int = 1) -> None:
-        writer, left = self.producer.writers[task], self.left[task]
-        while num_records and writer.resume() and left and writer.is_available:
-            writer.emit(left.popleft())
-            num_records -= 1
-        if writer.resume() and not left and not writer.partition.is_finished:
-            writer.finish()
-
-    def send(self, max_bytes: int = 2**31 - 1) -> bool:
-        """Hand out what may be, and put on the wire what it has room for; whether that is anything."""
-        self.unwritten.extend(map(memoryview, self.producer.connection.data_to_send(max_bytes)))
-        num_bytes = 0
-        while self.unwritten and (room := self.capacity - len(self.responses)):
-            piece = self.unwritten.popleft()
-            self.responses += piece[:room]
-            num_bytes += len(piece[:room])
-            if room < len(piece):
-                self.unwritten.appendleft(piece[room:])
-        self.producer.connection.data_sent(num_bytes)
-        return num_bytes > 0
-
-    def resume(self) -> bool:
-        """Read on what is staged, if that can be; whether it can."""
-        can_resume = self.consumer.connection.can_resume_reading
-        if can_resume:
-            self.consumer.connection.resume_reading()
-        return can_resume
-
-    def deliver(self, num_bytes: int) -> bool:
-        """Take bytes from the wire, if they are read; whether there are any."""
-        if not self.consumer.connection.is_reading:
-            return False
-        piece = bytes(self.responses[:num_bytes])
-        del self.responses[:num_bytes]
-        self.consumer.connection.receive_data(piece)
-        return bool(piece)
-
-    def answer(self) -> None:
-        self.requests += self.consumer.connection.data_to_send()
-        self.producer.connection.receive_data(self.requests)
-        self.requests.clear()
-
-    def read(self, gate: int, also_recycle: bool = True) -> None:
-        """The task of `gate` takes one buffer or event, and what it holds goes home."""
-        source = self.inputs[gate]
-        self.num_buffers_read[gate] += source.take()
-        while (element := source.next_element()) is not None:
-            assert isinstance(element, StreamRecord)
-            self.records.append(element.value)
-        if also_recycle:
-            source.recycle()
-
-    # -- runs ----------------------------------------------------------------------------------------
-
-    def play(self, num_rounds: int, slow: Collection[int] = ()) -> list[int]:
-        """So many rounds, in each of which bytes go as far as they can, and then each task reads one buffer.
-
-        The slow tasks do that in every hundredth round. Returns how many buffers each task has read.
-        """
-        for number in range(num_rounds):
-            for task, left in enumerate(self.left):
-                left.extend(StreamRecord((task, number, each), 0) for each in range(20 - len(left)))
-                self.write(task, 20)
-            is_moving = True
-            while is_moving:
-                self.answer()
-                is_moving = self.send() | self.resume() | self.deliver(self.capacity)
-            for gate in range(len(self.inputs)):
-                if gate not in slow or number % 100 == 0:
-                    self.read(gate)
-        return self.num_buffers_read
-
-    def close(self) -> None:
-        for source in self.inputs:
-            source.close()
-        self.consumer.close()
-        self.unwritten.clear()
-        self.producer.close()
-
-
 NUM_ROUNDS = 300  # of which a slow task reads in three
 
 
@@ -778,93 +539,6 @@ def test_a_jam_ends_when_the_slow_task_is_cancelled() -> None:
 
 
 # -- any schedule ------------------------------------------------------------------------------------------------------
-
-
-class Schedule:
-    """A world of any size, and a seed that says who moves next. Some task may be slow, and the driver read too much."""
-
-    def __init__(self, seed: int) -> None:
-        print(f"seed {seed}")
-        self.random = np.random.default_rng(seed)
-        config = Config(
-            segment_size_bytes=self.pick(8, 17, 32, 64),
-            buffer_timeout_ms=-1,
-            credit_based=False,
-            flink_version=list(FlinkVersion)[seed % 2],
-        )
-        self.world = World(config, self.pick(1, 2, 3), self.pick(1, 2), self.pick(1, 2, 5), self.pick(30, 100, 1000))
-        self.diligence = [self.pick(1, 0.5, 0.05) for _ in self.world.inputs]
-        for task, left in enumerate(self.world.left):
-            left.extend(
-                StreamRecord((task, number, "x" * int(self.random.integers(0, 40))), number) for number in range(10)
-            )
-        self.sent = [[record.value for record in left] for left in self.world.left]
-        self.num_waits = 0
-
-    def pick(self, *choices: float) -> float:
-        return choices[int(self.random.integers(len(choices)))]
-
-    def move(self) -> None:
-        world = self.world
-        match int(self.random.integers(6)):
-            case 0:
-                task = int(self.random.integers(len(world.left)))
-                world.write(task)
-                if self.random.random() < 0.2:
-                    world.producer.partitions[task].flush_all()
-            case 1:
-                world.send(int(self.random.integers(1, 300)))
-            case 2:
-                world.deliver(int(self.random.integers(1, 200)))
-            case 3:
-                if self.random.random() < 0.1 and world.consumer.connection.is_reading is False:
-                    world.consumer.connection.receive_data(bytes(world.responses[:7]))
-                    del world.responses[:7]
-                world.resume()
-            case 4:
-                world.answer()
-            case 5:
-                gate = int(self.random.integers(len(world.inputs)))
-                if self.random.random() < self.diligence[gate]:
-                    world.read(gate, also_recycle=self.random.random() < 0.7)
-        self.num_waits += not world.consumer.connection.is_reading
-
-    def check(self) -> None:
-        """Every buffer of every gate's pool is where somebody can find it, and water does not rise above the mark."""
-        consumer = self.world.consumer
-        held = [buffer for source in self.world.inputs for buffer in source.held_buffers]
-        held += [buffer for channel in consumer.channels for buffer in channel.held_buffers]
-        if consumer.connection.decoder.held_buffer is not None:
-            held.append(consumer.connection.decoder.held_buffer)
-        found = sorted(buffer.segment.id for buffer in held if buffer.is_buffer)
-        assert found == sorted(segment for pool in consumer.pools for segment in pool.lent)
-        config = consumer.config
-        assert sum(map(len, self.world.unwritten)) <= 3 * config.segment_size_bytes + 64
-
-    def run(self, num_moves: int) -> None:
-        for _ in range(num_moves):
-            self.move()
-            self.check()
-
-    def finish(self) -> None:
-        """Everybody does what it can, in turn, until all is done: if something stops for ever, it shows."""
-        world = self.world
-        for _ in range(3_000):
-            if world.consumer.connection.is_closed and world.producer.connection.is_closed:
-                return
-            for task in range(len(world.left)):
-                world.write(task)
-            world.send()
-            world.resume()
-            world.deliver(world.capacity)
-            for gate in range(len(world.inputs)):
-                world.read(gate)
-            world.answer()
-            self.check()
-        raise AssertionError(f"nothing moves any more: {world.consumer.connection}, {world.consumer.channels}")
-
-    def arrived(self, task: int) -> list[tuple[int, ...]]:
-        return [value for value in self.world.records if value[0] == task]
 
 
 @pytest.mark.parametrize("seed", range(300))

@@ -9,11 +9,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from refimpl.config import UNBOUNDED, Config, FlinkVersion
-from refimpl.consumer import RemoteInputChannel
-from refimpl.exchange import AddCredit, BufferResponse, PartitionRequest, ProducerConnection, encode
+from refimpl.consumer import BufferManager, RemoteInputChannel
+from refimpl.exchange import (
+    AddCredit,
+    BufferResponse,
+    CancelPartitionRequest,
+    PartitionRequest,
+    SubpartitionReader,
+    encode,
+    to_frame,
+)
+from refimpl.exchange.before_credit import UncreditedReader, WaterMarks
 from refimpl.memory import BufferConsumer, DataType, LocalBufferPool, NetworkBufferPool
-from refimpl.producer import PipelinedSubpartition, ResultPartition
+from refimpl.producer import PipelinedSubpartitionView
 from refimpl.records import CheckpointBarrier, EndOfPartition, event_to_buffer
+from refimpl.shortcuts.makers import FastMakers
+from refimpl.shortcuts.partition import FastPipelinedSubpartition, FastResultPartition
 from tests.support.consumer_rig import Bench, partition, receiver
 
 SEGMENT_BYTES = 16
@@ -32,19 +43,19 @@ class Producer:
         )
         home = NetworkBufferPool(64, SEGMENT_BYTES, version)
         pool = LocalBufferPool(home, 4, 64, "map-0", 2)
-        self.partition = ResultPartition("map-0", 2, pool, self.config)
-        self.connection = ProducerConnection(self, self.config)
+        self.partition = FastResultPartition("map-0", 2, pool, self.config)
+        self.connection = FastMakers().producer_connection(self, self.config, "to tm-2", None)
         for index in range(2):
             self.say(PartitionRequest(partition(0), index, index, receiver(index), 0))
 
-    def find(self, _partition: object, subpartition: int) -> PipelinedSubpartition:
-        return self.partition.subpartitions[subpartition]
+    def find(self, _partition: object, subpartition: int) -> PipelinedSubpartitionView:
+        return self.partition.create_view(subpartition)
 
     def say(self, message: PartitionRequest | AddCredit) -> None:
         self.connection.receive_data(encode(message, self.config.flink_version))
 
     def fill(self, channel: int, size: int) -> None:
-        buffer = self.partition.request_buffer(channel)
+        buffer = self.partition.pool.request_buffer(channel)
         if buffer is not None:
             buffer.segment.put(0, bytes(range(size)))
             buffer.size = size
@@ -88,7 +99,7 @@ def act(producer: Producer, step: tuple, speak: Callable[[Producer, int], bytes]
             return speak(producer, max_bytes)
         case "written", num_bytes:
             connection = producer.connection
-            connection.data_sent(min(num_bytes, connection.marks.num_pending))
+            connection.data_sent(min(num_bytes, connection.queue.lent.num_pending))
     return b""
 
 
@@ -122,14 +133,14 @@ def test_a_run_leaves_credit_for_one_and_two_entries(monkeypatch: pytest.MonkeyP
         producer.fill(0, SEGMENT_BYTES)
     producer.say(AddCredit(5, receiver(0)))
     polled: list[int] = []
-    poll_run = PipelinedSubpartition.poll_run
+    poll_run = FastPipelinedSubpartition.poll_run
 
-    def counting(self: PipelinedSubpartition, most: int) -> list:
+    def counting(self: FastPipelinedSubpartition, most: int) -> list:
         run = poll_run(self, most)
         polled.append(len(run))
         return run
 
-    monkeypatch.setattr(PipelinedSubpartition, "poll_run", counting)
+    monkeypatch.setattr(FastPipelinedSubpartition, "poll_run", counting)
     assert len(at_once(producer)) > 5 * SEGMENT_BYTES
     producer.say(AddCredit(9, receiver(0)))
     at_once(producer)
@@ -144,11 +155,16 @@ def test_behind_a_barrier_that_blocks_there_is_no_run() -> None:
     queue = producer.partition.subpartitions[0]
     queue.poll()
     assert queue.poll_run(9) == []
-    queue.resume()
+    queue.view.resume()
     assert len(queue.poll_run(9)) == 2
 
 
 # -- the consumer's end --------------------------------------------------------------------------------
+
+
+class FastBench(Bench):
+    makers = FastMakers()
+
 
 FRAMES = st.lists(
     st.tuples(
@@ -181,7 +197,7 @@ def stream_of(frames: list[tuple[str, int, int, int]], version: FlinkVersion) ->
 
 def arrived(version: FlinkVersion, pieces: list[bytes]) -> tuple[list[list[object]], list[int], list[list[int]]]:
     """For each channel what comes out of it, an error last; what it wants; and when the gate was told."""
-    bench = Bench(num_channels=2, exclusive=6, flink_version=version)
+    bench = FastBench(num_channels=2, exclusive=6, flink_version=version)
     told: list[list[int]] = [[], []]
     for index, channel in enumerate(bench.channels):
         channel.open(lambda at=told[index], channel=channel: at.append(len(channel.held_buffers)))
@@ -214,16 +230,16 @@ def test_a_consumer_reads_the_same_at_once_in_pieces_and_byte_by_byte(
 
 
 def test_frames_of_several_channels_are_taken_in_one_step() -> None:
-    bench = Bench(num_channels=2, exclusive=4).request()
+    bench = FastBench(num_channels=2, exclusive=4).request()
     frames = [BufferResponse(receiver(n % 2), n // 2, 0, DataType.DATA, b"ab") for n in range(8)]
     assert list(bench.connection.decoder.receive(b"".join(map(encode, frames)))) == []
-    assert [channel.sequence.expected for channel in bench.channels] == [4, 4]
+    assert [channel.received.sequence.expected for channel in bench.channels] == [4, 4]
     bench.check()
 
 
 @pytest.mark.parametrize("credit_based", [True, False])
 def test_a_released_channel_takes_nothing_in(credit_based: bool) -> None:
-    bench = Bench(exclusive=4 if credit_based else 0, credit_based=credit_based).request()
+    bench = FastBench(exclusive=4 if credit_based else 0, credit_based=credit_based).request()
     bench.channels[0].release()
     bench.say(*(BufferResponse(receiver(0), number, 0, DataType.DATA, b"late") for number in range(3)))
     assert bench.pool.num_free == bench.num_segments
@@ -232,7 +248,7 @@ def test_a_released_channel_takes_nothing_in(credit_based: bool) -> None:
 
 def test_a_payload_that_looks_like_a_frame_is_a_payload() -> None:
     inner = encode(BufferResponse(receiver(0), 0, 0, DataType.DATA, b"inner"))
-    bench = Bench(segment_size_bytes=len(inner)).request()
+    bench = FastBench(segment_size_bytes=len(inner)).request()
     outer = encode(BufferResponse(receiver(0), 0, 0, DataType.DATA, inner))
     for piece in (outer[: -len(inner)], inner):
         bench.connection.receive_data(piece)
@@ -240,7 +256,7 @@ def test_a_payload_that_looks_like_a_frame_is_a_payload() -> None:
     assert bench.gate.poll_next() is None
 
 
-class TracedBench(Bench):
+class TracedBench(FastBench):
     """Channel 0 notes what comes to it and what is taken from it."""
 
     def make_channel(self, index: int, exclusive: int = 2) -> RemoteInputChannel:
@@ -248,7 +264,7 @@ class TracedBench(Bench):
         self.taken: list[tuple[int, int]] = []
         segments = self.pool.request_unpooled(exclusive, f"channel {index}")
         assert segments is not None
-        return RemoteInputChannel(
+        return self.makers.remote_channel(
             index,
             receiver(index),
             f"map-{index}[0]",
@@ -273,7 +289,7 @@ def test_a_trace_notes_each_buffer_of_a_run() -> None:
 
 
 def test_a_gate_gives_a_run_only_while_one_channel_stands_in_line() -> None:
-    bench = Bench(num_channels=2, exclusive=4).request()
+    bench = FastBench(num_channels=2, exclusive=4).request()
     for number in range(3):
         bench.data(number, payload=bytes([number]))
     index, run = bench.gate.poll_run(9)
@@ -286,7 +302,7 @@ def test_a_gate_gives_a_run_only_while_one_channel_stands_in_line() -> None:
 
 
 def test_a_run_ends_before_an_event_and_at_its_limit() -> None:
-    bench = Bench(exclusive=6).request()
+    bench = FastBench(exclusive=6).request()
     for number in range(4):
         bench.data(number)
     bench.event(4, BARRIER)
@@ -295,3 +311,121 @@ def test_a_run_ends_before_an_event_and_at_its_limit() -> None:
     assert len(bench.gate.poll_run(9)[1]) == 2
     assert bench.gate.poll_run(9) == (0, [])
     assert bench.gate.poll_next().event == BARRIER
+
+
+def test_what_came_together_is_told_once_and_only_the_last_backlog_gets_room() -> None:
+    bench = FastBench(num_channels=2)
+    calls = []
+    for index, channel in enumerate(bench.channels):
+        channel.open(lambda index=index: calls.append(index))
+    bench.request()
+    frames = [(0, 0, 4), (1, 0, 0), (0, 1, 1)]  # channel, sequence number, backlog
+    bench.say(*(BufferResponse(receiver(who), number, backlog, DataType.DATA, b"x") for who, number, backlog in frames))
+    assert calls == [0, 1]
+    assert [bench.state(index) for index in (0, 1)] == [(0, 3, 3), (1, 1, 2)]  # a backlog of 4 would have taken all
+    bench.check()
+
+
+# -- the producer's end, one subpartition --------------------------------------------------------------
+
+
+def test_a_payload_is_a_view_of_its_segment_lent_until_it_is_sent() -> None:
+    producer = Producer(FlinkVersion.V1_11, credit_based=True)
+    producer.say(AddCredit(9, receiver(0)))
+    producer.fill(0, 3)
+    producer.partition.flush(0)
+    (piece,) = producer.partition.subpartitions[0].consumers
+    memory = piece.buffer.memory
+    head, payload = producer.connection.data_to_send()
+    assert isinstance(head, bytes)
+    assert isinstance(payload, memoryview)
+    assert payload.readonly
+    memory[:3] = b"two"
+    assert payload == b"two"
+    assert [lent.segment for lent in producer.connection.lent_buffers] == [piece.buffer.segment]
+    producer.say(CancelPartitionRequest(receiver(0)))  # what the transport is writing outlives its reader
+    assert payload == b"two"
+    producer.connection.data_sent()
+    assert not producer.partition.pool.lent
+    assert producer.connection.lent_buffers == ()
+
+
+def test_a_function_in_the_place_of_to_frame_wraps_each_frame(monkeypatch: pytest.MonkeyPatch) -> None:
+    wrapped: list[int] = []
+
+    def counting(frame_id: int, body: bytes) -> bytes:
+        wrapped.append(frame_id)
+        return to_frame(frame_id, body)
+
+    monkeypatch.setattr("refimpl.exchange.frames.to_frame", counting)
+    producer = Producer(FlinkVersion.V1_11, credit_based=True)
+    producer.say(AddCredit(9, receiver(0)))
+    for _ in range(4):
+        producer.fill(0, 3)
+    wrapped.clear()
+    at_once(producer)
+    assert wrapped == [0, 0, 0, 0]
+    producer.connection.data_sent()
+
+
+# -- parts that a learner puts in ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("credit_based", [True, False])
+def test_a_reader_of_another_class_is_asked_for_each_buffer(credit_based: bool) -> None:
+    producer = Producer(FlinkVersion.V1_11, credit_based)
+    before = producer.connection.readers[receiver(0)]
+    calls = []
+
+    class Mine(SubpartitionReader if credit_based else UncreditedReader):
+        def poll(self) -> object:
+            calls.append(1)
+            return super().poll()
+
+    mine = Mine(before.view, PartitionRequest(partition(0), 0, 0, receiver(0), 0))
+    before.hand_over_to(mine)
+    producer.connection.queue.replace(mine)
+    for _ in range(6):
+        producer.fill(0, 1)
+    producer.say(AddCredit(6, receiver(0)))
+    producer.partition.flush(0)
+    for _ in range(6):
+        at_once(producer)
+        producer.connection.data_sent()
+    assert len(calls) >= 6
+
+
+def test_marks_of_another_class_are_told_of_each_frame() -> None:
+    producer = Producer(FlinkVersion.V1_11, credit_based=False)
+    handed_out = []
+
+    class Mine(WaterMarks):
+        def hand_out(self, num_bytes: int) -> None:
+            handed_out.append(num_bytes)
+            super().hand_out(num_bytes)
+
+    producer.connection.marks = Mine(SEGMENT_BYTES + 1, 1_000)
+    for _ in range(4):
+        producer.fill(0, 1)
+    producer.partition.flush(0)
+    at_once(producer)
+    assert len(handed_out) == 4
+
+
+def test_a_manager_of_another_class_hears_of_each_backlog() -> None:
+    bench = FastBench(exclusive=6).request()
+    channel = bench.channels[0]
+    heard = []
+
+    class Mine(BufferManager):
+        def on_backlog(self, backlog: int) -> None:
+            heard.append(backlog)
+            super().on_backlog(backlog)
+
+    before = channel.buffers
+    segments = [buffer.segment for buffer in before.exclusive_buffers]
+    channel.buffers = Mine(segments, bench.pool, bench.floating, channel.call_for_attention)
+    before.hand_over_to(channel.buffers)
+    bench.say(*(BufferResponse(receiver(0), number, number, DataType.DATA, b"x") for number in range(4)))
+    assert heard == [0, 1, 2, 3]
+    bench.check()

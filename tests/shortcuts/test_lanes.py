@@ -17,6 +17,7 @@ from refimpl.records import (
     TupleType,
     TypeSerializer,
 )
+from refimpl.shortcuts.fixed_width import RecordPacker
 from refimpl.shortcuts.lanes import Lanes
 
 PAIR = TupleType(LONG, LONG)
@@ -40,7 +41,7 @@ class Bench:
 
     def __init__(self, kind: TypeSerializer, size: int = 400, num_channels: int = 1) -> None:
         self.handed_on: list[tuple[StreamRecord, int]] = []
-        self.lanes = Lanes(kind, num_channels, lambda *item: self.handed_on.append(item))
+        self.lanes = Lanes(RecordPacker.of(kind), num_channels, lambda *item: self.handed_on.append(item))
         self.builders = [BufferBuilder(heap_buffer(bytes(size), DataType.DATA)) for _ in range(num_channels)]
         for channel, builder in enumerate(self.builders):
             self.lanes.open(channel, builder)
