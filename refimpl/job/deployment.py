@@ -35,9 +35,6 @@ from refimpl.trace import Trace
 
 __all__ = ["Deployment"]
 
-_BUFFERS_PER_BATCH = 8
-"""Taken in one step where batches are wanted: one array of 256 KiB is less work than eight of 32."""
-
 
 class Deployment:
     """The tasks of a job that TaskManager `task_manager` of `num_task_managers` runs.
@@ -193,7 +190,7 @@ class Deployment:
             raise LocalUsageError(f"no task and no operator {name!r}; there are {tasks}")
         for execution, task in zip(self._here, self.tasks, strict=True):
             if name == task.name or name in _operators_of(execution):
-                task.slow(rest_ms)
+                task.rest_ms = rest_ms
 
     def _swap(self, parts: Mapping[str, object]) -> None:
         new = self.parts.using(**parts)
@@ -261,7 +258,6 @@ class Deployment:
         vertex, subtask = execution.vertex, execution.subtask
         head = vertex.nodes[0]
         chain = self._chain(execution)
-        takes_batches = chain.head.takes_batches
         source: TaskInput
         if head.make_reader is not None:
             try:
@@ -272,7 +268,7 @@ class Deployment:
                 raise UserCodeError(head.name, subtask, None, error) from error
             source = self._makers.source_input(head.name, subtask, reader, self.config)
         else:
-            source = self._consume(execution, chain)
+            source = self._consume(execution)
         edges = self.graph.job.edges
         writers = [self.writers[index, subtask] for index, edge in enumerate(edges) if edge.source == vertex.id]
         return self._makers.task(
@@ -280,15 +276,15 @@ class Deployment:
             chain,
             source,
             writers,
-            max(self._buffers_per_step, _BUFFERS_PER_BATCH if takes_batches else 1),
+            self._buffers_per_step,
             self.trace,
         )
 
-    def _consume(self, execution: ExecutionVertex, chain: OperatorChain) -> NetworkInput:
+    def _consume(self, execution: ExecutionVertex) -> NetworkInput:
         """Build the gate of one consuming subtask and what reads elements from it."""
         gate = self.shuffle.create_gate(execution)
         edge = next(edge for edge in self.graph.job.edges if edge.target == execution.vertex.id)
-        return self._makers.network_input(gate, self._element_serializer(edge), self.parts, self.config, chain)
+        return self._makers.network_input(gate, self._element_serializer(edge), self.parts, self.config)
 
     def _chain(self, execution: ExecutionVertex) -> OperatorChain:
         job = self.graph.job

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from refimpl.config import Config
-from refimpl.consumer import InputGate, NetworkInput
 from refimpl.drivers.flush_clock import FlushClock
 from refimpl.drivers.threads import Handoff, SwitchInterval, Waker, keep_flushing
 from refimpl.memory import NetworkBufferPool
@@ -28,10 +27,12 @@ from refimpl.producer import (
 )
 from refimpl.records import (
     LatencyMarker,
-    SpillingAdaptiveSpanningRecordDeserializer,
     StreamElementSerializer,
     StreamRecord,
 )
+from refimpl.shortcuts.channels import FastInputGate
+from refimpl.shortcuts.deserializer import FastDeserializer
+from refimpl.shortcuts.input import FastNetworkInput
 from refimpl.shortcuts.partition import FastBufferPool, FastLocalInputChannel, FastResultPartition
 from refimpl.shortcuts.writer import FastRecordWriter
 from tests.bench.contenders import KIND, RECORDS, Adding, Keeping, checksum, chunks, expected
@@ -94,8 +95,8 @@ class Channels:
         selector: ChannelSelector = GlobalSelector() if plan.num_active == 1 else InTurn(plan.num_active)
         self.writer = FastRecordWriter(self.partition, selector, elements, exclusion=self.monitor)
         channels = [FastLocalInputChannel(n, self.partition.create_view(n)) for n in range(num_channels)]
-        self.gate = InputGate("sink-0", channels, on_ready=self._input_waker.wake)
-        self.input = NetworkInput(self.gate, elements, lambda: SpillingAdaptiveSpanningRecordDeserializer(config))
+        self.gate = FastInputGate("sink-0", channels, on_ready=self._input_waker.wake)
+        self.input = FastNetworkInput(self.gate, elements, lambda: FastDeserializer(config))
         self._most = max(1, min(FOR_EVERYBODY, most // 2))
         self._handoff = Handoff(self.monitor, {"source": self._output_waker, "sink": self._input_waker})
         self._switch_interval = SwitchInterval(plan.timeout_ms)
@@ -185,7 +186,9 @@ class Channels:
 
 
 def hand_out(
-    source: NetworkInput, process: Callable[[Any, int | None], None], other: Callable[[object], None] = lambda _: None
+    source: FastNetworkInput,
+    process: Callable[[Any, int | None], None],
+    other: Callable[[object], None] = lambda _: None,
 ) -> None:
     """Hand the records that `source` has at hand to `process`, and everything else to `other`."""
     while True:

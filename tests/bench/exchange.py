@@ -8,13 +8,12 @@ one thread; `ThreadedRun` has a thread for each consumer.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
 
 from refimpl.config import Config
-from refimpl.consumer import InputGate, NetworkInput
 from refimpl.drivers.threads import Handoff, Waker
 from refimpl.job import Parts
 from refimpl.memory import NetworkBufferPool
@@ -25,15 +24,20 @@ from refimpl.producer import (
     required_buffers,
 )
 from refimpl.records import (
+    Event,
     RecordBatch,
+    StreamElement,
     StreamElementSerializer,
     StreamRecord,
     TypeSerializer,
 )
+from refimpl.shortcuts.channels import FastInputGate
+from refimpl.shortcuts.input import FastNetworkInput
+from refimpl.shortcuts.makers import FastMakers
 from refimpl.shortcuts.partition import FastBufferPool, FastLocalInputChannel, FastResultPartition
 from refimpl.shortcuts.writer import FastRecordWriter
 
-__all__ = ["SEVERAL", "Exchange", "wait_for_buffers"]
+__all__ = ["SEVERAL", "Exchange", "elements_of", "wait_for_buffers"]
 
 T = TypeVar("T")
 
@@ -50,6 +54,17 @@ def wait_for_buffers(writer: FastRecordWriter, handoff: Handoff, waker: Waker) -
     while not (writer.resume() and partition.is_available):
         partition.pool.call_when_available(waker.wake)
         waker.wait()
+
+
+def elements_of(source: FastNetworkInput) -> Iterator[RecordBatch | StreamElement | Event]:
+    """All that is at hand: batches as they are, everything else one by one."""
+    while not source.is_drained:
+        if (batch := source.next_batch()) is not None:
+            yield batch
+        else:
+            yield from source.next_records()
+        if (element := source.next_other()) is not None:
+            yield element
 
 
 class Exchange:
@@ -90,9 +105,11 @@ class Exchange:
             self.partition, selector or ForwardSelector(), elements, parts.SpanningRecordSerializer(), self.monitor
         )
         channels = [FastLocalInputChannel(n, self.partition.create_view(n)) for n in range(num_channels)]
-        self.gate = InputGate("sink-0", channels, on_ready=self._input_waker.wake)
-        make = parts.SpillingAdaptiveSpanningRecordDeserializer
-        self.input = NetworkInput(self.gate, elements, lambda: make(config), takes_batches)
+        self.gate = FastInputGate("sink-0", channels, on_ready=self._input_waker.wake)
+        makers = FastMakers()
+        self.input = FastNetworkInput(
+            self.gate, elements, lambda: makers.deserializer(parts, config), takes_batches=takes_batches
+        )
         self._most = max(1, most * 3 // 4)  # taken at once; the rest is for the producer to go on with
         self._has_failed = False
         with self.monitor:
@@ -163,9 +180,8 @@ class Exchange:
 
     def consume_batches(self, process: Callable[[RecordBatch], None]) -> None:
         """Call `process` with the records of all buffers at hand, to the end."""
-        source = self.input
         while self._take():
-            while (element := source.next_element()) is not None:
+            for element in elements_of(self.input):
                 if isinstance(element, StreamRecord):  # too few for a batch
                     fields = [np.array([part]) for part in element.value]
                     element = RecordBatch(fields, np.array([element.timestamp]))

@@ -13,15 +13,16 @@ from functools import partial
 from typing import Any, Self
 
 from refimpl.config import Config
-from refimpl.consumer import NetworkInput
 from refimpl.drivers.makers import makers_of
 from refimpl.drivers.threads import BUFFERS_PER_STEP, ConnectionIO, LeaderFollowers, Waker
 from refimpl.drivers.transport import ConsumerEnd, ProducerEnd, connect, listen
 from refimpl.job import Deployment, StreamEnvironment
 from refimpl.memory import BufferConsumer
-from refimpl.records import RecordBatch, StreamElement, StreamRecord, TypeSerializer, Vectorized
+from refimpl.records import RecordBatch, StreamRecord, TypeSerializer, Vectorized
+from refimpl.shortcuts.input import FastNetworkInput
 from refimpl.task import IterableReader
 from tests.bench.contenders import COLUMNS, RECORDS, SEGMENT_BYTES, batches, chunks, cycled
+from tests.bench.exchange import elements_of
 
 __all__ = ["Receiving", "Sending"]
 
@@ -150,8 +151,9 @@ class Receiving(Station):
     def __init__(self, config: Config, kind: TypeSerializer, address: tuple[str, int], takes_batches: bool) -> None:
         super().__init__(config, 1, kind, takes_batches)
         source = self.deployment.tasks[0].input
-        assert isinstance(source, NetworkInput)
+        assert isinstance(source, FastNetworkInput)
         self.input = source
+        source.takes_batches = takes_batches
         self.gate = source.gate
         self.gate.on_ready = self.waker.wake
         (connection_id,) = self.deployment.shuffle.remote_reads
@@ -174,10 +176,9 @@ class Receiving(Station):
                 if isinstance(element := source.next_element(), StreamRecord):
                     process(element.value, element.timestamp)
 
-    def elements(self, process: Callable[[StreamElement], None]) -> None:
-        source = self.input
+    def elements(self, process: Callable[[Any], None]) -> None:
         while self._take():
-            while (element := source.next_element()) is not None:
+            for element in elements_of(self.input):
                 process(element)
 
     def _take(self) -> bool:
