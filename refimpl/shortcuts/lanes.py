@@ -148,15 +148,6 @@ class Lanes:
             if (builder := builders[channel]) is not None:
                 self._use[channel](builder, 0)
 
-    def put_in_turn(self, turns: Iterator[int]) -> Put:
-        """What puts each record into the lane whose turn it is."""
-        put = self.put
-
-        def put_next(record: StreamRecord) -> bool:
-            return put[next(turns)](record)
-
-        return put_next
-
     def put_each(
         self, records: Iterator[StreamRecord], emit: Put, select: Callable[[object], int] | None, refuse: Refuse | None
     ) -> bool:

@@ -132,7 +132,8 @@ class FastRecordWriter(RecordWriter):
         if self._is_constant:
             self.put = self._lanes.put[0]
         elif takes_turns(selector):
-            self.put = self._lanes.put_in_turn(selector.turns)
+            put, turns = self._lanes.put, selector.turns
+            self.put = lambda record: put[next(turns)](record)
         else:
             self.put = self._put_selected
 
@@ -179,15 +180,15 @@ class FastRecordWriter(RecordWriter):
     def write_batch(self, batch: RecordBatch) -> None:
         """Write each record of a batch to the channel its value selects: the bytes of `emit` one by one."""
         codec = self._codec if self._is_fast else None
-        if codec is not None and self.is_blocked:
+        if codec is not None and self._copy.is_blocked:
             codec.let_go()  # what waits for buffers looks into the rows of the last batch
         if codec is None or (rows := codec.encode(batch)) is None:
             self.emit_many(batch.records())
             return
-        channels = 0 if self._is_constant else channels_of_batch(self.selector, self.select, batch)
+        channels = 0 if self._is_constant else channels_of_batch(self._selector, self.select, batch)
         parts = list(by_channel(rows, channels, len(self._all_channels)))
         self._lanes.num_counted += len(rows)
-        with self.copy.exclusion:  # what is left is copying; whoever is told of the first buffer finds them all
+        with self._copy.exclusion:  # what is left is copying; whoever is told of the first buffer finds them all
             for channel, part in parts:
                 self._write_encoded(part, rows.itemsize, channel)
 
