@@ -1,7 +1,7 @@
 """A record becomes bytes, and bytes become a record."""
 
 from refimpl.records.any_type import ANY, AnyType
-from refimpl.records.element_serializer import StreamElementSerializer
+from refimpl.records.element_serializer import MAX_ELEMENT_BYTES, StreamElementSerializer
 from refimpl.records.elements import (
     MAX_WATERMARK,
     MIN_TIMESTAMP,
@@ -73,6 +73,7 @@ __all__ = [
     "INT",
     "LENGTH_BYTES",
     "LONG",
+    "MAX_ELEMENT_BYTES",
     "MAX_WATERMARK",
     "MIN_TIMESTAMP",
     "NO_ALIGNMENT_TIMEOUT",
