@@ -144,7 +144,7 @@ class Producer:
         self.connection = makers_of(config, default=False).producer_connection(self, config, "to tm-2", None)
 
     def find(self, wanted: ResultPartitionId, _index: int) -> PipelinedSubpartition | None:
-        return self.partitions[wanted.number].subpartitions[0]
+        return self.partitions[wanted.number].create_view(0)
 
     def fill(self, *payloads: bytes) -> None:
         """Whole buffers for the first partition."""
