@@ -47,7 +47,7 @@ READING_ORDER = [
     "job.commands", "job.deployment",
     "invariants",
     "shortcuts.encoded_batch", "shortcuts.fixed_width", "shortcuts.columns", "shortcuts.columnar_type",
-    "shortcuts.lanes", "shortcuts.selectors", "shortcuts.writer", "shortcuts.partition", "shortcuts.channels",
+    "shortcuts.lanes", "shortcuts.selectors", "shortcuts.partition", "shortcuts.writer", "shortcuts.channels",
     "shortcuts.frames", "shortcuts.turns",
     "shortcuts.deserializer", "shortcuts.input", "shortcuts.forms", "shortcuts.windows", "shortcuts.operators",
     "shortcuts.chain", "shortcuts.task", "shortcuts.makers",
@@ -82,7 +82,7 @@ LARGER_CLASSES: dict[str, tuple[int, int, str]] = {
     "BufferBuilder": (13, 12, "Flink's own face"),
     "LocalBufferPool": (18, 16, "Flink's own face: requests, listeners and resizing are one class there"),
     "MemorySegment": (20, 12, "Flink's own face: a pair of methods for each kind of number"),
-    "ResultPartition": (19, 12, "Flink's own face: what the task, its readers and the flush timer ask of an output"),
+    "ResultPartition": (16, 12, "Flink's own face: what the task, its readers and the flush timer ask of an output"),
 }
 MAX_LINES_THAT_SPEAK_FOR_THEMSELVES = 3
 

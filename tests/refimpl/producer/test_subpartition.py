@@ -412,7 +412,7 @@ def test_after_an_empty_commit_the_next_record_is_flushed() -> None:
     first = bench.add_open()
     first.finish()
     second = bench.add_open()
-    second.advance(0)
+    second.commit()
     assert bench.dirty.take() == [0]
     bench.subpartition.flush_dirty()
     assert bench.poll() is None
