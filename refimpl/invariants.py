@@ -279,7 +279,7 @@ def _count_references(deployment: Deployment) -> Counter[int]:
             found[id(builder.buffer)] += 1
         if isinstance(writer.copy, BroadcastCopy) and writer.copy.private_consumer is not None:
             found[id(writer.copy.private_consumer.buffer)] += 1
-    held = [piece for task in deployment.tasks for piece in task.held_buffers()]
+    held = [piece for task in deployment.tasks for piece in task.input.held_buffers]
     for channel in deployment.shuffle.remote_channels:
         held += channel.held_buffers
     for connection in deployment.shuffle.producer_connections:

@@ -155,11 +155,10 @@ class Makers:
         return InputGate(name, channels, config.flink_version)
 
     def network_input(
-        self, gate: InputGate, elements: StreamElementSerializer, parts: Parts, config: Config, chain: OperatorChain
+        self, gate: InputGate, elements: StreamElementSerializer, parts: Parts, config: Config
     ) -> NetworkInput:
-        """What reads elements from a gate for `chain`."""
-        make = parts.SpillingAdaptiveSpanningRecordDeserializer
-        return NetworkInput(gate, elements, lambda: make(config), chain.head.takes_batches, config.checkpointing_mode)
+        """What reads elements from a gate."""
+        return NetworkInput(gate, elements, lambda: self.deserializer(parts, config), config.checkpointing_mode)
 
     # -- the task --------------------------------------------------------------------------------------
 

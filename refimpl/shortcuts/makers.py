@@ -9,6 +9,7 @@ from refimpl.config import Config
 from refimpl.consumer.channel import InputChannel
 from refimpl.consumer.connected_channel import ConnectedChannel
 from refimpl.consumer.input_gate import InputGate
+from refimpl.consumer.network_input import NetworkInput
 from refimpl.exchange.before_credit.staging import StagingConnection
 from refimpl.exchange.consumer_connection import ConsumerConnection
 from refimpl.exchange.producer_connection import ProducerConnection
@@ -25,19 +26,24 @@ from refimpl.producer.subpartition import PipelinedSubpartition
 from refimpl.producer.subpartition_queue import SubpartitionQueue
 from refimpl.producer.subpartition_view import PipelinedSubpartitionView
 from refimpl.records.element_serializer import StreamElementSerializer
+from refimpl.records.spanning import RecordDeserializer, SpillingAdaptiveSpanningRecordDeserializer
+from refimpl.shortcuts.chain import FastChain
 from refimpl.shortcuts.channels import (
     FastBufferManager,
     FastInputGate,
     FastPooledInputChannel,
     FastRemoteInputChannel,
 )
+from refimpl.shortcuts.deserializer import FastDeserializer
 from refimpl.shortcuts.frames import FastFrameDecoder, FastStagingDecoder
+from refimpl.shortcuts.input import FastNetworkInput, FastSourceInput
 from refimpl.shortcuts.partition import (
     FastBufferPool,
     FastLocalInputChannel,
     FastPipelinedSubpartition,
     FastResultPartition,
 )
+from refimpl.shortcuts.task import FastTask
 from refimpl.shortcuts.turns import (
     FastMarkedConnection,
     FastPartitionRequestQueue,
@@ -46,6 +52,9 @@ from refimpl.shortcuts.turns import (
     FastWaterMarks,
 )
 from refimpl.shortcuts.writer import FastBroadcastRecordWriter, FastRecordWriter
+from refimpl.task.chain import ChainNode, OperatorChain
+from refimpl.task.source import SourceInput, SourceReader
+from refimpl.task.task import Task, TaskInput
 from refimpl.trace import Note, Trace
 
 __all__ = ["FastMakers"]
@@ -151,3 +160,33 @@ class FastMakers(Makers):
     ) -> RecordWriter:
         make = FastBroadcastRecordWriter if selector.is_broadcast else FastRecordWriter
         return make(partition, selector, elements, parts.SpanningRecordSerializer(), exclusion)
+
+    # -- the task --------------------------------------------------------------------------------------
+
+    def deserializer(self, parts: Parts, config: Config) -> RecordDeserializer:
+        make = parts.SpillingAdaptiveSpanningRecordDeserializer
+        return FastDeserializer(config) if make is SpillingAdaptiveSpanningRecordDeserializer else make(config)
+
+    def network_input(
+        self, gate: InputGate, elements: StreamElementSerializer, parts: Parts, config: Config
+    ) -> NetworkInput:
+        return FastNetworkInput(gate, elements, lambda: self.deserializer(parts, config), config.checkpointing_mode)
+
+    def source_input(self, name: str, subtask: int, reader: SourceReader, config: Config) -> SourceInput:
+        return FastSourceInput(name, subtask, reader, config.source_batch)
+
+    def chain(self, nodes: Sequence[ChainNode], config: Config, parts: Parts) -> OperatorChain:
+        return FastChain(nodes, config.object_reuse, parts.CopyingChainingOutput)
+
+    def task(
+        self,
+        name: str,
+        chain: OperatorChain,
+        source: TaskInput,
+        writers: Sequence[RecordWriter],
+        buffers_per_step: int,
+        trace: Trace | None,
+    ) -> Task:
+        assert isinstance(chain, FastChain), f"{chain} was made by others"
+        assert isinstance(source, FastNetworkInput | FastSourceInput), f"{source} was made by others"
+        return FastTask(name, chain, source, writers, buffers_per_step, trace)

@@ -1,6 +1,7 @@
 """Records are processed: operators, where their results go, and the task that drives them."""
 
 from refimpl.task.chain import ChainEdge, ChainNode, OperatorChain
+from refimpl.task.checkpoints import Cut, SubtaskCheckpoints
 from refimpl.task.collectors import (
     BroadcastingOutputCollector,
     CopyingBroadcastingOutputCollector,
@@ -28,14 +29,13 @@ from refimpl.task.outputs import (
     WatermarkGauge,
     WatermarkGaugeExposingOutput,
 )
-from refimpl.task.snapshot import Cut, Progress, TaskSnapshot
+from refimpl.task.snapshot import Progress, TaskSnapshot
 from refimpl.task.source import IterableReader, ReaderFactory, SourceInput, SourceReader
 from refimpl.task.state import EventTimeTimers, KeyedState
 from refimpl.task.task import Task, TaskInput
 from refimpl.task.windows import (
     LATE,
     AggregateFunction,
-    BatchAggregateFunction,
     TimeWindow,
     TumblingWindows,
     WindowOperator,
@@ -44,7 +44,6 @@ from refimpl.task.windows import (
 __all__ = [
     "LATE",
     "AggregateFunction",
-    "BatchAggregateFunction",
     "BroadcastingOutputCollector",
     "ChainEdge",
     "ChainNode",
@@ -74,6 +73,7 @@ __all__ = [
     "SinkOperator",
     "SourceInput",
     "SourceReader",
+    "SubtaskCheckpoints",
     "Task",
     "TaskInput",
     "TaskSnapshot",

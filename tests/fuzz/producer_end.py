@@ -10,7 +10,7 @@ from collections import deque
 from dataclasses import dataclass
 
 from refimpl.config import UNBOUNDED
-from refimpl.drivers import makers_of
+from refimpl.drivers.makers import makers_of
 from refimpl.errors import RemoteProtocolError
 from refimpl.exchange import (
     DECODER_EXCEPTION,

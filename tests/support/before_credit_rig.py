@@ -9,7 +9,7 @@ import numpy as np
 
 from refimpl.config import Config, FlinkVersion
 from refimpl.consumer import ConnectedChannel, InputGate, NetworkInput
-from refimpl.drivers import makers_of
+from refimpl.drivers.makers import makers_of
 from refimpl.exchange import (
     BufferResponse,
     ConsumerConnection,
