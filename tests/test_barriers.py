@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 from refimpl.config import CheckpointingMode, Config, FlinkVersion
-from refimpl.drivers import Action, AsyncRun, ProcessRun, SendBarrier, Simulation, StepTask, ThreadedRun
+from refimpl.drivers import AsyncRun, ProcessRun, Simulation, ThreadedRun
+from refimpl.drivers.simulation import Action, SendBarrier, StepTask
 from refimpl.invariants import check_all
 from refimpl.job import JobSnapshot, StreamEnvironment
 from refimpl.records import LONG, Alignment, CheckpointBarrier, RecordBatch, StreamRecord, Vectorized

@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 
 from refimpl.config import Config, FlinkVersion
 from refimpl.consumer import InputGate, NetworkInput
-from refimpl.drivers import Action, Flush, Simulation, StepTask
+from refimpl.drivers import Simulation
+from refimpl.drivers.simulation import Action, Flush, StepTask
 from refimpl.errors import LocalUsageError, RemoteProtocolError, SluiceError
 from refimpl.invariants import check_end
 from refimpl.job import StreamEnvironment

@@ -18,7 +18,7 @@ import pytest
 from refimpl.config import FlinkVersion
 from refimpl.consumer import BufferManager, RemoteInputChannel
 from refimpl.drivers import Simulation
-from refimpl.drivers.link import Way
+from refimpl.drivers.simulation.wire import Way
 from refimpl.errors import RemoteProtocolError, RemoteTransportError, SluiceError
 from refimpl.exchange import (
     AddCredit,

@@ -33,8 +33,9 @@ from refimpl.consumer import (
     NetworkInput,
     RemoteInputChannel,
 )
-from refimpl.drivers import Action, Deliver, Flush, Send, Simulation, StepTask
-from refimpl.drivers.link import Link, Way
+from refimpl.drivers import Simulation
+from refimpl.drivers.simulation import Action, Deliver, Flush, Send, StepTask
+from refimpl.drivers.simulation.wire import Link, Way
 from refimpl.errors import RemoteTransportError
 from refimpl.exchange import AddCredit, BufferResponse, CloseRequest, Message, PartitionRequest
 from refimpl.invariants import check_segments

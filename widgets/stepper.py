@@ -16,7 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from refimpl.drivers import Action, Simulation, StepTask
+from refimpl.drivers import Simulation
+from refimpl.drivers.simulation import Action, StepTask
 from refimpl.errors import LocalUsageError
 from refimpl.job import JobSnapshot, StreamEnvironment
 from refimpl.memory import LocalBufferPool

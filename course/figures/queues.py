@@ -12,7 +12,8 @@ from typing import Any, Self
 
 from course.data.statistics import Figures
 from refimpl.config import Config
-from refimpl.drivers import Action, Flush, Simulation, StepTask, ThreadedRun
+from refimpl.drivers import Simulation, ThreadedRun
+from refimpl.drivers.simulation import Action, Flush, StepTask
 from refimpl.job import StreamEnvironment
 from refimpl.memory import Buffer, BufferBuilder, BufferConsumer, MemorySegment
 from refimpl.producer import PipelinedSubpartition, SubpartitionQueue

@@ -12,7 +12,7 @@ from course.peer.reading import GateReader
 from course.peer.tap import Tap
 from refimpl.config import Config
 from refimpl.consumer import RemoteInputChannel
-from refimpl.drivers import ByteStream, ConsumerEnd, connect
+from refimpl.drivers.transport import ByteStream, ConsumerEnd, connect
 from refimpl.errors import PartitionNotFoundError
 from refimpl.exchange import ID_BYTES, ConsumerConnection
 from refimpl.memory import LocalBufferPool, NetworkBufferPool

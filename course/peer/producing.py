@@ -11,7 +11,7 @@ import argparse
 from course.peer.host import Exclusion, Host
 from course.peer.records import SummedType, TargetSelector, Values, elements_of, rows_written, type_of
 from refimpl.config import Config
-from refimpl.drivers import makers_of
+from refimpl.drivers.makers import makers_of
 from refimpl.errors import PoolDestroyedError
 from refimpl.job import Parts
 from refimpl.memory import NetworkBufferPool

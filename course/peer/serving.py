@@ -10,7 +10,7 @@ from course.peer.host import Exclusion, Host, Speaker
 from course.peer.producing import Producer
 from course.peer.tap import Tap
 from refimpl.config import Config, FlinkVersion
-from refimpl.drivers import ProducerEnd, listen
+from refimpl.drivers.transport import ProducerEnd, listen
 from refimpl.exchange import ProducerConnection, ProducerId, ResultPartitionId
 from refimpl.memory import NetworkBufferPool
 from refimpl.producer import PipelinedSubpartitionView

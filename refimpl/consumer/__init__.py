@@ -8,7 +8,7 @@ from refimpl.consumer.barrier_handler import (
     BarrierHandler,
     Complete,
     Decision,
-    Resume,
+    ResumeChannel,
     act_on,
 )
 from refimpl.consumer.buffer_manager import BufferManager, BufferManagerSnapshot
@@ -53,7 +53,7 @@ __all__ = [
     "NetworkInput",
     "ReceivedQueue",
     "RemoteInputChannel",
-    "Resume",
+    "ResumeChannel",
     "SequenceNumbers",
     "StatusWatermarkValve",
     "act_on",

@@ -2,6 +2,7 @@
 
 from refimpl.job.chaining import build_chains, is_chainable
 from refimpl.job.checkpoint_trigger import CheckpointTrigger
+from refimpl.job.commands import Command, Pause, Resume, SetTimeout, Slow, Swap, SwapFunction
 from refimpl.job.deployment import Deployment
 from refimpl.job.execution_graph import (
     ChannelPlan,
@@ -47,6 +48,7 @@ __all__ = [
     "ChainingStrategy",
     "ChannelPlan",
     "CheckpointTrigger",
+    "Command",
     "ConnectionId",
     "DataStream",
     "Deployment",
@@ -60,14 +62,20 @@ __all__ = [
     "Makers",
     "Partitioner",
     "Parts",
+    "Pause",
     "Placement",
     "RemoteRead",
+    "Resume",
+    "SetTimeout",
     "ShuffleEnvironment",
+    "Slow",
     "SplitStream",
     "StreamEdge",
     "StreamEnvironment",
     "StreamGraph",
     "StreamNode",
+    "Swap",
+    "SwapFunction",
     "TaskManagerSnapshot",
     "WindowedStream",
     "build_chains",

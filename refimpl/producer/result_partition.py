@@ -12,6 +12,7 @@ from refimpl.memory.builder import BufferBuilder, BufferConsumer
 from refimpl.memory.local_pool import LocalBufferPool
 from refimpl.memory.pool_snapshots import LocalPoolSnapshot
 from refimpl.producer.dirty_channels import DirtyChannels
+from refimpl.producer.result_subpartition import SubpartitionState
 from refimpl.producer.subpartition import PipelinedSubpartition
 from refimpl.producer.subpartition_queue import SubpartitionQueue
 from refimpl.producer.subpartition_snapshot import SubpartitionSnapshot
@@ -87,7 +88,8 @@ class ResultPartition:
 
     @property
     def is_finished(self) -> bool:
-        return all(subpartition.is_finished for subpartition in self.subpartitions)
+        """Whether nothing is added to any channel any more."""
+        return not any(subpartition.producer_state is SubpartitionState.OPEN for subpartition in self.subpartitions)
 
     @property
     def is_consumed(self) -> bool:
@@ -153,13 +155,17 @@ class ResultPartition:
             self._deadline_ms = now_ms + self.buffer_timeout_ms
         return self._deadline_ms
 
-    def on_timeout(self, now_ms: float) -> None:
+    def on_timeout(self, now_ms: float, since_ms: float | None = None) -> None:
         """Flush if the deadline has passed.
 
+        A driver that does not see each write cannot know the deadline: it calls once per timeout, and `since_ms` is
+        when it called last. What waits may have waited from then on.
+
         Flink:   RecordWriter.OutputFlusher, 1.11.4
-        Differs: the period starts with the first unflushed record, so an idle output costs nothing.
+        Differs: without `since_ms` the period starts with the first unflushed record, so an idle output costs nothing.
         """
-        if self._deadline_ms is not None and now_ms >= self._deadline_ms:
+        deadline_ms = self._deadline_ms if since_ms is None else since_ms + self.buffer_timeout_ms
+        if deadline_ms is not None and now_ms >= deadline_ms:
             self._deadline_ms = None
             self.flush_all()
 

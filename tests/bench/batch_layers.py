@@ -173,6 +173,6 @@ LAYERS: Sequence[Layer] = (
     Layer(ALONE, "shortcuts/writer.py to consumer/network_input.py", exchange),
     Layer("hand-over", "to another thread, instead", lambda n: moved(contenders.exchange_of_batches, n), ALONE),
     Layer(CONNECTED, "exchange/ and consumer/remote_channel.py: frames, credit, one copy more", connection, ALONE),
-    Layer("processes", "drivers/carrier.py: TCP and six threads, instead",
+    Layer("processes", "drivers/threads/connection_io.py: TCP and six threads, instead",
           lambda n: moved(remote.exchange_of_batches, n), CONNECTED),
 )  # fmt: skip

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from refimpl.config import Config
-from refimpl.drivers import Bell, Lull
+from refimpl.drivers.threads import Handoff, Waker
 from refimpl.job import Parts
 from refimpl.memory import NetworkBufferPool
 from refimpl.producer import (
@@ -45,15 +45,15 @@ REFERENCE = Parts()
 SEVERAL = 4
 
 
-def wait_for_buffers(writer: FastRecordWriter, lull: Lull, bell: Bell) -> None:
+def wait_for_buffers(writer: FastRecordWriter, handoff: Handoff, waker: Waker) -> None:
     """What a task does that has run out of buffers, if it has. Under the monitor."""
     partition = writer.partition
     if not (writer.resume() and partition.is_available):
-        lull.end()
-        lull.rest()
+        handoff.give_turn()
+        handoff.yield_turn()
     while not (writer.resume() and partition.is_available):
-        partition.pool.call_when_available(bell.ring)
-        bell.wait()
+        partition.pool.call_when_available(waker.wake)
+        waker.wait()
 
 
 def elements_of(source: FastNetworkInput) -> Iterator[RecordBatch | StreamElement | Event]:
@@ -91,7 +91,11 @@ class Exchange:
         )
         elements = StreamElementSerializer(kind)
         self.monitor = threading.RLock()
-        self._lull, self._input_bell, self._output_bell = Lull(self.monitor), Bell(self.monitor), Bell(self.monitor)
+        self._handoff, self._input_waker, self._output_waker = (
+            Handoff(self.monitor),
+            Waker(self.monitor),
+            Waker(self.monitor),
+        )
         self._num_taken = 0
         most = max_buffers(num_channels, config)
         home = NetworkBufferPool(most, config.segment_size_bytes)
@@ -101,7 +105,7 @@ class Exchange:
             self.partition, selector or ForwardSelector(), elements, parts.SpanningRecordSerializer(), self.monitor
         )
         channels = [FastLocalInputChannel(n, self.partition.create_view(n)) for n in range(num_channels)]
-        self.gate = FastInputGate("sink-0", channels, on_ready=self._input_bell.ring)
+        self.gate = FastInputGate("sink-0", channels, on_ready=self._input_waker.wake)
         makers = FastMakers()
         self.input = FastNetworkInput(
             self.gate, elements, lambda: makers.deserializer(parts, config), takes_batches=takes_batches
@@ -140,13 +144,13 @@ class Exchange:
         except BaseException:
             with self.monitor:
                 self._has_failed = True
-                self._input_bell.ring()
+                self._input_waker.wake()
             raise
 
     def _wait_for_buffers(self) -> None:
         """One hold of the monitor, but for the waits."""
         with self.monitor:
-            wait_for_buffers(self.writer, self._lull, self._output_bell)
+            wait_for_buffers(self.writer, self._handoff, self._output_waker)
 
     def consume_records(self, process: Callable[[Any, int | None], None]) -> None:
         """Call `process` with the value and the time of every record, to the end, as a task does with its head."""
@@ -164,13 +168,13 @@ class Exchange:
         with self.monitor:
             self.input.recycle()
             if not self.input.is_ready:
-                self._lull.end()
+                self._handoff.give_turn()
                 if self._num_taken >= SEVERAL:
-                    self._lull.rest()
+                    self._handoff.yield_turn()
             while not (num_taken := self.input.take(self._most)):
                 if self.input.is_finished or self._has_failed:
                     return False
-                self._input_bell.wait()
+                self._input_waker.wait()
             self._num_taken = num_taken
         return True
 

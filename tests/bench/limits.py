@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from refimpl.config import Config
-from refimpl.drivers import ConsumerEnd, ProducerEnd
+from refimpl.drivers.transport import ConsumerEnd, ProducerEnd
 from refimpl.memory import BufferBuilder, BufferConsumer, DataType, allocate_pages, heap_buffer
 from refimpl.shortcuts.columns import BatchCodec
 from refimpl.shortcuts.fixed_width import RecordPacker, RecordUnpacker

@@ -1,8 +1,8 @@
 """The two ends of one exchange between processes, each without a task: the thread that calls an end is its task.
 
 They are driven as `ThreadedRun` and `ProcessRun` drive them, with as many buffers at a time: writer, pool, queue,
-`Carrier`, TCP on loopback, `Carrier`, remote channel, gate, input. The monitor is held for what a task holds it for,
-and for nothing else.
+`ConnectionIO`, TCP on loopback, `ConnectionIO`, remote channel, gate, input. The monitor is held for what a task holds
+it for, and for nothing else.
 """
 
 from __future__ import annotations
@@ -13,17 +13,9 @@ from functools import partial
 from typing import Any, Self
 
 from refimpl.config import Config
-from refimpl.drivers import (
-    BUFFERS_PER_STEP,
-    Bell,
-    Carrier,
-    ConsumerEnd,
-    Lookout,
-    ProducerEnd,
-    connect,
-    listen,
-    makers_of,
-)
+from refimpl.drivers.makers import makers_of
+from refimpl.drivers.threads import BUFFERS_PER_STEP, ConnectionIO, LeaderFollowers, Waker
+from refimpl.drivers.transport import ConsumerEnd, ProducerEnd, connect, listen
 from refimpl.job import Deployment, StreamEnvironment
 from refimpl.memory import BufferConsumer
 from refimpl.records import RecordBatch, StreamRecord, TypeSerializer, Vectorized
@@ -46,17 +38,17 @@ class Station:
         self.monitor = threading.RLock()
         self.deployment = Deployment(environment, None, self.monitor, number, 2, makers=makers_of(environment.config))
         self.error: BaseException | None = None
-        self.bell = Bell(self.monitor)
-        self.lookout = Lookout(self.monitor, {"": self.bell})
-        threading.Thread(target=self.lookout.patrol, daemon=True).start()
-        self._carrier: Carrier | None = None
+        self.waker = Waker(self.monitor)
+        self.leader_followers = LeaderFollowers(self.monitor, {"": self.waker})
+        threading.Thread(target=self.leader_followers.watchdog, daemon=True).start()
+        self._carrier: ConnectionIO | None = None
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_exc: object) -> None:
         with self.monitor:
-            self.lookout.close()
+            self.leader_followers.close()
         if self._carrier is not None:
             with self.monitor:
                 self._carrier.stop()
@@ -67,18 +59,18 @@ class Station:
     def fail(self, error: BaseException) -> None:
         with self.monitor:
             self.error = error
-            self.bell.ring()
+            self.waker.wake()
 
     def wait(self) -> None:
-        """For whoever has been told of `bell`. Under the monitor."""
-        self.lookout.wait(self.bell)
-        self.lookout.pass_on()
+        """For whoever has been told of `waker`. Under the monitor."""
+        self.leader_followers.wait(self.waker)
+        self.leader_followers.pass_on()
         if self.error is not None:
             raise self.error
 
-    def _start(self, carrier: Carrier) -> None:
-        self._carrier = carrier
-        carrier.start()
+    def _start(self, io: ConnectionIO) -> None:
+        self._carrier = io
+        io.start()
 
 
 class Sending(Station):
@@ -98,7 +90,7 @@ class Sending(Station):
         if incoming is not None:
             shuffle = self.deployment.shuffle
             end = ProducerEnd(shuffle.accept("to the consumer"), shuffle)
-            self._start(Carrier(self, end, partial(incoming.open, 5.0), incoming.close))
+            self._start(ConnectionIO(self, end, partial(incoming.open, 5.0), incoming.close))
 
     def __exit__(self, *exc: object) -> None:
         self._listener.close()
@@ -118,19 +110,19 @@ class Sending(Station):
         writer = self.writer
         for write in writes:
             write()
-            if self.lookout.is_due:
+            if self.leader_followers.is_due:
                 with self.monitor:
-                    self.lookout.call_if_due()
+                    self.leader_followers.poll_if_due()
             if not writer.is_available:
                 with self.monitor:
                     while not (writer.resume() and writer.is_available):
                         self._wait_for_buffer()
         writer.finish()
         with self.monitor:
-            self.lookout.close()
+            self.leader_followers.close()
 
     def _wait_for_buffer(self) -> None:
-        self.partition.pool.call_when_available(self.bell.ring)
+        self.partition.pool.call_when_available(self.waker.wake)
         self.wait()
 
     def fill(self, content: bytes) -> None:
@@ -150,7 +142,7 @@ class Sending(Station):
                 partition.add_full([BufferConsumer.of_buffer(buffer) for buffer in buffers], 0)
                 num_buffers -= len(buffers)
             partition.finish()
-            self.lookout.close()
+            self.leader_followers.close()
 
 
 class Receiving(Station):
@@ -163,15 +155,15 @@ class Receiving(Station):
         self.input = source
         source.takes_batches = takes_batches
         self.gate = source.gate
-        self.gate.on_ready = self.bell.ring
+        self.gate.on_ready = self.waker.wake
         (connection_id,) = self.deployment.shuffle.remote_reads
         connection = self.deployment.shuffle.connect(connection_id, "to the producer")
         stream = connect(*address, None, 5.0)
-        self._start(Carrier(self, ConsumerEnd(connection), lambda: stream))
+        self._start(ConnectionIO(self, ConsumerEnd(connection), lambda: stream))
 
     def _give_back(self, buffers: Sequence[Any]) -> None:
         """As a task does at the end of a step: all at once, and then the credit for all. Under the monitor."""
-        with self.lookout.speakers:
+        with self.leader_followers.writes:
             for buffer in buffers:
                 buffer.recycle()
 

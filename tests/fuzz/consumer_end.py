@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from refimpl.config import UNBOUNDED
 from refimpl.consumer import BufferManager, BufferManagerSnapshot, ChannelState, ConnectedChannel, RemoteInputChannel
-from refimpl.drivers import makers_of
+from refimpl.drivers.makers import makers_of
 from refimpl.errors import LocalUsageError, PartitionNotFoundError, RemoteProtocolError, RemoteTransportError
 from refimpl.exchange import AddCredit, ConnectionState
 from refimpl.job import Makers

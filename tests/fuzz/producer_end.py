@@ -10,7 +10,7 @@ from collections import deque
 from dataclasses import dataclass
 
 from refimpl.config import UNBOUNDED
-from refimpl.drivers import makers_of
+from refimpl.drivers.makers import makers_of
 from refimpl.errors import RemoteProtocolError
 from refimpl.exchange import (
     DECODER_EXCEPTION,
@@ -261,7 +261,7 @@ class ProducerEnd:
         )
         held: list[Buffer | BufferSlice] = [*self.connection.lent_buffers]
         held += [builder.buffer for builder in self._builders.values()]
-        held += [consumer.buffer for part in self.partition.subpartitions for consumer in part.consumers]
+        held += [consumer.buffer for part in self.partition.subpartitions for consumer in part.queue]
         check_references(pool.lent.values(), held)
 
     def check_memory(self) -> None:

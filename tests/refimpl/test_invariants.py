@@ -9,7 +9,7 @@ import pytest
 from refimpl.config import Config
 from refimpl.consumer import RemoteInputChannel
 from refimpl.drivers import Simulation
-from refimpl.drivers.link import Link, Way
+from refimpl.drivers.simulation.wire import Link, Way
 from refimpl.exchange import ReaderSnapshot, encode
 from refimpl.invariants import StepLaws, check_all, check_end, check_liveness, check_memory, check_segments
 from refimpl.job import Deployment, StreamEnvironment

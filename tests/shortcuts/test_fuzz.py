@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+import refimpl.shortcuts.makers  # noqa: F401 (loaded before memory is counted)
 from refimpl.exchange import SubpartitionReader
 from refimpl.memory import BufferSlice
 from refimpl.shortcuts.turns import FastPartitionRequestQueue

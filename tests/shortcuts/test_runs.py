@@ -334,7 +334,7 @@ def test_a_payload_is_a_view_of_its_segment_lent_until_it_is_sent() -> None:
     producer.say(AddCredit(9, receiver(0)))
     producer.fill(0, 3)
     producer.partition.flush(0)
-    (piece,) = producer.partition.subpartitions[0].consumers
+    (piece,) = producer.partition.subpartitions[0].queue
     memory = piece.buffer.memory
     head, payload = producer.connection.data_to_send()
     assert isinstance(head, bytes)

@@ -9,7 +9,7 @@ import numpy as np
 
 from refimpl.config import Config, FlinkVersion
 from refimpl.consumer import ConnectedChannel, InputGate, NetworkInput
-from refimpl.drivers import makers_of
+from refimpl.drivers.makers import makers_of
 from refimpl.exchange import (
     BufferResponse,
     ConsumerConnection,
@@ -18,7 +18,7 @@ from refimpl.exchange import (
     encode,
 )
 from refimpl.memory import BufferSlice, DataType, LocalBufferPool, NetworkBufferPool
-from refimpl.producer import ForwardSelector, PipelinedSubpartition, RecordWriter, ResultPartition
+from refimpl.producer import ForwardSelector, PipelinedSubpartitionView, RecordWriter, ResultPartition
 from refimpl.records import (
     ANY,
     CheckpointBarrier,
@@ -143,8 +143,8 @@ class Producer:
         self.writers = [RecordWriter(each, ForwardSelector(), self.elements) for each in self.partitions]
         self.connection = makers_of(config, default=False).producer_connection(self, config, "to tm-2", None)
 
-    def find(self, wanted: ResultPartitionId, _index: int) -> PipelinedSubpartition | None:
-        return self.partitions[wanted.number].subpartitions[0]
+    def find(self, wanted: ResultPartitionId, _index: int) -> PipelinedSubpartitionView | None:
+        return self.partitions[wanted.number].create_view(0)
 
     def fill(self, *payloads: bytes) -> None:
         """Whole buffers for the first partition."""

@@ -505,7 +505,7 @@ def test_a_consumer_that_only_sends_nonsense_and_reads_nothing_is_turned_out(exc
 def test_a_buffer_is_lent_until_its_frame_is_written(exchange: Exchange) -> None:
     exchange.request(A, 0, 9)
     exchange.write(0, b"one")
-    (piece,) = exchange.partition.subpartitions[0].consumers
+    (piece,) = exchange.partition.subpartitions[0].queue
     (whole,) = exchange.connection.data_to_send()
     assert bytes(whole).endswith(b"one")
     assert [lent.segment for lent in exchange.connection.lent_buffers] == [piece.buffer.segment]
