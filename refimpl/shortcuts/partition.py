@@ -90,14 +90,14 @@ class FastPipelinedSubpartition(PipelinedSubpartition):
     def add_full(self, consumers: Sequence[BufferConsumer]) -> None:
         """`add` for data buffers that were full before anybody saw them; the reader is told once for all.
 
-        That the last one is full the reader learns when it looks, as with a buffer that is filled in the queue.
+        That one is full the reader learns when it looks, as with a buffer that is filled in the queue.
         """
         if not consumers or self.producer_state is not _OPEN:
             for consumer in consumers:
                 self.add(consumer)
             return
-        last = consumers[-1]
-        last.is_finished, last.written_bytes = False, 0
+        for consumer in consumers:
+            consumer.is_finished, consumer.written_bytes = False, 0
         is_told = len(self.queue) > 1 or self.is_flush_requested or self.view.state is _BLOCKED
         self.num_buffers_total += len(consumers)
         self.num_data_buffers += len(consumers)
