@@ -326,9 +326,6 @@ def test_a_module_says_what_is_public(path: Path) -> None:
         assert not name.startswith("_"), f"{named(path)} exports the private name {name}"
 
 
-HALLS = (REFIMPL, REFIMPL / "drivers")  # they hold packages, and what they export is a choice
-
-
 def test_drivers_export_the_runs_and_what_may_be_told_to_them() -> None:
     runs = {"AsyncRun", "ProcessRun", "Simulation", "SparkRun", "ThreadedRun"}
     commands = set(exported_by(REFIMPL / "job" / "commands.py"))

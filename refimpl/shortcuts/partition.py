@@ -90,17 +90,30 @@ class FastPipelinedSubpartition(PipelinedSubpartition):
         return True
 
     def add_full(self, consumers: Sequence[BufferConsumer]) -> None:
-        """`add` for data buffers that were full before anybody saw them; the reader is told once for all."""
-        if not consumers or self.producer_state is not _OPEN or self._note_queue is not None:
+        """`add` for data buffers that were full before anybody saw them; the reader is told once for all.
+
+        That one is full the reader learns when it looks, as with a buffer that is filled in the queue.
+        """
+        if not consumers or self.producer_state is not _OPEN:
             for consumer in consumers:
                 self.add(consumer)
             return
+        for consumer in consumers:
+            consumer.is_finished, consumer.written_bytes = False, 0
         is_told = len(self.queue) > 1 or self.is_flush_requested or self.view.state is _BLOCKED
-        self.queue.extend(consumers)
         self.num_buffers_total += len(consumers)
         self.num_data_buffers += len(consumers)
         self._watch.mark()
-        if not is_told:
+        if self._note_queue is None:
+            self.queue.extend(consumers)
+        else:  # with a trace, what the reader notes stands where it does without shortcuts
+            for consumer in consumers:
+                self.queue.append(consumer)
+                self._note_queue(consumer.buffer.segment.id)
+                if not is_told and len(self.queue) > 1:
+                    self.view.notify()
+                    is_told = True
+        if not is_told and len(self.queue) > 1:
             self.view.notify()
 
     def poll(self) -> BufferAndBacklog | None:

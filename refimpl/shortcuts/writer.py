@@ -84,8 +84,11 @@ class FastBroadcastCopy(FastChannelCopy, BroadcastCopy):
     """The same for the buffers that all channels read."""
 
     def _queue_full(self, consumers: Sequence[BufferConsumer], channel: int) -> None:
+        targets = range(len(self.builders)) if self.private_channel is None else (self.private_channel,)
         for consumer in consumers:
-            self._queue(consumer, channel)
+            for target in targets:
+                super()._queue_full([consumer.copy()], target)
+            consumer.close()
 
 
 class FastRecordWriter(RecordWriter):

@@ -30,7 +30,7 @@ __all__ = ["Observed", "fast_in", "fast_parts", "observe"]
 
 
 def fast_parts() -> dict[type, type]:
-    """Each class of the book that has a fast one, with it."""
+    """Each class of the book that has a fast one which is made of the same things, with it."""
     found: dict[type, type] = {}
     for file in pkgutil.iter_modules(refimpl.shortcuts.__path__):
         module = importlib.import_module(f"refimpl.shortcuts.{file.name}")
@@ -39,8 +39,12 @@ def fast_parts() -> dict[type, type]:
             if is_here and name.startswith("Fast") and not getattr(kind, "_is_protocol", False):
                 book = next(base for base in kind.__mro__[1:] if not base.__name__.startswith("Fast"))
                 found[book] = kind
-    del found[Makers]
-    return found
+    return {book: kind for book, kind in found.items() if _is_made_of(book) == _is_made_of(kind)}
+
+
+def _is_made_of(kind: type) -> list[str]:
+    parameters = inspect.signature(kind).parameters.values()
+    return [each.name for each in parameters if each.default is inspect.Parameter.empty]
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from refimpl.config import Config, FlinkVersion
 from refimpl.consumer import LocalInputChannel
-from refimpl.memory import Buffer, BufferConsumer, LocalBufferPool, MemorySegment, NetworkBufferPool
+from refimpl.memory import Buffer, BufferBuilder, BufferConsumer, LocalBufferPool, MemorySegment, NetworkBufferPool
 from refimpl.producer import BufferAndBacklog, PipelinedSubpartition, ResultPartition
 from refimpl.records import CheckpointBarrier, EndOfSuperstep, event_to_buffer
 from refimpl.shortcuts.partition import (
@@ -77,6 +77,13 @@ class Bench:
         builder.append_and_commit(bytes(num_bytes))
         builder.finish()
 
+    def add_in_the_queue(self, num_bytes: int) -> None:
+        """A buffer like `full`, which stands in the queue while it is filled."""
+        builder = BufferBuilder(Buffer(MemorySegment.allocate(64), self))
+        self.subpartition.add(builder.create_consumer())
+        builder.append_and_commit(bytes(num_bytes))
+        builder.finish()
+
     def add_event(self, event: object) -> None:
         self.subpartition.add(BufferConsumer.of_buffer(event_to_buffer(event)))
 
@@ -119,7 +126,10 @@ def test_full_buffers_are_added_at_once_as_one_by_one(before: str, count: int, r
         BEFORE[before](bench)
         bench.num_told = 0
     for _ in range(count):
-        one.subpartition.add(one.full(7))
+        if rules == "another class":
+            one.subpartition.add(one.full(7))
+        else:
+            one.add_in_the_queue(7)
     add_full(several.partition, [several.full(7) for _ in range(count)], 0)
     assert several.partition.snapshot() == one.partition.snapshot()
     assert several.partition.has_unannounced_data == one.partition.has_unannounced_data
