@@ -40,12 +40,12 @@ from refimpl.records.events import (
     WatermarkEvent,
     data_type_of,
 )
+from refimpl.records.serialization_result import SerializationResult
 from refimpl.records.spanning import (
     LENGTH_BYTES,
     DeserializationResult,
     RecordDeserializer,
     RecordSerializer,
-    SerializationResult,
     SpanningRecordSerializer,
     SpillingAdaptiveSpanningRecordDeserializer,
 )
