@@ -87,7 +87,7 @@ def make_keys(folder: Path, days: int = DEFAULT_DAYS, *, force: bool = False) ->
         ClusterKeysError: there are keys already, or the folder is open to others.
         OSError: the files cannot be written; none of them is there then, and older ones stay.
     """
-    from refimpl.drivers.tls import ClusterKeys
+    from refimpl.drivers.transport.tls import ClusterKeys
 
     keys = ClusterKeys.in_folder(folder)
     now = datetime.datetime.now(datetime.UTC)

@@ -32,6 +32,9 @@ MAP_OPERATOR = "departure"
 
 _DEPARTURE = TupleType(STRING, LONG)
 
+_FLIGHTS_PER_WATERMARK = 4096
+"""As many as a reader hands on in a batch: a watermark in the middle would cut it."""
+
 
 def departure(flight: dict[str, Any]) -> tuple[str, int]:
     """Where a flight left from, and how many minutes late (below zero: early)."""
@@ -81,13 +84,13 @@ def flights_job(
     environment = StreamEnvironment(config, parallelism)
     # Any value may come out of a learner's function; ours is known, travels without tags, and does many at once.
     departure_type: TypeSerializer = ANY
-    mapped = function
+    mapped, every = function, 64
     if function is departure:
-        departure_type, mapped = _DEPARTURE, Vectorized(departure, _departures)
+        departure_type, mapped, every = _DEPARTURE, Vectorized(departure, _departures), _FLIGHTS_PER_WATERMARK
     is_flown = Vectorized(lambda flown: flown[1] is not None, lambda batch: ~np.ma.getmaskarray(batch[1]))
     (
         environment.source(make_reader, name="flights")
-        .assign_timestamps(Field("event_time_ms"), LARGEST_DISORDER_MS)
+        .assign_timestamps(Field("event_time_ms"), LARGEST_DISORDER_MS, every=every)
         .map(mapped, name=MAP_OPERATOR, type=departure_type)
         .filter(is_flown, name="flown")
         .key_by(0)

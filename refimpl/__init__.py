@@ -4,6 +4,7 @@ Read the packages in this order; it is the order in which a record travels, and 
 imports only the ones above it:
 
     errors, config, trace   what can go wrong, every size and limit, what happened in order
+    transitions             state machines as tables (all of them are drawn in STATES.md)
     memory/                 bytes have a home: segments, buffers, pools
     records/                a record becomes bytes: types, elements, events, spanning
     producer/               bytes wait: selectors, subpartitions, the record writer
@@ -12,7 +13,8 @@ imports only the ones above it:
     task/                   records are processed: operators, outputs, chains, tasks
     job/                    what the user wants: streams, graphs, chaining, deployment
     invariants              the laws every run keeps
-    drivers/                somebody runs it: a simulation to step through, threads
+    shortcuts/              the same bytes with less work: read last, deleted without loss
+    drivers/                somebody runs it: a simulation to step through, threads, processes, Spark
 
 The core never blocks, never locks and never reads a clock. It follows Flink 1.11.4 where Flink's
 versions differ, unless a docstring names another version.

@@ -21,12 +21,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from refimpl.consumer.connected_channel import ConnectedChannel
 from refimpl.consumer.remote_channel import RemoteInputChannel
 from refimpl.exchange.consumer_connection import ConsumerConnection
 from refimpl.exchange.credit import ConsumerCredit
 from refimpl.exchange.messages import AddCredit, BufferResponse, Message, PartitionRequest
 from refimpl.exchange.producer_connection import ProducerConnection
-from refimpl.exchange.producer_reader import ReaderSnapshot
+from refimpl.exchange.producer_credit import ReaderSnapshot
 from refimpl.job.deployment import Deployment
 from refimpl.memory.buffer import Buffer, BufferSlice
 from refimpl.memory.local_pool import LocalBufferPool
@@ -105,7 +106,7 @@ def check_memory(deployment: Deployment) -> None:
 
 
 def check_credit(
-    channels: Iterable[RemoteInputChannel],
+    channels: Iterable[ConnectedChannel],
     consumer: ConsumerConnection,
     producer: ProducerConnection,
     to_producer: Iterable[Message],
@@ -147,7 +148,7 @@ def check_credit(
         )
 
 
-def check_backlog(channels: Iterable[RemoteInputChannel], backlogs: Mapping[bytes, int]) -> None:
+def check_backlog(channels: Iterable[ConnectedChannel], backlogs: Mapping[bytes, int]) -> None:
     """A channel wants as many buffers as its producer last said wait there, and its own.
 
     A backlog is a level: each one replaces the last. `backlogs` are the last that came, by receiver.
@@ -169,7 +170,7 @@ class StepLaws:
 
     def check(
         self,
-        channels: Iterable[RemoteInputChannel],
+        channels: Iterable[ConnectedChannel],
         readers: Mapping[bytes, ReaderSnapshot],
         may_speak: Iterable[bytes],
     ) -> None:
@@ -255,12 +256,11 @@ def check_records(parts: Sequence[RecordCounts]) -> None:
         )
 
 
-def _reading(channels: Iterable[RemoteInputChannel]) -> Iterator[tuple[RemoteInputChannel, ConsumerCredit]]:
-    """The channels that may still receive, with their credit; without credits there are none."""
+def _reading(channels: Iterable[ConnectedChannel]) -> Iterator[tuple[RemoteInputChannel, ConsumerCredit]]:
+    """The channels that may still receive, with their credit, if there are credits."""
     for channel in channels:
-        credit = channel.buffers.credit
-        if isinstance(credit, ConsumerCredit) and not channel.is_released and channel.error is None:
-            yield channel, credit
+        if isinstance(channel, RemoteInputChannel) and not channel.is_released and channel.error is None:
+            yield channel, channel.buffers.credit
 
 
 def _local_pools(deployment: Deployment) -> list[LocalBufferPool]:
@@ -272,14 +272,14 @@ def _count_references(deployment: Deployment) -> Counter[int]:
     found: Counter[int] = Counter()
     for partition in deployment.partitions:
         for subpartition in partition.subpartitions:
-            for consumer in subpartition.consumers:
+            for consumer in subpartition.queue:
                 found[id(consumer.buffer)] += 1
     for writer in deployment.writers.values():
         for builder in writer.copy.open_builders:
             found[id(builder.buffer)] += 1
         if isinstance(writer.copy, BroadcastCopy) and writer.copy.private_consumer is not None:
             found[id(writer.copy.private_consumer.buffer)] += 1
-    held = [piece for task in deployment.tasks for piece in task.held_buffers()]
+    held = [piece for task in deployment.tasks for piece in task.input.held_buffers]
     for channel in deployment.shuffle.remote_channels:
         held += channel.held_buffers
     for connection in deployment.shuffle.producer_connections:

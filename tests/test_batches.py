@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from refimpl.config import Config
 from refimpl.drivers import Simulation, ThreadedRun
-from refimpl.errors import UserCodeError
 from refimpl.job import StreamEnvironment
 from refimpl.records import LONG, STRING, Field, RecordBatch, StreamRecord, TupleType, Vectorized
 from refimpl.task import LATE, TumblingWindows
@@ -138,18 +137,6 @@ def test_batches_give_the_answer_of_single_records(drive: str, number: int, obje
     assert answers[0] == answers[1] == answers[2] == answers[3]
 
 
-def test_a_job_that_is_vectorized_throughout_works_on_batches_to_its_last_operator() -> None:
-    """Else the test above would compare single records with single records."""
-    environment, _, _ = job(made(2), MANY, in_batches=True)
-    simulation = Simulation(environment, seed=1)
-    simulation.run()
-    [aggregates] = [
-        {id(node.operator._aggregate): node.operator._aggregate for task in simulation.deployment.tasks
-         for node in task.chain.nodes if hasattr(node.operator, "_aggregate")}.values()
-    ]  # fmt: skip
-    assert sum(each.num_batches for each in aggregates) >= 10
-
-
 @pytest.mark.slow
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(-5, 5), st.integers(0, 9_000)), max_size=80))
 def test_a_record_is_late_or_counted_never_both_or_neither(rows: list[tuple[str, int, int]]) -> None:
@@ -158,73 +145,6 @@ def test_a_record_is_late_or_counted_never_both_or_neither(rows: list[tuple[str,
         Simulation(environment).run()
         kept = sum(1 for _, number, _ in rows if number * 2 % 3 != 0)
         assert sum(count for *_, (count, _) in results) + len(late) == kept
-
-
-# -- operators -------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("word", "function", "complaint"),
-    [
-        ("map", Vectorized(abs, lambda batch: batch[0][:-1]), "answered 63 values; it must answer an array with one"),
-        ("map", Vectorized(abs, lambda batch: 7), "answered 7; it must answer an array"),
-        ("map", Vectorized(abs, lambda batch: batch["n"]), "there is no field 'n'"),
-        ("filter", Vectorized(abs, lambda batch: batch[0][:3] > 0), "answered 3 values"),
-        ("flat_map", Vectorized(abs, lambda batch: batch[0]), "a flat_map function answers a RecordBatch"),
-        ("sink", Vectorized(abs, lambda batch: 1 // 0), "division"),
-    ],
-)
-def test_a_wrong_answer_for_a_batch_names_the_operator(word: str, function: Vectorized, complaint: str) -> None:
-    environment = StreamEnvironment(Config())
-    batches = [RecordBatch([np.arange(64)], is_tuple=False)]
-    stream = environment.source(lambda *_: Batches(batches))
-    ended = getattr(stream, word)(function, "culprit")
-    if word != "sink":
-        ended.sink(print)
-    with pytest.raises(UserCodeError, match=rf"culprit, subtask 0, raised .*{complaint}"):
-        Simulation(environment).run()
-
-
-class Batches:
-    """A source of these batches."""
-
-    def __init__(self, batches: list[RecordBatch]) -> None:
-        self.batches = list(batches)
-
-    def read(self, _max_records: int) -> RecordBatch | None:
-        return self.batches.pop(0) if self.batches else None
-
-    def close(self) -> None: ...
-
-
-def test_a_swapped_function_is_asked_for_single_values_even_when_batches_come() -> None:
-    environment, results = StreamEnvironment(Config()), []
-    batches = [RecordBatch([np.arange(64)], is_tuple=False)] * 4
-    doubled = Vectorized(lambda n: n * 2, lambda batch: batch[0] * 2)
-    environment.source(lambda *_: Batches(batches)).map(doubled, "double").sink(results.append)
-    simulation = Simulation(environment)
-    while len(results) < 128:
-        simulation.step()
-    simulation.swap_function("double", lambda n: -n)
-    simulation.run()
-    assert results == [n * 2 for n in range(64)] * 2 + [-n for n in range(64)] * 2
-
-
-def test_a_flat_map_may_answer_any_number_of_records() -> None:
-    environment, results = StreamEnvironment(Config()), []
-    twice = Vectorized(lambda n: [n, n], lambda batch: batch.take(np.repeat(np.arange(len(batch)), 2)))
-    source = environment.source(lambda *_: Batches([RecordBatch([np.arange(20)], is_tuple=False)]))
-    source.flat_map(twice).sink(results.append)
-    Simulation(environment).run()
-    assert results == [n for n in range(20) for _ in range(2)]
-
-
-def test_a_filter_that_keeps_nothing_sends_nothing() -> None:
-    environment, results = StreamEnvironment(Config()), []
-    source = environment.source(lambda *_: Batches([RecordBatch([np.arange(20)], is_tuple=False)]))
-    source.filter(Vectorized(lambda n: n > 99, lambda batch: batch[0] > 99)).sink(Vectorized(print, results.append))
-    Simulation(environment).run()
-    assert results == []
 
 
 # -- the batch itself ------------------------------------------------------------------------------

@@ -13,7 +13,8 @@ import psutil
 import pytest
 
 from refimpl.config import Config
-from refimpl.drivers import AsyncRun, Flush, ProcessRun, Simulation, StepTask, ThreadedRun
+from refimpl.drivers import AsyncRun, ProcessRun, Simulation, ThreadedRun
+from refimpl.drivers.simulation import Flush, StepTask
 from refimpl.errors import InsufficientBuffersError, LocalUsageError, UserCodeError
 from refimpl.job import Deployment, ExecutionGraph, JobGraph, StreamEnvironment
 from refimpl.records import (

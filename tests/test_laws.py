@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 
 from refimpl.config import Config, FlinkVersion
 from refimpl.consumer import InputGate, NetworkInput
-from refimpl.drivers import Action, Flush, Simulation, StepTask
+from refimpl.drivers import Simulation
+from refimpl.drivers.simulation import Action, Flush, StepTask
 from refimpl.errors import LocalUsageError, RemoteProtocolError, SluiceError
 from refimpl.invariants import check_end
 from refimpl.job import StreamEnvironment
@@ -552,7 +553,7 @@ def _tight_job() -> StreamEnvironment:
 
 
 def test_a_pool_that_takes_more_than_its_share_breaks_the_law_of_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(LocalBufferPool, "_can_overdraw", property(lambda self: self._global.num_free > 0))
+    monkeypatch.setattr(LocalBufferPool, "_can_overdraw", property(lambda self: self.global_pool.num_free > 0))
     with pytest.raises(AssertionError, match="its share is"), Simulation(_tight_job(), seed=1) as simulation:
         simulation.run(max_steps=5000)
 
@@ -561,7 +562,7 @@ def test_a_gap_in_sequence_numbers_breaks_the_law_of_order(monkeypatch: pytest.M
     deliver, num_pieces = PipelinedSubpartition.deliver, iter(range(10**6))
 
     def skip_a_number(self: PipelinedSubpartition, piece: object) -> object:
-        self._sequence_number += next(num_pieces) % 5 == 4
+        self.next_sequence_number += next(num_pieces) % 5 == 4
         return deliver(self, piece)
 
     monkeypatch.setattr(PipelinedSubpartition, "deliver", skip_a_number)

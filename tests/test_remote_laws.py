@@ -18,15 +18,17 @@ import pytest
 from refimpl.config import FlinkVersion
 from refimpl.consumer import BufferManager, RemoteInputChannel
 from refimpl.drivers import Simulation
-from refimpl.drivers.link import Way
+from refimpl.drivers.simulation.wire import Way
 from refimpl.errors import RemoteProtocolError, RemoteTransportError, SluiceError
 from refimpl.exchange import (
     AddCredit,
     ConsumerConnection,
     ConsumerCredit,
     FrameDecoder,
+    LentBuffers,
     Message,
     PartitionReader,
+    PartitionRequestQueue,
     ProducerConnection,
     SubpartitionReader,
     encode,
@@ -194,7 +196,7 @@ def cut(simulation: Simulation, name: str, random: np.random.Generator) -> None:
     """Cut a connection: between two frames, in the middle of one that arrives, or while one is being written."""
     link = simulation.links[name]
     accident = one_of(random, ("between", "arriving", "writing"))
-    if accident == "arriving" and link.consumer.is_reading and (responses := link.messages(Way.RESPONSES)):
+    if accident == "arriving" and link.consumer.pause is None and (responses := link.messages(Way.RESPONSES)):
         frame = encode(responses[0], simulation.deployment.config.flink_version)
         link.consumer.receive_data(frame[: random.integers(len(frame))])
     if accident == "writing":
@@ -365,27 +367,27 @@ def skip_a_sequence_number(patch: pytest.MonkeyPatch) -> None:
 
 
 def let_one_reader_speak_first(patch: pytest.MonkeyPatch) -> None:
-    def mutant(self: ProducerConnection, reader: SubpartitionReader) -> None:
+    def mutant(self: PartitionRequestQueue, reader: SubpartitionReader) -> None:
         reader.is_enqueued = True
         self._line.appendleft(reader)
 
-    patch.setattr(ProducerConnection, "_stand_in_line", mutant)
+    patch.setattr(PartitionRequestQueue, "_stand_in_line", mutant)
 
 
 def forget_who_has_credit_again(patch: pytest.MonkeyPatch) -> None:
-    strikes, enqueue = Every(5), ProducerConnection._enqueue
-    patch.setattr(ProducerConnection, "_enqueue", lambda self, reader: None if strikes() else enqueue(self, reader))
+    strikes, enqueue = Every(5), PartitionRequestQueue.enqueue
+    patch.setattr(PartitionRequestQueue, "enqueue", lambda self, reader: None if strikes() else enqueue(self, reader))
 
 
 def keep_what_was_written(patch: pytest.MonkeyPatch) -> None:
-    strikes, data_sent = Every(9), ProducerConnection.data_sent
+    strikes, confirm = Every(9), LentBuffers.confirm
 
-    def mutant(self: ProducerConnection, num_bytes: int | None = None) -> None:
+    def mutant(self: LentBuffers, num_bytes: int) -> None:
         if self._lent and strikes():
             self._lent.popleft()
-        data_sent(self, num_bytes)
+        confirm(self, num_bytes)
 
-    patch.setattr(ProducerConnection, "data_sent", mutant)
+    patch.setattr(LentBuffers, "confirm", mutant)
 
 
 def never_say_that_it_was_written(patch: pytest.MonkeyPatch) -> None:
@@ -432,25 +434,15 @@ def leave_without_a_word(patch: pytest.MonkeyPatch) -> None:
     release = RemoteInputChannel.release
 
     def mutant(self: RemoteInputChannel) -> None:
-        self._on_message = None
+        self.on_message = lambda: None
         release(self)
 
     patch.setattr(RemoteInputChannel, "release", mutant)
 
 
 def forget_to_say_that_data_has_come(patch: pytest.MonkeyPatch) -> None:
-    strikes = Every(5)
-    for name in ("on_buffer", "on_taken_in"):
-        told = getattr(RemoteInputChannel, name)
-
-        def mutant(self: RemoteInputChannel, *what: object, told: Callable[..., None] = told) -> None:
-            tell = self._on_data_available
-            if strikes():
-                self._on_data_available = None
-            told(self, *what)
-            self._on_data_available = tell
-
-        patch.setattr(RemoteInputChannel, name, mutant)
+    strikes, tell = Every(5), RemoteInputChannel._tell_gate
+    patch.setattr(RemoteInputChannel, "_tell_gate", lambda self: None if strikes() else tell(self))
 
 
 MUTANTS = [
@@ -528,7 +520,7 @@ def fail_one_channel_only(patch: pytest.MonkeyPatch) -> None:
     fail = ConsumerConnection._fail
 
     def mutant(self: ConsumerConnection, error: SluiceError) -> None:
-        self._readers = dict([*self._readers.items()][:1])
+        self.readers = dict([*self.readers.items()][:1])
         fail(self, error)
 
     patch.setattr(ConsumerConnection, "_fail", mutant)

@@ -25,9 +25,17 @@ from typing import ClassVar, Protocol
 import pytest
 
 from refimpl.config import Config
-from refimpl.consumer import BufferManager, InputGate, LocalInputChannel, NetworkInput, RemoteInputChannel
-from refimpl.drivers import Action, Deliver, Flush, Send, Simulation, StepTask
-from refimpl.drivers.link import Link, Way
+from refimpl.consumer import (
+    BufferManager,
+    BufferManagerSnapshot,
+    InputGate,
+    LocalInputChannel,
+    NetworkInput,
+    RemoteInputChannel,
+)
+from refimpl.drivers import Simulation
+from refimpl.drivers.simulation import Action, Deliver, Flush, Send, StepTask
+from refimpl.drivers.simulation.wire import Link, Way
 from refimpl.errors import RemoteTransportError
 from refimpl.exchange import AddCredit, BufferResponse, CloseRequest, Message, PartitionRequest
 from refimpl.invariants import check_segments
@@ -82,7 +90,7 @@ def state_of(writer: RecordWriter, readers: Sequence[str]) -> Lines:
     for sub, reader in zip(partition.subpartitions, readers, strict=True):
         queue = "; ".join(entries_of(sub, being_filled)) or "nothing"
         more = ", can be read" if sub.is_data_available else ""
-        yield f"  for {reader}: {queue} (backlog {sub.backlog}{more})"
+        yield f"  for {reader}: {queue} (backlog {sub.count_backlog()}{more})"
 
 
 def entries_of(sub: PipelinedSubpartition, being_filled: set[int]) -> Lines:
@@ -149,7 +157,7 @@ class Exchange:
         self.inputs: dict[str, NetworkInput] = {}
         for number, name in enumerate(self.readers):
             queues = [writer.partition.subpartitions[number] for writer in self.writers.values()]
-            gate = InputGate(name, [LocalInputChannel(index, queue) for index, queue in enumerate(queues)])
+            gate = InputGate(name, [LocalInputChannel(index, queue.view) for index, queue in enumerate(queues)])
             self.inputs[name] = NetworkInput(gate, elements, lambda: SpillingAdaptiveSpanningRecordDeserializer(config))
             gate.open()
 
@@ -236,7 +244,7 @@ class Exchange:
 def bytes_of(partition: ResultPartition) -> Lines:
     """What lies in the queued buffers, byte by byte; nothing is taken."""
     for sub in partition.subpartitions:
-        for number, consumer in enumerate(sub.consumers):
+        for number, consumer in enumerate(sub.queue):
             twin = consumer.copy()
             piece = twin.build()
             yield f"{partition.name}[{sub.index}], buffer {number}: {piece.data.hex(' ')}"
@@ -350,9 +358,9 @@ class Job:
             for connection_id, reads in deployment.shuffle.remote_reads.items():
                 for read in reads:
                     gate = next(gate.name for gate in deployment.gates if read.channel in gate.channels)
-                    queue = parts[connection_id.task_manager].shuffle.find(read.partition_id, read.subpartition)
+                    view = parts[connection_id.task_manager].shuffle.find(read.partition_id, read.subpartition)
                     link = f"tm-{deployment.task_manager} reads {connection_id}"
-                    self.far_reads[read.channel.receiver] = FarRead(link, gate, read.channel, queue)
+                    self.far_reads[read.channel.receiver] = FarRead(link, gate, read.channel, view.subpartition)
 
     def do(self, words: list[str]) -> Lines:
         match words:
@@ -439,7 +447,7 @@ class Job:
             for gate in deployment.gates:
                 for channel in gate.channels:
                     if isinstance(channel, LocalInputChannel):
-                        names[id(channel.subpartition)] = gate.name
+                        names[id(channel.view.subpartition)] = gate.name
         return [names[id(sub)] for sub in partition.subpartitions]
 
     def state_of_link(self, link: Link) -> Lines:
@@ -447,7 +455,7 @@ class Job:
         if link.is_closed:
             yield f"{link.name}: {'closed' if link.consumer.error is None else 'lost'}"
             return
-        yield f"{link.name}: open" + ("" if link.consumer.is_reading else "; the consumer reads nothing from it")
+        yield f"{link.name}: open" + ("" if link.consumer.pause is None else "; the consumer reads nothing from it")
         at_producer = {reader.receiver: reader.credit for reader in link.producer.snapshot().readers.values()}
         for receiver, read in self.far_reads.items():
             buffers = read.channel.buffers
@@ -456,7 +464,7 @@ class Job:
             if read.channel.is_released:
                 yield f"  for {read.gate}: has ended"
             elif isinstance(buffers, BufferManager):
-                shot, num_received = buffers.snapshot(), read.channel.snapshot().num_available
+                shot, num_received = BufferManagerSnapshot.of(buffers), read.channel.snapshot().num_available
                 empty = f"{shot.num_exclusive_available} exclusive and {shot.num_floating_available} floating empty"
                 yield f"  for {read.gate}: {num_received} received; {empty}, {shot.num_promised} of them promised"
                 yield f"  from {read.channel.producer}: credit {at_producer.get(receiver, 0)}"

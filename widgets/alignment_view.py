@@ -9,7 +9,7 @@ from refimpl.config import CheckpointingMode
 from refimpl.consumer.barrier_handler import AlignmentSnapshot
 from refimpl.consumer.channel import ChannelSnapshot
 from refimpl.job import JobSnapshot
-from refimpl.producer.subpartition_views import QueuedBufferSnapshot, SubpartitionSnapshot
+from refimpl.producer.subpartition_snapshot import QueuedBufferSnapshot, SubpartitionSnapshot
 from refimpl.task.snapshot import TaskSnapshot
 from widgets.facts import MARGIN, Drawing, Facts, FactView, Pen, Table, cards, still
 from widgets.svg import element, name_element, text_element

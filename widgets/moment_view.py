@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from typing import Any
+from functools import partial
+from typing import Any, cast
 
 from refimpl.consumer import ChannelSnapshot
-from refimpl.drivers import AsyncRun, Simulation
+from refimpl.drivers import AsyncRun, Command, Pause, Resume, RunControl, SetTimeout, Simulation, Slow, Swap
 from refimpl.errors import LocalUsageError
 from refimpl.job import JobSnapshot
 from refimpl.producer import SubpartitionSnapshot
@@ -39,7 +40,14 @@ __all__ = ["MomentView", "Source"]
 Source = Recording | JobSnapshot | Simulation | Stepper | Observable
 
 _MAX_STEPS_PER_CLICK = 100
-_ABLE = ("pause", "resume", "step", "slow", "set_buffer_timeout", "swap")
+# What the browser calls the commands of a live job.
+_COMMANDS: dict[str, type[Command]] = {
+    "pause": Pause,
+    "resume": Resume,
+    "slow": Slow,
+    "set_buffer_timeout": SetTimeout,
+    "swap": Swap,
+}
 
 
 class MomentView(View):
@@ -49,8 +57,8 @@ class MomentView(View):
     - a `Recording`: scrubbed, played and stepped in the browser, no kernel needed;
     - a `Simulation`: each click takes a step, and what has been is kept to scrub;
     - a `Stepper`: also, you choose what goes next, and fork (F) from any moment with something changed;
-    - a `ThreadedRun`, `ProcessRun`, or whatever has `snapshot()` and `is_done`: live, with pause and resume
-      if it has them. Nothing is sampled until a browser shows the view.
+    - a `ThreadedRun`, `ProcessRun`, or whatever has `snapshot()` and `is_done`: live, with the commands it
+      `offers` if it is a `RunControl`. Nothing is sampled until a browser shows the view.
 
     Options of every view: `title`; `frames_per_second`, at most 30; `at`, the frame of a recording to begin
     with (by default the first with the most buffers queued); `max_frames` kept of a simulation; `swaps`, by name the
@@ -196,24 +204,28 @@ class MomentView(View):
         elif kind in ("pause", "resume", "step") and kind in self._controls:
             if isinstance(self._source, Simulation):
                 self._step_by_click(self._source, content)
-            elif self._sampler is not None:
-                self._sampler.submit(getattr(self._source, kind))
+            elif self._sampler is not None and isinstance(self._source, RunControl):
+                self._sampler.submit(partial(self._source.do, Pause() if kind == "pause" else Resume()))
 
     def _change_job(self, kind: str, content: dict[str, Any]) -> None:
         """Have the pump change the running job; if that cannot be, the browser is told why."""
+        run = self._source
+        assert isinstance(run, RunControl), f"{run!r} offered {kind}"
 
         def change() -> None:
-            do = getattr(self._source, kind)
-            if kind == "slow":
-                do(_meant(content.get("name"), self._names), content.get("ms"))
-            elif kind == "swap":
-                do(**self._parts_called(content.get("name")))
-            else:
-                do(content.get("ms"))
+            run.do(self._command(kind, content))
             self.send({"type": "refused", "words": ""})
 
         if self._sampler is not None:
             self._sampler.submit(change)
+
+    def _command(self, kind: str, content: dict[str, Any]) -> Command:
+        """What the browser asks for; the deployment refuses a number that is none."""
+        if kind == "slow":
+            return Slow(_meant(content.get("name"), self._names), cast("float", content.get("ms")))
+        if kind == "swap":
+            return Swap(self._parts_called(content.get("name")))
+        return SetTimeout(cast("int", content.get("ms")))
 
     def _parts_called(self, name: object) -> dict[str, Any]:
         swaps = self.options["swaps"] or {}
@@ -381,8 +393,9 @@ class MomentView(View):
             return "stepped", ["step"]
         if isinstance(source, Stepper):
             return "stepped", ["step", "choose", "run", "reset", "fork", "save", "open"]
-        able = [name for name in _ABLE if callable(getattr(source, name, None))]
-        return "live", able
+        if not isinstance(source, RunControl):
+            return "live", []
+        return "live", [name for name, kind in _COMMANDS.items() if source.offers(kind)]
 
 
 def _check_options(options: dict[str, Any]) -> None:

@@ -15,7 +15,8 @@ from itertools import pairwise
 from pathlib import Path
 
 from refimpl.config import Config
-from refimpl.drivers import Action, Simulation
+from refimpl.drivers import Simulation
+from refimpl.drivers.simulation import Action
 from refimpl.job import StreamEnvironment
 from refimpl.task import IterableReader, TumblingWindows
 from widgets.svg import document, element, text_element

@@ -16,7 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from refimpl.drivers import Action, Simulation, StepTask
+from refimpl.drivers import Simulation
+from refimpl.drivers.simulation import Action, StepTask
 from refimpl.errors import LocalUsageError
 from refimpl.job import JobSnapshot, StreamEnvironment
 from refimpl.memory import LocalBufferPool
@@ -411,7 +412,7 @@ def _apply(change: Change, branch: _Branch) -> None:
         for pool, most in limits:
             _limit(pool, most)
         if limits:
-            deployment.pool.redistribute()
+            deployment.pool.promises.redistribute()
         branch.limits += limits
     branch.slow, branch.delay_ms = change.slow, change.delay_ms
 

@@ -306,7 +306,7 @@ _SEND_RULES: dict[str, tuple[Sequence[str], list[list[Any]]]] = {
                       _sent(["collect", 5, 1], ["collect", 6, None], ["collect", 7, 3]),
                       _sent(["collect", 5, -1])]),
     "D": (("given", "kept", "answer", "passed"), [
-        _sent(["side", "late", 5, 1]), _sent(["collect", 5, 1], tag="late"), _sent(["batch"], tag="late"),
+        _sent(["side", "late", 5, 1]), _sent(["collect", 5, 1], tag="late"),
         _sent(["own_side", 5, 1], tag="late"),
         _sent(["side", "late", [5], 1], tag="late"),
         _sent(["side", "early", 5, 1], tag="late"), _sent(["side", "later", 5, 1], tag="late"),
@@ -344,7 +344,7 @@ def _sent_at_random(seed: int) -> Iterator[list[Any]]:
 
 
 _SIDES = ("side", "own_side")
-_OF_THE_BASE = ("watermark", "idle", "active", "batch")
+_OF_THE_BASE = ("watermark", "idle", "active")
 
 
 def _ending_sent(op: Sequence[Any], error: str) -> str:
@@ -359,7 +359,7 @@ def _about_sent(found: Difference) -> str:
     if found.field == "answer":
         return "collect_answers"
     if found.field == "passed":
-        return "tag_not_kept" if name == "batch" else "passes_nothing_else_on"
+        return "passes_nothing_else_on"
     if found.field == "given":
         return _about_given(found)
     if found.field == "first":
@@ -409,7 +409,7 @@ def _tell_sent(op: Sequence[Any]) -> str:
     name = op[0]
     if name == "new":
         return _say("6.3", "side_output", tag=op[1]["tag"]) if op[1].get("tag") else ""
-    if name in ("change", "idle", "active", "batch"):
+    if name in ("change", "idle", "active"):
         return _say("6.3", name)
     if name == "watermark":
         return _say("6.3", "watermark", time=op[1])
@@ -438,7 +438,7 @@ def _tell_given(name: str, value: Any) -> str:
 
 _CALLED = {
     "new": "__init__", "another": "__init__", "side": "collect_side", "own_side": "collect_side",
-    "watermark": "emit_watermark", "idle": "emit_status", "active": "emit_status", "batch": "collect_batch",
+    "watermark": "emit_watermark", "idle": "emit_status", "active": "emit_status",
 }  # fmt: skip
 
 

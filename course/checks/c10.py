@@ -8,7 +8,8 @@ from typing import Any
 
 from course.checks import drive_c10
 from course.checks.scripts import Difference, ScriptCheck
-from refimpl.exchange.connection_flow import PoolBuffers, WaterMarks
+from refimpl.exchange.before_credit.pool_buffers import PoolBuffers
+from refimpl.exchange.before_credit.water_marks import WaterMarks
 
 __all__ = ["CHECKS"]
 

@@ -9,7 +9,7 @@ from typing import Any
 from course.checks import drive_c11
 from course.checks.scripts import Difference, ScriptCheck
 from refimpl.consumer.buffer_manager import BufferManager
-from refimpl.exchange.producer_reader import SubpartitionReader
+from refimpl.exchange.producer_credit import SubpartitionReader
 
 __all__ = ["CHECKS"]
 

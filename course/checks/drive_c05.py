@@ -91,7 +91,7 @@ class _Bench:
         self.partition = ResultPartition("map-0", channels, pool, config)
         self.told = [False] * channels
         for channel, queue in enumerate(self.partition.subpartitions):
-            queue.open_view(partial(self.tell, channel))
+            queue.view.open(partial(self.tell, channel))
         self.serializer = _Serializer()
         elements = StreamElementSerializer(_Payload())  # type: ignore[arg-type]  # this needs no more of a type
         self.writer = RecordWriter(self.partition, RoundRobinSelector(), elements, self.serializer)
@@ -129,7 +129,7 @@ class _Bench:
         channels = []
         for queue, told in zip(self.partition.subpartitions, self.told, strict=True):
             entries = []
-            for consumer, entry in zip(queue.consumers, queue.snapshot().queue, strict=True):
+            for consumer, entry in zip(queue.queue, queue.snapshot().queue, strict=True):
                 data = bytes(consumer.buffer.memory[: entry.written_bytes])
                 entries.append(data.hex() + ("|" if entry.is_finished else ""))
             channels.append([entries, told])

@@ -13,7 +13,7 @@ so it imports the engine and the standard library only. A case is a list of oper
     ["collect", value, time]   ["side", name, value, time]      what the operator before it emits
     ["own_side", value, time]   likewise, with the very tag that the output was made with
     ["change"]        the operator behind it changes what it was given last
-    ["watermark", time]   ["idle"]   ["active"]   ["batch"]    what else goes through an output: the base class has it
+    ["watermark", time]   ["idle"]   ["active"]    what else goes through an output: the base class has it
     ["another", {…}]  one more output, with an operator, a type and a tag of its own
 
 An event is [name, fields]: `answer` of is_chainable, `chains` of build_chains, how many operators and edges the graph
@@ -194,9 +194,6 @@ class _Behind:
     def process_status(self, status: StreamStatus) -> None:
         self.passed.append(status.name.lower())
 
-    def process_batch(self, _batch: object) -> None:
-        self.passed.append("batch")
-
     def fail(self, _record: object, error: Exception) -> Exception:
         return error
 
@@ -250,8 +247,6 @@ class _Sending:
                 self.output.emit_watermark(Watermark(given[0]))
             case "idle" | "active":
                 self.output.emit_status(StreamStatus[name.upper()])
-            case "batch":
-                self.output.collect_batch([1, 2])
             case "another":
                 self.others.append(_Sending(self.part, **given[0]))
         return None

@@ -32,13 +32,21 @@ from refimpl.memory.buffer import Buffer, BufferSlice
 from refimpl.memory.builder import BufferBuilder, BufferConsumer
 from refimpl.memory.segment import MemorySegment
 from refimpl.producer.subpartition_queue import SubpartitionQueue
-from refimpl.producer.subpartition_views import BufferAndBacklog
+from refimpl.producer.subpartition_view import BufferAndBacklog, PipelinedSubpartitionView
 from refimpl.records.event_serializer import event_to_buffer
 from refimpl.records.events import CheckpointBarrier, EndOfSuperstep
 
 __all__ = ["WATCHED", "run_case"]
 
-WATCHED = (Buffer, BufferSlice, BufferBuilder, BufferConsumer, SubpartitionQueue, BufferAndBacklog)
+WATCHED = (
+    Buffer,
+    BufferSlice,
+    BufferBuilder,
+    BufferConsumer,
+    SubpartitionQueue,
+    PipelinedSubpartitionView,
+    BufferAndBacklog,
+)
 """The engine's classes that are lent to a part; it leaves them as they are."""
 
 _SEGMENT_BYTES = 16
@@ -59,7 +67,7 @@ class _Run:
         self.buffers: list[Buffer] = []
         self.builder: BufferBuilder | None = None
         self.target = part(0)
-        self.target.open_view(self._on_data_available)
+        self.target.view.open(self._on_data_available)
 
     def _on_data_available(self) -> None:
         # A reader in another thread looks at once: what is there now is all that it finds.
@@ -73,7 +81,7 @@ class _Run:
         fields = self._do(*op)
         told = self.ready_when_told
         fields["told"] = None if may_tell_again else len(told)
-        backlog = target.backlog
+        backlog = target.count_backlog()
         fields["queued"] = len(target.queue)
         fields["mark"] = bool(target.is_flush_requested)
         # With an event as the last entry Flink 1.11 leaves out a buffer that 2.x counts: both are right here.
@@ -110,7 +118,7 @@ class _Run:
                 return self._poll()
             case "resume":
                 if self.target.is_blocked:
-                    self.target.resume()
+                    self.target.view.resume()
             case "end":
                 self._close()
                 self.target.finish()

@@ -23,7 +23,7 @@ from __future__ import annotations
 import operator
 from typing import Any
 
-from refimpl.exchange.connection_flow import BufferWait
+from refimpl.exchange.before_credit.pool_buffers import BufferWait
 from refimpl.memory.buffer import Buffer
 from refimpl.memory.local_pool import LocalBufferPool
 from refimpl.memory.network_pool import NetworkBufferPool

@@ -28,8 +28,9 @@ from typing import Any
 
 import refimpl.consumer  # noqa: F401 (so that a learner's own import of it costs nothing)
 from refimpl.exchange.messages import PartitionRequest, ProducerId, ResultPartitionId
-from refimpl.memory.buffer import Buffer, BufferSlice, DataType, heap_buffer
+from refimpl.memory.buffer import Buffer, BufferSlice, heap_buffer
 from refimpl.memory.builder import BufferConsumer
+from refimpl.memory.data_type import DataType
 from refimpl.memory.local_pool import LocalBufferPool
 from refimpl.memory.network_pool import NetworkBufferPool
 from refimpl.memory.segment import MemorySegment
@@ -78,7 +79,7 @@ class Gate:
     def do(self, op: list[Any]) -> list[Any]:
         match op:
             case ["backlog", channel, n]:
-                self.managers[channel].set_backlog(n)
+                self.managers[channel].on_backlog(n)
             case ["data", channel]:
                 buffer = self.managers[channel].request_buffer()
                 assert buffer is not None, "data came for which no credit was given"
@@ -136,14 +137,14 @@ class _View:
     def failure_cause(self) -> str | None:
         return None
 
-    def open_view(self, on_data_available: Any) -> None:
-        self.subpartition.open_view(on_data_available)
+    def open(self, on_data_available: Any) -> None:
+        self.subpartition.view.open(on_data_available)
 
-    def close_view(self) -> None:
-        self.subpartition.close_view()
+    def close(self) -> None:
+        self.subpartition.view.close()
 
     def resume(self) -> None:
-        self.subpartition.resume()
+        self.subpartition.view.resume()
 
     def poll(self) -> Any:
         taken = self.subpartition.poll()
@@ -169,7 +170,7 @@ class Reader:
         self.view = _View()
         request = PartitionRequest(_PARTITION, 0, 0, b"\x33" * 16, credit)
         self.reader = part(self.view, request)
-        self.view.open_view(lambda: None)
+        self.view.open(lambda: None)
 
     def do(self, op: list[Any]) -> list[Any]:
         answer: list[Any] = []

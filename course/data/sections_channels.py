@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from course.data.comparison import rows_of
 from refimpl.config import Config
-from refimpl.drivers import Flush, Simulation, StepTask
+from refimpl.drivers import Simulation
+from refimpl.drivers.simulation import Flush, StepTask
 from refimpl.job import StreamEnvironment
 from refimpl.records import BYTES, LONG, StreamRecord
 from refimpl.task import IterableReader

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from course.checks.drive_c11 import Gate
 from refimpl.config import Config
 from refimpl.consumer import BufferManager
-from refimpl.drivers import Simulation, StepTask
+from refimpl.drivers import Simulation
+from refimpl.drivers.simulation import StepTask
 from refimpl.job import StreamEnvironment
 from refimpl.records import BYTES
 from refimpl.task import IterableReader

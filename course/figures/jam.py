@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 from course.figures.channels import FULL_RECORD, SEGMENT_BYTES
 from refimpl.config import Config
-from refimpl.drivers import Simulation, StepTask
+from refimpl.drivers import Simulation
+from refimpl.drivers.simulation import StepTask
 from refimpl.job import StreamEnvironment
 from refimpl.records import BYTES
 from refimpl.task import IterableReader
@@ -140,7 +141,7 @@ def where_it_stands(*, credit_based: bool) -> WhereItStands:
         ]
         must_wait = [not partition.pool.is_available for partition in shot.partitions]
         (link,) = simulation.links.values()
-        is_reading = link.consumer.is_reading
+        is_reading = link.consumer.pause is None
     rows = (
         ("received, unread", tuple(channel.num_available for channel in channels)),
         ("come, but no buffer to lie in", tuple(staged)), ("on the wire", tuple(on_the_wire)),

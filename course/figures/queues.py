@@ -12,9 +12,10 @@ from typing import Any, Self
 
 from course.data.statistics import Figures
 from refimpl.config import Config
-from refimpl.drivers import Action, Flush, Simulation, StepTask, ThreadedRun
+from refimpl.drivers import Simulation, ThreadedRun
+from refimpl.drivers.simulation import Action, Flush, StepTask
 from refimpl.job import StreamEnvironment
-from refimpl.memory import Buffer, BufferBuilder, MemorySegment
+from refimpl.memory import Buffer, BufferBuilder, BufferConsumer, MemorySegment
 from refimpl.producer import PipelinedSubpartition, SubpartitionQueue
 from refimpl.records import LONG
 from refimpl.task import IterableReader
@@ -40,7 +41,7 @@ class OneChannel:
         self._builder: BufferBuilder | None = None
         self._num_told = self._num_home = 0
         self._lines: list[str] = []
-        self._queue.open_view(self._on_data_available)
+        self._queue.view.open(self._on_data_available)
 
     def _on_data_available(self) -> None:
         self._num_told += 1
@@ -90,13 +91,13 @@ class OneChannel:
         entries = self._queue.snapshot().queue
         unread = [
             bytes(consumer.buffer.memory[consumer.read_position : consumer.read_position + entry.unread_bytes]).decode()
-            for consumer, entry in zip(self._queue.consumers, entries, strict=True)
+            for consumer, entry in zip(self._queue.queue, entries, strict=True)
         ]
         ends = ["" if entry.is_finished else "…" for entry in entries]
         drawn = "".join(f"[{text}{end}]" for text, end in zip(unread, ends, strict=True))
         told_now = "TOLD" if self._num_told > told else ""
         mark = "flush mark" if self._queue.is_flush_requested else ""
-        line = f"{words:<20} {told_now:<5} {drawn or '(empty)':<20} backlog {self._queue.backlog}  {mark}"
+        line = f"{words:<20} {told_now:<5} {drawn or '(empty)':<20} backlog {self._queue.count_backlog()}  {mark}"
         self._lines.append(line.rstrip())
         return self
 
@@ -155,9 +156,9 @@ def local_way(num_records: int = 3) -> Story:
             trace.note("told", self.owner)()
             super().notify()
 
-        def _on_news(self) -> None:
-            trace.note("written", self.owner)()
-            super()._on_news()
+        def add(self, consumer: BufferConsumer) -> bool:
+            consumer.watch(lambda: trace.note("written", self.owner)())
+            return super().add(consumer)
 
     environment = StreamEnvironment(Config(segment_size_bytes=64, num_buffers=8, source_batch=1))
     source = environment.source(lambda *_: IterableReader(range(num_records)), "readings", LONG)

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 from course.figures.channels import FULL_RECORD, SEGMENT_BYTES, one_channel
 from refimpl.config import Config
-from refimpl.drivers import Send, Simulation, Way
+from refimpl.drivers import Simulation
+from refimpl.drivers.simulation import Send, Way
 from refimpl.exchange import BufferResponse, Message, RequestDecoder, encode
 from refimpl.job import StreamEnvironment
 from refimpl.records import BYTES

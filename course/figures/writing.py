@@ -99,7 +99,7 @@ def departures(timeout_ms: int = 100) -> Lines:
     writer = RecordWriter(partition, GlobalSelector(), StreamElementSerializer(LONG))
     told: list[str] = []
     (queue,) = partition.subpartitions
-    queue.open_view(lambda: told.append("told"))
+    queue.view.open(lambda: told.append("told"))
     lines = []
 
     def note(time_ms: int, what: str) -> None:

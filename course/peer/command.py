@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TextIO
 
-from refimpl.drivers import resolve_address
+from refimpl.drivers.transport import resolve_address
 from refimpl.errors import ConfigError
 from refimpl.exchange.messages import ProducerId, ResultPartitionId
 

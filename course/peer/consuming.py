@@ -12,7 +12,7 @@ from course.peer.reading import GateReader
 from course.peer.tap import Tap
 from refimpl.config import Config
 from refimpl.consumer import RemoteInputChannel
-from refimpl.drivers import ByteStream, ConsumerEnd, connect
+from refimpl.drivers.transport import ByteStream, ConsumerEnd, connect
 from refimpl.errors import PartitionNotFoundError
 from refimpl.exchange import ID_BYTES, ConsumerConnection
 from refimpl.memory import LocalBufferPool, NetworkBufferPool
@@ -88,7 +88,7 @@ class Consuming:
             error=None if error is None else "".join(traceback.format_exception(error)),
             elapsed_ms=elapsed_ms,
             channels=[line for reader in self._readers for line in reader.report()],
-            partition_not_found=self._connection.num_not_found.total(),
+            partition_not_found=self._connection.retries.num_not_found.total(),
             pool_total=self.num_segments,
             pool_available_after=self._pool.num_free,
             connections_left=self._host.tap.num_open,
@@ -100,10 +100,10 @@ class Consuming:
     def _is_hopeless(self) -> bool:
         """Whether partitions were not found once more than `--retriggers` allows."""
         most: int = self._options.retriggers
-        return self._connection.num_not_found.total() > most
+        return self._connection.retries.num_not_found.total() > most
 
     def _not_found(self) -> str:
-        ((partition, count),) = self._connection.num_not_found.most_common(1)
+        ((partition, count),) = self._connection.retries.num_not_found.most_common(1)
         name = f"{partition.data_set_id.hex()}#{partition.number}@{partition.producer.id.hex()}"
         return "".join(traceback.format_exception_only(PartitionNotFoundError(name, count)))
 

@@ -17,7 +17,8 @@ from types import TracebackType
 from typing import Any, Self, TextIO
 
 from course.peer.tap import Tap
-from refimpl.drivers import LINGER_S, ByteStream, Carrier, End, Lookout
+from refimpl.drivers.threads import LINGER_S, ConnectionIO, LeaderFollowers
+from refimpl.drivers.transport import ByteStream, End
 
 __all__ = ["Exclusion", "Host", "Speaker", "TimeLimitError", "Waiter"]
 
@@ -76,13 +77,14 @@ class Host:
         self.say = speaker.say
         self.tap = tap
         self.monitor = threading.RLock()
-        self.lookout = Lookout(self.monitor, {})  # there are no tasks: each connection reads and writes on its threads
+        # There are no tasks: each connection reads and writes on its own threads.
+        self.leader_followers = LeaderFollowers(self.monitor, {})
         self.stopping = threading.Event()
         self.error: BaseException | None = None  # the first one of any thread
         self._max_seconds = max_seconds
         self._deadline_s = time.monotonic() + max_seconds
         self._waiters: list[Waiter] = []
-        self._carriers: list[Carrier] = []
+        self._connections: list[ConnectionIO] = []
         self._threads: list[threading.Thread] = []
         self._num_working = 0
         self._main = self.new_waiter()
@@ -95,7 +97,7 @@ class Host:
     ) -> None:
         self.stop()
         self._cut()
-        _join((*self._threads, *self._carriers), _SECONDS_TO_STOP)
+        _join((*self._threads, *self._connections), _SECONDS_TO_STOP)
 
     # -- for everybody -----------------------------------------------------------------------------------------------
 
@@ -127,10 +129,10 @@ class Host:
 
     def carry(self, end: End, open_stream: Callable[[], ByteStream]) -> None:
         """Connect `end` with the stream that `open_stream` makes; every frame is counted."""
-        carrier = Carrier(self, end, lambda: self.tap.tapped(open_stream()), on_change=self.wake)
+        io = ConnectionIO(self, end, lambda: self.tap.tapped(open_stream()), on_change=self.wake)
         with self.monitor:
-            self._carriers.append(carrier)
-            carrier.start()
+            self._connections.append(io)
+            io.start()
 
     def fail(self, error: BaseException) -> None:
         """Note what a thread could not go on with; the main thread reports it. Not under the monitor."""
@@ -178,14 +180,14 @@ class Host:
 
     def settle(self) -> None:
         """Let the connections say their last words and end; cut those that have not after a while."""
-        _join(self._carriers, LINGER_S + 1)
+        _join(self._connections, LINGER_S + 1)
         self._cut()
-        _join(self._carriers, _SECONDS_TO_STOP)
+        _join(self._connections, _SECONDS_TO_STOP)
 
     def _cut(self) -> None:
         with self.monitor:
-            for carrier in self._carriers:
-                carrier.stop()
+            for connection in self._connections:
+                connection.stop()
 
 
 class Exclusion:
@@ -204,7 +206,7 @@ class Exclusion:
             self._host.monitor.release()
 
 
-def _join(threads: Iterable[threading.Thread | Carrier], timeout_s: float) -> None:
+def _join(threads: Iterable[threading.Thread | ConnectionIO], timeout_s: float) -> None:
     """Wait for the end of all of them, so long together at most."""
     give_up_s = time.monotonic() + timeout_s
     for each in threads:

@@ -14,8 +14,7 @@ from refimpl.config import Config
 from refimpl.drivers.makers import makers_of
 from refimpl.errors import PoolDestroyedError
 from refimpl.job import Parts
-from refimpl.memory import LocalBufferPool, NetworkBufferPool
-from refimpl.producer import ResultPartition
+from refimpl.memory import NetworkBufferPool
 from refimpl.records import MAX_WATERMARK, Alignment, CheckpointBarrier, StreamElement, StreamRecord, Watermark
 
 __all__ = ["Producer"]
@@ -40,11 +39,14 @@ class Producer:
         num_subpartitions = options.subpartitions
         most = num_subpartitions * options.buffers_per_channel + options.floating
         name = f"serve-{number}"
-        own = LocalBufferPool(
-            pool, num_subpartitions + 1, most, name, num_subpartitions, options.max_buffers_per_channel
+        config = Config(
+            segment_size_bytes=options.segment_size,
+            buffer_timeout_ms=options.flush_ms,
+            max_buffers_per_channel=options.max_buffers_per_channel,
         )
-        config = Config(segment_size_bytes=options.segment_size, buffer_timeout_ms=options.flush_ms)
-        self.partition = ResultPartition(name, num_subpartitions, own, config)
+        makers = makers_of(config)
+        own = makers.output_pool(pool, num_subpartitions + 1, most, name, num_subpartitions, config)
+        self.partition = makers.partition(name, num_subpartitions, own, config, makers.rules(Parts()), None)
         pad = options.string_pad if options.type == "string" else None
         self._values = Values(number, num_subpartitions, pad)
         self._selector = TargetSelector()

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from course.peer.host import Exclusion, Host
 from course.peer.records import PER_SUBPARTITION, SummedType, TargetSelector, elements_of, index_of, rows_at, type_of
 from refimpl.consumer import BarrierAligner, BufferOrEvent, InputGate, RemoteInputChannel, act_on
-from refimpl.memory import BufferSlice
+from refimpl.memory import BufferSlice, DataType, heap_buffer
 from refimpl.records import (
     MIN_TIMESTAMP,
     CheckpointBarrier,
@@ -195,18 +195,19 @@ class GateReader:
         deserializer = self._deserializers[channel]
         deserializer.set_next_buffer(buffer)
         is_consumed = False
-        while not is_consumed and self._num_to_read > 0:
-            if self._is_bulk:
-                self._read_rows(report, deserializer)
-            result, payload = deserializer.get_next_record()
-            if payload is not None:
-                self._on_element(report, self._elements.deserialize(payload))
-            del payload  # it looks into the buffer that goes home now
-            is_consumed = result.is_buffer_consumed
-        consumed = deserializer.get_current_buffer()
-        if consumed is not None:
+        try:
+            while not is_consumed and self._num_to_read > 0:
+                result, payload = deserializer.get_next_record()
+                if payload is not None:
+                    self._on_element(report, self._elements.deserialize(payload))
+                del payload  # it looks into the buffer that goes home now
+                is_consumed = result.is_buffer_consumed
+                if self._is_bulk and not is_consumed:
+                    self._read_rows(report, deserializer)
+        finally:
+            deserializer.get_current_buffer()
             with self._exclusion:
-                consumed.recycle()
+                buffer.recycle()
 
     def _on_element(self, report: _ChannelReport, element: StreamElement) -> None:
         if isinstance(element, Watermark):
@@ -219,13 +220,14 @@ class GateReader:
                 self._host.stopping.wait(self._options.delay_us / 1_000_000)
 
     def _read_rows(self, report: _ChannelReport, deserializer: SpillingAdaptiveSpanningRecordDeserializer) -> None:
-        """Read the records at hand that are rows, all at once."""
-        source = deserializer.peek()
+        """Read the records at hand that are rows, all at once; the deserializer goes on behind them."""
+        source = memoryview(deserializer.get_unconsumed())
         rows = rows_at(self._options.elements, source) if len(source) >= _MIN_ROW_BYTES else None
         if rows is None:
             return
         values = rows.decode(source)
         if len(values):
-            deserializer.skip(len(values) * rows.width)
+            deserializer.get_current_buffer()
+            deserializer.set_next_buffer(heap_buffer(bytes(source[len(values) * rows.width :]), DataType.DATA))
             self._summed.add(values.tobytes())
             report.on_longs(values)

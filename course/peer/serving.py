@@ -10,9 +10,10 @@ from course.peer.host import Exclusion, Host, Speaker
 from course.peer.producing import Producer
 from course.peer.tap import Tap
 from refimpl.config import Config, FlinkVersion
-from refimpl.drivers import ProducerEnd, listen
-from refimpl.exchange import ProducerConnection, ProducerId, ResultPartitionId, SubpartitionView
+from refimpl.drivers.transport import ProducerEnd, listen
+from refimpl.exchange import ProducerConnection, ProducerId, ResultPartitionId
 from refimpl.memory import NetworkBufferPool
+from refimpl.producer import PipelinedSubpartitionView
 
 __all__ = ["Serving", "ids_of", "partition_id", "serve"]
 
@@ -156,7 +157,7 @@ class Serving:
 
     # -- for connections -----------------------------------------------------------------------------------------------
 
-    def find(self, partition: ResultPartitionId, subpartition: int) -> SubpartitionView | None:
+    def find(self, partition: ResultPartitionId, subpartition: int) -> PipelinedSubpartitionView | None:
         """What may be read here: what is there, and was not consumed.
 
         Raises:
@@ -167,7 +168,7 @@ class Serving:
             return None
         if not 0 <= subpartition < self._options.subpartitions:
             raise IndexError(subpartition)
-        return producer.partition.subpartitions[subpartition]
+        return producer.partition.create_view(subpartition)
 
     def forget(self, connection: ProducerConnection) -> None:
         """The transport of `connection` is gone: its readers leave and its buffers come home."""

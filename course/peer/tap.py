@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TextIO
 
-from refimpl.drivers import ByteStream
+from refimpl.drivers.transport import ByteStream
 
 __all__ = ["FrameScanner", "Tap", "TappedStream"]
 

@@ -1,8 +1,8 @@
 """Parts of remote channels in a running job on two TaskManagers: frames, numbers, and both ends of the credit.
 
-A channel's buffers are promised and its queue is half sent when the part comes, so nothing is made anew: the engine's
-own object goes on as an object of the learner's class, with everything it holds. A part that raises is taken out; what
-it left half done is put right from what the object holds, and ours goes on.
+A channel's buffers are promised and its queue is half sent when the part comes. So an object of the learner's class
+takes the place of the engine's own, which hands over everything it holds. A part that raises is taken out; what it left
+half done is put right from what the object holds, and ours goes on.
 """
 
 from __future__ import annotations
@@ -14,21 +14,18 @@ from typing import Any
 
 from course.swap.guard import Guard
 from refimpl.config import Config
-from refimpl.consumer import SequenceNumbers
-from refimpl.consumer.buffer_manager import BufferManager
+from refimpl.consumer import BufferManager, RemoteInputChannel, SequenceNumbers
 from refimpl.drivers import Simulation, ThreadedRun
 from refimpl.exchange import (
-    BufferWait,
     PartitionRequest,
-    PoolBuffers,
     ProducerId,
     RequestDecoder,
     ResultPartitionId,
-    WaterMarks,
+    SubpartitionReader,
     frames,
     to_frame,
 )
-from refimpl.exchange.producer_reader import SubpartitionReader
+from refimpl.exchange.before_credit import BufferWait, MarkedConnection, PoolBuffers, PooledInputChannel, WaterMarks
 from refimpl.job import Deployment
 from refimpl.memory import Buffer
 from refimpl.producer import BufferAndBacklog
@@ -54,30 +51,32 @@ def standing_still(job: Simulation | ThreadedRun) -> Iterator[Sequence[Deploymen
 
 def put_receivers(job: Simulation | ThreadedRun, guard: Guard | None) -> None:
     """Let every remote channel decide with the learner's part; with ours if there is no guard."""
-    part = _receiver(guard) if guard is not None else BufferManager
     with standing_still(job) as deployments:
         for deployment in deployments:
+            part = _receiver(guard) if guard is not None else deployment.shuffle.makers.buffer_manager
             for channel in deployment.shuffle.remote_channels:
-                manager = channel.buffers
-                if isinstance(manager, BufferManager) and not channel.is_released:
-                    state = dict(vars(manager))
-                    segments = [buffer.segment for buffer in manager.exclusive_buffers]
-                    arguments = segments, state["_global_pool"], state["floating_pool"], state["_on_credit"]
-                    _become(manager, part, BufferManager, arguments, guard)
+                if isinstance(channel, RemoteInputChannel) and not channel.is_released:
+                    before = channel.buffers
+                    segments = [buffer.segment for buffer in before.exclusive_buffers]
+                    arguments = segments, deployment.pool, before.floating_pool, channel.call_for_attention
+                    if (manager := _made(part, arguments, guard)) is not None:
+                        before.hand_over_to(manager)
+                        channel.buffers = manager
 
 
 def put_senders(job: Simulation | ThreadedRun, guard: Guard | None) -> None:
     """Let every reader of a remote channel decide with the learner's part; with ours if there is no guard."""
-    part = _sender(guard) if guard is not None else SubpartitionReader
     _await_readers(job)
     with standing_still(job) as deployments:
         for deployment in deployments:
+            part = _sender(guard) if guard is not None else deployment.shuffle.makers.reader
             for connection in deployment.shuffle.producer_connections:
-                for reader in connection.readers.values():
-                    request = PartitionRequest(_NOBODY, reader.subpartition, reader.subpartition, reader.receiver, 0)
-                    _become(reader, part, SubpartitionReader, (reader.view, request), guard)
-                    if guard is not None:
-                        reader.view = _Watched(reader.view)
+                for before in list(connection.readers.values()):
+                    view = before.view if guard is None else _Watched(before.view)
+                    request = PartitionRequest(_NOBODY, before.subpartition, before.subpartition, before.receiver, 0)
+                    if (reader := _made(part, (view, request), guard)) is not None:
+                        before.hand_over_to(reader)
+                        connection.queue.replace(reader)
 
 
 def _await_readers(job: Simulation | ThreadedRun) -> None:
@@ -92,15 +91,15 @@ def _await_readers(job: Simulation | ThreadedRun) -> None:
         time.sleep(0.002)
 
 
-def _become(thing: Any, part: Any, ours: type, arguments: Sequence[Any], guard: Guard | None) -> None:
-    """Let `thing` go on as a `part`: what that sets up for itself it has, and what `thing` held is kept."""
-    state = dict(vars(thing))
-    with guard.call() if guard is not None else contextlib.nullcontext():
-        thing.__class__ = part
-        part.__init__(thing, *arguments)
-    if guard is not None and guard.is_out:
-        thing.__class__ = ours
-    vars(thing).update(state)
+def _made(part: type, arguments: Sequence[Any], guard: Guard | None) -> Any:
+    """An object of the class, or `None` if it cannot be made: then ours stays where it is."""
+    if guard is None:
+        return part(*arguments)
+    made = None
+    if not guard.is_out:
+        with guard.call():
+            made = part(*arguments)
+    return made
 
 
 # -- the receiver ------------------------------------------------------------------------------------
@@ -189,8 +188,8 @@ def _sender(guard: Guard) -> type[SubpartitionReader]:
                 return answer
             if (taken := self.view.taken) is None:
                 return SubpartitionReader.poll(self)
-            self.credit = credit - self.price * taken.buffer.is_buffer
-            return taken, taken.is_more_available if self.credit >= self.price else taken.is_event_next
+            self.credit = credit - taken.buffer.is_buffer
+            return taken, taken.is_more_available if self.credit > 0 else taken.is_event_next
 
     return Guarded
 
@@ -223,11 +222,11 @@ def put_decoders(job: Simulation | ThreadedRun, guard: Guard | None) -> None:
     with standing_still(job) as deployments:
         for deployment in deployments:
             for connection in deployment.shuffle.producer_connections:
-                decoder = connection.decoder
-                unread = bytes(decoder.gathered[decoder.position :])
-                decoder.close()
-                _become(decoder, part, RequestDecoder, (deployment.config,), guard)
-                decoder.feed(unread)
+                before = connection.decoder
+                if (decoder := _made(part, (deployment.config,), guard)) is not None:
+                    decoder.feed(bytes(before.gathered[before.position :]))
+                    decoder.has_read_frame = before.has_read_frame
+                    connection.decoder = decoder
 
 
 def _decoder(guard: Guard) -> type[RequestDecoder]:
@@ -262,7 +261,9 @@ def put_sequences(job: Simulation | ThreadedRun, guard: Guard | None) -> None:
     with standing_still(job) as deployments:
         for deployment in deployments:
             for channel in deployment.shuffle.remote_channels:
-                _become(channel.sequence, part, SequenceNumbers, (), guard)
+                if (sequence := _made(part, (), guard)) is not None:
+                    sequence.expected = channel.received.sequence.expected
+                    channel.received.sequence = sequence
 
 
 def _sequence(guard: Guard) -> type[SequenceNumbers]:
@@ -296,13 +297,17 @@ def _sequence(guard: Guard) -> type[SequenceNumbers]:
 
 def put_marks(job: Simulation | ThreadedRun, guard: Guard | None) -> None:
     """Let the learner's part say how much each producer hands out; with ours if there is no guard."""
-    part = _marks(guard) if guard is not None else WaterMarks
     _await_readers(job)
     with standing_still(job) as deployments:
         for deployment in deployments:
+            part = _marks(guard) if guard is not None else deployment.shuffle.makers.water_marks
             for connection in deployment.shuffle.producer_connections:
-                marks = connection.marks
-                _become(marks, part, WaterMarks, (marks.low_bytes, marks.high_bytes), guard)
+                if isinstance(connection, MarkedConnection):
+                    before = connection.marks
+                    if (marks := _made(part, (before.low_bytes, before.high_bytes), guard)) is not None:
+                        marks.num_handed_out, marks.num_written = before.num_handed_out, before.num_written
+                        marks.is_writable = before.is_writable
+                        connection.marks = marks
 
 
 def _marks(guard: Guard) -> type[WaterMarks]:
@@ -341,8 +346,11 @@ def put_waits(job: Simulation | ThreadedRun, guard: Guard | None) -> None:
     with standing_still(job) as deployments:
         for deployment in deployments:
             for channel in deployment.shuffle.remote_channels:
-                if isinstance(buffers := channel.buffers, PoolBuffers) and not channel.is_released:
-                    _become(buffers, part, PoolBuffers, (buffers.pool,), guard)
+                if isinstance(channel, PooledInputChannel) and not channel.is_released:
+                    before = channel.buffers
+                    if (buffers := _made(part, (before.pool,), guard)) is not None:
+                        buffers.wait = before.wait
+                        channel.buffers = buffers
 
 
 def _waiting(guard: Guard) -> type[PoolBuffers]:

@@ -40,7 +40,8 @@ from course.swap.rule import GateReport, at_the_gate
 from refimpl.config import Config
 from refimpl.consumer import BufferManager, SequenceNumbers
 from refimpl.drivers import Simulation, ThreadedRun
-from refimpl.exchange import PoolBuffers, RequestDecoder, SubpartitionReader, WaterMarks, to_frame
+from refimpl.exchange import RequestDecoder, SubpartitionReader, to_frame
+from refimpl.exchange.before_credit import PoolBuffers, WaterMarks
 from refimpl.producer import ChannelCopy, KeyGroupSelector, PipelinedSubpartition
 from refimpl.records import SpanningRecordSerializer, SpillingAdaptiveSpanningRecordDeserializer
 from refimpl.task import CopyingChainingOutput, IterableReader

@@ -176,7 +176,7 @@ def _share_with(job: Any, shares: Callable[[int, Sequence[int]], Sequence[int]])
     """Share out so from now on, twice at once: a neighbour with an endless appetite comes, and goes again."""
     with _standing_still(job):
         for deployment in job.deployments:
-            deployment.shuffle.pool.share_out = shares
+            deployment.shuffle.pool.promises.share_out = shares
             LocalBufferPool(deployment.shuffle.pool, 0, name="neighbour").destroy()
 
 
@@ -208,34 +208,36 @@ class _Ledger:
     """The global pool for one local pool, with a note of every segment that this one has from it."""
 
     def __init__(self, pool: LocalBufferPool) -> None:
-        self._global = pool._global
+        self._behind = pool.global_pool
         self.held = {each.id: each for each in pool.idle_segments} | {
             number: buffer.segment for number, buffer in pool.lent.items()
         }
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._global, name)
+        return getattr(self._behind, name)
 
     def request_segment(self) -> MemorySegment | None:
-        segment = self._global.request_segment()
+        segment = self._behind.request_segment()
         if segment is not None:
             self.held[segment.id] = segment
         return segment
 
     def recycle_segment(self, segment: MemorySegment) -> None:
         self.held.pop(segment.id, None)
-        self._global.recycle_segment(segment)
+        self._behind.recycle_segment(segment)
 
 
 class _OnGuard(LocalBufferPool):
     """Stands in front of a learner's pool; what theirs leaves undone when it fails, ours finds in the ledger."""
 
     guard: Guard
+    is_in = False
+    """Whether it is in the job; before that it is being made, and theirs is called as it is."""
 
     @property
     def _ledger(self) -> _Ledger:
-        assert isinstance(self._global, _Ledger), "it was put there with the guard"
-        return self._global
+        assert isinstance(self.global_pool, _Ledger), "it was put there with the guard"
+        return self.global_pool
 
     def take_segment(self) -> MemorySegment | None:
         if not self.guard.is_out:
@@ -257,6 +259,9 @@ class _OnGuard(LocalBufferPool):
         LocalBufferPool.take_back(self, segment)
 
     def set_num_buffers(self, num_buffers: int) -> None:
+        if not self.is_in:
+            super().set_num_buffers(num_buffers)
+            return
         if not self.guard.is_out:
             with self.guard.call():
                 super().set_num_buffers(num_buffers)
@@ -267,7 +272,7 @@ class _OnGuard(LocalBufferPool):
     def _put_in_order(self, but: MemorySegment | None = None) -> None:
         """What this pool has and nobody holds is idle, but for the one whose place is just being sought."""
         held = self._ledger.held
-        self._idle = deque(each for each in held.values() if each.id not in self.lent and each is not but)
+        self.idle = deque(each for each in held.values() if each.id not in self.lent and each is not but)
         self.num_requested = len(held)
 
 
@@ -276,19 +281,20 @@ def _pool_ours(job: Any) -> None:
 
 
 def _pool_theirs(job: Any, guard: Guard) -> None:
-    """Every pool of the job becomes one of a learner's, with all it has; what their `__init__` adds, it gets."""
+    """A learner's pool takes the place of every output's, with all it has; what its `__init__` adds, stays."""
     theirs = guard.part
     bases = (_OnGuard, theirs) if issubclass(theirs, LocalBufferPool) else (_OnGuard, theirs, LocalBufferPool)
-    kind = type(theirs.__name__, bases, {"guard": guard})
+    kind: Any = type(theirs.__name__, bases, {"guard": guard})
     with _standing_still(job):
-        for pool in _local_pools(job):
+        for partition in (each for deployment in job.deployments for each in deployment.partitions):
+            fresh: Any = None
             with guard.call():
-                fresh = theirs(NetworkBufferPool(1, 1), 0, name=pool.name)
-                vars(pool).update({name: value for name, value in vars(fresh).items() if name not in vars(pool)})
-            if guard.is_out:
+                fresh = kind(NetworkBufferPool(1, 1), 0, name=partition.pool.name)
+            if fresh is None:
                 return
-            pool._global = _Ledger(pool)  # type: ignore[assignment]  # what it has not itself, it asks the pool for
-            pool.__class__ = kind
+            fresh.take_over(partition.pool)
+            fresh.global_pool, fresh.is_in = _Ledger(fresh), True
+            partition.pool = fresh
 
 
 # What `swap` of seams.toml may say of the memory: the name of ours, how it is put in, how a learner's is.

@@ -14,10 +14,6 @@ from refimpl.producer import BufferAndBacklog, PipelinedSubpartition, Subpartiti
 
 __all__ = ["guarded_rules"]
 
-_BOOKS = ("num_data_buffers", "is_flush_requested", "is_blocked", "num_buffers_total", "num_bytes_total",
-          "_sequence_number")  # fmt: skip
-_OF_AN_ENTRY = ("is_finished", "is_closed", "read_position", "written_bytes")
-
 
 def guarded_rules(guard: Guard) -> type[SubpartitionQueue]:
     """The learner's class, each of its calls watched by `guard`."""
@@ -60,25 +56,32 @@ def _called(
 
 
 class _State:
-    """How a queue, its books and its entries stood."""
+    """How a queue and its entries stood, with the entry that joins."""
 
     def __init__(self, queue: SubpartitionQueue, *joining: BufferConsumer) -> None:
         self._queue = queue
-        self._entries = list(queue.queue)
-        self._books = {name: getattr(queue, name) for name in _BOOKS}
-        self._of_entries = [
-            (entry, {name: getattr(entry, name) for name in _OF_AN_ENTRY}, entry.buffer.num_references)
-            for entry in [*self._entries, *joining]
-        ]
+        self._saved = queue.save()
+        self._entries = [_Entry(entry) for entry in [*queue.queue, *joining]]
 
     def put_back(self) -> None:
         """Undo what was done since; a segment that went home meanwhile stays there."""
-        self._queue.queue.clear()
-        self._queue.queue.extend(self._entries)
-        for name, value in self._books.items():
-            setattr(self._queue, name, value)
-        for entry, fields, num_references in self._of_entries:
-            for name, value in fields.items():
-                setattr(entry, name, value)
-            if entry.buffer.num_references:
-                entry.buffer.num_references = num_references
+        self._queue.restore(self._saved)
+        for entry in self._entries:
+            entry.put_back()
+
+
+class _Entry:
+    """How far an entry was read, and how many references its buffer had."""
+
+    def __init__(self, consumer: BufferConsumer) -> None:
+        self._consumer = consumer
+        self._is_finished, self._is_closed = consumer.is_finished, consumer.is_closed
+        self._read_position, self._written_bytes = consumer.read_position, consumer.written_bytes
+        self._num_references = consumer.buffer.num_references
+
+    def put_back(self) -> None:
+        consumer = self._consumer
+        consumer.is_finished, consumer.is_closed = self._is_finished, self._is_closed
+        consumer.read_position, consumer.written_bytes = self._read_position, self._written_bytes
+        if consumer.buffer.num_references:
+            consumer.buffer.num_references = self._num_references

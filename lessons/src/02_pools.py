@@ -211,7 +211,7 @@ L.quiz("2.q2")
 # `NetworkBufferPool.redistributeBuffers` and `LocalBufferPool`. Everything that waits in a stream processor
 # waits, in the end, for an empty pool: a task that finds none stops, and that is backpressure.
 #
-# To read: `refimpl/memory/local_pool.py`, then `refimpl/memory/network_pool.py`. Next: lesson 3, how a record
+# To read: `refimpl/memory/local_pool.py`, then `refimpl/memory/promises.py`. Next: lesson 3, how a record
 # becomes bytes that fit no buffer.
 # %% receipt name=receipt
 L.receipt()

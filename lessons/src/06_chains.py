@@ -125,7 +125,7 @@ L.swap("6.2")
 #
 # - **Given** the operator behind, the type of the values, and perhaps the tag of a side output.
 # - **Do** hand on a *new* record with a *copy* of the value, and let pass by what is not for this output.
-# - **Not needed:** watermarks, batches: the base class has them. About ten lines.
+# - **Not needed:** watermarks and statuses: the base class has them. About ten lines.
 # %% exercise id=6.3
 # %% check name=check-3
 check("6.3")

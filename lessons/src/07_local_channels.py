@@ -183,9 +183,9 @@ L.quiz("7.q2")
 # written; a reader is told once; a flush makes visible and cuts nothing; and the buffer timeout buys short
 # waiting with wake-ups.
 #
-# To read: `refimpl/producer/subpartition.py`, which is as long as yours, then `subpartition_queue.py` beside it and
-# `refimpl/consumer/local_channel.py`. There is no credit in a local channel: what stops a fast writer there is
-# its own empty pool.
+# To read: `refimpl/producer/subpartition.py`, which is as long as yours, then `subpartition_queue.py` and
+# `subpartition_view.py` beside it and `refimpl/consumer/local_channel.py`. There is no credit in a local channel:
+# what stops a fast writer there is its own empty pool.
 #! End with the incident: both wrong settings, in one sentence each, in the words of the three triggers. Who can do
 #! that has the lesson.
 # %% receipt name=receipt

@@ -43,7 +43,7 @@ from widgets import ExchangeView
 
 spoken = wire()
 print(spoken)
-ExchangeView(spoken.recording, title="One connection, two channels", at=19)
+ExchangeView(spoken.recording, title="One connection, two channels", at=12)
 #! Let somebody find the bytes that are the same in every frame (the first three, and the magic), then where A and B
 #! differ: behind these nine. Count connections: one. Ask what would be different with a thousand channels; nothing
 #! in these two lists but the letters.

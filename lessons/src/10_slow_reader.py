@@ -173,6 +173,6 @@ L.quiz("10.q2")
 #! Leave the room with the question of lesson 11: the sender must know what the receiver has room for. In how many
 #! bytes, how often, and what if the answer is a round trip old?
 #
-# To read: `refimpl/exchange/connection_flow.py`. Its first page is this lesson.
+# To read: `refimpl/exchange/before_credit/__init__.py`. Its first page is this lesson.
 # %% receipt name=receipt
 L.receipt()

@@ -124,7 +124,7 @@ zoo("11.1")
 # each wrong one of the zoo, say what on-call would see. Then change sides:
 #
 # - **Given** one subpartition (a queue of data and events) and the credit the receiver has granted.
-# - **Do** `add_credit`, `is_available` and `poll`. A data buffer costs `self.price`, an event nothing.
+# - **Do** `add_credit`, `is_available` and `poll`. A data buffer costs one credit, an event nothing.
 # - **Done when** `check("11.2")` says so. About ten lines.
 # - **Start** with `is_available`: what may go out with credit, what without?
 # %% exercise id=11.2
@@ -201,7 +201,7 @@ L.quiz("11.q2")
 # credit a flow; what floats goes where the backlog is, and comes home when it is not needed.
 #
 # To read: `refimpl/exchange/credit.py`, whose first page is this lesson in forty lines, then
-# `refimpl/consumer/buffer_manager.py` and `refimpl/exchange/producer_reader.py`.
+# `refimpl/consumer/buffer_manager.py` and `refimpl/exchange/producer_credit.py`.
 #! Close the circle: run lesson 10's jam(credit_based=True) once more, now that the credit in it is theirs. Then
 #! take the answers of the first minute from the board and ask of each what it would need to know, and who knows it.
 # %% receipt name=receipt

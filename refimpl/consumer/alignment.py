@@ -18,7 +18,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from refimpl.config import CheckpointingMode, FlinkVersion
-from refimpl.consumer.barrier_handler import Abort, AbortReason, BarrierHandler, Complete, Decision, Resume
+from refimpl.consumer.barrier_handler import Abort, AbortReason, BarrierHandler, Complete, Decision, ResumeChannel
 from refimpl.errors import RemoteProtocolError
 from refimpl.records.events import CheckpointBarrier
 
@@ -56,7 +56,7 @@ class BarrierAligner(BarrierHandler):
             self.latest_checkpoint_id = barrier.checkpoint_id
             self._barrier = barrier
         elif barrier.checkpoint_id < self.latest_checkpoint_id or self._barrier is None:
-            return [Resume(channel)] if barrier.needs_alignment else []  # of a checkpoint that is over
+            return [ResumeChannel(channel)] if barrier.needs_alignment else []  # of a checkpoint that is over
         elif channel in self._arrived:
             raise RemoteProtocolError(f"channel {channel}: barrier {barrier.checkpoint_id} a second time")
         self._arrived.add(channel)
@@ -91,7 +91,7 @@ class BarrierAligner(BarrierHandler):
         return [*resumed, abort] if is_resumed_first else [abort, *resumed]
 
     def _release(self) -> list[Decision]:
-        resumed: list[Decision] = [Resume(channel) for channel in sorted(self._waiting)]
+        resumed: list[Decision] = [ResumeChannel(channel) for channel in sorted(self._waiting)]
         self._barrier = None
         self._arrived.clear()
         self._waiting.clear()
@@ -132,7 +132,7 @@ class BarrierTracker(BarrierHandler):
         return -1, ()
 
     def on_barrier(self, channel: int, barrier: CheckpointBarrier) -> list[Decision]:
-        decisions: list[Decision] = [Resume(channel)] if barrier.needs_alignment else []
+        decisions: list[Decision] = [ResumeChannel(channel)] if barrier.needs_alignment else []
         checkpoint_id = barrier.checkpoint_id
         found = next((each for each in self._pending if each.checkpoint_id == checkpoint_id), None)
         if found is None:

@@ -22,7 +22,7 @@ __all__ = [
     "BarrierHandler",
     "Complete",
     "Decision",
-    "Resume",
+    "ResumeChannel",
     "act_on",
 ]
 
@@ -39,7 +39,7 @@ class AbortReason(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Resume:
+class ResumeChannel:
     """Let the producer of `channel` go on behind its barrier."""
 
     channel: int
@@ -60,7 +60,7 @@ class Abort:
     reason: AbortReason
 
 
-Decision = Resume | Complete | Abort
+Decision = ResumeChannel | Complete | Abort
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +156,7 @@ def act_on(decisions: Iterable[Decision], channels: Sequence[InputChannel]) -> I
     """Let channels go on as was decided; gives what is to be told to who reads from this task."""
     for decision in decisions:
         match decision:
-            case Resume(channel):
+            case ResumeChannel(channel):
                 channels[channel].resume()
             case Complete(barrier):
                 yield barrier

@@ -46,6 +46,23 @@ class BufferManagerSnapshot:
     lent_segments: tuple[int, ...]
     floating_segments: tuple[int, ...]
 
+    @classmethod
+    def of(cls, manager: BufferManager) -> BufferManagerSnapshot:
+        """The buffers of `manager` now."""
+        credit = manager.credit
+        return cls(
+            credit.num_exclusive,
+            len(manager.exclusive),
+            len(manager.floating),
+            credit.num_required,
+            credit.num_unannounced,
+            credit.num_promised,
+            manager.is_waiting,
+            tuple([buffer.segment.id for buffer in tuple(manager.exclusive)]),
+            tuple(manager.lent),
+            tuple([buffer.segment.id for buffer in tuple(manager.floating)]),
+        )
+
     @property
     def num_available(self) -> int:
         return self.num_exclusive_available + self.num_floating_available
@@ -99,20 +116,6 @@ class BufferManager:
         """The channel's own buffers, here or lent, as long as they have not gone home, for the laws."""
         return [*self.exclusive, *self.lent.values()]
 
-    def snapshot(self) -> BufferManagerSnapshot:
-        return BufferManagerSnapshot(
-            self.credit.num_exclusive,
-            len(self.exclusive),
-            len(self.floating),
-            self.credit.num_required,
-            self.credit.num_unannounced,
-            self.credit.num_promised,
-            self.is_waiting,
-            tuple([buffer.segment.id for buffer in tuple(self.exclusive)]),
-            tuple(self.lent),
-            tuple([buffer.segment.id for buffer in tuple(self.floating)]),
-        )
-
     # -- buffers out -----------------------------------------------------------------------------
 
     def request_buffer(self) -> Buffer | None:
@@ -127,11 +130,6 @@ class BufferManager:
         return buffer
 
     # -- buffers in ------------------------------------------------------------------------------
-
-    def set_backlog(self, backlog: int) -> None:
-        """So many data buffers wait at the producer now; nothing to a channel that has ended."""
-        if not self._is_released and not self.floating_pool.is_destroyed:
-            self.on_backlog(backlog)
 
     def on_backlog(self, backlog: int) -> None:
         """`backlog` data buffers wait at the producer: hold an empty buffer for each, and the exclusive ones besides.
@@ -212,3 +210,15 @@ class BufferManager:
             segments.append(self.exclusive.popleft().segment)
         if segments:
             self._global_pool.return_unpooled(segments)
+
+    def hand_over_to(self, other: BufferManager) -> None:
+        """Let `other`, new and of the same segments, go on with what is held, lent and promised here.
+
+        In the pool's line `other` stands at the end.
+        """
+        other.credit = self.credit
+        other.exclusive, other.lent, other.floating = self.exclusive, self.lent, self.floating
+        for buffer in self.exclusive_buffers:
+            buffer.recycler = other
+        self._is_released = True  # what the pool still offers here is not used
+        other.is_waiting = self.is_waiting and other.floating_pool.add_listener(other)

@@ -8,7 +8,8 @@ from typing import NamedTuple, Protocol
 
 from refimpl.consumer.buffer_manager import BufferManagerSnapshot
 from refimpl.memory.buffer import BufferSlice
-from refimpl.producer.subpartition_views import BufferAndBacklog, QueuedBufferSnapshot
+from refimpl.producer.subpartition_snapshot import QueuedBufferSnapshot
+from refimpl.producer.subpartition_view import BufferAndBacklog
 from refimpl.records.events import Event
 
 __all__ = ["BufferOrEvent", "ChannelSnapshot", "InputChannel"]
@@ -55,9 +56,6 @@ class InputChannel(Protocol):
 
     def poll(self) -> BufferAndBacklog | None:
         """The next bytes, or `None` if there are none now."""
-
-    def poll_run(self, most: int) -> list[BufferSlice]:
-        """At most so many of the data buffers that `poll` would give next; maybe none, and never the last one."""
 
     def resume(self) -> None:
         """Let a producer go on that stopped behind a blocking event."""

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 
 from refimpl.config import FlinkVersion
 from refimpl.consumer.channel import BufferOrEvent, ChannelSnapshot, InputChannel
-from refimpl.memory.buffer import BufferSlice
 from refimpl.records.event_serializer import event_from_bytes
 from refimpl.records.events import EndOfPartition
 
@@ -95,16 +94,6 @@ class InputGate:
                 self._end(index)
             return BufferOrEvent(index, None, event, bool(self._line))
         return None
-
-    def poll_run(self, most: int) -> tuple[int, list[BufferSlice]]:
-        """The one channel in line and at most so many of its buffers, never the last: the next are for `poll_next`.
-
-        None while several stand in line, since each has its turn.
-        """
-        if len(self._line) != 1:
-            return 0, []
-        index = self._line[0]
-        return index, self.channels[index].poll_run(most)
 
     def release(self) -> None:
         """Stop reading all channels."""

@@ -10,34 +10,32 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from refimpl.consumer.channel import ChannelSnapshot
-from refimpl.memory.buffer import BufferSlice
-from refimpl.producer.subpartition_queue import SubpartitionQueue
-from refimpl.producer.subpartition_views import BufferAndBacklog
+from refimpl.producer.subpartition_view import BufferAndBacklog, PipelinedSubpartitionView
 
 __all__ = ["LocalInputChannel"]
 
 
 class LocalInputChannel:
-    """Reads one subpartition of this process.
+    """Reads one subpartition of this process through its `view`.
 
     Flink:   LocalInputChannel (runtime.io.network.partition.consumer), 1.11.4
     Differs: never asks again for a partition: all there are in a process exist before its gates.
     """
 
-    def __init__(self, index: int, subpartition: SubpartitionQueue) -> None:
+    def __init__(self, index: int, view: PipelinedSubpartitionView) -> None:
         self.index = index
-        self.subpartition = subpartition
+        self.view = view
         self._is_released = False
         self._next_sequence_number = 0
 
     def __repr__(self) -> str:
-        return f"LocalInputChannel({self.index} reads {self.subpartition!r})"
+        return f"LocalInputChannel({self.index} reads {self.view.subpartition!r})"
 
     def open(self, on_data_available: Callable[[], None]) -> None:
-        self.subpartition.open_view(on_data_available)
+        self.view.open(on_data_available)
 
     def poll(self) -> BufferAndBacklog | None:
-        piece = None if self._is_released else self.subpartition.poll()
+        piece = None if self._is_released else self.view.poll()
         if piece is not None:
             assert piece.sequence_number == self._next_sequence_number, (
                 f"{self} got sequence number {piece.sequence_number}, not {self._next_sequence_number}"
@@ -45,23 +43,14 @@ class LocalInputChannel:
             self._next_sequence_number += 1
         return piece
 
-    def poll_run(self, most: int) -> list[BufferSlice]:
-        run = [] if self._is_released else [piece for piece, _ in self.subpartition.poll_run(most)]
-        self._next_sequence_number += len(run)
-        return run
-
     def resume(self) -> None:
-        self.subpartition.resume()
+        self.view.resume()
 
     def release(self) -> None:
         if not self._is_released:
             self._is_released = True
-            self.subpartition.close_view()
+            self.view.close()
 
     def snapshot(self) -> ChannelSnapshot:
-        return ChannelSnapshot(
-            self.index,
-            f"{self.subpartition.owner}[{self.subpartition.index}]",
-            self.subpartition.num_queued,
-            self._is_released,
-        )
+        read = self.view.subpartition
+        return ChannelSnapshot(self.index, f"{read.owner}[{read.index}]", read.num_queued, self._is_released)

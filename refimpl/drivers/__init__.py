@@ -1,179 +1,48 @@
-"""Somebody runs it: the only place for clocks, threads and sockets.
+"""Runs of a job: the only place for clocks, threads and sockets. A package for each driver, and one for transport.
 
 The contract between a driver and the core:
 
 1. Calls into one TaskManager's tasks, queues and connections never overlap.
 2. No call blocks. `None`, `IDLE` and `BACKPRESSURED` mean: ask again after something changed.
-3. After any call something else may be able to move: wake whoever waits.
+3. After any call something else may be able to move: wake what waits.
 4. Bytes for another TaskManager are asked for only when the transport can take them, and written
    outside the call.
-5. Time is passed in: `next_deadline(now)`, `on_timeout(now)`.
-6. `Task.process`, the user's code, may run outside the exclusion; everything else may not.
+5. Time is passed in: `next_deadline(now)`, `on_timeout(now)`. A driver that does not see each write asks an output
+   once per buffer timeout: see `FlushClock`.
+6. Commands are values (`Pause`, `Swap`, ...), and `Deployment.do` carries them out; a driver decides when. What it
+   cannot offer it refuses, and says why: see `Controls`.
+7. `Task.process`, the user's code, may run outside the exclusion; everything else may not.
 
 One job runs on each of them, on one TaskManager or several, with the same result:
 
     driver        keeps calls apart by             waits by       time        TaskManagers speak over
     Simulation    one loop that picks              never          virtual     a wire of lists
-    ThreadedRun   one monitor per TaskManager      bells          monotonic   TCP
+    ThreadedRun   one monitor per TaskManager      wakers         monotonic   TCP
     AsyncRun      the event loop                   futures        monotonic   TCP
     ProcessRun    a process per TaskManager        as on threads  monotonic   TCP
     SparkRun      a Spark task per TaskManager     as on threads  monotonic   TCP, from machine to machine
 """
 
-from refimpl.drivers.actions import Action, AskAgain, Deliver, Flush, ReadOn, Send, SendBarrier, StepTask
-from refimpl.drivers.addresses import Address, resolve_address, show_address
-from refimpl.drivers.aio import AsyncRun
-from refimpl.drivers.barrier_task import Order, run_task_manager
-from refimpl.drivers.bell import Bell, Lull, let_pass
-from refimpl.drivers.carrier import LINGER_S, Carrier, Host
-from refimpl.drivers.child import Child
-from refimpl.drivers.crew import SECONDS_TO_SETTLE, Crew
-from refimpl.drivers.ends import ConsumerEnd, End, ProducerEnd
-from refimpl.drivers.executors import explain_failure, needed_by, ship, wait_for_slots
-from refimpl.drivers.flusher import Flusher, ShortTurns, send_barriers
-from refimpl.drivers.link import CAPACITY, Link, Way
-from refimpl.drivers.lookout import Lookout, Speakers, Spoken
-from refimpl.drivers.loop_connections import Changes, Connections
-from refimpl.drivers.makers import makers_of
-from refimpl.drivers.pipes import (
-    TICKET_BYTES,
-    Answer,
-    Command,
-    Deploy,
-    Ended,
-    Results,
-    pack,
-    portable,
-    unpack,
-    without_sinks,
-)
-from refimpl.drivers.processes import ProcessRun
-from refimpl.drivers.refusals import HandshakeError, Refusal, explain_refusal, may_be_tls
-from refimpl.drivers.roll_call import Keeper, Member, Outcome
-from refimpl.drivers.simulation import Simulation
-from refimpl.drivers.sockets import (
-    ClosedHereError,
-    ConnectionFailedError,
-    PlainStream,
-    SocketUse,
-    batches,
-    rest_after,
-)
-from refimpl.drivers.spark import SparkRun, SparkSource
-from refimpl.drivers.spark_results import SparkResults
-from refimpl.drivers.spark_rows import COUNTS, ERROR, RESULT, ROW_SCHEMA, TRACE, Rows, TraceSender, TraceTable
-from refimpl.drivers.streams import (
-    ByteStream,
-    Handshake,
-    Incoming,
-    Listener,
-    Security,
-    connect,
-    listen,
-    reach,
-)
-from refimpl.drivers.task_threads import BUFFERS_PER_STEP, TaskManagerThreads
-from refimpl.drivers.threads import ThreadedRun
-from refimpl.drivers.tls import ClusterKeys, MutualTls, PemPair
-from refimpl.drivers.tls_stream import TlsStream
-from refimpl.drivers.worker import Delivery, Outlet, Worker, obey
+from refimpl.drivers.control import RunControl
+from refimpl.drivers.loop.run import AsyncRun
+from refimpl.drivers.processes.run import ProcessRun
+from refimpl.drivers.simulation.run import Simulation
+from refimpl.drivers.spark.run import SparkRun
+from refimpl.drivers.threads.run import ThreadedRun
+from refimpl.job.commands import Command, Pause, Resume, SetTimeout, Slow, Swap, SwapFunction
 
 __all__ = [
-    "BUFFERS_PER_STEP",
-    "CAPACITY",
-    "COUNTS",
-    "ERROR",
-    "LINGER_S",
-    "RESULT",
-    "ROW_SCHEMA",
-    "SECONDS_TO_SETTLE",
-    "TICKET_BYTES",
-    "TRACE",
-    "Action",
-    "Address",
-    "Answer",
-    "AskAgain",
     "AsyncRun",
-    "Bell",
-    "ByteStream",
-    "Carrier",
-    "Changes",
-    "Child",
-    "ClosedHereError",
-    "ClusterKeys",
     "Command",
-    "ConnectionFailedError",
-    "Connections",
-    "ConsumerEnd",
-    "Crew",
-    "Deliver",
-    "Delivery",
-    "Deploy",
-    "End",
-    "Ended",
-    "Flush",
-    "Flusher",
-    "Handshake",
-    "HandshakeError",
-    "Host",
-    "Incoming",
-    "Keeper",
-    "Link",
-    "Listener",
-    "Lookout",
-    "Lull",
-    "Member",
-    "MutualTls",
-    "Order",
-    "Outcome",
-    "Outlet",
-    "PemPair",
-    "PlainStream",
+    "Pause",
     "ProcessRun",
-    "ProducerEnd",
-    "ReadOn",
-    "Refusal",
-    "Results",
-    "Rows",
-    "Security",
-    "Send",
-    "SendBarrier",
-    "ShortTurns",
+    "Resume",
+    "RunControl",
+    "SetTimeout",
     "Simulation",
-    "SocketUse",
-    "SparkResults",
+    "Slow",
     "SparkRun",
-    "SparkSource",
-    "Speakers",
-    "Spoken",
-    "StepTask",
-    "TaskManagerThreads",
+    "Swap",
+    "SwapFunction",
     "ThreadedRun",
-    "TlsStream",
-    "TraceSender",
-    "TraceTable",
-    "Way",
-    "Worker",
-    "batches",
-    "connect",
-    "explain_failure",
-    "explain_refusal",
-    "let_pass",
-    "listen",
-    "makers_of",
-    "may_be_tls",
-    "needed_by",
-    "obey",
-    "pack",
-    "portable",
-    "reach",
-    "resolve_address",
-    "rest_after",
-    "run_task_manager",
-    "send_barriers",
-    "ship",
-    "show_address",
-    "unpack",
-    "wait_for_slots",
-    "without_sinks",
 ]

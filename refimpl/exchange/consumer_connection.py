@@ -11,27 +11,22 @@ goes out as one number.
     next_deadline(now), on_timeout(now)     when to ask again for a partition that was not there
 
 One channel's trouble stays its own: only bytes that are no frames, and errors that name no channel,
-end the connection. Without credits (see `connection_flow`) a channel that has no room stops all others:
-
-    is_reading            false while data waits for a buffer: read nothing from the transport
-    can_resume_reading    its wait is over: call resume_reading()
+end the connection.
 """
 
 from __future__ import annotations
 
-from collections import Counter, deque
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable
 from enum import Enum
 from functools import partial
 
 from refimpl.config import Config
 from refimpl.errors import LocalUsageError, RemoteProtocolError, RemoteTransportError, SluiceError
-from refimpl.exchange.connection_flow import BufferWait, nobody
-from refimpl.exchange.decoder import BufferReceived, FrameDecoder
+from refimpl.exchange.decoder import BufferReceived, FrameDecoder, ReadPause
 from refimpl.exchange.frames import encode
 from refimpl.exchange.java_errors import read_java_error
 from refimpl.exchange.messages import (
-    AddCredit,
     BacklogAnnouncement,
     BufferResponse,
     CancelPartitionRequest,
@@ -40,10 +35,8 @@ from refimpl.exchange.messages import (
     Message,
     PartitionRequest,
     ResultPartitionId,
-    ResumeConsumption,
 )
-from refimpl.exchange.partition_reader import PartitionReader, ReceivingChannel
-from refimpl.exchange.response_head import BufferFrame
+from refimpl.exchange.partition_reader import PartitionReader, PartitionRetries, ReceivingChannel
 from refimpl.memory.buffer import Buffer
 
 __all__ = ["ConnectionState", "ConsumerConnection"]
@@ -65,31 +58,31 @@ class ConsumerConnection:
 
     After a failure `error` says why, every channel has been told, and nothing more goes out: the
     driver closes the transport. The same when `is_closed` without an error. `on_data_to_send` is called
-    whenever there is something to send, or a deadline, that there was not before.
+    whenever there is something to send, or a deadline, that there was not before. `decoder` is the class that
+    reads its frames.
 
     Flink:   CreditBasedPartitionRequestClientHandler, NettyPartitionRequestClient
-             (runtime.io.network.netty), 1.11.4; without credits PartitionRequestClientHandler, to 1.9
+             (runtime.io.network.netty), 1.11.4
     Differs: data for more than 1000 receivers nobody asked for ends the connection; Flink cancels
-             any number. Auto-read is a question the driver asks; Flink sets it on the transport.
+             any number.
     """
 
-    def __init__(self, config: Config, name: str = "connection") -> None:
+    def __init__(self, config: Config, name: str = "connection", decoder: type[FrameDecoder] = FrameDecoder) -> None:
         self.name = name
         self.state = ConnectionState.OPEN
         self.error: SluiceError | None = None
-        self.num_not_found: Counter[ResultPartitionId] = Counter()  # how often the producer did not have it
-        self.decoder = FrameDecoder(self, config.frame_limit_bytes, config.flink_version)
-        self.on_data_to_send: Callable[[], None] = nobody
+        self.decoder = decoder(self, config.frame_limit_bytes, config.flink_version)
+        self.on_data_to_send: Callable[[], None] = lambda: None
+        self.readers: dict[bytes, PartitionReader] = {}
+        self.retries = PartitionRetries()
         self._config = config
-        self._readers: dict[bytes, PartitionReader] = {}
         self._line: deque[PartitionReader] = deque()
         self._outbox: list[Message] = []
-        self._not_found: dict[bytes, PartitionReader] = {}  # who waits to ask again, and perhaps who has
         self._cancelled: set[bytes] = set()
         self._num_strangers = 0
 
     def __repr__(self) -> str:
-        return f"ConsumerConnection({self.name}, {self.state.value}, {len(self._readers)} channels)"
+        return f"ConsumerConnection({self.name}, {self.state.value}, {len(self.readers)} channels)"
 
     @property
     def is_closed(self) -> bool:
@@ -119,44 +112,25 @@ class ConsumerConnection:
         receiver = channel.receiver
         if self.is_closed:
             raise LocalUsageError(f"{self} has ended; a new channel needs a new connection")
-        if receiver in self._readers or receiver in self._cancelled:
+        if receiver in self.readers or receiver in self._cancelled:
             raise LocalUsageError(f"{self} has had a channel {receiver.hex()} already")
         message = PartitionRequest(partition, subpartition, subpartition, receiver, channel.initial_credit)
         reader = PartitionReader(channel, message, self._config)
-        self._readers[receiver] = reader
+        self.readers[receiver] = reader
         self._outbox.append(message)
-        channel.connect(partial(self._enter_line, reader))
+        channel.on_message = partial(self._enter_line, reader)
         if channel.is_released:
             self._enter_line(reader)
 
     # -- bytes in --------------------------------------------------------------------------------
 
     @property
-    def is_reading(self) -> bool:
-        """Whether to read from the transport; with credits, always."""
-        return not self.decoder.is_waiting
-
-    @property
-    def can_resume_reading(self) -> bool:
-        """Whether what is staged can be read on: its buffer has come, or its channel has gone."""
-        return self.decoder.is_wait_over
-
-    def call_when_readable(self, on_readable: Callable[[], None]) -> None:
-        """While not `is_reading`: call it once, when it is worth while to ask `can_resume_reading`."""
-        self.decoder.call_when_wait_over(on_readable)
-
-    def resume_reading(self) -> None:
-        """Read on what is staged, up to the next data without a buffer, or else to its end."""
-        self.receive_data(b"")
+    def pause(self) -> ReadPause | None:
+        """What the driver waits for before it reads from the transport again; `None` to read."""
+        return self.decoder.pause
 
     def receive_data(self, data: bytes | bytearray | memoryview) -> None:
-        """Hand on what `data` completes. For what the other end does, see `error` and `poll`.
-
-        While not `is_reading` a piece that was read too much is kept, behind what is staged.
-
-        Raises:
-            LocalUsageError: such pieces are larger than a frame may be.
-        """
+        """Hand on what `data` completes. For what the other end does, see `error` and `poll`."""
         if self.is_closed:
             return
         try:
@@ -177,23 +151,10 @@ class ConsumerConnection:
         what = f"{self.name}: Connection unexpectedly closed by remote task manager{where}{why}. "
         self._fail(RemoteTransportError(what + "This might indicate that the remote task manager was lost"))
 
-    def request_buffer(self, response: BufferResponse, size: int) -> Buffer | BufferWait | None:
+    def request_buffer(self, response: BufferResponse, size: int) -> Buffer | None:
         """For the decoder: the buffer that the channel gives, if there is a channel."""
-        reader = self._readers.get(response.receiver)
+        reader = self.readers.get(response.receiver)
         return None if reader is None else reader.channel.request_buffer(response, size)
-
-    def receive_run(self, run: Sequence[BufferFrame], data: memoryview) -> int:
-        """For the decoder: hand on whole buffers, up to the first that its channel does not simply take; how many."""
-        num_taken, backlogs = 0, dict[PartitionReader, int]()  # the last of each channel
-        for receiver, _, number, backlog, start, end in run:
-            if (reader := self._readers.get(receiver)) is None or not reader.channel.take_in(number, data[start:end]):
-                break
-            backlogs[reader] = backlog
-            num_taken += 1
-        for reader, backlog in backlogs.items():
-            reader.has_answer = True
-            reader.channel.on_taken_in(backlog)
-        return num_taken
 
     # -- bytes out -------------------------------------------------------------------------------
 
@@ -214,15 +175,15 @@ class ConsumerConnection:
     @property
     def has_deadline(self) -> bool:
         """Whether a partition that was not found is to be asked for again."""
-        return bool(self._waiting_to_ask())
+        return bool(self.retries.waiting())
 
     def next_deadline(self, now_ms: float) -> float | None:
         """When to call `on_timeout`, or `None` if there is nothing to wait for."""
-        return min((reader.deadline(now_ms) for reader in self._waiting_to_ask()), default=None)
+        return min((reader.deadline(now_ms) for reader in self.retries.waiting()), default=None)
 
     def on_timeout(self, now_ms: float) -> None:
         """Ask again for each partition whose wait is over."""
-        for reader in self._waiting_to_ask():
+        for reader in self.retries.waiting():
             if reader.deadline(now_ms) <= now_ms:
                 self._outbox.append(reader.ask_again())
 
@@ -233,14 +194,14 @@ class ConsumerConnection:
             case ErrorResponse():
                 self._on_error(message)
             case BacklogAnnouncement():
-                if (reader := self._readers.get(message.receiver)) is not None:
+                if (reader := self.readers.get(message.receiver)) is not None:
                     reader.channel.on_backlog(message.backlog)
             case _:
                 raise RemoteProtocolError(f"a producer sent {type(message).__name__}")
 
     def _hand_over(self, received: BufferReceived) -> None:
         response, _, buffer = received
-        reader = self._readers.get(response.receiver)
+        reader = self.readers.get(response.receiver)
         if reader is not None and not reader.channel.is_released:
             reader.has_answer = True
             reader.channel.on_buffer(received)
@@ -265,12 +226,10 @@ class ConsumerConnection:
         if message.receiver is None:
             self._fail(RemoteTransportError(f"{self.name}: Fatal error at remote task manager: {error}"))
             return
-        if (reader := self._readers.get(message.receiver)) is None:
+        if (reader := self.readers.get(message.receiver)) is None:
             return
         if error.class_name == _PARTITION_NOT_FOUND:
-            self.num_not_found[reader.request.partition] += 1
-            if reader.on_not_found():
-                self._not_found[message.receiver] = reader
+            self.retries.on_not_found(reader)
             self._enter_line(reader)  # it may have nothing to say, but whoever sends learns of the deadline
         else:
             reader.channel.on_error(RemoteTransportError(f"{self.name}: Error at remote task manager: {error}"))
@@ -288,33 +247,25 @@ class ConsumerConnection:
         channel = reader.channel
         receiver = channel.receiver
         if channel.is_released:
-            del self._readers[receiver]
+            del self.readers[receiver]
             self._cancelled.add(receiver)
-            if self._readers:
+            if self.readers:
                 return [CancelPartitionRequest(receiver)]
-            self.state = ConnectionState.CLOSED
-            self.decoder.close()
+            self._end(ConnectionState.CLOSED)
             return [CloseRequest()]
-        news: list[Message] = []
-        credit = channel.take_unannounced_credit()
-        if credit:
-            news.append(AddCredit(credit, receiver))
-        if channel.take_resume():
-            news.append(ResumeConsumption(receiver))
-        return news
+        return channel.take_news()
 
     # -- helpers ---------------------------------------------------------------------------------
 
-    def _waiting_to_ask(self) -> list[PartitionReader]:
-        waiting = {} if self.is_closed else self._not_found
-        self._not_found = {receiver: reader for receiver, reader in waiting.items() if reader.is_waiting_to_ask}
-        return list(self._not_found.values())
+    def _end(self, state: ConnectionState) -> None:
+        self.state = state
+        self.decoder.close()
+        self.retries.clear()
 
     def _fail(self, error: SluiceError) -> None:
         """End the connection, and every channel of it with the same error."""
-        self.state = ConnectionState.FAILED
         self.error = error
-        self.decoder.close()
+        self._end(ConnectionState.FAILED)
         self._outbox.clear()
-        for reader in self._readers.values():
+        for reader in self.readers.values():
             reader.channel.on_error(error)

@@ -6,31 +6,27 @@ Rules of this file:
 - A payload is copied once: from the bytes that came into a buffer of the channel it is for. That is
   why the header of a BufferResponse is read before its payload is there. If the channel is gone or
   has no buffer, the payload is skipped, and the frames behind it are read as if nothing had happened.
-- Data frames that are all here go to their channels in one step. What is left there, such as an event or
-  a frame that was cut, is read part by part, and so is whatever is wrong: here are the words for it.
-- Without credits a payload may have to wait for its buffer (see `connection_flow`). Then it is staged,
-  with everything behind it, and nothing is read before it.
+- A frame is read part by part. `FRAME_TRANSITIONS` says which part follows which.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from enum import Enum
 from typing import NamedTuple, Protocol
 
 from refimpl.config import FlinkVersion
 from refimpl.errors import LocalUsageError, RemoteProtocolError
-from refimpl.exchange.connection_flow import BufferWait
 from refimpl.exchange.frames import BodyReader, decode, read_response_header, response_header
-from refimpl.exchange.framing import HEADER_BYTES, MAGIC
+from refimpl.exchange.framing import FRAME_HEADER, HEADER_BYTES, MAGIC
 from refimpl.exchange.messages import BufferResponse, Message
-from refimpl.exchange.response_head import BufferFrame, ResponseHead
-from refimpl.memory.buffer import Buffer, DataType
+from refimpl.memory.buffer import Buffer
+from refimpl.memory.data_type import DataType
+from refimpl.transitions import next_state
 
-__all__ = ["BufferProvider", "BufferReceived", "FrameDecoder"]
+__all__ = ["FRAME_TRANSITIONS", "BufferProvider", "BufferReceived", "Found", "FrameDecoder", "FramePart", "ReadPause"]
 
-_HEADER = struct.Struct(">iIB")
 _INT = struct.Struct(">i")
 _BUFFER_RESPONSE = 0
 _OF_ANY_LENGTH = {1, 3}  # an ErrorResponse holds a Java object, a TaskEventRequest an event
@@ -41,11 +37,19 @@ _MOST_EMPTY_PIECES = 1_024  # a payload has hardly more pieces than bytes
 class BufferProvider(Protocol):
     """Finds the buffer that a payload is to be copied into."""
 
-    def request_buffer(self, response: BufferResponse, size: int) -> Buffer | BufferWait | None:
-        """A buffer of at least `size` bytes, `None` to skip the payload, or what it has to wait for."""
+    def request_buffer(self, response: BufferResponse, size: int) -> Buffer | None:
+        """A buffer of at least `size` bytes, or `None` to skip the payload."""
 
-    def receive_run(self, run: Sequence[BufferFrame], data: memoryview) -> int:
-        """Copy payloads from `data` to where they go, in order; how many, which may be none."""
+
+class ReadPause(Protocol):
+    """A time in which nothing is to be read from the transport."""
+
+    @property
+    def is_over(self) -> bool:
+        """Whether to go on: hand in what the transport has next, or no bytes at all."""
+
+    def call_when_over(self, on_over: Callable[[], None]) -> None:
+        """Call it when `is_over` may have become true."""
 
 
 class BufferReceived(NamedTuple):
@@ -59,30 +63,58 @@ class BufferReceived(NamedTuple):
     buffer: Buffer | None
 
 
-class _Part(Enum):
+class FramePart(Enum):
     """What the bytes that come next belong to."""
 
     HEADER = "header"
-    RESPONSE_HEADER = "response header"
-    STAGED = "payload without a buffer"
-    PAYLOAD = "payload"
     BODY = "body"
+    RESPONSE_HEADER = "response header"
+    PIECE_SIZES = "sizes of pieces"
+    PAYLOAD = "payload"
+    CLOSED = "nothing"
+
+
+class Found(Enum):
+    """What a part does when it is complete, and the end of all reading."""
+
+    MESSAGE = "begin a message"
+    BUFFER_RESPONSE = "begin a BufferResponse"
+    PIECES = "go on with the sizes of pieces"
+    SIZE = "tell the payload's size"
+    END = "end the frame"
+    CLOSE = "close"
+
+
+FRAME_TRANSITIONS: dict[FramePart, dict[Found, FramePart]] = {
+    FramePart.HEADER: {
+        Found.MESSAGE: FramePart.BODY,
+        Found.BUFFER_RESPONSE: FramePart.RESPONSE_HEADER,
+        Found.CLOSE: FramePart.CLOSED,
+    },
+    FramePart.BODY: {Found.END: FramePart.HEADER, Found.CLOSE: FramePart.CLOSED},
+    FramePart.RESPONSE_HEADER: {
+        Found.PIECES: FramePart.PIECE_SIZES,
+        Found.SIZE: FramePart.PAYLOAD,
+        Found.CLOSE: FramePart.CLOSED,
+    },
+    FramePart.PIECE_SIZES: {Found.SIZE: FramePart.PAYLOAD, Found.CLOSE: FramePart.CLOSED},
+    FramePart.PAYLOAD: {Found.END: FramePart.HEADER, Found.CLOSE: FramePart.CLOSED},
+    FramePart.CLOSED: {Found.CLOSE: FramePart.CLOSED},
+}
 
 
 class FrameDecoder:
     """Reads the frames of one direction of one connection.
 
-    `buffers` takes whole data frames, as many as it can. It is asked once for each other payload that is
-    not empty, and again each time its wait is over. An empty data buffer needs none.
-    Memory: at most one unfinished frame of `max_frame_bytes`, and only as much of it as has come;
-    while a payload waits, what came along with it, and `max_frame_bytes` handed in all the same.
+    `buffers` is asked once for each payload that is not empty. An empty data buffer needs none.
+    Memory: at most one unfinished frame of `max_frame_bytes`, and only as much of it as has come.
 
     Raises (`receive`):
         RemoteProtocolError: the bytes are no frames. The decoder reads nothing more after that.
-        LocalUsageError: it is closed, or a payload waits and too much was handed in meanwhile.
+        LocalUsageError: it is closed.
 
     Flink:   NettyMessageClientDecoderDelegate, BufferResponseDecoder
-             (runtime.io.network.netty), 1.11.4; PartitionRequestClientHandler.stagedMessages, to 1.9
+             (runtime.io.network.netty), 1.11.4
     Differs: a length is bounded; Flink takes any up to 2^31 - 1. Client and server frames are read
              by one class.
     """
@@ -93,45 +125,32 @@ class FrameDecoder:
         self._buffers = buffers
         self._max_frame_bytes = max_frame_bytes
         self._version = version
-        self._head = ResponseHead(version)
         empty = BufferResponse(bytes(16), 0, 0, DataType.DATA, b"")
         self._response_header_bytes = len(response_header(empty, 0, version))
-        self._part = _Part.HEADER
+        self._part = FramePart.HEADER
         self._gathered = bytearray()
         self._num_wanted = HEADER_BYTES
         self._frame_id = 0
         self._body_bytes = 0
-        self._payload_bytes = 0
-        self._response: BufferResponse | None = None
+        self._payload: tuple[BufferResponse, int] | None = None  # what it is, and its size
         self._buffer: Buffer | None = None
-        self._wait: BufferWait | None = None
-        self._staged = b""
-        self._is_closed = False
 
     def __repr__(self) -> str:
-        return f"FrameDecoder({self._part.value}, {self._num_wanted} B wanted)"
+        return f"{type(self).__name__}({self._part.value}, {self._num_wanted} B wanted)"
 
     @property
     def is_between_frames(self) -> bool:
         """Whether the connection may end here without cutting a frame."""
-        return self._part is _Part.HEADER and not self._gathered
+        return self._part is FramePart.HEADER and not self._gathered
 
     @property
-    def is_waiting(self) -> bool:
-        """Whether a payload waits for a buffer: hand in nothing more until its wait is over."""
-        return self._wait is not None
+    def is_closed(self) -> bool:
+        return self._part is FramePart.CLOSED
 
     @property
-    def is_wait_over(self) -> bool:
-        """Whether a call of `receive`, with no bytes, would read on what is staged."""
-        return self._wait is not None and self._wait.is_over
-
-    def call_when_wait_over(self, on_over: Callable[[], None]) -> None:
-        """Call it once, when `is_wait_over` may have become true; at once if nothing waits."""
-        if self._wait is None:
-            on_over()
-        else:
-            self._wait.call_when_over(on_over)
+    def pause(self) -> ReadPause | None:
+        """What keeps it from reading: nothing, since a payload finds its buffer or is skipped."""
+        return None
 
     @property
     def held_buffer(self) -> Buffer | None:
@@ -144,20 +163,12 @@ class FrameDecoder:
         Take them all before the next call: a message is read only when the one before it has been
         dealt with, since that one may have freed or used up what this one needs.
         """
-        if self._is_closed:
+        if self.is_closed:
             raise LocalUsageError("the decoder has been closed")
-        rest = self._unstage(memoryview(data).cast("B"))
-        start = single_end = 0  # where in it the next bytes are, and up to where frames are read one by one
+        rest = memoryview(data).cast("B")
         try:
-            if self._wait is not None:
-                self._request_buffer()
-            while not self._is_closed:
-                if start >= single_end and self.is_between_frames:
-                    start, single_end = self._receive_run(rest, start)
-                if self._wait is not None:
-                    self._staged = bytes(rest[start:])
-                    return
-                start += self._take_in(rest[start:])
+            while not self.is_closed:
+                rest = rest[self._take_in(rest) :]
                 if self._num_wanted:
                     return
                 if (message := self._finish_part()) is not None:
@@ -168,35 +179,19 @@ class FrameDecoder:
 
     def close(self) -> None:
         """Read nothing more and give back the buffer of an unfinished payload."""
-        self._is_closed = True
+        self._go_on(Found.CLOSE, 0)
         self._gathered.clear()
-        self._staged = b""
-        if self._wait is not None:
-            self._wait.give_up()
-            self._wait = None
         if self._buffer is not None:
             self._buffer.recycle()
             self._buffer = None
 
     # -- bytes in --------------------------------------------------------------------------------
 
-    def _unstage(self, data: memoryview) -> memoryview:
-        """What was staged, and `data` behind it."""
-        if self._wait is None:
-            return data
-        if data and len(self._staged) + len(data) > self._max_frame_bytes:
-            raise LocalUsageError(
-                f"{len(data)} B were handed in while {len(self._staged)} B wait for a buffer; "
-                f"read nothing from the transport while the connection is not reading"
-            )
-        staged, self._staged = self._staged, b""
-        return memoryview(staged + data)
-
     def _take_in(self, data: memoryview) -> int:
         """Put what belongs to the current part where it goes; return how many bytes that is."""
         piece = data[: self._num_wanted]
         num_bytes = len(piece)
-        if self._part is not _Part.PAYLOAD:
+        if self._part is not FramePart.PAYLOAD:
             self._gathered += piece
         elif (buffer := self._buffer) is not None:
             start = buffer.size
@@ -208,18 +203,21 @@ class FrameDecoder:
     def _finish_part(self) -> Message | BufferReceived | None:
         """The current part is complete: say what comes next, and the message if it is complete."""
         match self._part:
-            case _Part.PAYLOAD:
+            case FramePart.PAYLOAD:
                 return self._hand_over()
-            case _Part.HEADER:
+            case FramePart.HEADER:
                 self._read_header()
-            case _Part.BODY:
+            case FramePart.BODY:
                 return self._read_body()
-            case _Part.RESPONSE_HEADER:
+            case FramePart.RESPONSE_HEADER:
+                self._read_size()
+            case FramePart.PIECE_SIZES:
                 self._read_response_header()
         return None
 
-    def _expect(self, part: _Part, num_bytes: int) -> None:
-        self._part = part
+    def _go_on(self, found: Found, num_bytes: int) -> None:
+        """Expect the part that follows, of `num_bytes` bytes."""
+        self._part = next_state(FRAME_TRANSITIONS, self._part, found, self)
         self._num_wanted = num_bytes
 
     def _gathered_bytes(self) -> bytes:
@@ -229,25 +227,8 @@ class FrameDecoder:
 
     # -- parts -----------------------------------------------------------------------------------
 
-    def _receive_run(self, data: memoryview, start: int) -> tuple[int, int]:
-        """Read the data frames that are here in one step, and the head of one whose payload is cut: where the rest
-        begins, and how far that was tried.
-        """
-        run = self._head.unpack_run(data, self._max_frame_bytes, start)
-        cut = run.pop() if run and run[-1][-1] > len(data) else None
-        num_taken = self._buffers.receive_run(run, data) if run else 0
-        if num_taken:
-            start = run[num_taken - 1][-1]
-        if cut is None or num_taken < len(run):
-            return start, run[-1][-1] if run else start
-        receiver, subpartition, number, backlog, start, end = cut
-        self._response = BufferResponse(receiver, number, backlog, DataType.DATA, b"", subpartition=subpartition)
-        self._payload_bytes = end - start
-        self._request_buffer()
-        return start, end
-
     def _read_header(self) -> None:
-        length, magic, self._frame_id = _HEADER.unpack(self._gathered_bytes())
+        length, magic, self._frame_id = FRAME_HEADER.unpack(self._gathered_bytes())
         if magic != MAGIC:
             raise RemoteProtocolError(f"a frame has magic {magic:08x}, not {MAGIC:08x}")
         if not HEADER_BYTES <= length <= self._max_frame_bytes:
@@ -259,18 +240,18 @@ class FrameDecoder:
         if self._frame_id == _BUFFER_RESPONSE:
             if self._body_bytes < self._response_header_bytes:
                 raise RemoteProtocolError(f"a BufferResponse of {length} B is too short")
-            self._expect(_Part.RESPONSE_HEADER, self._response_header_bytes)
+            self._go_on(Found.BUFFER_RESPONSE, self._response_header_bytes)
             return
         if self._frame_id not in _OF_ANY_LENGTH and self._body_bytes > _LONGEST_FIXED_BODY:
             raise RemoteProtocolError(f"message id {self._frame_id} has no frame of {length} B")
-        self._expect(_Part.BODY, self._body_bytes)
+        self._go_on(Found.MESSAGE, self._body_bytes)
 
     def _read_body(self) -> Message:
-        self._expect(_Part.HEADER, HEADER_BYTES)
+        self._go_on(Found.END, HEADER_BYTES)
         return decode(self._frame_id, memoryview(self._gathered_bytes()), self._version)
 
-    def _read_response_header(self) -> None:
-        """Its last number is the payload's size; a 2.x header goes on with the sizes of pieces."""
+    def _read_size(self) -> None:
+        """Check the payload's size, the last number; a 2.x header goes on with the sizes of pieces."""
         (size,) = _INT.unpack_from(self._gathered, self._response_header_bytes - _INT.size)
         header_bytes = self._body_bytes - size
         longest = self._response_header_bytes
@@ -281,37 +262,28 @@ class FrameDecoder:
                 f"a BufferResponse with a payload of {size} B cannot have a body of {self._body_bytes} B"
             )
         if len(self._gathered) < header_bytes:
-            self._num_wanted = header_bytes - len(self._gathered)
-            return
+            self._go_on(Found.PIECES, header_bytes - len(self._gathered))
+        else:
+            self._read_response_header()
+
+    def _read_response_header(self) -> None:
         reader = BodyReader(memoryview(self._gathered_bytes()), "BufferResponse")
-        response, self._payload_bytes = read_response_header(reader, self._version)
+        response, size = read_response_header(reader, self._version)
         reader.end()
-        self._response = response
+        self._expect_payload(response, size)
+
+    def _expect_payload(self, response: BufferResponse, size: int) -> None:
+        """Find out where the payload goes."""
+        self._payload = response, size
+        self._go_on(Found.SIZE, size)
         if size or not response.data_type.is_buffer:
-            self._request_buffer()
-        else:
-            self._expect(_Part.PAYLOAD, size)
-
-    def _request_buffer(self) -> None:
-        """Find out where the payload goes, or that it has to wait."""
-        response, size = self._response, self._payload_bytes
-        assert response is not None, f"{self} has a payload without a header"
-        self._expect_payload(self._buffers.request_buffer(response, size))
-
-    def _expect_payload(self, answer: Buffer | BufferWait | None) -> None:
-        if isinstance(answer, BufferWait):
-            self._wait = answer
-            self._expect(_Part.STAGED, 0)
-        else:
-            self._wait = None
-            self._buffer = answer
-            self._expect(_Part.PAYLOAD, self._payload_bytes)
+            self._buffer = self._buffers.request_buffer(response, size)
 
     def _hand_over(self) -> BufferReceived:
-        response, buffer = self._response, self._buffer
-        assert response is not None, f"{self} has a payload without a header"
+        assert self._payload is not None, f"{self} has a payload without a header"
+        (response, size), buffer = self._payload, self._buffer
         if buffer is not None:
             buffer.data_type = response.data_type
-        self._response = self._buffer = None
-        self._expect(_Part.HEADER, HEADER_BYTES)
-        return BufferReceived(response, self._payload_bytes, buffer)
+        self._payload = self._buffer = None
+        self._go_on(Found.END, HEADER_BYTES)
+        return BufferReceived(response, size, buffer)

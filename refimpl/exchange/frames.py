@@ -14,7 +14,7 @@ from typing import Any
 
 from refimpl.config import FlinkVersion
 from refimpl.errors import LocalUsageError, RemoteProtocolError
-from refimpl.exchange.framing import to_frame
+from refimpl.exchange.framing import to_frame as to_frame
 from refimpl.exchange.java_errors import throwable_length
 from refimpl.exchange.messages import (
     AckAllUserRecordsProcessed,
@@ -33,7 +33,7 @@ from refimpl.exchange.messages import (
     SegmentId,
     TaskEventRequest,
 )
-from refimpl.memory.buffer import DataType
+from refimpl.memory.data_type import DataType
 
 __all__ = ["decode", "encode"]
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import struct
 
-__all__ = ["HEADER_BYTES", "MAGIC", "to_frame"]
+__all__ = ["FRAME_HEADER", "HEADER_BYTES", "MAGIC", "to_frame"]
 
 MAGIC = 0xBADC0FFE
-HEADER_BYTES = 9
-
-_HEADER = struct.Struct(">iIB")
+FRAME_HEADER = struct.Struct(">iIB")
+"""What every frame begins with: the length of the whole frame, the magic, the id of the message."""
+HEADER_BYTES = FRAME_HEADER.size
 
 
 def to_frame(frame_id: int, body: bytes) -> bytes:
@@ -24,4 +24,4 @@ def to_frame(frame_id: int, body: bytes) -> bytes:
 
     Flink:   NettyMessage.allocateBuffer (runtime.io.network.netty), 1.11.4
     """
-    return _HEADER.pack(HEADER_BYTES + len(body), MAGIC, frame_id) + body
+    return FRAME_HEADER.pack(HEADER_BYTES + len(body), MAGIC, frame_id) + body

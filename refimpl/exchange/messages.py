@@ -25,7 +25,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from refimpl.memory.buffer import DataType
+from refimpl.memory.data_type import DataType
 
 __all__ = [
     "ID_BYTES",

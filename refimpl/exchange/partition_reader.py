@@ -6,33 +6,30 @@ after a wait that doubles up to a longest one; after that one was of no use, the
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from typing import Protocol
 
 from refimpl.config import Config
 from refimpl.errors import PartitionNotFoundError, RemoteProtocolError, SluiceError
-from refimpl.exchange.connection_flow import BufferWait
 from refimpl.exchange.decoder import BufferReceived
-from refimpl.exchange.messages import BufferResponse, PartitionRequest
+from refimpl.exchange.messages import BufferResponse, Message, PartitionRequest, ResultPartitionId
 from refimpl.memory.buffer import Buffer
 
-__all__ = ["PartitionReader", "ReceivingChannel"]
+__all__ = ["PartitionReader", "PartitionRetries", "ReceivingChannel"]
 
 
 class ReceivingChannel(Protocol):
-    """What a connection needs of a channel. `connect` is called once, before anything else."""
+    """What a connection needs of a channel. `on_message` is called when there are news, or the channel was released."""
 
     receiver: bytes
     initial_credit: int
-    is_released: bool
+    on_message: Callable[[], None]
 
-    def connect(self, on_message: Callable[[], None]) -> None: ...
+    @property
+    def is_released(self) -> bool: ...
 
-    def request_buffer(self, response: BufferResponse, size: int) -> Buffer | BufferWait | None: ...
-
-    def take_in(self, sequence_number: int, payload: memoryview) -> bool: ...
-
-    def on_taken_in(self, backlog: int) -> None: ...
+    def request_buffer(self, response: BufferResponse, size: int) -> Buffer | None: ...
 
     def on_buffer(self, received: BufferReceived) -> None: ...
 
@@ -40,9 +37,7 @@ class ReceivingChannel(Protocol):
 
     def on_error(self, error: SluiceError) -> None: ...
 
-    def take_unannounced_credit(self) -> int: ...
-
-    def take_resume(self) -> bool: ...
+    def take_news(self) -> list[Message]: ...
 
 
 class PartitionReader:
@@ -104,3 +99,29 @@ class PartitionReader:
         self.due_ms = None
         self._num_requests += 1
         return self.request
+
+
+class PartitionRetries:
+    """The channels of one connection that wait to ask again for their partition.
+
+    `num_not_found` counts, for each partition, how often the producer did not have it.
+    """
+
+    def __init__(self) -> None:
+        self.num_not_found: Counter[ResultPartitionId] = Counter()
+        self._readers: dict[bytes, PartitionReader] = {}  # those that wait, and perhaps some that have
+
+    def on_not_found(self, reader: PartitionReader) -> None:
+        """The producer does not have the partition of `reader`."""
+        self.num_not_found[reader.request.partition] += 1
+        if reader.on_not_found():
+            self._readers[reader.channel.receiver] = reader
+
+    def waiting(self) -> list[PartitionReader]:
+        """The channels that wait now."""
+        self._readers = {receiver: reader for receiver, reader in self._readers.items() if reader.is_waiting_to_ask}
+        return list(self._readers.values())
+
+    def clear(self) -> None:
+        """Nobody asks again: the connection has ended."""
+        self._readers.clear()

@@ -43,7 +43,7 @@ class CheckpointTrigger:
     @property
     def is_last_over(self) -> bool:
         """Whether the last barrier has passed every task here."""
-        return all(task.is_done or task.last_checkpoint_id >= self.next_id - 1 for task in self._tasks)
+        return all(task.is_done or task.checkpoints.last_id >= self.next_id - 1 for task in self._tasks)
 
     def on_timeout(self, now_ms: float) -> bool:
         """Send the next barrier if it is due; true if so, and then the sources are to be woken.
@@ -58,5 +58,5 @@ class CheckpointTrigger:
         barrier = CheckpointBarrier(self.next_id, round(now_ms), alignment=self._alignment)
         self.next_id += 1
         for source in self._sources:
-            source.submit(partial(source.pass_on, barrier))
+            source.submit(partial(source.checkpoints.pass_on, barrier))
         return True

@@ -7,14 +7,16 @@ Everything a widget draws and a law checks is reachable from here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from functools import partial
+from typing import Any, assert_never
 
 from refimpl.consumer.input_gate import InputGate
 from refimpl.consumer.network_input import NetworkInput
 from refimpl.errors import LocalUsageError, UserCodeError, speaks_for_itself
 from refimpl.job.checkpoint_trigger import CheckpointTrigger
+from refimpl.job.commands import Command, Pause, Resume, SetTimeout, Slow, Swap, SwapFunction
 from refimpl.job.execution_graph import ExecutionGraph, ExecutionVertex
 from refimpl.job.job_graph import JobEdge, JobGraph, JobVertex
 from refimpl.job.makers import Makers
@@ -32,10 +34,6 @@ from refimpl.task.task import Task, TaskInput
 from refimpl.trace import Trace
 
 __all__ = ["Deployment"]
-
-_LONGEST_REST_MS = 60_000
-_BUFFERS_PER_BATCH = 8
-"""Taken in one step where batches are wanted: one array of 256 KiB is less work than eight of 32."""
 
 
 class Deployment:
@@ -70,14 +68,13 @@ class Deployment:
         self.graph = ExecutionGraph(JobGraph(environment.graph, self.config, self.parts), num_task_managers, run_id)
         self.task_manager = task_manager
         self.trace = trace
-        self._makers = makers or Makers()
-        self.shuffle = ShuffleEnvironment(self.graph, trace, self._makers)
+        self.shuffle = ShuffleEnvironment(self.graph, trace, makers or Makers())
         self.writers: dict[tuple[int, int], RecordWriter] = {}
         self.tasks: list[Task] = []
+        self.is_paused = False  # its tasks are not to be stepped
         self._exclusion = exclusion
         self._buffers_per_step = buffers_per_step
-        here = [each for each in self.graph.vertices if each.task_manager == task_manager]
-        self._here = here
+        here = self._here
         try:
             for index, edge in enumerate(self.graph.job.edges):
                 for execution in here:
@@ -110,6 +107,10 @@ class Deployment:
         return [(each.vertex, task) for each, task in zip(self._here, self.tasks, strict=True)]
 
     @property
+    def _here(self) -> list[ExecutionVertex]:
+        return [each for each in self.graph.vertices if each.task_manager == self.task_manager]
+
+    @property
     def is_done(self) -> bool:
         return all(task.is_done for task in self.tasks)
 
@@ -120,91 +121,27 @@ class Deployment:
                 return task
         raise LocalUsageError(f"no task {name!r}; there are {[task.name for task in self.tasks]}")
 
-    def swap(self, **parts: object) -> None:
-        """Put other parts into the running job, each task between two of its steps.
+    def do(self, command: Command) -> None:
+        """Carry a command out. A command that names a part of the job elsewhere changes nothing here.
 
         Raises:
-            LocalUsageError: no such part, or one that cannot change in a running job.
+            LocalUsageError: it names nothing in the job, or what cannot change while it runs; nothing has changed.
         """
-        new = self.parts.using(**parts)
-        if fixed := sorted(set(parts) & {"is_chainable", "build_chains"}):  # the graph is made before a job runs
-            raise LocalUsageError(f"{fixed[0]} cannot be swapped in a running job; build it with use({fixed[0]}=...)")
-        # All are made before the first goes in: a part that cannot be made changes nothing.
-        if "PipelinedSubpartition" in parts:
-            self._makers.rules(new)(0)
-        changes: list[tuple[Task, Callable[[], None]]] = []
-        for task in self.tasks:
-            if "SpanningRecordSerializer" in parts:
-                changes += [(task, partial(w.swap_serializer, new.SpanningRecordSerializer())) for w in task.writers]
-            if "SpillingAdaptiveSpanningRecordDeserializer" in parts and isinstance(task.input, NetworkInput):
-                others = [self._makers.deserializer(new, self.config) for _ in task.input.gate.channels]
-                changes.append((task, partial(task.input.swap_deserializers, others)))
-            if "PipelinedSubpartition" in parts:
-                changes += [(task, partial(w.partition.use, self._makers.rules(new))) for w in task.writers]
-            if "CopyingChainingOutput" in parts:
-                changes.append((task, partial(task.chain.swap_copying_output, new.CopyingChainingOutput)))
-        self.parts = new
-        for task, change in changes:
-            task.submit(change)
-
-    def holds(self, operator_name: str) -> bool:
-        """Whether an operator of that name holds a function here."""
-        return any(
-            node.context.name == operator_name and isinstance(node.operator, FunctionOperator)
-            for task in self.tasks
-            for node in task.chain.nodes
-        )
-
-    def swap_function(self, operator_name: str, function: object) -> None:
-        """Put another function into the operator called `operator_name`, in every subtask.
-
-        Raises:
-            LocalUsageError: no operator of that name holds a function, or `function` is none.
-        """
-        if not callable(function):
-            raise LocalUsageError(f"{function!r} is no function")
-        if not self.holds(operator_name):
-            raise LocalUsageError(f"no operator called {operator_name!r} holds a function")
-        for task in self.tasks:
-            for node in task.chain.nodes:
-                operator = node.operator
-                if node.context.name == operator_name and isinstance(operator, FunctionOperator):
-                    task.submit(partial(operator.swap_function, function))
-
-    def slow(self, name: str, rest_ms: float) -> int:
-        """Let the task called `name`, or every task with an operator of that name, rest after each buffer.
-
-        Returns how many that are here. 0 is full speed again.
-
-        Raises:
-            LocalUsageError: `rest_ms` is no time.
-        """
-        if isinstance(rest_ms, bool) or not isinstance(rest_ms, int | float) or not 0 <= rest_ms <= _LONGEST_REST_MS:
-            raise LocalUsageError(f"rest_ms={rest_ms!r} cannot work: from 0 to {_LONGEST_REST_MS}")
-        found = [
-            task
-            for task in self.tasks
-            if name == task.name or any(name == node.context.name for node in task.chain.nodes)
-        ]
-        for task in found:
-            task.slow(rest_ms)
-        return len(found)
-
-    def set_buffer_timeout(self, timeout_ms: int) -> None:
-        """Flush after another time from now on, -1 never by time.
-
-        Raises:
-            LocalUsageError: this is no such time, or it is 0 or was: then each record is flushed, which is decided
-                when the job is built.
-        """
-        is_number = isinstance(timeout_ms, int) and not isinstance(timeout_ms, bool)
-        if not is_number or timeout_ms < -1 or timeout_ms == 0 or self.config.buffer_timeout_ms == 0:
-            raise LocalUsageError(
-                f"buffer_timeout_ms={timeout_ms!r}: a running job takes -1 or a whole number above 0, if it was not "
-                f"built to flush after each record (it was built with {self.config.buffer_timeout_ms})"
-            )
-        for partition in self.partitions:
-            partition.buffer_timeout_ms = timeout_ms
+        match command:
+            case Pause():
+                self.is_paused = True
+            case Resume():
+                self.is_paused = False
+            case Slow(name, rest_ms):
+                self._slow(name, rest_ms)
+            case Swap(parts):
+                self._swap(parts)
+            case SwapFunction(operator_name, function):
+                self._swap_function(operator_name, function)
+            case SetTimeout(timeout_ms):
+                self._set_timeout(timeout_ms)
+            case _:
+                assert_never(command)
 
     def snapshot(self, time_ms: float = 0.0) -> JobSnapshot:
         """The whole job at this moment."""
@@ -243,15 +180,71 @@ class Deployment:
         except Exception as trouble:  # noqa: BLE001
             error.add_note(f"and while giving everything back: {type(trouble).__name__}: {trouble}")
 
+    # -- commands ----------------------------------------------------------------------------------
+
+    def _slow(self, name: str, rest_ms: float) -> None:
+        everywhere = self.graph.vertices
+        if not any(name == each.name or name in _operators_of(each) for each in everywhere):
+            tasks = ", ".join(each.name for each in everywhere)
+            raise LocalUsageError(f"no task and no operator {name!r}; there are {tasks}")
+        for execution, task in zip(self._here, self.tasks, strict=True):
+            if name == task.name or name in _operators_of(execution):
+                task.rest_ms = rest_ms
+
+    def _swap(self, parts: Mapping[str, object]) -> None:
+        new = self.parts.using(**parts)
+        if fixed := sorted(set(parts) & {"is_chainable", "build_chains"}):  # the graph is made before a job runs
+            raise LocalUsageError(f"{fixed[0]} cannot be swapped in a running job; build it with use({fixed[0]}=...)")
+        # All are made before the first goes in: a part that cannot be made changes nothing.
+        if "PipelinedSubpartition" in parts:
+            new.PipelinedSubpartition(0)
+        changes: list[tuple[Task, Callable[[], None]]] = []
+        for task in self.tasks:
+            if "SpanningRecordSerializer" in parts:
+                changes += [(task, partial(w.swap_serializer, new.SpanningRecordSerializer())) for w in task.writers]
+            if "SpillingAdaptiveSpanningRecordDeserializer" in parts and isinstance(task.input, NetworkInput):
+                make = partial(new.SpillingAdaptiveSpanningRecordDeserializer, self.config)
+                others = [make() for _ in task.input.gate.channels]
+                changes.append((task, partial(task.input.swap_deserializers, others)))
+            if "PipelinedSubpartition" in parts:
+                changes += [(task, partial(w.partition.use, new.PipelinedSubpartition)) for w in task.writers]
+            if "CopyingChainingOutput" in parts:
+                changes.append((task, partial(task.chain.swap_copying_output, new.CopyingChainingOutput)))
+        self.parts = new
+        for task, change in changes:
+            task.submit(change)
+
+    def _swap_function(self, operator_name: str, function: Callable[..., Any]) -> None:
+        named = [
+            (task, node.operator)
+            for task in self.tasks
+            for node in task.chain.nodes
+            if node.context.name == operator_name
+        ]
+        holders = [(task, operator) for task, operator in named if isinstance(operator, FunctionOperator)]
+        is_elsewhere = not named and any(operator_name in _operators_of(each) for each in self.graph.vertices)
+        if not holders and not is_elsewhere:
+            raise LocalUsageError(f"no operator called {operator_name!r} holds a function")
+        for task, operator in holders:
+            task.submit(partial(operator.swap_function, function))
+
+    def _set_timeout(self, timeout_ms: int) -> None:
+        if self.config.buffer_timeout_ms == 0:
+            raise LocalUsageError(
+                f"buffer_timeout_ms={timeout_ms!r}: this job flushes each record, and goes on so: it was built with 0"
+            )
+        for partition in self.partitions:
+            partition.buffer_timeout_ms = timeout_ms
+
     # -- wiring ------------------------------------------------------------------------------------
 
     def _produce(self, index: int, edge: JobEdge, execution: ExecutionVertex) -> None:
         """Build the partition and the writer of one producing subtask on one edge."""
-        partition = self.shuffle.create_partition(index, execution, self._makers.rules(self.parts))
+        partition = self.shuffle.create_partition(index, execution, self.shuffle.makers.rules(self.parts))
         num_key_groups = self.graph.max_parallelism(self.graph.job.vertices[edge.target])
         selector = edge.partitioner.make(self.config.seed + execution.subtask, num_key_groups)
         elements = self._element_serializer(edge)
-        self.writers[index, execution.subtask] = self._makers.writer(
+        self.writers[index, execution.subtask] = self.shuffle.makers.writer(
             partition, selector, elements, self.parts, self._exclusion
         )
 
@@ -264,7 +257,6 @@ class Deployment:
         vertex, subtask = execution.vertex, execution.subtask
         head = vertex.nodes[0]
         chain = self._chain(execution)
-        takes_batches = chain.head.takes_batches
         source: TaskInput
         if head.make_reader is not None:
             try:
@@ -273,25 +265,25 @@ class Deployment:
                 if speaks_for_itself(error):
                     raise
                 raise UserCodeError(head.name, subtask, None, error) from error
-            source = self._makers.source_input(head.name, subtask, reader, self.config)
+            source = self.shuffle.makers.source_input(head.name, subtask, reader, self.config)
         else:
-            source = self._consume(execution, chain)
+            source = self._consume(execution)
         edges = self.graph.job.edges
         writers = [self.writers[index, subtask] for index, edge in enumerate(edges) if edge.source == vertex.id]
-        return self._makers.task(
+        return self.shuffle.makers.task(
             execution.name,
             chain,
             source,
             writers,
-            max(self._buffers_per_step, _BUFFERS_PER_BATCH if takes_batches else 1),
+            self._buffers_per_step,
             self.trace,
         )
 
-    def _consume(self, execution: ExecutionVertex, chain: OperatorChain) -> NetworkInput:
+    def _consume(self, execution: ExecutionVertex) -> NetworkInput:
         """Build the gate of one consuming subtask and what reads elements from it."""
         gate = self.shuffle.create_gate(execution)
         edge = next(edge for edge in self.graph.job.edges if edge.target == execution.vertex.id)
-        return self._makers.network_input(gate, self._element_serializer(edge), self.parts, self.config, chain)
+        return self.shuffle.makers.network_input(gate, self._element_serializer(edge), self.parts, self.config)
 
     def _chain(self, execution: ExecutionVertex) -> OperatorChain:
         job = self.graph.job
@@ -309,4 +301,8 @@ class Deployment:
             assert all(edge.writer or edge.target in members for edge in edges)
             context = OperatorContext(node.name, subtask, node.parallelism, self.graph.max_parallelism(vertex))
             nodes.append(ChainNode(node.id, node.make_operator(), context, node.value_type, edges, node.select))
-        return self._makers.chain(nodes, self.config, self.parts)
+        return self.shuffle.makers.chain(nodes, self.config, self.parts)
+
+
+def _operators_of(execution: ExecutionVertex) -> list[str]:
+    return [node.name for node in execution.vertex.nodes]

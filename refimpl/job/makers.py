@@ -10,14 +10,20 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 
 from refimpl.config import Config
+from refimpl.consumer.buffer_manager import BufferManager
 from refimpl.consumer.channel import InputChannel
+from refimpl.consumer.connected_channel import ConnectedChannel
 from refimpl.consumer.input_gate import InputGate
 from refimpl.consumer.local_channel import LocalInputChannel
 from refimpl.consumer.network_input import NetworkInput
 from refimpl.consumer.remote_channel import RemoteInputChannel
+from refimpl.exchange.before_credit.marked_connection import MarkedConnection
+from refimpl.exchange.before_credit.pooled_channel import PooledInputChannel
+from refimpl.exchange.before_credit.staging import StagingConnection
+from refimpl.exchange.before_credit.water_marks import WaterMarks
 from refimpl.exchange.consumer_connection import ConsumerConnection
 from refimpl.exchange.producer_connection import ProducerConnection
-from refimpl.exchange.producer_reader import PartitionProvider
+from refimpl.exchange.producer_credit import PartitionProvider, SubpartitionReader
 from refimpl.job.parts import Parts
 from refimpl.memory.local_pool import LocalBufferPool
 from refimpl.memory.network_pool import NetworkBufferPool
@@ -27,6 +33,7 @@ from refimpl.producer.record_writer import RecordWriter
 from refimpl.producer.result_partition import ResultPartition
 from refimpl.producer.selector import ChannelSelector
 from refimpl.producer.subpartition_queue import SubpartitionQueue
+from refimpl.producer.subpartition_view import PipelinedSubpartitionView
 from refimpl.records.element_serializer import StreamElementSerializer
 from refimpl.records.spanning import RecordDeserializer
 from refimpl.task.chain import ChainNode, OperatorChain
@@ -40,8 +47,13 @@ __all__ = ["Makers"]
 class Makers:
     """Makes the plain parts: one record, one buffer at a time.
 
-    `parts` are the seams of the job; a learner's part is used as it is.
+    `parts` are the seams of the job; a learner's part is used as it is. `reader`, `buffer_manager` and `water_marks`
+    are the classes that a running job goes back to when a learner's part of a channel is taken out.
     """
+
+    reader: type[SubpartitionReader] = SubpartitionReader
+    buffer_manager: type[BufferManager] = BufferManager
+    water_marks: type[WaterMarks] = WaterMarks
 
     # -- the producer's side -------------------------------------------------------------------------
 
@@ -97,17 +109,19 @@ class Makers:
         self, partitions: PartitionProvider, config: Config, name: str, trace: Trace | None
     ) -> ProducerConnection:
         """The producer's end of one connection."""
-        return ProducerConnection(partitions, config, name, trace=trace)
+        make = ProducerConnection if config.credit_based else MarkedConnection
+        return make(partitions, config, name, trace=trace)
 
     def consumer_connection(self, config: Config, name: str) -> ConsumerConnection:
         """The consumer's end of one connection."""
-        return ConsumerConnection(config, name)
+        make = ConsumerConnection if config.credit_based else StagingConnection
+        return make(config, name)
 
     # -- the consumer's side -------------------------------------------------------------------------
 
-    def local_channel(self, index: int, subpartition: SubpartitionQueue) -> InputChannel:
+    def local_channel(self, index: int, view: PipelinedSubpartitionView) -> InputChannel:
         """The channel to a subpartition of this process."""
-        return LocalInputChannel(index, subpartition)
+        return LocalInputChannel(index, view)
 
     def remote_channel(
         self,
@@ -120,10 +134,20 @@ class Makers:
         config: Config,
         note_receive: Note | None,
         note_take: Note | None,
-    ) -> RemoteInputChannel:
-        """The channel to a subpartition elsewhere."""
+    ) -> ConnectedChannel:
+        """The channel to a subpartition elsewhere; `exclusive` are its own segments, none in the way before credits."""
+        if not config.credit_based:
+            return PooledInputChannel(index, receiver, producer, floating_pool, config, note_receive, note_take)
         return RemoteInputChannel(
-            index, receiver, producer, exclusive, global_pool, floating_pool, config, note_receive, note_take
+            index,
+            receiver,
+            producer,
+            exclusive,
+            global_pool,
+            floating_pool,
+            config,
+            note_receive,
+            note_take,
         )
 
     def gate(self, name: str, channels: Sequence[InputChannel], config: Config) -> InputGate:
@@ -131,11 +155,10 @@ class Makers:
         return InputGate(name, channels, config.flink_version)
 
     def network_input(
-        self, gate: InputGate, elements: StreamElementSerializer, parts: Parts, config: Config, chain: OperatorChain
+        self, gate: InputGate, elements: StreamElementSerializer, parts: Parts, config: Config
     ) -> NetworkInput:
-        """What reads elements from a gate for `chain`."""
-        make = parts.SpillingAdaptiveSpanningRecordDeserializer
-        return NetworkInput(gate, elements, lambda: make(config), chain.head.takes_batches, config.checkpointing_mode)
+        """What reads elements from a gate."""
+        return NetworkInput(gate, elements, lambda: self.deserializer(parts, config), config.checkpointing_mode)
 
     # -- the task --------------------------------------------------------------------------------------
 

@@ -13,8 +13,8 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 
 from refimpl.consumer.channel import InputChannel
+from refimpl.consumer.connected_channel import ConnectedChannel
 from refimpl.consumer.input_gate import InputGate
-from refimpl.consumer.remote_channel import RemoteInputChannel
 from refimpl.exchange.consumer_connection import ConsumerConnection
 from refimpl.exchange.messages import ResultPartitionId
 from refimpl.exchange.producer_connection import ProducerConnection
@@ -26,6 +26,7 @@ from refimpl.memory.segment import MemorySegment
 from refimpl.producer.result_partition import ResultPartition, max_buffers, required_buffers
 from refimpl.producer.subpartition import PipelinedSubpartition
 from refimpl.producer.subpartition_queue import SubpartitionQueue
+from refimpl.producer.subpartition_view import PipelinedSubpartitionView
 from refimpl.trace import Trace, noting
 
 __all__ = ["ConnectionId", "RemoteRead", "ShuffleEnvironment"]
@@ -50,7 +51,7 @@ class ConnectionId:
 class RemoteRead:
     """A channel here, and the subpartition elsewhere that a driver is to connect it to."""
 
-    channel: RemoteInputChannel
+    channel: ConnectedChannel
     partition_id: ResultPartitionId
     subpartition: int
 
@@ -70,7 +71,7 @@ class ShuffleEnvironment:
 
     def __init__(self, graph: ExecutionGraph, trace: Trace | None = None, makers: Makers | None = None) -> None:
         self.graph = graph
-        self._makers = makers or Makers()
+        self.makers = makers or Makers()
         self.config = graph.job.config
         self.trace = trace
         self.pool = NetworkBufferPool(
@@ -85,7 +86,7 @@ class ShuffleEnvironment:
         self._partition_by_id: dict[ResultPartitionId, ResultPartition] = {}
 
     @property
-    def remote_channels(self) -> list[RemoteInputChannel]:
+    def remote_channels(self) -> list[ConnectedChannel]:
         """The channels that read from other TaskManagers."""
         return [read.channel for reads in self.remote_reads.values() for read in reads]
 
@@ -100,8 +101,8 @@ class ShuffleEnvironment:
         num_channels = len(self.graph.targets(edge, producer.subtask))
         name = self.graph.partition_name(edge, producer.subtask)
         required, most = required_buffers(num_channels), max_buffers(num_channels, self.config)
-        pool = self._makers.output_pool(self.pool, required, most, name, num_channels, self.config)
-        partition = self._makers.partition(name, num_channels, pool, self.config, rules, self.trace)
+        pool = self.makers.output_pool(self.pool, required, most, name, num_channels, self.config)
+        partition = self.makers.partition(name, num_channels, pool, self.config, rules, self.trace)
         assert (edge, producer.subtask) not in self.partitions, f"{name} has been made before"
         self.partitions[edge, producer.subtask] = partition
         self._partition_by_id[self.graph.partition_id(edge, producer)] = partition
@@ -128,8 +129,8 @@ class ShuffleEnvironment:
                 channels.append(self._remote_channel(index, plan, pool))
             else:
                 partition = self.partitions[plan.edge, plan.producer.subtask]
-                channels.append(self._makers.local_channel(index, partition.subpartitions[plan.subpartition]))
-        gate = self._makers.gate(consumer.name, channels, self.config)
+                channels.append(self.makers.local_channel(index, partition.create_view(plan.subpartition)))
+        gate = self.makers.gate(consumer.name, channels, self.config)
         self.gates.append(gate)
         return gate
 
@@ -151,7 +152,7 @@ class ShuffleEnvironment:
 
     def connect(self, connection_id: ConnectionId, name: str) -> ConsumerConnection:
         """Our end of that connection, with everything that is read through it asked for."""
-        connection = self._makers.consumer_connection(self.config, name)
+        connection = self.makers.consumer_connection(self.config, name)
         for read in self.remote_reads[connection_id]:
             connection.request(read.channel, read.partition_id, read.subpartition)
         self.consumer_connections.append(connection)
@@ -159,11 +160,11 @@ class ShuffleEnvironment:
 
     def accept(self, name: str) -> ProducerConnection:
         """Our end of a connection through which another TaskManager reads here."""
-        connection = self._makers.producer_connection(self, self.config, name, self.trace)
+        connection = self.makers.producer_connection(self, self.config, name, self.trace)
         self.producer_connections.append(connection)
         return connection
 
-    def find(self, partition: ResultPartitionId, subpartition: int) -> SubpartitionQueue | None:
+    def find(self, partition: ResultPartitionId, subpartition: int) -> PipelinedSubpartitionView | None:
         """For the connections of other TaskManagers: what they may read here.
 
         Raises:
@@ -174,8 +175,8 @@ class ShuffleEnvironment:
             return None
         if not 0 <= subpartition < len(found.subpartitions):
             raise IndexError(subpartition)
-        wanted = found.subpartitions[subpartition]
-        return None if wanted.is_released else wanted
+        is_released = found.subpartitions[subpartition].is_released
+        return None if is_released else found.create_view(subpartition)
 
     def forget(self, connection: ProducerConnection) -> None:
         """The transport of `connection` is gone: its readers leave and its buffers come home."""
@@ -198,14 +199,14 @@ class ShuffleEnvironment:
             for connection in self.producer_connections:
                 last_first.callback(connection.connection_lost)
 
-    def _remote_channel(self, index: int, plan: ChannelPlan, pool: LocalBufferPool) -> RemoteInputChannel:
+    def _remote_channel(self, index: int, plan: ChannelPlan, pool: LocalBufferPool) -> ConnectedChannel:
         name = self.graph.partition_name(plan.edge, plan.producer.subtask)
         exclusive: Sequence[MemorySegment] = ()
         if self.config.credit_based:
             taken = self.pool.request_unpooled(self.config.buffers_per_channel, plan.consumer.name)
             assert taken is not None, f"{self.pool}: segments are out before the job has begun"
             exclusive = taken
-        channel = self._makers.remote_channel(
+        channel = self.makers.remote_channel(
             index,
             plan.receiver,
             f"{name}[{plan.subpartition}]",

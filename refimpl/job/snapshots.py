@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from refimpl.consumer.input_gate import GateSnapshot
-from refimpl.exchange.producer_reader import ReaderSnapshot
+from refimpl.exchange.producer_credit import ReaderSnapshot
 from refimpl.exchange.wire_snapshot import WireSnapshot
 from refimpl.memory.pool_snapshots import LocalPoolSnapshot, NetworkPoolSnapshot
 from refimpl.producer.result_partition import PartitionSnapshot

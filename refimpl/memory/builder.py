@@ -22,7 +22,7 @@ _FINISHED_EMPTY = -(2**31)
 
 
 class _PublishedPosition:
-    """The one number the builder stores and the consumer loads, and who wants to know of the next store."""
+    """The one number the builder stores and the consumer loads, and the watchers of its next store."""
 
     __slots__ = ("partial_record_bytes", "value", "watchers")
 
@@ -43,7 +43,7 @@ class _PublishedPosition:
         return self.value < 0
 
     def tell(self) -> None:
-        """Tell each watcher, once. After the store: who looks before it is told sees what was stored."""
+        """Tell each watcher, once. Call it after the store: a watcher may look before it is told."""
         while self.watchers:
             self.watchers.pop()()
 

@@ -16,6 +16,7 @@ from refimpl.config import UNBOUNDED, FlinkVersion
 from refimpl.errors import LocalUsageError, PoolDestroyedError
 from refimpl.memory.buffer import Buffer, Recycler
 from refimpl.memory.builder import BufferBuilder
+from refimpl.memory.channel_quota import ChannelQuota
 from refimpl.memory.network_pool import NetworkBufferPool
 from refimpl.memory.pool_snapshots import LocalPoolSnapshot
 from refimpl.memory.segment import MemorySegment
@@ -45,7 +46,7 @@ class BufferListener(Protocol):
 class LocalBufferPool:
     """Buffers of one output (or one input), at most `size` of them at a time.
 
-    Ownership: a requested buffer belongs to whoever asked until its last `recycle`, then the segment comes back here
+    Ownership: a requested buffer belongs to its requester until its last `recycle`, then the segment comes back here
     and goes, in this order: to the global pool if this one is destroyed or too large; to the first waiting listener;
     to the idle ones. `max_per_channel` limits nothing by itself: a channel above it makes the pool unavailable, so
     that the task stops taking input, but a request still succeeds.
@@ -76,15 +77,14 @@ class LocalBufferPool:
         self.size = num_required
         self.num_requested = 0
         self.lent: dict[int, Buffer] = {}
-        self._global = global_pool
+        self.global_pool = global_pool
         self._note_recycle = noting(global_pool.trace, "recycle", name)
         self._fetches_ahead = global_pool.version is not FlinkVersion.V1_11
-        self._cap = max_per_channel + (0 if self._fetches_ahead else 1)  # 1.11 caps above the maximum, 2.x at it
         self._max_overdraft = max_overdraft
-        self._idle: deque[MemorySegment] = deque()
-        self._listeners: deque[BufferListener] = deque()
-        self._recyclers = [_ChannelRecycler(self) for _ in range(num_channels)]
-        self._num_capped = 0
+        self.idle: deque[MemorySegment] = deque()
+        self.listeners: deque[BufferListener] = deque()
+        cap = max_per_channel + (0 if self._fetches_ahead else 1)  # 1.11 caps above the maximum, 2.x at it
+        self._quota = ChannelQuota(self, num_channels, cap)
         self.is_destroyed = False
         self.buffer_type = Buffer
         self._on_available: list[Callable[[], None]] = []
@@ -98,7 +98,7 @@ class LocalBufferPool:
 
     @property
     def idle_segments(self) -> tuple[MemorySegment, ...]:
-        return tuple(self._idle)
+        return tuple(self.idle)
 
     @property
     def num_overdraft(self) -> int:
@@ -108,19 +108,19 @@ class LocalBufferPool:
     @property
     def is_available(self) -> bool:
         """Whether a task should go on producing; a request may still succeed when it is not."""
-        if self.is_destroyed or self._num_capped:
+        if self.is_destroyed or self._quota.num_capped:
             return False
-        if self._idle:
+        if self.idle:
             return True
         if self._fetches_ahead:
             return False
-        return self.num_requested < self.size and self._global.num_free > 0
+        return self.num_requested < self.size and self.global_pool.num_free > 0
 
     @property
     def can_request(self) -> bool:
         """Whether a request would succeed now."""
-        can_fetch = self.num_requested < self.size and self._global.num_free > 0
-        return not self.is_destroyed and (bool(self._idle) or can_fetch or self._can_overdraw)
+        can_fetch = self.num_requested < self.size and self.global_pool.num_free > 0
+        return not self.is_destroyed and (bool(self.idle) or can_fetch or self._can_overdraw)
 
     def snapshot(self) -> LocalPoolSnapshot:
         return LocalPoolSnapshot(
@@ -129,8 +129,8 @@ class LocalBufferPool:
             self.num_max,
             self.size,
             self.num_requested,
-            len(self._idle),
-            len(self._listeners),
+            len(self.idle),
+            len(self.listeners),
             self.is_available,
             tuple([each.id for each in self.idle_segments]),
             tuple(self.lent),
@@ -149,18 +149,6 @@ class LocalBufferPool:
         self.lent[segment.id] = buffer = self.buffer_type(segment, self._charged(channel, 1))
         return buffer
 
-    def request_buffers(self, most: int, channel: int = _NO_CHANNEL) -> list[Buffer]:
-        """What so many calls of `request_buffer` give; fewer, or none, if there are not so many."""
-        segments: list[MemorySegment] = []
-        for _ in range(most):
-            if (segment := self._next_segment()) is None:
-                break
-            segments.append(segment)
-        recycler = self._charged(channel, len(segments))
-        buffers = [self.buffer_type(segment, recycler) for segment in segments]
-        self.lent.update(zip([segment.id for segment in segments], buffers, strict=True))
-        return buffers
-
     def request_builder(self, channel: int = _NO_CHANNEL) -> BufferBuilder | None:
         """An empty builder for `channel`, or `None` if there is no buffer now."""
         return None if (buffer := self.request_buffer(channel)) is None else BufferBuilder(buffer)
@@ -176,49 +164,49 @@ class LocalBufferPool:
 
     def take_segment(self) -> MemorySegment | None:
         """An idle segment, else one more of the global pool; `None` if it has none, or `size` are requested."""
-        if self._idle:
-            return self._idle.popleft()
+        if self.idle:
+            return self.idle.popleft()
         if self.num_requested >= self.size:
             return None
-        segment = self._global.request_segment()
+        segment = self.global_pool.request_segment()
         if segment is not None:
             self.num_requested += 1
         return segment
 
     def take_back(self, segment: MemorySegment) -> None:
-        """Find a place for a segment that came home: the global pool, a listener who waits, or the idle ones."""
+        """Find a place for a segment that came home: the global pool, a waiting listener, or the idle ones."""
         while not self.is_destroyed and self.num_requested <= self.size:
-            if not self._listeners:
-                self._idle.append(segment)
+            if not self.listeners:
+                self.idle.append(segment)
                 return
-            if self._offer(segment):
+            if self.offer(segment):
                 return
-        self._return(segment)
+        self.give_back(segment)
 
-    def _offer(self, segment: MemorySegment) -> bool:
-        """Offer it to the listener that waits longest; whether it takes it."""
-        listener = self._listeners.popleft()
+    def offer(self, segment: MemorySegment) -> bool:
+        """Offer a segment to the listener that waits longest; true if it was taken."""
+        listener = self.listeners.popleft()
         buffer = self.buffer_type(segment, self)
         self.lent[segment.id] = buffer
         result = listener.on_buffer_available(buffer)
         if result is NotificationResult.BUFFER_USED_NEED_MORE:
-            self._listeners.append(listener)  # the tail: buffers rotate over who waits
+            self.listeners.append(listener)  # the tail: listeners take turns
         if result is NotificationResult.BUFFER_NOT_USED:
             self.lent.pop(segment.id, None)
         return result is not NotificationResult.BUFFER_NOT_USED
 
     def add_listener(self, listener: BufferListener) -> bool:
         """Offer the next buffer to `listener`; false if there is one now or the pool is gone."""
-        if self.is_destroyed or self._idle:
+        if self.is_destroyed or self.idle:
             return False
-        self._listeners.append(listener)
+        self.listeners.append(listener)
         return True
 
     def call_when_available(self, on_available: Callable[[], None]) -> None:
         """Call it once, when it is worth while to look again. Flink: LocalBufferPool.getAvailableFuture, 1.11.4."""
         if on_available not in self._on_available:
             self._on_available.append(on_available)
-        self._global.notify_when_free(self)
+        self.global_pool.notify_when_free(self)
 
     # -- size --------------------------------------------------------------------------------------
 
@@ -230,25 +218,45 @@ class LocalBufferPool:
         if num_buffers < self.num_required:
             raise LocalUsageError(f"{self.name}: {num_buffers} buffers are fewer than the {self.num_required} required")
         self.size = min(num_buffers, self.num_max)
-        while self._idle and self.num_requested > self.size:
-            self._return(self._idle.popleft())
-        self._room_changed()
+        while self.idle and self.num_requested > self.size:
+            self.give_back(self.idle.popleft())
+        self.on_room_changed()
 
     def destroy(self) -> None:
-        """Give back what is idle, tell every listener once; lent segments drain as they return."""
+        """Give the idle segments back and tell every listener once; lent ones drain as they return."""
         if self.is_destroyed:
             return
         self.is_destroyed = True
-        while self._idle:
-            self._return(self._idle.popleft())
-        while self._listeners:
-            self._listeners.popleft().on_pool_destroyed()
-        self._global.unregister(self)
+        while self.idle:
+            self.give_back(self.idle.popleft())
+        while self.listeners:
+            self.listeners.popleft().on_pool_destroyed()
+        self.global_pool.unregister(self)
         self._announce()
 
-    def on_global_segment_available(self) -> None:
-        """The global pool has a segment again that this pool was waiting for."""
-        self._room_changed()
+    def on_room_changed(self) -> None:
+        """Let tasks that wait look again: the size is another, or the global pool has a segment again."""
+        self._fetch_ahead()
+        self._announce()
+
+    def take_over(self, other: LocalBufferPool) -> None:
+        """Go on in the place of `other`, with its segments, its lent buffers and its waiting tasks.
+
+        Attributes of a subclass stay as its constructor made them. `other` is of no use afterwards.
+        """
+        self.global_pool.unregister(self)
+        self.name, self.num_required, self.num_max = other.name, other.num_required, other.num_max
+        self.size, self.num_requested, self.is_destroyed = other.size, other.num_requested, other.is_destroyed
+        self.idle, self.listeners, self.lent = other.idle, other.listeners, other.lent
+        self.global_pool, self.buffer_type = other.global_pool, other.buffer_type
+        self._note_recycle, self._fetches_ahead = other._note_recycle, other._fetches_ahead
+        self._max_overdraft, self._on_available = other._max_overdraft, other._on_available
+        self._quota = other._quota
+        self._quota.pool = self
+        for buffer in self.lent.values():
+            if buffer.recycler is other:
+                buffer.recycler = self
+        self.global_pool.replace(other, self)
 
     # -- helpers -----------------------------------------------------------------------------------
 
@@ -259,25 +267,13 @@ class LocalBufferPool:
         segment = self.take_segment()
         if segment is None and self._can_overdraw:
             self.num_requested += 1
-            segment = self._global.request_segment()
+            segment = self.global_pool.request_segment()
         return segment
 
     def _charged(self, channel: int, num_buffers: int) -> Recycler:
-        """So many buffers more are `channel`'s, if one is named; where they come home."""
-        if self._fetches_ahead:
-            self._fetch_ahead()
-        if channel == _NO_CHANNEL:
-            return self
-        recycler = self._recyclers[channel]
-        before = recycler.num_lent
-        after = recycler.num_lent = before + num_buffers
-        self._num_capped += (after >= self._cap) - (before >= self._cap)
-        return recycler
-
-    def _room_changed(self) -> None:
-        """Let whoever waits for a buffer look again."""
+        """Charge `num_buffers` to `channel`, if given; return the recycler they go back to."""
         self._fetch_ahead()
-        self._announce()
+        return self if channel == _NO_CHANNEL else self._quota.charge(channel, num_buffers)
 
     def _announce(self) -> None:
         while self._on_available:
@@ -285,36 +281,24 @@ class LocalBufferPool:
 
     @property
     def _can_overdraw(self) -> bool:
-        """Whether one segment beyond the size is allowed, and promised to no other pool."""
-        return self.size <= self.num_requested < self.size + self._max_overdraft and self._global.num_spare > 0
+        """Whether one segment beyond the size is allowed, and promised to no other pool.
+
+        A segment another pool was promised, queued in front of the task that waits for it, would be a deadlock.
+        """
+        is_allowed = self.size <= self.num_requested < self.size + self._max_overdraft
+        return is_allowed and self.global_pool.num_free > self.global_pool.promises.num_to_come
 
     def _fetch_ahead(self) -> None:
         """Keep one segment ready, as 2.x does, within the size."""
-        if not self._fetches_ahead or self.is_destroyed or self._idle or self.num_requested >= self.size:
+        if not self._fetches_ahead or self.is_destroyed or self.idle or self.num_requested >= self.size:
             return
         segment = self.take_segment()
         if segment is not None:
-            self._idle.append(segment)
+            self.idle.append(segment)
         else:
-            self._global.notify_when_free(self)
+            self.global_pool.notify_when_free(self)
 
-    def _return(self, segment: MemorySegment) -> None:
+    def give_back(self, segment: MemorySegment) -> None:
+        """Return a segment to the global pool."""
         self.num_requested -= 1
-        self._global.recycle_segment(segment)
-
-
-class _ChannelRecycler:
-    """Returns the segments of one channel to their pool, and counts how many are out."""
-
-    __slots__ = ("num_lent", "_pool")
-
-    def __init__(self, pool: LocalBufferPool) -> None:
-        self.num_lent = 0
-        self._pool = pool
-
-    def recycle_segment(self, segment: MemorySegment) -> None:
-        pool = self._pool
-        if self.num_lent == pool._cap:
-            pool._num_capped -= 1
-        self.num_lent -= 1
-        pool.recycle_segment(segment)
+        self.global_pool.recycle_segment(segment)

@@ -2,58 +2,23 @@
 
 A job asks this pool for promises, not for memory: each local pool requires a number of segments
 and may use up to a maximum. Promises that cannot be kept are refused at the start of the job, with
-numbers. What is left over is shared out, and shared out anew whenever a pool comes or goes.
+numbers (see `promises`). Segments go out one by one, when they are needed.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
-from typing import Protocol
+from collections.abc import Iterable, Sequence
 
 from refimpl.config import FlinkVersion
-from refimpl.errors import InsufficientBuffersError, LocalUsageError
+from refimpl.errors import LocalUsageError
 from refimpl.memory.pages import allocate_pages
 from refimpl.memory.pool_snapshots import NetworkPoolSnapshot
+from refimpl.memory.promises import PoolMember, SegmentPromises
 from refimpl.memory.segment import MemorySegment
 from refimpl.trace import Trace
 
-__all__ = ["NetworkBufferPool", "PoolMember", "share_out"]
-
-
-class PoolMember(Protocol):
-    """What the global pool must know of a local pool to share segments out."""
-
-    num_required: int
-    num_max: int
-    size: int
-    num_requested: int
-
-    def set_num_buffers(self, num_buffers: int) -> None: ...
-
-    def on_global_segment_available(self) -> None: ...
-
-
-def share_out(num_free: int, appetites: Sequence[int]) -> list[int]:
-    """How many of `num_free` segments each pool gets beyond what it requires.
-
-    Pool i could use `appetites[i]` more. No appetite counts for more than `num_free`. If all can be satisfied, they
-    are. If not, the pools so far have together `num_free * their appetites // all appetites`, after each pool:
-    cut from this running sum, rounding never loses or invents a segment.
-
-    Flink:   NetworkBufferPool.redistributeBuffers (runtime.io.network.buffer), 1.11.4
-    """
-    limits = [min(num_free, appetite) for appetite in appetites]
-    total = sum(limits)
-    num_to_share = min(num_free, total)
-    shares: list[int] = []
-    so_far = num_given = 0
-    for limit in limits:
-        so_far += limit
-        share = num_to_share * so_far // max(1, total) - num_given
-        num_given += share
-        shares.append(share)
-    return shares
+__all__ = ["NetworkBufferPool"]
 
 
 class NetworkBufferPool:
@@ -63,9 +28,7 @@ class NetworkBufferPool:
     block. Segment `i` has id `i` for life.
 
     Flink:   NetworkBufferPool (runtime.io.network.buffer), 1.11.4
-    Differs: asking for segments never waits; `None` means "not now". Local pools are visited in
-             the order they were made; Flink visits a hash set, so its rounding is arbitrary.
-             `visit` puts another order in its place.
+    Differs: asking for segments never waits; `None` means "not now".
     """
 
     def __init__(
@@ -82,17 +45,14 @@ class NetworkBufferPool:
         self.segment_size_bytes = segment_size_bytes
         self.version = version
         self.trace = trace
-        self.share_out: Callable[[int, Sequence[int]], Sequence[int]] = share_out
-        self.visit: Callable[[Sequence[PoolMember]], Iterable[PoolMember]] = lambda pools: pools
+        self.promises = SegmentPromises(num_segments, segment_size_bytes, version)
         memory = allocate_pages(num_segments * segment_size_bytes)
         self.segments = [
             MemorySegment(memory[start : start + segment_size_bytes], index)
             for index, start in enumerate(range(0, len(memory), segment_size_bytes))
         ]
         self._free: deque[MemorySegment] = deque(self.segments)
-        self._pools: list[PoolMember] = []
         self._waiting: deque[PoolMember] = deque()
-        self._num_promised = 0
         self._is_destroyed = False
 
     def __repr__(self) -> str:
@@ -104,32 +64,14 @@ class NetworkBufferPool:
         return len(self._free)
 
     @property
-    def num_unpromised(self) -> int:
-        """Segments no pool and no channel requires."""
-        return len(self.segments) - self._num_promised
-
-    @property
-    def num_spare(self) -> int:
-        """Free segments beyond what every pool may still fetch within its size.
-
-        Overdraft takes only these: a segment another pool was promised, queued in front of the task
-        that waits for it, would be a deadlock.
-        """
-        return len(self._free) - sum(max(0, pool.size - pool.num_requested) for pool in self._pools)
-
-    @property
     def free_segments(self) -> Sequence[MemorySegment]:
         return tuple(self._free)
-
-    @property
-    def pools(self) -> Sequence[PoolMember]:
-        return tuple(self._pools)
 
     def snapshot(self) -> NetworkPoolSnapshot:
         return NetworkPoolSnapshot(
             len(self.segments),
             len(self._free),
-            self._num_promised,
+            self.promises.num_promised,
             self.segment_size_bytes,
             tuple([segment.id for segment in self.free_segments]),
         )
@@ -144,7 +86,7 @@ class NetworkBufferPool:
         """Take a segment back; a local pool waiting for one is told."""
         self._free.append(segment)
         while self._waiting and self._free:
-            self._waiting.popleft().on_global_segment_available()
+            self._waiting.popleft().on_room_changed()
 
     def notify_when_free(self, pool: PoolMember) -> None:
         """Tell `pool` once when a segment comes back."""
@@ -165,11 +107,10 @@ class NetworkBufferPool:
         """
         if num_segments < 1:
             raise LocalUsageError(f"{owner} asked for {num_segments} segments; ask for at least 1")
-        self._promise(num_segments, owner)
-        self.redistribute()
+        self.promises.promise(num_segments, owner)
+        self.promises.redistribute()
         if len(self._free) < num_segments:
-            self._num_promised -= num_segments
-            self.redistribute()
+            self.promises.withdraw(num_segments)
             return None
         return [self._free.popleft() for _ in range(num_segments)]
 
@@ -179,8 +120,7 @@ class NetworkBufferPool:
         for segment in segments:
             self.recycle_segment(segment)
             num_returned += 1
-        self._num_promised -= num_returned
-        self.redistribute()
+        self.promises.withdraw(num_returned)
 
     # -- local pools -----------------------------------------------------------------------------
 
@@ -193,41 +133,23 @@ class NetworkBufferPool:
         """
         if self._is_destroyed:
             raise LocalUsageError("the network buffer pool has been destroyed")
-        self._promise(pool.num_required, owner)
-        self._pools.append(pool)
-        self.redistribute()
+        self.promises.promise(pool.num_required, owner)
+        self.promises.pools.append(pool)
+        self.promises.redistribute()
 
     def unregister(self, pool: PoolMember) -> None:
         """Forget `pool`; its promise goes to the others. Its lent segments return one by one."""
-        if pool in self._pools:
-            self._pools.remove(pool)
+        if pool in self.promises.pools:
+            self.promises.pools.remove(pool)
             if pool in self._waiting:
                 self._waiting.remove(pool)
-            self._num_promised -= pool.num_required
-            self.redistribute()
+            self.promises.withdraw(pool.num_required)
+
+    def replace(self, old: PoolMember, new: PoolMember) -> None:
+        """Count `new` in the place of `old`: promise, share and place in the line of those that wait stay."""
+        self.promises.pools[self.promises.pools.index(old)] = new
+        self._waiting = deque(new if each is old else each for each in self._waiting)
 
     def destroy(self) -> None:
         """Refuse new pools from now on; segments that are out still come back here."""
         self._is_destroyed = True
-
-    def _promise(self, num_segments: int, owner: str) -> None:
-        if num_segments > self.num_unpromised:
-            raise InsufficientBuffersError(
-                owner,
-                num_segments,
-                self.num_unpromised,
-                len(self.segments),
-                self.segment_size_bytes,
-            )
-        self._num_promised += num_segments
-
-    def redistribute(self) -> None:
-        """Set every pool to what it requires plus its share of the unpromised segments."""
-        pools = list(
-            self.visit(
-                [pool for pool in self._pools if self.version is FlinkVersion.V1_11 or pool.num_required < pool.num_max]
-            )
-        )
-        shares = self.share_out(self.num_unpromised, [pool.num_max - pool.num_required for pool in pools])
-        for pool, share in zip(pools, shares, strict=True):
-            pool.set_num_buffers(pool.num_required + share)

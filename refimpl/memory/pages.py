@@ -19,10 +19,10 @@ _FLAGS = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_POPULATE", 0
 
 
 def allocate_pages(num_bytes: int) -> memoryview:
-    """`num_bytes` of memory, at least one, all zero; given back to the system when nobody looks into it any more.
+    """`num_bytes` of zeroed memory, at least one; it goes back to the system with its last view.
 
     Raises:
-        MemoryError: the system does not have so many; says how many.
+        MemoryError: the system has less; the message names the size.
     """
     try:
         return memoryview(mmap.mmap(-1, num_bytes, flags=_FLAGS))

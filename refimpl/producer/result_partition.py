@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from refimpl.config import Config
-from refimpl.memory.buffer import Buffer
 from refimpl.memory.builder import BufferBuilder, BufferConsumer
 from refimpl.memory.local_pool import LocalBufferPool
 from refimpl.memory.pool_snapshots import LocalPoolSnapshot
+from refimpl.producer.dirty_channels import DirtyChannels
+from refimpl.producer.result_subpartition import SubpartitionState
 from refimpl.producer.subpartition import PipelinedSubpartition
 from refimpl.producer.subpartition_queue import SubpartitionQueue
-from refimpl.producer.subpartition_views import SubpartitionSnapshot
+from refimpl.producer.subpartition_snapshot import SubpartitionSnapshot
+from refimpl.producer.subpartition_view import PipelinedSubpartitionView
 from refimpl.records.event_serializer import event_to_buffer
 from refimpl.records.events import Event
 from refimpl.trace import Trace
@@ -69,11 +69,10 @@ class ResultPartition:
         self.pool = pool
         self.config = config
         self.buffer_timeout_ms = config.buffer_timeout_ms  # may change while the job runs, but not from or to 0
-        self._dirty: deque[SubpartitionQueue] = deque()  # to be looked at by the next flush
-        self.subpartitions: Sequence[SubpartitionQueue] = [
+        self._dirty = DirtyChannels()
+        self.subpartitions: list[SubpartitionQueue] = [
             PipelinedSubpartition(index, name, trace, self._dirty) for index in range(num_subpartitions)
         ]
-        self._is_finished = False
         self._deadline_ms: float | None = None
 
     def __repr__(self) -> str:
@@ -86,42 +85,39 @@ class ResultPartition:
 
     @property
     def is_finished(self) -> bool:
-        return self._is_finished
+        """Whether nothing is added to any channel any more."""
+        return not any(subpartition.producer_state is SubpartitionState.OPEN for subpartition in self.subpartitions)
 
     @property
     def is_consumed(self) -> bool:
-        """Whether every reader has come and gone, so that nobody needs what is left."""
-        return all(sub.is_consumed for sub in self.subpartitions)
+        """Whether every reader has come and gone; then nobody needs the queued buffers."""
+        return all(subpartition.view.is_consumed for subpartition in self.subpartitions)
 
     @property
     def has_unannounced_data(self) -> bool:
         """Whether a flush would make something available."""
-        return any(sub.has_unannounced_data for sub in tuple(self._dirty))
+        return any(self.subpartitions[index].has_unannounced_data for index in self._dirty)
 
     def use(self, rules: type[SubpartitionQueue]) -> None:
-        """Let every subpartition go on by other rules; between two steps of the task that writes here."""
-        for subpartition in self.subpartitions:
-            subpartition.become(rules)
+        """Put a subpartition of class `rules` in the place of each, between two steps of the task that writes here.
+
+        The queues, their marks and their readers stay; the old subpartitions are empty and released.
+        """
+        for index, old in enumerate(self.subpartitions):
+            self.subpartitions[index] = rules(index, self.name)
+            self.subpartitions[index].take_over(old)
+
+    def create_view(self, channel: int) -> PipelinedSubpartitionView:
+        """The way to read one channel, for its one reader."""
+        return self.subpartitions[channel].view
 
     def request_builder(self, channel: int) -> BufferBuilder | None:
         """A builder charged to `channel`, or `None`; its consumer is not queued yet."""
         return self.pool.request_builder(channel)
 
-    def request_buffer(self, channel: int) -> Buffer | None:
-        """A buffer charged to `channel`, to be filled before it is queued, or `None`."""
-        return self.pool.request_buffer(channel)
-
-    def request_buffers(self, channel: int, most: int) -> list[Buffer]:
-        """At most so many of them; perhaps none."""
-        return self.pool.request_buffers(most, channel)
-
     def add(self, consumer: BufferConsumer, channel: int) -> bool:
         """Queue a buffer for one channel."""
         return self.subpartitions[channel].add(consumer)
-
-    def add_full(self, consumers: Sequence[BufferConsumer], channel: int) -> None:
-        """Queue data buffers that were full before anybody saw them."""
-        self.subpartitions[channel].add_full(consumers)
 
     def broadcast_event(self, event: Event) -> None:
         """Queue the same event for every channel; all share one buffer, outside the pool."""
@@ -135,9 +131,8 @@ class ResultPartition:
 
     def flush_all(self) -> None:
         """Flush every channel that has something to flush; the others cost nothing."""
-        marked = [self._dirty.popleft() for _ in range(len(self._dirty))]
-        for subpartition in sorted(marked, key=lambda each: each.index):
-            subpartition.flush_dirty()
+        for index in self._dirty.take():
+            self.subpartitions[index].flush_dirty()
 
     def next_deadline(self, now_ms: float) -> float | None:
         """When `on_timeout` wants to be called, in ms; `None` if nothing waits to be flushed."""
@@ -147,24 +142,27 @@ class ResultPartition:
             self._deadline_ms = now_ms + self.buffer_timeout_ms
         return self._deadline_ms
 
-    def on_timeout(self, now_ms: float) -> None:
+    def on_timeout(self, now_ms: float, since_ms: float | None = None) -> None:
         """Flush if the deadline has passed.
 
+        A driver that does not see each write cannot know the deadline: it calls once per timeout, and `since_ms` is
+        when it called last. What waits may have waited from then on.
+
         Flink:   RecordWriter.OutputFlusher, 1.11.4
-        Differs: the period starts with the first unflushed record, so an idle output costs nothing.
+        Differs: without `since_ms` the period starts with the first unflushed record, so an idle output costs nothing.
         """
-        if self._deadline_ms is not None and now_ms >= self._deadline_ms:
+        deadline_ms = self._deadline_ms if since_ms is None else since_ms + self.buffer_timeout_ms
+        if deadline_ms is not None and now_ms >= deadline_ms:
             self._deadline_ms = None
             self.flush_all()
 
     def finish(self) -> None:
         """Queue the end on every channel."""
-        self._is_finished = True
         for subpartition in self.subpartitions:
             subpartition.finish(self.config.flink_version)
 
     def release(self, failure_cause: str | None = None) -> None:
-        """Drop what is queued and give the pool up; readers are told `failure_cause`, if any."""
+        """Drop every queued buffer and give the pool up; readers are told `failure_cause`, if any."""
         for subpartition in self.subpartitions:
             subpartition.release(failure_cause)
         self.pool.destroy()

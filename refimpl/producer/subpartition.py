@@ -14,12 +14,9 @@ neither does the last buffer while it may still be growing.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from refimpl.memory.buffer import BufferSlice
 from refimpl.memory.builder import BufferConsumer
 from refimpl.producer.subpartition_queue import SubpartitionQueue
-from refimpl.producer.subpartition_views import BufferAndBacklog
+from refimpl.producer.subpartition_view import BufferAndBacklog
 
 __all__ = ["PipelinedSubpartition"]
 
@@ -27,7 +24,7 @@ __all__ = ["PipelinedSubpartition"]
 class PipelinedSubpartition(SubpartitionQueue):
     """A queue that is read while it is written, once, by one consumer.
 
-    Flink:   PipelinedSubpartition, PipelinedSubpartitionView (runtime.io.network.partition), 1.11.4
+    Flink:   PipelinedSubpartition (runtime.io.network.partition), 1.11.4
     """
 
     def count_backlog(self) -> int:
@@ -52,19 +49,8 @@ class PipelinedSubpartition(SubpartitionQueue):
             self.notify()
         return True
 
-    def add_full(self, consumers: Sequence[BufferConsumer]) -> None:
-        """`add` for each, and one word to the reader for all; another class's rules are asked for each."""
-        is_usual = not (self.is_finished or self.is_released or self._note_queue)
-        if not consumers or not is_usual or type(self) is not PipelinedSubpartition:
-            super().add_full(consumers)
-            return
-        is_told = len(self.queue) > 1 or self.is_flush_requested or self.is_blocked
-        self.enqueue_full(consumers)
-        if not is_told:
-            self.notify()
-
     def flush(self) -> None:
-        """Make what is written so far available, without waiting for the buffer to be full.
+        """Make the bytes written so far available, without waiting for a full buffer.
 
         With several entries the reader was told before: set the mark, that is all. With one, set it and tell
         the reader, but only if the entry has bytes to read and nothing blocks. A mark that is set stays.
@@ -99,25 +85,3 @@ class PipelinedSubpartition(SubpartitionQueue):
             if not head.is_finished:
                 break
         return None
-
-    def poll_run(self, most: int) -> list[tuple[BufferSlice, int]]:
-        """Whole data buffers, for which nothing is to be decided; another class's rules are asked for each.
-
-        Two entries stay: `poll` is to see the last whole one, and what comes behind it. So all that a flush,
-        an event or the end bring about is brought about there.
-        """
-        run: list[tuple[BufferSlice, int]] = []
-        if self.is_blocked or type(self) is not PipelinedSubpartition:
-            return run
-        queue = self.queue
-        for _ in range(min(most, len(queue) - 2)):
-            if not queue[0].is_buffer:
-                break
-            self.num_data_buffers -= 1
-            piece = queue.popleft().take()
-            if piece.end > piece.start:
-                run.append((piece, self.count_backlog()))
-            else:
-                piece.recycle()
-        self.deliver_run(run)
-        return run

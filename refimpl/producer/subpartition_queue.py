@@ -1,40 +1,39 @@
-"""What any subpartition is made of: its queue, its marks, its one reader, and the books it keeps.
+"""What the rules of a subpartition are made of: how an entry joins and leaves the queue, and how a piece is delivered.
 
 When the reader is told, and what it gets, are rules of their own: `PipelinedSubpartition` has them.
-
-A flush looks only at channels that are *dirty*: where something was published since the reader, or
-the last flush, took note. The writer says so itself, with the first record after that.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections import deque
-from collections.abc import Callable, Sequence
+from abc import abstractmethod
 
 from refimpl.config import FlinkVersion
-from refimpl.errors import LocalUsageError
 from refimpl.memory.buffer import BufferSlice
 from refimpl.memory.builder import BufferConsumer
-from refimpl.producer.subpartition_views import BufferAndBacklog, QueuedBufferSnapshot, SubpartitionSnapshot
+from refimpl.producer.dirty_channels import ChannelWatch, DirtyChannels
+from refimpl.producer.result_subpartition import (
+    SUBPARTITION_TRANSITIONS,
+    ResultSubpartition,
+    SubpartitionEvent,
+    SubpartitionState,
+)
+from refimpl.producer.subpartition_snapshot import QueueState
+from refimpl.producer.subpartition_view import BufferAndBacklog, PipelinedSubpartitionView
 from refimpl.records.event_serializer import event_to_buffer
 from refimpl.records.events import EndOfPartition
 from refimpl.trace import Trace, noting
+from refimpl.transitions import next_state
 
 __all__ = ["SubpartitionQueue"]
 
 
-class SubpartitionQueue(ABC):
-    """A queue of buffers and events, and who may read it.
-
-    `queue` has the head first; `num_data_buffers` of its entries hold data, the others are events.
-    `is_flush_requested` is the flush mark. While `is_blocked`, behind an event that blocks, nothing is read.
+class SubpartitionQueue(ResultSubpartition):
+    """A queue of buffers and events, without the rules by which they come and go.
 
     Ownership: an added consumer belongs to the queue, also when it is refused. `poll` hands out
     slices the caller recycles.
 
-    Flink:   ResultSubpartition, PipelinedSubpartition (runtime.io.network.partition), 1.11.4
-    Differs: queue and view are one object, since the core has no second thread to keep apart.
+    Flink:   PipelinedSubpartition (runtime.io.network.partition), 1.11.4
     """
 
     def __init__(
@@ -42,38 +41,15 @@ class SubpartitionQueue(ABC):
         index: int,
         owner: str = "partition",
         trace: Trace | None = None,
-        dirty: deque[SubpartitionQueue] | None = None,
+        dirty: DirtyChannels | None = None,
     ) -> None:
-        self.index = index
-        self.owner = owner
-        self.queue: deque[BufferConsumer] = deque()
-        self.num_data_buffers = 0
-        self.is_flush_requested = False
-        self.is_blocked = False
-        self.is_finished = False
-        self.is_released = False
-        self.is_consumed = False  # whether its one reader has come and gone
-        self.failure_cause: str | None = None
-        self.num_buffers_total = 0
-        self.num_bytes_total = 0
+        super().__init__(index, owner)
+        self._watch = ChannelWatch(index, DirtyChannels() if dirty is None else dirty)
         self._note_queue = noting(trace, "queue", owner, index)
         self._note_event = noting(trace, "queue event", owner, index)
         self._note_deliver = noting(trace, "deliver", owner, index)
-        self._dirty = deque() if dirty is None else dirty  # those of the partition, each at most once
-        self._is_dirty = False
-        self._watched: BufferConsumer | None = None
-        self._on_data_available: Callable[[], None] | None = None
-        self._has_view = False
-        self._sequence_number = 0
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.owner}[{self.index}], {len(self.queue)} queued)"
 
     # -- the rules, which are another class's --------------------------------------------------------
-
-    @abstractmethod
-    def count_backlog(self) -> int:
-        """Data buffers the consumer should make room for."""
 
     @abstractmethod
     def add(self, consumer: BufferConsumer) -> bool:
@@ -81,167 +57,59 @@ class SubpartitionQueue(ABC):
 
     @abstractmethod
     def flush(self) -> None:
-        """Make what is written so far available, without waiting for the buffer to be full."""
-
-    @abstractmethod
-    def poll(self) -> BufferAndBacklog | None:
-        """The next bytes, or `None` if there are none now."""
-
-    def add_full(self, consumers: Sequence[BufferConsumer]) -> None:
-        """`add` for data buffers that were full before anybody saw them."""
-        for consumer in consumers:
-            self.add(consumer)
-
-    def poll_run(self, most: int) -> list[tuple[BufferSlice, int]]:
-        """At most so many of the buffers that `poll` would give next, each with the backlog behind it; maybe none."""
-        return []
-
-    def become(self, rules: type[SubpartitionQueue]) -> None:
-        """Go on by the rules of another class, between two calls: what is queued, the marks and the reader stay.
-
-        What that class keeps besides is as it makes it.
-        """
-        if type(self) is rules:
-            return
-        for name, value in vars(rules(self.index, self.owner)).items():
-            vars(self).setdefault(name, value)
-        self.__class__ = rules
-
-    # -- state -------------------------------------------------------------------------------------
-
-    @property
-    def num_queued(self) -> int:
-        """Entries in the queue, events included."""
-        return len(self.queue)
-
-    @property
-    def consumers(self) -> tuple[BufferConsumer, ...]:
-        return tuple(self.queue)
-
-    @property
-    def num_finished(self) -> int:
-        """Entries known to be complete: all but the last, which is so if it was seen finished."""
-        num_queued = len(self.queue)
-        if num_queued == 1:
-            return int(self.queue[0].is_finished)
-        return num_queued - 1 if num_queued else 0
-
-    @property
-    def backlog(self) -> int:
-        return self.count_backlog()
-
-    @property
-    def is_data_available(self) -> bool:
-        """Whether the consumer has been, or should be, told to poll."""
-        return not self.is_blocked and (self.is_flush_requested or self.num_finished > 0)
-
-    @property
-    def is_event_available(self) -> bool:
-        """Whether the head is an event, which needs no credit."""
-        return not self.is_blocked and bool(self.queue) and not self.queue[0].is_buffer
-
-    @property
-    def has_unannounced_data(self) -> bool:
-        """Whether a flush now would make bytes available that are not yet."""
-        return (
-            not self.is_flush_requested
-            and len(self.queue) == 1
-            and not self.is_blocked
-            and self.num_finished == 0
-            and self.queue[0].is_data_available
-        )
-
-    def snapshot(self) -> SubpartitionSnapshot:
-        queue = tuple(
-            QueuedBufferSnapshot.of(consumer, consumer.is_finished or index < len(self.queue) - 1)
-            for index, consumer in enumerate(self.queue)
-        )
-        return SubpartitionSnapshot(
-            self.index,
-            queue,
-            self.backlog,
-            self.is_flush_requested,
-            self.is_blocked,
-            self.is_finished,
-            self.num_buffers_total,
-            self.num_bytes_total,
-        )
+        """Make the bytes written so far available, without waiting for a full buffer."""
 
     # -- what the rules are made of ----------------------------------------------------------------
 
     def enqueue(self, consumer: BufferConsumer) -> bool:
         """Put a buffer or an event at the end; false, and the consumer closed, if nobody will read it."""
-        if self.is_finished or self.is_released:
+        if self.producer_state is not SubpartitionState.OPEN:
             consumer.close()
             return False
         self.queue.append(consumer)
         self.num_buffers_total += 1
         self.num_data_buffers += consumer.is_buffer
         if consumer.is_finished:
-            self._mark_dirty()  # nobody will write into it, so there is nothing to watch
+            self._watch.mark()  # nobody will write into it, so there is nothing to watch
         else:
-            self._watch(consumer)
-        if self._note_queue is not None and self._note_event is not None:
-            (self._note_queue if consumer.is_buffer else self._note_event)(consumer.buffer.segment.id)
+            self._watch.watch(consumer)
+        note = self._note_queue if consumer.is_buffer else self._note_event
+        if note is not None:
+            note(consumer.buffer.segment.id)
         return True
-
-    def enqueue_full(self, consumers: Sequence[BufferConsumer]) -> None:
-        """`enqueue` for data buffers that are full, where somebody will read them and no trace is kept."""
-        self.queue.extend(consumers)
-        self.num_buffers_total += len(consumers)
-        self.num_data_buffers += len(consumers)
-        self._mark_dirty()
 
     def remove_head(self) -> None:
         """Take the first entry off the queue."""
-        queue = self.queue
-        self.num_data_buffers -= queue.popleft().is_buffer
-        if len(queue) == 1:
-            self._watch_tail()
+        self.num_data_buffers -= self.queue.popleft().is_buffer
+        self._watch.watch_tail(self.queue)
 
     def deliver(self, piece: BufferSlice) -> BufferAndBacklog:
-        """What `poll` returns for a piece that has bytes: the piece, and what is still there."""
-        self.is_blocked = piece.parent.data_type.blocks_upstream
-        self.num_bytes_total += piece.end - piece.start
-        number = self._sequence_number
-        self._sequence_number += 1
-        if (note := self._note_deliver) is not None:
-            note(piece.parent.segment.id, number, piece.end - piece.start)
-        is_more = is_event = False
-        if queue := self.queue:
-            head, is_one = queue[0], len(queue) == 1
-            if not self.is_blocked:
-                is_more = self.is_flush_requested or not is_one or head.is_finished
-                is_event = not head.is_buffer
-            if is_one and not head.is_finished:
-                self._watch(head)
-        return BufferAndBacklog(piece, is_more, self.count_backlog(), is_event, number)
-
-    def deliver_run(self, run: Sequence[tuple[BufferSlice, int]]) -> None:
-        """Count what `poll_run` returns."""
-        first = self._sequence_number
-        self._sequence_number += len(run)
-        self.num_bytes_total += sum([piece.end - piece.start for piece, _ in run])
-        if (note := self._note_deliver) is not None:
-            for number, (piece, _) in enumerate(run, first):
-                note(piece.parent.segment.id, number, piece.end - piece.start)
+        """The answer of `poll` for a piece that has bytes: the piece, and how the queue stands behind it."""
+        number = self.next_sequence_number
+        self.next_sequence_number += 1
+        self.num_bytes_total += piece.size
+        if self._note_deliver is not None:
+            self._note_deliver(piece.segment.id, number, piece.size)
+        if piece.data_type.blocks_upstream:
+            self.view.block()
+        self._watch.watch_tail(self.queue)
+        is_more = bool(self.queue) and self.is_data_available
+        return BufferAndBacklog(piece, is_more, self.count_backlog(), self.is_event_available, number)
 
     def notify(self) -> None:
         """Tell the reader, if there is one, that a poll is worth while."""
-        if self._on_data_available is not None:
-            self._on_data_available()
+        self.view.notify()
 
     # -- the producer ------------------------------------------------------------------------------
 
     def flush_dirty(self) -> None:
-        """Flush, after it was taken from the dirty ones; go back there if it is blocked and has more to say."""
-        self._is_dirty = False  # first: what is published from here on is seen below, or marks it again
+        """Flush a channel that was dirty; it is dirty again if it is blocked and has more to say."""
         self.flush()
         if self.queue and not self.is_flush_requested:
             if self.queue[0].is_data_available:
-                self._mark_dirty()
+                self._watch.mark()
             else:
-                self._watch_tail()
+                self._watch.watch_tail(self.queue)
 
     def finish(self, version: FlinkVersion = FlinkVersion.V1_11) -> None:
         """Queue the end of the partition as the last entry.
@@ -249,11 +117,10 @@ class SubpartitionQueue(ABC):
         Raises:
             LocalUsageError: it has finished before.
         """
-        if self.is_finished:
-            raise LocalUsageError(f"{self} has finished before")
-        if not self.is_released:
+        state = next_state(SUBPARTITION_TRANSITIONS, self.producer_state, SubpartitionEvent.FINISH, self)
+        if state is SubpartitionState.FINISHED:
             self.enqueue(BufferConsumer.of_buffer(event_to_buffer(EndOfPartition(), version)))
-            self.is_finished = True
+            self.producer_state = state
             self.notify()
 
     def release(self, failure_cause: str | None = None) -> None:
@@ -261,7 +128,7 @@ class SubpartitionQueue(ABC):
 
         If that is because the producer failed, the reader is told, and finds `failure_cause`.
         """
-        self.is_released = True
+        self.producer_state = next_state(SUBPARTITION_TRANSITIONS, self.producer_state, SubpartitionEvent.RELEASE, self)
         self.failure_cause = self.failure_cause or failure_cause
         while self.queue:
             self.queue.popleft().close()
@@ -269,60 +136,47 @@ class SubpartitionQueue(ABC):
         self.is_flush_requested = False
         if failure_cause is not None:
             self.notify()
-        self._on_data_available = None
+        self.view.forget_reader()
 
-    # -- the consumer ------------------------------------------------------------------------------
+    # -- other rules -------------------------------------------------------------------------------
 
-    def open_view(self, on_data_available: Callable[[], None]) -> None:
-        """Become the one reader; told at once if something is queued.
+    def save(self) -> QueueState:
+        """The queue as it stands, to be put back or to be gone on with by another subpartition."""
+        return QueueState(
+            tuple(self.queue),
+            self.num_data_buffers,
+            self.is_flush_requested,
+            self.num_buffers_total,
+            self.num_bytes_total,
+            self.next_sequence_number,
+            self.view.state,
+        )
 
-        Raises:
-            LocalUsageError: there was a reader before; a pipelined result is read once.
+    def restore(self, saved: QueueState) -> None:
+        """Stand as it was when that was saved. The entries are the saved ones, not copies."""
+        self.queue.clear()
+        self.queue.extend(saved.entries)
+        self.num_data_buffers = saved.num_data_buffers
+        self.is_flush_requested = saved.is_flush_requested
+        self.num_buffers_total = saved.num_buffers_total
+        self.num_bytes_total = saved.num_bytes_total
+        self.next_sequence_number = saved.next_sequence_number
+        self.view.state = saved.view_state
+
+    def take_over(self, other: SubpartitionQueue) -> None:
+        """Go on in the place of `other`, with its queue, its marks and its reader; `other` is left empty and released.
+
+        Attributes of a subclass stay as its constructor made them.
         """
-        if self._has_view:
-            raise LocalUsageError(f"{self} is read already; a pipelined result is read once")
-        self._has_view = True
-        self._on_data_available = on_data_available
-        if self.queue:
-            self.notify()
-
-    def close_view(self) -> None:
-        """The reader leaves for good. What is queued stays; the owner decides what becomes of it."""
-        self.is_consumed = self._has_view
-        self._on_data_available = None
-
-    def resume(self) -> None:
-        """Go on after an event that blocked.
-
-        Raises:
-            LocalUsageError: it was not blocked.
-        """
-        if not self.is_blocked:
-            raise LocalUsageError(f"{self} is not blocked")
-        self.is_blocked = False
-        if self.is_data_available or self.is_event_available:
-            self.notify()
-
-    # -- dirty -------------------------------------------------------------------------------------
-
-    def _watch(self, consumer: BufferConsumer) -> None:
-        """Become dirty with the next record in an open buffer; at once if there is one already."""
-        if self._watched is not consumer:
-            self._watched = consumer
-            consumer.watch(self._on_news)
-        if consumer.is_data_available:
-            self._on_news()
-
-    def _watch_tail(self) -> None:
-        """Watch the one entry that is left, if it is still being written; behind others it is watched already."""
-        if len(self.queue) == 1 and not self.queue[0].is_finished:
-            self._watch(self.queue[0])
-
-    def _on_news(self) -> None:
-        self._watched = None
-        self._mark_dirty()
-
-    def _mark_dirty(self) -> None:
-        if not self._is_dirty:
-            self._is_dirty = True
-            self._dirty.append(self)
+        self.restore(other.save())
+        self.producer_state, self.failure_cause = other.producer_state, other.failure_cause
+        self.view, self._watch = other.view, other._watch
+        self._note_queue, self._note_event, self._note_deliver = (
+            other._note_queue,
+            other._note_event,
+            other._note_deliver,
+        )
+        self.view.subpartition = self
+        other.queue.clear()
+        other.view = PipelinedSubpartitionView(other)
+        other.release()

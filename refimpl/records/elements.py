@@ -202,6 +202,4 @@ class InternalWatermark:
     timestamp: int
 
 
-StreamElement = (
-    StreamRecord | RecordBatch | Watermark | LatencyMarker | StreamStatus | RecordAttributes | InternalWatermark
-)
+StreamElement = StreamRecord | Watermark | LatencyMarker | StreamStatus | RecordAttributes | InternalWatermark

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from refimpl.config import FlinkVersion
-from refimpl.memory.buffer import DataType
+from refimpl.memory.data_type import DataType
 
 __all__ = [
     "ALL_WORKERS_DONE",

@@ -34,7 +34,6 @@ __all__ = [
 ]
 
 LENGTH_BYTES = 4
-_SHORT_BYTES = 4096
 _PRUNE_THRESHOLD_BYTES = 5 * 1024 * 1024
 _MAX_RECORD_BYTES = 2**31 - 1
 
@@ -208,32 +207,6 @@ class SpillingAdaptiveSpanningRecordDeserializer:
         if self._position < len(self._view):
             self._gather()
         return DeserializationResult.PARTIAL_RECORD, None
-
-    def peek(self) -> memoryview:
-        """The bytes at hand from where a record starts; none while a long one is gathered, or any in a file."""
-        if not self._length_bytes:
-            return self._view[self._position :] if self._position else self._view
-        return memoryview(b"".join(pieces)) if len(pieces := self.peek_pieces()) > 1 else pieces[0]
-
-    def peek_pieces(self) -> list[memoryview]:
-        """The same as they lie: what was gathered of a record begun, if one was, and what is in the buffer."""
-        if not self._length_bytes:
-            return [self._view[self._position :]]
-        if self._num_gathered > _SHORT_BYTES or self._spill_file is not None:
-            return [memoryview(b"")]
-        return [memoryview(self._length_bytes + self._payload), self._view[self._position :]]
-
-    def skip(self, num_bytes: int) -> None:
-        """Leave out bytes that `peek` showed: the caller has read whole records from them."""
-        if num_bytes:
-            self._position += num_bytes - len(self._length_bytes) - self._num_gathered
-            self._forget_gathered()
-
-    def leave_buffer(self) -> Buffer | BufferSlice | None:
-        """Leave out what `peek` showed, all of it; the buffer goes back to the caller."""
-        if self._length_bytes:
-            self._forget_gathered()
-        return self.get_current_buffer()
 
     def get_unconsumed(self) -> bytes:
         """Everything held and not handed out: the record begun, from its length, and what follows."""

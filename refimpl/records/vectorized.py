@@ -1,7 +1,7 @@
 """Functions that can do many records at once: the same function twice, for a value and for a batch.
 
-Operators call `one` for a record and `many` for a batch, whichever comes. A function without `many` is
-called for each record of a batch, so a job is right with plain functions, and faster with these.
+Operators call `one` for a record. With shortcuts they call `many` for a batch: so a job is right with plain functions,
+and faster with these. What an operator of the user's own may say of batches: `refimpl.shortcuts.forms`.
 """
 
 from __future__ import annotations

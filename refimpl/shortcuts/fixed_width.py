@@ -31,7 +31,6 @@ __all__ = [
     "VaryingUnpacker",
     "field_names",
     "generated",
-    "records_of",
 ]
 
 _HEAD = struct.Struct(">iB")  # what a record starts with: its length and its tag
@@ -189,8 +188,7 @@ class RecordUnpacker:
     """Reads the records of a fixed-size type that stand next to each other, all at once.
 
     All lengths and tags are compared at once, and each column becomes a list. The values, and the records around
-    them by `records_of`, are made one by one when somebody takes them: a thousand that wait for their turn would
-    cost more than one.
+    them, are made one by one when somebody takes them: a thousand that wait for their turn would cost more than one.
     """
 
     def __init__(self, value_type: TypeSerializer) -> None:
@@ -282,19 +280,3 @@ class _Rows:
         if rows["head"].tobytes() != head * num_rows:
             rows = rows[: int(np.argmax(rows["head"] != np.void(head)))]
         return rows.nbytes, [rows[name].tolist() for name in self._names]
-
-
-class _Unfilled(StreamRecord):
-    """A record to be filled by `records_of`: made without a call of `__init__`, which costs as much as the rest."""
-
-    __slots__ = ()
-    __init__ = object.__init__
-
-
-def records_of(values: Iterable[tuple[object, int | None]]) -> Iterator[StreamRecord]:
-    """Records of these values with their times, each made when it is taken."""
-    for value, time in values:
-        record = _Unfilled()
-        record.value = value
-        record.timestamp = time
-        yield record

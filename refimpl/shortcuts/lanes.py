@@ -13,8 +13,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from refimpl.memory.buffer import DataType, heap_buffer
+from refimpl.memory.buffer import heap_buffer
 from refimpl.memory.builder import BufferBuilder
+from refimpl.memory.data_type import DataType
 from refimpl.records.elements import StreamRecord
 from refimpl.shortcuts.fixed_width import RecordPacker, field_names, generated
 

@@ -23,6 +23,7 @@ from refimpl.shortcuts.columns import BatchCodec, by_channel
 from refimpl.shortcuts.encoded_batch import EncodedBatch
 from refimpl.shortcuts.fixed_width import RecordPacker
 from refimpl.shortcuts.lanes import Lanes, Put, Refuse
+from refimpl.shortcuts.partition import add_full, request_buffers
 from refimpl.shortcuts.selectors import Select, channels_of_batch, is_constant, select_of, takes_turns
 
 __all__ = [
@@ -69,14 +70,14 @@ class FastChannelCopy(ChannelCopy):
         batch = self.record if self.remaining else None
         if isinstance(batch, EncodedBatch) and (most := batch.num_whole(self.partition.config.segment_size_bytes)):
             with self.exclusion:
-                self._queue_full(batch.fill(self.partition.request_buffers(channel, most)), channel)
+                self._queue_full(batch.fill(request_buffers(self.partition, channel, most)), channel)
 
     def block(self) -> None:
         super().block()
         self.lanes.is_open = False
 
     def _queue_full(self, consumers: Sequence[BufferConsumer], channel: int) -> None:
-        self.partition.add_full(consumers, channel)
+        add_full(self.partition, consumers, channel)
 
 
 class FastBroadcastCopy(FastChannelCopy, BroadcastCopy):

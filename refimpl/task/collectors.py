@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from refimpl.records.elements import LatencyMarker, RecordBatch, StreamRecord, StreamStatus, Watermark
+from refimpl.records.elements import LatencyMarker, StreamRecord, StreamStatus, Watermark
 from refimpl.task.outputs import Output, OutputTag, WatermarkGauge
 
 __all__ = [
@@ -34,32 +34,28 @@ class BroadcastingOutputCollector:
 
     def __init__(self, outputs: Sequence[Output]) -> None:
         self.watermark_gauge = WatermarkGauge()
-        self._outputs = outputs
+        self.outputs = outputs
 
     def collect(self, record: StreamRecord) -> None:
-        for output in self._outputs:
+        for output in self.outputs:
             output.collect(record)
 
-    def collect_batch(self, batch: RecordBatch) -> None:
-        for output in self._outputs:
-            output.collect_batch(batch)
-
     def collect_side(self, tag: OutputTag, record: StreamRecord) -> None:
-        for output in self._outputs:
+        for output in self.outputs:
             output.collect_side(tag, record)
 
     def emit_watermark(self, watermark: Watermark) -> None:
         self.watermark_gauge.current = watermark.timestamp
-        for output in self._outputs:
+        for output in self.outputs:
             output.emit_watermark(watermark)
 
     def emit_status(self, status: StreamStatus) -> None:
-        for output in self._outputs:
+        for output in self.outputs:
             output.emit_status(status)
 
     def emit_latency_marker(self, marker: LatencyMarker) -> None:
         """Send the marker down one output only, or it would multiply at every branch."""
-        self._outputs[marker.marked_time % len(self._outputs)].emit_latency_marker(marker)
+        self.outputs[marker.marked_time % len(self.outputs)].emit_latency_marker(marker)
 
 
 class CopyingBroadcastingOutputCollector(BroadcastingOutputCollector):
@@ -69,14 +65,14 @@ class CopyingBroadcastingOutputCollector(BroadcastingOutputCollector):
     """
 
     def collect(self, record: StreamRecord) -> None:
-        for output in self._outputs[:-1]:
+        for output in self.outputs[:-1]:
             output.collect(StreamRecord(record.value, record.timestamp))
-        self._outputs[-1].collect(record)
+        self.outputs[-1].collect(record)
 
     def collect_side(self, tag: OutputTag, record: StreamRecord) -> None:
-        for output in self._outputs[:-1]:
+        for output in self.outputs[:-1]:
             output.collect_side(tag, StreamRecord(record.value, record.timestamp))
-        self._outputs[-1].collect_side(tag, record)
+        self.outputs[-1].collect_side(tag, record)
 
 
 class DirectedOutput:
@@ -111,11 +107,6 @@ class DirectedOutput:
     def collect(self, record: StreamRecord) -> None:
         for output in self._selected(record):
             output.collect(record)
-
-    def collect_batch(self, batch: RecordBatch) -> None:
-        """One by one: each record goes where its own value says."""
-        for record in batch.records():
-            self.collect(record)
 
     def collect_side(self, tag: OutputTag, record: StreamRecord) -> None:
         """Drop the record: split and side outputs do not go together."""

@@ -1,31 +1,26 @@
 """The user's functions, each in the operator that calls it.
 
-An operator gets one record at a time, or a batch of them, and sends what it makes of it to its output. One
-that knows single records only takes a batch apart. One that needs no more than value and time has a
-`process_value`: at the head of a chain no record is made for it. It knows neither the network nor its
-neighbours. An exception in the user's function becomes a `UserCodeError` that names operator, subtask, record.
+An operator gets one record at a time and sends what it makes of it to its output. It knows neither
+the network nor its neighbours. An exception in the user's function becomes a `UserCodeError` that
+names operator, subtask, record.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
-
-import numpy as np
 
 from refimpl.errors import LocalUsageError, SluiceError, UserCodeError, speaks_for_itself
 from refimpl.records.elements import (
+    MAX_WATERMARK,
     MIN_TIMESTAMP,
-    Column,
     LatencyMarker,
-    RecordBatch,
     StreamRecord,
     StreamStatus,
     Watermark,
 )
 from refimpl.records.vectorized import for_one
-from refimpl.task.outputs import Output, process
+from refimpl.task.outputs import Output
 
 __all__ = [
     "FilterOperator",
@@ -70,23 +65,6 @@ class Operator:
     def process(self, record: StreamRecord) -> None:
         self.output.collect(record)
 
-    @property
-    def takes_batches(self) -> bool:
-        """Whether a batch stays one here. One that leaves records as they are does so with batches."""
-        return type(self).process is Operator.process
-
-    def process_batch(self, batch: RecordBatch) -> None:
-        """Treat all records of a batch: at once, or where that is not known, one by one."""
-        if self.takes_batches:
-            self.output.collect_batch(batch)
-        else:
-            self.process_each(batch)
-
-    def process_each(self, batch: RecordBatch) -> None:
-        """Treat the records of a batch one by one."""
-        for record in batch.records():
-            process(self, record)
-
     def process_watermark(self, watermark: Watermark) -> None:
         self.current_watermark = watermark.timestamp
         self.output.emit_watermark(watermark)
@@ -107,9 +85,9 @@ class Operator:
 
 
 class FunctionOperator(Operator):
-    """An operator around one function of the user's; the function is a seam of its own.
+    """An operator around one function of the user's, which is a seam of its own.
 
-    If the function is `Vectorized`, it is asked once for a batch.
+    `user_function` is the function as it was given, `function` what is called with a value.
 
     Flink:   AbstractUdfStreamOperator (streaming.api.operators), 1.11.4
     """
@@ -119,31 +97,8 @@ class FunctionOperator(Operator):
 
     def swap_function(self, function: Callable[[object], object]) -> None:
         """Use another function from the next record on."""
+        self.user_function = function
         self.function: Callable[[object], object] = for_one(function)
-        self.many: Callable[[RecordBatch], Any] | None = getattr(function, "many", None)
-
-    @property
-    def takes_batches(self) -> bool:
-        return self.many is not None
-
-    def process_batch(self, batch: RecordBatch) -> None:
-        if self.many is None:
-            self.process_each(batch)
-            return
-        try:
-            answer = self.answer(batch, self.many(batch))
-        except Exception as error:
-            raise self.fail(batch, error) from error
-        if answer is not None and len(answer):
-            self.output.collect_batch(answer)
-
-    def answer(self, batch: RecordBatch, found: Any) -> RecordBatch | None:
-        """What to send on when the function has answered for a batch; nothing at the end of a stream.
-
-        Raises:
-            ValueError: the answer does not fit the batch.
-        """
-        return None
 
 
 class MapOperator(FunctionOperator):
@@ -153,20 +108,11 @@ class MapOperator(FunctionOperator):
     """
 
     def process(self, record: StreamRecord) -> None:
-        self.process_value(record.value, record.timestamp)
-
-    def process_value(self, value: object, timestamp: int | None) -> None:
-        """`process`, without a record around the value."""
         try:
-            result = self.function(value)
+            result = self.function(record.value)
         except Exception as error:
-            raise self.fail(value, error) from error
-        self.output.collect(StreamRecord(result, timestamp))
-
-    def answer(self, batch: RecordBatch, found: Any) -> RecordBatch | None:
-        columns = found if isinstance(found, tuple) else (found,)
-        _check_lengths(batch, columns)
-        return batch.with_columns(columns, is_tuple=isinstance(found, tuple))
+            raise self.fail(record.value, error) from error
+        self.output.collect(StreamRecord(result, record.timestamp))
 
 
 class FilterOperator(FunctionOperator):
@@ -183,14 +129,9 @@ class FilterOperator(FunctionOperator):
         if is_kept:
             self.output.collect(record)
 
-    def answer(self, batch: RecordBatch, found: Any) -> RecordBatch | None:
-        mask = np.asarray(found, bool)
-        _check_lengths(batch, (mask,))
-        return batch if mask.all() else batch.take(mask)
-
 
 class FlatMapOperator(FunctionOperator):
-    """One value in, any number out: the function returns an iterable; for a batch, a batch.
+    """One value in, any number out: the function returns an iterable.
 
     Flink:   StreamFlatMap (streaming.api.operators), 1.11.4
     """
@@ -216,11 +157,6 @@ class FlatMapOperator(FunctionOperator):
         wrong = TypeError(f"a flat_map function returns an iterable, not {values!r}")
         raise self.fail(record.value, wrong)
 
-    def answer(self, batch: RecordBatch, found: Any) -> RecordBatch | None:
-        if not isinstance(found, RecordBatch):
-            raise ValueError(f"for a batch a flat_map function answers a RecordBatch, not {found!r}")
-        return found
-
 
 class SinkOperator(FunctionOperator):
     """The end of a stream: calls the function with every value.
@@ -229,14 +165,10 @@ class SinkOperator(FunctionOperator):
     """
 
     def process(self, record: StreamRecord) -> None:
-        self.process_value(record.value, record.timestamp)
-
-    def process_value(self, value: object, timestamp: int | None) -> None:
-        """`process`, without a record around the value."""
         try:
-            self.function(value)
+            self.function(record.value)
         except Exception as error:
-            raise self.fail(value, error) from error
+            raise self.fail(record.value, error) from error
 
     def process_watermark(self, watermark: Watermark) -> None:
         self.current_watermark = watermark.timestamp
@@ -256,65 +188,45 @@ class WatermarkOperator(Operator):
 
     Flink:   TimestampsAndWatermarksOperator with BoundedOutOfOrdernessWatermarks, 1.11.4
     Differs: counts records; Flink asks every 200 ms of processing time, so its results depend on
-             how fast it runs. After a batch the watermark goes out once.
+             how fast it runs.
     """
 
     def __init__(self, timestamp_of: Callable[[object], int], max_out_of_orderness_ms: int, every: int = 64) -> None:
         if max_out_of_orderness_ms < 0 or every < 1:
             bound = f"out-of-orderness {max_out_of_orderness_ms} ms must be 0 or more"
             raise LocalUsageError(f"{bound}, every {every} records must be 1 or more")
-        self._timestamp_of, self._timestamps_of = for_one(timestamp_of), getattr(timestamp_of, "many", None)
+        self.timestamp_of = timestamp_of
+        self.num_until_watermark = every
+        self._timestamp_of_one = for_one(timestamp_of)
         self._bound_ms = max_out_of_orderness_ms
         self._every = every
-        self._num_since = 0
         self._max_timestamp = MIN_TIMESTAMP + max_out_of_orderness_ms + 1
 
     def process(self, record: StreamRecord) -> None:
         try:
-            timestamp = int(self._timestamp_of(record.value))
+            timestamp = int(self._timestamp_of_one(record.value))
         except Exception as error:
             raise self.fail(record.value, error) from error
         record.timestamp = timestamp
-        self._max_timestamp = max(self._max_timestamp, timestamp)
         self.output.collect(record)
-        self._say_watermark(1)
+        self.advance(timestamp)
 
-    @property
-    def takes_batches(self) -> bool:
-        return self._timestamps_of is not None
+    def advance(self, timestamp: int, num_records: int = 1) -> None:
+        """Note the largest time of records that have gone out; the watermark follows them if it is due.
 
-    def process_batch(self, batch: RecordBatch) -> None:
-        if self._timestamps_of is None:
-            self.process_each(batch)
-            return
-        try:
-            timed = batch.with_timestamps(np.asarray(self._timestamps_of(batch)).astype(np.int64, casting="same_kind"))
-        except Exception as error:
-            raise self.fail(batch, error) from error
-        assert timed.timestamps is not None
-        if len(timed):
-            self._max_timestamp = max(self._max_timestamp, int(timed.timestamps.max()))
-            self.output.collect_batch(timed)
-            self._say_watermark(len(timed))
-
-    def _say_watermark(self, num_records: int) -> None:
-        self._num_since += num_records
-        if self._num_since >= self._every:
-            self._num_since = 0
+        `num_records` are at most `num_until_watermark`.
+        """
+        self._max_timestamp = max(self._max_timestamp, timestamp)
+        self.num_until_watermark -= num_records
+        if not self.num_until_watermark:
+            self.num_until_watermark = self._every
             self._emit(self._max_timestamp - self._bound_ms - 1)
 
     def process_watermark(self, watermark: Watermark) -> None:
-        if watermark.timestamp == 2**63 - 1:
+        if watermark == MAX_WATERMARK:
             self._emit(watermark.timestamp)
 
     def _emit(self, timestamp: int) -> None:
         if timestamp > self.current_watermark:
             self.current_watermark = timestamp
             self.output.emit_watermark(Watermark(timestamp))
-
-
-def _check_lengths(batch: RecordBatch, columns: Sequence[Column]) -> None:
-    for column in columns:
-        if not isinstance(column, np.ndarray) or len(column) != len(batch):
-            found = f"{len(column)} values" if isinstance(column, np.ndarray) else repr(column)
-            raise ValueError(f"for {batch} the function answered {found}; it must answer an array with one for each")

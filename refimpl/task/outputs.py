@@ -10,7 +10,7 @@ For several outputs at once see `collectors`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -20,7 +20,6 @@ from refimpl.records.any_type import ANY
 from refimpl.records.elements import (
     MIN_TIMESTAMP,
     LatencyMarker,
-    RecordBatch,
     StreamRecord,
     StreamStatus,
     Watermark,
@@ -60,9 +59,6 @@ class Output(Protocol):
     def collect(self, record: StreamRecord) -> None:
         """Send a record down the main output."""
 
-    def collect_batch(self, batch: RecordBatch) -> None:
-        """Send the records of a batch down the main output."""
-
     def collect_side(self, tag: OutputTag, record: StreamRecord) -> None:
         """Send a record down the side output `tag`; nobody listening is no error."""
 
@@ -77,8 +73,6 @@ class Receiver(Protocol):
     """What an output needs of the operator behind it."""
 
     def process(self, record: StreamRecord) -> None: ...
-
-    def process_batch(self, batch: RecordBatch) -> None: ...
 
     def process_watermark(self, watermark: Watermark) -> None: ...
 
@@ -120,16 +114,6 @@ def process(operator: Receiver, record: StreamRecord) -> None:
         raise operator.fail(record.value, error) from error
 
 
-def process_batch(operator: Receiver, batch: RecordBatch) -> None:
-    """Hand `batch` to `operator`, likewise."""
-    try:
-        operator.process_batch(batch)
-    except Exception as error:
-        if speaks_for_itself(error):
-            raise
-        raise operator.fail(batch, error) from error
-
-
 class ChainingOutput:
     """Calls the next operator of the chain with the same object.
 
@@ -147,10 +131,6 @@ class ChainingOutput:
     def collect(self, record: StreamRecord) -> None:
         if self.tag is None:
             process(self.operator, record)
-
-    def collect_batch(self, batch: RecordBatch) -> None:
-        if self.tag is None:
-            process_batch(self.operator, batch)
 
     def collect_side(self, tag: OutputTag, record: StreamRecord) -> None:
         if tag == self.tag:
@@ -190,9 +170,6 @@ class CopyingChainingOutput(ChainingOutput):
         if tag == self.tag:
             super().collect_side(tag, StreamRecord(self.value_type.copy(record.value), record.timestamp))
 
-    def collect_batch(self, batch: RecordBatch) -> None:
-        super().collect_batch(batch.copy())
-
 
 class RecordWriterOutput:
     """Sends results to the network.
@@ -210,11 +187,6 @@ class RecordWriterOutput:
     def collect(self, record: StreamRecord) -> None:
         if self.tag is None:
             self.writer.emit(record)
-
-    def collect_batch(self, batch: RecordBatch) -> None:
-        if self.tag is None:
-            for record in batch.records():
-                self.writer.emit(record)
 
     def collect_side(self, tag: OutputTag, record: StreamRecord) -> None:
         if tag == self.tag:
@@ -237,10 +209,7 @@ class RecordWriterOutput:
 
 
 class CountingOutput:
-    """Counts records, then passes them on.
-
-    To the main stream of one operator or of the network, what most outputs are, it passes them
-    itself: the output in between would only add calls.
+    """Counts records, then passes them on to `output`.
 
     `fail` makes the error to raise when a record cannot leave: a key function or a selector of the
     user's raised, or the value is not of the stream's type.
@@ -249,60 +218,29 @@ class CountingOutput:
     """
 
     def __init__(self, output: Output, fail: Callable[[object, Exception], SluiceError] | None = None) -> None:
+        self.output = output
         self.num_records = 0
         self._fail = fail
-        self.redirect(output)
 
     def redirect(self, output: Output) -> None:
         """Pass on to another output from now on."""
         self.output = output
-        self.writer: RecordWriter | None = None  # where all main records go, if that is the network
-        self._pass_on: Callable[[StreamRecord], object] = output.collect
-        self._fail_there = self._fail
-        if type(output) is RecordWriterOutput and output.tag is None:
-            self.writer = output.writer
-            self._pass_on = output.writer.emit
-        elif type(output) is ChainingOutput and output.tag is None:
-            self._pass_on, self._fail_there = output.operator.process, output.operator.fail
 
     def collect(self, record: StreamRecord) -> None:
         self.num_records += 1
         try:
-            self._pass_on(record)
+            self.output.collect(record)
         except Exception as error:
             self._refuse(record, error)
             raise
-
-    def _refuse(self, record: StreamRecord, error: Exception) -> None:
-        """Raise what says more than `error`, if there is more to say."""
-        if self._fail_there is not None and not speaks_for_itself(error):
-            raise self._fail_there(record.value, error) from error
-
-    def collect_from(self, records: Iterator[StreamRecord]) -> None:
-        """Send records to `writer` until there are no more, or one must wait for a buffer."""
-        assert self.writer is not None, f"{self.output} is not the network"
-        for record in records:
-            self.collect(record)
-            if self.writer.is_blocked:
-                return
-
-    def collect_batch(self, batch: RecordBatch) -> None:
-        self.num_records += len(batch)
-        try:
-            self.output.collect_batch(batch)
-        except Exception as error:
-            if self._fail is None or speaks_for_itself(error):
-                raise
-            raise self._fail(batch, error) from error
 
     def collect_side(self, tag: OutputTag, record: StreamRecord) -> None:
         self.num_records += 1
         try:
             self.output.collect_side(tag, record)
         except Exception as error:
-            if self._fail is None or speaks_for_itself(error):
-                raise
-            raise self._fail(record.value, error) from error
+            self._refuse(record, error)
+            raise
 
     def emit_watermark(self, watermark: Watermark) -> None:
         self.output.emit_watermark(watermark)
@@ -312,3 +250,8 @@ class CountingOutput:
 
     def emit_latency_marker(self, marker: LatencyMarker) -> None:
         self.output.emit_latency_marker(marker)
+
+    def _refuse(self, record: StreamRecord, error: Exception) -> None:
+        """Raise an error that names the operator and the record, if `error` does not do so itself."""
+        if self._fail is not None and not speaks_for_itself(error):
+            raise self._fail(record.value, error) from error

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from enum import Enum
 
 from refimpl.consumer.barrier_handler import AlignmentSnapshot
+from refimpl.task.checkpoints import Cut
 
-__all__ = ["Cut", "Progress", "TaskSnapshot"]
+__all__ = ["Progress", "TaskSnapshot"]
 
 
 class Progress(Enum):
@@ -17,15 +18,6 @@ class Progress(Enum):
     IDLE = "idle"
     BACKPRESSURED = "backpressured"
     DONE = "done"
-
-
-@dataclass(frozen=True, slots=True)
-class Cut:
-    """Where a barrier has cut what a task does: so many records had come in by then, and gone out."""
-
-    checkpoint_id: int
-    num_records_in: int
-    num_records_out: int
 
 
 @dataclass(frozen=True, slots=True)

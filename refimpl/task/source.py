@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
-from operator import length_hint
 from typing import Protocol, TypeVar
 
 from refimpl.errors import SluiceError, UserCodeError
@@ -61,8 +60,9 @@ class SourceInput:
         UserCodeError: the reader raised; names the source and the subtask.
     """
 
-    valve = None  # its one stream of records needs none
+    valve = None  # one stream of records needs none
     alignment = None  # as above
+    held_buffers = ()  # records of a reader are not in buffers
 
     def __init__(self, name: str, subtask: int, reader: SourceReader, batch_size: int) -> None:
         self._name = name
@@ -70,9 +70,7 @@ class SourceInput:
         self._reader = reader
         self._batch_size = batch_size
         self._has_turn = False
-        self._is_dry = False  # the reader had none when it was last asked
-        self._run: Iterator[StreamRecord] = iter(())  # comes before `_others`
-        self._others: deque[StreamElement] = deque()
+        self._elements: deque[StreamElement] = deque()
         self._has_ended = False
         self._is_closed = False
 
@@ -81,12 +79,8 @@ class SourceInput:
         return not self.is_finished
 
     @property
-    def is_flowing(self) -> bool:
-        return not (self._has_ended or self._is_dry)
-
-    @property
     def is_drained(self) -> bool:
-        return not self._has_turn and not self._others and not length_hint(self._run)
+        return not self._has_turn and not self._elements
 
     @property
     def is_finished(self) -> bool:
@@ -101,52 +95,38 @@ class SourceInput:
 
     def next_element(self) -> StreamElement | None:
         """The next record of the batch, or `None` when a `take` is needed."""
-        for record in self.next_records():
-            return record
-        return self._others.popleft() if self._others else None
-
-    def next_records(self) -> Iterator[StreamRecord]:
-        """The records that come next, maybe none. What is not taken from the iterator stays here."""
         if self._has_turn:
             self._has_turn = False
             self._read()
-        return self._run
-
-    def next_values(self) -> Iterator[tuple[object, int | None]]:
-        """The same as values with their times."""
-        return ((record.value, record.timestamp) for record in self.next_records())
+        return self._elements.popleft() if self._elements else None
 
     def recycle(self) -> None:
-        """Nothing to give back: records of a reader are not in buffers."""
+        """Give nothing back: there are no buffers."""
 
     def close(self) -> None:
         """Close the reader, once."""
-        self._run = iter(())
-        self._others.clear()
+        self._elements.clear()
         if not self._is_closed:
             self._is_closed = True
             self._call(self._reader.close)
 
     def _read(self) -> None:
         records = self._call(lambda: self._reader.read(self._batch_size))
-        self._is_dry = False
         if records is None:
             self._has_ended = True
-            self._others.append(MAX_WATERMARK)
-            return
-        if isinstance(records, RecordBatch):
-            self._others.append(records)
-            return
-        self._is_dry = not records
-        kinds = set(map(type, records))
-        for kind in kinds:
+            self._elements.append(MAX_WATERMARK)
+        elif isinstance(records, RecordBatch):
+            self._elements.extend(records.records())
+        else:
+            self._elements.extend(self._checked(records))
+
+    def _checked(self, records: Sequence[StreamRecord]) -> Sequence[StreamRecord]:
+        """What the reader has read, if all of it may travel in a stream."""
+        for kind in set(map(type, records)):
             if not issubclass(kind, StreamElement):
                 wrong = TypeError(f"read returned a {kind.__name__}, not a StreamRecord")
                 raise UserCodeError(self._name, self._subtask, None, wrong)
-        if kinds == {StreamRecord}:
-            self._run = iter(list(records))
-        else:
-            self._others.extend(records)
+        return records
 
     def _call(self, method: Callable[[], T]) -> T:
         try:

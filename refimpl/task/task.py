@@ -12,22 +12,22 @@ look the same from outside: `BACKPRESSURED`.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from enum import Enum
 from typing import Protocol
 
 from refimpl.consumer.barrier_handler import BarrierHandler
 from refimpl.consumer.watermark_valve import StatusWatermarkValve
 from refimpl.memory.buffer import Buffer, BufferSlice
 from refimpl.producer.record_writer import RecordWriter
-from refimpl.records.elements import StreamElement, StreamRecord
+from refimpl.records.elements import StreamElement
 from refimpl.records.events import CancelCheckpointMarker, CheckpointBarrier, Event
 from refimpl.task.chain import OperatorChain
-from refimpl.task.snapshot import Cut, Progress, TaskSnapshot
+from refimpl.task.checkpoints import SubtaskCheckpoints
+from refimpl.task.snapshot import Progress, TaskSnapshot
 from refimpl.trace import Trace
 
 __all__ = ["Task", "TaskInput"]
-
-_SEVERAL = 4
 
 
 class TaskInput(Protocol):
@@ -43,10 +43,6 @@ class TaskInput(Protocol):
     def is_finished(self) -> bool: ...
 
     @property
-    def is_flowing(self) -> bool:
-        """Whether there is probably more to take that nobody else puts there: a `take` needs no exclusion then."""
-
-    @property
     def valve(self) -> StatusWatermarkValve | None:
         """What makes one watermark of those of several channels, if there are channels."""
 
@@ -54,11 +50,11 @@ class TaskInput(Protocol):
     def alignment(self) -> BarrierHandler | None:
         """What makes one barrier of those of several channels, if there are channels."""
 
+    @property
+    def held_buffers(self) -> Sequence[Buffer | BufferSlice]:
+        """Buffers taken and not yet recycled, for the laws."""
+
     def take(self, limit: int = 1) -> int: ...
-
-    def next_records(self) -> Iterator[StreamRecord]: ...
-
-    def next_values(self) -> Iterator[tuple[object, int | None]]: ...
 
     def next_element(self) -> StreamElement | Event | None: ...
 
@@ -67,8 +63,32 @@ class TaskInput(Protocol):
     def close(self) -> None: ...
 
 
+class _Stage(Enum):
+    """How far the operators of a task are: a task opens them in its first step, and finishes them once."""
+
+    CREATED = "created"
+    OPEN = "open"
+    FINISHED = "finished"
+
+
+class _ProgressNotes:
+    """Each change of a task's progress as an event of `trace`, if there is one."""
+
+    def __init__(self, name: str, trace: Trace | None) -> None:
+        self._notes = None if trace is None else {each: trace.note(each.value, name) for each in Progress}
+        self._last: Progress | None = None
+
+    def note(self, progress: Progress) -> None:
+        """Note `progress`, unless it is the last that was noted."""
+        if self._notes is not None and progress is not self._last:
+            self._last = progress
+            self._notes[progress]()
+
+
 class Task:
     """One parallel instance of a chain, with its input and its outputs.
+
+    A driver that has a clock lets `rest_ms` pass after each step.
 
     Invariant: what is neither in a buffer nor in an accumulator is at most the elements of
     `buffers_per_step` buffers and what the user's code made of one element.
@@ -91,16 +111,12 @@ class Task:
         self.writers = writers
         self.progress = Progress.IDLE
         self.num_steps = 0
-        self.num_taken = 0  # buffers or events, in the last step that took some
-        self.rest_ms = 0.0  # to be let pass after each step, by drivers that have a clock; see `slow`
-        self.cut: Cut | None = None  # the last one
-        self.last_checkpoint_id = 0  # the last one that has passed, or will not
-        self._most_buffers = self._buffers_per_step = buffers_per_step
-        self._notes = None if trace is None else {each: trace.note(each.value, name) for each in Progress}
-        self._noted: Progress | None = None
+        self.rest_ms = 0.0
+        self.checkpoints = SubtaskCheckpoints(chain, writers)
+        self._buffers_per_step = buffers_per_step
+        self._notes = _ProgressNotes(name, trace)
         self._mail: deque[Callable[[], None]] = deque()
-        self._is_open = False
-        self._is_chain_finished = False
+        self._stage = _Stage.CREATED
 
     def __repr__(self) -> str:
         return f"Task({self.name}, {self.progress.value})"
@@ -131,18 +147,9 @@ class Task:
         return self.input.is_ready or self.input.is_finished
 
     @property
-    def is_blocked(self) -> bool:
-        """Whether a record in hand waits for a buffer."""
-        return any(writer.is_blocked for writer in self.writers)
-
-    @property
     def moves_much(self) -> bool:
-        """Whether buffers come, or leave, several at a time: it would pay to wait for more of them."""
-        return self.num_taken >= _SEVERAL or not all(writer.is_available for writer in self.writers)
-
-    def held_buffers(self) -> list[Buffer | BufferSlice]:
-        """Buffers this task holds between steps, for the laws."""
-        return list(getattr(self.input, "held_buffers", ()))
+        """Whether a driver with threads should let buffers gather before the next step; a plain task needs none."""
+        return False
 
     def snapshot(self) -> TaskSnapshot:
         valve, alignment = self.input.valve, self.input.alignment
@@ -157,7 +164,7 @@ class Task:
             () if valve is None else valve.channel_watermarks,
             () if valve is None else valve.idle_channels,
             None if alignment is None else alignment.snapshot(),
-            self.cut,
+            self.checkpoints.last_cut,
         )
 
     # -- the three parts of a step -------------------------------------------------------------------
@@ -165,8 +172,8 @@ class Task:
     def poll(self) -> bool:
         """Take input, if there is room for results; true if `process` has something to do."""
         self.num_steps += 1
-        if not self._is_open:
-            self._is_open = True
+        if self._stage is _Stage.CREATED:
+            self._stage = _Stage.OPEN
             self.chain.open()
         while self._mail:
             self._mail.popleft()()
@@ -180,44 +187,26 @@ class Task:
         if not all(writer.is_available for writer in self.writers):
             self._say(Progress.BACKPRESSURED)
             return False
-        num_taken = self.input.take(self._buffers_per_step)
-        if num_taken or self.input.is_finished:
-            self.num_taken = num_taken
+        if self.input.take(1 if self.rest_ms else self._buffers_per_step) or self.input.is_finished:
             return True
         self._say(Progress.IDLE)
         return False
 
     def process(self) -> None:
         """Send the elements at hand through the operators, until done or an output runs dry."""
-        if self._notes is not None:
-            self._note(Progress.MADE)
-        element: StreamElement | Event | None = None
-        while True:
-            if self.chain.takes_values:
-                self.chain.process_values(self.input.next_values(), self.writers)
-            else:
-                self.chain.process_records(self.input.next_records(), self.writers)
-            if self.is_blocked:
+        self._notes.note(Progress.MADE)
+        while (element := self.input.next_element()) is not None:
+            self._hand_on(element)
+            if self._is_blocked:
                 return
-            element = self.input.next_element()
-            if element is None:
-                break
-            if isinstance(element, StreamElement):
-                self.chain.process(element)
-                if self.is_blocked:
-                    return
-            elif isinstance(element, CheckpointBarrier | CancelCheckpointMarker):
-                self.pass_on(element)
-        if self.input.is_finished and not self._is_chain_finished:
-            self._is_chain_finished = True
-            self.chain.finish()
+        self._finish_chain()
 
     def emit(self) -> Progress:
         """Give consumed buffers back and, if everything is out, end the outputs."""
         self.input.recycle()
-        if self.is_blocked:
+        if self._is_blocked:
             self._say(Progress.BACKPRESSURED)
-        elif self._is_chain_finished and self.input.is_finished:
+        elif self._stage is _Stage.FINISHED and self.input.is_finished:
             for writer in self.writers:
                 writer.finish()
             self.input.close()
@@ -227,15 +216,11 @@ class Task:
         return self.progress
 
     def go_on(self) -> bool:
-        """Begin another step where the last one was processed, without exclusion; false if it must be as usual.
+        """Begin another step where the last one was processed, without exclusion; a plain task always needs it.
 
-        A source does so while it has room: it holds no buffers to give back, and what it reads is its own.
+        False: the driver calls `emit`, then `poll`.
         """
-        if not self.input.is_flowing or self._mail or any(not writer.is_available for writer in self.writers):
-            return False
-        self._say(Progress.MADE)
-        self.num_steps += 1
-        return self.input.take() > 0
+        return False
 
     def step(self) -> Progress:
         """Poll, process and emit, for drivers that have no second thread to wait for."""
@@ -243,18 +228,6 @@ class Task:
             self.process()
             return self.emit()
         return self.progress
-
-    def pass_on(self, event: CheckpointBarrier | CancelCheckpointMarker) -> None:
-        """Send an event behind all that has been emitted, to everybody who reads from here; a barrier is a cut.
-
-        Flink:   SubtaskCheckpointCoordinatorImpl.checkpointState, 1.11.4; Differs: no state is saved
-        """
-        self.last_checkpoint_id = max(self.last_checkpoint_id, event.checkpoint_id)
-        if isinstance(event, CheckpointBarrier):
-            num_records_out = sum(writer.num_records for writer in self.writers)
-            self.cut = Cut(event.checkpoint_id, self.chain.num_records_in, num_records_out)
-        for writer in self.writers:
-            writer.broadcast_event(event)
 
     # -- from outside --------------------------------------------------------------------------------
 
@@ -265,16 +238,11 @@ class Task:
         """
         self._mail.append(action)
 
-    def slow(self, rest_ms: float) -> None:
-        """Take one buffer at a time from now on and rest so long after each; 0 is full speed again."""
-        self.rest_ms = rest_ms
-        self._buffers_per_step = 1 if rest_ms else self._most_buffers
-
     def note_rest(self) -> None:
-        """For the trace, if this task is not runnable: then it is not stepped, and `progress` stays what it was."""
-        if self._notes is not None and not self.is_done:
+        """Note in the trace why a task rests that is not stepped; `progress` stays what it was."""
+        if not self.is_done:
             has_room = all(writer.is_available for writer in self.writers)
-            self._note(Progress.IDLE if has_room else Progress.BACKPRESSURED)
+            self._notes.note(Progress.IDLE if has_room else Progress.BACKPRESSURED)
 
     def close(self) -> None:
         """Give back everything held, after a failure or a cancellation."""
@@ -284,12 +252,25 @@ class Task:
             for writer in self.writers:
                 writer.close()
 
+    # -- helpers -----------------------------------------------------------------------------------
+
+    @property
+    def _is_blocked(self) -> bool:
+        """Whether a record in hand waits for a buffer."""
+        return any(writer.is_blocked for writer in self.writers)
+
+    def _hand_on(self, element: StreamElement | Event) -> None:
+        if isinstance(element, StreamElement):
+            self.chain.process(element)
+        elif isinstance(element, CheckpointBarrier | CancelCheckpointMarker):
+            self.checkpoints.pass_on(element)
+
+    def _finish_chain(self) -> None:
+        """Finish the operators once, behind the last element."""
+        if self.input.is_finished and self._stage is _Stage.OPEN:
+            self._stage = _Stage.FINISHED
+            self.chain.finish()
+
     def _say(self, progress: Progress) -> None:
         self.progress = progress
-        if self._notes is not None:
-            self._note(progress)
-
-    def _note(self, progress: Progress) -> None:
-        if self._notes is not None and progress is not self._noted:
-            self._noted = progress
-            self._notes[progress]()
+        self._notes.note(progress)

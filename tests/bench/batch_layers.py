@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from refimpl.consumer import NetworkInput
 from refimpl.memory import NetworkBufferPool
 from refimpl.records import RecordBatch, StreamElement, StreamRecord
 from refimpl.shortcuts.columns import BatchCodec, WireRows
+from refimpl.shortcuts.input import FastNetworkInput
 from refimpl.shortcuts.writer import FastRecordWriter
 from tests.bench import contenders, remote
 from tests.bench.contenders import (
@@ -29,7 +29,7 @@ from tests.bench.contenders import (
     batches,
     whole_batches,
 )
-from tests.bench.exchange import Exchange
+from tests.bench.exchange import Exchange, elements_of
 from tests.bench.layers import Layer, Outcome
 from tests.bench.limits import BothEnds
 from tests.bench.remote import config_of
@@ -97,7 +97,7 @@ def decode(num_records: int) -> None:
         pass
 
 
-def summed(elements: Iterator[StreamElement], num_records: int) -> Outcome:
+def summed(elements: Iterator[RecordBatch | StreamElement], num_records: int) -> Outcome:
     """Let the operator have all that arrives."""
     operator = Adding()
     for element in elements:
@@ -110,27 +110,31 @@ def operate(num_records: int) -> Outcome:
 
 
 def through(
-    writer: FastRecordWriter, source: NetworkInput, buffers_at_once: int, carry: Callable[[], None], num_records: int
+    writer: FastRecordWriter,
+    source: FastNetworkInput,
+    buffers_at_once: int,
+    carry: Callable[[], None],
+    num_records: int,
 ) -> Outcome:
     """From a writer to an input, in one thread: it writes until there is no buffer left, then it reads them all."""
 
-    def read() -> Iterator[StreamElement]:
+    def read() -> Iterator[RecordBatch | StreamElement]:
         carry()
         while source.take(buffers_at_once):
-            while (element := source.next_element()) is not None:
+            for element in elements_of(source):
                 assert isinstance(element, RecordBatch | StreamRecord)
                 yield element
             source.recycle()
             carry()
 
-    def written() -> Iterator[StreamElement]:
+    def written() -> Iterator[RecordBatch | StreamElement]:
         for batch in made(num_records):
             writer.write_batch(batch)
             while not writer.is_available:
                 yield from read()
                 writer.resume()
 
-    def rest() -> Iterator[StreamElement]:
+    def rest() -> Iterator[RecordBatch | StreamElement]:
         writer.finish()
         yield from read()
 
@@ -169,6 +173,6 @@ LAYERS: Sequence[Layer] = (
     Layer(ALONE, "shortcuts/writer.py to consumer/network_input.py", exchange),
     Layer("hand-over", "to another thread, instead", lambda n: moved(contenders.exchange_of_batches, n), ALONE),
     Layer(CONNECTED, "exchange/ and consumer/remote_channel.py: frames, credit, one copy more", connection, ALONE),
-    Layer("processes", "drivers/carrier.py: TCP and six threads, instead",
+    Layer("processes", "drivers/threads/connection_io.py: TCP and six threads, instead",
           lambda n: moved(remote.exchange_of_batches, n), CONNECTED),
 )  # fmt: skip

@@ -15,23 +15,25 @@ from dataclasses import dataclass
 from typing import Any
 
 from refimpl.config import Config
-from refimpl.consumer import InputGate, LocalInputChannel, NetworkInput
-from refimpl.drivers import Bell, Flusher, Lull, ShortTurns
-from refimpl.memory import LocalBufferPool, NetworkBufferPool
+from refimpl.drivers.flush_clock import FlushClock
+from refimpl.drivers.threads import Handoff, SwitchInterval, Waker, keep_flushing
+from refimpl.memory import NetworkBufferPool
 from refimpl.producer import (
     ChannelSelector,
     GlobalSelector,
-    ResultPartition,
     RoundRobinSelector,
     max_buffers,
     required_buffers,
 )
 from refimpl.records import (
     LatencyMarker,
-    SpillingAdaptiveSpanningRecordDeserializer,
     StreamElementSerializer,
     StreamRecord,
 )
+from refimpl.shortcuts.channels import FastInputGate
+from refimpl.shortcuts.deserializer import FastDeserializer
+from refimpl.shortcuts.input import FastNetworkInput
+from refimpl.shortcuts.partition import FastBufferPool, FastLocalInputChannel, FastResultPartition
 from refimpl.shortcuts.writer import FastRecordWriter
 from tests.bench.contenders import KIND, RECORDS, Adding, Keeping, checksum, chunks, expected
 from tests.bench.exchange import SEVERAL, wait_for_buffers
@@ -83,22 +85,22 @@ class Channels:
         self.plan = plan
         self.monitor = threading.RLock()
         self._stopped = threading.Condition(self.monitor)
-        self._input_bell, self._output_bell = Bell(self.monitor), Bell(self.monitor)
+        self._input_waker, self._output_waker = Waker(self.monitor), Waker(self.monitor)
         most = max_buffers(num_channels, config)
         self.pool_bytes = most * config.segment_size_bytes
         self._home = NetworkBufferPool(most, config.segment_size_bytes)
-        pool = LocalBufferPool(self._home, required_buffers(num_channels), most, "source-0", num_channels)
-        self.partition = ResultPartition("source-0", num_channels, pool, config)
+        pool = FastBufferPool(self._home, required_buffers(num_channels), most, "source-0", num_channels)
+        self.partition = FastResultPartition("source-0", num_channels, pool, config)
         # All to the first is a choice that need not be made for each record, with idle channels beside it or without.
         selector: ChannelSelector = GlobalSelector() if plan.num_active == 1 else InTurn(plan.num_active)
         self.writer = FastRecordWriter(self.partition, selector, elements, exclusion=self.monitor)
-        channels = [LocalInputChannel(n, subpartition) for n, subpartition in enumerate(self.partition.subpartitions)]
-        self.gate = InputGate("sink-0", channels, on_ready=self._input_bell.ring)
-        self.input = NetworkInput(self.gate, elements, lambda: SpillingAdaptiveSpanningRecordDeserializer(config))
+        channels = [FastLocalInputChannel(n, self.partition.create_view(n)) for n in range(num_channels)]
+        self.gate = FastInputGate("sink-0", channels, on_ready=self._input_waker.wake)
+        self.input = FastNetworkInput(self.gate, elements, lambda: FastDeserializer(config))
         self._most = max(1, min(FOR_EVERYBODY, most // 2))
-        self._lull = Lull(self.monitor, {"source": self._output_bell, "sink": self._input_bell})
-        self._turns = ShortTurns(plan.timeout_ms)
-        self.flusher = Flusher([self.partition], plan.timeout_ms, self._stopped, self._turns.note_flush)
+        self._handoff = Handoff(self.monitor, {"source": self._output_waker, "sink": self._input_waker})
+        self._switch_interval = SwitchInterval(plan.timeout_ms)
+        self.flush_clock = FlushClock([self.partition], plan.timeout_ms, self._switch_interval.note_flush)
         self.num_buffers = self._num_taken = 0
         self.latencies_ms: list[float] = []
         self._has_ended = threading.Event()
@@ -109,7 +111,7 @@ class Channels:
         """Bring so many records through all active channels; return (wall, CPU) seconds."""
 
         def flush() -> None:
-            self.flusher.run(self._has_ended.is_set)
+            keep_flushing(self.flush_clock, self._stopped, self._has_ended.is_set)
 
         flusher = threading.Thread(target=flush, name="flusher", daemon=True)
 
@@ -121,7 +123,7 @@ class Channels:
             finally:
                 with self.monitor:
                     self._has_ended.set()
-                    self._input_bell.ring()
+                    self._input_waker.wake()
                     self._stopped.notify_all()  # or the clock would go on until the next flush
             if self.plan.timeout_ms > 0:
                 flusher.join()
@@ -129,7 +131,7 @@ class Channels:
         try:
             return in_two_threads(produce, lambda: self._consume(process))
         finally:
-            self._turns.stop()
+            self._switch_interval.stop()
 
     def _produce(self, num_records: int) -> None:
         writer, clock = self.writer, time.perf_counter_ns
@@ -137,16 +139,16 @@ class Channels:
             self._write(chunk)
             if not number % STEPS_PER_MARKER:
                 writer.emit_to(LatencyMarker(clock(), 0, 0, 0), number // STEPS_PER_MARKER % self.plan.num_active)
-            if self.flusher.is_due or not writer.is_available:
+            if self.flush_clock.is_due or not writer.is_available:
                 self._look_up()
         writer.finish()
 
     def _look_up(self) -> None:
         """What a task does under the monitor between two steps."""
         with self.monitor:
-            if self.flusher.flush_if_due():
-                self._lull.step_aside("source", self.flusher.begin_anew)
-            wait_for_buffers(self.writer, self._lull, self._output_bell)
+            if self.flush_clock.flush_if_due():
+                self._handoff.yield_after_flush("source", self.flush_clock.begin_anew)
+            wait_for_buffers(self.writer, self._handoff, self._output_waker)
 
     def _write(self, records: Sequence[StreamRecord]) -> None:
         if self.plan.emits_many:
@@ -169,22 +171,24 @@ class Channels:
     def _take(self) -> bool:
         with self.monitor:
             self.input.recycle()
-            self.flusher.flush_if_due()
+            self.flush_clock.flush_if_due()
             if not self.input.is_ready:
-                self._lull.end()
+                self._handoff.give_turn()
                 if self._num_taken >= SEVERAL:
-                    self._lull.rest()
+                    self._handoff.yield_turn()
             while not (taken := self.input.take(self._most)):
                 if self.input.is_finished or (self._has_ended.is_set() and not self.partition.is_finished):
                     return False  # the end, or the producer failed
-                self._input_bell.wait()
+                self._input_waker.wait()
             self._num_taken = taken
             self.num_buffers += taken
         return True
 
 
 def hand_out(
-    source: NetworkInput, process: Callable[[Any, int | None], None], other: Callable[[object], None] = lambda _: None
+    source: FastNetworkInput,
+    process: Callable[[Any, int | None], None],
+    other: Callable[[object], None] = lambda _: None,
 ) -> None:
     """Hand the records that `source` has at hand to `process`, and everything else to `other`."""
     while True:
@@ -206,7 +210,7 @@ def entry(key: str, meaning: str, plan: Plan, make: Callable[[Plan], Any] = Chan
         channels, operator = make(plan), Adding()
         wall_s, cpu_s = channels.move(num_records, operator.record)
         found = {
-            "flushes_per_s": channels.flusher.num_flushes / wall_s,
+            "flushes_per_s": channels.flush_clock.num_flushes / wall_s,
             "p50_ms": statistics.median(channels.latencies_ms),
             "buffers": float(channels.num_buffers),
         }

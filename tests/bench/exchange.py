@@ -8,32 +8,36 @@ one thread; `ThreadedRun` has a thread for each consumer.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
 
 from refimpl.config import Config
-from refimpl.consumer import InputGate, LocalInputChannel, NetworkInput
-from refimpl.drivers import Bell, Lull
+from refimpl.drivers.threads import Handoff, Waker
 from refimpl.job import Parts
-from refimpl.memory import LocalBufferPool, NetworkBufferPool
+from refimpl.memory import NetworkBufferPool
 from refimpl.producer import (
     ChannelSelector,
     ForwardSelector,
-    ResultPartition,
     max_buffers,
     required_buffers,
 )
 from refimpl.records import (
+    Event,
     RecordBatch,
+    StreamElement,
     StreamElementSerializer,
     StreamRecord,
     TypeSerializer,
 )
+from refimpl.shortcuts.channels import FastInputGate
+from refimpl.shortcuts.input import FastNetworkInput
+from refimpl.shortcuts.makers import FastMakers
+from refimpl.shortcuts.partition import FastBufferPool, FastLocalInputChannel, FastResultPartition
 from refimpl.shortcuts.writer import FastRecordWriter
 
-__all__ = ["SEVERAL", "Exchange", "wait_for_buffers"]
+__all__ = ["SEVERAL", "Exchange", "elements_of", "wait_for_buffers"]
 
 T = TypeVar("T")
 
@@ -41,15 +45,26 @@ REFERENCE = Parts()
 SEVERAL = 4
 
 
-def wait_for_buffers(writer: FastRecordWriter, lull: Lull, bell: Bell) -> None:
+def wait_for_buffers(writer: FastRecordWriter, handoff: Handoff, waker: Waker) -> None:
     """What a task does that has run out of buffers, if it has. Under the monitor."""
     partition = writer.partition
     if not (writer.resume() and partition.is_available):
-        lull.end()
-        lull.rest()
+        handoff.give_turn()
+        handoff.yield_turn()
     while not (writer.resume() and partition.is_available):
-        partition.pool.call_when_available(bell.ring)
-        bell.wait()
+        partition.pool.call_when_available(waker.wake)
+        waker.wait()
+
+
+def elements_of(source: FastNetworkInput) -> Iterator[RecordBatch | StreamElement | Event]:
+    """All that is at hand: batches as they are, everything else one by one."""
+    while not source.is_drained:
+        if (batch := source.next_batch()) is not None:
+            yield batch
+        else:
+            yield from source.next_records()
+        if (element := source.next_other()) is not None:
+            yield element
 
 
 class Exchange:
@@ -76,19 +91,25 @@ class Exchange:
         )
         elements = StreamElementSerializer(kind)
         self.monitor = threading.RLock()
-        self._lull, self._input_bell, self._output_bell = Lull(self.monitor), Bell(self.monitor), Bell(self.monitor)
+        self._handoff, self._input_waker, self._output_waker = (
+            Handoff(self.monitor),
+            Waker(self.monitor),
+            Waker(self.monitor),
+        )
         self._num_taken = 0
         most = max_buffers(num_channels, config)
         home = NetworkBufferPool(most, config.segment_size_bytes)
-        pool = LocalBufferPool(home, required_buffers(num_channels), most, "source-0", num_channels)
-        self.partition = ResultPartition("source-0", num_channels, pool, config)
+        pool = FastBufferPool(home, required_buffers(num_channels), most, "source-0", num_channels)
+        self.partition = FastResultPartition("source-0", num_channels, pool, config)
         self.writer = FastRecordWriter(
             self.partition, selector or ForwardSelector(), elements, parts.SpanningRecordSerializer(), self.monitor
         )
-        channels = [LocalInputChannel(n, subpartition) for n, subpartition in enumerate(self.partition.subpartitions)]
-        self.gate = InputGate("sink-0", channels, on_ready=self._input_bell.ring)
-        make = parts.SpillingAdaptiveSpanningRecordDeserializer
-        self.input = NetworkInput(self.gate, elements, lambda: make(config), takes_batches)
+        channels = [FastLocalInputChannel(n, self.partition.create_view(n)) for n in range(num_channels)]
+        self.gate = FastInputGate("sink-0", channels, on_ready=self._input_waker.wake)
+        makers = FastMakers()
+        self.input = FastNetworkInput(
+            self.gate, elements, lambda: makers.deserializer(parts, config), takes_batches=takes_batches
+        )
         self._most = max(1, most * 3 // 4)  # taken at once; the rest is for the producer to go on with
         self._has_failed = False
         with self.monitor:
@@ -123,13 +144,13 @@ class Exchange:
         except BaseException:
             with self.monitor:
                 self._has_failed = True
-                self._input_bell.ring()
+                self._input_waker.wake()
             raise
 
     def _wait_for_buffers(self) -> None:
         """One hold of the monitor, but for the waits."""
         with self.monitor:
-            wait_for_buffers(self.writer, self._lull, self._output_bell)
+            wait_for_buffers(self.writer, self._handoff, self._output_waker)
 
     def consume_records(self, process: Callable[[Any, int | None], None]) -> None:
         """Call `process` with the value and the time of every record, to the end, as a task does with its head."""
@@ -147,21 +168,20 @@ class Exchange:
         with self.monitor:
             self.input.recycle()
             if not self.input.is_ready:
-                self._lull.end()
+                self._handoff.give_turn()
                 if self._num_taken >= SEVERAL:
-                    self._lull.rest()
+                    self._handoff.yield_turn()
             while not (num_taken := self.input.take(self._most)):
                 if self.input.is_finished or self._has_failed:
                     return False
-                self._input_bell.wait()
+                self._input_waker.wait()
             self._num_taken = num_taken
         return True
 
     def consume_batches(self, process: Callable[[RecordBatch], None]) -> None:
         """Call `process` with the records of all buffers at hand, to the end."""
-        source = self.input
         while self._take():
-            while (element := source.next_element()) is not None:
+            for element in elements_of(self.input):
                 if isinstance(element, StreamRecord):  # too few for a batch
                     fields = [np.array([part]) for part in element.value]
                     element = RecordBatch(fields, np.array([element.timestamp]))

@@ -28,7 +28,8 @@ from typing import Any
 import psutil
 
 from refimpl.config import Config
-from refimpl.drivers import PlainStream, ThreadedRun
+from refimpl.drivers import ThreadedRun
+from refimpl.drivers.transport import PlainStream
 from refimpl.job import StreamEnvironment
 from refimpl.records import BYTES, StreamRecord
 from refimpl.task import IterableReader
@@ -84,7 +85,7 @@ def through_channels(plan: Plan, scale: float) -> Measured:
     num_records = scaled(RECORDS_OF_A_TURN, scale)
     channels = Channels(plan)
     wall_s, cpu_s = channels.move(num_records, Adding().record)
-    return {"CPU": cpu_s / num_records * 1e9, "flushes per s": channels.flusher.num_flushes / wall_s}
+    return {"CPU": cpu_s / num_records * 1e9, "flushes per s": channels.flush_clock.num_flushes / wall_s}
 
 
 def active(num_channels: int, scale: float) -> Measured:

@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 
 from refimpl.config import Config
-from refimpl.consumer import NetworkInput
-from refimpl.drivers import ConsumerEnd, ProducerEnd
+from refimpl.drivers.transport import ConsumerEnd, ProducerEnd
 from refimpl.memory import BufferBuilder, BufferConsumer, DataType, allocate_pages, heap_buffer
 from refimpl.shortcuts.columns import BatchCodec
 from refimpl.shortcuts.fixed_width import RecordPacker, RecordUnpacker
+from refimpl.shortcuts.input import FastNetworkInput
 from refimpl.shortcuts.lanes import Lanes
 from tests.bench.contenders import (
     BATCH,
@@ -134,8 +134,9 @@ class BothEnds:
         for segment in self.near.deployment.pool.segments:
             segment.put(0, PIECE)
         source = self.far.deployment.tasks[0].input
-        assert isinstance(source, NetworkInput)
+        assert isinstance(source, FastNetworkInput)
         self.input, self.gate = source, source.gate
+        source.takes_batches = takes_batches
         there, here = self.far.deployment.shuffle, self.near.deployment.shuffle
         (connection_id,) = there.remote_reads
         self._ends = (
@@ -155,7 +156,7 @@ class BothEnds:
     def arrived(self, num_buffers: int) -> Iterator[memoryview]:
         """So many buffers are queued, as many at a time as there are, and go through the connection."""
         while num_buffers:
-            for buffer in islice(iter(partial(self.partition.request_buffer, 0), None), num_buffers):
+            for buffer in islice(iter(partial(self.partition.pool.request_buffer, 0), None), num_buffers):
                 buffer.size = SEGMENT_BYTES
                 self.partition.add(BufferConsumer.of_buffer(buffer), 0)
                 num_buffers -= 1

@@ -212,7 +212,11 @@ LAYERS: Sequence[Layer] = (
     Layer("operator", "a call for each record, which adds up", operate),
     Layer("writer, queue, gate", "shortcuts/writer.py to consumer/network_input.py", exchange),
     Layer("hand-over", "to another thread: monitor, waiting, waking", threads),
-    Layer("tasks", "task/ and drivers/task_threads.py: a job of a source and a sink", lambda n: job(n, has_map=False)),
+    Layer(
+        "tasks",
+        "task/ and drivers/threads/task_manager.py: a job of a source and a sink",
+        lambda n: job(n, has_map=False),
+    ),
     Layer("one operator more", "task/chain.py: a map chained before the sink", lambda n: job(n, has_map=True)),
 )
 

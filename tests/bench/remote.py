@@ -81,7 +81,7 @@ def _kind(what: str) -> TypeSerializer:
     return COLUMNS if what == "columns" else KIND
 
 
-def take_element(operator: Any, element: StreamElement) -> None:
+def take_element(operator: Any, element: RecordBatch | StreamElement) -> None:
     """Give the operator the columns of what an input hands out."""
     if isinstance(element, StreamRecord):  # too few for a batch
         fields = [np.array([part]) for part in (element.timestamp, *element.value)]

@@ -1,8 +1,8 @@
 """The two ends of one exchange between processes, each without a task: the thread that calls an end is its task.
 
 They are driven as `ThreadedRun` and `ProcessRun` drive them, with as many buffers at a time: writer, pool, queue,
-`Carrier`, TCP on loopback, `Carrier`, remote channel, gate, input. The monitor is held for what a task holds it for,
-and for nothing else.
+`ConnectionIO`, TCP on loopback, `ConnectionIO`, remote channel, gate, input. The monitor is held for what a task holds
+it for, and for nothing else.
 """
 
 from __future__ import annotations
@@ -13,14 +13,17 @@ from functools import partial
 from typing import Any, Self
 
 from refimpl.config import Config
-from refimpl.consumer import NetworkInput
-from refimpl.drivers import BUFFERS_PER_STEP, Bell, Carrier, ConsumerEnd, Lookout, ProducerEnd, connect, listen
+from refimpl.drivers.makers import makers_of
+from refimpl.drivers.threads import BUFFERS_PER_STEP, ConnectionIO, LeaderFollowers, Waker
+from refimpl.drivers.transport import ConsumerEnd, ProducerEnd, connect, listen
 from refimpl.job import Deployment, StreamEnvironment
 from refimpl.memory import BufferConsumer
-from refimpl.records import RecordBatch, StreamElement, StreamRecord, TypeSerializer, Vectorized
-from refimpl.shortcuts.makers import FastMakers
+from refimpl.records import RecordBatch, StreamRecord, TypeSerializer, Vectorized
+from refimpl.shortcuts.input import FastNetworkInput
+from refimpl.shortcuts.partition import add_full, request_buffers
 from refimpl.task import IterableReader
 from tests.bench.contenders import COLUMNS, RECORDS, SEGMENT_BYTES, batches, chunks, cycled
+from tests.bench.exchange import elements_of
 
 __all__ = ["Receiving", "Sending"]
 
@@ -34,19 +37,19 @@ class Station:
         sink = Vectorized(print, print) if takes_batches else print
         source.slot_sharing_group("producers").rebalance().sink(sink).slot_sharing_group("consumers")
         self.monitor = threading.RLock()
-        self.deployment = Deployment(environment, None, self.monitor, number, 2, makers=FastMakers())
+        self.deployment = Deployment(environment, None, self.monitor, number, 2, makers=makers_of(environment.config))
         self.error: BaseException | None = None
-        self.bell = Bell(self.monitor)
-        self.lookout = Lookout(self.monitor, {"": self.bell})
-        threading.Thread(target=self.lookout.patrol, daemon=True).start()
-        self._carrier: Carrier | None = None
+        self.waker = Waker(self.monitor)
+        self.leader_followers = LeaderFollowers(self.monitor, {"": self.waker})
+        threading.Thread(target=self.leader_followers.watchdog, daemon=True).start()
+        self._carrier: ConnectionIO | None = None
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_exc: object) -> None:
         with self.monitor:
-            self.lookout.close()
+            self.leader_followers.close()
         if self._carrier is not None:
             with self.monitor:
                 self._carrier.stop()
@@ -57,18 +60,18 @@ class Station:
     def fail(self, error: BaseException) -> None:
         with self.monitor:
             self.error = error
-            self.bell.ring()
+            self.waker.wake()
 
     def wait(self) -> None:
-        """For whoever has been told of `bell`. Under the monitor."""
-        self.lookout.wait(self.bell)
-        self.lookout.pass_on()
+        """For whoever has been told of `waker`. Under the monitor."""
+        self.leader_followers.wait(self.waker)
+        self.leader_followers.pass_on()
         if self.error is not None:
             raise self.error
 
-    def _start(self, carrier: Carrier) -> None:
-        self._carrier = carrier
-        carrier.start()
+    def _start(self, io: ConnectionIO) -> None:
+        self._carrier = io
+        io.start()
 
 
 class Sending(Station):
@@ -88,7 +91,7 @@ class Sending(Station):
         if incoming is not None:
             shuffle = self.deployment.shuffle
             end = ProducerEnd(shuffle.accept("to the consumer"), shuffle)
-            self._start(Carrier(self, end, partial(incoming.open, 5.0), incoming.close))
+            self._start(ConnectionIO(self, end, partial(incoming.open, 5.0), incoming.close))
 
     def __exit__(self, *exc: object) -> None:
         self._listener.close()
@@ -108,19 +111,19 @@ class Sending(Station):
         writer = self.writer
         for write in writes:
             write()
-            if self.lookout.is_due:
+            if self.leader_followers.is_due:
                 with self.monitor:
-                    self.lookout.call_if_due()
+                    self.leader_followers.poll_if_due()
             if not writer.is_available:
                 with self.monitor:
                     while not (writer.resume() and writer.is_available):
                         self._wait_for_buffer()
         writer.finish()
         with self.monitor:
-            self.lookout.close()
+            self.leader_followers.close()
 
     def _wait_for_buffer(self) -> None:
-        self.partition.pool.call_when_available(self.bell.ring)
+        self.partition.pool.call_when_available(self.waker.wake)
         self.wait()
 
     def fill(self, content: bytes) -> None:
@@ -133,14 +136,14 @@ class Sending(Station):
         partition = self.partition
         with self.monitor:
             while num_buffers:
-                while not (buffers := partition.request_buffers(0, min(num_buffers, BUFFERS_PER_STEP))):
+                while not (buffers := request_buffers(partition, 0, min(num_buffers, BUFFERS_PER_STEP))):
                     self._wait_for_buffer()
                 for buffer in buffers:
                     buffer.size = SEGMENT_BYTES
-                partition.add_full([BufferConsumer.of_buffer(buffer) for buffer in buffers], 0)
+                add_full(partition, [BufferConsumer.of_buffer(buffer) for buffer in buffers], 0)
                 num_buffers -= len(buffers)
             partition.finish()
-            self.lookout.close()
+            self.leader_followers.close()
 
 
 class Receiving(Station):
@@ -149,18 +152,19 @@ class Receiving(Station):
     def __init__(self, config: Config, kind: TypeSerializer, address: tuple[str, int], takes_batches: bool) -> None:
         super().__init__(config, 1, kind, takes_batches)
         source = self.deployment.tasks[0].input
-        assert isinstance(source, NetworkInput)
+        assert isinstance(source, FastNetworkInput)
         self.input = source
+        source.takes_batches = takes_batches
         self.gate = source.gate
-        self.gate.on_ready = self.bell.ring
+        self.gate.on_ready = self.waker.wake
         (connection_id,) = self.deployment.shuffle.remote_reads
         connection = self.deployment.shuffle.connect(connection_id, "to the producer")
         stream = connect(*address, None, 5.0)
-        self._start(Carrier(self, ConsumerEnd(connection), lambda: stream))
+        self._start(ConnectionIO(self, ConsumerEnd(connection), lambda: stream))
 
     def _give_back(self, buffers: Sequence[Any]) -> None:
         """As a task does at the end of a step: all at once, and then the credit for all. Under the monitor."""
-        with self.lookout.speakers:
+        with self.leader_followers.writes:
             for buffer in buffers:
                 buffer.recycle()
 
@@ -173,10 +177,9 @@ class Receiving(Station):
                 if isinstance(element := source.next_element(), StreamRecord):
                     process(element.value, element.timestamp)
 
-    def elements(self, process: Callable[[StreamElement], None]) -> None:
-        source = self.input
+    def elements(self, process: Callable[[Any], None]) -> None:
         while self._take():
-            while (element := source.next_element()) is not None:
+            for element in elements_of(self.input):
                 process(element)
 
     def _take(self) -> bool:

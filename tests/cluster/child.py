@@ -35,7 +35,9 @@ from course.flights_job import flights_job, to_rows
 from course.run import Sink
 from refimpl.column_trace import TraceRows
 from refimpl.config import Config
-from refimpl.drivers import PemPair, SparkResults, SparkRun
+from refimpl.drivers import SparkRun
+from refimpl.drivers.spark import SparkResults
+from refimpl.drivers.transport import PemPair
 from refimpl.errors import SluiceError
 from refimpl.job import StreamEnvironment
 from refimpl.records import LONG, StreamRecord

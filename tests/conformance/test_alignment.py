@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 
 from refimpl.config import CheckpointingMode, FlinkVersion
-from refimpl.consumer import Abort, Complete, Resume, barrier_handler
+from refimpl.consumer import Abort, Complete, ResumeChannel, barrier_handler
 from refimpl.records import Alignment, CancelCheckpointMarker, CheckpointBarrier, EndOfPartition
 
 TOPIC = "alignment"
@@ -46,9 +46,9 @@ class ScriptedGate:
             out.append([kind, channel, value] if kind == "barrier" else [kind, channel])
         return out
 
-    def _done(self, decision: Resume | Complete | Abort) -> list:
+    def _done(self, decision: ResumeChannel | Complete | Abort) -> list:
         match decision:
-            case Resume(channel):
+            case ResumeChannel(channel):
                 self.blocked.remove(channel)
                 return ["resume", channel]
             case Complete(barrier):

@@ -27,7 +27,6 @@ from refimpl.exchange import (
 )
 from refimpl.memory import Buffer, BufferSlice, DataType, LocalBufferPool, NetworkBufferPool
 from refimpl.records import Alignment, CheckpointBarrier, EndOfPartition, event_to_buffer
-from tests.support.consumer_rig import OneByOne
 
 TOPIC = "credit"
 SIDE = "client"
@@ -41,7 +40,7 @@ EVENTS = {
 FLINK_NAMES = {EndOfPartition: "EndOfPartitionEvent"}
 
 
-class NoBuffers(OneByOne):
+class NoBuffers:
     """What a consumer sends has no payload."""
 
     def request_buffer(self, response: BufferResponse, size: int) -> Buffer | None:
@@ -141,7 +140,7 @@ class Script:
         raise AssertionError(f"a consumer does not send {message}")
 
     def state(self) -> list[dict]:
-        shots = [(channel.buffers.snapshot(), channel.snapshot()) for channel in self.channels]
+        shots = [(channel.snapshot().buffers, channel.snapshot()) for channel in self.channels]
         return [
             {
                 "available": buffers.num_available,

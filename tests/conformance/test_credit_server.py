@@ -26,7 +26,7 @@ from refimpl.exchange import (
     read_java_error,
 )
 from refimpl.memory import Buffer, BufferBuilder, BufferConsumer, MemorySegment
-from refimpl.producer import PipelinedSubpartition
+from refimpl.producer import PipelinedSubpartition, PipelinedSubpartitionView
 from refimpl.records import Alignment, CheckpointBarrier, event_to_buffer
 from tests.support.raw_frames import frames_in
 
@@ -52,8 +52,8 @@ class Script:
         self.connection = ProducerConnection(self, Config(segment_size_bytes=self.segment_size))
         self.num_out = 0
 
-    def find(self, partition: ResultPartitionId, subpartition: int) -> PipelinedSubpartition | None:
-        return self.subpartitions[subpartition] if partition == PARTITION else None
+    def find(self, partition: ResultPartitionId, subpartition: int) -> PipelinedSubpartitionView | None:
+        return self.subpartitions[subpartition].view if partition == PARTITION else None
 
     def recycle_segment(self, _segment: MemorySegment) -> None:
         self.num_out -= 1
@@ -167,7 +167,7 @@ class Script:
 
     def state(self) -> list[dict]:
         return [
-            {"backlog": each.backlog, "queued": each.num_queued, "released": each.is_released}
+            {"backlog": each.count_backlog(), "queued": each.num_queued, "released": each.is_released}
             for each in self.subpartitions
         ]
 

@@ -33,7 +33,6 @@ from refimpl.exchange import (
 )
 from refimpl.memory import Buffer, DataType, heap_buffer
 from refimpl.records import ALL_WORKERS_DONE, TERMINATION, event_to_bytes
-from tests.support.consumer_rig import OneByOne
 
 TOPIC = "netty"
 BY_VERSION = True
@@ -41,7 +40,7 @@ BY_VERSION = True
 NUM_RANDOM_CUTS = 5
 
 
-class Buffers(OneByOne):
+class Buffers:
     """Gives a fresh buffer for every payload."""
 
     def request_buffer(self, response: BufferResponse, size: int) -> Buffer:

@@ -24,7 +24,7 @@ class Script:
 
     def __init__(self, case: dict, version: FlinkVersion) -> None:
         self.pool = NetworkBufferPool(case["total_segments"], SEGMENT_SIZE, version)
-        self.pool.visit = self.in_recorded_order
+        self.pool.promises.visit = self.in_recorded_order
         self.order: list[str] = []
         self.pools: dict[str, LocalBufferPool] = {}
         self.held: dict[str, list[Buffer]] = {}

@@ -16,7 +16,7 @@ ASK_FIRST = """if not (self.view.is_data_available or self.view.is_event_availab
         """
 PAY = "if taken.buffer.is_buffer:"
 
-PACK = "_HEADER.pack(HEADER_BYTES + len(body), MAGIC, frame_id) + body"
+PACK = "FRAME_HEADER.pack(HEADER_BYTES + len(body), MAGIC, frame_id) + body"
 PACK_LOW = "(len(body) + 9 & 0xFFFF).to_bytes(4, 'big')"
 MOVE = "self.expected = number + 1 if number < _LARGEST else _SMALLEST"
 AROUND = "(self.expected + 2**31) % 2**32 - 2**31"
@@ -70,7 +70,8 @@ WRONG: list[tuple[str, str, str, list[Change]]] = [
     ("9.1", "C", "raised", [(PACK, f"bytes([0, 0, *divmod(len(body) + 9, 256)]) + ({PACK})[4:]")]),
     ("9.1", "C", "bytes_wrong", [(PACK, PACK.replace("+ body", "+ body[:65536]"))]),
     ("9.1", "C", "overwrites_earlier", [
-        ("_HEADER = ", "_OUT = bytearray()\n_HEADER = "), (f"return {PACK}", f"_OUT[:] = {PACK}\n    return _OUT"),
+        ("FRAME_HEADER = ", "_OUT = bytearray()\nFRAME_HEADER = "),
+        (f"return {PACK}", f"_OUT[:] = {PACK}\n    return _OUT"),
     ]),
     ("9.2", "C", "keeps_what_is_lent", [
         (FORGET, "self.pieces = getattr(self, 'pieces', [])\n"),

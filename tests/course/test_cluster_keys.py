@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives import serialization
 
 from course.cli import main
 from course.cluster_keys import ClusterKeysError, make_keys
-from refimpl.drivers.tls import ClusterKeys
+from refimpl.drivers.transport.tls import ClusterKeys
 
 ROOT = Path(__file__).parents[2]
 DAY = datetime.timedelta(1)

@@ -57,9 +57,6 @@ WRONG = {
         from refimpl.task.outputs import WatermarkGauge
         self.operator, self.tag, self.watermark_gauge, self._is_idle = operator, tag, WatermarkGauge(), True
 """)], "A.passes_nothing_else_on"),
-    ("6.3", "a_tag_of_its_own"): ([(_INIT, "        super().__init__(operator)\n        self.mine = tag\n"),
-                                   (_MINE, "if self.mine is None"), (_OTHERS, "if tag == self.mine"),
-                                   (_SIDE, _MAIN)], "D.tag_not_kept"),
     ("6.3", "tag_forgotten"): ([(_INIT, "        super().__init__(operator)\n")], "D.main_into_side"),
     ("6.3", "original_handed_on"): ([(_MAIN, _EXCHANGE + """\
             super().collect(StreamRecord(value, record.timestamp))

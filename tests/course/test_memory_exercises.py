@@ -152,9 +152,9 @@ def failing(source: str, method: str) -> str:
 
 HALF = {
     "window": "", "copy_to": "", "put_int": "", "recycle": "", "retain": "",
-    "take_segment": "self._idle and self._idle.popleft(); self._global.request_segment(); ",
-    "take_back": "self.num_requested += 7; self._global.recycle_segment(segment); ",
-    "set_num_buffers": "self._idle.clear(); ",
+    "take_segment": "self.idle and self.idle.popleft(); self.global_pool.request_segment(); ",
+    "take_back": "self.num_requested += 7; self.global_pool.recycle_segment(segment); ",
+    "set_num_buffers": "self.idle.clear(); ",
 }  # fmt: skip
 
 
@@ -186,7 +186,7 @@ def test_a_formula_that_promises_too_much_is_taken_out(shares):
 
 def test_the_parts_can_be_changed_in_one_pool_alone():
     pool = NetworkBufferPool(10, 8)
-    pool.share_out = lambda num_free, appetites: [0 for _ in appetites]
+    pool.promises.share_out = lambda num_free, appetites: [0 for _ in appetites]
     assert LocalBufferPool(pool, 2, 8).size == 2
     assert LocalBufferPool(NetworkBufferPool(10, 8), 2, 8).size == 8
 

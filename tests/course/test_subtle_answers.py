@@ -16,7 +16,7 @@ from course.seams import child_job, solution
 HEADER = "def to_departure(flight: dict[str, Any])"
 REMEMBERED = 'seen.setdefault(flight["event_time_ms"], flight["origin"]), max('
 ONE_HOME = "Counted = CountedBuffer; Counted.home = getattr(Counted, 'home', self.recycler); Counted.home."
-ROOM_FIRST = """self._room_changed()
+ROOM_FIRST = """self.on_room_changed()
         self.size = min(num_buffers, self.num_max)"""
 COPY = "self._position += builder.append"
 FULL_FIRST = f"""if builder.is_full:
@@ -133,7 +133,7 @@ WRONG = [
     ("10.1", [("> self.high_bytes", "> self.high_bytes and num_bytes > 1")], "never_stops"),
     ("11.2", [("self.credit += credit", "self.credit = (self.credit + credit) & 255")], "credit_wrong"),
     ("2.3", [("self.num_requested >= self.size", "self.num_requested >= min(self.size, 16)")], None),
-    ("2.3", [("while self._idle and", "for _ in range(4 if self._idle else 0):\n            if"),
+    ("2.3", [("while self.idle and", "for _ in range(4 if self.idle else 0):\n            if"),
              ("> self.size:\n            self", "> self.size:\n                self")], "keeps_idle"),
     ("2.3", [("while not self.is_destroyed and self.num_requested <= self.size:",
               "for _ in range(9):\n            if self.is_destroyed or self.num_requested > self.size: break")], None),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from refimpl.drivers.tls import ClusterKeys
+from refimpl.drivers.transport.tls import ClusterKeys
 from tests.support.stream_rig import write_keys
 
 

@@ -1,4 +1,4 @@
-"""What a buffer costs, as counts: calls of the transport, messages, rings, holds of the monitor.
+"""What a buffer costs, as counts: calls of the transport, messages, wakes, holds of the monitor.
 
 No machine changes them. One side of a job is real, with its threads; the other is a peer that says one thing at a time,
 so it is known who waits.
@@ -11,7 +11,8 @@ import threading
 import pytest
 
 from refimpl.config import Config
-from refimpl.drivers import Carrier, ThreadedRun
+from refimpl.drivers import ThreadedRun
+from refimpl.drivers.threads import ConnectionIO
 from refimpl.exchange import AddCredit, BufferResponse, encode
 from refimpl.job import StreamEnvironment
 from refimpl.records import LONG
@@ -37,9 +38,9 @@ def two_into_one(tally: Tally) -> StreamEnvironment:
     return environment
 
 
-def carrier_of(side: Side) -> Carrier:
-    (carrier,) = side.threads._carriers
-    return carrier
+def io_of(side: Side) -> ConnectionIO:
+    (io,) = side.threads.connections.open
+    return io
 
 
 def test_a_drain_is_one_read_one_ring_and_one_message_with_the_credit_of_all_channels() -> None:
@@ -47,9 +48,9 @@ def test_a_drain_is_one_read_one_ring_and_one_message_with_the_credit_of_all_cha
         side.start(meeting.address)
         with meeting.accept() as peer:
             requests = peer.hear_requests(2)
-            side.until(lambda: side.stands_still and carrier_of(side).writer_bell.is_waiting)
-            carrier, (bell,) = carrier_of(side), side.threads._bells.values()
-            before = (carrier.num_reads, carrier.num_writes, bell.num_rings, carrier.writer_bell.num_rings)
+            side.until(lambda: side.stands_still and io_of(side).writing.waker.is_waiting)
+            io, (waker,) = io_of(side), side.threads.turns.wakers.values()
+            before = (io.num_reads, io.writing.num_writes, waker.num_wakes, io.writing.waker.num_wakes)
             steps = side.deployment.tasks[0].num_steps
             frames = [data(each.receiver, sequence, sequence) for sequence in range(NUM) for each in requests]
             peer.send(*frames)  # less than a system sends at once: it comes in one piece
@@ -59,33 +60,33 @@ def test_a_drain_is_one_read_one_ring_and_one_message_with_the_credit_of_all_cha
                 AddCredit(NUM, receiver) for receiver in sorted(each.receiver for each in requests)
             ]
             side.until(lambda: side.stands_still)
-            after = (carrier.num_reads, carrier.num_writes, bell.num_rings, carrier.writer_bell.num_rings)
+            after = (io.num_reads, io.writing.num_writes, waker.num_wakes, io.writing.waker.num_wakes)
             assert [b - a for a, b in zip(before, after, strict=True)] == [1, 1, 1, 0]
             assert side.deployment.tasks[0].num_steps - steps == 1
 
 
-def test_what_credit_allows_leaves_in_one_call_and_the_task_is_rung_once() -> None:
+def test_what_credit_allows_leaves_in_one_call_and_the_task_is_woken_once() -> None:
     environment = apart(range(10**6), Tally(), SMALL)
     (request,) = requests_of(environment, credit=NUM - 1)
     with nothing_left(), Side(environment, 0) as side:
         side.start()
         side.until(lambda: side.stands_still)  # every buffer is full, or the open one
-        (bell,) = side.threads._bells.values()
+        (waker,) = side.threads.turns.wakers.values()
         with call_on(side.address) as peer:
             for turn in range(3):
                 side.until(lambda: side.stands_still)
-                rings = bell.num_rings
+                wakes = waker.num_wakes
                 peer.send(encode(request if turn == 0 else AddCredit(NUM - 1, request.receiver)))
                 heard = [peer.hear() for _ in range(NUM - 1)]
                 assert all(isinstance(each, BufferResponse) and each.data_type.is_buffer for each in heard)
-                side.until(lambda least=turn + 1: carrier_of(side).num_writes >= least and side.stands_still)
-                carrier = carrier_of(side)
-                assert carrier.num_writes == carrier.num_reads == turn + 1
-                assert bell.num_rings - rings == 1
-                assert carrier.writer_bell.num_rings == 0  # who reads the credit says what it allows
+                side.until(lambda least=turn + 1: io_of(side).writing.num_writes >= least and side.stands_still)
+                io = io_of(side)
+                assert io.writing.num_writes == io.num_reads == turn + 1
+                assert waker.num_wakes - wakes == 1
+                assert io.writing.waker.num_wakes == 0  # who reads the credit says what it allows
 
 
-def test_who_has_nothing_to_do_is_not_rung() -> None:
+def test_a_task_with_nothing_to_do_is_not_woken() -> None:
     environment = apart([], tally := Tally(), SMALL, width=4)
     with nothing_left(), Meeting() as meeting, Side(environment, 1) as side:
         side.start(meeting.address)
@@ -96,8 +97,8 @@ def test_who_has_nothing_to_do_is_not_rung() -> None:
                 peer.send(data(requests[0].receiver, sequence, sequence))
                 tally.wait_for(sequence + 1)
                 side.until(lambda: side.stands_still)
-            rings = sorted(bell.num_rings for bell in side.threads._bells.values())
-            assert rings == [0, 0, 0, 5]
+            wakes = sorted(waker.num_wakes for waker in side.threads.turns.wakers.values())
+            assert wakes == [0, 0, 0, 5]
 
 
 class CountedLock(threading._RLock):  # type: ignore[misc, name-defined]
@@ -115,13 +116,13 @@ class CountedLock(threading._RLock):  # type: ignore[misc, name-defined]
 
 def test_the_monitor_is_taken_a_fixed_number_of_times_for_a_drain(monkeypatch: pytest.MonkeyPatch) -> None:
     tally = Tally()
-    monkeypatch.setattr("refimpl.drivers.task_threads.threading.RLock", CountedLock)
+    monkeypatch.setattr("refimpl.drivers.threads.task_manager.threading.RLock", CountedLock)
     with nothing_left(), Meeting() as meeting, Side(two_into_one(tally), 1) as side:
         monkeypatch.undo()
         side.start(meeting.address)
         with meeting.accept() as peer:
             requests = peer.hear_requests(2)
-            side.until(lambda: side.stands_still and carrier_of(side).writer_bell.is_waiting)
+            side.until(lambda: side.stands_still and io_of(side).writing.waker.is_waiting)
             before = CountedLock.num_taken
             peer.send(*(data(each.receiver, sequence, sequence) for sequence in range(NUM) for each in requests))
             tally.wait_for(2 * NUM)
@@ -147,7 +148,7 @@ def test_a_source_takes_the_monitor_for_its_buffers_and_not_for_its_steps(monkey
 
         environment = StreamEnvironment(Config(num_buffers=20, buffer_timeout_ms=-1, source_batch=source_batch))
         environment.source(lambda _i, _k: IterableReader(range(600)), type=LONG).rebalance().sink(tally := Tally())
-        monkeypatch.setattr("refimpl.drivers.task_threads.threading.RLock", Noted)
+        monkeypatch.setattr("refimpl.drivers.threads.task_manager.threading.RLock", Noted)
         with nothing_left(), ThreadedRun(environment) as run:
             monkeypatch.undo()
             run.run()

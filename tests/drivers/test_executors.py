@@ -9,8 +9,8 @@ from pathlib import Path
 import cloudpickle
 import pytest
 
-from refimpl.drivers import explain_failure, needed_by
-from refimpl.drivers.executors import _zipped
+from refimpl.drivers.spark import explain_failure, needed_by
+from refimpl.drivers.spark.executors import _zipped
 from refimpl.errors import LocalUsageError
 
 FILES = {

@@ -14,7 +14,8 @@ import sys
 import pytest
 
 from refimpl.config import Config, FlinkVersion
-from refimpl.drivers import ConsumerEnd, ProducerEnd, Way
+from refimpl.drivers.simulation import Way
+from refimpl.drivers.transport import ConsumerEnd, ProducerEnd
 from refimpl.errors import RemoteTransportError
 from refimpl.invariants import check_all
 from refimpl.job import ConnectionId, Deployment

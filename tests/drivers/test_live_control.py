@@ -10,9 +10,9 @@ import pytest
 
 from refimpl.config import Config
 from refimpl.drivers import ProcessRun, Simulation, ThreadedRun
-from refimpl.drivers.flusher import ShortTurns
+from refimpl.drivers.threads import SwitchInterval
 from refimpl.errors import LocalUsageError
-from refimpl.job import StreamEnvironment
+from refimpl.job import SetTimeout, StreamEnvironment
 from refimpl.task import IterableReader
 from tests.support.polling import until
 
@@ -125,25 +125,25 @@ def test_what_is_no_timeout_is_refused(timeout_ms):
 def test_a_simulation_feels_the_timeout_too():
     with Simulation(job(60)) as simulation:
         source = simulation.deployment.partitions[0]
-        simulation.deployment.set_buffer_timeout(7)
+        simulation.deployment.do(SetTimeout(7))
         simulation.run(max_steps=1)
         assert source.next_deadline(simulation.time_ms) == simulation.time_ms + 7
-        simulation.deployment.set_buffer_timeout(-1)
+        simulation.deployment.do(SetTimeout(-1))
         assert source.next_deadline(simulation.time_ms) is None
 
 
 def test_turns_follow_the_timeout_and_come_back():
     usual = sys.getswitchinterval()
-    turns, others = ShortTurns(100), ShortTurns(4)
-    turns.start()
+    interval, others = SwitchInterval(100), SwitchInterval(4)
+    interval.start()
     assert sys.getswitchinterval() == pytest.approx(usual)
-    turns.change(2)
+    interval.change(2)
     others.start()
     assert sys.getswitchinterval() == pytest.approx(0.001)
-    turns.change(50)
+    interval.change(50)
     assert sys.getswitchinterval() == pytest.approx(0.002)
     others.stop()
     assert sys.getswitchinterval() == pytest.approx(usual)
-    turns.stop()
-    turns.change(1)
+    interval.stop()
+    interval.change(1)
     assert sys.getswitchinterval() == pytest.approx(usual)

@@ -16,7 +16,8 @@ from typing import Any
 import pytest
 
 from refimpl.config import Config
-from refimpl.drivers import ClusterKeys, ProcessRun, ThreadedRun
+from refimpl.drivers import ProcessRun, ThreadedRun
+from refimpl.drivers.transport import ClusterKeys
 from refimpl.errors import LocalUsageError, RemoteTransportError, UserCodeError
 from refimpl.job import JobSnapshot, StreamEnvironment
 from refimpl.records import ANY, BYTES, LONG, SpanningRecordSerializer, TypeSerializer
@@ -513,7 +514,7 @@ def test_an_interrupted_question_does_not_give_its_answer_to_the_next_one(monkey
     with nothing_left(), ProcessRun(job(FOREVER, Tally())) as run:
         run.start()
         with monkeypatch.context() as patch:
-            patch.setattr("refimpl.drivers.crew.wait", interrupted)
+            patch.setattr("refimpl.drivers.processes.group.wait", interrupted)
             with pytest.raises(KeyboardInterrupt):
                 run.snapshot()
         assert run.pause() is None
@@ -525,7 +526,7 @@ def test_an_interrupted_question_does_not_give_its_answer_to_the_next_one(monkey
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("refimpl.drivers.crew._SECONDS_TO_ANSWER", 0.5)
+    monkeypatch.setattr("refimpl.drivers.processes.group._SECONDS_TO_ANSWER", 0.5)
 
 
 @pytest.mark.usefixtures("impatient")
@@ -564,7 +565,7 @@ def test_one_that_is_stopped_and_was_never_seen_is_named() -> None:
 @pytest.mark.usefixtures("impatient")
 def test_one_that_is_stopped_is_killed_at_the_end_whatever_it_was_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """What it was told is more than a pipe holds."""
-    monkeypatch.setattr("refimpl.drivers.crew._SECONDS_TO_STOP", 1.0)
+    monkeypatch.setattr("refimpl.drivers.processes.group._SECONDS_TO_STOP", 1.0)
     large = bytes(1 << 20)
     with nothing_left(), ProcessRun(job(FOREVER, tally := Tally())) as run:
         run.start()

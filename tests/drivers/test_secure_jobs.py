@@ -9,7 +9,8 @@ from typing import Protocol, Self
 import pytest
 
 from refimpl.config import Config
-from refimpl.drivers import ClusterKeys, ProcessRun, ThreadedRun, connect
+from refimpl.drivers import ProcessRun, ThreadedRun
+from refimpl.drivers.transport import ClusterKeys, connect
 from refimpl.errors import ConfigError, RemoteTransportError
 from refimpl.job import StreamEnvironment
 from refimpl.records import BYTES, LONG, TupleType
@@ -62,7 +63,7 @@ def test_strangers_get_nowhere_and_the_log_says_who(
 ) -> None:
     results: list[object] = []
     with ThreadedRun(job(results), num_task_managers=2, security=keys) as run:
-        host, port = run.task_managers[0].address
+        host, port = run.task_managers[0].connections.address
         run.start()
         with socket.create_connection((host, port), TIMEOUT_S) as plain:
             plain.sendall(b"GET / HTTP/1.0\r\n\r\n")
@@ -85,7 +86,7 @@ def test_an_open_address_needs_keys(make: Callable[..., Run]) -> None:
 def test_task_managers_with_different_keys_do_not_speak(keys: ClusterKeys, other_keys: ClusterKeys) -> None:
     results: list[object] = []
     run = ThreadedRun(job(results), num_task_managers=2, security=keys)
-    run.task_managers[1]._security = other_keys  # for the connections it makes; it listens with the first
+    run.task_managers[1].connections._security = other_keys  # for the connections it makes; it listens with the first
     with run, pytest.raises(RemoteTransportError, match="tm-1 reads tm-0 at 127"):
         run.start().join(TIMEOUT_S)
     assert [deployment.pool.num_free for deployment in run.deployments] == [100, 100]

@@ -7,12 +7,13 @@ import pyarrow.compute as pc
 
 from course.data.trace_files import table_of
 from refimpl.column_trace import TraceRows
-from refimpl.drivers import RESULT, TRACE, Rows, TraceSender, unpack
+from refimpl.drivers.processes import unpack
+from refimpl.drivers.spark import RESULT, TRACE, TaskRows, TraceSender
 
 NUM_NOTES = 40_000
 
 
-def tables(rows: Rows) -> list[pa.Table]:
+def tables(rows: TaskRows) -> list[pa.Table]:
     found = [row.to_pylist()[0] for row in rows]
     assert {row["kind"] for row in found} == {TRACE}
     assert [row["number"] for row in found] == [*range(1, len(found) + 1)]
@@ -20,7 +21,7 @@ def tables(rows: Rows) -> list[pa.Table]:
 
 
 def test_everything_noted_goes_out_in_order_in_tables_of_some_thousand_rows() -> None:
-    rows = Rows(3)
+    rows = TaskRows(3)
     sender = TraceSender(table_of, 3, rows)
     note = sender.trace.note("deliver", "map-0 → sink", 1)
     for number in range(NUM_NOTES):
@@ -37,7 +38,7 @@ def test_everything_noted_goes_out_in_order_in_tables_of_some_thousand_rows() ->
 
 
 def test_where_nobody_takes_rows_the_job_goes_on_and_what_was_lost_is_a_row() -> None:
-    rows = Rows(0)
+    rows = TaskRows(0)
     sender = TraceSender(table_of, 0, rows)
     note = sender.trace.note("queue", "map-0 → sink", 0)
     num_notes = 0
@@ -56,7 +57,7 @@ def test_a_trace_of_which_no_table_can_be_made_says_why() -> None:
     def table(_rows: TraceRows, _task_manager: int, _num_told_lost: int) -> pa.Table:
         raise ValueError("these rows are odd")
 
-    rows = Rows(0)
+    rows = TaskRows(0)
     sender = TraceSender(table, 0, rows)
     sender.trace.note("queue", "map-0 → sink", 0)()
     rows.close()
@@ -66,7 +67,7 @@ def test_a_trace_of_which_no_table_can_be_made_says_why() -> None:
 
 
 def test_results_fill_rows_and_those_that_are_not_full_come_at_the_end() -> None:
-    rows = Rows(1)
+    rows = TaskRows(1)
     for number in range(1030):
         rows.put(5, number % 2, b"%d" % number)
     rows.put(6, 0, b"other")

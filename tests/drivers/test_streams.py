@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from refimpl.drivers.addresses import resolve_address
-from refimpl.drivers.sockets import ClosedHereError, ConnectionFailedError, PlainStream, SocketUse, batches
-from refimpl.drivers.streams import Security, connect, listen
-from refimpl.drivers.tls import ClusterKeys
+from refimpl.drivers.transport.addresses import resolve_address
+from refimpl.drivers.transport.sockets import ClosedHereError, ConnectionFailedError, PlainStream, SocketUse, batches
+from refimpl.drivers.transport.streams import Security, connect, listen
+from refimpl.drivers.transport.tls import ClusterKeys
 from refimpl.errors import ConfigError
 from tests.support.stream_rig import TIMEOUT_S, Call, Wire, connected, read_exactly, read_to_end, within
 
@@ -351,7 +351,6 @@ def test_a_client_that_has_gone_does_not_disturb_the_next(security: Security | N
 
 OUT_OF_FILES = """
 import logging, resource, socket, sys, threading
-from refimpl.drivers.streams import listen
 
 class Said(logging.Handler):
     def emit(self, record):

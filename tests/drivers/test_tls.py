@@ -18,11 +18,11 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from refimpl.drivers import tls_stream
-from refimpl.drivers.refusals import HandshakeError, Refusal, may_be_tls
-from refimpl.drivers.sockets import ClosedHereError
-from refimpl.drivers.streams import ByteStream, connect, listen
-from refimpl.drivers.tls import ClusterKeys
+from refimpl.drivers.transport import tls_stream
+from refimpl.drivers.transport.refusals import HandshakeError, Refusal, may_be_tls
+from refimpl.drivers.transport.sockets import ClosedHereError
+from refimpl.drivers.transport.streams import ByteStream, connect, listen
+from refimpl.drivers.transport.tls import ClusterKeys
 from tests.support.stream_rig import (
     TIMEOUT_S,
     Call,

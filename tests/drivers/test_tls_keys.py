@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from refimpl.drivers.refusals import HandshakeError, Refusal, explain_refusal
-from refimpl.drivers.streams import connect, listen
-from refimpl.drivers.tls import ClusterKeys, PemPair
+from refimpl.drivers.transport.refusals import HandshakeError, Refusal, explain_refusal
+from refimpl.drivers.transport.streams import connect, listen
+from refimpl.drivers.transport.tls import ClusterKeys, PemPair
 from refimpl.errors import ConfigError
 from tests.support.stream_rig import (
     TIMEOUT_S,

@@ -12,10 +12,10 @@ from contextlib import suppress
 
 import pytest
 
-from refimpl.drivers.refusals import Refusal
-from refimpl.drivers.sockets import ClosedHereError, ConnectionFailedError
-from refimpl.drivers.streams import connect, listen
-from refimpl.drivers.tls import ClusterKeys
+from refimpl.drivers.transport.refusals import Refusal
+from refimpl.drivers.transport.sockets import ClosedHereError, ConnectionFailedError
+from refimpl.drivers.transport.streams import connect, listen
+from refimpl.drivers.transport.tls import ClusterKeys
 from tests.support.stream_rig import (
     TIMEOUT_S,
     Call,

@@ -10,9 +10,11 @@ from collections import deque
 from collections.abc import Iterator
 
 from refimpl.config import UNBOUNDED
-from refimpl.consumer import BufferManager, BufferManagerSnapshot, InputGate, RemoteInputChannel
+from refimpl.consumer import BufferManager, BufferManagerSnapshot, ChannelState, ConnectedChannel, RemoteInputChannel
+from refimpl.drivers.makers import makers_of
 from refimpl.errors import LocalUsageError, PartitionNotFoundError, RemoteProtocolError, RemoteTransportError
-from refimpl.exchange import AddCredit, ConnectionState, ConsumerConnection
+from refimpl.exchange import AddCredit, ConnectionState
+from refimpl.job import Makers
 from refimpl.memory import Buffer, BufferSlice, LocalBufferPool, NetworkBufferPool
 from tests.fuzz.inputs import NUM_CHANNELS, Setup
 from tests.fuzz.oracles import (
@@ -63,9 +65,10 @@ class ConsumerEnd:
         self.pool = NetworkBufferPool(num_segments, config.segment_size_bytes, self._version)
         num_required = 0 if config.credit_based else 1
         self.floating = LocalBufferPool(self.pool, num_required, setup.num_floating, "floating")
-        self.connection = ConsumerConnection(config, "to tm-1")
-        self.channels = [self._make_channel(index) for index in range(NUM_CHANNELS)]
-        self.gate = InputGate("sink-0", self.channels, self._version)
+        makers = makers_of(config, default=False)
+        self.connection = makers.consumer_connection(config, "to tm-1")
+        self.channels = [self._make_channel(makers, index) for index in range(NUM_CHANNELS)]
+        self.gate = makers.gate("sink-0", self.channels, config)
         self.gate.open()
         self.read = [bytearray() for _ in range(NUM_CHANNELS)]
         self.outgoing: list[Frame] = []
@@ -77,12 +80,13 @@ class ConsumerEnd:
         self._held: list[BufferSlice] = []
         self._now_ms = 0.0
 
-    def _make_channel(self, index: int) -> RemoteInputChannel:
+    def _make_channel(self, makers: Makers, index: int) -> ConnectedChannel:
         num_exclusive = self._setup.num_exclusive
         segments = self.pool.request_unpooled(num_exclusive, f"channel {index}") if num_exclusive else []
         assert segments is not None
-        return RemoteInputChannel(
-            index, receiver(index), f"map-0[{index}]", segments, self.pool, self.floating, self._setup.config
+        config = self._setup.config
+        return makers.remote_channel(
+            index, receiver(index), f"map-0[{index}]", segments, self.pool, self.floating, config, None, None
         )
 
     # -- the task ----------------------------------------------------------------------------------
@@ -130,7 +134,7 @@ class ConsumerEnd:
             self.recycle(0)
 
     def resume(self, index: int) -> None:
-        is_blocked = self.channels[index]._is_blocked and not self.channels[index].is_released
+        is_blocked = self.channels[index].state is ChannelState.BLOCKED
         try:
             self.channels[index].resume()
         except LocalUsageError:
@@ -145,9 +149,9 @@ class ConsumerEnd:
     def receive(self, data: bytes, piece_bytes: int = UNBOUNDED) -> None:
         """The transport gives what has come, `piece_bytes` at a time."""
         self._unread += pieces_of(data, piece_bytes)
-        if self._unread and self.connection.decoder.is_waiting:
+        if self._unread and self.connection.pause is not None:
             # One piece may have been read before the transport was told to stop.
-            room = self._setup.config.frame_limit_bytes - len(self.connection.decoder._staged)
+            room = self._setup.config.frame_limit_bytes - self.connection.decoder.num_staged
             if len(self._unread[0]) <= room:
                 self._receive(self._unread.popleft())
         self.go_on()
@@ -156,9 +160,10 @@ class ConsumerEnd:
         """Read on as far as possible, as a driver does after each call; false if nothing could be read."""
         has_read = False
         while True:
-            if self.connection.can_resume_reading:
-                self.connection.resume_reading()
-            elif self._unread and (self.connection.is_reading or self.connection.is_closed):
+            pause = self.connection.pause
+            if pause is not None and pause.is_over:
+                self.connection.receive_data(b"")
+            elif self._unread and (pause is None or self.connection.is_closed):
                 self._receive(self._unread.popleft())
             else:
                 return has_read
@@ -178,7 +183,10 @@ class ConsumerEnd:
     def answer(self) -> None:
         """The transport can take bytes: credit is announced once, and only for buffers that are there."""
         was_closed, may_have_some = self.connection.is_closed, self.connection.has_data_to_send
-        promised = {channel.receiver: channel.buffers.credit.num_promised for channel in self.channels}
+        by_receiver = {
+            each.receiver: each.buffers.credit for each in self.channels if isinstance(each, RemoteInputChannel)
+        }
+        promised = {receiver: credit.num_promised for receiver, credit in by_receiver.items()}
         data = self.connection.data_to_send()
         assert not (was_closed and data), "something goes out after the end"
         assert may_have_some or not data, f"{self.connection} has something to say, and does not say so"
@@ -186,9 +194,9 @@ class ConsumerEnd:
             if isinstance(frame.message, AddCredit):
                 promised[frame.message.receiver] += frame.message.credit
             self.outgoing.append(frame)
-        for channel in self.channels:
-            found = channel.buffers.credit.num_promised
-            assert found == promised[channel.receiver], f"{channel} promised {found}, and announced something else"
+        for receiver, credit in by_receiver.items():
+            found = credit.num_promised
+            assert found == promised[receiver], f"{receiver!r} promised {found}, and announced something else"
 
     def wait(self, num_ms: int) -> None:
         """Time passes, and a driver does what is due."""
@@ -214,7 +222,7 @@ class ConsumerEnd:
             is_theirs = isinstance(channel.error, FROM_THE_OTHER_END)
             assert is_theirs or channel.error is None, f"{channel} failed with {channel.error!r}"
             if isinstance(channel.buffers, BufferManager) and not channel.is_released:
-                self._check_credit(channel.buffers.snapshot())
+                self._check_credit(channel.snapshot().buffers)
         assert len(connection._cancelled) <= _MAX_STRANGERS + NUM_CHANNELS
         assert len(connection._line) <= NUM_CHANNELS, "a channel stands in line twice"
         self._check_segments()

@@ -47,6 +47,7 @@ class Input:
     version: FlinkVersion
     variant: int
     steps: tuple[Step, ...]
+    shortcuts: bool = False
 
     @property
     def setup(self) -> Setup:
@@ -71,6 +72,7 @@ class Input:
             max_event_bytes=max_event_bytes,
             request_backoff_initial_ms=initial_ms,
             request_backoff_max_ms=max_ms,
+            shortcuts=self.shortcuts,
         )
         num_exclusive, num_floating = _NUM_EXCLUSIVE[exclusive], _NUM_FLOATING[floating]
         return Setup(config, num_exclusive, num_floating) if is_credit_based else Setup(config, 0, 1 + num_floating)

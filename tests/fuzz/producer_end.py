@@ -10,6 +10,7 @@ from collections import deque
 from dataclasses import dataclass
 
 from refimpl.config import UNBOUNDED
+from refimpl.drivers.makers import makers_of
 from refimpl.errors import RemoteProtocolError
 from refimpl.exchange import (
     DECODER_EXCEPTION,
@@ -17,14 +18,13 @@ from refimpl.exchange import (
     ErrorResponse,
     Message,
     PartitionRequest,
-    ProducerConnection,
     ProducerId,
     RequestDecoder,
     ResultPartitionId,
     read_java_error,
 )
 from refimpl.memory import Buffer, BufferBuilder, BufferSlice, LocalBufferPool, NetworkBufferPool
-from refimpl.producer import PipelinedSubpartition, ResultPartition
+from refimpl.producer import PipelinedSubpartitionView, ResultPartition
 from refimpl.records import Alignment, CancelCheckpointMarker, CheckpointBarrier
 from tests.fuzz.inputs import NUM_CHANNELS, Setup
 from tests.fuzz.oracles import (
@@ -80,7 +80,9 @@ class ProducerEnd:
         self.home = NetworkBufferPool(2 * NUM_CHANNELS, segment_size, version)
         self._pool = LocalBufferPool(self.home, NUM_CHANNELS + 1, 2 * NUM_CHANNELS, "map-0", NUM_CHANNELS)
         self.partition = ResultPartition("map-0", NUM_CHANNELS, self._pool, setup.config)
-        self.connection = ProducerConnection(self, setup.config, "to tm-2", self._wants_event)
+        makers = makers_of(setup.config, default=False)
+        self.connection = makers.producer_connection(self, setup.config, "to tm-2", None)
+        self.connection._on_task_event = self._wants_event
         self.written = [bytearray() for _ in range(NUM_CHANNELS)]
         self.outgoing: list[Frame] = []
         self.is_lost = False
@@ -93,11 +95,11 @@ class ProducerEnd:
         self._most_at_once = 0
         self._most_pending = 2 * segment_size + _LONGEST_ANSWER
 
-    def find(self, wanted: ResultPartitionId, index: int) -> PipelinedSubpartition | None:
+    def find(self, wanted: ResultPartitionId, index: int) -> PipelinedSubpartitionView | None:
         """For the connection: a subpartition that has failed is no more."""
         if wanted != PARTITION or self.partition.subpartitions[index].is_released:
             return None
-        return self.partition.subpartitions[index]
+        return self.partition.create_view(index)
 
     def _wants_event(self, _partition: ResultPartitionId, event: bytes) -> bool:
         return len(event) % 2 > 0
@@ -170,7 +172,7 @@ class ProducerEnd:
         except RemoteProtocolError:
             assert self.connection.is_closed, "a connection that failed is not closed"
             assert not was_closed, "a closed connection has read something"
-            why = self.connection._answers[-1]
+            why = self.connection.queue.answers[-1]
             assert (read_java_error(why.error).class_name, why.receiver) == (DECODER_EXCEPTION, None)
         if self.connection.is_closed:
             self._ledger.close()
@@ -237,7 +239,7 @@ class ProducerEnd:
         shot = connection.snapshot()
         assert repr(connection)
         self._ledger.check({receiver: reader.credit for receiver, reader in shot.readers.items()})
-        line = [id(reader) for reader in connection._line]
+        line = [id(reader) for reader in connection.queue._line]
         assert len(set(line)) == len(line), "a reader stands in line twice"
         for reader in connection.readers.values():
             assert reader.is_enqueued == (id(reader) in line), f"{reader} stands in line, or not"
@@ -259,7 +261,7 @@ class ProducerEnd:
         )
         held: list[Buffer | BufferSlice] = [*self.connection.lent_buffers]
         held += [builder.buffer for builder in self._builders.values()]
-        held += [consumer.buffer for part in self.partition.subpartitions for consumer in part.consumers]
+        held += [consumer.buffer for part in self.partition.subpartitions for consumer in part.queue]
         check_references(pool.lent.values(), held)
 
     def check_memory(self) -> None:

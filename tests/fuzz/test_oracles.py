@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from refimpl.consumer import BufferManager, RemoteInputChannel
+from refimpl.consumer import BufferManager, ConnectedChannel
 from refimpl.exchange import (
     AddCredit,
     BufferReceived,
@@ -17,12 +17,13 @@ from refimpl.exchange import (
     FrameDecoder,
     Message,
     PartitionReader,
+    PartitionRequestQueue,
     ProducerConnection,
     RequestDecoder,
     encode,
 )
 from refimpl.exchange.frames import BodyReader
-from refimpl.exchange.producer_reader import SubpartitionReader
+from refimpl.exchange.producer_credit import SubpartitionReader
 from refimpl.memory import BufferSlice
 from tests.fuzz.harness import fault_in
 from tests.fuzz.inputs import CONSUMER, PRODUCER, Input
@@ -70,34 +71,21 @@ def a_number_is_left_out(patch: Patch) -> None:
 
 
 def a_reader_is_forgotten(patch: Patch) -> None:
-    patch.setattr(ProducerConnection, "_enqueue", lambda _connection, _reader: None)
+    patch.setattr(PartitionRequestQueue, "enqueue", lambda _queue, _reader: None)
 
 
 def data_is_not_announced(patch: Patch) -> None:
-    patch.setattr(ProducerConnection, "has_data_to_send", property(lambda connection: bool(connection._answers)))
-
-
-def lent_memory_is_used_again(patch: Patch) -> None:
-    real = ProducerConnection._let_speak
-
-    def let_speak(
-        connection: ProducerConnection, reader: SubpartitionReader, pieces: list[memoryview], end: int
-    ) -> None:
-        num_lent = len(connection._lent)
-        real(connection, reader, pieces, end)
-        if len(connection._lent) > num_lent:
-            connection._lent.pop()[1].recycle()
-            pieces[-1].obj[:] = bytes(len(pieces[-1].obj))
-
-    patch.setattr(ProducerConnection, "_let_speak", let_speak)
+    patch.setattr(ProducerConnection, "has_data_to_send", property(lambda connection: bool(connection.queue.answers)))
 
 
 def lent_memory_never_comes_home(patch: Patch) -> None:
-    patch.setattr(ProducerConnection, "data_sent", lambda connection, _num_bytes=None: connection._lent.clear())
+    patch.setattr(
+        ProducerConnection, "data_sent", lambda connection, _num_bytes=None: connection.queue.lent._lent.clear()
+    )
 
 
 def answers_without_end(patch: Patch) -> None:
-    patch.setattr("refimpl.exchange.producer_connection._MAX_ANSWERS", 10**9)
+    patch.setattr("refimpl.exchange.fair_turns._MAX_ANSWERS", 10**9)
 
 
 def memory_for_what_has_not_come(patch: Patch) -> None:
@@ -161,8 +149,8 @@ def credit_is_announced_twice(patch: Patch) -> None:
 
 
 def announced_and_not_sent(patch: Patch) -> None:
-    real = RemoteInputChannel.take_unannounced_credit
-    patch.setattr(RemoteInputChannel, "take_unannounced_credit", lambda channel: real(channel) // 2)
+    real = ConsumerCredit.announce
+    patch.setattr(ConsumerCredit, "announce", lambda credit: real(credit) // 2)
 
 
 def floating_buffers_are_kept(patch: Patch) -> None:
@@ -193,7 +181,7 @@ def last_words_after_the_end(patch: Patch) -> None:
 
 
 def a_resume_is_lost(patch: Patch) -> None:
-    patch.setattr(RemoteInputChannel, "take_resume", lambda _channel: False)
+    patch.setattr(ConnectedChannel, "take_news", lambda _channel: [])
 
 
 def a_wait_is_never_over(patch: Patch) -> None:
@@ -215,7 +203,6 @@ MUTANTS: list[tuple[Callable[[Patch], None], str]] = [
     (a_number_is_left_out, "is not _Account"),
     (a_reader_is_forgotten, "has been forgotten"),
     (data_is_not_announced, "has data to send, and does not say so"),
-    (lent_memory_is_used_again, "changed while it was lent"),
     (lent_memory_never_comes_home, "has 0 holders"),
     (answers_without_end, "answers wait"),
     (memory_for_what_has_not_come, "it took up to"),

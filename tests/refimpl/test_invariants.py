@@ -9,11 +9,12 @@ import pytest
 from refimpl.config import Config
 from refimpl.consumer import RemoteInputChannel
 from refimpl.drivers import Simulation
-from refimpl.drivers.link import Link, Way
+from refimpl.drivers.simulation.wire import Link, Way
 from refimpl.exchange import ReaderSnapshot, encode
 from refimpl.invariants import StepLaws, check_all, check_end, check_liveness, check_memory, check_segments
 from refimpl.job import Deployment, StreamEnvironment
 from refimpl.memory import Buffer, LocalBufferPool
+from refimpl.producer import SubpartitionState
 from refimpl.records import EndOfSuperstep
 from refimpl.task import IterableReader
 from refimpl.trace import Trace
@@ -89,7 +90,7 @@ def miscount_what_is_out(deployment: Deployment) -> None:
 
 def lie_twice_idle(deployment: Deployment) -> None:
     pool, buffer = lent(deployment)[0]
-    pool._idle.append(buffer.segment)
+    pool.idle.append(buffer.segment)
 
 
 SEGMENTS = [
@@ -143,7 +144,7 @@ def test_at_the_end_every_record_emitted_has_arrived() -> None:
 def test_at_the_end_every_queue_has_been_read() -> None:
     deployment = at_the_end()
     subpartition = deployment.partitions[0].subpartitions[0]
-    subpartition.is_finished = False
+    subpartition.producer_state = SubpartitionState.OPEN
     deployment.partitions[0].broadcast_event(EndOfSuperstep())
     with pytest.raises(AssertionError, match="was not read to its end"):
         check_end(deployment)
@@ -256,7 +257,7 @@ def give_an_exclusive_segment_to_everybody(channel: RemoteInputChannel) -> None:
 
 
 def forget_what_was_received(channel: RemoteInputChannel) -> None:
-    channel._received.popleft()
+    channel.received.pieces.popleft()
 
 
 REMOTE_SEGMENTS = [
@@ -269,7 +270,7 @@ REMOTE_SEGMENTS = [
 @pytest.mark.parametrize(("tamper", "said"), REMOTE_SEGMENTS, ids=[tamper.__name__ for tamper, _ in REMOTE_SEGMENTS])
 def test_the_buffers_of_a_channel_are_in_one_place_too(tamper: Callable[[RemoteInputChannel], None], said: str) -> None:
     simulation, _, channel = halfway()
-    while not (channel.buffers.exclusive and channel._received):
+    while not (channel.buffers.exclusive and channel.received.pieces):
         simulation.step()
     tamper(channel)
     with pytest.raises(AssertionError, match=said):

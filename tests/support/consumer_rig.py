@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 from refimpl.config import Config
-from refimpl.consumer import InputGate, RemoteInputChannel
+from refimpl.consumer import ConnectedChannel
 from refimpl.exchange import (
-    BufferFrame,
     BufferReceived,
     BufferResponse,
-    ConsumerConnection,
     ErrorResponse,
     FrameDecoder,
     Message,
@@ -19,20 +16,14 @@ from refimpl.exchange import (
     ResultPartitionId,
     encode,
 )
+from refimpl.job import Makers
 from refimpl.memory import Buffer, BufferSlice, DataType, LocalBufferPool, NetworkBufferPool, heap_buffer
 from refimpl.records import Event, event_to_buffer
 
 SEGMENT_SIZE = 16
 
 
-class OneByOne:
-    """Takes no frames in one step: the decoder asks for a buffer for each."""
-
-    def receive_run(self, _run: Sequence[BufferFrame], _data: memoryview) -> int:
-        return 0
-
-
-class HeapBuffers(OneByOne):
+class HeapBuffers:
     """Gives a fresh buffer for every payload, and remembers them."""
 
     def __init__(self) -> None:
@@ -48,25 +39,27 @@ class HeapBuffers(OneByOne):
 class Bench:
     """`num_channels` channels with `exclusive` buffers each, which share `floating` ones.
 
-    `num_spare` segments of the pool belong to nobody.
+    One segment of the pool belongs to nobody. `makers` make the parts.
     """
+
+    makers = Makers()
 
     def __init__(self, num_channels: int = 1, exclusive: int = 2, floating: int = 4, **options: object) -> None:
         self.config = replace(Config(segment_size_bytes=SEGMENT_SIZE), **options)
         self.num_segments = num_channels * exclusive + floating + 1
         self.pool = NetworkBufferPool(self.num_segments, self.config.segment_size_bytes, self.config.flink_version)
         self.floating = LocalBufferPool(self.pool, 0, floating, "floating")
-        self.connection = ConsumerConnection(self.config, "to tm-1")
+        self.connection = self.makers.consumer_connection(self.config, "to tm-1")
         self.channels = [self.make_channel(index, exclusive) for index in range(num_channels)]
-        self.gate = InputGate("sink-0", self.channels, self.config.flink_version)
+        self.gate = self.makers.gate("sink-0", self.channels, self.config)
         self.gate.open()
         self._decoder = FrameDecoder(HeapBuffers(), 2**20, self.config.flink_version)
 
-    def make_channel(self, index: int, exclusive: int = 2) -> RemoteInputChannel:
+    def make_channel(self, index: int, exclusive: int = 2) -> ConnectedChannel:
         segments = self.pool.request_unpooled(exclusive, f"channel {index}") if exclusive else []
         assert segments is not None
-        return RemoteInputChannel(
-            index, receiver(index), f"map-{index}[0]", segments, self.pool, self.floating, self.config
+        return self.makers.remote_channel(
+            index, receiver(index), f"map-{index}[0]", segments, self.pool, self.floating, self.config, None, None
         )
 
     def request(self) -> Bench:
@@ -98,7 +91,7 @@ class Bench:
 
     def state(self, channel: int = 0) -> tuple[int, int, int]:
         """(exclusive, floating, required) of a channel."""
-        shot = self.channels[channel].buffers.snapshot()
+        shot = self.channels[channel].snapshot().buffers
         return shot.num_exclusive_available, shot.num_floating_available, shot.num_required
 
     def check(self, *polled: BufferSlice) -> None:
@@ -112,7 +105,7 @@ class Bench:
             held.append(unfinished)
         for channel in self.channels:
             held += [each.parent if isinstance(each, BufferSlice) else each for each in channel.held_buffers]
-            shot = channel.buffers.snapshot()
+            shot = channel.snapshot().buffers
             if not channel.is_released:
                 assert shot.num_available == shot.num_unannounced + shot.num_promised
                 exclusive += shot.num_exclusive_available

@@ -1031,10 +1031,10 @@ _SEGMENT = "from refimpl.errors import LocalUsageError\nfrom refimpl.memory impo
 _POOL = "from refimpl.errors import LocalUsageError\nfrom refimpl.memory import LocalBufferPool\n\n"
 _TAKE = """
     def take_segment(self):
-        if self._idle:
-            return self._idle.popleft()
+        if self.idle:
+            return self.idle.popleft()
         if self.num_requested < self.size:
-            segment = self._global.request_segment()
+            segment = self.global_pool.request_segment()
             if segment is not None:
                 self.num_requested += 1
             return segment
@@ -1043,20 +1043,20 @@ _TAKE = """
 _BACK = """
     def take_back(self, segment):
         if self.is_destroyed or self.num_requested > self.size:
-            return self._return(segment)
-        while self._listeners:
-            if self._offer(segment):
+            return self.give_back(segment)
+        while self.listeners:
+            if self.offer(segment):
                 return
-        self._idle.append(segment)
+        self.idle.append(segment)
 """
 _SIZE = """
     def set_num_buffers(self, num_buffers):
         if num_buffers < self.num_required:
             raise LocalUsageError("too few")
         self.size = min(num_buffers, self.num_max)
-        while self._idle and self.num_requested > self.size:
-            self._return(self._idle.pop())
-        self._room_changed()
+        while self.idle and self.num_requested > self.size:
+            self.give_back(self.idle.pop())
+        self.on_room_changed()
 """
 
 RIGHT |= {
@@ -1221,14 +1221,14 @@ from refimpl.memory import Buffer
 class Counted(Buffer):
     def retain(self):
         match self.num_references:
-            case 0: raise self._recycled_before()
+            case 0: raise self.recycled_before()
             case n: self.num_references = n + 1
         return self
 
     def recycle(self):
         left = {0: None}.get(self.num_references, self.num_references - 1)
         if left is None:
-            raise self._recycled_before()
+            raise self.recycled_before()
         self.num_references = left
         not left and self.recycler.recycle_segment(self.segment)
 """,
@@ -1289,13 +1289,13 @@ def share_out(num_free: int, appetites) -> list[int]:
     def take_back(self, segment):
         has_too_many = self.num_requested > self.size
         if has_too_many or self.is_destroyed:
-            self._return(segment)
-        elif not self._listeners or not self._somebody_takes(segment):
-            self._idle.append(segment)
+            self.give_back(segment)
+        elif not self.listeners or not self._somebody_takes(segment):
+            self.idle.append(segment)
 
     def _somebody_takes(self, segment):
-        while self._listeners:
-            if self._offer(segment):
+        while self.listeners:
+            if self.offer(segment):
                 return True
         return False
 """
@@ -1313,11 +1313,11 @@ def share_out(num_free: int, appetites) -> list[int]:
             raise LocalUsageError(f"{num_buffers} < {self.num_required}")
         self.num_resized += 1
         self.size = num_buffers if num_buffers <= self.num_max else self.num_max
-        for _ in range(len(self._idle)):
+        for _ in range(len(self.idle)):
             if self.num_requested <= self.size:
                 break
-            self._return(self._idle.popleft())
-        self._room_changed()
+            self.give_back(self.idle.popleft())
+        self.on_room_changed()
 """
     + _TAKE
     + _BACK,
@@ -1334,28 +1334,28 @@ class Mine(LocalBufferPool):
 
     def take_segment(self):
         found = None
-        if len(self._idle) > 0:
-            found = self._idle.popleft()
-        elif self.may_grow and (found := self._global.request_segment()):
+        if len(self.idle) > 0:
+            found = self.idle.popleft()
+        elif self.may_grow and (found := self.global_pool.request_segment()):
             self.num_requested = self.num_requested + 1
         return found
 
     def take_back(self, segment):
         if self.owes:
-            return self._return(segment)
+            return self.give_back(segment)
         taken = False
-        while self._listeners and not taken:
-            taken = self._offer(segment)
+        while self.listeners and not taken:
+            taken = self.offer(segment)
         if not taken:
-            self._idle.appendleft(segment)
+            self.idle.appendleft(segment)
 
     def set_num_buffers(self, num_buffers: int) -> None:
         if self.num_required > num_buffers:
             raise LocalUsageError("less than was promised")
         self.size = min(self.num_max, num_buffers)
-        for segment in [self._idle.popleft() for _ in range(min(self.owes, len(self._idle)))]:
-            self._return(segment)
-        self._room_changed()
+        for segment in [self.idle.popleft() for _ in range(min(self.owes, len(self.idle)))]:
+            self.give_back(segment)
+        self.on_room_changed()
 """,
     ("9.1", "hex_text"): """
 to_frame = lambda i, b: bytes.fromhex(f"{len(b) + 9:08x}badc0ffe{i:02x}") + b
@@ -1431,7 +1431,7 @@ class Sequence(SequenceNumbers):
 """,
     ("10.1", "states"): """
 import enum
-from refimpl.exchange import WaterMarks
+from refimpl.exchange.before_credit import WaterMarks
 
 class State(enum.Enum):
     GO = 1
@@ -1456,7 +1456,7 @@ class Marks(WaterMarks):
         self.is_writable = self.state is State.GO
 """,
     ("10.2", "looks_first"): """
-from refimpl.exchange import BufferWait, PoolBuffers
+from refimpl.exchange.before_credit import BufferWait, PoolBuffers
 
 class Waiting(PoolBuffers):
     def request_buffer(self):

@@ -16,7 +16,8 @@ from typing import Self
 import psutil
 
 from refimpl.config import Config
-from refimpl.drivers import Security, TaskManagerThreads
+from refimpl.drivers.threads import TaskManagerThreads
+from refimpl.drivers.transport import Security
 from refimpl.exchange import BufferResponse, Message, PartitionRequest, encode
 from refimpl.job import ConnectionId, Deployment, StreamEnvironment
 from refimpl.memory import DataType
@@ -117,7 +118,7 @@ class Side:
 
     @property
     def address(self) -> tuple[str, int]:
-        return self.threads.address
+        return self.threads.connections.address
 
     def start(self, *addresses: tuple[str, int]) -> Self:
         """The addresses are those of TaskManagers 0, 1, …; only those it reads from matter."""
@@ -127,9 +128,9 @@ class Side:
     @property
     def stands_still(self) -> bool:
         """Whether every task has ended or waits for something that is not there."""
-        bells = self.threads._bells
+        wakers = self.threads.turns.wakers
         return all(
-            task.is_done or (bells[task.name].is_waiting and not task.is_runnable) for task in self.deployment.tasks
+            task.is_done or (wakers[task.name].is_waiting and not task.is_runnable) for task in self.deployment.tasks
         )
 
     def until(self, condition: Callable[[], bool]) -> None:

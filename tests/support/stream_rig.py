@@ -17,8 +17,8 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from course.cluster_keys import new_pair
-from refimpl.drivers.streams import ByteStream, Security, connect, listen
-from refimpl.drivers.tls import ClusterKeys
+from refimpl.drivers.transport.streams import ByteStream, Security, connect, listen
+from refimpl.drivers.transport.tls import ClusterKeys
 
 TIMEOUT_S = 20.0  # only so that a call that hangs fails; nothing waits for it
 

@@ -96,7 +96,7 @@ def test_a_live_view_shows_which_process_was_killed_and_why_the_job_failed(sent:
 def test_a_live_view_names_who_does_not_answer_and_goes_on_when_it_does(
     sent: Sent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("refimpl.drivers.crew._SECONDS_TO_ANSWER", 0.5)
+    monkeypatch.setattr("refimpl.drivers.processes.group._SECONDS_TO_ANSWER", 0.5)
     with ProcessRun(without_end()) as run:
         view = ClusterView(run.start())
         name = f"tm-1 (process {run.process_ids[1]})"

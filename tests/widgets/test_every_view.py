@@ -193,11 +193,13 @@ def test_words_and_picture_change_with_the_state(row: Row, made: Any, run: Recor
 def others(model: Any, key: str = "") -> Iterator[str]:
     """Change each number and each yes or no of a model, one at a time; says which is changed just now.
 
-    Of a queue only the tail: whatever stands before it is finished.
+    Of a queue only the tail: whatever stands before it is finished. What was received always is.
     """
     places = list(model.items() if isinstance(model, dict) else enumerate(model) if isinstance(model, list) else ())
     for place, value in places[-1:] if key in ("queue", "received") else places:
         name = place if isinstance(place, str) else key
+        if (key, place) == ("received", "is_finished"):
+            continue
         if isinstance(value, int | float) and name not in NAMES | CONSTANT:
             model[place] = not value if isinstance(value, bool) else 0 if value else 7
             yield name

@@ -7,7 +7,8 @@ import threading
 import pytest
 
 from refimpl.config import Config
-from refimpl.drivers import Simulation, ThreadedRun, Way
+from refimpl.drivers import Simulation, ThreadedRun
+from refimpl.drivers.simulation import Way
 from refimpl.errors import LocalUsageError
 from refimpl.job import StreamEnvironment
 from widgets import ExchangeView

@@ -114,12 +114,13 @@ def test_swaps_of_another_shape_are_refused_at_once(run, swaps):
 
 
 def test_whatever_a_note_raises_is_a_refusal_and_the_pump_goes_on(view, run, box, monkeypatch):
-    def slow(name, ms):
+    def do(_command):
         raise AttributeError("no such thing")
 
-    monkeypatch.setattr(run, "slow", slow)
-    assert box.answer_to(view, type="slow", name="sink", ms=5) == "AttributeError: no such thing"
-    assert view.sampler.is_alive
+    with monkeypatch.context() as patched:
+        patched.setattr(run, "do", do)
+        assert box.answer_to(view, type="slow", name="sink", ms=5) == "AttributeError: no such thing"
+        assert view.sampler.is_alive
     assert box.answer_to(view, type="set_buffer_timeout", ms=7) == ""
 
 

@@ -6,13 +6,13 @@ from refimpl.memory import Buffer
 class CountedBuffer(Buffer):
     def retain(self):
         if self.is_recycled:
-            raise self._recycled_before()
+            raise self.recycled_before()
         self.num_references = self.num_references + 1
         return self
 
     def recycle(self):
         if self.is_recycled:
-            raise self._recycled_before()
+            raise self.recycled_before()
         self.num_references = self.num_references - 1
         if self.is_recycled:
             self.recycler.recycle_segment(self.segment)

@@ -7,7 +7,7 @@ class CountedBuffer(Buffer):
     def _change(self, by):
         match self.num_references + by, self.num_references:
             case _, 0:
-                raise self._recycled_before()
+                raise self.recycled_before()
             case 0, _:
                 self.num_references = 0
                 self.recycler.recycle_segment(self.segment)

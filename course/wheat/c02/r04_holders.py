@@ -24,4 +24,4 @@ class CountedBuffer(Buffer):
 
     def alive(self):
         if not self.holders:
-            raise self._recycled_before()
+            raise self.recycled_before()

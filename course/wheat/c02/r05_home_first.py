@@ -8,11 +8,11 @@ class CountedBuffer(Buffer):
         if self.num_references > 0:
             self.num_references += 1
             return self
-        raise self._recycled_before()
+        raise self.recycled_before()
 
     def recycle(self):
         last = self.num_references == 1
         if not self.num_references:
-            raise self._recycled_before()
+            raise self.recycled_before()
         self.num_references -= 1
         return self.recycler.recycle_segment(self.segment) if last else None

@@ -1,6 +1,6 @@
 """One helper for both, told from where it comes."""
 
-from refimpl.exchange import WaterMarks
+from refimpl.exchange.before_credit import WaterMarks
 
 
 class Marks(WaterMarks):

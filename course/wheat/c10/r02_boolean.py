@@ -1,6 +1,6 @@
 """One expression each."""
 
-from refimpl.exchange import WaterMarks
+from refimpl.exchange.before_credit import WaterMarks
 
 
 class Marks(WaterMarks):

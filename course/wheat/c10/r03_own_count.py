@@ -1,6 +1,6 @@
 """A count of its own beside the two."""
 
-from refimpl.exchange import WaterMarks
+from refimpl.exchange.before_credit import WaterMarks
 
 
 class Marks(WaterMarks):

@@ -6,7 +6,7 @@ from refimpl.memory import Buffer
 class CountedBuffer(Buffer):
     def retain(self):
         if self.num_references == 0:
-            raise self._recycled_before()
+            raise self.recycled_before()
         self.num_references += 1
         return self
 

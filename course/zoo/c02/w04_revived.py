@@ -10,7 +10,7 @@ class CountedBuffer(Buffer):
 
     def recycle(self):
         if self.num_references == 0:
-            raise self._recycled_before()
+            raise self.recycled_before()
         self.num_references -= 1
         if self.num_references == 0:
             self.recycler.recycle_segment(self.segment)

@@ -12,14 +12,14 @@ class CountedBuffer(Buffer):
 
     def retain(self):
         if self.num_references == 0:
-            raise self._recycled_before()
+            raise self.recycled_before()
         CountedBuffer.count += 1
         self.num_references = CountedBuffer.count
         return self
 
     def recycle(self):
         if self.num_references == 0:
-            raise self._recycled_before()
+            raise self.recycled_before()
         CountedBuffer.count -= 1
         self.num_references = CountedBuffer.count
         if not CountedBuffer.count:

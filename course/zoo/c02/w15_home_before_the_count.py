@@ -6,7 +6,7 @@ from refimpl.memory import Buffer
 class CountedBuffer(Buffer):
     def retain(self):
         if self.num_references == 0:
-            raise self._recycled_before()
+            raise self.recycled_before()
         self.num_references += 1
         return self
 
@@ -15,5 +15,5 @@ class CountedBuffer(Buffer):
             self.recycler.recycle_segment(self.segment)
             return
         if self.num_references == 0:
-            raise self._recycled_before()
+            raise self.recycled_before()
         self.num_references -= 1

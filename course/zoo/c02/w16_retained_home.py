@@ -6,13 +6,13 @@ from refimpl.memory import Buffer
 class CountedBuffer(Buffer):
     def retain(self):
         if self.num_references == 0:
-            raise self._recycled_before()
+            raise self.recycled_before()
         self.num_references += 2
         return self
 
     def recycle(self):
         if self.num_references == 0:
-            raise self._recycled_before()
+            raise self.recycled_before()
         self.num_references -= 1
         if self.num_references == 0:
             self.recycler.recycle_segment(self.segment)

@@ -1,6 +1,6 @@
 """What is below the high mark may go on."""
 
-from refimpl.exchange import WaterMarks
+from refimpl.exchange.before_credit import WaterMarks
 
 
 class Marks(WaterMarks):

@@ -1,6 +1,6 @@
 """Whether more may go is one comparison."""
 
-from refimpl.exchange import WaterMarks
+from refimpl.exchange.before_credit import WaterMarks
 
 
 class Marks(WaterMarks):

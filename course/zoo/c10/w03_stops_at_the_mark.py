@@ -1,6 +1,6 @@
 """At the mark means stop."""
 
-from refimpl.exchange import WaterMarks
+from refimpl.exchange.before_credit import WaterMarks
 
 
 class Marks(WaterMarks):

@@ -1,6 +1,6 @@
 """What was stopped goes on when all is gone."""
 
-from refimpl.exchange import WaterMarks
+from refimpl.exchange.before_credit import WaterMarks
 
 
 class Marks(WaterMarks):

@@ -1,6 +1,6 @@
 """Above the low mark is too much."""
 
-from refimpl.exchange import WaterMarks
+from refimpl.exchange.before_credit import WaterMarks
 
 
 class Marks(WaterMarks):

@@ -1,6 +1,6 @@
 """A frame is a frame."""
 
-from refimpl.exchange import WaterMarks
+from refimpl.exchange.before_credit import WaterMarks
 
 
 class Marks(WaterMarks):

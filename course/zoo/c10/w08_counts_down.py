@@ -1,6 +1,6 @@
 """What is written is not handed out any more."""
 
-from refimpl.exchange import WaterMarks
+from refimpl.exchange.before_credit import WaterMarks
 
 
 class Marks(WaterMarks):

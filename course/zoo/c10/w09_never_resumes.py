@@ -1,6 +1,6 @@
 """What was stopped is somebody else's to start."""
 
-from refimpl.exchange import WaterMarks
+from refimpl.exchange.before_credit import WaterMarks
 
 
 class Marks(WaterMarks):

@@ -1,6 +1,6 @@
 """The transport knows best how much it can take."""
 
-from refimpl.exchange import WaterMarks
+from refimpl.exchange.before_credit import WaterMarks
 
 
 class Marks(WaterMarks):

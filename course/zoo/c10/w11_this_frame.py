@@ -1,6 +1,6 @@
 """The mark is for the size of a frame."""
 
-from refimpl.exchange import WaterMarks
+from refimpl.exchange.before_credit import WaterMarks
 
 
 class Marks(WaterMarks):

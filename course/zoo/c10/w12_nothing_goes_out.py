@@ -1,6 +1,6 @@
 """Who is stopped hands out nothing: a frame that comes then does not count."""
 
-from refimpl.exchange import WaterMarks
+from refimpl.exchange.before_credit import WaterMarks
 
 
 class Marks(WaterMarks):

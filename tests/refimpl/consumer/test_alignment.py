@@ -12,7 +12,7 @@ from refimpl.consumer import (
     BarrierAligner,
     BarrierTracker,
     Complete,
-    Resume,
+    ResumeChannel,
     act_on,
     barrier_handler,
 )
@@ -51,14 +51,14 @@ def test_a_tracker_counts_it_once():
 def test_who_did_not_stop_is_not_told_to_go_on(version):
     aligner = BarrierAligner(2, version)
     assert aligner.on_event(0, loose(1)) == []
-    assert aligner.on_event(1, barrier(1)).count(Resume(1)) == 1
-    assert Resume(0) not in aligner.on_event(0, loose(1))
+    assert aligner.on_event(1, barrier(1)).count(ResumeChannel(1)) == 1
+    assert ResumeChannel(0) not in aligner.on_event(0, loose(1))
 
 
 def test_a_tracker_keeps_nobody_waiting_who_has_stopped():
     tracker = BarrierTracker(2)
-    assert tracker.on_event(0, barrier(1)) == [Resume(0)]
-    assert tracker.on_event(1, barrier(1)) == [Resume(1), Complete(barrier(1))]
+    assert tracker.on_event(0, barrier(1)) == [ResumeChannel(0)]
+    assert tracker.on_event(1, barrier(1)) == [ResumeChannel(1), Complete(barrier(1))]
 
 
 def test_a_tracker_forgets_the_oldest_of_more_than_fifty():
@@ -104,7 +104,7 @@ def test_other_events_decide_nothing(mode, version):
 def test_channels_that_have_ended_are_not_waited_for_by_the_next_barrier(version):
     aligner = BarrierAligner(2, version)
     aligner.on_event(0, EndOfPartition())
-    assert set(aligner.on_event(1, barrier(1))) == {Resume(1), Complete(barrier(1))}
+    assert set(aligner.on_event(1, barrier(1))) == {ResumeChannel(1), Complete(barrier(1))}
 
 
 class Channel:
@@ -119,6 +119,6 @@ class Channel:
 
 def test_what_was_decided_is_done_and_told():
     channels = [Channel(), Channel()]
-    decisions = [Resume(1), Complete(barrier(3)), Abort(4, AbortReason.CANCELLED)]
+    decisions = [ResumeChannel(1), Complete(barrier(3)), Abort(4, AbortReason.CANCELLED)]
     assert list(act_on(decisions, channels)) == [barrier(3), CancelCheckpointMarker(4)]
     assert [each.num_resumed for each in channels] == [0, 1]

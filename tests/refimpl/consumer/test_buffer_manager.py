@@ -112,7 +112,7 @@ def test_a_channel_stands_in_the_pools_line_once() -> None:
     bench.data(0, backlog=4)
     bench.sent()
     bench.data(1, backlog=4)
-    assert bench.channels[0].buffers.snapshot().is_waiting_for_floating
+    assert bench.channels[0].snapshot().buffers.is_waiting_for_floating
     assert bench.floating.snapshot().num_listeners == 1
 
 
@@ -150,7 +150,7 @@ def test_who_needs_none_any_more_leaves_the_line_and_the_next_is_asked() -> None
     mine = [arrived.buffer for arrived in polled if arrived.channel_index == 0]
     mine[1].recycle()
     assert bench.sent() == [AddCredit(1, receiver(1))]
-    assert not bench.channels[0].buffers.snapshot().is_waiting_for_floating
+    assert not bench.channels[0].snapshot().buffers.is_waiting_for_floating
     bench.check()
 
 
@@ -174,12 +174,12 @@ def test_a_released_channel_gives_back_what_it_has_and_later_what_its_task_held(
     bench.data(2)
     held = take(bench, 2)  # one exclusive, one floating; the third is in the queue
     bench.channels[0].release()
-    assert (bench.state()[:2], bench.pool.num_unpromised) == ((0, 0), bench.num_segments - 1)
+    assert (bench.state()[:2], bench.pool.promises.num_unpromised) == ((0, 0), bench.num_segments - 1)
     for buffer in held:
         buffer.recycle()
     assert bench.floating.snapshot().num_in_use == 0
     assert bench.pool.num_free + bench.floating.num_requested == bench.num_segments
-    assert bench.pool.num_unpromised == bench.num_segments
+    assert bench.pool.promises.num_unpromised == bench.num_segments
     bench.check()
 
 
@@ -197,7 +197,7 @@ def test_a_destroyed_pool_ends_the_waiting() -> None:
     bench = Bench(floating=1).request()
     bench.data(0, backlog=5)
     bench.floating.destroy()
-    assert not bench.channels[0].buffers.snapshot().is_waiting_for_floating
+    assert not bench.channels[0].snapshot().buffers.is_waiting_for_floating
     bench.sent()
     bench.data(1, backlog=5)  # nobody to ask, nothing happens
     assert bench.channels[0].error is None
@@ -215,5 +215,5 @@ def test_resizing_the_pool_does_not_lose_a_buffer() -> None:
 def test_the_manager_says_what_it_has() -> None:
     bench = Bench().request()
     assert repr(bench.channels[0].buffers).startswith("BufferManager(2 exclusive, 0 floating")
-    assert bench.channels[0].buffers.snapshot().num_available == 2
+    assert bench.channels[0].snapshot().buffers.num_available == 2
     assert len(bench.channels[0].held_buffers) == 2

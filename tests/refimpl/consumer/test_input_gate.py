@@ -17,7 +17,7 @@ class Bench:
         pool = LocalBufferPool(self.home, 1, num_channels=channels)
         self.partition = ResultPartition("map-0", channels, pool, Config())
         self.num_ready = 0
-        locals_ = [LocalInputChannel(i, sub) for i, sub in enumerate(self.partition.subpartitions)]
+        locals_ = [LocalInputChannel(i, sub.view) for i, sub in enumerate(self.partition.subpartitions)]
         self.gate = InputGate("sink-0", locals_, on_ready=self.on_ready)
         self.gate.open()
 

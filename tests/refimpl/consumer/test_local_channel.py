@@ -25,7 +25,7 @@ def partition() -> ResultPartition:
 
 
 def test_a_channel_that_has_read_to_the_end_leaves_the_partition_consumed(partition: ResultPartition) -> None:
-    gate = InputGate("sink-0", [LocalInputChannel(0, partition.subpartitions[0])])
+    gate = InputGate("sink-0", [LocalInputChannel(0, partition.create_view(0))])
     gate.open()
     assert not partition.is_consumed
     while (arrived := gate.poll_next()) is not None:
@@ -38,7 +38,7 @@ def test_a_channel_that_has_read_to_the_end_leaves_the_partition_consumed(partit
 def test_a_released_channel_reads_nothing_and_hears_nothing(partition: ResultPartition) -> None:
     """Flink: `LocalInputChannelTest#testGetNextAfterPartitionReleased`."""
     (subpartition,) = partition.subpartitions
-    channel = LocalInputChannel(0, subpartition)
+    channel = LocalInputChannel(0, subpartition.view)
     heard: list[str] = []
     channel.open(lambda: heard.append("data"))
     heard.clear()
@@ -58,7 +58,7 @@ def test_a_late_notice_does_not_put_an_ended_channel_in_line_again(partition: Re
             told.append(on_data_available)
             super().open(on_data_available)
 
-    gate = InputGate("sink-0", [Listening(0, partition.subpartitions[0])])
+    gate = InputGate("sink-0", [Listening(0, partition.create_view(0))])
     gate.open()
     while (arrived := gate.poll_next()) is not None:
         if arrived.buffer is not None:

@@ -27,18 +27,24 @@ from refimpl.exchange import (
     ResultPartitionId,
 )
 from refimpl.memory import Buffer, LocalBufferPool, NetworkBufferPool
-from refimpl.producer import KeyGroupSelector, RecordWriter, ResultPartition, max_buffers, required_buffers
-from refimpl.producer.subpartition import PipelinedSubpartition
+from refimpl.producer import (
+    KeyGroupSelector,
+    PipelinedSubpartitionView,
+    RecordWriter,
+    ResultPartition,
+    max_buffers,
+    required_buffers,
+)
 from refimpl.records import (
     ANY,
     SpillingAdaptiveSpanningRecordDeserializer,
     StreamElementSerializer,
     StreamRecord,
 )
-from tests.support.consumer_rig import OneByOne, partition, receiver
+from tests.support.consumer_rig import partition, receiver
 
 
-class Skipping(OneByOne):
+class Skipping:
     """Reads frames for the law: payloads are of no interest to it."""
 
     def request_buffer(self, _response: BufferResponse, _size: int) -> Buffer | None:
@@ -112,8 +118,8 @@ class World:
         self.moves = [self.write, self.send, self.sent, self.answer, self.deliver, self.read]
         self.checks = [self.check_buffers]
 
-    def find(self, wanted: ResultPartitionId, index: int) -> PipelinedSubpartition | None:
-        return self.partition.subpartitions[index] if wanted == partition(0) else None
+    def find(self, wanted: ResultPartitionId, index: int) -> PipelinedSubpartitionView | None:
+        return self.partition.create_view(index) if wanted == partition(0) else None
 
     # -- moves -------------------------------------------------------------------------------------
 

@@ -64,7 +64,7 @@ def test_credit_that_gathers_goes_out_as_one_number_when_it_can() -> None:
 def test_channels_announce_in_the_order_in_which_they_had_something() -> None:
     bench = Bench(num_channels=3).request()
     for channel in (2, 0, 2, 1):
-        bench.data(bench.channels[channel].sequence.expected, channel=channel)
+        bench.data(bench.channels[channel].received.sequence.expected, channel=channel)
     assert [message.receiver for message in bench.sent()] == [receiver(2), receiver(0), receiver(1)]
 
 
@@ -313,7 +313,7 @@ def test_whoever_sends_is_called_when_a_wait_begins() -> None:
     assert bench.connection.has_data_to_send
     assert bench.connection.data_to_send() == b""
     assert not bench.connection.has_data_to_send
-    assert bench.connection.num_not_found.total() == 1
+    assert bench.connection.retries.num_not_found.total() == 1
 
 
 def test_the_next_deadline_is_the_earliest() -> None:

@@ -22,7 +22,7 @@ from refimpl.exchange import (
     encode,
 )
 from refimpl.memory import Buffer, DataType, LocalBufferPool, NetworkBufferPool
-from tests.support.consumer_rig import HeapBuffers, OneByOne, java_error
+from tests.support.consumer_rig import HeapBuffers, java_error
 from tests.support.raw_frames import frame
 
 RECEIVER = b"0123456789abcdef"
@@ -30,7 +30,7 @@ LIMIT = 4_096
 V2 = FlinkVersion.V2_2
 
 
-class NoBuffers(OneByOne):
+class NoBuffers:
     """No channel, or none that has room."""
 
     def __init__(self) -> None:
@@ -107,7 +107,7 @@ def test_a_payload_is_copied_into_the_buffer_it_is_for() -> None:
     home = NetworkBufferPool(1, 16)
     pool = LocalBufferPool(home, 1)
 
-    class FromPool(OneByOne):
+    class FromPool:
         def request_buffer(self, response: BufferResponse, size: int) -> Buffer | None:
             return pool.request_buffer()
 

@@ -31,7 +31,7 @@ from refimpl.exchange import (
     read_java_error,
 )
 from refimpl.memory import BufferBuilder, DataType, LocalBufferPool, NetworkBufferPool
-from refimpl.producer import PipelinedSubpartition, ResultPartition
+from refimpl.producer import PipelinedSubpartitionView, ResultPartition
 from refimpl.records import Alignment, CheckpointBarrier, Event, event_from_bytes, event_to_bytes
 from refimpl.trace import Trace
 from tests.support.raw_frames import frame, frames_in
@@ -66,8 +66,8 @@ class Exchange:
         self.connection = ProducerConnection(self, self.config, "tm-2", self.on_task_event, self.trace)
         self.arrived = b""
 
-    def find(self, partition: ResultPartitionId, subpartition: int) -> PipelinedSubpartition | None:
-        return self.partition.subpartitions[subpartition] if partition == PARTITION else None
+    def find(self, partition: ResultPartitionId, subpartition: int) -> PipelinedSubpartitionView | None:
+        return self.partition.create_view(subpartition) if partition == PARTITION else None
 
     def on_task_event(self, partition: ResultPartitionId, event: bytes) -> bool:
         self.events.append((partition, event))
@@ -256,7 +256,7 @@ def test_a_reader_stands_in_line_once_however_often_it_is_told(exchange: Exchang
     exchange.write(1, b"1", b"2")
     exchange.tell(AddCredit(1, B))
     assert exchange.reader(A)[:2] == (3, True)
-    assert len(exchange.connection._line) == 2
+    assert exchange.connection.queue.num_in_line == 2
     assert exchange.speakers() == "ABABA"
 
 
@@ -437,7 +437,7 @@ def test_a_cancelled_reader_leaves_the_others_alone(exchange: Exchange) -> None:
     assert exchange.speakers() == "BB"
     assert list(exchange.connection.snapshot().readers) == [B]
     first, second = exchange.partition.subpartitions
-    assert (first.is_consumed, second.is_consumed, exchange.partition.is_consumed) == (True, False, False)
+    assert (first.view.is_consumed, second.view.is_consumed, exchange.partition.is_consumed) == (True, False, False)
     exchange.write(0, b"3")
     assert not exchange.connection.has_data_to_send
 
@@ -502,17 +502,12 @@ def test_a_consumer_that_only_sends_nonsense_and_reads_nothing_is_turned_out(exc
 # -- memory ----------------------------------------------------------------------------------------
 
 
-def test_a_payload_is_a_view_of_its_segment_lent_until_it_is_sent(exchange: Exchange) -> None:
+def test_a_buffer_is_lent_until_its_frame_is_written(exchange: Exchange) -> None:
     exchange.request(A, 0, 9)
     exchange.write(0, b"one")
-    (piece,) = exchange.partition.subpartitions[0].consumers
-    memory = piece.buffer.memory
-    head, payload = exchange.connection.data_to_send()
-    assert isinstance(head, bytes)
-    assert isinstance(payload, memoryview)
-    assert payload.readonly
-    memory[:3] = b"two"
-    assert payload == b"two"
+    (piece,) = exchange.partition.subpartitions[0].queue
+    (whole,) = exchange.connection.data_to_send()
+    assert bytes(whole).endswith(b"one")
     assert [lent.segment for lent in exchange.connection.lent_buffers] == [piece.buffer.segment]
     assert exchange.connection.snapshot().num_lent == 1
     assert exchange.partition.pool.lent
@@ -526,9 +521,9 @@ def test_a_payload_is_a_view_of_its_segment_lent_until_it_is_sent(exchange: Exch
 def test_what_the_transport_is_writing_outlives_its_reader(exchange: Exchange, message: Message) -> None:
     exchange.request(A, 0, 9)
     exchange.write(0, b"one")
-    _head, payload = exchange.connection.data_to_send()
+    (whole,) = exchange.connection.data_to_send()
     exchange.tell(message)
-    assert payload == b"one"
+    assert bytes(whole).endswith(b"one")
     assert exchange.connection.snapshot().num_lent == 1
     exchange.connection.data_sent()
     assert not exchange.partition.pool.lent
@@ -688,7 +683,7 @@ def act(exchange: Exchange, what: str, value: int | bytes, number: int) -> None:
 
 def check_line(connection: ProducerConnection) -> None:
     """Each reader stands in line at most once, and only if it is one; nobody owes credit."""
-    line = list(connection._line)
+    line = list(connection.queue._line)
     assert len({id(reader) for reader in line}) == len(line)
     assert all(reader.is_enqueued and connection.readers[reader.receiver] is reader for reader in line)
     for reader in connection.readers.values():

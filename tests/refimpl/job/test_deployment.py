@@ -8,7 +8,7 @@ from refimpl.config import Config
 from refimpl.drivers import Simulation
 from refimpl.errors import LocalUsageError
 from refimpl.invariants import check_all
-from refimpl.job import Deployment, JobSnapshot, StreamEnvironment, TaskManagerSnapshot
+from refimpl.job import Deployment, JobSnapshot, StreamEnvironment, Swap, SwapFunction, TaskManagerSnapshot
 from refimpl.memory import NetworkPoolSnapshot
 from refimpl.producer import BroadcastRecordWriter, PipelinedSubpartition, RecordWriter
 from refimpl.records import SpanningRecordSerializer
@@ -71,11 +71,11 @@ def test_tasks_outputs_and_channels_are_those_of_the_graph() -> None:
 
 def test_every_subpartition_is_read_by_exactly_one_channel() -> None:
     deployment = Deployment(job())
-    read = [channel.subpartition for gate in deployment.gates for channel in gate.channels]
+    read = [channel.view.subpartition for gate in deployment.gates for channel in gate.channels]
     produced = [sub for partition in deployment.partitions for sub in partition.subpartitions]
     assert sorted(map(id, read)) == sorted(map(id, produced))
     for number, gate in enumerate(deployment.gates[:3]):
-        assert [channel.subpartition.index for channel in gate.channels] == [number] * 2
+        assert [channel.view.subpartition.index for channel in gate.channels] == [number] * 2
     deployment.close()
 
 
@@ -123,7 +123,7 @@ def test_a_swapped_part_goes_into_every_writer_at_its_next_step() -> None:
     deployment = Deployment(job())
     step_all(deployment, 1)
     writers = list(deployment.writers.values())
-    deployment.swap(SpanningRecordSerializer=Mine)
+    deployment.do(Swap({"SpanningRecordSerializer": Mine}))
     assert not any(isinstance(writer.serializer, Mine) for writer in writers)
     assert deployment.parts.SpanningRecordSerializer is Mine
     step_all(deployment, 30)
@@ -141,7 +141,7 @@ def test_swapped_rules_go_into_every_subpartition_and_leave_the_serializers() ->
     deployment = Deployment(job())
     step_all(deployment, 1)
     before = [writer.serializer for writer in deployment.writers.values()]
-    deployment.swap(PipelinedSubpartition=MyRules)
+    deployment.do(Swap({"PipelinedSubpartition": MyRules}))
     step_all(deployment, 30)
     rules = {type(sub) for partition in deployment.partitions for sub in partition.subpartitions}
     assert rules == {MyRules}
@@ -168,7 +168,7 @@ def test_a_refused_swap_changes_no_part_and_reaches_no_task(parts: dict[str, obj
     deployment = Deployment(job())
     before = deployment.parts
     with pytest.raises(LocalUsageError, match=said):
-        deployment.swap(**parts)
+        deployment.do(Swap(parts))
     assert deployment.parts == before
     step_all(deployment, 3)
     assert {type(writer.serializer) for writer in deployment.writers.values()} == {SpanningRecordSerializer}
@@ -179,7 +179,7 @@ def test_a_part_that_cannot_be_made_changes_nothing() -> None:
     deployment = Deployment(job())
     before = deployment.parts
     with pytest.raises(RuntimeError, match="not today"):
-        deployment.swap(SpanningRecordSerializer=Unmakeable)
+        deployment.do(Swap({"SpanningRecordSerializer": Unmakeable}))
     assert deployment.parts == before
     step_all(deployment, 30)
     assert deployment.is_done
@@ -189,7 +189,7 @@ def test_a_part_that_cannot_be_made_changes_nothing() -> None:
 def test_a_swapped_function_reaches_every_subtask_of_its_operator() -> None:
     results: list[object] = []
     deployment = Deployment(job(results))
-    deployment.swap_function("map", lambda n: -n)
+    deployment.do(SwapFunction("map", lambda n: -n))
     step_all(deployment, 60)
     assert deployment.is_done
     assert sorted(results) == sorted([-n for n in range(30)] * 2)
@@ -204,7 +204,7 @@ def test_a_swapped_function_reaches_every_subtask_of_its_operator() -> None:
 def test_a_function_that_has_no_place_is_refused(name: str, function: object, said: str) -> None:
     deployment = Deployment(job())
     with pytest.raises(LocalUsageError, match=said):
-        deployment.swap_function(name, function)
+        deployment.do(SwapFunction(name, function))
     deployment.close()
 
 

@@ -72,7 +72,7 @@ def test_a_gate_reads_a_queue_of_its_own_task_manager_directly_and_others_throug
     shuffle = part(0)
     local, remote = shuffle.gates[0].channels
     assert isinstance(local, LocalInputChannel)
-    assert local.subpartition is shuffle.partitions[0, 0].subpartitions[0]
+    assert local.view.subpartition is shuffle.partitions[0, 0].subpartitions[0]
     assert isinstance(remote, RemoteInputChannel)
     assert len(remote.buffers.exclusive_buffers) == remote.initial_credit == 2
     assert shuffle.remote_channels == [remote]
@@ -113,7 +113,7 @@ def test_a_subpartition_is_found_by_the_name_it_has_on_the_wire(version: FlinkVe
     graph = graph_of(replace(CONFIG, flink_version=version))
     here, there = part(0, graph), part(1, graph_of(replace(CONFIG, flink_version=version)))
     for read in there.remote_reads[ConnectionId(0)]:
-        assert here.find(read.partition_id, read.subpartition) is here.partitions[0, 0].subpartitions[1]
+        assert here.find(read.partition_id, read.subpartition) is here.partitions[0, 0].create_view(1)
         assert there.find(read.partition_id, read.subpartition) is None  # it lives elsewhere
 
 
@@ -186,8 +186,8 @@ def test_whoever_is_forgotten_leaves_and_what_was_lent_to_it_comes_home() -> Non
     assert here.producer_connections == [kept]
     assert gone.is_closed
     assert gone.lent_buffers == ()
-    assert here.partitions[0, 0].subpartitions[1].is_consumed
-    assert not here.partitions[0, 0].subpartitions[0].is_consumed
+    assert here.partitions[0, 0].create_view(1).is_consumed
+    assert not here.partitions[0, 0].create_view(0).is_consumed
     assert len(here.partitions[0, 0].pool.lent) == 1  # the other reader's buffer
     with pytest.raises(ValueError, match=r"list\.remove"):
         here.forget(gone)

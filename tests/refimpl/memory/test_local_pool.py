@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from refimpl.config import FlinkVersion
 from refimpl.errors import LocalUsageError, PoolDestroyedError
@@ -53,36 +51,6 @@ def test_segments_are_fetched_when_needed_and_in_2_one_ahead(version: FlinkVersi
         requested.append(pool.num_requested)
     assert requested == expected
     assert pool.request_buffer() is None
-
-
-@given(
-    st.sampled_from([LAZY, AHEAD]),
-    st.integers(2, 6),
-    st.integers(0, 2),
-    st.integers(0, 4),
-    st.integers(0, 12),
-    st.sampled_from([-1, 0, 1]),
-)
-def test_several_at_once_are_what_as_many_requests_give(
-    version: FlinkVersion, size: int, max_overdraft: int, num_before: int, most: int, channel: int
-) -> None:
-    """The same segments, of the same channel, and the pool is as it would be; fewer where there are no more."""
-    pools = [
-        make(8, 2, size, version, num_channels=2, max_per_channel=3, max_overdraft=max_overdraft) for _ in range(2)
-    ]
-    one_by_one, at_once = pools
-    for pool in pools:
-        for buffer in take(pool, num_before):
-            buffer.recycle()
-    several = at_once.request_buffers(most, channel)
-    singles = [buffer for _ in range(most) if (buffer := one_by_one.request_buffer(channel)) is not None]
-    assert [buffer.segment.id for buffer in several] == [buffer.segment.id for buffer in singles]
-    assert at_once.snapshot() == one_by_one.snapshot()
-    assert list(at_once.lent.values()) == several
-    for buffer in (*several, *singles):
-        buffer.recycle()
-    assert at_once.snapshot() == one_by_one.snapshot()
-    assert at_once.num_requested == len(at_once.idle_segments)
 
 
 def test_shrinking_takes_lent_buffers_back_one_by_one() -> None:
@@ -324,7 +292,7 @@ def test_lent_buffers_of_a_destroyed_pool_drain_to_the_global_pool() -> None:
     assert home.num_free == 1
     out.recycle()
     assert home.num_free == 2
-    assert home.num_unpromised == 3
+    assert home.promises.num_unpromised == 3
 
 
 def test_a_builder_comes_from_the_pool_and_goes_back() -> None:

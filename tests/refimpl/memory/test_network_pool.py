@@ -58,9 +58,9 @@ def test_segments_outside_the_pools_come_back() -> None:
     """Flink: `NetworkBufferPoolTest#testRequestMemorySegmentsLessThanTotalBuffers`."""
     pool = NetworkBufferPool(10, 16)
     segments = pool.request_unpooled(5, "channel")
-    assert (len(segments or ()), pool.num_free, pool.num_unpromised) == (5, 5, 5)
+    assert (len(segments or ()), pool.num_free, pool.promises.num_unpromised) == (5, 5, 5)
     pool.return_unpooled(segments or [])
-    assert (pool.num_free, pool.num_unpromised) == (10, 10)
+    assert (pool.num_free, pool.promises.num_unpromised) == (10, 10)
 
 
 def test_too_many_segments_outside_the_pools_leak_nothing() -> None:
@@ -69,7 +69,7 @@ def test_too_many_segments_outside_the_pools_leak_nothing() -> None:
     with pytest.raises(InsufficientBuffersError, match="11 buffers of 16 B, 10 of 10 are promised") as caught:
         pool.request_unpooled(11, "channel")
     assert (caught.value.num_required, caught.value.num_free, caught.value.num_total) == (11, 10, 10)
-    assert (pool.num_free, pool.num_unpromised) == (10, 10)
+    assert (pool.num_free, pool.promises.num_unpromised) == (10, 10)
 
 
 @pytest.mark.parametrize("count", [0, -1])
@@ -78,7 +78,7 @@ def test_asking_for_no_segments_is_a_mistake(count: int) -> None:
     pool = NetworkBufferPool(10, 16)
     with pytest.raises(LocalUsageError, match="at least 1"):
         pool.request_unpooled(count, "channel")
-    assert pool.num_unpromised == 10
+    assert pool.promises.num_unpromised == 10
 
 
 def test_segments_lent_to_a_pool_are_waited_for_without_keeping_the_promise() -> None:
@@ -91,7 +91,7 @@ def test_segments_lent_to_a_pool_are_waited_for_without_keeping_the_promise() ->
     buffers = take(local, 10)
     assert len(buffers) == 10
     assert pool.request_unpooled(5, "channel") is None
-    assert (pool.num_unpromised, local.size) == (5, 10)
+    assert (pool.promises.num_unpromised, local.size) == (5, 10)
     for buffer in buffers[:5]:
         buffer.recycle()
     segments = pool.request_unpooled(5, "channel")
@@ -106,7 +106,7 @@ def test_a_promise_that_cannot_be_kept_is_refused_and_leaves_nothing() -> None:
     with pytest.raises(InsufficientBuffersError, match="Insufficient number of network buffers") as caught:
         LocalBufferPool(pool, 6, name="map-1")
     assert caught.value.owner == "map-1"
-    assert (list(pool.pools), pool.num_unpromised, first.size) == ([first], 4, 10)
+    assert (list(pool.promises.pools), pool.promises.num_unpromised, first.size) == ([first], 4, 10)
 
 
 def test_everything_drains_back_after_all_pools_are_destroyed() -> None:
@@ -235,10 +235,10 @@ def test_shares_never_lose_or_invent_a_segment(
     Flink: `BufferPoolFactoryTest#testBufferRedistributionMixed1`.
     """
     pool = NetworkBufferPool(total, 1, version)
-    pool.visit = lambda pools: sorted(pools, key=lambda _: shuffle.random())
+    pool.promises.visit = lambda pools: sorted(pools, key=lambda _: shuffle.random())
     made = []
     for least, extra in wanted:
-        if least <= pool.num_unpromised:
+        if least <= pool.promises.num_unpromised:
             made.append(LocalBufferPool(pool, least, least + extra))
     for local in made:
         assert local.num_required <= local.size <= local.num_max

@@ -45,8 +45,8 @@ def starts_of(stream: bytes) -> list[int]:
 def check(writer: RecordWriter, channel: int = 0) -> list[int]:
     """What each queued buffer says is what the stream says; returns it."""
     subpartition = writer.partition.subpartitions[channel]
-    noted = [consumer.partial_record_bytes for consumer in subpartition.consumers]
-    pieces = [bytes(consumer.buffer.memory[: consumer.unread_bytes]) for consumer in subpartition.consumers]
+    noted = [consumer.partial_record_bytes for consumer in subpartition.queue]
+    pieces = [bytes(consumer.buffer.memory[: consumer.unread_bytes]) for consumer in subpartition.queue]
     starts, position = starts_of(b"".join(pieces)), 0
     for piece, said in zip(pieces, noted, strict=True):
         first = next((start for start in starts if position <= start < position + len(piece)), None)
@@ -83,7 +83,7 @@ def test_a_record_that_waits_for_a_buffer_is_still_the_same_record() -> None:
     assert first is not None
     first.buffer.recycle()
     assert writer.resume()
-    assert [consumer.partial_record_bytes for consumer in writer.partition.subpartitions[0].consumers] == [-1, 5]
+    assert [consumer.partial_record_bytes for consumer in writer.partition.subpartitions[0].queue] == [-1, 5]
 
 
 def test_readers_of_one_buffer_are_told_the_same() -> None:

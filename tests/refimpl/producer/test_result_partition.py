@@ -49,7 +49,7 @@ def test_a_partition_ends_on_every_channel_and_gives_its_pool_up() -> None:
     partition = ResultPartition("map-0", 2, pool, Config())
     told = []
     for subpartition in partition.subpartitions:
-        subpartition.open_view(lambda: told.append(1))
+        subpartition.view.open(lambda: told.append(1))
     builder = partition.request_builder(1)
     assert partition.add(builder.create_consumer(), 1)
     builder.append_and_commit(b"abc")
@@ -65,6 +65,19 @@ def test_a_partition_ends_on_every_channel_and_gives_its_pool_up() -> None:
     assert home.num_free == 4
     assert pool.is_destroyed
     assert partition.snapshot().name == "map-0"
+
+
+def test_an_output_that_is_asked_once_per_timeout_flushes_what_may_have_waited_that_long() -> None:
+    side = Side(ResultPartition, is_broadcast=False)
+    side.partition.buffer_timeout_ms = 8
+    side.do("text", 0)
+    side.partition.on_timeout(7.9, since_ms=0.0)
+    assert ("told", 0) not in side.seen
+    side.partition.on_timeout(8.0, since_ms=0.0)
+    assert ("told", 0) in side.seen
+    side.do("text", 1)
+    side.partition.on_timeout(8.1)  # no deadline was asked for, so none has passed
+    assert ("told", 1) not in side.seen
 
 
 class Scanning(ResultPartition):
@@ -91,7 +104,7 @@ class Side:
         self.writer = make(self.partition, selector, StreamElementSerializer(LONG))
         self.seen: list[object] = []
         for channel, subpartition in enumerate(self.partition.subpartitions):
-            subpartition.open_view(lambda channel=channel: self.seen.append(("told", channel)))
+            subpartition.view.open(lambda channel=channel: self.seen.append(("told", channel)))
 
     def do(self, action: str, channel: int) -> None:
         subpartition = self.partition.subpartitions[channel]
@@ -108,7 +121,7 @@ class Side:
                 self.writer.broadcast_event(CheckpointBarrier(1, 0))
             case "resume":
                 if subpartition.snapshot().is_blocked:
-                    subpartition.resume()
+                    subpartition.view.resume()
                 self.writer.resume()
             case "poll":
                 if (taken := subpartition.poll()) is not None:
@@ -157,7 +170,7 @@ def test_a_flush_looks_at_no_channel_in_which_nothing_was_written(monkeypatch: p
     partition = ResultPartition("map-0", 100, LocalBufferPool(NetworkBufferPool(110, 64), 1, num_channels=100), config)
     writer = RecordWriter(partition, RoundRobinSelector(), StreamElementSerializer(LONG))
     for subpartition in partition.subpartitions:
-        subpartition.open_view(lambda: None)
+        subpartition.view.open(lambda: None)
     looked_at = []
     flush = PipelinedSubpartition.flush
     monkeypatch.setattr(PipelinedSubpartition, "flush", lambda self: looked_at.append(self.index) or flush(self))

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from collections import deque
+import itertools
 
 import pytest
 
 from refimpl.config import FlinkVersion
 from refimpl.errors import LocalUsageError
 from refimpl.memory import Buffer, BufferBuilder, BufferConsumer, MemorySegment
-from refimpl.producer import PipelinedSubpartition, SubpartitionQueue
+from refimpl.producer import (
+    SUBPARTITION_TRANSITIONS,
+    VIEW_TRANSITIONS,
+    DirtyChannels,
+    PipelinedSubpartition,
+    SubpartitionEvent,
+    SubpartitionState,
+    ViewEvent,
+    ViewState,
+)
 from refimpl.records import (
     Alignment,
     CheckpointBarrier,
@@ -19,18 +28,17 @@ from refimpl.records import (
     event_from_bytes,
     event_to_buffer,
 )
-from refimpl.trace import Trace
 
 
 class Bench:
     """A subpartition, a reader that counts what it is told, and builders of 2048 bytes."""
 
     def __init__(self) -> None:
-        self.dirty: deque[SubpartitionQueue] = deque()
+        self.dirty = DirtyChannels()
         self.subpartition = PipelinedSubpartition(0, dirty=self.dirty)
         self.num_told = 0
         self.num_recycled = 0
-        self.subpartition.open_view(self.on_data_available)
+        self.subpartition.view.open(self.on_data_available)
 
     def on_data_available(self) -> None:
         self.num_told += 1
@@ -53,15 +61,6 @@ class Bench:
         builder, consumer = self.builder(num_bytes)
         builder.finish()
         assert self.subpartition.add(consumer)
-
-    def full(self, num_bytes: int) -> BufferConsumer:
-        buffer = Buffer(MemorySegment.allocate(2048), self)
-        buffer.size = num_bytes
-        return BufferConsumer.of_buffer(buffer)
-
-    def polls(self) -> list[tuple[int, bool, int, bool]]:
-        """What is there to poll, to the end."""
-        return list(iter(self.poll, None))
 
     def add_event(self, event: Event) -> None:
         assert self.subpartition.add(BufferConsumer.of_buffer(event_to_buffer(event)))
@@ -99,9 +98,9 @@ def test_an_empty_open_buffer_is_nothing_to_read(bench: Bench) -> None:
     builder.finish()
     bench.add_open()
     assert bench.num_told == 1
-    assert bench.subpartition.backlog == 1
+    assert bench.subpartition.count_backlog() == 1
     assert bench.poll() is None
-    assert bench.subpartition.backlog == 0
+    assert bench.subpartition.count_backlog() == 0
     assert bench.num_recycled == 1
 
 
@@ -111,7 +110,7 @@ def test_an_open_buffer_with_bytes_can_be_read(bench: Bench) -> None:
     Flink: `PipelinedSubpartitionWithReadViewTest#testAddNonEmptyNotFinishedBuffer`.
     """
     builder = bench.add_open(1024)
-    assert (bench.num_told, bench.subpartition.backlog) == (0, 0)
+    assert (bench.num_told, bench.subpartition.count_backlog()) == (0, 0)
     assert bench.poll() == (1024, False, 0, False)
     assert bench.poll() is None
     builder.append_and_commit(b"abc")
@@ -133,9 +132,9 @@ def test_a_flush_announces_the_open_buffer_behind_a_finished_one(bench: Bench) -
     """Flink: `PipelinedSubpartitionWithReadViewTest#testFlushWithUnfinishedBufferBehindFinished`."""
     bench.add_finished(1025)
     bench.add_open(1024)
-    assert bench.subpartition.backlog == 1
+    assert bench.subpartition.count_backlog() == 1
     bench.subpartition.flush()
-    assert (bench.num_told, bench.subpartition.backlog) == (1, 2)
+    assert (bench.num_told, bench.subpartition.count_backlog()) == (1, 2)
     assert bench.poll() == (1025, True, 1, False)
     assert bench.poll() == (1024, False, 0, False)
 
@@ -172,7 +171,7 @@ def test_empty_buffers_are_skipped(bench: Bench) -> None:
         told.append(bench.num_told)
     bench.add_finished(1024)
     assert [*told, bench.num_told] == [0, 1, 1, 1]
-    assert bench.subpartition.backlog == 3
+    assert bench.subpartition.count_backlog() == 3
     assert bench.poll() == (1024, False, 0, False)
     assert bench.num_recycled == 4
 
@@ -198,7 +197,7 @@ def test_totals_count_buffers_when_added_and_bytes_when_read(bench: Bench) -> No
 
 def test_an_event_is_told_of_at_once_and_is_no_backlog(bench: Bench) -> None:
     bench.add_event(EndOfSuperstep())
-    assert (bench.num_told, bench.subpartition.backlog, bench.subpartition.is_event_available) == (1, 0, True)
+    assert (bench.num_told, bench.subpartition.count_backlog(), bench.subpartition.is_event_available) == (1, 0, True)
 
 
 def test_sequence_numbers_count_pieces_and_events(bench: Bench) -> None:
@@ -239,8 +238,8 @@ def test_release_closes_what_is_queued_and_can_be_repeated(bench: Bench) -> None
 
 def test_a_pipelined_result_is_read_once(bench: Bench) -> None:
     """Flink: `PipelinedSubpartitionTest#testIllegalReadViewRequest`."""
-    with pytest.raises(LocalUsageError, match="read once"):
-        bench.subpartition.open_view(bench.on_data_available)
+    with pytest.raises(LocalUsageError, match="is being read: it can block or close, not open"):
+        bench.subpartition.view.open(bench.on_data_available)
 
 
 def test_a_reader_is_told_of_what_was_queued_before_it_came() -> None:
@@ -248,56 +247,8 @@ def test_a_reader_is_told_of_what_was_queued_before_it_came() -> None:
     subpartition = PipelinedSubpartition(0)
     subpartition.finish()
     told = []
-    subpartition.open_view(lambda: told.append(1))
+    subpartition.view.open(lambda: told.append(1))
     assert told == [1]
-
-
-BEFORE = {
-    "nothing": lambda bench: None,
-    "one": lambda bench: bench.add_finished(5),
-    "one that is flushed": lambda bench: (bench.add_finished(5), bench.subpartition.flush()),
-    "one that is seen to be complete": lambda bench: bench.subpartition.add(bench.full(5)),
-    "one of two": lambda bench: (bench.add_finished(5), bench.add_finished(5), bench.poll()),
-    "two": lambda bench: (bench.add_finished(5), bench.add_finished(5)),
-    "blocked": lambda bench: (bench.add_event(BARRIER), bench.poll()),
-    "the end": lambda bench: bench.subpartition.finish(),
-    "released": lambda bench: bench.subpartition.release(),
-}
-
-
-@pytest.mark.parametrize("count", [0, 1, 3])
-@pytest.mark.parametrize("before", BEFORE)
-@pytest.mark.parametrize("rules", ["the reference", "another class", "the reference, with a trace"])
-def test_full_buffers_are_added_at_once_as_one_by_one(before: str, count: int, rules: str) -> None:
-    """The same queue and books; the reader is told if it would have been, once is enough."""
-
-    class Other(PipelinedSubpartition):
-        pass
-
-    one, several = Bench(), Bench()
-    events = []
-    for bench in (one, several):
-        if rules == "another class":
-            bench.subpartition.become(Other)
-        if rules == "the reference, with a trace":
-            trace = Trace()
-            bench.subpartition = PipelinedSubpartition(0, trace=trace, dirty=bench.dirty)
-            bench.subpartition.open_view(bench.on_data_available)
-            events.append(trace)
-        BEFORE[before](bench)
-        bench.num_told = 0
-    for _ in range(count):
-        one.subpartition.add(one.full(7))
-    several.subpartition.add_full([several.full(7) for _ in range(count)])
-    assert several.subpartition.snapshot() == one.subpartition.snapshot()
-    assert len(several.dirty) == len(one.dirty)
-    assert several.subpartition.is_data_available == one.subpartition.is_data_available
-    assert (several.num_told > 0) == (one.num_told > 0)
-    assert several.num_told <= one.num_told
-    assert several.num_recycled == one.num_recycled
-    assert several.polls() == one.polls()
-    if events:
-        assert [str(each) for each in events[0]] == [str(each) for each in events[1]]
 
 
 def test_the_end_is_the_last_entry_and_always_told(bench: Bench) -> None:
@@ -306,11 +257,11 @@ def test_the_end_is_the_last_entry_and_always_told(bench: Bench) -> None:
     builder.finish()
     bench.subpartition.finish()
     assert bench.num_told == 1
-    assert bench.subpartition.backlog == 1
+    assert bench.subpartition.count_backlog() == 1
     assert bench.poll() == (3, True, 0, True)
     taken = bench.subpartition.poll()
     assert event_from_bytes(taken.buffer.data) == EndOfPartition()
-    with pytest.raises(LocalUsageError, match="finished before"):
+    with pytest.raises(LocalUsageError, match="is finished: it can release, not finish"):
         bench.subpartition.finish()
 
 
@@ -324,8 +275,8 @@ def test_a_blocking_event_stops_everything_until_resume(bench: Bench) -> None:
     bench.subpartition.flush()
     subpartition = bench.subpartition
     assert (bench.num_told, bench.poll()) == (told, None)
-    assert (subpartition.backlog, subpartition.is_data_available) == (2, False)
-    subpartition.resume()
+    assert (subpartition.count_backlog(), subpartition.is_data_available) == (2, False)
+    subpartition.view.resume()
     assert bench.num_told == told + 1
     assert bench.poll() == (8, True, 1, False)
 
@@ -346,7 +297,7 @@ def test_resume_tells_only_of_what_can_be_read(bench: Bench, behind: str, is_tol
         if behind == "flushed":
             bench.subpartition.flush()
     told = bench.num_told
-    bench.subpartition.resume()
+    bench.subpartition.view.resume()
     assert (bench.num_told > told) is is_told
 
 
@@ -355,7 +306,7 @@ def test_a_forgotten_flush_can_be_repeated(bench: Bench) -> None:
     bench.poll()
     bench.add_finished(8)
     bench.subpartition.flush()
-    bench.subpartition.resume()
+    bench.subpartition.view.resume()
     assert bench.subpartition.has_unannounced_data
     bench.subpartition.flush()
     assert bench.poll() == (8, False, 0, False)
@@ -363,19 +314,19 @@ def test_a_forgotten_flush_can_be_repeated(bench: Bench) -> None:
 
 def test_a_reader_that_left_is_told_nothing_and_leaves_the_queue_as_it_is(bench: Bench) -> None:
     bench.add_finished(8)
-    bench.subpartition.close_view()
+    bench.subpartition.view.close()
     told = bench.num_told
     bench.add_open(8)
     bench.subpartition.finish()
-    assert (bench.num_told, bench.subpartition.num_queued, bench.subpartition.is_consumed) == (told, 3, True)
-    with pytest.raises(LocalUsageError, match="read already"):
-        bench.subpartition.open_view(bench.on_data_available)
+    assert (bench.num_told, bench.subpartition.num_queued, bench.subpartition.view.is_consumed) == (told, 3, True)
+    with pytest.raises(LocalUsageError, match="is consumed: it can close, not open"):
+        bench.subpartition.view.open(bench.on_data_available)
 
 
 def test_nobody_has_left_where_nobody_came() -> None:
     subpartition = PipelinedSubpartition(0)
-    subpartition.close_view()
-    assert not subpartition.is_consumed
+    subpartition.view.close()
+    assert not subpartition.view.is_consumed
 
 
 @pytest.mark.parametrize(("cause", "num_told"), [("disk full", 1), (None, 0)])
@@ -405,8 +356,8 @@ def test_an_unaligned_or_loose_barrier_does_not_block(bench: Bench) -> None:
 
 def test_resume_without_a_block_is_a_mistake(bench: Bench) -> None:
     """Flink: `PipelinedSubpartitionWithReadViewTest#testBlockedByCheckpointAndResumeConsumption`."""
-    with pytest.raises(LocalUsageError, match="not blocked"):
-        bench.subpartition.resume()
+    with pytest.raises(LocalUsageError, match="is being read: it can block or close, not resume"):
+        bench.subpartition.view.resume()
 
 
 def test_unannounced_data_is_what_a_flush_would_tell(bench: Bench) -> None:
@@ -433,7 +384,7 @@ def test_the_snapshot_shows_each_entry(bench: Bench) -> None:
 
 def test_the_end_follows_the_version() -> None:
     subpartition = PipelinedSubpartition(0)
-    subpartition.open_view(lambda: None)
+    subpartition.view.open(lambda: None)
     subpartition.finish(FlinkVersion.V2_2)
     assert subpartition.poll().buffer.data_type.name == "END_OF_PARTITION"
 
@@ -453,26 +404,84 @@ class OneByOne(PipelinedSubpartition):
 def test_other_rules_take_over_what_is_queued_and_the_reader(bench: Bench) -> None:
     bench.add_finished(8)
     bench.add_open(3)
-    told, subpartition = bench.num_told, bench.subpartition
-    subpartition.become(OneByOne)
-    assert (type(subpartition), bench.poll(), bench.poll()) == (OneByOne, (8, False, 0, False), (3, False, 0, False))
-    bench.subpartition.flush()
-    assert (subpartition.polls, bench.num_told) == ([2, 1], told)
-    subpartition.become(PipelinedSubpartition)
+    told, first = bench.num_told, bench.subpartition
+    second = bench.subpartition = OneByOne(0)
+    second.take_over(first)
+    assert (first.num_queued, first.is_released, second.view.subpartition) == (0, True, second)
+    assert (bench.poll(), bench.poll()) == ((8, False, 0, False), (3, False, 0, False))
+    second.flush()
+    assert (second.polls, bench.num_told) == ([2, 1], told)
+    third = bench.subpartition = PipelinedSubpartition(0)
+    third.take_over(second)
     assert bench.poll() is None
-    assert subpartition.polls == [2, 1]
+    assert second.polls == [2, 1]
 
 
 def test_after_an_empty_commit_the_next_record_is_flushed() -> None:
     """The buffer at the head was looked at and had nothing: what comes later is news all the same."""
-    dirty: deque[SubpartitionQueue] = deque()
     bench = Bench()
-    subpartition = bench.subpartition = PipelinedSubpartition(0, "partition", None, dirty)
     first = bench.add_open()
     first.finish()
     second = bench.add_open()
     second.commit()
-    dirty.popleft().flush_dirty()
+    assert bench.dirty.take() == [0]
+    bench.subpartition.flush_dirty()
     assert bench.poll() is None
     second.append_and_commit(b"abc")
-    assert list(dirty) == [subpartition]
+    assert list(bench.dirty) == [0]
+
+
+PATHS_OF_THE_PRODUCER = {
+    SubpartitionState.OPEN: [],
+    SubpartitionState.FINISHED: [SubpartitionEvent.FINISH],
+    SubpartitionState.ABANDONED: [SubpartitionEvent.RELEASE],
+    SubpartitionState.RELEASED: [SubpartitionEvent.FINISH, SubpartitionEvent.RELEASE],
+}
+PATHS_OF_THE_READER = {
+    ViewState.UNREAD: [],
+    ViewState.READING: [ViewEvent.OPEN],
+    ViewState.BLOCKED: [ViewEvent.OPEN, ViewEvent.BLOCK],
+    ViewState.CONSUMED: [ViewEvent.OPEN, ViewEvent.CLOSE],
+}
+
+
+def happen(subpartition: PipelinedSubpartition, event: SubpartitionEvent | ViewEvent) -> None:
+    view = subpartition.view
+    match event:
+        case SubpartitionEvent.FINISH:
+            subpartition.finish()
+        case SubpartitionEvent.RELEASE:
+            subpartition.release()
+        case ViewEvent.OPEN:
+            view.open(lambda: None)
+        case ViewEvent.BLOCK:
+            view.block()
+        case ViewEvent.RESUME:
+            view.resume()
+        case ViewEvent.CLOSE:
+            view.close()
+
+
+@pytest.mark.parametrize(
+    ("state", "event"),
+    [
+        *itertools.product(PATHS_OF_THE_PRODUCER, SubpartitionEvent),
+        *itertools.product(PATHS_OF_THE_READER, ViewEvent),
+    ],
+)
+def test_every_event_in_every_state_does_what_its_table_says(
+    state: SubpartitionState | ViewState, event: SubpartitionEvent | ViewEvent
+) -> None:
+    """An event its row does not name is refused, and the state stays."""
+    subpartition = PipelinedSubpartition(0)
+    for step in (PATHS_OF_THE_PRODUCER | PATHS_OF_THE_READER)[state]:
+        happen(subpartition, step)
+    of_producer = isinstance(state, SubpartitionState)
+    table = SUBPARTITION_TRANSITIONS if of_producer else VIEW_TRANSITIONS
+    wanted = table[state].get(event)
+    if wanted is None:
+        with pytest.raises(LocalUsageError, match=f"not {event.value}$"):
+            happen(subpartition, event)
+    else:
+        happen(subpartition, event)
+    assert (subpartition.producer_state if of_producer else subpartition.view.state) is (wanted or state)

@@ -66,7 +66,7 @@ class Wire:
         self.partition = ResultPartition("map-0", channels, pool, self.config)
         self.writer = RecordWriter(self.partition, RoundRobinSelector(), StreamElementSerializer(ANY))
         for subpartition in self.partition.subpartitions:
-            subpartition.open_view(lambda: None)
+            subpartition.view.open(lambda: None)
 
     def arrived(self) -> list[list[StreamElement]]:
         """What each channel has brought since it was last asked."""

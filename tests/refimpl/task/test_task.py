@@ -34,7 +34,6 @@ from refimpl.task import (
     Task,
 )
 from refimpl.trace import Trace
-from tests.support.writer_rig import emit_all
 
 ELEMENTS = StreamElementSerializer(LONG)
 
@@ -48,10 +47,14 @@ class Wire:
         pool = LocalBufferPool(self.home, 1, buffers, "pool", num_channels=1)
         self.partition = ResultPartition("map-0", 1, pool, self.config)
         self.writer = RecordWriter(self.partition, ForwardSelector(), ELEMENTS)
-        self.gate = InputGate("sink-0", [LocalInputChannel(0, self.partition.subpartitions[0])])
+        self.gate = InputGate("sink-0", [LocalInputChannel(0, self.partition.create_view(0))])
         self.gate.open()
         make = SpillingAdaptiveSpanningRecordDeserializer
         self.input = NetworkInput(self.gate, ELEMENTS, lambda: make(self.config))
+
+    def write(self, *values: int) -> None:
+        for value in values:
+            self.writer.emit(StreamRecord(value))
 
     def read(self) -> list[object]:
         """Everything a consumer can read now; its buffers go home."""
@@ -117,7 +120,7 @@ def test_a_task_without_input_is_idle_and_says_that_it_need_not_be_asked() -> No
 def test_a_task_is_done_when_its_input_has_ended_and_its_buffers_are_home() -> None:
     wire, values = Wire(), []
     task = sink_task(wire, values.append)
-    emit_all(wire.writer, records(1, 2))
+    wire.write(1, 2)
     wire.writer.finish()
     steps = 0
     while task.is_runnable and steps < 9:
@@ -132,7 +135,7 @@ def test_a_step_takes_as_many_buffers_as_it_may() -> None:
     for limit, counts in ((1, [2, 4, 6]), (2, [4, 6])):
         wire, values = Wire(), []
         task = sink_task(wire, values.append, limit)
-        emit_all(wire.writer, records(*range(6)))  # two to a buffer
+        wire.write(*range(6))  # two to a buffer
         wire.partition.flush_all()
         found = []
         while task.is_runnable and len(found) < 9:
@@ -144,61 +147,18 @@ def test_a_step_takes_as_many_buffers_as_it_may() -> None:
 def test_buffers_are_held_while_the_users_code_runs_and_go_home_in_emit() -> None:
     wire, values = Wire(), []
     task = sink_task(wire, values.append)
-    emit_all(wire.writer, records(1, 2, 3))
+    wire.write(1, 2, 3)
     assert task.poll()
     task.process()
-    assert (values, len(task.held_buffers()), len(wire.partition.pool.lent)) == ([1, 2], 1, 2)
+    assert (values, len(list(task.input.held_buffers)), len(wire.partition.pool.lent)) == ([1, 2], 1, 2)
     assert task.emit() is Progress.MADE
-    assert (task.held_buffers(), len(wire.partition.pool.lent)) == ([], 1)
+    assert (list(task.input.held_buffers), len(wire.partition.pool.lent)) == ([], 1)
 
 
 def test_a_task_that_reads_no_buffers_holds_none() -> None:
     task = source_task([1], Wire())
     task.poll()
-    assert task.held_buffers() == []
-
-
-def test_a_source_goes_on_by_itself_as_long_as_there_is_more_and_room() -> None:
-    wire = Wire(buffers=9, segment=1_000)
-    task = source_task(range(10), wire, batch=4)
-    assert task.poll()
-    task.process()
-    assert task.progress is Progress.IDLE  # nobody has been told yet
-    for num_steps in (2, 3, 4):
-        assert task.go_on()
-        assert (task.progress, task.num_steps) == (Progress.MADE, num_steps)
-        task.process()
-    assert not task.go_on()  # the end is told as usual
-    assert task.emit() is Progress.DONE
-    assert wire.read() == [*records(*range(10)), MAX_WATERMARK]
-
-
-@pytest.mark.parametrize("what", ["mail", "no room", "nothing there", "no source"])
-def test_a_step_is_as_usual_where_something_is_to_be_done_for_it(what: str) -> None:
-    class Dry:
-        def read(self, _max_records: int) -> list[StreamRecord]:
-            return []
-
-        def close(self) -> None: ...
-
-    wire, asked = Wire(buffers=2 if what == "no room" else 9), []
-    task = source_task(range(100), wire)
-    if what == "nothing there":
-        task.input = SourceInput("source", 0, Dry(), 4)
-    elif what == "no source":
-        emit_all(wire.writer, records(*range(9)))
-        task = sink_task(wire, asked.append)
-    assert task.poll()
-    task.process()
-    if what == "mail":
-        task.submit(lambda: asked.append("mail"))
-    assert not task.go_on()
-    assert task.num_steps == 1
-    task.emit()
-    assert task.step() is (Progress.BACKPRESSURED if what == "no room" else Progress.MADE)
-    if what == "mail":
-        assert asked == ["mail"]
-        assert task.go_on()
+    assert list(task.input.held_buffers) == []
 
 
 # -- backpressure ----------------------------------------------------------------------------------
@@ -212,7 +172,7 @@ def test_a_task_without_a_buffer_to_spare_takes_no_input() -> None:
     wire = Wire(buffers=2)
     task = source_task(range(100), wire, batch=4)
     assert task.step() is Progress.MADE  # four records fill both buffers
-    assert (task.is_blocked, task.is_runnable) == (False, False)
+    assert (wire.writer.is_blocked, task.is_runnable) == (False, False)
     assert task.step() is Progress.BACKPRESSURED
     assert task.chain.num_records_in == 4
     assert wire.read() == records(0, 1)  # the full one that another has followed
@@ -226,7 +186,7 @@ def test_a_record_that_finds_no_buffer_stays_in_hand_and_the_rest_of_the_batch_w
     wire = Wire(buffers=1)
     task = source_task(range(100), wire, batch=10)
     assert task.step() is Progress.BACKPRESSURED
-    assert (task.is_blocked, task.chain.num_records_in) == (True, 3)
+    assert (wire.writer.is_blocked, task.chain.num_records_in) == (True, 3)
     assert not task.is_runnable
     assert task.step() is Progress.BACKPRESSURED
     assert task.chain.num_records_in == 3
@@ -239,7 +199,6 @@ def test_a_record_that_finds_no_buffer_stays_in_hand_and_the_rest_of_the_batch_w
 def test_a_source_before_the_network_counts_and_stops_as_any_operator_does(
     operator: Callable[[], Operator],
 ) -> None:
-    """A head that only passes on leaves its records to the writer, whole blocks at a time."""
     wire = Wire(buffers=2, segment=2_600)
     task = source_task(range(1_000), wire, batch=500, operator=operator())
     assert task.step() is Progress.BACKPRESSURED
@@ -256,32 +215,10 @@ def test_a_wrong_record_of_a_source_before_the_network_is_named() -> None:
     assert (task.chain.num_records_in, task.chain.counters[0].num_records) == (101, 101)
 
 
-class AsksForRecords(SinkOperator):
-    """Says what is done with a record, and nothing of values."""
-
-    def __init__(self, records: list[StreamRecord]) -> None:
-        super().__init__(print)
-        self.records = records
-
-    def process(self, record: StreamRecord) -> None:
-        self.records.append(record)
-
-
-@pytest.mark.parametrize("num_records", [3, 40])
-def test_an_operator_with_a_process_of_its_own_gets_records(num_records: int) -> None:
-    """Also where its class could do with values, and its input has a run of them."""
-    wire, arrived = Wire(segment=2_600), []
-    task = Task("sink-0", chain_of(AsksForRecords(arrived)), wire.input, [])
-    emit_all(wire.writer, records(*range(num_records)))
-    wire.partition.flush_all()
-    task.step()
-    assert (arrived, task.chain.num_records_in) == (records(*range(num_records)), num_records)
-
-
 @pytest.mark.parametrize("position", [0, 5, 39])
-def test_the_value_a_function_fails_on_is_named_also_in_a_run(position: int) -> None:
+def test_the_value_a_function_fails_on_is_named(position: int) -> None:
     wire, values = Wire(segment=2_600), []
-    emit_all(wire.writer, records(*range(40)))
+    wire.write(*range(40))
     wire.partition.flush_all()
 
     def function(value: object) -> None:
@@ -400,7 +337,7 @@ def test_a_finished_source_closes_its_reader() -> None:
 @pytest.mark.parametrize("steps", [0, 1, 2])
 def test_closing_gives_back_what_is_in_hand_wherever_the_task_stands(steps: int) -> None:
     into, out = Wire(), Wire(buffers=2, segment=33)  # what is written leaves a buffer open
-    emit_all(into.writer, records(*range(6)))
+    into.write(*range(6))
     task = Task("map-0", chain_of(Operator(), out), into.input, [out.writer])
     for _ in range(steps):
         task.step()
@@ -418,7 +355,7 @@ def test_an_exception_leaves_a_task_that_can_be_closed() -> None:
 
     wire = Wire()
     task = sink_task(wire, fails)
-    emit_all(wire.writer, records(1, 2, 3))
+    wire.write(1, 2, 3)
     with pytest.raises(UserCodeError, match="op, subtask 0, raised ValueError: 1"):
         task.step()
     task.close()

@@ -12,31 +12,31 @@ class Pool(LocalBufferPool):
         return self.is_destroyed or self.num_requested > self.size
 
     def _one_more(self):
-        segment = self._global.request_segment()
+        segment = self.global_pool.request_segment()
         self.num_requested += segment is not None
         return segment
 
     def _keep(self, segment):
-        while self._listeners:
-            if self._offer(segment):
+        while self.listeners:
+            if self.offer(segment):
                 break
         else:
-            self._idle.append(segment)
+            self.idle.append(segment)
 
     def take_segment(self):
         try:
-            return self._idle.popleft()
+            return self.idle.popleft()
         except IndexError:
             return self._one_more() if self._may_grow() else None
 
     def take_back(self, segment):
-        place = self._return if self._is_too_much() else self._keep
+        place = self.give_back if self._is_too_much() else self._keep
         place(segment)
 
     def set_num_buffers(self, num_buffers):
         if num_buffers < self.num_required:
             raise LocalUsageError(num_buffers)
         self.size = min(num_buffers, self.num_max)
-        while self._idle and self.num_requested > self.size:
-            self._return(self._idle.popleft())
-        self._room_changed()
+        while self.idle and self.num_requested > self.size:
+            self.give_back(self.idle.popleft())
+        self.on_room_changed()

@@ -6,28 +6,28 @@ from refimpl.memory import LocalBufferPool
 
 class Pool(LocalBufferPool):
     def take_segment(self):
-        if len(self._idle):
-            segment = self._idle[0]
-            del self._idle[0]
+        if len(self.idle):
+            segment = self.idle[0]
+            del self.idle[0]
             return segment
-        segment = self._global.request_segment() if self.num_requested < self.size else None
+        segment = self.global_pool.request_segment() if self.num_requested < self.size else None
         if segment:
-            self.num_requested = len(self.lent) + len(self._idle) + 1
+            self.num_requested = len(self.lent) + len(self.idle) + 1
         return segment
 
     def take_back(self, segment):
         if self.is_destroyed or self.num_requested > self.size:
-            self._return(segment)
+            self.give_back(segment)
             return
-        while self._listeners:
-            if self._offer(segment):
+        while self.listeners:
+            if self.offer(segment):
                 return
-        self._idle.append(segment)
+        self.idle.append(segment)
 
     def set_num_buffers(self, num_buffers):
         if num_buffers < self.num_required:
             raise LocalUsageError(num_buffers)
         self.size = min(num_buffers, self.num_max)
-        while self._idle and self.num_requested > self.size:
-            self._return(self._idle.popleft())
-        self._room_changed()
+        while self.idle and self.num_requested > self.size:
+            self.give_back(self.idle.popleft())
+        self.on_room_changed()

@@ -1,6 +1,6 @@
 """Early returns."""
 
-from refimpl.exchange import BufferWait, PoolBuffers
+from refimpl.exchange.before_credit import BufferWait, PoolBuffers
 
 
 class Waiting(PoolBuffers):

@@ -1,6 +1,6 @@
 """Places where a buffer can be, one after the other."""
 
-from refimpl.exchange import BufferWait, PoolBuffers
+from refimpl.exchange.before_credit import BufferWait, PoolBuffers
 
 
 class Waiting(PoolBuffers):

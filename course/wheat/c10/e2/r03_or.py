@@ -1,6 +1,6 @@
 """With what Python offers."""
 
-from refimpl.exchange import BufferWait, PoolBuffers
+from refimpl.exchange.before_credit import BufferWait, PoolBuffers
 
 
 class Waiting(PoolBuffers):

@@ -21,7 +21,7 @@ class Sender(SubpartitionReader):
             return None
         if not taken.buffer.is_buffer:
             return taken, self.may_go_on(taken)
-        self.credit -= self.price
+        self.credit -= 1
         return taken, self.may_go_on(taken)
 
     def may_go_on(self, taken):

@@ -9,10 +9,10 @@ class Sender(SubpartitionReader):
 
     @property
     def is_available(self) -> bool:
-        return self.view.is_event_available or (self.credit >= self.price and self.view.is_data_available)
+        return self.view.is_event_available or (self.credit > 0 and self.view.is_data_available)
 
     def poll(self):
         if (taken := self.view.poll()) is None:
             return None
-        self.credit -= self.price * taken.buffer.is_buffer
+        self.credit -= taken.buffer.is_buffer
         return taken, self.is_available

@@ -1,6 +1,6 @@
 """What has no room is skipped."""
 
-from refimpl.exchange import PoolBuffers
+from refimpl.exchange.before_credit import PoolBuffers
 
 
 class Waiting(PoolBuffers):

@@ -1,6 +1,6 @@
 """Whether there is room is a yes or no."""
 
-from refimpl.exchange import PoolBuffers
+from refimpl.exchange.before_credit import PoolBuffers
 
 
 class Waiting(PoolBuffers):

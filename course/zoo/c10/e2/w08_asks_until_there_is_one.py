@@ -1,6 +1,6 @@
 """A buffer comes home sooner or later."""
 
-from refimpl.exchange import PoolBuffers
+from refimpl.exchange.before_credit import PoolBuffers
 
 
 class Waiting(PoolBuffers):

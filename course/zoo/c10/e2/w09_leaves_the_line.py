@@ -1,6 +1,6 @@
 """Once asked, the place is of no use."""
 
-from refimpl.exchange import BufferWait, PoolBuffers
+from refimpl.exchange.before_credit import BufferWait, PoolBuffers
 
 
 class Waiting(PoolBuffers):

@@ -1,6 +1,6 @@
 """The line is the same for all channels."""
 
-from refimpl.exchange import BufferWait, PoolBuffers
+from refimpl.exchange.before_credit import BufferWait, PoolBuffers
 
 
 class Waiting(PoolBuffers):

@@ -11,7 +11,7 @@ class Sender(SubpartitionReader):
     def is_available(self):
         if self.credit > 0:
             return self.view.is_data_available
-        queued = self.view.subpartition.consumers
+        queued = self.view.subpartition.queue
         return any(not each.is_buffer for each in queued)
 
     def poll(self):

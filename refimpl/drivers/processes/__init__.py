@@ -1,0 +1,7 @@
+"""A job on several processes of this machine."""
+
+from refimpl.drivers.processes.child import *
+from refimpl.drivers.processes.group import *
+from refimpl.drivers.processes.messages import *
+from refimpl.drivers.processes.run import *
+from refimpl.drivers.processes.worker import *

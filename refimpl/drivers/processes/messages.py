@@ -1,0 +1,192 @@
+"""The messages between the processes of a run, and how they cross the pipes between them.
+
+Three pipes join a TaskManager's process to the one that started it: requests come in, a `Command` of the job among
+them; each is answered by one `Answer`; `Results` go out, and behind the last of them `Ended`. Answers have a pipe of
+their own, since results wait while a sink is slow. An error takes it too.
+
+    request    answer's value
+    Deploy     where others connect to read, or None
+    Start      None
+    Look       the snapshot of this part of the job
+    Settle     counts of the records here (`RecordCounts`), and the last snapshot
+    Close      None; the process ends then
+    a Command  None
+
+What crosses is pickled: both ends are processes of one user, and no socket is near.
+"""
+
+from __future__ import annotations
+
+import os
+import reprlib
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import cloudpickle
+
+from refimpl.drivers.transport.streams import Security
+from refimpl.errors import LocalUsageError, SluiceError, UserCodeError
+from refimpl.job.commands import Command
+from refimpl.job.stream import StreamEnvironment
+from refimpl.task.operators import Operator
+from refimpl.trace import Trace
+
+__all__ = [
+    "TICKET_BYTES",
+    "Answer",
+    "Close",
+    "Deploy",
+    "Ended",
+    "Look",
+    "Request",
+    "Results",
+    "Settle",
+    "Start",
+    "pack",
+    "portable",
+    "unpack",
+    "without_sinks",
+]
+
+TICKET_BYTES = 8
+"""Before each request stands a number, which comes back before its answer; 0 before an error that is no answer."""
+
+_SHOWN = reprlib.Repr()  # of a record, even if its own `repr` fails
+_SHOWN.maxother = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Deploy:
+    """The first request: become TaskManager `number`. `sinks` are operators of `job` whose values we get.
+
+    `make_trace` makes the trace of a TaskManager, by its number, in its own process.
+    """
+
+    job: StreamEnvironment
+    sinks: list[int]
+    number: int
+    num_task_managers: int
+    run_id: bytes
+    host: str
+    security: Security | None
+    make_trace: Callable[[int], Trace] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Start all tasks; `addresses` are where the TaskManagers listen, by number."""
+
+    addresses: list[tuple[str, int] | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """Show this part of the job at one moment."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settle:
+    """After the last task everywhere has ended: check that nothing is left here."""
+
+
+@dataclass(frozen=True, slots=True)
+class Close:
+    """End the tasks that still run, and the process."""
+
+
+Request = Deploy | Start | Look | Settle | Close | Command
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The answer to a request: its value, or the exception it raised."""
+
+    value: Any = None
+    error: BaseException | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """Values for the sinks, in order: operator, subtask, and the value as `pack` makes it."""
+
+    values: list[tuple[int, int, bytes]]
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """No task runs any more, or one has failed."""
+
+    error: BaseException | None
+
+
+def pack(value: object) -> bytes:
+    """A value as it crosses a pipe.
+
+    Raises:
+        LocalUsageError: something in it belongs to this process, such as an open file.
+    """
+    try:
+        return bytes(cloudpickle.dumps(value))
+    except Exception as error:
+        raise LocalUsageError(f"this cannot be sent to another process: {error}") from error
+
+
+def unpack(data: bytes) -> Any:
+    """The value that `pack` was given, in the process it was sent to.
+
+    Raises:
+        LocalUsageError: it cannot be made again here, since a module is missing, say.
+    """
+    try:
+        return cloudpickle.loads(data)
+    except Exception as error:
+        why = f"{type(error).__name__}: {error}"
+        raise LocalUsageError(f"what another process sent cannot be read here: {why}") from error
+
+
+def without_sinks(environment: StreamEnvironment) -> tuple[StreamEnvironment, list[int]]:
+    """The job for another process without the functions of its sinks, and the numbers of these sinks."""
+    job = StreamEnvironment(environment.config, environment.parallelism)
+    job.parts = environment.parts
+    job.graph.edges = environment.graph.edges
+    nodes = environment.graph.nodes
+    job.graph.nodes = {
+        number: node if node.sink is None else replace(node, sink=None, make_operator=Operator)
+        for number, node in nodes.items()
+    }
+    return job, [number for number, node in nodes.items() if node.sink is not None]
+
+
+# -- errors ------------------------------------------------------------------------------------------
+
+
+def portable(error: BaseException) -> BaseException:
+    """The error in a form that can be sent, with the place it came from unless that is the engine."""
+    if isinstance(error, UserCodeError) or not isinstance(error, SluiceError):
+        story = "".join(traceback.format_exception(error)).rstrip()
+        error.add_note(f"in process {os.getpid()}:\n{story}")
+    if _can_travel(error):
+        return error
+    if error.__cause__ is not None:  # an exception of the user's, perhaps with a lock or a file in it
+        error.__cause__ = _stand_in(error.__cause__)
+    if isinstance(error, UserCodeError) and not _can_travel(error.record):
+        error.record = _SHOWN.repr(error.record)
+    return error if _can_travel(error) else _stand_in(error)
+
+
+def _can_travel(value: object) -> bool:
+    try:
+        unpack(pack(value))
+    except LocalUsageError:
+        return False
+    return True
+
+
+def _stand_in(error: BaseException) -> BaseException:
+    if _can_travel(error):
+        return error
+    stand_in = SluiceError(f"{type(error).__name__}: {error}")
+    stand_in.__notes__ = list(getattr(error, "__notes__", ()))
+    return stand_in

@@ -1,0 +1,89 @@
+"""Actions: what can happen next in a simulation, one small thing at a time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from refimpl.drivers.simulation.wire import Way
+
+__all__ = ["Action", "AskAgain", "Deliver", "Flush", "ReadOn", "Send", "SendBarrier", "StepTask"]
+
+
+@dataclass(frozen=True, slots=True)
+class StepTask:
+    """Let one task poll, process and emit once."""
+
+    task: str
+
+    def __str__(self) -> str:
+        return f"step {self.task}"
+
+
+@dataclass(frozen=True, slots=True)
+class Flush:
+    """Let the buffer timeout pass for one output, at `time_ms`."""
+
+    partition: str
+    time_ms: float
+
+    def __str__(self) -> str:
+        return f"flush {self.partition} at {self.time_ms:.3f} ms"
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """Let one end of a connection put its messages on the wire."""
+
+    link: str
+    way: Way
+
+    def __str__(self) -> str:
+        return f"send {self.way.value}, {self.link}"
+
+
+@dataclass(frozen=True, slots=True)
+class Deliver:
+    """Let the oldest message of one direction arrive, at `time_ms`."""
+
+    link: str
+    way: Way
+    time_ms: float
+
+    def __str__(self) -> str:
+        return f"deliver {self.way.value} at {self.time_ms:.3f} ms, {self.link}"
+
+
+@dataclass(frozen=True, slots=True)
+class AskAgain:
+    """Let one end of a connection ask again for a partition that was not there before, at `time_ms`."""
+
+    link: str
+    time_ms: float
+
+    def __str__(self) -> str:
+        return f"ask again at {self.time_ms:.3f} ms, {self.link}"
+
+
+@dataclass(frozen=True, slots=True)
+class ReadOn:
+    """Without credits: let one end of a connection go on with bytes that waited for a buffer."""
+
+    link: str
+
+    def __str__(self) -> str:
+        return f"read on, {self.link}"
+
+
+@dataclass(frozen=True, slots=True)
+class SendBarrier:
+    """Let the sources of one TaskManager send a barrier, each between two of its records, at `time_ms`."""
+
+    task_manager: int
+    checkpoint_id: int
+    time_ms: float
+
+    def __str__(self) -> str:
+        return f"send barrier {self.checkpoint_id} at {self.time_ms:.3f} ms, tm-{self.task_manager}"
+
+
+Action = StepTask | Flush | Send | Deliver | AskAgain | ReadOn | SendBarrier

@@ -1,0 +1,266 @@
+"""One step at a time, in an order you choose: the driver for learning and for finding bugs.
+
+Time is virtual. Every step takes `step_ms`; when nothing can move, time jumps to the next flush or
+arrival. The same job, seed and policy take the same steps on every machine.
+
+With several TaskManagers each has its own memory, and what they send one another is on a simulated
+wire: sending and arriving are steps too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import ClassVar, Self
+
+from refimpl.drivers.control import Controls
+from refimpl.drivers.makers import makers_of
+from refimpl.drivers.simulation.actions import Action, AskAgain, Deliver, Flush, ReadOn, Send, SendBarrier, StepTask
+from refimpl.drivers.simulation.policy import Delays, Policy
+from refimpl.drivers.simulation.wire import Link, Way
+from refimpl.errors import LocalUsageError
+from refimpl.invariants import check_all, check_end, check_liveness
+from refimpl.job.commands import Command, Pause, Resume, Slow
+from refimpl.job.deployment import Deployment
+from refimpl.job.placement import check_num_task_managers
+from refimpl.job.snapshots import JobSnapshot
+from refimpl.job.stream import StreamEnvironment
+from refimpl.task.snapshot import Progress
+from refimpl.trace import Trace
+
+__all__ = ["Simulation"]
+
+
+_STANDS_STILL = "it moves only while you call step() or run(), and stands still in between"
+_VIRTUAL = "its time is virtual, and you choose which task goes next: step(action)"
+
+
+class Simulation(Controls):
+    """Runs a job in one thread, one action after the other.
+
+    With several TaskManagers a message between them takes up to `max_delay_ms`, by `seed`.
+    `policy` picks among `enabled()` actions: `random` by `seed`, `round_robin` gives every task its
+    turn, `first` is the order of the job (data flows only when it must). `check_every` n checks the
+    laws after each n-th step, 0 only at the end. `error` is why the job failed. After a failure, and after
+    leaving a `with` block, all has been given back: it can be looked at, and takes no step.
+
+    Raises (step, run):
+        LocalUsageError: it was closed before its job was done, or the job has failed before.
+        AssertionError: a law is broken; tells the story if there is a trace.
+        SluiceError: the job failed; everything it held has been given back.
+    """
+
+    refusals: ClassVar = {Pause: _STANDS_STILL, Resume: _STANDS_STILL, Slow: _VIRTUAL}
+
+    def __init__(
+        self,
+        environment: StreamEnvironment,
+        seed: int = 0,
+        policy: str = "random",
+        check_every: int = 1,
+        step_ms: float = 0.01,
+        trace: Trace | None = None,
+        num_task_managers: int = 1,
+        max_delay_ms: float = 0.0,
+    ) -> None:
+        check_num_task_managers(num_task_managers)
+        self._policy, self._delays = Policy(policy, seed), Delays(max_delay_ms, seed)
+        self.error: BaseException | None = None
+        self.is_closed = False
+        self.deployments: list[Deployment] = []
+        self.links: dict[str, Link] = {}
+        self.time_ms = 0.0
+        self.num_steps = 0
+        self._check_every = check_every
+        self._step_ms = step_ms
+        if trace is not None:
+            trace.use_clock(lambda: round(self.time_ms * 1e6))
+        self._deploy(environment, trace, num_task_managers)
+        in_order = {each.name: None for each in self.deployment.graph.vertices}
+        tasks = {task.name: task for deployment in self.deployments for task in deployment.tasks}
+        self._tasks = {name: tasks[name] for name in in_order}
+        writers = [writer for deployment in self.deployments for writer in deployment.writers.values()]
+        self._partitions = {writer.partition.name: writer.partition for writer in writers}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        self.is_closed = True
+        for deployment in self.deployments:
+            deployment.close()
+
+    @property
+    def seed(self) -> int:
+        return self._policy.seed
+
+    @property
+    def deployment(self) -> Deployment:
+        """The part of the job that TaskManager 0 has; with one TaskManager the whole job."""
+        return self.deployments[0]
+
+    @property
+    def is_done(self) -> bool:
+        return all(deployment.is_done for deployment in self.deployments)
+
+    def snapshot(self) -> JobSnapshot:
+        parts = [deployment.snapshot(self.time_ms) for deployment in self.deployments]
+        return replace(JobSnapshot.joined(parts), wires=tuple(link.snapshot() for link in self.links.values()))
+
+    def enabled(self) -> Sequence[Action]:
+        """The actions that could be next. None means quiescent: the job is done, a law is broken, or it is closed."""
+        if self.is_closed:
+            return ()
+        now = self.time_ms
+        actions: list[Action] = [StepTask(name) for name, task in self._tasks.items() if task.is_runnable]
+        waiting: list[Flush | Deliver | AskAgain] = []
+        for name, partition in self._partitions.items():
+            deadline = partition.next_deadline(now)
+            if deadline is not None:
+                waiting.append(Flush(name, deadline))
+        for name, link in self.links.items():
+            again = link.consumer.next_deadline(now)
+            if again is not None:
+                waiting.append(AskAgain(name, again))
+            if (pause := link.consumer.pause) is not None and pause.is_over:
+                actions.append(ReadOn(name))
+            for way in Way:
+                if link.can_send(way):
+                    actions.append(Send(name, way))
+                arrival = link.next_arrival_ms(way)
+                if arrival is not None:
+                    waiting.append(Deliver(name, way, arrival))
+        due: list[Action] = [action for action in waiting if action.time_ms <= now]
+        if actions or due:
+            return [*actions, *due, *self._barriers_due()]
+        return sorted(waiting, key=lambda action: action.time_ms)[:1]
+
+    def step(self, action: Action | None = None) -> Action | None:
+        """Do `action`, or the one the policy picks; return it, or `None` if nothing is enabled.
+
+        Raises:
+            LocalUsageError: the action is not enabled.
+        """
+        if self.is_closed:
+            self._refuse_unless_done()
+            return None
+        enabled = self.enabled()
+        if not enabled:
+            check_liveness(*self.deployments)
+            return None
+        if action is None:
+            action = self._policy.pick(enabled)
+        elif action not in enabled:
+            raise LocalUsageError(f"{action} is not enabled; enabled: {', '.join(map(str, enabled))}")
+        try:
+            self._do(action)
+        except BaseException as error:
+            self._close_after(error)
+            raise
+        if self.deployment.trace is not None:
+            for task in self._tasks.values():
+                if not task.is_runnable:
+                    task.note_rest()
+        self.num_steps += 1
+        if self._check_every and self.num_steps % self._check_every == 0:
+            self.check()
+        return action
+
+    def check(self) -> None:
+        """Check every law that holds between two steps."""
+        check_all(*self.deployments)
+        for link in self.links.values():
+            link.check()
+            if self._check_every == 1:
+                link.check_step()
+
+    def run(self, max_steps: int | None = None, on_step: Callable[[Simulation], None] | None = None) -> Simulation:
+        """Step until the job is done, or `max_steps` more have been taken.
+
+        `on_step` is called after each step, for progress bars and recorders.
+        """
+        if self.is_closed:
+            self._refuse_unless_done()
+            return self
+        limit = None if max_steps is None else self.num_steps + max_steps
+        try:
+            while limit is None or self.num_steps < limit:
+                if self.step() is None:
+                    check_end(*self.deployments)
+                    for link in self.links.values():
+                        link.check_end()
+                    break
+                if on_step is not None:
+                    on_step(self)
+        except BaseException as error:
+            self._close_after(error)
+            raise
+        return self
+
+    def lose(self, link: str) -> None:
+        """Cut a connection, by its name in `links`, between two steps: the tasks that read there fail."""
+        if link not in self.links:
+            raise LocalUsageError(f"no link {link!r}; there are {list(self.links)}")
+        self.links[link].lose()
+
+    def _command(self, command: Command) -> None:
+        for deployment in self.deployments:
+            deployment.do(command)
+
+    def _barriers_due(self) -> list[Action]:
+        """Time does not pass for a barrier alone: it is sent while the job can go on without it."""
+        return [
+            SendBarrier(each.task_manager, each.checkpoints.next_id, deadline)
+            for each in self.deployments
+            if (deadline := each.checkpoints.next_deadline) is not None
+            and deadline <= self.time_ms
+            and each.checkpoints.is_last_over
+        ]
+
+    def _do(self, action: Action) -> None:
+        if isinstance(action, Flush | Deliver | AskAgain | SendBarrier):
+            self.time_ms = max(self.time_ms, action.time_ms)
+        else:
+            self.time_ms += self._step_ms
+        match action:
+            case StepTask(name):
+                progress = self._tasks[name].step()
+                assert progress in Progress, f"{action} returned {progress!r}"
+            case Flush(name):
+                self._partitions[name].on_timeout(self.time_ms)
+            case Send(link, way):
+                self.links[link].send(way, self.time_ms + self._delays.next_ms())
+            case Deliver(link, way):
+                self.links[link].deliver(way)
+            case ReadOn(link):
+                self.links[link].consumer.receive_data(b"")
+            case AskAgain(link):
+                self.links[link].consumer.on_timeout(self.time_ms)
+            case SendBarrier(number):
+                self.deployments[number].checkpoints.on_timeout(self.time_ms)
+
+    def _deploy(self, environment: StreamEnvironment, trace: Trace | None, num_task_managers: int) -> None:
+        """Make every TaskManager's part of the job, and the links that the parts need."""
+        try:
+            for number in range(num_task_managers):
+                makers = makers_of(environment.config, default=False)
+                self.deployments.append(Deployment(environment, trace, None, number, num_task_managers, makers=makers))
+        except BaseException as error:
+            self._close_after(error)
+            raise
+        for consumer in self.deployments:
+            for connection_id in consumer.shuffle.remote_reads:
+                link = Link(consumer, self.deployments[connection_id.task_manager], connection_id)
+                self.links[link.name] = link
+
+    def _refuse_unless_done(self) -> None:
+        if self.error is not None:
+            why = f"the job has failed ({type(self.error).__name__}: {self.error})"
+            raise LocalUsageError(f"{why}, and goes no further; make a new Simulation")
+        if not self.is_done:
+            raise LocalUsageError("this Simulation was closed before its job was done; make a new one")
+
+    def _close_after(self, error: BaseException) -> None:
+        self.error, self.is_closed = self.error or error, True
+        for deployment in self.deployments:
+            deployment.close_after(error)

@@ -1,0 +1,132 @@
+"""Several buffers of a channel in one step: from the connection into its queue, and out of it to the task."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from refimpl.consumer.buffer_manager import BufferManager
+from refimpl.consumer.connected_channel import ChannelState, ConnectedChannel
+from refimpl.consumer.input_gate import InputGate
+from refimpl.consumer.remote_channel import RemoteInputChannel
+from refimpl.errors import PoolDestroyedError
+from refimpl.exchange.before_credit.pool_buffers import BufferWait
+from refimpl.exchange.before_credit.pooled_channel import PooledInputChannel
+from refimpl.memory.buffer import Buffer, BufferSlice
+
+__all__ = ["FastBufferManager", "FastInputGate", "FastPooledInputChannel", "FastRemoteInputChannel"]
+
+
+class FastBufferManager(BufferManager):
+    """The book's own manager: it need not hear of a backlog that another one has replaced already."""
+
+
+class FastRemoteInputChannel(RemoteInputChannel):
+    """Takes in and gives out several buffers in one step.
+
+    `take_in` and `on_taken_in` stand for `request_buffer` and `on_buffer`, `poll_run` for `poll`.
+    """
+
+    num_untold = 0
+    """Of the buffers taken in, those that the gate was not told of."""
+
+    @property
+    def takes_runs(self) -> bool:
+        """Whether `take_in` may be asked: a learner's manager is told of each buffer by itself."""
+        return isinstance(self.buffers, FastBufferManager)
+
+    def take_in(self, number: int, payload: memoryview) -> bool:
+        """Copy a whole data buffer and queue it, if it is what must come next and there is room: `on_taken_in` follows.
+
+        If not, `request_buffer` and `on_buffer` know what is to be done.
+        """
+        size, sequence = len(payload), self.received.sequence
+        if self.state is ChannelState.RELEASED or size > self._segment_size_bytes or not sequence.is_next(number):
+            return False
+        buffer = self.buffers.request_buffer()
+        if buffer is None:
+            return False
+        _put_copy(self, buffer, payload, size)
+        self.num_untold += 1
+        return True
+
+    def on_taken_in(self, backlog: int) -> None:
+        """All is taken in that came together: make room for what waits behind it, and tell the gate."""
+        was_empty, self.num_untold = len(self.received.pieces) == self.num_untold, 0
+        self.on_backlog(backlog)
+        if was_empty:
+            self._tell_gate()
+
+    def poll_run(self, most: int) -> list[BufferSlice]:
+        """At most `most` of the data buffers that `poll` would give next; maybe none, and never the last one."""
+        return _poll_run(self, most)
+
+
+class FastPooledInputChannel(PooledInputChannel):
+    """Does the same in the way before credits, as long as the gate's pool has buffers."""
+
+    num_untold = 0
+    takes_runs = True
+
+    def take_in(self, number: int, payload: memoryview) -> bool:
+        """Copy a whole data buffer and queue it, if it is what must come next and there is room."""
+        size, sequence = len(payload), self.received.sequence
+        if self.state is ChannelState.RELEASED or size > self._segment_size_bytes or not sequence.is_next(number):
+            return False
+        try:
+            buffer = self.buffers.request_buffer()
+        except PoolDestroyedError:
+            return False
+        if isinstance(buffer, BufferWait):
+            return False
+        _put_copy(self, buffer, payload, size)
+        self.num_untold += 1
+        return True
+
+    def on_taken_in(self, backlog: int) -> None:
+        """All is taken in that came together: tell the gate."""
+        was_empty, self.num_untold = len(self.received.pieces) == self.num_untold, 0
+        if was_empty:
+            self._tell_gate()
+
+    def poll_run(self, most: int) -> list[BufferSlice]:
+        """At most `most` of the data buffers that `poll` would give next; maybe none, and never the last one."""
+        return _poll_run(self, most)
+
+
+def _put_copy(channel: ConnectedChannel, buffer: Buffer, payload: memoryview, size: int) -> None:
+    """Copy `payload` and queue it with the number that was expected."""
+    buffer.memory[:size] = payload
+    buffer.size = size
+    received = channel.received
+    number = received.sequence.advance()
+    received.pieces.append((BufferSlice(buffer, 0, size), number))
+    if received.note_receive is not None:
+        received.note_receive(buffer.segment.id, number, size)
+
+
+def _poll_run(channel: ConnectedChannel, most: int) -> list[BufferSlice]:
+    received, pieces = channel.received, channel.received.pieces
+    run: list[BufferSlice] = []
+    if channel.error is not None or channel.state is ChannelState.RELEASED:
+        return run
+    while len(run) < most and len(pieces) > 1 and pieces[0][0].is_buffer:
+        piece, number = pieces.popleft()
+        run.append(piece)
+        if received.note_take is not None:
+            received.note_take(piece.parent.segment.id, number, piece.size)
+    return run
+
+
+class FastInputGate(InputGate):
+    """Gives several buffers of the one channel that has any; stands for `InputGate.poll_next`."""
+
+    def poll_run(self, most: int) -> tuple[int, list[BufferSlice]]:
+        """The one channel in line and at most `most` of its buffers, never the last: the next are for `poll_next`.
+
+        None while several stand in line, since each has its turn.
+        """
+        if len(self._line) != 1:
+            return 0, []
+        index = self._line[0]
+        poll_run: Callable[[int], list[BufferSlice]] | None = getattr(self.channels[index], "poll_run", None)
+        return index, [] if poll_run is None else poll_run(most)

@@ -1,0 +1,234 @@
+"""The book's operators for batches, and for values that no record is made for.
+
+The user's function is asked once for a batch if it is `Vectorized`. If it raises, the records are treated one by one:
+so the error names the record, as it does without shortcuts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from refimpl.records.elements import Column, RecordBatch, StreamRecord
+from refimpl.shortcuts.forms import BatchForm, BatchOutput
+from refimpl.shortcuts.windows import WindowForm
+from refimpl.task.operators import (
+    FilterOperator,
+    FlatMapOperator,
+    FunctionOperator,
+    MapOperator,
+    Operator,
+    SinkOperator,
+    WatermarkOperator,
+)
+from refimpl.task.windows import WindowOperator
+
+__all__ = ["Value", "batch_form", "value_form"]
+
+Value = Callable[[object, int | None], None]
+"""Treats a value with its time."""
+
+_FEW = 8  # as `input.MIN_RECORDS_AT_ONCE`
+
+
+class _Passing(BatchForm):
+    """Passes batches on as they are."""
+
+    @property
+    def takes_batches(self) -> bool:
+        return True
+
+    def process_batch(self, batch: RecordBatch) -> None:
+        self.output.collect_batch(batch)
+
+
+class _OfUser(BatchForm):
+    """Calls the operator's own `process_batch`."""
+
+    @property
+    def takes_batches(self) -> bool:
+        return bool(getattr(self.operator, "takes_batches", True))
+
+    def process_batch(self, batch: RecordBatch) -> None:
+        of_user: Any = self.operator
+        try:
+            of_user.process_batch(batch)
+        except Exception as error:
+            raise self.operator.fail(batch, error) from error
+
+
+class _Calling(BatchForm):
+    """Asks the user's function once for all, if it is `Vectorized` now."""
+
+    operator: FunctionOperator
+
+    @property
+    def _many(self) -> Callable[[RecordBatch], Any] | None:
+        return getattr(self.operator.user_function, "many", None)
+
+    @property
+    def takes_batches(self) -> bool:
+        return self._many is not None
+
+    def process_batch(self, batch: RecordBatch) -> None:
+        if (many := self._many) is None:
+            self.process_each(batch)
+            return
+        try:
+            answer = self._answer(batch, many(batch))
+        except Exception as error:
+            raise self.refused(batch, error) from error
+        if answer is not None and len(answer):
+            self.output.collect_batch(answer)
+
+    def _answer(self, batch: RecordBatch, found: Any) -> RecordBatch | None:
+        """What to send on when the function has answered for a batch; nothing at the end of a stream.
+
+        Raises:
+            ValueError: the answer does not fit the batch.
+        """
+        return None
+
+
+class _Mapping(_Calling):
+    def _answer(self, batch: RecordBatch, found: Any) -> RecordBatch | None:
+        columns = found if isinstance(found, tuple) else (found,)
+        _check_lengths(batch, columns)
+        return batch.with_columns(columns, is_tuple=isinstance(found, tuple))
+
+
+class _Filtering(_Calling):
+    def _answer(self, batch: RecordBatch, found: Any) -> RecordBatch | None:
+        mask = np.asarray(np.ma.filled(found, False), bool)  # a missing value is no `True`
+        _check_lengths(batch, (mask,))
+        return batch if mask.all() else batch.take(mask)
+
+
+class _FlatMapping(_Calling):
+    def _answer(self, batch: RecordBatch, found: Any) -> RecordBatch | None:
+        if not isinstance(found, RecordBatch):
+            raise ValueError(f"for a batch a flat_map function answers a RecordBatch, not {found!r}")
+        return found
+
+
+class _Timing(BatchForm):
+    """Gives a batch its times, and cuts it where a watermark is due."""
+
+    operator: WatermarkOperator
+
+    @property
+    def _many(self) -> Callable[[RecordBatch], Any] | None:
+        return getattr(self.operator.timestamp_of, "many", None)
+
+    @property
+    def takes_batches(self) -> bool:
+        return self._many is not None
+
+    def process_batch(self, batch: RecordBatch) -> None:
+        if (many := self._many) is None:
+            self.process_each(batch)
+            return
+        try:
+            times = _times_of(many(batch))
+            timed = batch if times is None else batch.with_timestamps(times)
+        except Exception as error:
+            raise self.refused(batch, error) from error
+        if times is None:
+            self.process_each(batch)
+            return
+        start, operator = 0, self.operator
+        while start < len(timed):
+            end = min(len(timed), start + operator.num_until_watermark)
+            piece = timed if end - start == len(timed) else timed.take(slice(start, end))
+            if end - start < _FEW:
+                self.process_each(piece)
+            else:
+                self.output.collect_batch(piece)
+                operator.advance(int(times[start:end].max()), end - start)
+            start = end
+
+
+def _map_value(operator: Operator) -> Value:
+    assert isinstance(operator, MapOperator), f"{operator} does not map"
+    collect = operator.output.collect
+
+    def process_value(value: object, timestamp: int | None) -> None:
+        try:
+            result = operator.function(value)
+        except Exception as error:
+            raise operator.fail(value, error) from error
+        collect(StreamRecord(result, timestamp))
+
+    return process_value
+
+
+def _sink_value(operator: Operator) -> Value:
+    assert isinstance(operator, SinkOperator), f"{operator} is no sink"
+
+    def process_value(value: object, timestamp: int | None) -> None:
+        try:
+            operator.function(value)
+        except Exception as error:
+            raise operator.fail(value, error) from error
+
+    return process_value
+
+
+# By what `process` does: an operator with a `process` of its own is not one of the book's.
+_FORMS: dict[Callable[..., None], type[BatchForm]] = {
+    Operator.process: _Passing,
+    MapOperator.process: _Mapping,
+    FilterOperator.process: _Filtering,
+    FlatMapOperator.process: _FlatMapping,
+    SinkOperator.process: _Calling,
+    WatermarkOperator.process: _Timing,
+    WindowOperator.process: WindowForm,
+}
+_VALUES: dict[Callable[..., None], Callable[[Operator], Value]] = {
+    MapOperator.process: _map_value,
+    SinkOperator.process: _sink_value,
+}
+
+
+def batch_form(operator: Operator, output: BatchOutput) -> BatchForm:
+    """The form of an operator; `output` is what it will send batches to."""
+    if _is_of_one_class(operator, "process_batch"):
+        return _OfUser(operator, output)
+    return _FORMS.get(type(operator).process, BatchForm)(operator, output)
+
+
+def value_form(operator: Operator) -> Value | None:
+    """What treats a value without a record around it, if there is such a form."""
+    if _is_of_one_class(operator, "process_value"):
+        of_user: Any = operator
+        process_value: Value = of_user.process_value
+        return process_value
+    make = _VALUES.get(type(operator).process)
+    return None if make is None else make(operator)
+
+
+def _is_of_one_class(operator: Operator, name: str) -> bool:
+    """Whether a method is of the class that says what `process` does, or of a class below it."""
+    for kind in type(operator).__mro__:
+        if name in vars(kind):
+            return True
+        if "process" in vars(kind):
+            return False
+    return False
+
+
+def _times_of(found: Any) -> Column | None:
+    """Event times as longs; `None` if `int` must make them, of each by itself."""
+    if np.ma.is_masked(found):
+        return None
+    times = np.asarray(found)
+    return times.astype(np.int64) if np.can_cast(times.dtype, np.int64, "safe") else None
+
+
+def _check_lengths(batch: RecordBatch, columns: Sequence[Column]) -> None:
+    for column in columns:
+        if not isinstance(column, np.ndarray) or len(column) != len(batch):
+            found = f"{len(column)} values" if isinstance(column, np.ndarray) else repr(column)
+            raise ValueError(f"for {batch} the function answered {found}; it must answer an array with one for each")

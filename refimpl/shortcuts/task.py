@@ -1,0 +1,75 @@
+"""A task whose records come many at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from refimpl.producer.record_writer import RecordWriter
+from refimpl.shortcuts.chain import FastChain
+from refimpl.shortcuts.input import FastInput
+from refimpl.task.snapshot import Progress
+from refimpl.task.task import Task
+from refimpl.trace import Trace
+
+__all__ = ["FastTask"]
+
+_SEVERAL = 4
+"""Buffers that are much for one step: a quarter of the 16 that a thread may take (`BUFFERS_PER_STEP`)."""
+
+
+class FastTask(Task):
+    """Takes runs and batches from its input, and goes from step to step without the driver where it may.
+
+    Stands for `Task.process`, and for `Task.emit` and `Task.poll` between two steps of a source.
+    """
+
+    chain: FastChain
+    input: FastInput
+
+    def __init__(
+        self,
+        name: str,
+        chain: FastChain,
+        source: FastInput,
+        writers: Sequence[RecordWriter],
+        buffers_per_step: int = 1,
+        trace: Trace | None = None,
+    ) -> None:
+        super().__init__(name, chain, source, writers, buffers_per_step, trace)
+
+    @property
+    def moves_much(self) -> bool:
+        """Whether buffers come, or leave, several at a time: it pays to wait for more of them."""
+        return self.input.num_taken >= _SEVERAL or not all(writer.is_available for writer in self.writers)
+
+    def process(self) -> None:
+        self._notes.note(Progress.MADE)
+        source, chain, writers = self.input, self.chain, self.writers
+        source.takes_batches = chain.takes_batches
+        while True:
+            if source.takes_batches and (batch := source.next_batch()) is not None:
+                chain.process_batch(batch)
+            elif chain.takes_values:
+                chain.process_values(source.next_values(), writers)
+            else:
+                chain.process_records(source.next_records(), writers)
+            if self._is_blocked:
+                return
+            if (element := source.next_other()) is not None:
+                self._hand_on(element)
+                if self._is_blocked:
+                    return
+            elif source.is_drained:
+                break
+        self._finish_chain()
+
+    def go_on(self) -> bool:
+        """Begin another step where the last one was processed, without exclusion; false if it must be as usual.
+
+        A source does so while it has room: it holds no buffers to give back, and what it reads is its own.
+        """
+        if not self.input.is_flowing or self._mail or any(not writer.is_available for writer in self.writers):
+            return False
+        self._say(Progress.MADE)
+        self.num_steps += 1
+        return self.input.take() > 0

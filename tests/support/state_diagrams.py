@@ -1,0 +1,67 @@
+"""Draws the engine's state machines out of their tables into `refimpl/STATES.md`.
+
+    python -m tests.support.state_diagrams
+
+A new machine gets a line in `MACHINES`; the first state of its table is where it begins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+
+from refimpl.consumer import CHANNEL_TRANSITIONS
+from refimpl.exchange import FRAME_TRANSITIONS
+from refimpl.producer import SUBPARTITION_TRANSITIONS, VIEW_TRANSITIONS
+
+FILE = Path(__file__).parents[2] / "refimpl" / "STATES.md"
+
+_HEAD = """# The state machines of the engine
+
+Drawn from the tables in the code by `python -m tests.support.state_diagrams`. An event without an arrow is a mistake of
+the caller: a `LocalUsageError` that names state and event, and nothing has changed.
+"""
+
+
+@dataclass(frozen=True)
+class Machine:
+    """One machine: what it is the state of, the file where its table stands, and the table."""
+
+    title: str
+    file: str
+    table: Mapping[Enum, Mapping[Enum, Enum]]
+
+
+MACHINES = [
+    Machine("A subpartition, as its producer leaves it", "producer/result_subpartition.py", SUBPARTITION_TRANSITIONS),
+    Machine(
+        "A subpartition's view, as its one reader comes and goes", "producer/subpartition_view.py", VIEW_TRANSITIONS
+    ),
+    Machine("A decoder, as the parts of a frame come", "exchange/decoder.py", FRAME_TRANSITIONS),
+    Machine("A remote channel, as both its ends use it", "consumer/connected_channel.py", CHANNEL_TRANSITIONS),
+]
+
+
+def diagram(table: Mapping[Enum, Mapping[Enum, Enum]]) -> str:
+    """The table as Mermaid's `stateDiagram`; events with the same effect share an arrow."""
+    lines = ["stateDiagram-v2", f"    [*] --> {next(iter(table)).name}"]
+    lines += [f"    {state.name}: {state.value}" for state in table]
+    for state, row in table.items():
+        for target in dict.fromkeys(row.values()):
+            events = ", ".join(str(event.value) for event, to in row.items() if to is target)
+            lines.append(f"    {state.name} --> {target.name}: {events}")
+    return "\n".join(lines)
+
+
+def document() -> str:
+    """The whole of `STATES.md`."""
+    parts = [
+        f"## {machine.title}\n\n`{machine.file}`\n\n```mermaid\n{diagram(machine.table)}\n```\n" for machine in MACHINES
+    ]
+    return "\n".join([_HEAD, *parts])
+
+
+if __name__ == "__main__":
+    FILE.write_text(document(), encoding="utf-8")
