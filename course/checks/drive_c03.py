@@ -27,7 +27,7 @@ from typing import Any
 from refimpl.memory.buffer import Buffer
 from refimpl.memory.builder import BufferBuilder
 from refimpl.memory.segment import MemorySegment
-from refimpl.records.spanning import SerializationResult
+from refimpl.records.serialization_result import SerializationResult
 
 __all__ = ["WATCHED", "payload", "run_case"]
 

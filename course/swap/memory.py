@@ -56,9 +56,8 @@ class SerializerOnSegments:
     def copy_to_buffer_builder(self, builder: BufferBuilder) -> SerializationResult:
         left = _LENGTH_BYTES + self._record.get_int(0, ByteOrder.BIG_ENDIAN) - self._sent if self._size else 0
         num_bytes = min(left, builder.room)
-        piece = bytearray(num_bytes)
-        self._record.copy_to(self._sent, self._type(piece), 0, num_bytes)
-        builder.append_and_commit(piece)
+        self._record.copy_to(self._sent, self._type(builder.memory), builder.written_bytes, num_bytes)
+        builder.advance(num_bytes)
         self._sent += num_bytes
         if self._sent < self._size:
             return SerializationResult.PARTIAL_RECORD_MEMORY_SEGMENT_FULL

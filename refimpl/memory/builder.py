@@ -117,15 +117,19 @@ class BufferBuilder:
     def commit(self) -> None:
         """Publish everything appended so far, with one store."""
         if self.published.value >= 0:
-            self.published.value += self._num_uncommitted
-            self._num_uncommitted = 0
-            self.published.tell()
+            self.advance(0)
 
     def append_and_commit(self, source: bytes | bytearray | memoryview, offset: int = 0) -> int:
         """`append`, then `commit`."""
         copied = self.append(source, offset)
         self.commit()
         return copied
+
+    def advance(self, num_bytes: int) -> None:
+        """Commit `num_bytes` that the caller has written into `memory` at `written_bytes` itself."""
+        self.published.value += self._num_uncommitted + num_bytes
+        self._num_uncommitted = 0
+        self.published.tell()
 
     def finish(self) -> int:
         """Commit, close for writing and return the bytes written; the second call changes nothing.

@@ -17,7 +17,8 @@ from typing import Protocol, Self
 from refimpl.errors import SluiceError
 from refimpl.memory.builder import BufferBuilder, BufferConsumer
 from refimpl.producer.result_partition import ResultPartition
-from refimpl.records.spanning import RecordSerializer, SerializationResult, SpanningRecordSerializer
+from refimpl.records.serialization_result import SerializationResult
+from refimpl.records.spanning import RecordSerializer, SpanningRecordSerializer
 
 __all__ = ["ChannelCopy", "RecordInHand", "SerializedRecord"]
 

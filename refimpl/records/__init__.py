@@ -5,6 +5,7 @@ from refimpl.records.element_serializer import *
 from refimpl.records.elements import *
 from refimpl.records.event_serializer import *
 from refimpl.records.events import *
+from refimpl.records.serialization_result import *
 from refimpl.records.spanning import *
 from refimpl.records.spill_file import *
 from refimpl.records.types import *

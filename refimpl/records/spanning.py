@@ -21,6 +21,7 @@ from refimpl.config import Config
 from refimpl.errors import LocalUsageError, RemoteProtocolError
 from refimpl.memory.buffer import Buffer, BufferSlice
 from refimpl.memory.builder import BufferBuilder
+from refimpl.records.serialization_result import SerializationResult
 from refimpl.records.spill_file import SpillFile
 
 __all__ = [
@@ -28,7 +29,6 @@ __all__ = [
     "DeserializationResult",
     "RecordDeserializer",
     "RecordSerializer",
-    "SerializationResult",
     "SpanningRecordSerializer",
     "SpillingAdaptiveSpanningRecordDeserializer",
 ]
@@ -36,22 +36,6 @@ __all__ = [
 LENGTH_BYTES = 4
 _PRUNE_THRESHOLD_BYTES = 5 * 1024 * 1024
 _MAX_RECORD_BYTES = 2**31 - 1
-
-
-class SerializationResult(Enum):
-    """What became of a record, and of the buffer it was copied into."""
-
-    PARTIAL_RECORD_MEMORY_SEGMENT_FULL = "PARTIAL_RECORD_MEMORY_SEGMENT_FULL"
-    FULL_RECORD_MEMORY_SEGMENT_FULL = "FULL_RECORD_MEMORY_SEGMENT_FULL"
-    FULL_RECORD = "FULL_RECORD"
-
-    @property
-    def is_full_record(self) -> bool:
-        return self is not SerializationResult.PARTIAL_RECORD_MEMORY_SEGMENT_FULL
-
-    @property
-    def is_full_buffer(self) -> bool:
-        return self is not SerializationResult.FULL_RECORD
 
 
 class RecordSerializer(Protocol):

@@ -6,17 +6,10 @@ from collections.abc import Sequence
 
 from refimpl.memory.buffer import Buffer
 from refimpl.memory.builder import BufferBuilder, BufferConsumer
-from refimpl.records.spanning import LENGTH_BYTES, SerializationResult
+from refimpl.records.serialization_result import SerializationResult
+from refimpl.records.spanning import LENGTH_BYTES
 
-__all__ = ["EncodedBatch", "advance"]
-
-
-def advance(builder: BufferBuilder, num_bytes: int) -> None:
-    """Commit `num_bytes` that the caller has written into `builder.memory` itself, at `written_bytes`."""
-    published = builder.published
-    published.value += num_bytes
-    if published.watchers:
-        published.tell()
+__all__ = ["EncodedBatch"]
 
 
 class EncodedBatch:
@@ -48,7 +41,7 @@ class EncodedBatch:
         num_copied = min(builder.capacity - start, num_all - position)
         self._position = position + num_copied
         builder.memory[start : start + num_copied] = self._data[position : self._position]
-        advance(builder, num_copied)
+        builder.advance(num_copied)
         if self._position < num_all:
             return SerializationResult.PARTIAL_RECORD_MEMORY_SEGMENT_FULL
         if start + num_copied == builder.capacity:

@@ -22,7 +22,6 @@ from refimpl.records.element_serializer import TAG_RECORD, TAG_RECORD_WITH_TIMES
 from refimpl.records.elements import StreamRecord
 from refimpl.records.spanning import LENGTH_BYTES
 from refimpl.records.types import TupleType, TypeSerializer
-from refimpl.shortcuts.encoded_batch import advance
 
 __all__ = [
     "BLOCK_RECORDS",
@@ -181,7 +180,7 @@ class RecordPacker:
         """Write and publish records, for which there is room, as long as they are like the first; return how many."""
         layout = self.timed if records[0].timestamp is not None else self.untimed
         num_packed = layout.pack_fours(records, builder.memory, builder.written_bytes)
-        advance(builder, num_packed * layout.num_bytes)
+        builder.advance(num_packed * layout.num_bytes)
         return num_packed
 
 

@@ -17,7 +17,6 @@ from refimpl.memory.buffer import heap_buffer
 from refimpl.memory.builder import BufferBuilder
 from refimpl.memory.data_type import DataType
 from refimpl.records.elements import StreamRecord
-from refimpl.shortcuts.encoded_batch import advance
 from refimpl.shortcuts.fixed_width import RecordPacker, field_names, generated
 
 __all__ = ["Lanes", "Put", "Refuse"]
@@ -181,7 +180,7 @@ class Lanes:
         if end >= builder.capacity:
             return False
         builder.memory[start:end] = data
-        advance(builder, len(data))
+        builder.advance(len(data))
         self._use[channel](builder, len(data))
         return True
 

@@ -144,3 +144,16 @@ def test_who_waits_for_the_next_bytes_is_told_once(kind: TypeSerializer) -> None
     for _ in range(2):
         bench.lanes.put[0](StreamRecord(KINDS[kind][0]))
     assert told == [framed(StreamRecord(KINDS[kind][0]), kind)]
+
+
+def test_what_is_put_whole_is_published_and_leaves_room_or_nothing_is_done() -> None:
+    bench = Bench(LONG, size=8)
+    (builder,) = bench.builders
+    assert bench.lanes.put_whole(b"abc", 0, builder)
+    assert not bench.lanes.put_whole(b"defgh", 0, builder)  # it would fill the buffer
+    assert not bench.lanes.put_whole(b"d", 0, None)
+    assert bench.lanes.put_whole(b"defg", 0, builder)
+    assert bench.filled() == b"abcdefg"
+    bench.lanes.is_open = False
+    assert not bench.lanes.put_whole(b"", 0, builder)
+    assert bench.lanes.num_records == 0  # whoever puts them counts them

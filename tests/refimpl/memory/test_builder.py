@@ -256,3 +256,11 @@ def test_skipped_bytes_are_not_built(builder: BufferBuilder) -> None:
     assert consumer.unread_bytes == 4
     assert built(consumer) == (2,)
     assert built(consumer.copy_with_reader_position(4)) == (2,)
+
+
+def test_what_is_packed_in_place_is_published_with_advance(builder: BufferBuilder) -> None:
+    consumer = builder.create_consumer()
+    struct.pack_into(">i", builder.memory, builder.written_bytes, 9)
+    assert built(consumer) == ()
+    builder.advance(4)
+    assert built(consumer) == (9,)
