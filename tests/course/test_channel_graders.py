@@ -70,7 +70,8 @@ WRONG: list[tuple[str, str, str, list[Change]]] = [
     ("9.1", "C", "raised", [(PACK, f"bytes([0, 0, *divmod(len(body) + 9, 256)]) + ({PACK})[4:]")]),
     ("9.1", "C", "bytes_wrong", [(PACK, PACK.replace("+ body", "+ body[:65536]"))]),
     ("9.1", "C", "overwrites_earlier", [
-        ("FRAME_HEADER = ", "_OUT = bytearray()\nFRAME_HEADER = "), (f"return {PACK}", f"_OUT[:] = {PACK}\n    return _OUT"),
+        ("FRAME_HEADER = ", "_OUT = bytearray()\nFRAME_HEADER = "),
+        (f"return {PACK}", f"_OUT[:] = {PACK}\n    return _OUT"),
     ]),
     ("9.2", "C", "keeps_what_is_lent", [
         (FORGET, "self.pieces = getattr(self, 'pieces', [])\n"),
