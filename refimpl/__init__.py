@@ -13,7 +13,8 @@ imports only the ones above it:
     task/                   records are processed: operators, outputs, chains, tasks
     job/                    what the user wants: streams, graphs, chaining, deployment
     invariants              the laws every run keeps
-    drivers/                somebody runs it: a simulation to step through, threads
+    shortcuts/              the same bytes with less work: read last, deleted without loss
+    drivers/                somebody runs it: a simulation to step through, threads, processes, Spark
 
 The core never blocks, never locks and never reads a clock. It follows Flink 1.11.4 where Flink's
 versions differ, unless a docstring names another version.

@@ -60,194 +60,113 @@ class Config:
     """
 
     segment_size_bytes: int = option(
-        32_768,
-        "taskmanager.memory.segment-size",
-        "bytes",
-        "32768",
+        32_768, "taskmanager.memory.segment-size", "bytes", "32768",
         "size of one memory segment, so of one network buffer",
-    )
+    )  # fmt: skip
     num_buffers: int = option(
-        2_048,
-        "taskmanager.network.numberOfBuffers",
-        "segments",
-        "2048",
+        2_048, "taskmanager.network.numberOfBuffers", "segments", "2048",
         "segments of the global pool, all allocated at the start",
-    )
+    )  # fmt: skip
     buffers_per_channel: int = option(
-        2,
-        "taskmanager.network.memory.buffers-per-channel",
-        "buffers",
-        "2",
+        2, "taskmanager.network.memory.buffers-per-channel", "buffers", "2",
         "how many buffers an output may use for each of its channels",
-    )
+    )  # fmt: skip
     floating_buffers_per_gate: int = option(
-        8,
-        "taskmanager.network.memory.floating-buffers-per-gate",
-        "buffers",
-        "8",
+        8, "taskmanager.network.memory.floating-buffers-per-gate", "buffers", "8",
         "extra buffers shared by the channels of one output",
-    )
+    )  # fmt: skip
     max_buffers_per_channel: int = option(
-        10,
-        "taskmanager.network.memory.max-buffers-per-channel",
-        "buffers",
-        "10",
+        10, "taskmanager.network.memory.max-buffers-per-channel", "buffers", "10",
         "a channel holding more than this makes its task stop taking input",
-    )
+    )  # fmt: skip
     max_overdraft_buffers: int = option(
-        0,
-        "taskmanager.network.memory.max-overdraft-buffers-per-gate",
-        "buffers",
-        "none in 1.11",
+        0, "taskmanager.network.memory.max-overdraft-buffers-per-gate", "buffers", "none in 1.11",
         "buffers an output may take beyond its size to finish a record (5 since 1.16, 20 in 2.x)",
-    )
+    )  # fmt: skip
     credit_based: bool = option(
-        True,
-        "taskmanager.network.credit-model",
-        "",
-        "true",
+        True, "taskmanager.network.credit-model", "", "true",
         "a producer sends only what its consumer has promised room for; False as before 1.5 (an option to 1.9)",
-    )
+    )  # fmt: skip
     buffer_timeout_ms: int = option(
-        100,
-        "execution.buffer-timeout",
-        "ms",
-        "100",
+        100, "execution.buffer-timeout", "ms", "100",
         "period of the output flusher; 0 flushes after each record, -1 never by time",
-    )
+    )  # fmt: skip
     request_backoff_initial_ms: int = option(
-        100,
-        "taskmanager.network.request-backoff.initial",
-        "ms",
-        "100",
+        100, "taskmanager.network.request-backoff.initial", "ms", "100",
         "wait before a partition that was not found is asked for again; it doubles each time",
-    )
+    )  # fmt: skip
     request_backoff_max_ms: int = option(
-        10_000,
-        "taskmanager.network.request-backoff.max",
-        "ms",
-        "10000",
+        10_000, "taskmanager.network.request-backoff.max", "ms", "10000",
         "longest such wait; after it the channel fails. With both 0 nothing is asked for again",
-    )
+    )  # fmt: skip
     connect_retries: int = option(
-        3,
-        "taskmanager.network.retries",
-        "attempts",
-        "0",
+        3, "taskmanager.network.retries", "attempts", "0",
         "how often a connection that could not be made is tried again, with waits as above",
-    )
+    )  # fmt: skip
     connect_timeout_ms: int = option(
-        120_000,
-        "taskmanager.network.netty.client.connectTimeoutSec",
-        "ms",
-        "120 s",
+        120_000, "taskmanager.network.netty.client.connectTimeoutSec", "ms", "120 s",
         "how long one attempt to connect may take, the handshake of TLS included",
-    )
+    )  # fmt: skip
     max_frame_bytes: int = option(
-        4 * 1024 * 1024,
-        "(none)",
-        "bytes",
-        "2147483647",
+        4 * 1024 * 1024, "(none)", "bytes", "2147483647",
         "longest frame a connection takes in, besides one that fills a segment",
-    )
+    )  # fmt: skip
     max_event_bytes: int = option(
-        1024 * 1024,
-        "(none)",
-        "bytes",
-        "no limit",
+        1024 * 1024, "(none)", "bytes", "no limit",
         "events that may wait in one remote channel; they need no credit, so nothing else limits them",
-    )
+    )  # fmt: skip
     max_channels_per_connection: int = option(
-        65_536,
-        "(none)",
-        "channels",
-        "no limit",
+        65_536, "(none)", "channels", "no limit",
         "channels that one consumer may read over one connection",
-    )
+    )  # fmt: skip
     first_frame_timeout_ms: int = option(
-        10_000,
-        "(none)",
-        "ms",
-        "no limit",
+        10_000, "(none)", "ms", "no limit",
         "a connection over which nothing was asked for after so long is closed",
-    )
+    )  # fmt: skip
     spill_threshold_bytes: int = option(
-        5 * 1024 * 1024,
-        "(constant THRESHOLD_FOR_SPILLING)",
-        "bytes",
-        "5242880",
+        5 * 1024 * 1024, "(constant THRESHOLD_FOR_SPILLING)", "bytes", "5242880",
         "a record longer than this that spans buffers is gathered in a file",
-    )
+    )  # fmt: skip
     spill_directory: str | None = option(
-        None,
-        "io.tmp.dirs",
-        "path",
-        "the system's",
+        None, "io.tmp.dirs", "path", "the system's",
         "where spilled records go; None is the system's temporary directory",
-    )
+    )  # fmt: skip
     max_parallelism: int | None = option(
-        None,
-        "pipeline.max-parallelism",
-        "key groups",
-        "derived",
+        None, "pipeline.max-parallelism", "key groups", "derived",
         "number of key groups; None derives it from the parallelism as Flink does",
-    )
+    )  # fmt: skip
     object_reuse: bool = option(
-        False,
-        "pipeline.object-reuse",
-        "",
-        "false",
+        False, "pipeline.object-reuse", "", "false",
         "hand the same object down a chain instead of a copy",
-    )
+    )  # fmt: skip
     chaining: bool = option(
-        True,
-        "pipeline.operator-chaining",
-        "",
-        "true",
+        True, "pipeline.operator-chaining", "", "true",
         "put operators that can share a task into one",
-    )
+    )  # fmt: skip
     source_batch: int = option(
-        64,
-        "(a source emits one record at a time)",
-        "records",
-        "1",
+        64, "(a source emits one record at a time)", "records", "1",
         "records a source hands on in one step, so that a step is worth its price",
-    )
+    )  # fmt: skip
     shortcuts: bool | None = option(
-        None,
-        "(what a JIT compiler does)",
-        "",
-        "always",
+        None, "(what a JIT compiler does)", "", "always",
         "the same bytes with less work (`refimpl.shortcuts`); None is off in a Simulation and on elsewhere",
-    )
+    )  # fmt: skip
     checkpoint_interval_ms: int = option(
-        0,
-        "execution.checkpointing.interval",
-        "ms",
-        "none",
+        0, "execution.checkpointing.interval", "ms", "none",
         "how often the sources send a barrier, which all tasks align; 0 is never. No state is saved",
-    )
+    )  # fmt: skip
     checkpointing_mode: CheckpointingMode = option(
-        CheckpointingMode.EXACTLY_ONCE,
-        "execution.checkpointing.mode",
-        "",
-        "EXACTLY_ONCE",
+        CheckpointingMode.EXACTLY_ONCE, "execution.checkpointing.mode", "", "EXACTLY_ONCE",
         "whether a channel that has delivered a barrier waits for the others",
-    )
+    )  # fmt: skip
     seed: int = option(
-        0,
-        "(none)",
-        "",
-        "random",
+        0, "(none)", "", "random",
         "where random choices start, so that a run can be repeated",
-    )
+    )  # fmt: skip
     flink_version: FlinkVersion = option(
-        FlinkVersion.V1_11,
-        "(none)",
-        "",
-        "",
+        FlinkVersion.V1_11, "(none)", "", "",
         "whose byte layouts to use for elements and events",
-    )
+    )  # fmt: skip
 
     def __post_init__(self) -> None:
         for name, least in (

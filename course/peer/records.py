@@ -117,11 +117,9 @@ class SummedType:
 class BareElements(StreamElementSerializer):
     """Records as their values alone: no tag and no time, and no other elements."""
 
-    def serialize(self, element: StreamElement) -> bytes:
+    def serialize_into(self, element: StreamElement, target: bytearray) -> None:
         assert isinstance(element, StreamRecord), f"{element!r} has no bare value"
-        target = bytearray()
         self.value_type.serialize(element.value, target)
-        return bytes(target)
 
     def deserialize(self, data: bytes | memoryview) -> StreamElement:
         source = memoryview(data)

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from refimpl.consumer.channel import ChannelSnapshot
-from refimpl.memory.buffer import BufferSlice
 from refimpl.producer.subpartition_view import BufferAndBacklog, PipelinedSubpartitionView
 
 __all__ = ["LocalInputChannel"]
@@ -43,9 +42,6 @@ class LocalInputChannel:
             )
             self._next_sequence_number += 1
         return piece
-
-    def poll_run(self, most: int) -> list[BufferSlice]:
-        return []
 
     def resume(self) -> None:
         self.view.resume()

@@ -68,8 +68,7 @@ class Deployment:
         self.graph = ExecutionGraph(JobGraph(environment.graph, self.config, self.parts), num_task_managers, run_id)
         self.task_manager = task_manager
         self.trace = trace
-        self._makers = makers or Makers()
-        self.shuffle = ShuffleEnvironment(self.graph, trace, self._makers)
+        self.shuffle = ShuffleEnvironment(self.graph, trace, makers or Makers())
         self.writers: dict[tuple[int, int], RecordWriter] = {}
         self.tasks: list[Task] = []
         self.is_paused = False  # its tasks are not to be stepped
@@ -241,11 +240,11 @@ class Deployment:
 
     def _produce(self, index: int, edge: JobEdge, execution: ExecutionVertex) -> None:
         """Build the partition and the writer of one producing subtask on one edge."""
-        partition = self.shuffle.create_partition(index, execution, self._makers.rules(self.parts))
+        partition = self.shuffle.create_partition(index, execution, self.shuffle.makers.rules(self.parts))
         num_key_groups = self.graph.max_parallelism(self.graph.job.vertices[edge.target])
         selector = edge.partitioner.make(self.config.seed + execution.subtask, num_key_groups)
         elements = self._element_serializer(edge)
-        self.writers[index, execution.subtask] = self._makers.writer(
+        self.writers[index, execution.subtask] = self.shuffle.makers.writer(
             partition, selector, elements, self.parts, self._exclusion
         )
 
@@ -266,12 +265,12 @@ class Deployment:
                 if speaks_for_itself(error):
                     raise
                 raise UserCodeError(head.name, subtask, None, error) from error
-            source = self._makers.source_input(head.name, subtask, reader, self.config)
+            source = self.shuffle.makers.source_input(head.name, subtask, reader, self.config)
         else:
             source = self._consume(execution)
         edges = self.graph.job.edges
         writers = [self.writers[index, subtask] for index, edge in enumerate(edges) if edge.source == vertex.id]
-        return self._makers.task(
+        return self.shuffle.makers.task(
             execution.name,
             chain,
             source,
@@ -284,7 +283,7 @@ class Deployment:
         """Build the gate of one consuming subtask and what reads elements from it."""
         gate = self.shuffle.create_gate(execution)
         edge = next(edge for edge in self.graph.job.edges if edge.target == execution.vertex.id)
-        return self._makers.network_input(gate, self._element_serializer(edge), self.parts, self.config)
+        return self.shuffle.makers.network_input(gate, self._element_serializer(edge), self.parts, self.config)
 
     def _chain(self, execution: ExecutionVertex) -> OperatorChain:
         job = self.graph.job
@@ -302,7 +301,7 @@ class Deployment:
             assert all(edge.writer or edge.target in members for edge in edges)
             context = OperatorContext(node.name, subtask, node.parallelism, self.graph.max_parallelism(vertex))
             nodes.append(ChainNode(node.id, node.make_operator(), context, node.value_type, edges, node.select))
-        return self._makers.chain(nodes, self.config, self.parts)
+        return self.shuffle.makers.chain(nodes, self.config, self.parts)
 
 
 def _operators_of(execution: ExecutionVertex) -> list[str]:

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import takewhile
 
 from refimpl.config import Config
-from refimpl.memory.buffer import Buffer
 from refimpl.memory.builder import BufferBuilder, BufferConsumer
 from refimpl.memory.local_pool import LocalBufferPool
 from refimpl.memory.pool_snapshots import LocalPoolSnapshot
@@ -121,16 +118,6 @@ class ResultPartition:
     def add(self, consumer: BufferConsumer, channel: int) -> bool:
         """Queue a buffer for one channel."""
         return self.subpartitions[channel].add(consumer)
-
-    def request_buffers(self, channel: int, most: int) -> list[Buffer]:
-        """Up to `most` buffers charged to `channel`, to be filled before they are queued."""
-        asked = (self.pool.request_buffer(channel) for _ in range(most))
-        return list(takewhile(lambda buffer: buffer is not None, asked))  # type: ignore[arg-type]
-
-    def add_full(self, consumers: Sequence[BufferConsumer], channel: int) -> None:
-        """Queue data buffers that were full before anybody saw them."""
-        for consumer in consumers:
-            self.add(consumer, channel)
 
     def broadcast_event(self, event: Event) -> None:
         """Queue the same event for every channel; all share one buffer, outside the pool."""

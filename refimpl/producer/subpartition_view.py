@@ -139,10 +139,6 @@ class PipelinedSubpartitionView:
         """The next bytes, or `None` if there are none now."""
         return self.subpartition.poll()
 
-    def poll_run(self, most: int) -> list[tuple[BufferSlice, int]]:
-        """At most so many of the buffers that `poll` would give next, each with the backlog behind it; maybe none."""
-        return []
-
     def block(self) -> None:
         """Hold the reader up behind the event that is being delivered."""
         self.state = next_state(VIEW_TRANSITIONS, self.state, ViewEvent.BLOCK, self)

@@ -29,7 +29,7 @@ from refimpl.records.elements import (
 )
 from refimpl.records.types import TypeSerializer
 
-__all__ = ["StreamElementSerializer"]
+__all__ = ["MAX_ELEMENT_BYTES", "StreamElementSerializer"]
 
 TAG_RECORD_WITH_TIMESTAMP = 0
 TAG_RECORD = 1
@@ -39,7 +39,9 @@ TAG_STREAM_STATUS = 4
 TAG_RECORD_ATTRIBUTES = 5
 TAG_INTERNAL_WATERMARK = 6
 
-_MAX_BYTES = 2**31 - 1
+MAX_ELEMENT_BYTES = 2**31 - 1
+"""What a length of four bytes can say."""
+
 _TIMED = struct.Struct(">Bq")
 _MARKER = struct.Struct(">Bqqqi")
 _STATUS = struct.Struct(">Bi")
@@ -64,16 +66,22 @@ class StreamElementSerializer:
             LocalUsageError: the value is not of the stream's type, the element does not exist in this
                 version of Flink, or its bytes are more than a length of four can say.
         """
-        if not isinstance(element, StreamRecord):
-            return self._serialize_other(element)
-        if element.timestamp is None:
-            target = bytearray([TAG_RECORD])
-        else:
-            target = bytearray(_timed(TAG_RECORD_WITH_TIMESTAMP, element.timestamp))
-        self.value_type.serialize(element.value, target)
-        if len(target) > _MAX_BYTES:
+        target = bytearray()
+        self.serialize_into(element, target)
+        if len(target) > MAX_ELEMENT_BYTES:
             raise LocalUsageError(f"{len(target)} B do not fit a length of four bytes")
         return bytes(target)
+
+    def serialize_into(self, element: StreamElement, target: bytearray) -> None:
+        """Append the element's bytes to `target`, however many they are."""
+        if not isinstance(element, StreamRecord):
+            target += self._serialize_other(element)
+            return
+        if element.timestamp is None:
+            target.append(TAG_RECORD)
+        else:
+            target += _timed(TAG_RECORD_WITH_TIMESTAMP, element.timestamp)
+        self.value_type.serialize(element.value, target)
 
     def deserialize(self, data: bytes | memoryview) -> StreamElement:
         """The element whose bytes are exactly `data`.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from refimpl.memory.buffer import Buffer
 from refimpl.memory.builder import BufferBuilder, BufferConsumer
@@ -69,13 +69,23 @@ class EncodedBatch:
             full.append(BufferConsumer.of_buffer(buffer, partial_record_bytes))
         return full
 
-    def payloads(self) -> Iterator[bytes]:
+    def payloads(self) -> list[bytes]:
         """Each record without its length, for a part that takes one at a time."""
-        start = 0
+        payloads, start = [], 0
         while start < len(self._data):
-            end = start + LENGTH_BYTES + int.from_bytes(self._data[start : start + LENGTH_BYTES], "big")
-            yield bytes(self._data[start + LENGTH_BYTES : end])
-            start = end
+            payload = start + LENGTH_BYTES
+            start = payload + int.from_bytes(self._data[start:payload], "big")
+            payloads.append(bytes(self._data[payload:start]))
+        return payloads
+
+    def keep_first(self) -> list[bytes]:
+        """Keep the record that is begun, or the first; the payloads of those behind it are the caller's."""
+        payloads, end, num_kept = self.payloads(), 0, 0
+        while num_kept < len(payloads) and end < max(self._position, 1):
+            end += LENGTH_BYTES + len(payloads[num_kept])
+            num_kept += 1
+        self._data = self._data[:end]
+        return payloads[num_kept:]
 
     def reset(self) -> None:
         """Start over, for the next channel."""

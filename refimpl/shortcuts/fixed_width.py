@@ -24,7 +24,15 @@ from refimpl.records.spanning import LENGTH_BYTES
 from refimpl.records.types import TupleType, TypeSerializer
 from refimpl.shortcuts.encoded_batch import advance
 
-__all__ = ["BLOCK_RECORDS", "REFUSALS", "RecordPacker", "RecordUnpacker", "Unpacker", "VaryingUnpacker"]
+__all__ = [
+    "BLOCK_RECORDS",
+    "RecordPacker",
+    "RecordUnpacker",
+    "Unpacker",
+    "VaryingUnpacker",
+    "field_names",
+    "generated",
+]
 
 _HEAD = struct.Struct(">iB")  # what a record starts with: its length and its tag
 _TIME = struct.Struct(">q")
@@ -35,7 +43,7 @@ _NUMBERS = "qid"  # and those for which `struct` takes nothing but a number
 BLOCK_RECORDS = 64
 """Taken at a time where each record has yet to be made; as many as a source hands out."""
 
-REFUSALS = (struct.error, TypeError, ValueError, OverflowError)
+_REFUSALS = (struct.error, TypeError, ValueError, OverflowError)
 """What packing raises where there is no room, or for a value of another type."""
 
 
@@ -60,7 +68,7 @@ length, or a number of another type, is refused by the unpacking or by `pack`.
 """
 
 
-class Layout:
+class _Layout:
     """Where the parts of a record are packed: a head, always the same, maybe a time, and the fields.
 
     `pack` packs one record from its parts, `pack_fours` several records.
@@ -76,20 +84,17 @@ class Layout:
         self.pack, self.to_bytes = one.pack_into, one.pack
         self._pack_four = struct.Struct(">" + record * 4).pack_into
         fields = {name: field_names(len(codes), name) for name in "abcd"}
-        times = [f"{name}.timestamp" for name in "abcd"]
-        conditions = [] if time else [" is ".join([*times, "None"])]  # no time is refused where one must be packed
-        if is_tuple:
-            unpack = "; ".join(f"{names}, = of_{name} = {name}.value" for name, names in fields.items())
-            conditions.append(" is ".join([*(f"type(of_{name})" for name in "abcd"), "tuple"]))
-        else:
-            unpack = "; ".join(f"{names} = {name}.value" for name, names in fields.items())
-        each = (f"head, {name}.timestamp, {fields[name]}" if time else f"head, {fields[name]}" for name in "abcd")
+        is_alike = ["True"]
+        if is_tuple:  # a list would be unpacked by accident
+            is_alike.append(" is ".join([*(f"type(of_{name})" for name in fields), "tuple"]))
+        if not time:  # where a time must be packed, `pack` refuses none
+            is_alike.append(" is ".join([*(f"{name}.timestamp" for name in fields), "None"]))
         self._pack_fours: Callable[..., int] = generated(
             "pack_fours",
             _PACK_FOURS,
-            unpack=unpack,
-            is_alike=" and ".join(conditions) or "True",
-            arguments=", ".join(each),
+            unpack="; ".join(f"{names}{',' * is_tuple} = of_{name} = {name}.value" for name, names in fields.items()),
+            is_alike=" and ".join(is_alike),
+            arguments=", ".join(f"head,{f' {name}.timestamp,' * len(time)} {names}" for name, names in fields.items()),
         )
 
     def pack_fours(self, records: Sequence[StreamRecord], memory: memoryview, start: int) -> int:
@@ -109,7 +114,7 @@ def generated(name: str, template: str, **parts: str) -> Any:
 
     The work for a record depends on how many fields it has: written out for each number, it needs no tuple between.
     """
-    found: dict[str, Any] = {"refusals": REFUSALS}
+    found: dict[str, Any] = {"refusals": _REFUSALS}
     exec(template.format(**parts), found)  # noqa: S102
     return found[name]
 
@@ -133,8 +138,8 @@ class RecordPacker:
         codes = value_type.struct_format or ""
         self.is_tuple = isinstance(value_type, TupleType)
         self.num_fields = len(codes)
-        self.timed = Layout(TAG_RECORD_WITH_TIMESTAMP, "q", codes, self.is_tuple)
-        self.untimed = Layout(TAG_RECORD, "", codes, self.is_tuple)
+        self.timed = _Layout(TAG_RECORD_WITH_TIMESTAMP, "q", codes, self.is_tuple)
+        self.untimed = _Layout(TAG_RECORD, "", codes, self.is_tuple)
 
     @classmethod
     def of(cls, value_type: TypeSerializer) -> RecordPacker | None:
@@ -154,7 +159,7 @@ class RecordPacker:
             if timestamp is not None:
                 return self.timed.to_bytes(self.timed.head, timestamp, *fields)
             return self.untimed.to_bytes(self.untimed.head, *fields)
-        except REFUSALS:
+        except _REFUSALS:
             return None  # the serializer's own complaint names it
 
     def pack_many(self, records: Iterator[StreamRecord], builder: BufferBuilder) -> tuple[int, Sequence[StreamRecord]]:

@@ -12,7 +12,6 @@ Rules of this file:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
 
 from refimpl.memory.buffer import heap_buffer
 from refimpl.memory.builder import BufferBuilder
@@ -41,7 +40,7 @@ Count = Callable[[], int]
 _CLOSED = BufferBuilder(heap_buffer(b"", DataType.DATA))  # nothing fits here
 
 _LANE = """
-def lane(lanes, packer, closed, channel, otherwise):
+def lane(lanes, packer, closed, channel, otherwise, flush):
     pack, head, num_bytes = packer.timed.pack, packer.timed.head, packer.timed.num_bytes
     pack_untimed, head_untimed, num_bytes_untimed = packer.untimed.pack, packer.untimed.head, packer.untimed.num_bytes
     num_records, memory, published = packer.num_records, closed.memory, closed.published
@@ -66,6 +65,7 @@ def lane(lanes, packer, closed, channel, otherwise):
             else:
                 if published.watchers:
                     published.tell()
+                {and_flush}
                 return True
         lanes.num_counted += 1
         otherwise(record, channel)
@@ -117,12 +117,10 @@ class Lanes:
         self.num_counted = 0
         self.packer = packer
         self._packs_many = packer is not None and flush is None
-        lanes = [self._lane(channel, otherwise) for channel in range(num_channels)]
+        lanes = [self._lane(channel, otherwise, flush) for channel in range(num_channels)]
         self.put: list[Put] = [put for put, _, _ in lanes]
         self._use: list[Use] = [use for _, use, _ in lanes]
         self._count_open: list[Count] = [count for _, _, count in lanes]
-        if flush is not None:
-            self.put = [_flushed(put, flush, channel) for channel, put in enumerate(self.put)]
 
     @property
     def num_records(self) -> int:
@@ -150,15 +148,6 @@ class Lanes:
         for channel in channels:
             if (builder := builders[channel]) is not None:
                 self._use[channel](builder, 0)
-
-    def put_in_turn(self, turns: Iterator[int]) -> Put:
-        """What puts each record into the lane whose turn it is."""
-        put = self.put
-
-        def put_next(record: StreamRecord) -> bool:
-            return put[next(turns)](record)
-
-        return put_next
 
     def put_each(
         self, records: Iterator[StreamRecord], emit: Put, select: Callable[[object], int] | None, refuse: Refuse | None
@@ -207,14 +196,18 @@ class Lanes:
         self.num_counted += num_packed
         return rest
 
-    def _lane(self, channel: int, otherwise: Otherwise) -> tuple[Put, Use, Count]:
+    def _lane(self, channel: int, otherwise: Otherwise, flush: Callable[[int], None] | None) -> tuple[Put, Use, Count]:
         if self.packer is None:
             return _plain_lane(self, channel, otherwise)
-        fields = field_names(self.packer.num_fields, "field")
-        fields, and_is_tuple = (fields + ",", " and type(value) is tuple") if self.packer.is_tuple else (fields, "")
-        lane: Any = generated("lane", _LANE, fields=fields, and_is_tuple=and_is_tuple)
-        made: tuple[Put, Use, Count] = lane(self, self.packer, _CLOSED, channel, otherwise)
-        return made
+        is_tuple, fields = self.packer.is_tuple, field_names(self.packer.num_fields, "field")
+        lane: Callable[..., tuple[Put, Use, Count]] = generated(
+            "lane",
+            _LANE,
+            fields=fields + "," * is_tuple,
+            and_is_tuple=" and type(value) is tuple" * is_tuple,
+            and_flush="pass" if flush is None else "flush(channel)",
+        )
+        return lane(self, self.packer, _CLOSED, channel, otherwise, flush)
 
 
 def _plain_lane(lanes: Lanes, channel: int, otherwise: Otherwise) -> tuple[Put, Use, Count]:
@@ -226,13 +219,3 @@ def _plain_lane(lanes: Lanes, channel: int, otherwise: Otherwise) -> tuple[Put, 
         return False
 
     return put, lambda builder, num_others: None, lambda: 0
-
-
-def _flushed(put: Put, flush: Callable[[int], None], channel: int) -> Put:
-    def put_and_flush(record: StreamRecord) -> bool:
-        is_packed = put(record)
-        if is_packed:
-            flush(channel)
-        return is_packed
-
-    return put_and_flush

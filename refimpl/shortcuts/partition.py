@@ -26,6 +26,8 @@ __all__ = [
     "FastPipelinedSubpartition",
     "FastResultPartition",
     "FastSubpartitionView",
+    "add_full",
+    "request_buffers",
 ]
 
 
@@ -178,7 +180,7 @@ class FastSubpartitionView(PipelinedSubpartitionView):
 
 
 class FastResultPartition(ResultPartition):
-    """A result partition whose pool, subpartitions and views handle several buffers at once."""
+    """A result partition whose subpartitions and views handle several buffers at once."""
 
     def __init__(
         self, name: str, num_subpartitions: int, pool: LocalBufferPool, config: Config, trace: Trace | None = None
@@ -188,23 +190,25 @@ class FastResultPartition(ResultPartition):
         for subpartition in self.subpartitions:
             subpartition.view = FastSubpartitionView(subpartition)
 
-    def request_buffers(self, channel: int, most: int) -> list[Buffer]:
-        """Up to `most` buffers charged to `channel`, to be filled before they are queued; for `pool.request_buffer`."""
-        if isinstance(self.pool, FastBufferPool):
-            return self.pool.request_buffers(most, channel)
-        buffers: list[Buffer] = []
-        while len(buffers) < most and (buffer := self.pool.request_buffer(channel)) is not None:
-            buffers.append(buffer)
-        return buffers
 
-    def add_full(self, consumers: Sequence[BufferConsumer], channel: int) -> None:
-        """`add` for data buffers that were full before anybody saw them."""
-        subpartition = self.subpartitions[channel]
-        if isinstance(subpartition, FastPipelinedSubpartition):
-            subpartition.add_full(consumers)
-            return
-        for consumer in consumers:
-            subpartition.add(consumer)
+def request_buffers(partition: ResultPartition, channel: int, most: int) -> list[Buffer]:
+    """Up to `most` buffers charged to `channel`, to be filled and queued; stands for `pool.request_buffer`."""
+    if isinstance(partition.pool, FastBufferPool):
+        return partition.pool.request_buffers(most, channel)
+    buffers: list[Buffer] = []
+    while len(buffers) < most and (buffer := partition.pool.request_buffer(channel)) is not None:
+        buffers.append(buffer)
+    return buffers
+
+
+def add_full(partition: ResultPartition, consumers: Sequence[BufferConsumer], channel: int) -> None:
+    """Queue data buffers that were full before anybody saw them; stands for `ResultPartition.add`."""
+    subpartition = partition.subpartitions[channel]
+    if isinstance(subpartition, FastPipelinedSubpartition):
+        subpartition.add_full(consumers)
+        return
+    for consumer in consumers:
+        subpartition.add(consumer)
 
 
 class FastLocalInputChannel(LocalInputChannel):

@@ -47,19 +47,11 @@ def takes_turns(selector: ChannelSelector) -> TypeGuard[RoundRobinSelector | Res
     return isinstance(selector, _IN_TURN) and type(selector).select_channel is RoundRobinSelector.select_channel
 
 
-def _is_by_key(selector: ChannelSelector) -> TypeGuard[KeyGroupSelector]:
-    return type(selector) is KeyGroupSelector
-
-
-def _is_shuffle(selector: ChannelSelector) -> TypeGuard[ShuffleSelector]:
-    return type(selector) is ShuffleSelector
-
-
 def select_of(selector: ChannelSelector) -> Select:
     """What answers as `selector.select_channel` does. Keys seen are remembered: a look-up is cheaper than a hash."""
-    if _is_shuffle(selector):
+    if isinstance(selector, ShuffleSelector) and type(selector) is ShuffleSelector:
         return _drawn_ahead(selector)
-    if not _is_by_key(selector):
+    if not isinstance(selector, KeyGroupSelector) or type(selector) is not KeyGroupSelector:
         return selector.select_channel
     key_of, channel_of_key, channels = for_one(selector.key_of), selector.channel_of_key, dict[object, int]()
 
@@ -106,7 +98,7 @@ def channels_of_batch(selector: ChannelSelector, select: Select, batch: RecordBa
         return 0
     if takes_turns(selector):
         return _next_of(selector.turns, selector.num_channels, len(batch))
-    if _is_by_key(selector):
+    if isinstance(selector, KeyGroupSelector) and type(selector) is KeyGroupSelector:
         many = getattr(selector.key_of, "many", None)
         groups = None if many is None else key_groups_of(many(batch), selector.max_parallelism, selector.key_type)
         if groups is not None:

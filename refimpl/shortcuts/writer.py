@@ -6,23 +6,24 @@ and copied there. What is to be cut, or comes as a batch, is an `EncodedBatch`: 
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 
+from refimpl.errors import LocalUsageError
 from refimpl.memory.builder import BufferConsumer
 from refimpl.producer.broadcast_writer import BroadcastCopy, BroadcastRecordWriter
 from refimpl.producer.channel_copy import ChannelCopy
 from refimpl.producer.record_writer import RecordWriter
 from refimpl.producer.result_partition import ResultPartition
 from refimpl.producer.selector import ChannelSelector
-from refimpl.records.element_serializer import TAG_RECORD, TAG_RECORD_WITH_TIMESTAMP, StreamElementSerializer
+from refimpl.records.element_serializer import MAX_ELEMENT_BYTES, StreamElementSerializer
 from refimpl.records.elements import RecordBatch, StreamElement, StreamRecord
-from refimpl.records.spanning import LENGTH_BYTES, RecordSerializer, SerializationResult, SpanningRecordSerializer
+from refimpl.records.spanning import LENGTH_BYTES, RecordSerializer, SpanningRecordSerializer
 from refimpl.shortcuts.columns import BatchCodec, by_channel
 from refimpl.shortcuts.encoded_batch import EncodedBatch
 from refimpl.shortcuts.fixed_width import RecordPacker
 from refimpl.shortcuts.lanes import Lanes, Put, Refuse
+from refimpl.shortcuts.partition import add_full, request_buffers
 from refimpl.shortcuts.selectors import Select, channels_of_batch, is_constant, select_of, takes_turns
 
 __all__ = [
@@ -33,37 +34,22 @@ __all__ = [
     "serialize_with_length",
 ]
 
-_ROOM = bytes(LENGTH_BYTES)
-_ROOM_AND_TAG = _ROOM + bytes([TAG_RECORD])
-_ROOM_AND_TIMED = struct.Struct(f">{LENGTH_BYTES}xBq")
-_FULL_RECORD = SerializationResult.FULL_RECORD
-_PARTIAL_RECORD = SerializationResult.PARTIAL_RECORD_MEMORY_SEGMENT_FULL
-_LENGTH = struct.Struct(">i")
-
 
 def serialize_with_length(elements: StreamElementSerializer, element: StreamElement) -> bytearray:
     """The element as it stands on the stream: its length, then what `elements.serialize` gives. Errors are the same.
 
     Room for the length is there from the start: to put it before a long record later would be to copy that.
     """
-    try:
-        if not isinstance(element, StreamRecord) or type(elements) is not StreamElementSerializer:
-            target = bytearray(_ROOM + elements.serialize(element))
-        elif element.timestamp is None:
-            target = bytearray(_ROOM_AND_TAG)
-            elements.value_type.serialize(element.value, target)
-        else:
-            target = bytearray(_ROOM_AND_TIMED.pack(TAG_RECORD_WITH_TIMESTAMP, element.timestamp))
-            elements.value_type.serialize(element.value, target)
-        _LENGTH.pack_into(target, 0, len(target) - LENGTH_BYTES)
-    except struct.error:  # a time that is no long, or more bytes than a length can say: the serializer's words for it
-        elements.serialize(element)
-        raise
+    target = bytearray(LENGTH_BYTES)
+    elements.serialize_into(element, target)
+    if (num_bytes := len(target) - LENGTH_BYTES) > MAX_ELEMENT_BYTES:
+        raise LocalUsageError(f"{num_bytes} B do not fit a length of four bytes")
+    target[:LENGTH_BYTES] = num_bytes.to_bytes(LENGTH_BYTES, "big")
     return target
 
 
 class FastChannelCopy(ChannelCopy):
-    """Stands for `ChannelCopy.copy_to_channels`: an `EncodedBatch` fills several buffers at once.
+    """Stands for `ChannelCopy`: behind a full buffer an `EncodedBatch` fills as many whole ones as it can.
 
     `lanes` are those of the writer. They are closed for a channel while something else is written there, because
     they count by what lies in its buffer.
@@ -74,44 +60,24 @@ class FastChannelCopy(ChannelCopy):
     def copy_to_channels(self) -> bool:
         channels = tuple(self.remaining)
         self.lanes.close(*channels)
-        batch = self.record
-        is_out = self._copy_batch(batch) if isinstance(batch, EncodedBatch) else super().copy_to_channels()
+        is_out = super().copy_to_channels()
         self.lanes.reopen(channels, self.builders)
         return is_out
-
-    def _copy_batch(self, batch: EncodedBatch) -> bool:
-        is_prune_needed = False
-        while self.remaining:
-            channel = self.remaining[0]
-            if (builder := self.builders[channel] or self.open(channel)) is None:
-                self.block()
-                return False
-            result = batch.copy_to_buffer_builder(builder)
-            if result is not _FULL_RECORD:
-                is_prune_needed = True
-                self.close(channel)
-                if most := batch.num_whole(self.partition.config.segment_size_bytes):
-                    with self.exclusion:
-                        self._queue_full(batch.fill(self.partition.request_buffers(channel, most)), channel)
-            if result is not _PARTIAL_RECORD:
-                self.remaining.popleft()
-                self.after_record(channel)
-                if self.remaining:
-                    batch.reset()
-        if is_prune_needed:
-            batch.prune()
-        return True
 
     def close(self, channel: int) -> None:
         self.lanes.close(channel)
         super().close(channel)
+        batch = self.record if self.remaining else None
+        if isinstance(batch, EncodedBatch) and (most := batch.num_whole(self.partition.config.segment_size_bytes)):
+            with self.exclusion:
+                self._queue_full(batch.fill(request_buffers(self.partition, channel, most)), channel)
 
     def block(self) -> None:
         super().block()
         self.lanes.is_open = False
 
     def _queue_full(self, consumers: Sequence[BufferConsumer], channel: int) -> None:
-        self.partition.add_full(consumers, channel)
+        add_full(self.partition, consumers, channel)
 
 
 class FastBroadcastCopy(FastChannelCopy, BroadcastCopy):
@@ -143,7 +109,7 @@ class FastRecordWriter(RecordWriter):
     ) -> None:
         is_plain = type(element_serializer) is StreamElementSerializer
         value_type, num_channels = element_serializer.value_type, len(partition.subpartitions)
-        flush = self._flush if partition.config.buffer_timeout_ms == 0 else None
+        flush = self._after_record if partition.config.buffer_timeout_ms == 0 else None
         packer = RecordPacker.of(value_type) if is_plain else None
         self._lanes = Lanes(packer, num_channels, self._write_otherwise, flush)
         self._codec = BatchCodec.of(value_type) if is_plain else None
@@ -167,7 +133,8 @@ class FastRecordWriter(RecordWriter):
         if self._is_constant:
             self.put = self._lanes.put[0]
         elif takes_turns(selector):
-            self.put = self._lanes.put_in_turn(selector.turns)
+            put, turns = self._lanes.put, selector.turns
+            self.put = lambda record: put[next(turns)](record)
         else:
             self.put = self._put_selected
 
@@ -214,15 +181,15 @@ class FastRecordWriter(RecordWriter):
     def write_batch(self, batch: RecordBatch) -> None:
         """Write each record of a batch to the channel its value selects: the bytes of `emit` one by one."""
         codec = self._codec if self._is_fast else None
-        if codec is not None and self.is_blocked:
+        if codec is not None and self._copy.is_blocked:
             codec.let_go()  # what waits for buffers looks into the rows of the last batch
         if codec is None or (rows := codec.encode(batch)) is None:
             self.emit_many(batch.records())
             return
-        channels = 0 if self._is_constant else channels_of_batch(self.selector, self.select, batch)
+        channels = 0 if self._is_constant else channels_of_batch(self._selector, self.select, batch)
         parts = list(by_channel(rows, channels, len(self._all_channels)))
         self._lanes.num_counted += len(rows)
-        with self.copy.exclusion:  # what is left is copying; whoever is told of the first buffer finds them all
+        with self._copy.exclusion:  # what is left is copying; whoever is told of the first buffer finds them all
             for channel, part in parts:
                 self._write_encoded(part, rows.itemsize, channel)
 
@@ -253,6 +220,12 @@ class FastRecordWriter(RecordWriter):
         is_ours = type(self.serializer) is SpanningRecordSerializer and self._next_serializer is None
         self._is_fast = is_ours and isinstance(self.copy, FastChannelCopy)
         self._lanes.is_open = self._is_fast and not self.is_blocked
+        if not self._is_fast and self._copy.remaining and isinstance(self._copy.record, EncodedBatch):
+            self._put_back(self._copy.record.keep_first(), tuple(self._copy.remaining))
+
+    def _put_back(self, payloads: Sequence[bytes], channels: Sequence[int]) -> None:
+        """Let another's part, which has come meanwhile, get one record at a time, before all else that waits."""
+        self._waiting.extendleft((payload, channels) for payload in reversed(payloads))
 
     def _write_otherwise(self, record: StreamRecord, channel: int) -> None:
         """Write a record that no lane takes: one that is to be cut in two, or that may have any length."""
@@ -294,22 +267,18 @@ class FastRecordWriter(RecordWriter):
             self._use_next_serializer()
         if self._is_fast:
             self._copy.start(data, channels)
-        else:  # another's part has come while this waited: it gets one record at a time
-            self._waiting.extendleft((payload, channels) for payload in reversed(list(data.payloads())))
+        else:
+            self._put_back(data.payloads(), channels)
 
     def _use_next_serializer(self) -> None:
         super()._use_next_serializer()
         self._note_way()
 
-    def _flush(self, channel: int) -> None:
-        with self._copy.exclusion:
-            self.partition.flush(channel)
+    def _after_record(self, channel: int) -> None:
+        self._copy.after_record(channel)
 
 
 class FastBroadcastRecordWriter(FastRecordWriter, BroadcastRecordWriter):
     """The same for `BroadcastRecordWriter`: all records go one way, into the buffers that all channels read."""
 
     copies_with = FastBroadcastCopy
-
-    def _flush(self, channel: int) -> None:
-        self.flush_all()

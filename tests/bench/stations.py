@@ -20,6 +20,7 @@ from refimpl.job import Deployment, StreamEnvironment
 from refimpl.memory import BufferConsumer
 from refimpl.records import RecordBatch, StreamRecord, TypeSerializer, Vectorized
 from refimpl.shortcuts.input import FastNetworkInput
+from refimpl.shortcuts.partition import add_full, request_buffers
 from refimpl.task import IterableReader
 from tests.bench.contenders import COLUMNS, RECORDS, SEGMENT_BYTES, batches, chunks, cycled
 from tests.bench.exchange import elements_of
@@ -135,11 +136,11 @@ class Sending(Station):
         partition = self.partition
         with self.monitor:
             while num_buffers:
-                while not (buffers := partition.request_buffers(0, min(num_buffers, BUFFERS_PER_STEP))):
+                while not (buffers := request_buffers(partition, 0, min(num_buffers, BUFFERS_PER_STEP))):
                     self._wait_for_buffer()
                 for buffer in buffers:
                     buffer.size = SEGMENT_BYTES
-                partition.add_full([BufferConsumer.of_buffer(buffer) for buffer in buffers], 0)
+                add_full(partition, [BufferConsumer.of_buffer(buffer) for buffer in buffers], 0)
                 num_buffers -= len(buffers)
             partition.finish()
             self.leader_followers.close()

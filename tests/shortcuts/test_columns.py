@@ -6,10 +6,12 @@ import struct
 from mmap import PAGESIZE
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from course.data.columns import record_batch_of
 from refimpl.errors import LocalUsageError
 from refimpl.memory import SAFE_SHIFT, BufferBuilder, DataType, heap_buffer
 from refimpl.records import (
@@ -345,3 +347,11 @@ def test_no_record_of_another_type_is_packed_to_be_cut(value: object) -> None:
 def test_booleans_are_not_packed_unseen() -> None:
     assert RecordPacker.of(TupleType(LONG, BOOLEAN)) is None
     assert isinstance(RecordPacker.of(TupleType(LONG, INT)), RecordPacker)
+
+
+# -- what Spark gives --------------------------------------------------------------------------------
+
+
+def test_numbers_and_text_of_one_length_from_arrow_can_be_written_at_once() -> None:
+    named = record_batch_of(pa.record_batch({"origin": ["EWR", "JFK"], "delay": pa.array([3, -4], pa.int32())}))
+    assert BatchCodec(TupleType(STRING, LONG)).encode(RecordBatch(named.columns)) is not None

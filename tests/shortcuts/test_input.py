@@ -157,7 +157,7 @@ def resumed(bench: Bench, limit: int) -> list[object]:
         found = bench.read(limit)
         read += found
         for channel in bench.input.gate.channels:
-            if channel.subpartition.snapshot().is_blocked:
+            if channel.view.subpartition.snapshot().is_blocked:
                 channel.resume()
                 found.append(None)
         if not found:

@@ -16,6 +16,8 @@ from refimpl.shortcuts.partition import (
     FastLocalInputChannel,
     FastPipelinedSubpartition,
     FastResultPartition,
+    add_full,
+    request_buffers,
 )
 from refimpl.trace import Trace
 
@@ -118,7 +120,7 @@ def test_full_buffers_are_added_at_once_as_one_by_one(before: str, count: int, r
         bench.num_told = 0
     for _ in range(count):
         one.subpartition.add(one.full(7))
-    several.partition.add_full([several.full(7) for _ in range(count)], 0)
+    add_full(several.partition, [several.full(7) for _ in range(count)], 0)
     assert several.partition.snapshot() == one.partition.snapshot()
     assert several.partition.has_unannounced_data == one.partition.has_unannounced_data
     assert several.subpartition.is_data_available == one.subpartition.is_data_available
@@ -187,7 +189,7 @@ def test_other_rules_see_every_buffer_and_the_fast_ones_come_back() -> None:
     bench = Bench()
     bench.partition.use(Other)
     other = bench.subpartition
-    bench.partition.add_full([bench.full(7) for _ in range(5)], 0)
+    add_full(bench.partition, [bench.full(7) for _ in range(5)], 0)
     assert bench.channel.poll_run(9) == []
     assert bench.channel.poll() is not None
     assert other.calls == ["add"] * 5 + ["poll"]
@@ -203,8 +205,8 @@ def test_a_plain_view_and_a_plain_pool_go_one_by_one() -> None:
     channel = FastLocalInputChannel(0, plain.create_view(0))
     assert channel.poll_run(9) == []
     assert isinstance(channel, LocalInputChannel)
-    assert len(fast.request_buffers(0, 3)) == 3
-    assert len(fast.request_buffers(0, 9)) == 5
+    assert len(request_buffers(fast, 0, 3)) == 3
+    assert len(request_buffers(fast, 0, 9)) == 5
 
 
 @given(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import struct
 import tracemalloc
 from collections.abc import Callable
 
@@ -41,7 +40,6 @@ from refimpl.records import (
     TupleType,
     TypeSerializer,
     Watermark,
-    element_serializer,
 )
 from refimpl.shortcuts import writer as writer_module
 from refimpl.shortcuts.columns import BatchCodec
@@ -171,9 +169,7 @@ def test_a_long_record_fills_the_buffers_that_the_readable_path_fills(
 
 
 def test_a_record_of_two_gigabytes_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert writer_module._LENGTH.format == ">i"
-    monkeypatch.setattr(writer_module, "_LENGTH", struct.Struct(">xxxb"))  # the record is not to be made
-    monkeypatch.setattr(element_serializer, "_MAX_BYTES", 127)
+    monkeypatch.setattr(writer_module, "MAX_ELEMENT_BYTES", 127)  # the record is not to be made
     bench = Bench(segment=64, buffers=4, kind=Payload())  # type: ignore[arg-type]
     bench.writer.emit(StreamRecord(bytes(127)))
     with pytest.raises(LocalUsageError, match="128 B do not fit a length of four bytes"):
@@ -720,8 +716,8 @@ def test_a_selector_that_is_put_in_is_asked() -> None:
 
 def test_an_element_serializer_of_another_kind_is_asked_for_each_record() -> None:
     class Bare(StreamElementSerializer):
-        def serialize(self, element: object) -> bytes:
-            return b"bare"
+        def serialize_into(self, element: object, target: bytearray) -> None:
+            target += b"bare"
 
     bench = Bench(kind=ROW)
     writer = FastRecordWriter(bench.partition, RoundRobinSelector(), Bare(ROW))

@@ -68,7 +68,7 @@ class Bench:
         self.arrived: list[bytearray] = [bytearray() for _ in range(channels)]
         self.events: list[list[object]] = [[] for _ in range(channels)]
         for channel, subpartition in enumerate(self.partition.subpartitions):
-            subpartition.open_view(lambda channel=channel: self.tell(channel))
+            subpartition.view.open(lambda channel=channel: self.tell(channel))
 
     def tell(self, channel: int) -> None:
         self.num_told[channel] += 1

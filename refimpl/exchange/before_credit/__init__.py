@@ -32,19 +32,8 @@ is on the wire meanwhile. That costs a message more, and buffers that each chann
 The classes here stand in the place of those of the credit way, chosen where a job is deployed (`Makers`).
 """
 
-from refimpl.exchange.before_credit.marked_connection import MarkedConnection, UncreditedReader
-from refimpl.exchange.before_credit.pool_buffers import BufferWait, PoolBuffers
-from refimpl.exchange.before_credit.pooled_channel import PooledInputChannel
-from refimpl.exchange.before_credit.staging import StagingConnection, StagingDecoder
-from refimpl.exchange.before_credit.water_marks import WaterMarks
-
-__all__ = [
-    "BufferWait",
-    "MarkedConnection",
-    "PoolBuffers",
-    "PooledInputChannel",
-    "StagingConnection",
-    "StagingDecoder",
-    "UncreditedReader",
-    "WaterMarks",
-]
+from refimpl.exchange.before_credit.marked_connection import *
+from refimpl.exchange.before_credit.pool_buffers import *
+from refimpl.exchange.before_credit.pooled_channel import *
+from refimpl.exchange.before_credit.staging import *
+from refimpl.exchange.before_credit.water_marks import *

@@ -294,8 +294,8 @@ def test_resume_without_a_buffer_stays_blocked() -> None:
 
 
 def test_a_record_of_two_gigabytes_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert element_serializer._MAX_BYTES == 2**31 - 1
-    monkeypatch.setattr(element_serializer, "_MAX_BYTES", 100)  # the record is not to be made
+    assert element_serializer.MAX_ELEMENT_BYTES == 2**31 - 1
+    monkeypatch.setattr(element_serializer, "MAX_ELEMENT_BYTES", 100)  # the record is not to be made
     bench = Bench(segment=64, buffers=4, kind=Payload())  # type: ignore[arg-type]
     bench.writer.emit(StreamRecord(bytes(100)))
     with pytest.raises(LocalUsageError, match="101 B do not fit a length of four bytes"):

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 
 from refimpl.config import FlinkVersion
 from refimpl.errors import LocalUsageError
 from refimpl.memory import Buffer, BufferBuilder, BufferConsumer, MemorySegment
-from refimpl.producer import DirtyChannels, PipelinedSubpartition
+from refimpl.producer import (
+    SUBPARTITION_TRANSITIONS,
+    VIEW_TRANSITIONS,
+    DirtyChannels,
+    PipelinedSubpartition,
+    SubpartitionEvent,
+    SubpartitionState,
+    ViewEvent,
+    ViewState,
+)
 from refimpl.records import (
     Alignment,
     CheckpointBarrier,
@@ -412,9 +423,65 @@ def test_after_an_empty_commit_the_next_record_is_flushed() -> None:
     first = bench.add_open()
     first.finish()
     second = bench.add_open()
-    second.advance(0)
+    second.commit()
     assert bench.dirty.take() == [0]
     bench.subpartition.flush_dirty()
     assert bench.poll() is None
     second.append_and_commit(b"abc")
     assert list(bench.dirty) == [0]
+
+
+PATHS_OF_THE_PRODUCER = {
+    SubpartitionState.OPEN: [],
+    SubpartitionState.FINISHED: [SubpartitionEvent.FINISH],
+    SubpartitionState.ABANDONED: [SubpartitionEvent.RELEASE],
+    SubpartitionState.RELEASED: [SubpartitionEvent.FINISH, SubpartitionEvent.RELEASE],
+}
+PATHS_OF_THE_READER = {
+    ViewState.UNREAD: [],
+    ViewState.READING: [ViewEvent.OPEN],
+    ViewState.BLOCKED: [ViewEvent.OPEN, ViewEvent.BLOCK],
+    ViewState.CONSUMED: [ViewEvent.OPEN, ViewEvent.CLOSE],
+}
+
+
+def happen(subpartition: PipelinedSubpartition, event: SubpartitionEvent | ViewEvent) -> None:
+    view = subpartition.view
+    match event:
+        case SubpartitionEvent.FINISH:
+            subpartition.finish()
+        case SubpartitionEvent.RELEASE:
+            subpartition.release()
+        case ViewEvent.OPEN:
+            view.open(lambda: None)
+        case ViewEvent.BLOCK:
+            view.block()
+        case ViewEvent.RESUME:
+            view.resume()
+        case ViewEvent.CLOSE:
+            view.close()
+
+
+@pytest.mark.parametrize(
+    ("state", "event"),
+    [
+        *itertools.product(PATHS_OF_THE_PRODUCER, SubpartitionEvent),
+        *itertools.product(PATHS_OF_THE_READER, ViewEvent),
+    ],
+)
+def test_every_event_in_every_state_does_what_its_table_says(
+    state: SubpartitionState | ViewState, event: SubpartitionEvent | ViewEvent
+) -> None:
+    """An event its row does not name is refused, and the state stays."""
+    subpartition = PipelinedSubpartition(0)
+    for step in (PATHS_OF_THE_PRODUCER | PATHS_OF_THE_READER)[state]:
+        happen(subpartition, step)
+    of_producer = isinstance(state, SubpartitionState)
+    table = SUBPARTITION_TRANSITIONS if of_producer else VIEW_TRANSITIONS
+    wanted = table[state].get(event)
+    if wanted is None:
+        with pytest.raises(LocalUsageError, match=f"not {event.value}$"):
+            happen(subpartition, event)
+    else:
+        happen(subpartition, event)
+    assert (subpartition.producer_state if of_producer else subpartition.view.state) is (wanted or state)
