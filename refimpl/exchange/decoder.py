@@ -12,7 +12,7 @@ Rules of this file:
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
 from enum import Enum
 from typing import NamedTuple, Protocol
 
@@ -157,7 +157,7 @@ class FrameDecoder:
         """The buffer a payload is being copied into, for the laws."""
         return self._buffer
 
-    def receive(self, data: bytes | bytearray | memoryview) -> Iterator[Message | BufferReceived]:
+    def receive(self, data: bytes | bytearray | memoryview) -> Iterable[Message | BufferReceived]:
         """The messages that `data` completes, one after the other.
 
         Take them all before the next call: a message is read only when the one before it has been

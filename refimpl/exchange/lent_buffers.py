@@ -49,8 +49,10 @@ class LentBuffers:
         Raises:
             LocalUsageError: fewer bytes have been handed out.
         """
-        if not 0 <= num_bytes <= self.num_pending:
+        num_written = self.num_written + num_bytes
+        if not self.num_written <= num_written <= self.num_handed_out:
             raise LocalUsageError(f"{num_bytes} B were written, {self.num_pending} were handed out")
-        self.num_written += num_bytes
-        while self._lent and self._lent[0][0] <= self.num_written:
-            self._lent.popleft()[1].recycle()
+        self.num_written = num_written
+        lent = self._lent
+        while lent and lent[0][0] <= num_written:
+            lent.popleft()[1].recycle()

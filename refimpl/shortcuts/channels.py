@@ -11,9 +11,13 @@ from refimpl.consumer.remote_channel import RemoteInputChannel
 from refimpl.errors import PoolDestroyedError
 from refimpl.exchange.before_credit.pool_buffers import BufferWait
 from refimpl.exchange.before_credit.pooled_channel import PooledInputChannel
-from refimpl.memory.buffer import Buffer, BufferSlice
+from refimpl.memory.buffer import BufferSlice
+from refimpl.producer.subpartition_view import BufferAndBacklog
 
 __all__ = ["FastBufferManager", "FastInputGate", "FastPooledInputChannel", "FastRemoteInputChannel"]
+
+
+_RELEASED = ChannelState.RELEASED
 
 
 class FastBufferManager(BufferManager):
@@ -23,7 +27,8 @@ class FastBufferManager(BufferManager):
 class FastRemoteInputChannel(RemoteInputChannel):
     """Takes in and gives out several buffers in one step.
 
-    `take_in` and `on_taken_in` stand for `request_buffer` and `on_buffer`, `poll_run` for `poll`.
+    `take_in` and `on_taken_in` stand for `request_buffer` and `on_buffer`, `poll_run` for `poll`, which is
+    the book's with its questions asked at once.
     """
 
     num_untold = 0
@@ -39,13 +44,17 @@ class FastRemoteInputChannel(RemoteInputChannel):
 
         If not, `request_buffer` and `on_buffer` know what is to be done.
         """
-        size, sequence = len(payload), self.received.sequence
-        if self.state is ChannelState.RELEASED or size > self._segment_size_bytes or not sequence.is_next(number):
+        size, received = len(payload), self.received
+        if self.state is _RELEASED or size > self._segment_size_bytes or not received.sequence.is_next(number):
             return False
         buffer = self.buffers.request_buffer()
         if buffer is None:
             return False
-        _put_copy(self, buffer, payload, size)
+        buffer.memory[:size] = payload
+        buffer.size = size
+        received.pieces.append((BufferSlice(buffer, 0, size), received.sequence.advance()))
+        if received.note_receive is not None:
+            received.note_receive(buffer.segment.id, number, size)
         self.num_untold += 1
         return True
 
@@ -55,6 +64,10 @@ class FastRemoteInputChannel(RemoteInputChannel):
         self.on_backlog(backlog)
         if was_empty:
             self._tell_gate()
+
+    def poll(self) -> BufferAndBacklog | None:
+        backlog = self.buffers.credit.num_required - self.initial_credit
+        return _poll(self, max(0, backlog)) or super().poll()
 
     def poll_run(self, most: int) -> list[BufferSlice]:
         """At most `most` of the data buffers that `poll` would give next; maybe none, and never the last one."""
@@ -69,8 +82,8 @@ class FastPooledInputChannel(PooledInputChannel):
 
     def take_in(self, number: int, payload: memoryview) -> bool:
         """Copy a whole data buffer and queue it, if it is what must come next and there is room."""
-        size, sequence = len(payload), self.received.sequence
-        if self.state is ChannelState.RELEASED or size > self._segment_size_bytes or not sequence.is_next(number):
+        size, received = len(payload), self.received
+        if self.state is _RELEASED or size > self._segment_size_bytes or not received.sequence.is_next(number):
             return False
         try:
             buffer = self.buffers.request_buffer()
@@ -78,7 +91,11 @@ class FastPooledInputChannel(PooledInputChannel):
             return False
         if isinstance(buffer, BufferWait):
             return False
-        _put_copy(self, buffer, payload, size)
+        buffer.memory[:size] = payload
+        buffer.size = size
+        received.pieces.append((BufferSlice(buffer, 0, size), received.sequence.advance()))
+        if received.note_receive is not None:
+            received.note_receive(buffer.segment.id, number, size)
         self.num_untold += 1
         return True
 
@@ -88,26 +105,30 @@ class FastPooledInputChannel(PooledInputChannel):
         if was_empty:
             self._tell_gate()
 
+    def poll(self) -> BufferAndBacklog | None:
+        return _poll(self, 0) or super().poll()
+
     def poll_run(self, most: int) -> list[BufferSlice]:
         """At most `most` of the data buffers that `poll` would give next; maybe none, and never the last one."""
         return _poll_run(self, most)
 
 
-def _put_copy(channel: ConnectedChannel, buffer: Buffer, payload: memoryview, size: int) -> None:
-    """Copy `payload` and queue it with the number that was expected."""
-    buffer.memory[:size] = payload
-    buffer.size = size
-    received = channel.received
-    number = received.sequence.advance()
-    received.pieces.append((BufferSlice(buffer, 0, size), number))
-    if received.note_receive is not None:
-        received.note_receive(buffer.segment.id, number, size)
+def _poll(channel: ConnectedChannel, backlog: int) -> BufferAndBacklog | None:
+    """The next data buffer, if there is nothing to be minded but that."""
+    received, pieces = channel.received, channel.received.pieces
+    if not pieces or not pieces[0][0].is_buffer or channel.error is not None or received.note_take is not None:
+        return None
+    piece, number = pieces.popleft()
+    is_more = is_event_next = False
+    if pieces:
+        is_more, is_event_next = True, not pieces[0][0].is_buffer
+    return BufferAndBacklog(piece, is_more, backlog, is_event_next, number)
 
 
 def _poll_run(channel: ConnectedChannel, most: int) -> list[BufferSlice]:
     received, pieces = channel.received, channel.received.pieces
     run: list[BufferSlice] = []
-    if channel.error is not None or channel.state is ChannelState.RELEASED:
+    if channel.error is not None or channel.state is _RELEASED:
         return run
     while len(run) < most and len(pieces) > 1 and pieces[0][0].is_buffer:
         piece, number = pieces.popleft()

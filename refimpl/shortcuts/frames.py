@@ -8,15 +8,15 @@ is packed, or unpacked and checked, with one call. What is any other frame, or w
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from refimpl.config import FlinkVersion
 from refimpl.exchange.before_credit.staging import StagingConnection, StagingDecoder
 from refimpl.exchange.consumer_connection import ConsumerConnection
-from refimpl.exchange.decoder import Found, FrameDecoder
+from refimpl.exchange.decoder import BufferReceived, Found, FrameDecoder, FramePart
 from refimpl.exchange.frames import response_header
 from refimpl.exchange.framing import FRAME_HEADER, HEADER_BYTES, MAGIC
-from refimpl.exchange.messages import BufferResponse
+from refimpl.exchange.messages import BufferResponse, Message
 from refimpl.exchange.partition_reader import PartitionReader
 from refimpl.memory.data_type import DataType
 from refimpl.shortcuts.channels import FastPooledInputChannel, FastRemoteInputChannel
@@ -30,7 +30,7 @@ BufferFrame = tuple[bytes, int, int, int, int, int]
 """Data in one piece: receiver, subpartition, sequence number, backlog, and where the payload starts and ends."""
 
 
-_FastChannel = FastRemoteInputChannel | FastPooledInputChannel
+_FAST_CHANNELS = (FastRemoteInputChannel, FastPooledInputChannel)
 
 
 class ResponseHead:
@@ -123,30 +123,28 @@ class FrameRuns:
 
 def _hand_on(run: Sequence[BufferFrame], data: memoryview, readers: Mapping[bytes, PartitionReader]) -> int:
     """Give each frame to its channel; how many were taken. Of several backlogs of one channel only the last counts."""
-    num_taken, last = 0, b""
-    backlogs = dict[PartitionReader, tuple[_FastChannel, int]]()
+    num_taken = 0
+    takers: dict[bytes, Callable[[int, memoryview], bool]] = {}
+    backlogs: dict[bytes, int] = {}
     for receiver, _, number, backlog, start, end in run:
-        if receiver != last:
-            found = _taking_runs(readers.get(receiver))
-            if found is None:
+        take_in = takers.get(receiver)
+        if take_in is None:
+            reader = readers.get(receiver)
+            channel = None if reader is None else reader.channel
+            if not isinstance(channel, _FAST_CHANNELS) or not channel.takes_runs:
                 break
-            (reader, channel), last = found, receiver
-        if not channel.take_in(number, data[start:end]):
+            take_in = takers[receiver] = channel.take_in
+        if not take_in(number, data[start:end]):
             break
-        backlogs[reader] = channel, backlog
+        backlogs[receiver] = backlog
         num_taken += 1
-    for reader, (channel, backlog) in backlogs.items():
+    for receiver, backlog in backlogs.items():
+        reader = readers[receiver]
         reader.has_answer = True
+        channel = reader.channel
+        assert isinstance(channel, _FAST_CHANNELS), f"{channel} takes no runs"
         channel.on_taken_in(backlog)
     return num_taken
-
-
-def _taking_runs(reader: PartitionReader | None) -> tuple[PartitionReader, _FastChannel] | None:
-    """The reader and its channel, if that one takes several buffers in one step."""
-    channel = None if reader is None else reader.channel
-    if reader is None or not isinstance(channel, _FastChannel) or not channel.takes_runs:
-        return None
-    return reader, channel
 
 
 class FastFrameDecoder(FrameDecoder):
@@ -157,16 +155,28 @@ class FastFrameDecoder(FrameDecoder):
         self._connection = buffers
         self._runs = FrameRuns(max_frame_bytes, version)
 
+    def receive(self, data: bytes | bytearray | memoryview) -> Iterable[Message | BufferReceived]:
+        if self._part is not FramePart.HEADER or self._gathered:
+            return super().receive(data)
+        rest = memoryview(data).cast("B")
+        num_bytes = self._take_run(rest)
+        return () if num_bytes == len(rest) else super().receive(rest[num_bytes:])
+
     def _take_in(self, data: memoryview) -> int:
-        runs, num_bytes = self._runs, 0
-        if runs.num_single <= 0 and self.is_between_frames:
-            num_bytes = runs.take(data, self._connection.readers)
-            if runs.cut is not None:
-                self._go_on(Found.BUFFER_RESPONSE, 0)
-                self._expect_payload(*_head_of(runs.cut))
-        num_single = super()._take_in(data[num_bytes:])
+        runs = self._runs
+        if runs.num_single <= 0 and self._part is FramePart.HEADER and not self._gathered:
+            num_bytes = self._take_run(data)
+            return num_bytes if num_bytes == len(data) else num_bytes + super()._take_in(data[num_bytes:])
+        num_single = super()._take_in(data)
         runs.num_single -= num_single
-        return num_bytes + num_single
+        return num_single
+
+    def _take_run(self, data: memoryview) -> int:
+        num_bytes = self._runs.take(data, self._connection.readers)
+        if self._runs.cut is not None:
+            self._go_on(Found.BUFFER_RESPONSE, 0)
+            self._expect_payload(*_head_of(self._runs.cut))
+        return num_bytes
 
 
 class FastStagingDecoder(StagingDecoder):
@@ -177,16 +187,28 @@ class FastStagingDecoder(StagingDecoder):
         self._connection = buffers
         self._runs = FrameRuns(max_frame_bytes, version)
 
+    def receive(self, data: bytes | bytearray | memoryview) -> Iterable[Message | BufferReceived]:
+        if self._wait is not None or self._part is not FramePart.HEADER or self._gathered:
+            return super().receive(data)
+        rest = memoryview(data).cast("B")
+        num_bytes = self._take_run(rest)
+        return () if num_bytes == len(rest) else FrameDecoder.receive(self, rest[num_bytes:])
+
     def _take_in(self, data: memoryview) -> int:
-        runs, num_bytes = self._runs, 0
-        if runs.num_single <= 0 and self.is_between_frames:
-            num_bytes = runs.take(data, self._connection.readers)
-            if runs.cut is not None:
-                self._go_on(Found.BUFFER_RESPONSE, 0)
-                self._expect_payload(*_head_of(runs.cut))
-        num_single = super()._take_in(data[num_bytes:])
+        runs = self._runs
+        if runs.num_single <= 0 and self._part is FramePart.HEADER and not self._gathered:
+            num_bytes = self._take_run(data)
+            return num_bytes if num_bytes == len(data) else num_bytes + super()._take_in(data[num_bytes:])
+        num_single = super()._take_in(data)
         runs.num_single -= num_single
-        return num_bytes + num_single
+        return num_single
+
+    def _take_run(self, data: memoryview) -> int:
+        num_bytes = self._runs.take(data, self._connection.readers)
+        if self._runs.cut is not None:
+            self._go_on(Found.BUFFER_RESPONSE, 0)
+            self._expect_payload(*_head_of(self._runs.cut))
+        return num_bytes
 
 
 def _head_of(frame: BufferFrame) -> tuple[BufferResponse, int]:

@@ -42,6 +42,9 @@ class FastUncreditedReader(UncreditedReader):
         return _poll_run(self, most)
 
 
+_FAST_READERS = (FastSubpartitionReader, FastUncreditedReader)
+
+
 def _poll_run(reader: SubpartitionReader, most: int) -> list[tuple[BufferSlice, int]]:
     poll_run = getattr(reader.view, "poll_run", None)
     return [] if poll_run is None else poll_run(most)
@@ -77,7 +80,7 @@ class FastPartitionRequestQueue(PartitionRequestQueue):
     def _let_go_on(self, reader: SubpartitionReader, pieces: list[bytes | memoryview], end: int) -> None:
         """Add the frames of the reader's next buffers up to `end`: one, or more if nobody else stands in line."""
         lent = self.lent
-        if isinstance(reader, FastSubpartitionReader | FastUncreditedReader) and not (self._line or self.answers):
+        if not (self._line or self.answers) and isinstance(reader, _FAST_READERS):
             room = end - lent.num_handed_out
             for buffer, backlog in reader.poll_run((room - 1) // self._largest_frame_bytes):
                 self._lend(reader, buffer, backlog, pieces)
@@ -118,3 +121,12 @@ class FastMarkedConnection(MarkedConnection):
         pieces = queue.data_to_send(min(max_bytes, above_high))
         marks.hand_out(queue.lent.num_handed_out - before)
         return pieces
+
+    def data_sent(self, num_bytes: int | None = None) -> None:
+        marks, lent = self.marks, self.queue.lent
+        if not isinstance(marks, FastWaterMarks):
+            super().data_sent(num_bytes)
+            return
+        num_written = lent.num_handed_out - lent.num_written if num_bytes is None else num_bytes
+        lent.confirm(num_written)
+        marks.written(num_written)

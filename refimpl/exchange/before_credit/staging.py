@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable
 from typing import Protocol
 
 from refimpl.config import Config, FlinkVersion
@@ -57,7 +57,7 @@ class StagingDecoder(FrameDecoder):
         """Bytes that wait, with the payload that stands first."""
         return len(self._staged)
 
-    def receive(self, data: bytes | bytearray | memoryview) -> Iterator[Message | BufferReceived]:
+    def receive(self, data: bytes | bytearray | memoryview) -> Iterable[Message | BufferReceived]:
         if self._wait is not None:
             if data and len(self._staged) + len(data) > self._max_frame_bytes:
                 raise LocalUsageError(
@@ -66,7 +66,7 @@ class StagingDecoder(FrameDecoder):
                 )
             self._ask_again()
             data, self._staged = self._staged + data, b""
-        yield from super().receive(data)
+        return super().receive(data)
 
     def close(self) -> None:
         super().close()
