@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from course.checks.drive_c11 import Gate
 from refimpl.config import Config
-from refimpl.consumer import BufferManager
+from refimpl.consumer import BufferManager, BufferManagerSnapshot
 from refimpl.drivers import Simulation
 from refimpl.drivers.simulation import StepTask
 from refimpl.job import StreamEnvironment
@@ -129,7 +129,7 @@ class Ledger:
     @staticmethod
     def _numbers(gate: Gate) -> tuple[int, ...]:
         (manager,) = gate.managers
-        shot = manager.snapshot()
+        shot = BufferManagerSnapshot.of(manager)
         return (
             shot.num_required,
             shot.num_exclusive_available,
