@@ -41,7 +41,7 @@ class Station:
         self.error: BaseException | None = None
         self.waker = Waker(self.monitor)
         self.leader_followers = LeaderFollowers(self.monitor, {"": self.waker})
-        threading.Thread(target=self.leader_followers.watchdog, daemon=True).start()
+        threading.Thread(target=self.leader_followers.guard, daemon=True).start()
         self._carrier: ConnectionIO | None = None
 
     def __enter__(self) -> Self:
