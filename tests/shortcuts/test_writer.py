@@ -43,6 +43,7 @@ from refimpl.records import (
 )
 from refimpl.shortcuts import writer as writer_module
 from refimpl.shortcuts.columns import BatchCodec
+from refimpl.shortcuts.partition import FastBufferPool, FastResultPartition
 from refimpl.shortcuts.writer import FastBroadcastRecordWriter, FastRecordWriter, serialize_with_length
 from tests.support import writer_rig
 from tests.support.writer_rig import Counting, Door, Payload, element, emit_all, noted
@@ -51,8 +52,9 @@ ROW = TupleType(LONG, LONG)
 
 
 class Bench(writer_rig.Bench):
-    """The same with the fast writers."""
+    """The same with the fast writers, and whole buffers several at once."""
 
+    pool_class, partition_class = FastBufferPool, FastResultPartition
     writers = (FastRecordWriter, FastBroadcastRecordWriter)
     writer: FastRecordWriter
 

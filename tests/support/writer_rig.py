@@ -45,6 +45,8 @@ class Payload:
 class Bench:
     """A writer with real pools, and readers that note what arrives at each channel."""
 
+    pool_class: type[LocalBufferPool] = LocalBufferPool
+    partition_class: type[ResultPartition] = ResultPartition
     writers: tuple[type[RecordWriter], type[RecordWriter]] = (RecordWriter, BroadcastRecordWriter)
 
     def __init__(
@@ -58,8 +60,8 @@ class Bench:
     ) -> None:
         self.config = Config(segment_size_bytes=segment, num_buffers=buffers, buffer_timeout_ms=timeout)
         self.global_pool = NetworkBufferPool(buffers, segment)
-        self.pool = LocalBufferPool(self.global_pool, 1, buffers, num_channels=channels)
-        self.partition = ResultPartition("map-0", channels, self.pool, self.config)
+        self.pool = self.pool_class(self.global_pool, 1, buffers, num_channels=channels)
+        self.partition = self.partition_class("map-0", channels, self.pool, self.config)
         self.selector = selector or RoundRobinSelector()
         self.writer = self.writers[self.selector.is_broadcast](
             self.partition, self.selector, StreamElementSerializer(kind)
