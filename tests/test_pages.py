@@ -221,7 +221,7 @@ def test_the_map_names_files_of_its_packages_and_lessons_that_exist() -> None:
         place = ROOT / package.strip().strip("`")
         assert place.exists(), place
         for file in re.findall(r"`([^`]+)`", begin_with):
-            assert (place / file).is_file(), place / file
+            assert (place / file).exists(), place / file
         for number in lessons.split():
             assert [*(ROOT / "lessons").glob(f"{number:0>2}_*.ipynb")], number
 

@@ -49,16 +49,18 @@ class Total:
 def run(num_task_managers):
     found = {name: [] for name in ("squares", "totals", "late", "large", "even", "odd", "all")}
     environment = StreamEnvironment(Config(segment_size_bytes=64, num_buffers=400), parallelism=2)
-    environment.from_collection(range(6)).map(lambda n: n * n).rebalance().sink(found["squares"].append, "squares")
+    squares = environment.from_collection(range(6), "numbers").map(lambda n: n * n)
+    squares.rebalance().sink(found["squares"].append, "squares")
     values = [("abc"[n % 3], n) for n in range(100)]
-    timed = environment.from_collection(values, type=TupleType(STRING, LONG)).assign_timestamps(Field(1), 0, every=7)
+    pairs = environment.from_collection(values, "values", type=TupleType(STRING, LONG))
+    timed = pairs.assign_timestamps(Field(1), 0, every=7)
     sided = timed.transform("aside", Aside, TupleType(STRING, LONG))
     sided.side_output(LARGE).sink(found["large"].append, "large")
     keyed = sided.key_by(Vectorized(lambda value: value[0], lambda batch: batch[0]))
     windows = keyed.window(TumblingWindows(30)).aggregate(Total())
     windows.sink(found["totals"].append, "totals")
     windows.side_output(LATE).sink(found["late"].append, "late")
-    branches = sided.split(lambda value: ["odd"] if value[1] % 2 else ["even"])
+    branches = sided.map(lambda value: value).split(lambda value: ["odd"] if value[1] % 2 else ["even"])
     for name in ("even", "odd"):
         branches.select(name).sink(found[name].append, name)
     sided.broadcast().sink(found["all"].append, "all").set_parallelism(3).slot_sharing_group("far")

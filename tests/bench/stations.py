@@ -65,7 +65,7 @@ class Station:
     def wait(self) -> None:
         """For whoever has been told of `waker`. Under the monitor."""
         self.leader_followers.wait(self.waker)
-        self.leader_followers.pass_on()
+        self.leader_followers.promote()
         if self.error is not None:
             raise self.error
 

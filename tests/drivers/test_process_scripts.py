@@ -62,6 +62,9 @@ print(sorted(point.y for point in points))
 # Says which processes it has, and runs until somebody ends it.
 FOREVER = """
 import threading
+from refimpl.drivers import ProcessRun
+from refimpl.job import StreamEnvironment
+from refimpl.task import IterableReader
 
 def sink(n):
     if n == 500:

@@ -351,6 +351,7 @@ def test_a_client_that_has_gone_does_not_disturb_the_next(security: Security | N
 
 OUT_OF_FILES = """
 import logging, resource, socket, sys, threading
+from refimpl.drivers.transport.streams import listen
 
 class Said(logging.Handler):
     def emit(self, record):
