@@ -60,7 +60,7 @@ def run(num_task_managers):
     windows = keyed.window(TumblingWindows(30)).aggregate(Total())
     windows.sink(found["totals"].append, "totals")
     windows.side_output(LATE).sink(found["late"].append, "late")
-    branches = sided.map(lambda value: value).split(lambda value: ["odd"] if value[1] % 2 else ["even"])
+    branches = sided.map(lambda value: value, name="same").split(lambda value: ["odd"] if value[1] % 2 else ["even"])
     for name in ("even", "odd"):
         branches.select(name).sink(found[name].append, name)
     sided.broadcast().sink(found["all"].append, "all").set_parallelism(3).slot_sharing_group("far")
