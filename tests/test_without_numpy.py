@@ -49,16 +49,16 @@ class Total:
 def run(num_task_managers):
     found = {name: [] for name in ("squares", "totals", "late", "large", "even", "odd", "all")}
     environment = StreamEnvironment(Config(segment_size_bytes=64, num_buffers=400), parallelism=2)
-    environment.from_collection(range(6)).map(lambda n: n * n).rebalance().sink(found["squares"].append, "squares")
+    environment.from_collection(range(6), "few").map(lambda n: n * n).rebalance().sink(found["squares"].append, "squares")
     values = [("abc"[n % 3], n) for n in range(100)]
-    timed = environment.from_collection(values, type=TupleType(STRING, LONG)).assign_timestamps(Field(1), 0, every=7)
+    timed = environment.from_collection(values, "many", TupleType(STRING, LONG)).assign_timestamps(Field(1), 0, every=7)
     sided = timed.transform("aside", Aside, TupleType(STRING, LONG))
     sided.side_output(LARGE).sink(found["large"].append, "large")
     keyed = sided.key_by(Vectorized(lambda value: value[0], lambda batch: batch[0]))
     windows = keyed.window(TumblingWindows(30)).aggregate(Total())
     windows.sink(found["totals"].append, "totals")
     windows.side_output(LATE).sink(found["late"].append, "late")
-    branches = sided.split(lambda value: ["odd"] if value[1] % 2 else ["even"])
+    branches = timed.map(tuple, "whole").split(lambda value: ["odd"] if value[1] % 2 else ["even"])
     for name in ("even", "odd"):
         branches.select(name).sink(found[name].append, name)
     sided.broadcast().sink(found["all"].append, "all").set_parallelism(3).slot_sharing_group("far")
@@ -73,8 +73,8 @@ def run(num_task_managers):
     assert sorted(found["large"]) == sorted(values[90:])
     assert sorted(found["totals"]) == sorted((key, start, start + 30, total) for (key, start), total in totals.items())
     assert found["late"] == []
-    assert sorted(found["even"]) == sorted(value for value in kept if value[1] % 2 == 0)
-    assert sorted(found["odd"]) == sorted(value for value in kept if value[1] % 2)
+    assert sorted(found["even"]) == sorted(value for value in values if value[1] % 2 == 0)
+    assert sorted(found["odd"]) == sorted(value for value in values if value[1] % 2)
     assert sorted(found["all"]) == sorted(kept * 3)
 
 

@@ -14,11 +14,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from refimpl.column_trace import ColumnTrace, TraceRows
 from refimpl.drivers.processes.messages import pack
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from refimpl.column_trace import TraceRows
 
 __all__ = ["COUNTS", "ERROR", "RESULT", "ROW_SCHEMA", "TRACE", "TaskRows", "TraceSender", "TraceTable"]
 
@@ -26,7 +27,7 @@ COUNTS, ERROR, RESULT, TRACE = "counts", "error", "result", "trace"
 ROW_SCHEMA = "kind string, attempt string, task_manager int, number bigint, operator int, value binary"
 """`attempt` names a try of the stage, `number` counts rows of a kind from 1, `operator` is a result's, else -1."""
 
-TraceTable = Callable[[TraceRows, int, int], "pa.Table"]
+TraceTable = Callable[["TraceRows", int, int], "pa.Table"]
 """Makes a table of rows of TaskManager i's trace, `table(rows, i, lost)`, when `lost` rows have been told before."""
 
 _MOST_VALUES_IN_A_ROW = 1024
@@ -130,6 +131,8 @@ class TraceSender:
     """
 
     def __init__(self, make_table: TraceTable, task_manager: int, rows: TaskRows) -> None:
+        from refimpl.column_trace import ColumnTrace  # it needs numpy, which a job without Spark need not have
+
         self.trace = ColumnTrace()
         self.error: Exception | None = None
         self._make_table = make_table
@@ -165,6 +168,8 @@ class TraceSender:
     def _send(self) -> None:
         if not self._gathered:
             return
+        from refimpl.column_trace import TraceRows
+
         gathered, self._gathered = TraceRows.joined(self._gathered), []
         for part in gathered.split(_ROWS_OF_TABLE):
             self._rows.put_trace(_as_bytes(self._make_table(part, self._task_manager, self._num_told_lost)))

@@ -15,7 +15,6 @@ from contextlib import suppress
 from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Any, ClassVar, Self, get_args
 
-from refimpl.column_trace import ColumnTrace
 from refimpl.drivers.control import BackgroundRun
 from refimpl.drivers.spark.results import SparkResults
 from refimpl.drivers.spark.rows import TraceTable
@@ -168,6 +167,8 @@ class SparkRun(BackgroundRun):
         Raises:
             LocalUsageError: the run has no trace, or the job has not ended well.
         """
+        from refimpl.column_trace import ColumnTrace  # as in `rows`
+
         return self._after_all().trace(self._stage.session, self._traced_as()(ColumnTrace(1).drain(), 0, 0))
 
     def trace_tables(self) -> Iterator[pa.Table]:
