@@ -80,7 +80,7 @@ MAX_ATTRIBUTES = 12
 LARGER_CLASSES: dict[str, tuple[int, int, str]] = {
     "FastMakers": (14, 12, "a maker for each part"),
     "Makers": (14, 12, "a maker for each part"),
-    "DataStream": (21, 12, "from before the rule; being taken apart"),
+    "DataStream": (21, 12, "the words a job is written in, as Flink has them"),
     "BufferBuilder": (14, 12, "Flink's own face"),
     "LocalBufferPool": (18, 16, "Flink's own face: requests, listeners and resizing are one class there"),
     "MemorySegment": (20, 12, "Flink's own face: a pair of methods for each kind of number"),
