@@ -55,7 +55,11 @@ class TypeSerializer(Protocol):
         """
 
     def copy(self, value: object) -> object:
-        """A value that shares nothing that can change with `value`."""
+        """What `deserialize` would make of the bytes of `value`: it shares nothing that can change with it.
+
+        Raises:
+            LocalUsageError: `value` is not of this type.
+        """
 
 
 class _FixedType:
@@ -73,10 +77,13 @@ class _FixedType:
         return self.name.upper()
 
     def serialize(self, value: object, target: bytearray) -> None:
+        target += self._pack(value)
+
+    def _pack(self, value: object) -> bytes:
         if self.struct_format == "?" and not isinstance(value, bool):  # struct takes anything for one
             raise LocalUsageError(f"{value!r} is not a {self.name}")
         try:
-            target += self._struct.pack(value)
+            return self._struct.pack(value)
         except (struct.error, OverflowError) as error:
             article = "an" if self.name == "int" else "a"
             raise LocalUsageError(f"{value!r} is not {article} {self.name}: {error}") from None
@@ -88,7 +95,7 @@ class _FixedType:
             raise _ends_early(self.name, source, position) from None
 
     def copy(self, value: object) -> object:
-        return value
+        return self._struct.unpack(self._pack(value))[0]
 
 
 class _BytesType:
@@ -107,10 +114,9 @@ class _BytesType:
         return "BYTES"
 
     def serialize(self, value: object, target: bytearray) -> None:
-        if not isinstance(value, bytes | bytearray | memoryview):
-            raise LocalUsageError(f"{value!r} is not bytes")
-        target += len(value).to_bytes(4, "big")
-        target += value
+        raw = self.copy(value)
+        target += len(raw).to_bytes(4, "big")
+        target += raw
 
     def deserialize(self, source: memoryview, position: int) -> tuple[object, int]:
         length = int.from_bytes(source[position : position + 4], "big", signed=True)
@@ -119,8 +125,10 @@ class _BytesType:
             raise _ends_early(self.name, source, position)
         return bytes(source[position + 4 : end]), end
 
-    def copy(self, value: object) -> object:
-        return bytes(value) if isinstance(value, bytearray | memoryview) else value
+    def copy(self, value: object) -> bytes:
+        if not isinstance(value, bytes | bytearray | memoryview):
+            raise LocalUsageError(f"{value!r} is not bytes")
+        return bytes(value)
 
 
 class _StringType:
@@ -142,8 +150,7 @@ class _StringType:
         if value is None:
             target.append(0)
             return
-        if not isinstance(value, str):
-            raise LocalUsageError(f"{value!r} is not a string")
+        value = self._text(value)
         if value.isascii():  # each unit is one byte
             write_varint(len(value) + 1, target)
             target += value.encode("ascii")
@@ -175,7 +182,12 @@ class _StringType:
         return units.decode("utf-16-be", "surrogatepass"), position
 
     def copy(self, value: object) -> object:
-        return value
+        return None if value is None else self._text(value)
+
+    def _text(self, value: object) -> str:
+        if not isinstance(value, str):
+            raise LocalUsageError(f"{value!r} is not a string")
+        return str.__str__(value)  # of a subclass, a plain one
 
 
 class TupleType:

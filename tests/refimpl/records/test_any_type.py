@@ -3,7 +3,17 @@
 from __future__ import annotations
 
 import math
+import pickle
+from collections import Counter, OrderedDict
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta, timezone, tzinfo
+from decimal import Decimal
+from enum import IntEnum
+from typing import NamedTuple
+from zoneinfo import ZoneInfo
 
+import numpy as np
+import pandas as pd
 import pytest
 
 from refimpl.errors import LocalUsageError, RemoteProtocolError
@@ -104,3 +114,105 @@ def test_a_value_nested_too_deeply_is_the_callers_mistake() -> None:
         ANY.serialize(value, bytearray())
     with pytest.raises(LocalUsageError, match="nested too deeply"):
         ANY.copy(value)
+
+
+# -- dates, times and decimals ---------------------------------------------------------------------
+
+MOMENTS = [
+    date(1, 1, 1), date(9999, 12, 31), time(0), time(23, 59, 59, 999_999), time(1, 30, fold=1),
+    time(12, tzinfo=UTC), datetime.fromisoformat("0001-01-01"),
+    datetime.fromisoformat("9999-12-31T23:59:59.999999").replace(fold=1), datetime(2026, 10, 25, 2, 30, tzinfo=ZoneInfo("Europe/Berlin"), fold=1),
+    datetime(1969, 12, 31, tzinfo=UTC), datetime(2026, 1, 1, tzinfo=timezone(timedelta(hours=-3), "there")),
+    timedelta.min, timedelta.max, timedelta(microseconds=-1), timedelta(0),
+    Decimal(0), Decimal("-0.00"), Decimal("1E+400"), Decimal("12.90"), Decimal("-Infinity"), Decimal("sNaN7"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("value", MOMENTS, ids=repr)
+def test_moments_and_decimals_come_back_with_all_that_tells_them_apart(value: object) -> None:
+    read = back(value)
+    assert (type(read), repr(read)) == (type(value), repr(value))
+    assert getattr(read, "fold", 0) == getattr(value, "fold", 0)
+    assert ANY.copy(value) is value
+
+
+@pytest.mark.parametrize("value", [datetime(2026, 10, 25, tzinfo=UTC), Decimal("1.5"), timedelta(1)], ids=repr)
+def test_a_moment_cut_anywhere_is_the_producers_mistake(value: object) -> None:
+    data = written(value)
+    for length in range(len(data)):
+        with pytest.raises(RemoteProtocolError):
+            ANY.deserialize(memoryview(data[:length]), 0)
+
+
+@pytest.mark.parametrize("tag", [11, 12, 13, 14, 15])
+@pytest.mark.parametrize("parts", [None, 7, "x", (), (1, 2, 3), ("a", "b"), ((1, 2, 3), (25, 0, 0, 0, 0, None)),
+                                   (2**70, 0, 0), ((1, 1, 1), (0, 0, 0, 0, 0, "No/Such"))], ids=repr)  # fmt: skip
+def test_parts_that_make_no_moment_are_the_other_ends_mistake(tag: int, parts: object) -> None:
+    data = memoryview(bytes([tag]) + written(parts))
+    try:
+        value, _ = ANY.deserialize(data, 0)
+    except RemoteProtocolError:
+        return
+    assert written(value)[0] == tag, "a value of this tag, all the same"
+
+
+class _OwnZone(tzinfo):
+    pass
+
+
+def test_a_zone_that_has_no_name_everywhere_is_refused() -> None:
+    with pytest.raises(LocalUsageError, match="_OwnZone has no serializer"):
+        written(datetime(2026, 1, 1, tzinfo=_OwnZone()))
+
+
+# -- kinds of them, and values it does not know ----------------------------------------------------
+
+
+class Colour(IntEnum):
+    RED = 1
+
+
+class Word(str):
+    __slots__ = ()
+
+
+class Point(NamedTuple):
+    x: int
+
+
+@dataclass
+class Box:
+    items: list[int]
+
+
+KINDS = [
+    (Colour.RED, "int"), (Word("a"), "str"), (Point(1), "tuple"), (Counter("aab"), "dict"), (OrderedDict(a=1), "dict"),
+    (np.float64(1.5), "float"), (np.str_("a"), "str"), (np.bytes_(b"a"), "bytes"), (pd.Timestamp(0), "datetime"),
+    (pd.Timedelta(1), "timedelta"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("value", "base"), KINDS, ids=lambda case: type(case).__name__)
+def test_a_kind_of_a_known_type_is_refused_by_name_on_every_way(value: object, base: str) -> None:
+    name = type(value).__qualname__
+    for held in (value, [1, (value,)], {"a": value}):
+        for way in (written, ANY.copy):
+            with pytest.raises(
+                LocalUsageError, match=rf"{name} would come back as a plain {base}; make a {base} of it"
+            ):
+                way(held)
+
+
+def test_what_it_does_not_know_is_copied_with_what_it_holds() -> None:
+    for value in ({1}, Box([1]), np.array([1]), [{1}], (Box([1]),)):
+        copied = ANY.copy(value)
+        assert type(copied) is type(value)
+        assert pickle.dumps(copied) == pickle.dumps(value)
+        assert copied is not value
+        with pytest.raises(LocalUsageError, match="has no serializer"):
+            written(value)
+
+
+def test_what_cannot_be_copied_is_refused_by_name() -> None:
+    with pytest.raises(LocalUsageError, match="generator cannot be copied for the next operator"):
+        ANY.copy(part for part in "abc")

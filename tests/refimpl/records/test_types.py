@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pickle
+import re
 
 import cloudpickle
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -191,3 +193,24 @@ def test_copying_a_tuple_of_another_length_is_the_callers_mistake() -> None:
 def test_a_type_is_the_same_object_in_every_process(kind: TypeSerializer, dumps) -> None:
     """Batches and hashes ask for some types by what they are, so another STRING would be no string."""
     assert pickle.loads(dumps(TupleType(kind))).fields[0] is kind
+
+
+ODD = st.one_of(
+    st.booleans(), st.integers(), st.floats(), st.text(), st.binary(), st.binary().map(bytearray), st.none(),
+    st.integers(-(2**31), 2**31 - 1).map(np.int64), st.floats(width=32).map(np.float32), st.text().map(np.str_),
+)  # fmt: skip
+
+
+@given(st.sampled_from([LONG, INT, DOUBLE, BOOLEAN, BYTES, STRING, TupleType(LONG, STRING)]), ODD, ODD)
+def test_a_copy_is_what_the_bytes_would_bring(kind: TypeSerializer, value: object, other: object) -> None:
+    """So a value is the same behind a chained edge and behind the network, or refused by both."""
+    given_value = (value, other) if isinstance(kind, TupleType) else value
+    target = bytearray()
+    try:
+        kind.serialize(given_value, target)
+    except LocalUsageError as error:
+        with pytest.raises(LocalUsageError, match=re.escape(str(error))):
+            kind.copy(given_value)
+        return
+    read, copied = kind.deserialize(memoryview(target), 0)[0], kind.copy(given_value)
+    assert (repr(copied), type(copied)) == (repr(read), type(read))
