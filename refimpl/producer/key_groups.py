@@ -10,6 +10,7 @@ for strings, so two processes would disagree.
 from __future__ import annotations
 
 import struct
+from collections.abc import Hashable
 
 from refimpl.errors import LocalUsageError
 from refimpl.records.types import INT, TypeSerializer
@@ -17,6 +18,7 @@ from refimpl.records.types import INT, TypeSerializer
 __all__ = [
     "default_max_parallelism",
     "java_hash_code",
+    "java_identity",
     "key_group_of",
     "key_group_range",
     "murmur_hash",
@@ -61,6 +63,29 @@ def java_hash_code(key: object, key_type: TypeSerializer | None = None) -> int:
     raise LocalUsageError(
         f"a key of type {type(key).__name__} has no hash code; use an int, str, float, bool, bytes or a tuple of these"
     )
+
+
+def java_identity(key: Hashable) -> Hashable:
+    """What is equal for two keys if and only if `Object.equals` is true of the Java values they stand for.
+
+    In Python 1, 1.0 and True are equal, and so are 0.0 and -0.0; a NaN is unequal to itself. In Java a Long, a Double
+    and a Boolean differ, `Double.equals` tells the zeros apart, and NaN equals NaN. Keys are told apart as they are
+    hashed, or one window would be two at another parallelism.
+    """
+    if type(key) in (str, int, bytes):
+        return key
+    match key:
+        case bool():
+            return bool, key
+        case int():
+            return int(key)
+        case float():
+            return float, struct.pack(">d", key) if key == key else None
+        case str():
+            return str(key)
+        case tuple():
+            return tuple(map(java_identity, key))
+    return key
 
 
 def murmur_hash(code: int) -> int:

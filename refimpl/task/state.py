@@ -6,13 +6,15 @@ import heapq
 from collections.abc import Hashable, Iterator
 from typing import Generic, TypeVar
 
+from refimpl.producer.key_groups import java_identity
+
 __all__ = ["EventTimeTimers", "KeyedState"]
 
 T = TypeVar("T")
 
 
 class KeyedState(Generic[T]):
-    """One value for each (key, namespace); a namespace is a window, or `None`.
+    """One value for each (key, namespace); a namespace is a window, or `None`. Keys are equal if they are in Java.
 
     Flink:   HeapKeyedStateBackend, StateTable (runtime.state.heap), 1.11.4
     """
@@ -25,14 +27,14 @@ class KeyedState(Generic[T]):
 
     def get(self, key: Hashable, namespace: Hashable = None) -> T | None:
         """The value, or `None` if there is none."""
-        return self._values.get((key, namespace))
+        return self._values.get((java_identity(key), namespace))
 
     def put(self, key: Hashable, namespace: Hashable, value: T) -> None:
-        self._values[key, namespace] = value
+        self._values[java_identity(key), namespace] = value
 
     def remove(self, key: Hashable, namespace: Hashable = None) -> T | None:
         """Forget the value and return it."""
-        return self._values.pop((key, namespace), None)
+        return self._values.pop((java_identity(key), namespace), None)
 
 
 class EventTimeTimers:
@@ -53,8 +55,9 @@ class EventTimeTimers:
 
     def register(self, timestamp: int, key: Hashable, namespace: Hashable) -> None:
         """Fire for (key, namespace) when the watermark reaches `timestamp` (ms)."""
-        if (timestamp, key, namespace) not in self._registered:
-            self._registered.add((timestamp, key, namespace))
+        timer = timestamp, java_identity(key), namespace
+        if timer not in self._registered:
+            self._registered.add(timer)
             heapq.heappush(self._heap, (timestamp, self._num_registered, key, namespace))
             self._num_registered += 1
 
@@ -62,5 +65,5 @@ class EventTimeTimers:
         """The timers due at `watermark`, earliest first, each removed as it is handed out."""
         while self._heap and self._heap[0][0] <= watermark:
             timestamp, _, key, namespace = heapq.heappop(self._heap)
-            self._registered.discard((timestamp, key, namespace))
+            self._registered.discard((timestamp, java_identity(key), namespace))
             yield timestamp, key, namespace

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -81,3 +83,27 @@ def test_every_timer_fires_once_in_order_of_time(moments: list[int], watermarks:
         fired += due
         reached = watermark
     assert len(fired) + len(timers) == len(moments)
+
+
+def test_keys_are_equal_where_java_says_so() -> None:
+    """`Double.equals`: NaN equals NaN, and 0.0 is not -0.0. A Long equals no Double and no Boolean."""
+    state: KeyedState[object] = KeyedState()
+    timers = EventTimeTimers()
+    keys = [1, 1.0, True, 0, 0.0, -0.0, False, math.nan, (1,), (1.0,), ((math.nan,),), None, "", b""]
+    for number, key in enumerate(keys):
+        state.put(key, None, number)
+        timers.register(0, key, None)
+    assert [state.get(key) for key in keys] == list(range(len(keys)))
+    for key in (float("nan"), -math.nan, ((float("nan"),),)):
+        assert state.get(key) == 7 if not isinstance(key, tuple) else 10
+        timers.register(0, key, None)
+    assert len(timers) == len(list(timers.advance(0))) == len(keys)
+    assert [state.remove(key) for key in keys] == list(range(len(keys)))
+
+
+def test_a_timer_of_a_key_that_is_no_number_may_be_set_again_once_it_fired() -> None:
+    timers = EventTimeTimers()
+    for _ in range(2):
+        timers.register(0, math.nan, None)
+        timers.register(0, float("nan"), None)
+        assert len(list(timers.advance(0))) == 1
