@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Protocol, TypeVar, cast
 
 import numpy as np
 
-from refimpl.records.elements import Column, RecordBatch
+from refimpl.producer.key_groups import java_identity
+from refimpl.records.elements import MAX_WATERMARK, MIN_TIMESTAMP, Column, RecordBatch
 from refimpl.shortcuts.forms import BatchForm
 from refimpl.task.windows import AggregateFunction, TimeWindow, WindowOperator
 
@@ -47,6 +48,9 @@ class WindowForm(BatchForm):
             self.process_each(batch)
             return
         size_ms, offset_ms = self.operator.windows.size_ms, self.operator.windows.offset_ms
+        if _nears_the_ends(batch.timestamps, 2 * size_ms):
+            self.process_each(batch)
+            return
         window_starts = batch.timestamps - (batch.timestamps - offset_ms) % size_ms
         is_late = window_starts + size_ms - 1 <= self.operator.current_watermark
         if is_late.any():
@@ -79,6 +83,12 @@ class WindowForm(BatchForm):
                 accumulators.put(key, start_ms, merge(known, partial[group]))
 
 
+def _nears_the_ends(timestamps: Column, margin_ms: int) -> bool:
+    """Whether a bound of a window may be no long: numpy's sums would wrap around."""
+    earliest, latest = int(timestamps.min()), int(timestamps.max())
+    return earliest < MIN_TIMESTAMP + margin_ms or latest > MAX_WATERMARK.timestamp - margin_ms
+
+
 def _grouped(keys: Column, window_starts: Column) -> tuple[Column, Column]:
     """An order that puts records of one key and window side by side, and where each group starts in it."""
     _, key_numbers = np.unique(_sortable(keys), return_inverse=True)
@@ -91,7 +101,16 @@ def _grouped(keys: Column, window_starts: Column) -> tuple[Column, Column]:
 
 
 def _sortable(keys: Column) -> Column:
-    """Texts that differ in few places as numbers, which sort much faster; equal ones stay equal."""
+    """Numbers or texts that are equal where the keys are the same key, see `java_identity`.
+
+    Texts that differ in few places become numbers, which sort much faster.
+    """
+    if keys.dtype.kind == "f":
+        numbers = keys.astype(np.float64)
+        return np.where(np.isnan(numbers), np.int64(0x7FF8 << 48), numbers.view(np.int64))
+    if keys.dtype.kind == "O":
+        found: dict[Hashable, int] = {}
+        return np.array([found.setdefault(java_identity(key), len(found)) for key in keys.tolist()])
     if keys.dtype.kind != "U":
         return keys
     characters = np.ascontiguousarray(keys).view(np.uint32).reshape(len(keys), -1)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from refimpl.errors import LocalUsageError, SluiceError, UserCodeError, speaks_for_itself
 from refimpl.records.elements import (
@@ -181,7 +182,7 @@ class SinkOperator(FunctionOperator):
 class WatermarkOperator(Operator):
     """Gives each record its event time and says, now and then, how far event time has come.
 
-    `timestamp_of` maps a value to ms. The watermark is the largest time seen, less
+    `timestamp_of` maps a value to ms; parts of one are rounded down. The watermark is the largest time seen, less
     `max_out_of_orderness_ms`, less one: a record exactly at the bound is not late. It goes out
     after each `every` records, if it has advanced. Watermarks from upstream are dropped, but for
     the last one, which ends event time.
@@ -204,7 +205,7 @@ class WatermarkOperator(Operator):
 
     def process(self, record: StreamRecord) -> None:
         try:
-            timestamp = int(self._timestamp_of_one(record.value))
+            timestamp = _event_time(self._timestamp_of_one(record.value))
         except Exception as error:
             raise self.fail(record.value, error) from error
         record.timestamp = timestamp
@@ -230,3 +231,12 @@ class WatermarkOperator(Operator):
         if timestamp > self.current_watermark:
             self.current_watermark = timestamp
             self.output.emit_watermark(Watermark(timestamp))
+
+
+def _event_time(found: Any) -> int:
+    timestamp = int(found)
+    if not isinstance(found, str) and timestamp > found:  # `int` rounds towards 0
+        timestamp -= 1
+    if not MIN_TIMESTAMP <= timestamp <= MAX_WATERMARK.timestamp:
+        raise ValueError(f"an event time is a long, in ms; {timestamp} is none")
+    return timestamp

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
 from refimpl.errors import LocalUsageError
-from refimpl.records.elements import StreamRecord, Watermark
+from refimpl.records.elements import MAX_WATERMARK, StreamRecord, Watermark
 from refimpl.records.vectorized import for_one
 from refimpl.task.operators import Operator
 from refimpl.task.outputs import OutputTag
@@ -37,21 +37,26 @@ class TimeWindow:
 
     @property
     def max_timestamp(self) -> int:
-        """The last ms that belongs to the window: it fires when the watermark reaches this."""
-        return self.end_ms - 1
+        """The last ms that belongs to the window: it fires when the watermark reaches this.
+
+        Differs: event time ends with the last long. Flink's sum wraps around, and the window counts as complete.
+        """
+        return min(self.end_ms - 1, MAX_WATERMARK.timestamp)
 
 
 class TumblingWindows:
-    """Windows of `size_ms`, side by side, the first starting at `offset_ms`.
+    """Windows of `size_ms`, side by side, one of them starting at `offset_ms`.
+
+    A day that begins at midnight in UTC+8 has an offset of -8 hours.
 
     Flink:   TumblingEventTimeWindows (streaming.api.windowing.assigners), 1.11.4
     """
 
     def __init__(self, size_ms: int, offset_ms: int = 0) -> None:
-        if size_ms < 1 or not 0 <= offset_ms < size_ms:
+        if size_ms < 1 or abs(offset_ms) >= size_ms:
             raise LocalUsageError(
                 f"a window of {size_ms} ms, offset {offset_ms} ms: the size must be at least 1 "
-                f"and the offset between 0 and the size"
+                f"and the offset smaller than the size, forwards or backwards"
             )
         self.size_ms = size_ms
         self.offset_ms = offset_ms

@@ -65,7 +65,8 @@ class Bench:
 @pytest.mark.parametrize(
     ("size", "offset", "timestamp", "start"),
     [(10, 0, 0, 0), (10, 0, 9, 0), (10, 0, 10, 10), (10, 0, -1, -10), (10, 0, -10, -10), (10, 0, -11, -20),
-     (10, 3, 3, 3), (10, 3, 2, -7), (10, 3, 12, 3), (10, 3, 13, 13), (1, 0, 7, 7)],
+     (10, 3, 3, 3), (10, 3, 2, -7), (10, 3, 12, 3), (10, 3, 13, 13), (1, 0, 7, 7),
+     (10, -3, 6, -3), (10, -3, 7, 7), (10, -3, -4, -13), (86_400_000, -28_800_000, 0, -28_800_000)],
 )  # fmt: skip
 def test_a_time_falls_into_the_window_that_starts_at_or_before_it(
     size: int, offset: int, timestamp: int, start: int
@@ -75,7 +76,7 @@ def test_a_time_falls_into_the_window_that_starts_at_or_before_it(
 
 @given(st.integers(-(2**62), 2**62), st.integers(1, 10**9), st.data())
 def test_windows_lie_side_by_side(timestamp: int, size: int, data: st.DataObject) -> None:
-    windows = TumblingWindows(size, data.draw(st.integers(0, size - 1)))
+    windows = TumblingWindows(size, data.draw(st.integers(1 - size, size - 1)))
     window = windows.assign(timestamp)
     assert window.start_ms <= timestamp <= window.max_timestamp == window.end_ms - 1
     assert (window.start_ms - windows.offset_ms) % size == 0
@@ -83,7 +84,7 @@ def test_windows_lie_side_by_side(timestamp: int, size: int, data: st.DataObject
     assert windows.assign(window.end_ms).start_ms == window.end_ms
 
 
-@pytest.mark.parametrize(("size", "offset"), [(0, 0), (-5, 0), (10, -1), (10, 10)])
+@pytest.mark.parametrize(("size", "offset"), [(0, 0), (-5, 0), (10, -10), (10, 10), (10, 25)])
 def test_a_size_or_an_offset_that_cannot_be_is_refused(size: int, offset: int) -> None:
     with pytest.raises(LocalUsageError, match=f"a window of {size} ms, offset {offset} ms"):
         TumblingWindows(size, offset)
