@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from refimpl.config import Config
 from refimpl.job.parts import Parts
 from refimpl.job.stream_graph import FORWARD, ChainingStrategy, Partitioner, StreamEdge, StreamGraph, StreamNode
 
-__all__ = ["JobEdge", "JobGraph", "JobVertex", "reasons_not_to_chain"]
+__all__ = ["MAX_CHAINED_IN_A_ROW", "JobEdge", "JobGraph", "JobVertex", "reasons_not_to_chain"]
+
+MAX_CHAINED_IN_A_ROW = 64
+"""Operators that call each other in one task. Each takes about 5 calls, and Python allows 1000 within each other."""
 
 
 def reasons_not_to_chain(graph: StreamGraph, edge: StreamEdge, config: Config) -> list[str]:
@@ -76,7 +79,8 @@ class JobGraph:
         graph = graph.resolved()
         self.stream_graph = graph
         self.config = config
-        chains = parts.build_chains(graph, lambda edge: parts.is_chainable(graph, edge, config))
+        chained, self._cut = _chained_and_cut(graph, lambda edge: parts.is_chainable(graph, edge, config))
+        chains = parts.build_chains(graph, chained.__contains__)
         self._heads = {member: head for head, members in chains.items() for member in members}
         self.vertices: dict[int, JobVertex] = {
             head: JobVertex(head, tuple(graph.nodes[member] for member in members)) for head, members in chains.items()
@@ -102,6 +106,28 @@ class JobGraph:
         for edge in self.stream_graph.edges:
             is_inside = self._heads[edge.source] == self._heads[edge.target]
             reasons = reasons_not_to_chain(self.stream_graph, edge, self.config)
+            if edge in self._cut:
+                reasons.append(f"{MAX_CHAINED_IN_A_ROW} operators in a row are enough for Python's calls")
             verdict = "chained" if is_inside else f"not chained: {'; '.join(reasons) or 'by the rule of this job'}"
             lines.append(f"  {nodes[edge.source].name} → {nodes[edge.target].name}  {verdict}")
         return "\n".join(lines)
+
+
+def _chained_and_cut(
+    graph: StreamGraph, is_chainable: Callable[[StreamEdge], bool]
+) -> tuple[set[StreamEdge], set[StreamEdge]]:
+    """The edges within tasks, and those that would be if a row of operators were not too long for Python's calls.
+
+    Differs: Flink chains any number.
+    """
+    num_in_a_row: dict[int, int] = {}
+    chained, cut = set(), set()
+    for node in graph.in_order():
+        num_in_a_row[node.id] = 1
+        for edge in filter(is_chainable, graph.in_edges(node.id)):
+            if num_in_a_row[edge.source] < MAX_CHAINED_IN_A_ROW:
+                num_in_a_row[node.id] = num_in_a_row[edge.source] + 1
+                chained.add(edge)
+            else:
+                cut.add(edge)
+    return chained, cut

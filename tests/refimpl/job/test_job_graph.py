@@ -10,6 +10,7 @@ from refimpl.config import Config
 from refimpl.errors import LocalUsageError
 from refimpl.job import (
     FORWARD,
+    MAX_CHAINED_IN_A_ROW,
     REBALANCE,
     DataStream,
     JobGraph,
@@ -228,6 +229,18 @@ def test_explain_says_so_where_only_a_rule_of_the_job_kept_two_operators_apart()
     environment, _, _ = source_and_map()
     environment.use(is_chainable=lambda _graph, _edge, _config: False)
     assert "source → map  not chained: by the rule of this job" in environment.explain()
+
+
+def test_a_row_of_operators_longer_than_calls_can_nest_is_cut_and_explain_says_why() -> None:
+    environment = StreamEnvironment()
+    stream = environment.from_collection([1])
+    for number in range(2 * MAX_CHAINED_IN_A_ROW):
+        stream = stream.map(abs, f"map {number}")
+    stream.map(abs, "other branch of the same row")
+    stream.sink(print)
+    graph = graph_of(environment)
+    assert [len(vertex.nodes) for vertex in graph.vertices.values()] == [MAX_CHAINED_IN_A_ROW, MAX_CHAINED_IN_A_ROW, 3]
+    assert graph.explain().count("not chained: 64 operators in a row are enough for Python's calls") == 2
 
 
 def test_explaining_a_job_does_not_change_it() -> None:
