@@ -121,7 +121,8 @@ def test_a_value_nested_too_deeply_is_the_callers_mistake() -> None:
 MOMENTS = [
     date(1, 1, 1), date(9999, 12, 31), time(0), time(23, 59, 59, 999_999), time(1, 30, fold=1),
     time(12, tzinfo=UTC), datetime.fromisoformat("0001-01-01"),
-    datetime.fromisoformat("9999-12-31T23:59:59.999999").replace(fold=1), datetime(2026, 10, 25, 2, 30, tzinfo=ZoneInfo("Europe/Berlin"), fold=1),
+    datetime.fromisoformat("9999-12-31T23:59:59.999999").replace(fold=1),
+    datetime(2026, 10, 25, 2, 30, tzinfo=ZoneInfo("Europe/Berlin"), fold=1),
     datetime(1969, 12, 31, tzinfo=UTC), datetime(2026, 1, 1, tzinfo=timezone(timedelta(hours=-3), "there")),
     timedelta.min, timedelta.max, timedelta(microseconds=-1), timedelta(0),
     Decimal(0), Decimal("-0.00"), Decimal("1E+400"), Decimal("12.90"), Decimal("-Infinity"), Decimal("sNaN7"),
