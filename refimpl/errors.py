@@ -12,6 +12,7 @@ Numbers travel as attributes, so that a test or a widget need not parse a senten
 from __future__ import annotations
 
 __all__ = [
+    "USER_CODE_RAISES",
     "ConfigError",
     "InsufficientBuffersError",
     "InsufficientSlotsError",
@@ -23,8 +24,15 @@ __all__ = [
     "SluiceError",
     "SpillError",
     "UserCodeError",
+    "described",
+    "failure_of",
     "speaks_for_itself",
 ]
+
+USER_CODE_RAISES = (Exception, SystemExit, GeneratorExit)
+"""What of a user's function ends as a `UserCodeError`, see `failure_of`."""
+
+_MAX_SHOWN = 1000
 
 
 class SluiceError(Exception):
@@ -150,15 +158,33 @@ class UserCodeError(SluiceError):
     """
 
     def __init__(self, operator: str, subtask: int, record: object, cause: BaseException) -> None:
-        super().__init__(
-            f"{operator}, subtask {subtask}, raised {type(cause).__name__}: {cause} while processing {_shown(record)}"
-        )
+        super().__init__(f"{operator}, subtask {subtask}, raised {described(cause)} while processing {_shown(record)}")
         self.operator = operator
         self.subtask = subtask
         self.record = record
 
 
-def speaks_for_itself(error: Exception) -> bool:
+def failure_of(operator: str, subtask: int, record: object, cause: BaseException) -> UserCodeError:
+    """The error for what a user's function raised. A `sys.exit()` there would look like success; one that says that it
+    failed is raised as it is.
+    """
+    if isinstance(cause, SystemExit) and cause.code:
+        raise cause
+    return UserCodeError(operator, subtask, record, cause)
+
+
+def described(error: BaseException) -> str:
+    """The type of `error` and about 1000 characters of what it says, which is the user's code too and may fail."""
+    try:
+        said = str(error)
+    except USER_CODE_RAISES as trouble:
+        return f"{type(error).__name__}, which cannot be shown ({type(trouble).__name__})"
+    if len(said) > _MAX_SHOWN:
+        said = f"{said[:_MAX_SHOWN]}… ({len(said)} characters)"
+    return f"{type(error).__name__}: {said}"
+
+
+def speaks_for_itself(error: BaseException) -> bool:
     """Whether the name of an operator would add nothing to `error`.
 
     True of what the engine raises, and of a broken law; false of the user's own exceptions, and of
@@ -173,7 +199,7 @@ def _shown(record: object) -> str:
     """The record in at most 200 characters; its own `repr` is the user's code too, and may fail."""
     try:
         shown = repr(record)
-    except Exception as error:  # noqa: BLE001
+    except USER_CODE_RAISES as error:
         return f"a {type(record).__name__} whose repr raised {type(error).__name__}"
     return shown if len(shown) <= 200 else f"{shown[:200]}… ({len(shown)} characters)"
 

@@ -46,6 +46,7 @@ class NetworkInput:
         mode: CheckpointingMode = CheckpointingMode.EXACTLY_ONCE,
     ) -> None:
         self.gate = gate
+        self.pause_ms = 0.0  # a gate tells when it has something
         self.valve = StatusWatermarkValve(len(gate.channels))
         self.alignment = barrier_handler(mode, len(gate.channels), element_serializer.version)
         self._elements = element_serializer

@@ -12,8 +12,9 @@ from typing import Any, ClassVar, Protocol, Self, runtime_checkable
 from refimpl.errors import LocalUsageError
 from refimpl.job.commands import Command, Pause, Resume, SetTimeout, Slow, Swap, SwapFunction
 from refimpl.job.snapshots import JobSnapshot
+from refimpl.task.task import Task
 
-__all__ = ["BackgroundRun", "Controls", "RunControl", "Stopwatch"]
+__all__ = ["BackgroundRun", "Controls", "RunControl", "Stopwatch", "pause_ms"]
 
 _TICK_S = 0.2
 
@@ -112,6 +113,11 @@ class Stopwatch:
     def stop(self) -> None:
         """End; a second call changes nothing."""
         self._stopped_s = self._stopped_s or time.monotonic()
+
+
+def pause_ms(task: Task) -> float:
+    """How long a driver that has a clock waits after a step of `task`: so slow it is, or its input has nothing."""
+    return max(task.rest_ms, task.input.pause_ms)
 
 
 class BackgroundRun(Controls):

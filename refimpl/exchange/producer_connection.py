@@ -43,6 +43,8 @@ from refimpl.trace import Trace
 
 __all__ = ["ProducerConnection", "ProducerConnectionSnapshot"]
 
+_MOST_ERRORS = 5000  # answers take time from the job; a consumer of ours or of Flink ends with the first
+
 
 @dataclass(frozen=True, slots=True)
 class ProducerConnectionSnapshot:
@@ -67,8 +69,8 @@ class ProducerConnection:
 
     Flink:   PartitionRequestServerHandler (runtime.io.network.netty), 1.11.4
     Differs: a receiver's second request is refused; Flink loses the first reader. A consumer has a time to
-             speak and a number of channels to ask for. No announcements of backlog, new sizes or task events
-             of 2.x are sent.
+             speak, a number of channels to ask for and a number of errors to make. No announcements of backlog,
+             new sizes or task events of 2.x are sent.
     """
 
     def __init__(
@@ -90,6 +92,7 @@ class ProducerConnection:
         self._trace = trace
         self._reader = reader
         self._give_up_ms: float | None = None
+        self._num_errors = 0
 
     def __repr__(self) -> str:
         queue = self.queue
@@ -218,6 +221,9 @@ class ProducerConnection:
         return reader
 
     def _answer(self, error: JavaError, receiver: bytes | None = None) -> None:
+        self._num_errors += 1
+        if self._num_errors > _MOST_ERRORS and not self.is_closed:
+            raise RemoteProtocolError(f"the consumer goes on after {_MOST_ERRORS} errors, each of which ends it")
         self.queue.answer(ErrorResponse(write_java_error(error), receiver))
 
     # -- bytes out ---------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from typing import Any, assert_never
 
 from refimpl.consumer.input_gate import InputGate
 from refimpl.consumer.network_input import NetworkInput
-from refimpl.errors import LocalUsageError, UserCodeError, speaks_for_itself
+from refimpl.errors import USER_CODE_RAISES, LocalUsageError, described, failure_of, speaks_for_itself
 from refimpl.job.checkpoint_trigger import CheckpointTrigger
 from refimpl.job.commands import Command, Pause, Resume, SetTimeout, Slow, Swap, SwapFunction
 from refimpl.job.execution_graph import ExecutionGraph, ExecutionVertex
@@ -177,8 +177,8 @@ class Deployment:
         """Give everything back after `error`, which the caller raises; trouble on the way is noted on it."""
         try:
             self.close()
-        except Exception as trouble:  # noqa: BLE001
-            error.add_note(f"and while giving everything back: {type(trouble).__name__}: {trouble}")
+        except USER_CODE_RAISES as trouble:
+            error.add_note(f"and while giving everything back: {described(trouble)}")
 
     # -- commands ----------------------------------------------------------------------------------
 
@@ -261,10 +261,10 @@ class Deployment:
         if head.make_reader is not None:
             try:
                 reader = head.make_reader(subtask, vertex.parallelism)
-            except Exception as error:
+            except USER_CODE_RAISES as error:
                 if speaks_for_itself(error):
                     raise
-                raise UserCodeError(head.name, subtask, None, error) from error
+                raise failure_of(head.name, subtask, None, error) from error
             source = self.shuffle.makers.source_input(head.name, subtask, reader, self.config)
         else:
             source = self._consume(execution)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from refimpl.errors import SluiceError, speaks_for_itself
+from refimpl.errors import USER_CODE_RAISES, SluiceError, speaks_for_itself
 from refimpl.producer.record_writer import RecordWriter
 from refimpl.records.elements import RecordBatch, StreamRecord
 from refimpl.shortcuts.forms import BatchForm
@@ -27,7 +27,7 @@ class FastCountingOutput(CountingOutput):
     def __init__(
         self,
         output: Output,
-        fail: Callable[[object, Exception], SluiceError] | None = None,
+        fail: Callable[[object, BaseException], SluiceError] | None = None,
         forms: Mapping[int, BatchForm] | None = None,
     ) -> None:
         super().__init__(output, fail)
@@ -51,11 +51,11 @@ class FastCountingOutput(CountingOutput):
         self.num_records += 1
         try:
             self._pass_on(record)
-        except Exception as error:
+        except USER_CODE_RAISES as error:
             self._refuse_there(record, error)
             raise
 
-    def _refuse_there(self, record: StreamRecord, error: Exception) -> None:
+    def _refuse_there(self, record: StreamRecord, error: BaseException) -> None:
         """Raise an error that names the operator that was called, if `error` does not do so itself."""
         if self._fail_there is not None and not speaks_for_itself(error):
             raise self._fail_there(record.value, error) from error
@@ -109,14 +109,14 @@ class FastCountingOutput(CountingOutput):
         num_before = writer.num_records
         try:
             writer.write_batch(batch)
-        except Exception as error:
+        except USER_CODE_RAISES as error:
             if num_written := writer.num_records - num_before:  # the last one counted is the one that failed
                 self._refuse([*batch.records()][num_written - 1], error)
                 raise
             for record in batch.records():
                 try:
                     writer.put(record)
-                except Exception as of_record:
+                except USER_CODE_RAISES as of_record:
                     self._refuse(record, of_record)
                     raise
             raise
@@ -171,7 +171,7 @@ class FastChain(OperatorChain):
             self.num_records_in += 1
             try:
                 head.process(record)
-            except Exception as error:
+            except USER_CODE_RAISES as error:
                 if speaks_for_itself(error):
                     raise
                 raise head.fail(record.value, error) from error
@@ -189,7 +189,7 @@ class FastChain(OperatorChain):
                 num_records += 1
                 try:
                     process_value(value, time)
-                except Exception as error:
+                except USER_CODE_RAISES as error:
                     if speaks_for_itself(error):
                         raise
                     raise self.head.fail(value, error) from error

@@ -49,7 +49,7 @@ class BatchForm:
         for record in batch.records():
             process(self.operator, record)
 
-    def refused(self, batch: RecordBatch, error: Exception) -> SluiceError:
+    def refused(self, batch: RecordBatch, error: BaseException) -> SluiceError:
         """What to raise for a batch that failed if none of its records fails alone.
 
         Raises:

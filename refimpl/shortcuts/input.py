@@ -255,7 +255,6 @@ class FastSourceInput(SourceInput):
     def __init__(self, name: str, subtask: int, reader: SourceReader, batch_size: int) -> None:
         super().__init__(name, subtask, reader, batch_size)
         self.num_taken = 0
-        self._is_dry = False  # the reader had none when it was last asked
         # At most one of a run and a batch is at hand; it comes before the elements.
         self._run: Iterator[StreamRecord] = iter(())
         self._batch: RecordBatch | None = None
@@ -263,7 +262,7 @@ class FastSourceInput(SourceInput):
     @property
     def is_flowing(self) -> bool:
         """Whether the reader has probably more, which nobody else takes."""
-        return not (self._has_ended or self._is_dry)
+        return not (self._has_ended or self._num_empty_reads)
 
     @property
     def is_drained(self) -> bool:
@@ -307,8 +306,7 @@ class FastSourceInput(SourceInput):
         super().close()
 
     def _read(self) -> None:
-        records = self._call(lambda: self._reader.read(self._batch_size))
-        self._is_dry = False
+        records = self._read_now()
         if records is None:
             self._has_ended = True
             self._elements.append(MAX_WATERMARK)
@@ -317,5 +315,4 @@ class FastSourceInput(SourceInput):
         elif set(map(type, records)) == {StreamRecord}:
             self._run = iter(list(records))
         else:
-            self._is_dry = not records
             self._elements.extend(self._checked(records))

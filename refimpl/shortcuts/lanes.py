@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
+from refimpl.errors import USER_CODE_RAISES
 from refimpl.memory.buffer import heap_buffer
 from refimpl.memory.builder import BufferBuilder
 from refimpl.memory.data_type import DataType
@@ -27,7 +28,7 @@ Put = Callable[[StreamRecord], bool]
 Otherwise = Callable[[StreamRecord, int], None]
 """Writes a record to a channel in another way."""
 
-Refuse = Callable[[StreamRecord, Exception], None]
+Refuse = Callable[[StreamRecord, BaseException], None]
 """Is told of a record that cannot leave, and why; may raise what says more."""
 
 Use = Callable[[BufferBuilder, int], None]
@@ -165,7 +166,7 @@ class Lanes:
                 for record in records:
                     if not put[select(record.value)](record):
                         return True
-        except Exception as error:
+        except USER_CODE_RAISES as error:
             if refuse is not None and record is not None:
                 refuse(record, error)
             raise

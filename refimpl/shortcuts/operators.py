@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from refimpl.errors import USER_CODE_RAISES
 from refimpl.records.elements import Column, RecordBatch, StreamRecord
 from refimpl.shortcuts.forms import BatchForm, BatchOutput
 from refimpl.shortcuts.windows import WindowForm
@@ -55,7 +56,7 @@ class _OfUser(BatchForm):
         of_user: Any = self.operator
         try:
             of_user.process_batch(batch)
-        except Exception as error:
+        except USER_CODE_RAISES as error:
             raise self.operator.fail(batch, error) from error
 
 
@@ -78,7 +79,7 @@ class _Calling(BatchForm):
             return
         try:
             answer = self._answer(batch, many(batch))
-        except Exception as error:
+        except USER_CODE_RAISES as error:
             raise self.refused(batch, error) from error
         if answer is not None and len(answer):
             self.output.collect_batch(answer)
@@ -133,7 +134,7 @@ class _Timing(BatchForm):
         try:
             times = _times_of(many(batch))
             timed = batch if times is None else batch.with_timestamps(times)
-        except Exception as error:
+        except USER_CODE_RAISES as error:
             raise self.refused(batch, error) from error
         if times is None:
             self.process_each(batch)
@@ -157,7 +158,7 @@ def _map_value(operator: Operator) -> Value:
     def process_value(value: object, timestamp: int | None) -> None:
         try:
             result = operator.function(value)
-        except Exception as error:
+        except USER_CODE_RAISES as error:
             raise operator.fail(value, error) from error
         collect(StreamRecord(result, timestamp))
 
@@ -170,7 +171,7 @@ def _sink_value(operator: Operator) -> Value:
     def process_value(value: object, timestamp: int | None) -> None:
         try:
             operator.function(value)
-        except Exception as error:
+        except USER_CODE_RAISES as error:
             raise operator.fail(value, error) from error
 
     return process_value

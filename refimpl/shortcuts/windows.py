@@ -7,6 +7,7 @@ from typing import Any, Protocol, TypeVar, cast
 
 import numpy as np
 
+from refimpl.errors import USER_CODE_RAISES
 from refimpl.producer.key_groups import java_identity
 from refimpl.records.elements import MAX_WATERMARK, MIN_TIMESTAMP, Column, RecordBatch
 from refimpl.shortcuts.forms import BatchForm
@@ -60,7 +61,7 @@ class WindowForm(BatchForm):
             return
         try:
             self._add_groups(batch, keys_of(batch), window_starts)
-        except Exception as error:
+        except USER_CODE_RAISES as error:
             raise self.refused(batch, error) from error
 
     def _add_groups(self, batch: RecordBatch, keys: Column, window_starts: Column) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from refimpl.errors import speaks_for_itself
+from refimpl.errors import USER_CODE_RAISES, speaks_for_itself
 from refimpl.producer.record_writer import RecordWriter
 from refimpl.records.elements import (
     LatencyMarker,
@@ -174,7 +174,7 @@ def _call(method: Callable[[], None], operator: Operator) -> None:
     """Call `open` or `finish`; what the user's code raises names the operator."""
     try:
         method()
-    except Exception as error:
+    except USER_CODE_RAISES as error:
         if speaks_for_itself(error):
             raise
         raise operator.fail(None, error) from error

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from refimpl.errors import LocalUsageError, SluiceError, UserCodeError, speaks_for_itself
+from refimpl.errors import USER_CODE_RAISES, LocalUsageError, SluiceError, failure_of, speaks_for_itself
 from refimpl.records.elements import (
     MAX_WATERMARK,
     MIN_TIMESTAMP,
@@ -78,11 +78,11 @@ class Operator:
 
     def finish(self) -> None: ...
 
-    def fail(self, record: object, error: Exception) -> SluiceError:
+    def fail(self, record: object, error: BaseException) -> SluiceError:
         """The error to raise when the user's function raised `error` on `record`."""
         if isinstance(error, SluiceError) and speaks_for_itself(error):
             return error
-        return UserCodeError(self.context.name, self.context.subtask, record, error)
+        return failure_of(self.context.name, self.context.subtask, record, error)
 
 
 class FunctionOperator(Operator):
@@ -111,7 +111,7 @@ class MapOperator(FunctionOperator):
     def process(self, record: StreamRecord) -> None:
         try:
             result = self.function(record.value)
-        except Exception as error:
+        except USER_CODE_RAISES as error:
             raise self.fail(record.value, error) from error
         self.output.collect(StreamRecord(result, record.timestamp))
 
@@ -125,7 +125,7 @@ class FilterOperator(FunctionOperator):
     def process(self, record: StreamRecord) -> None:
         try:
             is_kept = bool(self.function(record.value))
-        except Exception as error:
+        except USER_CODE_RAISES as error:
             raise self.fail(record.value, error) from error
         if is_kept:
             self.output.collect(record)
@@ -144,7 +144,7 @@ class FlatMapOperator(FunctionOperator):
                 value = next(values)
             except StopIteration:
                 return
-            except Exception as error:
+            except USER_CODE_RAISES as error:
                 raise self.fail(record.value, error) from error
             self.output.collect(StreamRecord(value, record.timestamp))
 
@@ -153,7 +153,7 @@ class FlatMapOperator(FunctionOperator):
             values = self.function(record.value)
             if isinstance(values, Iterable):
                 return iter(values)
-        except Exception as error:
+        except USER_CODE_RAISES as error:
             raise self.fail(record.value, error) from error
         wrong = TypeError(f"a flat_map function returns an iterable, not {values!r}")
         raise self.fail(record.value, wrong)
@@ -168,7 +168,7 @@ class SinkOperator(FunctionOperator):
     def process(self, record: StreamRecord) -> None:
         try:
             self.function(record.value)
-        except Exception as error:
+        except USER_CODE_RAISES as error:
             raise self.fail(record.value, error) from error
 
     def process_watermark(self, watermark: Watermark) -> None:
@@ -206,7 +206,7 @@ class WatermarkOperator(Operator):
     def process(self, record: StreamRecord) -> None:
         try:
             timestamp = _event_time(self._timestamp_of_one(record.value))
-        except Exception as error:
+        except USER_CODE_RAISES as error:
             raise self.fail(record.value, error) from error
         record.timestamp = timestamp
         self.output.collect(record)

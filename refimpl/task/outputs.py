@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from refimpl.errors import SluiceError, speaks_for_itself
+from refimpl.errors import USER_CODE_RAISES, SluiceError, speaks_for_itself
 from refimpl.producer.record_writer import RecordWriter
 from refimpl.records.any_type import ANY
 from refimpl.records.elements import (
@@ -80,7 +80,7 @@ class Receiver(Protocol):
 
     def process_latency_marker(self, marker: LatencyMarker) -> None: ...
 
-    def fail(self, record: object, error: Exception) -> SluiceError: ...
+    def fail(self, record: object, error: BaseException) -> SluiceError: ...
 
 
 class WatermarkGauge:
@@ -108,7 +108,7 @@ def process(operator: Receiver, record: StreamRecord) -> None:
     """Hand `record` to `operator`; what its code raises then names the operator and the record."""
     try:
         operator.process(record)
-    except Exception as error:
+    except USER_CODE_RAISES as error:
         if speaks_for_itself(error):
             raise
         raise operator.fail(record.value, error) from error
@@ -217,7 +217,7 @@ class CountingOutput:
     Flink:   CountingOutput (streaming.api.operators), 1.11.4
     """
 
-    def __init__(self, output: Output, fail: Callable[[object, Exception], SluiceError] | None = None) -> None:
+    def __init__(self, output: Output, fail: Callable[[object, BaseException], SluiceError] | None = None) -> None:
         self.output = output
         self.num_records = 0
         self._fail = fail
@@ -230,7 +230,7 @@ class CountingOutput:
         self.num_records += 1
         try:
             self.output.collect(record)
-        except Exception as error:
+        except USER_CODE_RAISES as error:
             self._refuse(record, error)
             raise
 
@@ -238,7 +238,7 @@ class CountingOutput:
         self.num_records += 1
         try:
             self.output.collect_side(tag, record)
-        except Exception as error:
+        except USER_CODE_RAISES as error:
             self._refuse(record, error)
             raise
 
@@ -251,7 +251,7 @@ class CountingOutput:
     def emit_latency_marker(self, marker: LatencyMarker) -> None:
         self.output.emit_latency_marker(marker)
 
-    def _refuse(self, record: StreamRecord, error: Exception) -> None:
+    def _refuse(self, record: StreamRecord, error: BaseException) -> None:
         """Raise an error that names the operator and the record, if `error` does not do so itself."""
         if self._fail is not None and not speaks_for_itself(error):
             raise self._fail(record.value, error) from error

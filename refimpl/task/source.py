@@ -7,13 +7,15 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Protocol, TypeVar
 
-from refimpl.errors import SluiceError, UserCodeError
+from refimpl.errors import USER_CODE_RAISES, SluiceError, UserCodeError, failure_of
 from refimpl.records.elements import MAX_WATERMARK, RecordBatch, StreamElement, StreamRecord
 
 __all__ = ["IterableReader", "ReaderFactory", "SourceInput", "SourceReader"]
 
 
 T = TypeVar("T")
+
+_MOST_EMPTY_READS = 5  # 2^5 / 2 = 16 ms is rest enough, and is no delay that somebody sees
 
 
 class SourceReader(Protocol):
@@ -69,6 +71,7 @@ class SourceInput:
         self._subtask = subtask
         self._reader = reader
         self._batch_size = batch_size
+        self._num_empty_reads = 0  # in a row
         self._has_turn = False
         self._elements: deque[StreamElement] = deque()
         self._has_ended = False
@@ -77,6 +80,11 @@ class SourceInput:
     @property
     def is_ready(self) -> bool:
         return not self.is_finished
+
+    @property
+    def pause_ms(self) -> float:
+        """How long a driver that has a clock waits before the next read: 1 ms after an empty one, then longer."""
+        return 2.0**self._num_empty_reads / 2 if self._num_empty_reads else 0.0
 
     @property
     def is_drained(self) -> bool:
@@ -111,7 +119,7 @@ class SourceInput:
             self._call(self._reader.close)
 
     def _read(self) -> None:
-        records = self._call(lambda: self._reader.read(self._batch_size))
+        records = self._read_now()
         if records is None:
             self._has_ended = True
             self._elements.append(MAX_WATERMARK)
@@ -119,6 +127,19 @@ class SourceInput:
             self._elements.extend(records.records())
         else:
             self._elements.extend(self._checked(records))
+
+    def _read_now(self) -> Sequence[StreamRecord] | RecordBatch | None:
+        """What the reader answers, if that is an answer."""
+        records = self._call(lambda: self._reader.read(self._batch_size))
+        if isinstance(records, str | bytes) or not isinstance(records, Sequence | RecordBatch | None):
+            wrong = TypeError(
+                f"read returned a {type(records).__name__}; it is to return a list of StreamRecords, "
+                f"empty if there are none now, a RecordBatch, or None at the end"
+            )
+            raise UserCodeError(self._name, self._subtask, None, wrong)
+        is_empty = records is not None and not len(records)
+        self._num_empty_reads = min(self._num_empty_reads + 1, _MOST_EMPTY_READS) if is_empty else 0
+        return records
 
     def _checked(self, records: Sequence[StreamRecord]) -> Sequence[StreamRecord]:
         """What the reader has read, if all of it may travel in a stream."""
@@ -133,5 +154,5 @@ class SourceInput:
             return method()
         except SluiceError:
             raise
-        except Exception as error:
-            raise UserCodeError(self._name, self._subtask, None, error) from error
+        except USER_CODE_RAISES as error:
+            raise failure_of(self._name, self._subtask, None, error) from error

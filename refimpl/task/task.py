@@ -54,6 +54,10 @@ class TaskInput(Protocol):
     def held_buffers(self) -> Sequence[Buffer | BufferSlice]:
         """Buffers taken and not yet recycled, for the laws."""
 
+    @property
+    def pause_ms(self) -> float:
+        """How long to wait before it is asked again, where nothing will tell that it has more."""
+
     def take(self, limit: int = 1) -> int: ...
 
     def next_element(self) -> StreamElement | Event | None: ...
@@ -88,7 +92,7 @@ class _ProgressNotes:
 class Task:
     """One parallel instance of a chain, with its input and its outputs.
 
-    A driver that has a clock lets `rest_ms` pass after each step.
+    A driver that has a clock lets `rest_ms` pass after each step, or the `pause_ms` of its input if they are more.
 
     Invariant: what is neither in a buffer nor in an accumulator is at most the elements of
     `buffers_per_step` buffers and what the user's code made of one element.

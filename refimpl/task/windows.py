@@ -10,7 +10,7 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
-from refimpl.errors import LocalUsageError
+from refimpl.errors import USER_CODE_RAISES, LocalUsageError
 from refimpl.records.elements import MAX_WATERMARK, StreamRecord, Watermark
 from refimpl.records.vectorized import for_one
 from refimpl.task.operators import Operator
@@ -124,7 +124,7 @@ class WindowOperator(Operator):
                 accumulator = self.aggregate.create_accumulator()
                 self.timers.register(window.max_timestamp, key, window)
             self.accumulators.put(key, window.start_ms, self.aggregate.add(record.value, accumulator))
-        except Exception as error:
+        except USER_CODE_RAISES as error:
             raise self.fail(record.value, error) from error
 
     def process_watermark(self, watermark: Watermark) -> None:
@@ -134,7 +134,7 @@ class WindowOperator(Operator):
             accumulator = self.accumulators.remove(key, window.start_ms)
             try:
                 result = self.aggregate.get_result(accumulator)
-            except Exception as error:
+            except USER_CODE_RAISES as error:
                 raise self.fail((key, window), error) from error
             value = (key, window.start_ms, window.end_ms, result)
             self.output.collect(StreamRecord(value, window.max_timestamp))

@@ -15,7 +15,7 @@ import time
 from collections.abc import Coroutine
 from typing import Any, Self
 
-from refimpl.drivers.control import Controls, Stopwatch
+from refimpl.drivers.control import Controls, Stopwatch, pause_ms
 from refimpl.drivers.flush_clock import FlushClock
 from refimpl.drivers.loop.connections import Changes, Connections
 from refimpl.drivers.makers import makers_of
@@ -139,14 +139,14 @@ class AsyncRun(Controls):
             task.step()
             changes.tell()
             await asyncio.sleep(0)
-            if task.rest_ms:
+            if pause_ms(task):
                 await self._rest(task, changes)
 
     async def _rest(self, task: Task, changes: Changes) -> None:
-        """Let the time pass that a slowed task rests after a step, also if it is changed meanwhile."""
+        """Let the time pass that a task rests after a step, also if it is changed meanwhile."""
         start_s = time.monotonic()
-        while (left_s := start_s + task.rest_ms / 1000 - time.monotonic()) > 0:
-            await changes.wait_until(lambda: time.monotonic() >= start_s + task.rest_ms / 1000, left_s)
+        while (left_s := start_s + pause_ms(task) / 1000 - time.monotonic()) > 0:
+            await changes.wait_until(lambda: time.monotonic() >= start_s + pause_ms(task) / 1000, left_s)
 
     async def _keep_flushing(self) -> None:
         """Flush whenever the clock says so, until it is cancelled."""

@@ -67,8 +67,12 @@ class ChildProcess:
                 (self._hear_results, results, "results"),
             )
         ]
-        for thread in self._threads:
-            thread.start()
+        try:
+            for thread in self._threads:
+                thread.start()
+        except BaseException:  # the system refuses a thread
+            self.end(time.monotonic())
+            raise
 
     @property
     def has_died(self) -> bool:
@@ -125,7 +129,7 @@ class ChildProcess:
             self.process.wait()
         self._requests.end()
         for thread in self._threads:
-            if thread is not threading.current_thread():
+            if thread.ident is not None and thread is not threading.current_thread():
                 thread.join(max(1.0, give_up_s - time.monotonic()))
 
     # -- the threads ---------------------------------------------------------------------------------
@@ -159,11 +163,15 @@ class ChildProcess:
     def _hear_results(self, pipe: Connection) -> None:
         with suppress(EOFError, OSError), pipe:
             while True:
-                match unpack(pipe.recv_bytes()):
-                    case Results(values):
-                        self._deliver(values)
-                    case Ended() as ended:
-                        self._end(ended)
+                message = pipe.recv_bytes()
+                try:
+                    match unpack(message):
+                        case Results(values):
+                            self._deliver(values)
+                        case Ended() as ended:
+                            self._end(ended)
+                except BaseException as error:  # noqa: BLE001 - raised by who waits for the results
+                    self._end(Ended(error))
 
     def _end(self, ended: Ended) -> None:
         self.ended = ended
@@ -238,6 +246,10 @@ def _spawn(core: int | None) -> tuple[subprocess.Popen[bytes], Connection, Conne
             pass_fds=inherited,
             process_group=0,
         )
+    except BaseException:
+        for pipe in (sends, *hears):
+            pipe.close()
+        raise
     finally:
         for each in inherited:
             os.close(each)

@@ -27,7 +27,7 @@ from typing import Any
 import cloudpickle
 
 from refimpl.drivers.transport.streams import Security
-from refimpl.errors import LocalUsageError, SluiceError, UserCodeError
+from refimpl.errors import USER_CODE_RAISES, LocalUsageError, SluiceError, UserCodeError, described
 from refimpl.job.commands import Command
 from refimpl.job.stream import StreamEnvironment
 from refimpl.task.operators import Operator
@@ -129,8 +129,8 @@ def pack(value: object) -> bytes:
     """
     try:
         return bytes(cloudpickle.dumps(value))
-    except Exception as error:
-        raise LocalUsageError(f"this cannot be sent to another process: {error}") from error
+    except USER_CODE_RAISES as error:
+        raise LocalUsageError(f"this cannot be sent to another process: {described(error)}") from error
 
 
 def unpack(data: bytes) -> Any:
@@ -141,9 +141,8 @@ def unpack(data: bytes) -> Any:
     """
     try:
         return cloudpickle.loads(data)
-    except Exception as error:
-        why = f"{type(error).__name__}: {error}"
-        raise LocalUsageError(f"what another process sent cannot be read here: {why}") from error
+    except USER_CODE_RAISES as error:
+        raise LocalUsageError(f"what another process sent cannot be read here: {described(error)}") from error
 
 
 def without_sinks(environment: StreamEnvironment) -> tuple[StreamEnvironment, list[int]]:
@@ -187,6 +186,6 @@ def _can_travel(value: object) -> bool:
 def _stand_in(error: BaseException) -> BaseException:
     if _can_travel(error):
         return error
-    stand_in = SluiceError(f"{type(error).__name__}: {error}")
+    stand_in = SluiceError(described(error))
     stand_in.__notes__ = list(getattr(error, "__notes__", ()))
     return stand_in

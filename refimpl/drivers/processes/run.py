@@ -17,7 +17,15 @@ from refimpl.drivers.processes.child import ChildProcess
 from refimpl.drivers.processes.group import SECONDS_TO_SETTLE, ProcessGroup
 from refimpl.drivers.processes.messages import Deploy, Settle, Start, pack, unpack, without_sinks
 from refimpl.drivers.transport.streams import Security
-from refimpl.errors import LocalUsageError, RemoteTransportError, SluiceError, UserCodeError, speaks_for_itself
+from refimpl.errors import (
+    USER_CODE_RAISES,
+    LocalUsageError,
+    RemoteTransportError,
+    SluiceError,
+    UserCodeError,
+    failure_of,
+    speaks_for_itself,
+)
 from refimpl.invariants import check_records
 from refimpl.job.commands import Command, Pause, Resume, SwapFunction
 from refimpl.job.execution_graph import ExecutionGraph
@@ -205,11 +213,12 @@ class ProcessRun(BackgroundRun):
 
     def _failure_of(self, node_id: int, subtask: int, value: object, error: BaseException) -> BaseException:
         """What to raise for what a sink raised: the same as where sinks run in their tasks."""
-        if not isinstance(error, Exception) or (isinstance(error, SluiceError) and speaks_for_itself(error)):
+        if not isinstance(error, USER_CODE_RAISES) or (isinstance(error, SluiceError) and speaks_for_itself(error)):
             return error
-        failure = UserCodeError(self._nodes[node_id].name, subtask, value, error)
-        failure.__cause__ = error
-        return failure
+        try:
+            raise failure_of(self._nodes[node_id].name, subtask, value, error) from error
+        except (SystemExit, UserCodeError) as failure:
+            return failure
 
     def _on_change(self, child: ChildProcess) -> None:
         """A TaskManager's tasks have ended, or its process has."""

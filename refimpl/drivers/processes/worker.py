@@ -34,6 +34,7 @@ from refimpl.drivers.processes.messages import (
     unpack,
 )
 from refimpl.drivers.threads.task_manager import TaskManagerThreads
+from refimpl.errors import USER_CODE_RAISES
 from refimpl.invariants import RecordCounts, check_end_here
 from refimpl.job.snapshots import JobSnapshot
 from refimpl.records.elements import StreamRecord
@@ -137,7 +138,7 @@ class Delivery(SinkOperator):
         # At once: the operators before this one may change the value when this call is over.
         try:
             value = pickle.dumps(record.value)  # fast; refuses what came by value, as from a notebook
-        except Exception:  # noqa: BLE001 - whatever the user's value does when it is copied
+        except USER_CODE_RAISES:  # whatever the user's value does when it is copied
             value = pack(record.value)
         self._sender.put(self._node_id, self.context.subtask, value)
 
@@ -232,7 +233,7 @@ def obey(commands: int, answers: int, results: int) -> None:
             elif worker is not None:
                 value = worker.answer(request)
             answer = Answer(value)
-        except Exception as error:  # noqa: BLE001 - it is raised where the request came from
+        except USER_CODE_RAISES as error:  # it is raised where the request came from
             answer = Answer(error=portable(error))
         sender.answer(message[:TICKET_BYTES], answer)
     with suppress(OSError, ValueError):  # the last lines, if somebody reads them

@@ -9,6 +9,7 @@ wire: sending and arriving are steps too.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import ClassVar, Self
@@ -185,17 +186,30 @@ class Simulation(Controls):
         limit = None if max_steps is None else self.num_steps + max_steps
         try:
             while limit is None or self.num_steps < limit:
-                if self.step() is None:
+                action = self.step()
+                if action is None:
                     check_end(*self.deployments)
                     for link in self.links.values():
                         link.check_end()
                     break
                 if on_step is not None:
                     on_step(self)
+                self._wait_for_readers(action)
         except BaseException as error:
             self._close_after(error)
             raise
         return self
+
+    def _wait_for_readers(self, action: Action) -> None:
+        """Where all that could happen next is to ask readers again that had nothing, let a moment of real time pass."""
+        if not self._pause_ms(action):
+            return
+        pauses_ms = [self._pause_ms(each) for each in self.enabled()]
+        if pauses_ms:
+            time.sleep(min(pauses_ms) / 1000)
+
+    def _pause_ms(self, action: Action) -> float:
+        return self._tasks[action.task].input.pause_ms if isinstance(action, StepTask) else 0.0
 
     def lose(self, link: str) -> None:
         """Cut a connection, by its name in `links`, between two steps: the tasks that read there fail."""

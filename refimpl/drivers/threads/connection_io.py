@@ -124,8 +124,9 @@ class ConnectionIO:
                 opened.stream = stream
                 is_stopped = opened.is_over
             if not is_stopped:
-                writer.start()
-                self._read(stream)
+                with self._noting():  # the system may refuse a thread
+                    writer.start()
+                    self._read(stream)
             with self._owner.monitor:
                 self._end_waits()
             stream.close()
@@ -164,21 +165,20 @@ class ConnectionIO:
 
     def _read(self, stream: ByteStream) -> None:
         monitor, writing = self._owner.monitor, self.writing
-        with self._noting():
-            while num_bytes := stream.read_into(self._room):
+        while num_bytes := stream.read_into(self._room):
+            with monitor:
+                self._take_in(num_bytes)
+                pieces = writing.pieces_to_write() if self.end.has_data_to_send else []
+                writing.is_reader_writing = bool(pieces)
+                if not pieces:
+                    self._prepare_to_read(stream)
+            if pieces:
+                num_bytes = stream.write_at_once(pieces)
                 with monitor:
-                    self._take_in(num_bytes)
-                    pieces = writing.pieces_to_write() if self.end.has_data_to_send else []
-                    writing.is_reader_writing = bool(pieces)
-                    if not pieces:
-                        self._prepare_to_read(stream)
-                if pieces:
-                    num_bytes = stream.write_at_once(pieces)
-                    with monitor:
-                        writing.is_reader_writing = False
-                        writing.wrote(pieces, num_bytes)
-                        writing.wake_if_needed()
-                        self._prepare_to_read(stream)
+                    writing.is_reader_writing = False
+                    writing.wrote(pieces, num_bytes)
+                    writing.wake_if_needed()
+                    self._prepare_to_read(stream)
 
     def _take_in(self, num_bytes: int) -> None:
         """Act on what was read. Under the monitor."""
@@ -352,7 +352,11 @@ class _OpenedStream:
         if self._linger is None and not self.is_over and self.stream is not None:
             self._linger = threading.Timer(LINGER_S, self.stream.close)
             self._linger.daemon = True
-            self._linger.start()
+            try:
+                self._linger.start()
+            except RuntimeError:  # the system refuses a thread: then there is no time to give
+                self._linger = None
+                self.stream.close()
 
     def stop_lingering(self) -> None:
         if self._linger is not None:

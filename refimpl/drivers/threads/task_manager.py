@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from refimpl.drivers.control import Stopwatch
+from refimpl.drivers.control import Stopwatch, pause_ms
 from refimpl.drivers.flush_clock import FlushClock
 from refimpl.drivers.makers import makers_of
 from refimpl.drivers.threads.connections import TaskManagerConnections
@@ -200,7 +200,7 @@ class TaskManagerThreads:
                 if has_work:
                     with leader_followers.writes:  # each connection writes what it has got by that, once
                         task.emit()
-                    if task.rest_ms:
+                    if pause_ms(task):
                         turns.rest(task)
                 if has_flushed and task.writers and handoff is not None:
                     handoff.yield_after_flush(task.name, clock.begin_anew)
@@ -209,7 +209,7 @@ class TaskManagerThreads:
                 has_work = task.poll()
             if has_work:
                 task.process()
-                while not (self._is_any_wanted or task.rest_ms) and task.go_on():
+                while not (self._is_any_wanted or pause_ms(task)) and task.go_on():
                     task.process()
 
     @property

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import threading
 
+from refimpl.drivers.control import pause_ms
 from refimpl.drivers.threads.handoff import Handoff
 from refimpl.drivers.threads.leader_followers import LeaderFollowers
 from refimpl.drivers.threads.wakeup import Waker, let_pass
@@ -57,8 +58,8 @@ class TaskTurns:
         return not self.is_cancelled
 
     def rest(self, task: Task) -> None:
-        """Let the time pass that a slowed task rests after a step."""
-        let_pass(self.stopped, lambda: 0.0 if self.is_cancelled else task.rest_ms)
+        """Let the time pass that a task rests after a step."""
+        let_pass(self.stopped, lambda: 0.0 if self.is_cancelled else pause_ms(task))
 
     def is_cancelled_within(self, wait_ms: float) -> bool:
         """Wait so long, or until the job is cancelled; whether it is."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from typing import Protocol
 
+from refimpl.drivers.transport.few_warnings import logger
 from refimpl.errors import RemoteProtocolError
 from refimpl.exchange.consumer_connection import ConsumerConnection
 from refimpl.exchange.producer_connection import ProducerConnection
@@ -15,7 +15,7 @@ __all__ = ["ConsumerEnd", "End", "ProducerEnd"]
 
 _WRITE_BYTES = 512 * 1024  # some sixteen buffers in one call
 
-_log = logging.getLogger("sluice.drivers.ends")
+_log = logger("sluice.drivers.ends")
 
 
 class _ReadingSide(Protocol):

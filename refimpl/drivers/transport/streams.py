@@ -13,7 +13,6 @@ Rules of this file:
 from __future__ import annotations
 
 import errno
-import logging
 import selectors
 import socket
 import threading
@@ -23,6 +22,7 @@ from typing import Protocol
 
 from refimpl.config import Config
 from refimpl.drivers.transport.addresses import Address, resolve_address, show_address
+from refimpl.drivers.transport.few_warnings import logger
 from refimpl.drivers.transport.sockets import ClosedHereError, ConnectionFailedError, PlainStream, SocketUse
 from refimpl.errors import ConfigError
 
@@ -37,7 +37,7 @@ __all__ = [
     "reach",
 ]
 
-_log = logging.getLogger("sluice.drivers.streams")
+_log = logger("sluice.drivers.streams")
 
 _PAUSE_S = 0.1  # before accepting again, when the machine has run out of something
 _BACKLOG = 128  # clients the system lets wait to be accepted
