@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from course.data.spark_values import values_of
 from refimpl.records import Column, RecordBatch
 
 if TYPE_CHECKING:
@@ -20,11 +21,12 @@ def record_batch_of(batch: pa.RecordBatch) -> RecordBatch:
     Raises:
         ValueError: the batch has no columns.
     """
-    return RecordBatch([column_of(column) for column in batch.columns], names=batch.schema.names)
+    named = zip(batch.columns, batch.schema.names, strict=True)
+    return RecordBatch([column_of(column, name) for column, name in named], names=batch.schema.names)
 
 
-def column_of(column: pa.Array) -> Column:
-    """One column, whose `tolist` is the Arrow column's `to_pylist`.
+def column_of(column: pa.Array, name: str = "") -> Column:
+    """One column, whose `tolist` is what `values_of` gives.
 
     Missing numbers are masked. Text is numpy's where all has one length and plain characters; other text,
     and whatever numpy has no kind for, stays a column of objects.
@@ -36,7 +38,7 @@ def column_of(column: pa.Array) -> Column:
     if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
         return _text_of(column.cast(pa.large_string()))
     if not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type) or pa.types.is_boolean(column.type)):
-        return _objects_of(column)
+        return _objects_of(column, name)
     if not column.null_count:
         numbers: Column = column.to_numpy(zero_copy_only=False)
         return numbers
@@ -60,7 +62,8 @@ def _text_of(column: pa.Array) -> Column:
     return characters.astype(np.uint32).view(f"U{width}").ravel()
 
 
-def _objects_of(column: pa.Array) -> Column:
+def _objects_of(column: pa.Array, name: str = "") -> Column:
     objects = np.empty(len(column), object)
-    objects[:] = column.to_pylist()
+    for place, value in enumerate(values_of(column, name)):  # numpy would take lists of one length apart
+        objects[place] = value
     return objects

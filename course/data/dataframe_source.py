@@ -17,13 +17,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-import numpy as np
-
 from course.data.columns import record_batch_of
 from course.data.partitions import batches_of, deal, partition_files, write_parts
 from course.data.progress_bar import shows_progress
 from course.data.scratch import make_scratch, remove_scratch
 from course.data.session import cancels
+from course.data.spark_values import arrow_schema, check_names, conformed, event_times_ms
 from refimpl.errors import LocalUsageError
 from refimpl.records import RecordBatch
 
@@ -37,7 +36,8 @@ __all__ = ["ArrowReader", "DataFrameSource", "MakeBatchReader"]
 class ArrowReader:
     """A `SourceReader` of Arrow batches: hands on at most `batch_size` rows at a time, and holds one batch.
 
-    `timestamps` names the column of event times in ms, or of Spark timestamps. Values are dicts by column name.
+    `timestamps` names the column of event times: whole ms, Spark timestamps or dates. Values are dicts by column name,
+    as in `spark_values`; columns get the names and types of `schema`, if it is given.
     """
 
     def __init__(
@@ -46,7 +46,9 @@ class ArrowReader:
         timestamps: str | None = None,
         batch_size: int = 4096,
         on_close: Callable[[], None] | None = None,
+        schema: pa.Schema | None = None,
     ) -> None:
+        self._schema = schema
         self._batches: Iterator[pa.RecordBatch] = iter(batches)
         self._timestamps = timestamps
         self._batch_size = batch_size
@@ -60,6 +62,8 @@ class ArrowReader:
             batch = next(self._batches, None)
             if batch is None:
                 return None
+        if self._schema is not None and batch is not self._rest:
+            batch = conformed(batch, self._schema)
         self._rest = batch.slice(self._batch_size) if batch.num_rows > self._batch_size else None
         return self._with_times(batch.slice(0, self._batch_size))
 
@@ -76,14 +80,7 @@ class ArrowReader:
         records = record_batch_of(batch)
         if self._timestamps is None:
             return records
-        import pyarrow as pa
-
-        times = batch.column(self._timestamps)
-        if pa.types.is_timestamp(times.type):
-            times = times.cast(pa.timestamp("ms", times.type.tz), safe=False)
-        if times.null_count:
-            raise LocalUsageError(f"column {self._timestamps!r} has rows without a time; leave them out in Spark")
-        return records.with_timestamps(times.cast(pa.int64()).to_numpy(zero_copy_only=False).astype(np.int64))
+        return records.with_timestamps(event_times_ms(batch.column(self._timestamps), self._timestamps))
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,9 +89,10 @@ class MakeBatchReader:
 
     timestamps: str | None
     batch_size: int
+    schema: pa.Schema | None = None
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> ArrowReader:
-        return ArrowReader(batches, self.timestamps, self.batch_size)
+        return ArrowReader(batches, self.timestamps, self.batch_size, schema=self.schema)
 
 
 class DataFrameSource:
@@ -110,6 +108,7 @@ class DataFrameSource:
 
     Raises:
         ValueError: no such column, or a batch size below 1.
+        LocalUsageError: two columns have one name, or one is of a type without values here (see `spark_values`).
     """
 
     def __init__(
@@ -126,8 +125,19 @@ class DataFrameSource:
                 raise ValueError(f"the DataFrame has no column {name!r}; it has {', '.join(frame.columns)}")
         if batch_size < 1:
             raise ValueError(f"a batch has at least 1 row, not {batch_size}")
+        check_names(frame.columns, "the DataFrame")
         self._given = frame
-        self.make_batch_reader = MakeBatchReader(timestamps, batch_size)
+        # On their way columns are numbered: no name can be wrong there, or be one of ours.
+        numbers = {name: f"c{place}" for place, name in enumerate(frame.columns)}
+        self._numbered = frame.toDF(*numbers.values())
+        for name, kind in self._numbered.dtypes:
+            if kind == "void":  # no file has a column of nothing
+                self._numbered = self._numbered.withColumn(name, self._numbered[name].cast("string"))
+        self._numbered_order = [numbers[name] for name in self._order]
+        schema = arrow_schema(self._numbered.schema, "the DataFrame", frame.columns)
+        if timestamps is not None:
+            event_times_ms(schema.empty_table()[timestamps].combine_chunks(), timestamps)  # refuses other types
+        self.make_batch_reader = MakeBatchReader(timestamps, batch_size, schema)
         self._num_files = num_files
         self._lock = threading.Lock()
         self._spool: _Spool | None = None
@@ -138,8 +148,8 @@ class DataFrameSource:
 
     @property
     def frame(self) -> DataFrame:
-        """The DataFrame, each partition in order."""
-        return self._given.sortWithinPartitions(*self._order) if self._order else self._given
+        """The DataFrame with numbered columns, each partition in order; `make_batch_reader` knows the names."""
+        return self._numbered.sortWithinPartitions(*self._numbered_order) if self._order else self._numbered
 
     def __call__(self, subtask: int, parallelism: int) -> ArrowReader:
         """The reader of one subtask; the first one lets Spark write the files for all."""
@@ -166,7 +176,7 @@ class DataFrameSource:
         """What goes to another process: where the files are."""
         with self._lock:
             if self._spool is None:
-                number = self._num_files or self._given.rdd.getNumPartitions()
+                number = self._num_files or max(1, self._given.rdd.getNumPartitions())  # an empty frame may have none
                 self._spool = self._write(number)
             self._is_shared = True
             return (_same, (self._spool.parts,))
@@ -178,18 +188,17 @@ class DataFrameSource:
             session = self._given.sparkSession
             with cancels(session), shows_progress(session, "Spark writes the source"):
                 if self._order:
-                    deal(self._given, parallelism, self._order, folder / "parts")
+                    deal(self._numbered, parallelism, self._numbered_order, folder / "parts")
                 else:
-                    write_parts(self._given, parallelism, folder / "parts")
+                    write_parts(self._numbered, parallelism, folder / "parts")
         except BaseException:
             remove_scratch(folder)
             raise
         make = self.make_batch_reader
         parts = _Parts(
             tuple(partition_files(folder / "parts", parallelism)),
-            tuple(self._given.columns),
-            make.timestamps,
-            make.batch_size,
+            tuple(self._numbered.columns),
+            make,
             is_dealt=bool(self._order),
         )
         spool = _Spool(folder, parallelism, parts)
@@ -215,8 +224,7 @@ class _Parts:
 
     files: tuple[tuple[Path, ...], ...]
     columns: tuple[str, ...]
-    timestamps: str | None
-    batch_size: int
+    make: MakeBatchReader
     is_dealt: bool
 
     def __call__(self, subtask: int, parallelism: int) -> ArrowReader:
@@ -230,8 +238,9 @@ class _Parts:
                 f"give DataFrameSource num_files={parallelism}"
             )
         mine = [file for part in self.files[subtask::parallelism] for file in part]
-        batches = (batch for file in mine for batch in batches_of(file, self.columns, self.batch_size))
-        return ArrowReader(batches, self.timestamps, self.batch_size, on_close)
+        make = self.make
+        batches = (batch for file in mine for batch in batches_of(file, self.columns, make.batch_size))
+        return ArrowReader(batches, make.timestamps, make.batch_size, on_close, make.schema)
 
 
 @dataclass(slots=True)

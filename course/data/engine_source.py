@@ -24,6 +24,8 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
+from course.data.spark_fit import fit_of_row
+from course.data.spark_values import arrow_schema, rows_as_arrow
 from refimpl.drivers import ThreadedRun
 from refimpl.errors import LocalUsageError
 
@@ -70,14 +72,13 @@ class _Reader(DataSourceReader):
         return [InputPartition(0)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        import pyarrow as pa
-        from pyspark.sql.pandas.types import to_arrow_schema
-
-        schema = to_arrow_schema(self._schema)
+        schema, fit = arrow_schema(self._schema, "the schema of the job"), fit_of_row(self._schema)
         for rows in results_of(find_job(self._options.get("job")), self._options):
-            columns = zip(*rows, strict=True) if isinstance(rows[0], tuple) else [rows]
-            arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
-            yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+            try:
+                fitted = [fit(row) for row in rows]
+            except (ValueError, TypeError, OverflowError) as error:
+                raise LocalUsageError(f"a result does not fit the schema of the job: {error}") from error
+            yield rows_as_arrow(fitted, schema)
 
 
 def find_job(name: str | None) -> JobFunction:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Partition", "batches_of", "deal", "partition_files", "partitions", "write_parts"]
 
-_RANK, _TARGET = "_arrival_rank", "_partition"
+_RANK, _TARGET, _ID = "_arrival_rank", "_partition", "_arrival_id"
 _ROW_GROUP_BYTES = 4 << 20
 _ROW_BITS = 33
 """`monotonically_increasing_id` is the Spark partition in the upper bits and the row within it in the lower 33."""
@@ -78,11 +78,13 @@ def batches_of(path: Path, columns: Sequence[str], batch_size: int) -> Iterator[
 
     wanted = list(columns)
     try:
-        with pq.ParquetFile(path, pre_buffer=False) as file:
+        with pq.ParquetFile(path, pre_buffer=False, coerce_int96_timestamp_unit="us") as file:
             if missing := [name for name in wanted if name not in file.schema_arrow.names]:
                 there = ", ".join(file.schema_arrow.names)
                 raise LocalUsageError(f"{path.name} has no column {missing[0]!r}; it has {there}")
-            for batch in file.iter_batches(batch_size, columns=wanted, use_threads=False):
+            # A name with a dot would be the path of a field to Parquet: then all is read, and taken by its place.
+            asked = None if any("." in name for name in wanted) else wanted
+            for batch in file.iter_batches(batch_size, columns=asked, use_threads=False):
                 yield batch.select(wanted)
     except FileNotFoundError as error:
         raise LocalUsageError(f"{path.name} is gone: its source was closed before its readers") from error
@@ -115,15 +117,17 @@ def deal(frame: DataFrame, n: int, order: list[str], folder: Path) -> None:
     """Write record number `i` of the arrival order to the sub-folder of partition `i % n`."""
     from pyspark.sql import functions as F  # noqa: N812 (Spark's own convention)
 
-    ids = frame.orderBy(*order).withColumn("_id", F.monotonically_increasing_id()).persist()
+    if taken := {_RANK, _TARGET, _ID}.intersection(map(str.casefold, frame.columns)):
+        raise LocalUsageError(f"a column is called {min(taken)!r} as one of ours is; rename it")
+    ids = frame.orderBy(*order).withColumn(_ID, F.monotonically_increasing_id()).persist()
     try:
-        chunk = F.shiftright("_id", _ROW_BITS)
+        chunk = F.shiftright(_ID, _ROW_BITS)
         counts = sorted(tuple(row) for row in ids.groupBy(chunk).count().collect())
         # A row's rank is its number within its chunk plus the lengths of the chunks before; few chunks, so a plain sum.
-        rank = F.col("_id").bitwiseAND((1 << _ROW_BITS) - 1)
+        rank = F.col(_ID).bitwiseAND((1 << _ROW_BITS) - 1)
         for number, length in counts:
             rank = rank + F.when(chunk > number, length).otherwise(0)
-        dealt = ids.withColumn(_RANK, rank).drop("_id").withColumn(_TARGET, F.col(_RANK) % n)
+        dealt = ids.withColumn(_RANK, rank).drop(_ID).withColumn(_TARGET, F.col(_RANK) % n)
         dealt = dealt.repartition(n, _TARGET).sortWithinPartitions(_TARGET, _RANK)
         options = {"compression": "zstd", "parquet.block.size": str(_ROW_GROUP_BYTES)}
         dealt.write.partitionBy(_TARGET).options(**options).parquet(f"file://{folder}")

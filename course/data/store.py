@@ -14,6 +14,7 @@ import errno
 import hashlib
 import json
 import os
+import re
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -26,14 +27,16 @@ from course.data.generated import VERSION
 from course.data.progress_bar import shows_progress
 from course.data.scratch import make_beside, remove_scratch, spark_path
 from course.data.session import cancels
+from course.data.spark_values import quoted
 from course.places import cache_folder
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
 __all__ = [
-    "MANIFEST", "Manifest", "TableError", "cached", "in_words", "make", "placed", "read_table", "seal", "verify",
-    "write_table",
+    "MANIFEST", "Manifest", "TableError", "cached", "in_words", "make", "placed", "read_table", "seal", "types_of",
+    "verify", "write_table",
 ]  # fmt: skip
 
 MANIFEST = "manifest.json"
@@ -49,13 +52,17 @@ class TableError(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What a stored table is: `about` is its data set, rows asked for, seed and options; `files` the checksums."""
+    """What a stored table is: `about` is its data set, rows asked for, seed and options; `files` the checksums.
+
+    `schema` has Spark's name of each column's type, `struct` the whole schema as Spark's JSON.
+    """
 
     schema: Mapping[str, str]
     num_rows: int
     about: Mapping[str, Any]
     version: int
     files: Mapping[str, str]
+    struct: Mapping[str, Any] | None = None
 
     def write(self, folder: Path) -> None:
         """Write it into the folder of the table, to the disk."""
@@ -119,10 +126,15 @@ def write_table(frame: DataFrame, folder: Path, about: Mapping[str, Any] | None 
     session = frame.sparkSession
     with cancels(session), placed(folder) as beside, shows_progress(session, f"writing {folder.name}"):
         frame.write.option("compression", "zstd").parquet(f"file://{beside / 'data'}")
-        return seal(beside, dict(frame.dtypes), about or {})
+        return seal(beside, frame.schema, about or {})
 
 
-def seal(beside: Path, schema: Mapping[str, str], about: Mapping[str, Any]) -> Manifest:
+def types_of(struct: StructType) -> dict[str, str]:
+    """Spark's name of each column's type."""
+    return {field.name: field.dataType.simpleString() for field in struct}
+
+
+def seal(beside: Path, struct: StructType, about: Mapping[str, Any]) -> Manifest:
     """Move the Parquet files of `beside/data` to their place, drop what Spark left there, and write the manifest."""
     import pyarrow.parquet as pq
 
@@ -131,11 +143,12 @@ def seal(beside: Path, schema: Mapping[str, str], about: Mapping[str, Any]) -> M
     shutil.rmtree(beside / "data")
     parts = sorted(beside.glob("*.parquet"))
     manifest = Manifest(
-        dict(schema),
+        types_of(struct),
         sum(pq.read_metadata(part).num_rows for part in parts),
         dict(about),
         VERSION,
         {part.name: _sha256(part) for part in parts},
+        struct.jsonValue(),
     )
     manifest.write(beside)
     return manifest
@@ -176,10 +189,20 @@ def read_table(
     """
     folder = folder.absolute()
     manifest = verify(folder, expects, columns)
-    schema = ", ".join(f"`{name}` {kind}" for name, kind in manifest.schema.items())
+    schema: str | StructType = ", ".join(f"{quoted(name)} {kind}" for name, kind in manifest.schema.items())
+    if manifest.struct is not None:  # words would not do for every name within a type
+        schema = _as_read(manifest.struct)
     paths = [spark_path(folder / name) for name in manifest.files]
     frame = session.read.schema(schema).parquet(*paths) if paths else session.createDataFrame([], schema)
-    return frame.select(*columns) if columns else frame
+    return frame.select(*map(quoted, columns)) if columns else frame
+
+
+def _as_read(struct: Mapping[str, Any]) -> StructType:
+    """A stored schema, with text of any length for `char` and `varchar`: Spark reads no files as these."""
+    from pyspark.sql.types import StructType
+
+    words = re.sub(r'"(?:var)?char\(\d+\)"', '"string"', json.dumps(struct))
+    return StructType.fromJson(json.loads(words))
 
 
 def make(
