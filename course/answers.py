@@ -15,6 +15,7 @@ from course import progress
 from course.grading.sources import names_defined, parsed
 from course.manifest import exercise, lesson_info
 from course.places import work_folder
+from course.source_lines import source_lines
 
 __all__ = [
     "cell_names", "current_source", "latest_cell", "lesson_notebook", "num_cells", "saved_source", "shell",
@@ -36,7 +37,7 @@ def without_magics(source: str) -> str:
 
     A line is IPython's own only if Python cannot read it: `% n` may also go on with an expression.
     """
-    lines = source.splitlines()
+    lines = source_lines(source)
     for _ in range(len(lines)):
         try:
             ast.parse("\n".join(lines))

@@ -24,6 +24,7 @@ from course.data import FlightsUnavailable, SparkUnavailable
 from course.data.flights import NUM_FLIGHTS, verified_path
 from course.data.scratch import scratch
 from course.flink import FlinkUnavailable, find_compiler, flink_folder, jar_path
+from course.grading.boundary import available
 from course.java import JavaUnavailable, candidates, find_java
 from course.lab import FIRST_PORT, is_free, register_kernel
 from course.places import home, lessons_folder, work_folder
@@ -89,7 +90,7 @@ def run(arguments: argparse.Namespace) -> int:
 def examine(*, deep: bool = False) -> Iterator[Finding]:
     """Look at one thing after the other and yield what was found; `deep` starts Spark and a kernel too."""
     looks: list[Callable[[], Finding]] = [python, packages, java, spark_scripts, data, lessons, work, disk, memory]
-    looks += [port, kernel, browser, flink, compiler]
+    looks += [port, kernel, browser, flink, compiler, boundary]
     looks += [spark_starts, kernel_starts] if deep else []
     for look in looks:
         yield look()
@@ -115,6 +116,15 @@ def packages() -> Finding:
         text = "; ".join(filter(None, ("not installed: " + ", ".join(absent) if absent else "", ", ".join(other))))
         return Finding("packages", Status.MISSING if absent else Status.NOTE, text, REPAIR)
     return Finding("packages", Status.FINE, f"{len(needed)} installed" + (", as pinned" if pins else ""))
+
+
+def boundary() -> Finding:
+    """What of the system keeps code that is checked to its own folder."""
+    found = available()
+    if found is None:
+        text = "none: checks run in a fence of Python's alone; receipts of others are run only with --trust"
+        return Finding("boundary", Status.NOTE, text)
+    return Finding("boundary", Status.FINE, f"{found} keep code that is checked to its own folder")
 
 
 def java() -> Finding:

@@ -17,6 +17,7 @@ from course.classroom import membership
 from course.manifest import exercise
 from course.messages import language, phrase, read_catalogue, title
 from course.seams import reference_source
+from course.source_lines import source_lines
 
 __all__ = ["NUM_RUNGS", "difference", "hint_for", "hint_text", "next_rung", "rungs"]
 
@@ -105,6 +106,6 @@ def difference(exercise_id: str, source: str) -> str:
     shown = [reference]
     if source.strip():
         names = phrase("diff_reference"), phrase("diff_yours")
-        lines = difflib.unified_diff(reference.splitlines(), source.strip().splitlines(), *names, n=1, lineterm="")
+        lines = difflib.unified_diff(source_lines(reference), source_lines(source.strip()), *names, n=1, lineterm="")
         shown += ["", *lines]
     return "\n".join(shown)

@@ -12,8 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from course import progress
+from course.grading.boundary import available
 from course.grading.judge import code_hash, judge, vectors_version
 from course.grading.report import Report
+from course.grading.runner import GraderError
 from course.manifest import EXERCISES
 
 __all__ = ["FORMAT", "ReceiptError", "latest_passed", "make_receipt", "verify"]
@@ -61,17 +63,25 @@ def make_receipt(exercises: Iterable[str] | None = None) -> dict[str, Any]:
     return {"format": FORMAT, "vectors": vectors_version(), "entries": entries}
 
 
-def verify(file: Path) -> tuple[bool, list[str]]:
+def verify(file: Path, trust: bool = False) -> tuple[bool, list[str]]:
     """Run everything in a receipt again: whether all of it holds, and a line for each entry.
 
+    A receipt is somebody else's program. Without a boundary of the system (see `grading.boundary`) it is run only with
+    `trust`.
+
     Raises:
-        ReceiptError: the file is not a receipt this version can check.
+        ReceiptError: the file is not a receipt this version can check, or is not to be run here.
     """
+    if not trust and available() is None:
+        raise ReceiptError(
+            f"{file.name} holds programs, and this system has nothing that keeps a program to its own folder "
+            f"(Landlock and seccomp on Linux, Seatbelt on macOS); run it with --trust if you know who wrote it"
+        )
     try:
         receipt = json.loads(file.read_text(encoding="utf-8"))
     except OSError as error:
         raise ReceiptError(f"{file.name} cannot be read: {error.strerror}") from error
-    except (ValueError, RecursionError) as error:
+    except (ValueError, RecursionError, MemoryError) as error:
         raise ReceiptError(f"{file.name} is not JSON: {error}") from error
     if not isinstance(receipt, dict) or receipt.get("format") != FORMAT or not isinstance(receipt.get("entries"), list):
         raise ReceiptError(f"{file.name} is not a receipt in the format {FORMAT}")
@@ -96,7 +106,10 @@ def _verify_entry(entry: Any) -> tuple[bool, str]:
         return False, f"✗ {name}: source or seed is missing"
     if code_hash(source) != entry.get("code_hash"):
         return False, f"✗ {name}: the source is not the one the code hash was made from"
-    again = _entry(judge(name, source, seed), source)
+    try:
+        again = _entry(judge(name, source, seed), source)
+    except (GraderError, ValueError, RecursionError) as error:
+        return False, f"✗ {name}: it could not be judged: {error}"
     different = [key for key in ("status", "rules") if again[key] != entry.get(key)]
     if different:
         return False, f"✗ {name}: recorded as {entry.get('status')}, now {again['status']}"

@@ -16,6 +16,8 @@ from importlib.util import cache_from_source, find_spec
 from pathlib import Path
 from typing import Any
 
+from course.source_lines import source_lines
+
 __all__ = ["Seam", "child_job", "later_exercises", "seam", "seams", "solution", "stub"]
 
 _COURSE = Path(__file__).parent
@@ -97,7 +99,7 @@ def reference_source(exercise: str) -> str:
     wanted = seam(exercise)
     source = _parsed(wanted.module)[0]
     node = _reference_node(wanted)
-    lines = source.splitlines()
+    lines = source_lines(source)
     if not wanted.extends:
         if isinstance(node, ast.ClassDef) and (needless := _needless(node, wanted.methods)):
             return _without(node, needless, lines)
@@ -266,7 +268,7 @@ def stripped_modules(exercise: str) -> dict[str, str]:
 
 
 def _stripped(module: str, found: Iterable[Seam], hidden: Iterable[str] = ()) -> str:
-    lines = _parsed(module)[0].splitlines()
+    lines = source_lines(_parsed(module)[0])
     gone: dict[int, tuple[ast.ClassDef | ast.FunctionDef, str]] = {}
     for name in sorted(hidden):
         gone[_named_node(module, name).lineno] = _named_node(module, name), f'{name} = _reference_part("{name}")'
@@ -299,6 +301,7 @@ def child_job(exercise: str) -> dict[str, Any]:
         "exercise": exercise,
         "kind": wanted.kind,
         "member": wanted.member,
+        "part": wanted.part,
         "methods": list(wanted.methods),
         "driver": (_COURSE / "checks" / wanted.driver).read_text(encoding="utf-8"),
         "modules": modules,

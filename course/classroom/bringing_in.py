@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,12 +26,17 @@ class Brought:
     text: str
 
 
-def bring_in(file: ClassFile, source: Path, handle: str | None = None) -> Brought:
-    """Bring one progress file or receipt into the class; what is known already changes nothing."""
+def bring_in(file: ClassFile, source: Path, handle: str | None = None, trust: bool = False) -> Brought:
+    """Bring one progress file or receipt into the class; what is known already changes nothing.
+
+    A receipt's programs are run; `trust` is that of `receipts.verify`.
+    """
     whose = handle or _handle(source)
     if (wrong := bad_handle(whose)) is not None:
         return Brought(False, f"✗ {source}: {wrong}; say whose it is with --handle")
     try:
+        if source.exists() and not source.is_file():
+            return Brought(False, f"✗ {source} is no file")
         if source.stat().st_size > _MOST_BYTES:
             return Brought(False, f"✗ {source}: larger than any progress file")
         raw = source.read_bytes()
@@ -38,7 +44,7 @@ def bring_in(file: ClassFile, source: Path, handle: str | None = None) -> Brough
         return Brought(False, f"✗ {source} cannot be read: {error.strerror}")
     receipt = _receipt(raw)
     if receipt is not None:
-        return _bring_receipt(file, source, whose)
+        return _bring_receipt(file, source, whose, trust)
     events = [event for line in raw.split(b"\n") if (event := _event(line)) is not None]
     if not events:
         return Brought(False, f"✗ {source} is neither a progress file nor a receipt")
@@ -65,12 +71,12 @@ def _event(line: bytes) -> dict[str, Any] | None:
 def _receipt(raw: bytes) -> dict[str, Any] | None:
     try:
         found = plain_json(raw)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return found if isinstance(found, dict) and isinstance(found.get("entries"), list) else None
 
 
-def _bring_receipt(file: ClassFile, source: Path, handle: str) -> Brought:
+def _bring_receipt(file: ClassFile, source: Path, handle: str, trust: bool) -> Brought:
     """Run everything in the receipt again, in the isolation of a check; what holds is marked as verified."""
     from course.receipts import ReceiptError, verify
 
@@ -78,13 +84,13 @@ def _bring_receipt(file: ClassFile, source: Path, handle: str) -> Brought:
         receipt = json.loads(source.read_text(encoding="utf-8"))
         events, doubts = [], []
         for entry in receipt["entries"]:
-            holds, lines = _verify_one(receipt, entry, source, verify)
+            holds, lines = _verify_one(receipt, entry, source, partial(verify, trust=trust))
             if holds:
                 events.append(_event_of(entry, receipt))
             else:
                 doubts += lines
-    except ReceiptError as error:
-        return Brought(False, f"✗ {error}")
+    except (ReceiptError, RecursionError) as error:
+        return Brought(False, f"✗ {source}: {error}")
     if not events:
         return Brought(False, "\n".join([f"✗ {source}: nothing in it holds", *(f"    {line}" for line in doubts)]))
     brought = _keep(file, source, handle, events, is_verified=True)

@@ -101,6 +101,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     bring.add_argument("files", nargs="+", type=Path, metavar="FILE", help="a .jsonl or .json file")
     bring.add_argument("--handle", metavar="NAME", help="whose it is (for one file)")
+    bring.add_argument("--trust", action="store_true", help="run receipts also where nothing keeps programs in bounds")
     out = action(
         "export",
         _export,
@@ -199,7 +200,7 @@ def _import(arguments: argparse.Namespace) -> int:
     if arguments.handle is not None and len(arguments.files) > 1:
         raise _WrongUseError("--handle is for one file; of several, the handle is the file's name")
     with ClassFile(arguments.db, create=True) as file:
-        results = [bring_in(file, each, arguments.handle) for each in arguments.files]
+        results = [bring_in(file, each, arguments.handle, arguments.trust) for each in arguments.files]
     for result in results:
         print(result.text, file=sys.stdout if result.is_all else sys.stderr)
     return DONE if all(result.is_all for result in results) else NOT_ALL

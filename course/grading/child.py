@@ -13,6 +13,7 @@ from __future__ import annotations
 import builtins
 import contextlib
 import importlib
+import io
 import json
 import linecache
 import os
@@ -99,6 +100,8 @@ def find_part(job: dict[str, Any], module: types.ModuleType, registered: list[tu
         unique = _undecorated(job, module, own)
     if len(unique) > 1:
         return {"problem": "ambiguous", "names": sorted(getattr(part, "__name__", "?") for part in unique)}
+    if any(_is_of_engine(job, each) for each in unique or vars(module).values()):
+        return {"problem": "reference_part"}
     if not unique:
         others = sorted({exercise for exercise, _ in registered})
         return {"problem": "absent", "names": sorted(own), "others": others}
@@ -110,6 +113,13 @@ def find_part(job: dict[str, Any], module: types.ModuleType, registered: list[tu
         if missing:
             return {"problem": "missing_method", "names": missing}
     return {"part": part}
+
+
+def _is_of_engine(job: dict[str, Any], value: Any) -> bool:
+    """Whether it is the part of the engine that is to be written, or what stands in its place."""
+    if type(value).__name__ == "_ReferenceMeta" or getattr(value, "is_stand_in", False) is True:
+        return True
+    return getattr(value, "__module__", None) in job["modules"] and getattr(value, "__name__", None) == job["part"]
 
 
 def _last_of(module: types.ModuleType, part: Any) -> Any:
@@ -221,7 +231,7 @@ class Child:
 
     def _load_learner(self) -> tuple[Any, dict[str, Any] | None]:
         source = self.job["source"]
-        lines = source.splitlines(keepends=True)
+        lines = io.StringIO(source, newline=None).readlines()  # as Python counts them
         linecache.cache[LEARNER_FILE] = (len(source), None, lines, LEARNER_FILE)
         self.registered.clear()
         module = types.ModuleType("answer")
@@ -280,7 +290,17 @@ class Child:
         return changed_attributes(self.watched)
 
 
-def _leave_with_parent(folder: list[str]) -> None:
+def _boundary(source: str) -> Callable[..., None]:
+    """What puts the system's boundary up; no trace of it stays where the learner's code could find it."""
+    boundary: dict[str, Any] = {"__name__": "boundary"}
+    exec(compile(source, "<boundary>", "exec"), boundary)  # noqa: S102 - our own source
+    raise_boundary: Callable[..., None] = boundary["raise_boundary"]
+    for name in ("ctypes", "_ctypes", "ctypes._endian"):
+        sys.modules.pop(name, None)
+    return raise_boundary
+
+
+def _leave_with_parent(folder: str) -> None:
     """End this process soon after the parent that reads its transcript has gone, and its folder with it."""
     parent = os.getppid()
     get_parent, leave, sleep, remove = os.getppid, os._exit, time.sleep, shutil.rmtree
@@ -288,8 +308,7 @@ def _leave_with_parent(folder: list[str]) -> None:
     def watch() -> None:
         while get_parent() == parent:
             sleep(0.5)
-        for each in folder:
-            remove(each, ignore_errors=True)
+        remove(folder, ignore_errors=True)
         leave(4)
 
     threading.Thread(target=watch, daemon=True).start()
@@ -297,8 +316,6 @@ def _leave_with_parent(folder: list[str]) -> None:
 
 def main() -> None:
     """Get ready, wait for a source, close everything the learner does not need, run, and leave at once."""
-    folder: list[str] = []
-    _leave_with_parent(folder)
     job = json.loads(sys.stdin.buffer.readline() or b"null")
     if job is None:
         os._exit(0)
@@ -306,6 +323,7 @@ def main() -> None:
     child = Child(job, transcript)
     fence: dict[str, Any] = {"__name__": "fence"}
     exec(compile(job["fence"], "<fence>", "exec"), fence)  # noqa: S102 - our own source
+    raise_boundary = _boundary(job["boundary"]) if job["has_boundary"] else None
     if hasattr(signal, "SIGPROF"):
         signal.signal(signal.SIGPROF, _on_alarm)
     signal.signal(signal.SIGINT, signal.SIG_DFL)
@@ -314,7 +332,6 @@ def main() -> None:
         here = json.loads(sys.stdin.buffer.readline() or b"null")
         if here is None:  # it was kept ready, and nobody needs it any more
             os._exit(0)
-        folder.append(here)
         os.chdir(here)
         os.environ.update(HOME=here, TMPDIR=here)
         with open("order.json", encoding="utf-8") as file:  # noqa: PTH123 - pathlib costs 10 ms here
@@ -325,6 +342,9 @@ def main() -> None:
             os.dup2(null, descriptor)
         fence["limit_resources"](job["limits"])
         readable = [sys.prefix, sys.base_prefix, sys.exec_prefix, job["engine"]]
+        if raise_boundary is not None:
+            raise_boundary(here, readable, [job["engine_root"]], job["denied"])
+        _leave_with_parent(here)  # a thread within the boundary; until here the pipe tells when the parent has gone
         fence["raise_fence"](here, readable, [job["engine_root"]], job["denied"], job["native"])
         builtins.input = lambda *_: (_ for _ in ()).throw(EOFError("a check has no keyboard"))
         child.run()

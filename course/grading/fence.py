@@ -197,8 +197,8 @@ def _path_rule(
     sandbox: str, readable: Sequence[str], listable: Sequence[str], denied: Sequence[str]
 ) -> Callable[..., None]:
     real = os.path.realpath  # bound now: learner code may replace the name later
-    fsdecode, separator, is_folder = os.fsdecode, os.sep, os.path.isdir
-    home = real(sandbox)
+    fsdecode, separator, is_folder, is_a = os.fsdecode, os.sep, os.path.isdir, isinstance
+    home, path_like = real(sandbox), os.PathLike
     open_roots = tuple(real(root) for root in readable)
     list_only = frozenset(real(root) for root in listable)
     closed_roots = tuple(real(root) for root in denied)
@@ -207,7 +207,7 @@ def _path_rule(
         return path == root or path.startswith(root + separator)
 
     def check(path: Any, writes: bool, lists: bool, opens: bool = False) -> None:
-        if path is None or isinstance(path, int) or not isinstance(path, str | bytes | os.PathLike):
+        if path is None or is_a(path, int) or not is_a(path, str | bytes | path_like):
             return  # an open descriptor: whoever opened it was checked
         name = fsdecode(path)
         if name in _HARMLESS_FILES:

@@ -15,6 +15,7 @@ from typing import Any
 from course.grading.rules import Finding, Row, RuleStatus, Status
 from course.manifest import DEFAULT_SEED
 from course.messages import common, phrase, text
+from course.source_lines import source_lines
 
 __all__ = ["MIME", "Report", "RuleResult", "message"]
 
@@ -165,7 +166,7 @@ def _row(row: Row) -> str:
 
 
 def _source_line(source: str, number: int | None) -> list[str]:
-    lines = source.splitlines()
+    lines = source_lines(source)
     if number is None or not 1 <= number <= len(lines):
         return []
     return [f"  {phrase('your_line'):<{_LABEL}}{number} > {lines[number - 1].strip()}"[:COLUMNS]]

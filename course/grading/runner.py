@@ -24,6 +24,7 @@ from typing import Any
 
 import psutil
 
+from course.grading import boundary
 from course.grading.rules import Case, Seen
 
 __all__ = ["Grader", "GraderError", "Limits", "Transcript"]
@@ -94,8 +95,17 @@ class Grader:
 
     def __init__(self, job: Mapping[str, Any], limits: Limits | None = None, *, keeps_one_ready: bool = False) -> None:
         self._limits = limits or Limits()
-        texts = {name: (_HERE / f"{name}.py").read_text(encoding="utf-8") for name in ("fence", "stand_ins")}
-        self._job = {**job, **texts, "native": _native_folders(), "limits": self._limits.as_plain()}
+        texts = {
+            name: (_HERE / f"{name}.py").read_text(encoding="utf-8") for name in ("boundary", "fence", "stand_ins")
+        }
+        has_boundary = boundary.available() is not None
+        self._job = {
+            **job,
+            **texts,
+            "has_boundary": has_boundary,
+            "native": _native_folders(),
+            "limits": self._limits.as_plain(),
+        }
         self._keeps_one_ready = keeps_one_ready
         self._ready: Run | None = None
 
@@ -307,7 +317,7 @@ def _parse(data: bytes) -> Transcript:
     for raw in data.split(b"\n"):
         try:
             line = json.loads(raw)
-        except ValueError:
+        except (ValueError, RecursionError):
             continue
         if not isinstance(line, list) or not line:
             continue

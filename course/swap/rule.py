@@ -6,6 +6,7 @@ into the job halfway, and the records are counted.
 
 from __future__ import annotations
 
+import io
 import linecache
 import sys
 import types
@@ -65,7 +66,7 @@ def _says(rule: Callable[[Any], Any], given: Any) -> bool:
 def part_of(specimen: Specimen) -> Any:
     """The class of a specimen: the last one it defines."""
     file = f"<{specimen.name}>"
-    linecache.cache[file] = (len(specimen.source), None, specimen.source.splitlines(keepends=True), file)
+    linecache.cache[file] = (len(specimen.source), None, io.StringIO(specimen.source, newline=None).readlines(), file)
     module = types.ModuleType(f"specimen_{specimen.name}")
     sys.modules[module.__name__] = module  # dataclasses look there
     exec(compile(specimen.source, file, "exec"), module.__dict__)  # noqa: S102 - our own source

@@ -16,7 +16,7 @@ from course.data import flights
 from course.doctor import Status, examine
 
 NAMES = ["Python", "packages", "Java", "Spark", "flights", "lessons", "folders", "disk", "memory", "port", "kernel"]
-NAMES += ["Chromium", "Flink", "compiler"]
+NAMES += ["Chromium", "Flink", "compiler", "boundary"]
 
 
 @pytest.fixture(autouse=True)
