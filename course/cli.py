@@ -1,6 +1,7 @@
 """The `sluice` command: finds the subcommand, imports only that one, and turns its outcome into an exit status.
 
-Exit status: 0 passed, 1 not passed, 2 wrong use, 3 something is missing on this machine, 130 interrupted.
+Exit status: 0 passed, 1 not passed, 2 wrong use, 3 something is missing on this machine, 4 standard output was closed
+or full, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -8,18 +9,20 @@ from __future__ import annotations
 import argparse
 import importlib
 import io
-import os
 import signal
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from types import FrameType
 
 from course import __version__
+from course.output import OutputLostError, guarded_output
 
 __all__ = ["COMMANDS", "Subcommand", "main"]
 
-PASSED, NOT_PASSED, WRONG_USE, MISSING, INTERRUPTED = 0, 1, 2, 3, 130
+PASSED, NOT_PASSED, WRONG_USE, MISSING, OUTPUT_LOST, INTERRUPTED = 0, 1, 2, 3, 4, 130
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +71,7 @@ _EPILOG = """examples:
   sluice check 3.1              grade your answer to exercise 1 of lesson 3
   sluice demo --records 5000    5000 flights from Spark through the engine
 
-exit status: 0 passed, 1 not passed, 2 wrong use, 3 something is missing on this machine"""
+exit status: 0 passed, 1 not passed, 2 wrong use, 3 something is missing on this machine, 4 nobody takes the output"""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -78,16 +81,25 @@ def main(argv: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal without ✓ is no reason to fail
-    words = list(sys.argv[1:] if argv is None else argv)
+    given = list(sys.argv[1:] if argv is None else argv)
+    # A file whose name begins with a dash is no option.
+    words = [f"./{word}" if word.startswith("-") and len(word) > 2 and Path(word).is_file() else word for word in given]
+    try:
+        with guarded_output():
+            return _run(words)
+    except OutputLostError as error:
+        if sys.stderr is not None:
+            with suppress(OSError):
+                print(f"sluice: standard output takes no more ({error}); what came after is lost", file=sys.stderr)
+        return OUTPUT_LOST
+
+
+def _run(words: list[str]) -> int:
     arguments = _parser(words).parse_args(words)
     try:
         return int(arguments.run(arguments))
     except KeyboardInterrupt:
         return INTERRUPTED
-    except BrokenPipeError:
-        # Whoever read our output left, as `head` does; without this Python complains again when it flushes at its end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return PASSED
     except _unavailable() as error:
         print(error, file=sys.stderr)
         return MISSING

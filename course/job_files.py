@@ -9,12 +9,13 @@ need not have it.
 
 from __future__ import annotations
 
+import builtins
 import importlib
 import importlib.util
 import re
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -22,6 +23,7 @@ from typing import Any
 import cloudpickle
 
 import refimpl
+from refimpl.errors import USER_CODE_RAISES, described
 from refimpl.job import StreamEnvironment
 
 __all__ = ["JobError", "load_job"]
@@ -41,9 +43,10 @@ def load_job(name: str, sink: Callable[[Any], object]) -> StreamEnvironment:
     Raises:
         JobError: no job comes of it, and why.
     """
-    place, _, function_name = name.partition(":") if not name.endswith(":") else (name, "", "")
-    function_name = function_name or _DEFAULT_FUNCTION
-    if not function_name.isidentifier():
+    place, colon, function_name = name.rpartition(":")
+    if not colon or name.endswith(".py"):  # a path may have colons of its own
+        place, function_name = name, _DEFAULT_FUNCTION
+    if not place or not function_name.isidentifier():
         raise JobError(f"{name!r} names no job; write FILE.py:FUNCTION or MODULE:FUNCTION")
     module = _module(place)
     function = getattr(module, function_name, None)
@@ -51,7 +54,7 @@ def load_job(name: str, sink: Callable[[Any], object]) -> StreamEnvironment:
         raise JobError(f"{place} has no function {function_name!r} that makes a job")
     try:
         job = function(sink)
-    except Exception as error:
+    except USER_CODE_RAISES as error:  # a `sys.exit()` too, which would look like success
         raise JobError(f"{name} did not make its job: {_where(error)}") from error
     if not isinstance(job, StreamEnvironment):
         raise JobError(f"{name} returned {type(job).__name__}, where a StreamEnvironment was expected")
@@ -59,11 +62,14 @@ def load_job(name: str, sink: Callable[[Any], object]) -> StreamEnvironment:
 
 
 def _module(place: str) -> ModuleType:
-    """Import a file or a module; what lies beside it can be imported too, as when Python runs it."""
+    """Import a file or a module; what lies beside it can be imported too, as when Python runs it.
+
+    For the engine and all else its folder comes last: a `queue.py` there is no queue of ours. For the job it is first.
+    """
     is_file = place.endswith(".py")
     folder = Path(place).resolve().parent if is_file else Path.cwd()
     if str(folder) not in sys.path:
-        sys.path.insert(0, str(folder))
+        sys.path.append(str(folder))
     try:
         module = _from_file(Path(place)) if is_file else _from_path(place)
     except JobError:
@@ -79,13 +85,66 @@ def _module(place: str) -> ModuleType:
 def _from_file(path: Path) -> ModuleType:
     if not path.is_file():
         raise JobError(f"there is no file {path}")
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None, f"{path} ends in .py"
-    assert spec.loader is not None, f"{path} ends in .py"
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
+    return _Beside(path.resolve().parent).load(path.stem, path)
+
+
+class _Beside:
+    """Imports of a job's own files: what lies beside them comes first, whatever else has that name.
+
+    Such a module goes by another name where all modules are listed, and its own imports are found in the same way.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._builtins = {**vars(builtins), "__import__": self._import}
+
+    def load(self, name: str, file: Path) -> ModuleType:
+        """The module of a file or of a package's `__init__.py`, loaded once."""
+        is_taken = name in sys.stdlib_module_names or name in _OURS or _is_installed(name)
+        listed = f"{name}_of_the_job" if is_taken else name
+        if listed in sys.modules:
+            return sys.modules[listed]
+        within = [str(file.parent)] if file.name == "__init__.py" else None
+        spec = importlib.util.spec_from_file_location(listed, file, submodule_search_locations=within)
+        assert spec is not None, f"{file} ends in .py"
+        assert spec.loader is not None, f"{file} ends in .py"
+        module = importlib.util.module_from_spec(spec)
+        module.__dict__["__builtins__"] = self._builtins
+        sys.modules[listed] = module
+        try:
+            spec.loader.exec_module(module)
+        except BaseException:
+            del sys.modules[listed]
+            raise
+        return module
+
+    def _import(
+        self,
+        name: str,
+        globals_: Mapping[str, object] | None = None,
+        locals_: Mapping[str, object] | None = None,
+        fromlist: Sequence[str] = (),
+        level: int = 0,
+    ) -> ModuleType:
+        """What an `import` statement in one of these files brings."""
+        first, _, rest = name.partition(".")
+        file = next(filter(Path.is_file, (self._folder / f"{first}.py", self._folder / first / "__init__.py")), None)
+        if level or file is None or first in _OURS:  # a job needs the engine, whatever it is called itself
+            return builtins.__import__(name, globals_, locals_, fromlist, level)
+        top = self.load(first, file)
+        if not rest:
+            return top
+        whole = importlib.import_module(f"{top.__name__}.{rest}")
+        return whole if fromlist else top
+
+
+def _is_installed(name: str) -> bool:
+    """Whether there is a module of that name that is not beside the job."""
+    return name in sys.modules or any(
+        (folder / f"{name}.py").is_file() or (folder / name).is_dir()
+        for folder in map(Path, sys.path[:-1])
+        if folder.is_dir()
+    )
 
 
 def _from_path(name: str) -> ModuleType:
@@ -119,4 +178,4 @@ def _where(error: BaseException) -> str:
         if Path(frame.filename).is_file() and not ours & {str(folder) for folder in Path(frame.filename).parents}
     ]
     place = f" (line {frames[-1].lineno} of {Path(frames[-1].filename).name})" if frames else ""
-    return f"{type(error).__name__}: {error}{place}"
+    return f"{described(error)}{place}"

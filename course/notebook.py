@@ -83,7 +83,8 @@ def check(exercise_id: str, *, seed: int | None = None, all: bool = False) -> Re
     report.num_specimens = len(specimens(exercise_id))
     report.show_all = all
     answer.report = report
-    progress.record_check(report, answer.source)
+    if not progress.record_check(report, answer.source):
+        print(progress.NOT_KEPT)
     _tell_news()
     return report
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import contextlib
 import json
-import math
 import os
 import random
+import shutil
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -24,13 +24,16 @@ from course.manifest import DEFAULT_SEED, EXERCISES, LESSONS, exercise
 from course.places import state_folder
 
 __all__ = [
-    "attempts", "best_status", "events", "is_class_mode", "keep_attempt", "latest_check", "merge", "progress_text",
-    "record", "record_check", "seed_of_a_check", "troubles",
+    "NOT_KEPT", "attempts", "best_status", "events", "is_class_mode", "keep_attempt", "latest_check", "merge",
+    "progress_text", "record", "record_check", "seed_of_a_check", "troubles",
 ]  # fmt: skip
 
 if TYPE_CHECKING:
     from course.grading.report import Report
 
+_MOST = 1e15
+_LEAST_FREE = 4096
+NOT_KEPT = "! This check was not kept: its folder is full or cannot be written; `sluice progress` says which."
 _SYMBOLS = {"passed": "✓", "failed": "✗", "error": "✗", "timeout": "✗", "not_started": "○"}
 _WORDS = {"passed": "passed", "failed": "tried", "error": "tried", "timeout": "tried", "not_started": "not started"}
 
@@ -56,28 +59,33 @@ def _locked(folder: Path) -> Iterator[None]:
             fcntl.flock(lock, fcntl.LOCK_UN)
 
 
-def record(event: str, **fields: Any) -> None:
-    """Append one event with the time in seconds since 1970; a folder that cannot be written is not an error.
+def record(event: str, **fields: Any) -> bool:
+    """Append one event with the time in seconds since 1970, to the disk; whether it is kept.
 
-    A learner on a read-only disk can still learn; `progress_text` then says that nothing is kept.
+    A learner on a read-only or full disk can still learn; `progress_text` then says that nothing is kept.
     """
+    is_kept = False
     line = json.dumps({"event": event, "time": round(time.time(), 3), **fields}, sort_keys=True) + "\n"
     with contextlib.suppress(OSError), _locked(state_folder()):
         descriptor = os.open(_file(), os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
         try:
             # After a crash in the middle of a line the next event must start on a line of its own.
-            os.write(descriptor, ((b"" if _ends_well() else b"\n") + line.encode()))
+            data = (b"" if _ends_well() else b"\n") + line.encode()
+            is_kept = os.write(descriptor, data) == len(data)
+            os.fsync(descriptor)
         finally:
             os.close(descriptor)
     nudge()
+    return is_kept
 
 
-def record_check(report: Report, source: str | None) -> None:
-    """Append what became of a check, and keep the source that was checked."""
+def record_check(report: Report, source: str | None) -> bool:
+    """Append what became of a check, and keep the source that was checked; whether both are kept."""
+    is_kept = True
     if source is not None and report.status.value != "not_started":
-        keep_attempt(report.exercise, source)
+        is_kept = keep_attempt(report.exercise, source) is not None
     failed = report.failed_rule
-    record(
+    is_noted = record(
         "check",
         lesson=exercise(report.exercise).lesson,
         exercise=report.exercise,
@@ -89,6 +97,7 @@ def record_check(report: Report, source: str | None) -> None:
         rules_passed=sum(rule.status.value == "passed" for rule in report.rules),
         rules_total=len(report.rules),
     )
+    return is_kept and is_noted
 
 
 def is_class_mode() -> bool:
@@ -117,7 +126,7 @@ def events(file: Path | None = None) -> list[dict[str, Any]]:
 
 def _lines(file: Path) -> list[str]:
     try:
-        return file.read_text(encoding="utf-8", errors="replace").splitlines()
+        return [line for line in file.read_text(encoding="utf-8", errors="replace").split("\n") if line.strip()]
     except OSError:
         return []
 
@@ -135,7 +144,8 @@ def _event(line: str) -> dict[str, Any] | None:
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    """Whether it is one that a clock or a count can have; a file may hold any."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and -_MOST < value < _MOST
 
 
 def troubles() -> list[str]:
@@ -149,6 +159,8 @@ def troubles() -> list[str]:
     is_one = place.is_file() == (place == _file())  # not a folder in place of the file, nor the reverse
     if not is_one or not os.access(place, os.W_OK):
         found.append(f"Progress is not kept: {place} cannot be written; name another folder in SLUICE_WORK.")
+    elif shutil.disk_usage(place if place.is_dir() else place.parent).free < _LEAST_FREE:
+        found.append(f"Progress is not kept: the disk of {place} is full; make room, or set SLUICE_WORK to a folder.")
     return found
 
 
@@ -169,7 +181,16 @@ def keep_attempt(exercise_id: str, source: str) -> Path | None:
             return kept[-1]
         number = int(kept[-1].stem) + 1 if kept else 1
         file = folder / f"{number:04d}.py"
-        file.write_bytes(raw)
+        beside = folder / f".{number:04d}.new"
+        try:
+            with beside.open("wb") as opened:
+                opened.write(raw)
+                opened.flush()
+                os.fsync(opened.fileno())
+            beside.rename(file)  # so that nobody finds half of it
+        except OSError:
+            beside.unlink(missing_ok=True)
+            raise
         return file
     return None
 

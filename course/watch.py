@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -86,7 +87,8 @@ def _check(name: str, content: bytes, file: Path, seed: int, grader: Grader) -> 
         raise WrongUseError(f"{file.name} is not a text file in UTF-8") from error
     report = judge(name, source, seed, grader=grader)
     report.num_specimens = len(zoo(name))
-    progress.record_check(report, source)
+    if not progress.record_check(report, source):
+        print(progress.NOT_KEPT, file=sys.stderr)
     return report
 
 

@@ -225,7 +225,8 @@ class _OpenFile:
         self.path = path
         self.num_rows = 0
         self._finish_s = finish_s
-        self._part = path.with_name(f".{path.stem}.part")
+        # Absolute: what has a colon before its first slash would be the name of a place on a network.
+        self._part = path.absolute().with_name(f".{path.stem}.part")
         self._writer: pq.ParquetWriter | None = None
 
     @property

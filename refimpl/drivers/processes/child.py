@@ -241,7 +241,7 @@ def _spawn(core: int | None) -> tuple[subprocess.Popen[bytes], Connection, Conne
     try:
         # A process group of its own: Ctrl-C in a terminal is for the parent alone.
         process = subprocess.Popen(
-            [sys.executable, "-c", _START, json.dumps([path, core]), *map(str, inherited)],
+            [sys.executable, "-P", "-c", _START, json.dumps([path, core]), *map(str, inherited)],
             stdin=subprocess.DEVNULL,
             pass_fds=inherited,
             process_group=0,
