@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import difflib
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["EXERCISES", "LESSONS", "START", "Exercise", "Lesson", "NoSuchExerciseError", "exercise", "lesson_info"]
+__all__ = ["EXERCISES", "LESSONS", "START", "Exercise", "Lesson", "NoSuchExerciseError", "exercise", "lesson_info",
+           "nearest"]  # fmt: skip
 
 DEFAULT_SEED = 20110404
 VECTORS_VERSION = "1.11.4"
@@ -18,13 +21,17 @@ START = "00_start_here"
 
 
 class NoSuchExerciseError(KeyError):
-    """An exercise id that no lesson has; the text lists those there are."""
+    """An exercise id that no lesson has; the text names the nearest, by number or title, or lists those there are."""
 
     def __init__(self, wanted: str) -> None:
         super().__init__(wanted)
         self.wanted = wanted
 
     def __str__(self) -> str:
+        near = nearest(self.wanted)
+        if near:
+            meant = " or ".join(f"{each.id} ({each.title})" for each in near)
+            return f"there is no exercise {self.wanted}; did you mean {meant}?"
         return f"there is no exercise {self.wanted}; there are {', '.join(EXERCISES)}"
 
 
@@ -120,6 +127,20 @@ def exercise(exercise_id: str) -> Exercise:
     if exercise_id not in EXERCISES:
         raise NoSuchExerciseError(exercise_id)
     return EXERCISES[exercise_id]
+
+
+def nearest(wanted: str) -> list[Exercise]:
+    """The exercises that somebody may have meant, at most 3: of the same lesson, or of a title with words like these."""
+    lesson = wanted.strip().partition(".")[0]
+    if lesson.isdecimal():
+        return [each for each in EXERCISES.values() if str(each.lesson) == str(int(lesson))][:3]
+    words = re.findall(r"\w+", wanted.casefold())
+    found: dict[str, Exercise] = {}
+    for each in EXERCISES.values():
+        its_words = re.findall(r"\w+", f"{each.title} {LESSONS[each.lesson].title}".casefold())
+        if any(difflib.get_close_matches(word, its_words, 1, 0.75) for word in words if len(word) > 3):
+            found[each.id] = each
+    return [*found.values()][:3]
 
 
 def lesson_info(number: int) -> Lesson:

@@ -62,20 +62,20 @@ each_page_that_runs = pytest.mark.parametrize(
 
 
 @each_page_that_runs
-def test_the_examples_of_a_page_run_one_after_the_other(page: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    session: dict[str, Any] = {}
-    try:
-        for example in blocks(page, "python"):
+def test_each_example_of_a_page_runs_by_itself(page: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for example in blocks(page, "python"):
+        session: dict[str, Any] = {}
+        try:
             exec(compile(example, name_of(page), "exec"), session)
             printed = capsys.readouterr().out.splitlines()
             if "sink(print)" in example:
                 assert [line for line in printed if line.isdigit()] == ["0", "1", "4", "9", "16", "25"]
-        if "QueueView" in session:
-            assert "backlog" in repr(session["QueueView"](session["run"]))  # the job that is watched runs on
-    finally:
-        for run in session.values():
-            if isinstance(run, ThreadedRun):
-                run.cancel()
+            if "run" in session:
+                assert "backlog" in repr(session["QueueView"](session["run"]))  # the job that is watched runs on
+        finally:
+            for run in session.values():
+                if isinstance(run, ThreadedRun):
+                    run.cancel()
 
 
 def test_readme_and_the_pages_of_widgets_and_data_have_examples() -> None:
