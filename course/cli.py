@@ -53,7 +53,9 @@ COMMANDS = {
     "verify": Subcommand("course.commands", "check a notebook or receipt", "sluice verify receipt.json"),
     "export": Subcommand("course.commands", "write a receipt of what was passed", "sluice export"),
     "class": Subcommand("course.classroom.command", "serve a workshop's class", "sluice class serve --host 0.0.0.0"),
-    "join": Subcommand("course.classroom.join_command", "join a class", "sluice join K7M-2QX@HOST:8765 --handle ada"),
+    "join": Subcommand(
+        "course.classroom.join_command", "join a class", "sluice join K7M-2QX-9PT@HOST:8765 --handle ada"
+    ),
     "catchup": Subcommand("course.classroom.join_command", "begin with a later lesson", "sluice catchup 3"),
     "instructor-pack": Subcommand(
         "course.instructor_pack", "write plans and answers for instructors", "sluice instructor-pack pack --lesson 3"

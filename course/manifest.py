@@ -130,7 +130,7 @@ def exercise(exercise_id: str) -> Exercise:
 
 
 def nearest(wanted: str) -> list[Exercise]:
-    """The exercises that somebody may have meant, at most 3: of the same lesson, or of a title with words like these."""
+    """The exercises that somebody may have meant, at most 3: of the same lesson, or of a title with such words."""
     lesson = wanted.strip().partition(".")[0]
     if lesson.isdecimal():
         return [each for each in EXERCISES.values() if str(each.lesson) == str(int(lesson))][:3]

@@ -28,7 +28,12 @@ __all__ = ["Added", "ClassError", "ClassFile", "EventRow", "LearnerRow", "defaul
 
 ALPHABET = "23456789ABCDEFGHJKMNPQRSTUVWXYZ"
 """Without 0 1 I L O, which are mistaken for each other on a projector."""
-CODE_LETTERS = 6
+CODE_LETTERS = 9
+"""Of 31 letters: 44 bits. With 1250 tries a second, from however many addresses, an even chance comes in 330 years.
+
+So a right code is let in however many wrong ones came before it: a room behind one router shares an address.
+"""
+_RESERVED = "brought in as "  # and the handle, in place of the hash of a secret: nobody has it
 KEY_LETTERS = 20
 MAX_LEARNERS = 1_000
 MAX_EVENTS_OF_ONE = 5_000
@@ -241,6 +246,8 @@ class ClassFile:
             raise ClassError(f"you are in this class already, as {mine[0]}")
         if held and held[1] not in {None, hash_of(secret)}:
             said = f"the handle {handle} is taken in this class; choose another."
+            if str(held[1]).startswith(_RESERVED):
+                said = f"the handle {handle} was brought into this class by the instructor."
             raise ClassError(f"{said} If it is yours, the instructor can free it: sluice class free {handle}")
         if held:
             self._sql.execute("UPDATE learners SET secret = ? WHERE id = ?", (hash_of(secret), held[0]))
@@ -249,15 +256,21 @@ class ClassFile:
             self._insert_learner(handle, hash_of(secret), now)
         return next(row for row in self.learners() if row.secret == hash_of(secret))
 
-    def admit(self, handle: str, now: float) -> int:
-        """The learner with this handle, made if there is none; nobody holds a handle that was made here."""
-        held = self._row("SELECT id FROM learners WHERE folded = ?", folded(handle))
-        return int(held[0]) if held else self._insert_learner(handle, None, now)
+    def lengthen_code(self) -> None:
+        """Give a class of before a code as long as codes are; who has joined needs none."""
+        if len(spoken(self.about()["code"])) < CODE_LETTERS:
+            with self.transaction():
+                self.set_about("code", _random(CODE_LETTERS, 3))
 
-    def _insert_learner(self, handle: str, secret: str | None, now: float) -> int:
+    def admit(self, handle: str, now: float) -> int:
+        """The learner with this handle, made if there is none: then it is kept for whom the instructor frees it."""
+        held = self._row("SELECT id FROM learners WHERE folded = ?", folded(handle))
+        return int(held[0]) if held else self._insert_learner(handle, _RESERVED + folded(handle), now)
+
+    def _insert_learner(self, handle: str, secret: str, now: float) -> int:
         if self._row("SELECT count(*) FROM learners")[0] >= MAX_LEARNERS:
             raise ClassError(f"the class is full: it has {MAX_LEARNERS} learners")
-        seen = now if secret is not None else 0.0
+        seen = 0.0 if secret.startswith(_RESERVED) else now
         values = (handle, folded(handle), secret, now, seen, seen)
         statement = "INSERT INTO learners (handle, folded, secret, joined, seen, here_since) VALUES (?, ?, ?, ?, ?, ?)"
         return int(self._sql.execute(statement, values).lastrowid or 0)

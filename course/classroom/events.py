@@ -97,9 +97,19 @@ def bad_handle(handle: str) -> str | None:
     return None
 
 
+# Letters of other scripts that look like one of ours, as they are written and not as they sound.
+_LOOKS_LIKE = str.maketrans(
+    "АВЕЅІЈКМНОРСТХУаеѕіјорсухԁԛԝһԍΑΒΕΖΗΙΚΜΝΟΡΤΥΧαεικνορτυχϲϳԱՕՏՍհոսցօՈᎪᏴᎬᎻᎫᏦᎷᏢᎡᏚᎢᏙᎳᏃ",
+    "ABESIJKMHOPCTXYaesijopcyxdqwhgABEZHIKMNOPTYXaeikvoptuxcjUOSUhnugoUABEHJKMPRSTVWZ",
+)
+
+
 def folded(handle: str) -> str:
-    """What two handles that look the same have in common."""
-    return unicodedata.normalize("NFKC", handle).casefold()
+    """What two handles that look the same have in common: case, composed letters, look-alikes of other scripts.
+
+    Source:  Unicode Technical Standard 39, confusables; those that a room can mistake for Latin letters
+    """
+    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", handle).translate(_LOOKS_LIKE)).casefold()
 
 
 def plain_json(raw: bytes) -> Any:

@@ -48,7 +48,7 @@ class Address:
         """
         found = _ADDRESS.fullmatch(text.strip())
         if found is None or not found["code"]:
-            raise AddressError(f"{text!r} is not CODE@HOST:PORT, such as K7M-2QX@192.168.1.20:{DEFAULT_PORT}")
+            raise AddressError(f"{text!r} is not CODE@HOST:PORT, such as K7M-2QX-9PT@192.168.1.20:{DEFAULT_PORT}")
         port = int(found["port"] or DEFAULT_PORT)
         if not 1 <= port <= 65_535:
             raise AddressError(f"{port} is not a port; ports are numbers from 1 to 65535")

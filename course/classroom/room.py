@@ -18,14 +18,20 @@ from course.classroom.roll import Pupil, Roll
 from course.classroom.scribe import Scribe
 from course.classroom.sessions import Sessions, is_key
 
-__all__ = ["FAILURES", "REQUESTS", "NotKeptError", "Room"]
+__all__ = ["EVENTS", "EVENTS_OF_ADDRESS", "FAILURES", "JOINS", "REQUESTS", "NotKeptError", "Room"]
 
 _Result = TypeVar("_Result")
 
 REQUESTS = Limit(burst=40, per_second=4)
 """Of one learner: a courier asks every five seconds, and brings what is new at most twice a second."""
 FAILURES = Limit(burst=20, per_second=0.5)
-"""Wrong codes, keys and secrets from one address. A room behind one router shares an address, and mistypes."""
+"""Wrong codes and keys that are answered to one address; what is right is let in all the same."""
+JOINS = Limit(burst=250, per_second=0.2)
+"""Learners who join from one address: a room behind one router at once, and far from a full class."""
+EVENTS = Limit(burst=2_000, per_second=2)
+"""Events of one learner: the history of a whole course, then more than anybody can do."""
+EVENTS_OF_ADDRESS = Limit(burst=40_000, per_second=100)
+"""The same of a room behind one router."""
 _MODEL_AGE_S = 5.0
 
 
@@ -54,6 +60,9 @@ class Room:
         self.sessions = Sessions()
         self.requests = Limiter(REQUESTS)
         self.failures = Limiter(FAILURES)
+        self.joins = Limiter(JOINS)
+        self.events = Limiter(EVENTS)
+        self.events_of_address = Limiter(EVENTS_OF_ADDRESS)
         self.is_remote_allowed = is_remote_allowed
         self.clock = clock
         self.trouble = ""

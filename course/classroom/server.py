@@ -17,6 +17,7 @@ workshop's blackboard and no exam. For grades there are receipts, which `sluice 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable
 from importlib import resources
 from typing import Any
@@ -39,7 +40,8 @@ __all__ = ["MAX_BODY_BYTES", "Server", "make_server"]
 MAX_BODY_BYTES = 128 * 1024
 MAX_HEADER_BYTES = 8 * 1024
 MAX_CONNECTIONS = 600
-_IDLE_S = 75.0
+MAX_OF_ADDRESS = 200
+_IDLE_S = 10.0  # also for the head of a request; a courier asks every five seconds
 _BODY_S = 15.0
 _SAFE = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
@@ -124,14 +126,11 @@ class _Handler(RequestHandler):
     def address(self) -> str:
         return self.request.remote_ip or "?"
 
-    def no_guessing(self) -> None:
-        """Whoever was wrong too often is not even told whether this one was right."""
-        wait_s = self.room.failures.wait_s(self.address(), self.room.clock())
-        if wait_s:
-            raise _RefusedError(429, f"too many wrong tries from your address; wait {wait_s:.0f} s", wait_s)
-
     def was_wrong(self, status: int, sentence: str) -> _RefusedError:
-        self.room.failures.take(self.address(), self.room.clock())
+        """The answer to a wrong code or key; after too many from one address, that it is to wait."""
+        wait_s = self.room.failures.take(self.address(), self.room.clock())
+        if wait_s:
+            return _RefusedError(429, f"too many wrong tries from your address; wait {wait_s:.0f} s", wait_s)
         return _RefusedError(status, sentence)
 
     def learner(self) -> Pupil:
@@ -152,7 +151,6 @@ class _Handler(RequestHandler):
             if origin is not None and origin.partition("://")[2] != self.request.host:
                 raise _RefusedError(403, "that was asked by another site")
             return
-        self.no_guessing()
         if key := self._bearer():
             if self.room.is_key(key):
                 return
@@ -187,12 +185,15 @@ class _Join(_Handler):
     async def _join(self) -> dict[str, Any]:
         body = self.body()
         code, handle, secret = body.get("code"), body.get("handle"), body.get("secret")
-        self.no_guessing()
         if not isinstance(code, str) or not self.room.is_code(code):
-            raise self.was_wrong(403, "that is not the code of this class; look at it again: it has six characters")
+            raise self.was_wrong(403, "that is not the code of this class; look at it again: it has nine characters")
         if not isinstance(handle, str) or not isinstance(secret, str) or SECRET.fullmatch(secret) is None:
             raise _RefusedError(400, "to join, send a handle and a secret of 64 hexadecimal digits")
         now = self.room.clock()
+        if self.room.pupil(secret) is None:
+            wait_s = self.room.joins.take(self.address(), now)
+            if wait_s:
+                raise _RefusedError(429, f"too many join from your address; wait {wait_s:.0f} s", wait_s)
         row = await self.room.keep(lambda file: file.join(handle, secret, now))
         orders = self.room.orders()
         return {"handle": row.handle, "title": self.room.roll.about["title"], "now": now, "orders": orders}
@@ -207,6 +208,9 @@ class _Events(_Handler):
         events, theirs = body.get("events"), number(body.get("now"), LATEST)
         if not isinstance(events, list) or len(events) > MAX_EVENTS:
             raise _RefusedError(413, f"send a list of at most {MAX_EVENTS} events at a time")
+        for limiter, key in ((self.room.events, pupil.row.id), (self.room.events_of_address, self.address())):
+            if wait_s := limiter.take(key, now, len(events)):
+                raise _RefusedError(429, "too many events at once; the rest can come later", wait_s)
         ahead_s = 0.0 if theirs is None else theirs - now
 
         def job(file: ClassFile) -> Added:
@@ -234,7 +238,6 @@ class _Login(_Handler):
     async def _login(self) -> dict[str, Any]:
         key = self.body().get("key")
         self.near()
-        self.no_guessing()
         if not isinstance(key, str) or not self.room.is_key(key):
             raise self.was_wrong(401, "that is not the key of this class; `sluice class token` prints it")
         self.set_cookie(COOKIE, self.room.sessions.begin(), httponly=True, samesite="Strict", path="/")
@@ -296,19 +299,29 @@ class _Nothing(_Handler):
 
 
 class Server(HTTPServer):
-    """An HTTP server with a bounded number of connections; one too many is closed at once."""
+    """An HTTP server with bounds of connections, in all and of each address; one too many is closed at once."""
 
-    num_open = 0
+    def initialize(self, *args: Any, **kwargs: Any) -> None:
+        super().initialize(*args, **kwargs)
+        self.open_of: Counter[str] = Counter()
+
+    @property
+    def num_open(self) -> int:
+        return self.open_of.total()
 
     def handle_stream(self, stream: IOStream, address: tuple[Any, ...]) -> None:
-        if self.num_open >= MAX_CONNECTIONS:
+        place = str(address[0])
+        if self.num_open >= MAX_CONNECTIONS or self.open_of[place] >= MAX_OF_ADDRESS:
             stream.close()
             return
-        self.num_open += 1
+        self.open_of[place] += 1
         super().handle_stream(stream, address)
 
-    def on_close(self, server_conn: object) -> None:
-        self.num_open -= 1
+    def on_close(self, server_conn: Any) -> None:
+        place = str(server_conn.context.address[0])
+        self.open_of[place] -= 1
+        if not self.open_of[place]:
+            del self.open_of[place]
         super().on_close(server_conn)
 
 

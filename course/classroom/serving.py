@@ -44,6 +44,7 @@ def serve(
         for each in sockets:
             stack.callback(each.close)
         instructor_key(file)
+        file.lengthen_code()
         port = sockets[0].getsockname()[1]
         reached = addresses(host, sockets[0].getsockname()[0])
         with file.transaction():
