@@ -22,7 +22,7 @@ from pathlib import Path
 
 from course.data import FlightsUnavailable, SparkUnavailable
 from course.data.flights import NUM_FLIGHTS, verified_path
-from course.data.scratch import scratch
+from course.data.scratch import runs_programs, scratch
 from course.flink import FlinkUnavailable, find_compiler, flink_folder, jar_path
 from course.grading.boundary import available
 from course.java import JavaUnavailable, candidates, find_java
@@ -183,7 +183,11 @@ def work() -> Finding:
 
 def disk() -> Finding:
     """Free disk space for lessons and for temporary files."""
-    folders = (home(), Path(tempfile.gettempdir()))
+    temporary = Path(os.environ.get("SLUICE_SCRATCH") or tempfile.gettempdir())
+    if not runs_programs(temporary):
+        text = f"no file of {temporary} may be run (it is mounted with noexec), so Java cannot start there"
+        return Finding("disk", Status.MISSING, text, "set SLUICE_SCRATCH to a folder on another disk")
+    folders = (home(), temporary)
     least, folder = min((shutil.disk_usage(folder).free, folder) for folder in folders)
     text = f"{least / GIB:.1f} GiB free in {folder}"
     if least < DISK_BYTES:

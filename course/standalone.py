@@ -24,11 +24,17 @@ import psutil
 from course.java import find_java, make_java_home
 from course.places import state_folder
 
-__all__ = ["ClusterError", "Standalone", "cluster_folder", "find_cluster", "start_cluster", "stop_cluster"]
+__all__ = [
+    "ClusterError", "Standalone", "cluster_folder", "find_cluster", "secret_of", "start_cluster", "stop_cluster",
+    "with_secret", "write_private",
+]  # fmt: skip
 
 _PAUSE_S = 0.1
 _UNTIL_READY_S = 120.0  # seconds, usually; a machine that has much to do needs more
 _UNTIL_ENDED_S = 10.0
+
+
+_OPTION = "spark.authenticate.secret"
 
 
 class ClusterError(Exception):
@@ -91,6 +97,31 @@ def find_cluster(folder: Path) -> Standalone | None:
         return Standalone(**said, processes=processes)
     except (OSError, ValueError, TypeError, KeyError):
         return None
+
+
+def with_secret(secret: str) -> str:
+    """The settings with which a process of Spark speaks to a cluster, and only to those who have its secret."""
+    return f"spark.authenticate true\n{_OPTION} {secret}\n"
+
+
+def write_private(file: Path, text: str) -> None:
+    """Write a file that nobody else can read; a secret in an argument or a setting of Python's could be seen by all."""
+    with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as opened:
+        opened.write(text)
+
+
+def secret_of(url: str) -> str | None:
+    """The secret of this learner's own cluster, if that is where `url` leads; else Spark's settings must have it."""
+    folder = cluster_folder()
+    cluster = find_cluster(folder)
+    if cluster is None or cluster.url != url:
+        return None
+    with suppress(OSError):
+        for line in (folder / "conf" / "spark-defaults.conf").read_text(encoding="utf-8").splitlines():
+            name, _, value = line.partition(" ")
+            if name == _OPTION:
+                return value
+    return None
 
 
 def start_cluster(folder: Path, port: int, num_workers: int, cores: int, memory_mb: int) -> Standalone:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import secrets
 import shutil
 import signal
 import subprocess
@@ -19,7 +20,7 @@ from contextlib import suppress
 from pathlib import Path
 from types import FrameType
 
-from course.standalone import Process, Standalone
+from course.standalone import Process, Standalone, with_secret, write_private
 
 _PR_SET_PDEATHSIG = 1
 _PAUSE_S = 0.2
@@ -49,7 +50,10 @@ class Keeper:
         conf = folder / "conf"
         conf.mkdir()
         (conf / "log4j2.properties").write_text(_LOG4J, encoding="utf-8")
-        (conf / "spark-defaults.conf").write_text("spark.port.maxRetries 0\n", encoding="utf-8")
+        write_private(
+            conf / "spark-defaults.conf",
+            "spark.port.maxRetries 0\nspark.master.rest.enabled false\n" + with_secret(secrets.token_hex(32)),
+        )
 
     def start(self, name: str, kind: str, *words: str) -> None:
         """Start a master or a worker."""
@@ -59,6 +63,7 @@ class Keeper:
         own = {"JAVA_HOME": "jre", "SPARK_CONF_DIR": "conf", "SPARK_WORKER_DIR": "work", "SPARK_LOCAL_DIRS": "blocks"}
         environment = {key: value for key, value in os.environ.items() if not key.startswith(("SPARK_", "PYSPARK_"))}
         environment |= {key: str(self._folder / value) for key, value in own.items()}
+        environment |= {"LC_ALL": "en_US.UTF-8" if sys.platform == "darwin" else "C.UTF-8"}
         environment |= {"SPARK_HOME": str(home), "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_DAEMON_MEMORY": "256m"}
         command = [str(home / "bin" / "spark-class"), f"org.apache.spark.deploy.{kind}", *words]
         with (self._folder / "logs" / name).open("wb") as log:

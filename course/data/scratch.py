@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-__all__ = ["make_beside", "make_scratch", "remove_scratch", "scratch", "spark_path"]
+__all__ = ["make_beside", "make_scratch", "remove_scratch", "runs_programs", "scratch", "spark_path"]
 
 _YOUNG_SECONDS = 60.0
 """A folder younger than this is left alone: its process may not hold the lock yet."""
@@ -41,6 +41,12 @@ def make_scratch(purpose: str) -> Path:
     folder = Path(tempfile.mkdtemp(prefix=f"sluice-{os.getpid()}-{purpose}-", dir=parent))
     _lock(folder)
     return folder
+
+
+def runs_programs(folder: Path) -> bool:
+    """Whether files of this folder may be run, as the libraries that Java unpacks there have to be."""
+    no_execution = getattr(os, "ST_NOEXEC", 0)  # only Linux tells
+    return not os.statvfs(folder).f_flag & no_execution
 
 
 def make_beside(folder: Path) -> Path:

@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING
 import psutil
 
 from course.data.master import Master, MasterError, master_of
-from course.data.scratch import make_scratch, remove_scratch
+from course.data.scratch import make_scratch, remove_scratch, runs_programs
 from course.java import Java, JavaUnavailable, find_java, make_java_home
+from course.standalone import secret_of, with_secret, write_private
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -109,6 +110,13 @@ def spark(app: str = "sluice", *, master: str | None = None, quick: bool = False
         where.check_that_it_answers()
         java = find_java()
         state = make_scratch("spark")
+        if not runs_programs(state):
+            place = state.parent
+            remove_scratch(state)
+            raise SparkUnavailable(
+                f"Spark could not start: no file of {place} may be run (it is mounted with noexec), and Java unpacks "
+                f"libraries there; set SLUICE_SCRATCH to a folder on another disk."
+            )
     except MasterError as error:
         raise SparkUnavailable(f"Spark could not start: {error}.") from error
     except JavaUnavailable as error:
@@ -174,6 +182,8 @@ def _start(app: str, master: Master, conf: dict[str, str], state: Path, java: Ja
     from pyspark.sql import SparkSession
 
     (state / "log4j2.properties").write_text(_LOG4J, encoding="utf-8")
+    if (secret := secret_of(master.url)) is not None:
+        write_private(state / "spark-defaults.conf", with_secret(secret))
     logging.getLogger().addFilter(_is_not_of_py4j)
     interrupt = signal.getsignal(signal.SIGINT)
     atexit.register(_end, state)
@@ -264,6 +274,9 @@ def _environment(state: Path, java: Java, master: Master) -> Iterator[None]:
     """Set what the JVM reads from the environment, while it starts."""
     wanted: dict[str, str | None] = dict.fromkeys(_FOREIGN)
     wanted |= {"JAVA_HOME": str(make_java_home(state / "jre", java)), "SPARK_CONF_DIR": str(state)}
+    if not os.environ.get("LC_ALL", "").upper().endswith(("UTF-8", "UTF8")):
+        # Java takes the names of files in the encoding of the locale, and C has none for an umlaut in one.
+        wanted["LC_ALL"] = "en_US.UTF-8" if sys.platform == "darwin" else "C.UTF-8"
     if master.has_own_workers:
         wanted["SPARK_HOME"] = str(_linked_home(state / "home"))
     if master.is_here:
