@@ -7,7 +7,6 @@ Exit status: 0 done, 1 not all could be done, 2 wrong use, 3 the file or the por
 from __future__ import annotations
 
 import argparse
-import csv
 import sqlite3
 import sys
 import time
@@ -20,7 +19,8 @@ from course.classroom.events import DEFAULT_PORT
 from course.manifest import EXERCISES, LESSONS
 
 if TYPE_CHECKING:
-    from course.classroom.export import Person
+    from course.classroom.roll import Roll
+    from course.classroom.roster import Person
 
 __all__ = ["add_arguments", "run"]
 
@@ -210,9 +210,9 @@ def _export(arguments: argparse.Namespace) -> int:
     from course.classroom.export import EXPORTS
     from course.classroom.roll import Roll
 
-    roster = _roster(arguments.roster) if arguments.roster is not None else {}
     with ClassFile(arguments.db) as file:
         roll = Roll(file)
+        roster = _roster(arguments.roster, roll) if arguments.roster is not None else {}
         text = EXPORTS[arguments.format](roll, roster)
     if arguments.out is None:
         sys.stdout.buffer.write(text.encode()) if hasattr(sys.stdout, "buffer") else print(text, end="")
@@ -225,18 +225,19 @@ def _export(arguments: argparse.Namespace) -> int:
     return DONE
 
 
-def _roster(path: Path) -> dict[str, Person]:
-    from course.classroom.export import Person
+def _roster(path: Path, roll: Roll) -> dict[str, Person]:
+    from course.classroom.roster import RosterError, people_of, read_roster
 
+    handles = [pupil.row.handle for pupil in roll.pupils.values()]
     try:
-        rows = list(csv.DictReader(path.read_text(encoding="utf-8-sig").splitlines()))
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise _WrongUseError(f"{path} cannot be read as a table: {error}") from error
-    if not rows or not {"handle", "id"} <= set(rows[0]):
-        raise _WrongUseError(f"{path} needs the columns handle and id, and may have name")
-    return {
-        str(row["handle"]).strip(): Person((row["id"] or "").strip(), (row.get("name") or "").strip()) for row in rows
-    }
+        found = people_of(handles, read_roster(path.read_bytes()))
+    except OSError as error:
+        raise _WrongUseError(f"{path} cannot be read: {error.strerror}") from error
+    except RosterError as error:
+        raise _WrongUseError(f"{path}: {error}") from error
+    if missing := [handle for handle in handles if handle not in found]:
+        print(f"○ nobody in {path.name} for: {', '.join(sorted(missing))}", file=sys.stderr)
+    return found
 
 
 def _port(word: str) -> int:

@@ -10,15 +10,15 @@ import csv
 import io
 import json
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from course.classroom.model import FAILING
 from course.classroom.roll import Pupil, Roll
+from course.classroom.roster import Person
 from course.classroom.standing import PASSED, Standing
 from course.manifest import EXERCISES
 
-__all__ = ["COLUMNS", "EXPORTS", "Person"]
+__all__ = ["COLUMNS", "EXPORTS"]
 
 COLUMNS = (
     "handle", "exercise", "status", "rules_passed", "rules_total", "attempts", "highest_hint", "code_hash", "vectors",
@@ -26,15 +26,8 @@ COLUMNS = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Person:
-    """Whom a gradebook knows behind a handle."""
-
-    id: str
-    name: str = ""
-
-
 Roster = Mapping[str, Person]
+_OF_CANVAS = ("Student", "ID", "SIS User ID", "SIS Login ID", "Section")
 
 
 def _csv(rows: Iterable[Iterable[object]]) -> str:
@@ -100,12 +93,13 @@ def _assignments() -> list[str]:
 
 def _as_canvas(roll: Roll, roster: Roster) -> str:
     """What Canvas's gradebook imports: five columns that find the student, then one for each assignment."""
-    rows: list[list[object]] = [["Student", "ID", "SIS User ID", "SIS Login ID", "Section", *_assignments()]]
+    rows: list[list[object]] = [[*_OF_CANVAS, *_assignments()]]
     rows.append(["    Points Possible", "", "", "", "", *([1] * len(EXERCISES))])
     for pupil in _pupils(roll):
         handle = pupil.row.handle
         person = roster.get(handle, Person(handle))
-        rows.append([person.name or handle, "", "", person.id, "", *_grades(roll, pupil)])
+        found = person.columns or {"Student": person.name or handle, "SIS Login ID": person.id}
+        rows.append([*(found.get(name, "") for name in _OF_CANVAS), *_grades(roll, pupil)])
     return _csv(rows)
 
 
