@@ -45,12 +45,18 @@ class Phase:
         return f"{self.percent:g} %: {rates} records/s"
 
 
-class ConsumerSpeed:
-    """Lets a task go at 60, 30, 100, 30 and 100 % of a pace, for some seconds each, while everybody watches.
+_OF_THE_TEXTS = (60, 30, 100, 30, 100)
 
-    At 100 % it rests `pace_ms` after each buffer, at 50 % twice as long. Each change is marked in `view`. It works in
-    the background; `join` waits for the end, `stop` ends it, `phases` is what was measured. The first half of a phase
-    is left to settle.
+
+class ConsumerSpeed:
+    """The experiment of the texts about Flink's backpressure: who is slow sets the pace of all, some seconds each.
+
+    The producer, the first task of the run, is held at 60 % of a pace. Then the consumer `name` goes at 30 %, both at
+    100 %, the consumer at 30 % again, and both at 100 %. With `percents` it is the consumer alone that goes at these.
+
+    At 100 % a task rests `pace_ms` after each buffer, at 50 % twice as long. Each change is marked in `view`. It works
+    in the background from `start` on; `join` waits for the end, `stop` ends it, `phases` is what was measured. The
+    first half of a phase is left to settle.
 
         run = ThreadedRun(environment).start()
         view = ThroughputView(run)
@@ -67,11 +73,14 @@ class ConsumerSpeed:
         self,
         run: Slowable,
         name: str,
-        percents: Sequence[float] = (60, 30, 100, 30, 100),
+        percents: Sequence[float] | None = None,
         seconds: float = 4.0,
         pace_ms: float = 4.0,
         view: ThroughputView | None = None,
     ) -> None:
+        producer = None
+        if percents is None:
+            percents, producer = _OF_THE_TEXTS, run.snapshot().tasks[0].name
         is_some = isinstance(percents, Sequence) and bool(percents)
         if not is_some or not all(_is_within(each, 1_000) for each in percents):
             raise LocalUsageError(f"percents={percents!r} cannot work: each is above 0, at most 1000")
@@ -82,18 +91,21 @@ class ConsumerSpeed:
         self.phases: list[Phase] = []
         self.error: Exception | None = None
         self._run, self._name, self._view = run, name, view
+        self._producer = producer  # the first phase is its own
         self._percents, self._seconds, self._pace_ms = percents, seconds, pace_ms
         self._is_stopped = threading.Event()
         self._thread = threading.Thread(target=self._work, name="sluice-experiment", daemon=True)
 
     def __repr__(self) -> str:
+        if self._thread.ident is None:
+            return f"{self._name}: not started; .start() begins the experiment"
         return "\n".join([f"{self._name}: {len(self.phases)} of {len(self._percents)} phases", *map(repr, self.phases)])
 
     def start(self) -> Self:
         """Begin, with the first percentage set when this returns."""
         if self._thread.ident is not None:
             raise LocalUsageError("this experiment has been started before; make a new one")
-        self._set(self._percents[0])
+        self._set(0)
         self._thread.start()
         return self
 
@@ -110,10 +122,22 @@ class ConsumerSpeed:
         """End it; the task has its full speed again."""
         self._is_stopped.set()
 
-    def _set(self, percent: float) -> None:
-        self._run.slow(self._name, self._pace_ms * 100 / percent)
+    def _set(self, number: int) -> None:
+        percent, words = self._percents[number], f"{self._percents[number]:g} %"
+        rest_ms = self._pace_ms * 100 / percent
+        if self._producer is None:
+            self._run.slow(self._name, rest_ms)
+        elif number == 0:
+            self._run.slow(self._name, self._pace_ms)
+            self._run.slow(self._producer, rest_ms)
+            words = f"sender {words}"
+        else:
+            self._run.slow(self._name, rest_ms)
+            if percent == 100:
+                self._run.slow(self._producer, self._pace_ms)
+            words = words if percent == 100 else f"reader {words}"
         if self._view is not None:
-            self._view.mark(f"{percent:g} %")
+            self._view.mark(words)
 
     def _work(self) -> None:
         try:
@@ -124,7 +148,7 @@ class ConsumerSpeed:
     def _go_through(self) -> None:
         for number, percent in enumerate(self._percents):
             if number:
-                self._set(percent)
+                self._set(number)
             if self._is_over(self._seconds / 2):
                 break
             before = self._run.snapshot()
@@ -132,7 +156,8 @@ class ConsumerSpeed:
                 break
             self.phases.append(Phase(percent, _rates(before, self._run.snapshot())))
         if not self._run.is_done:
-            self._run.slow(self._name, 0)
+            for name in filter(None, (self._name, self._producer)):
+                self._run.slow(name, 0)
 
     def _is_over(self, wait_s: float) -> bool:
         return self._is_stopped.wait(wait_s) or self._run.is_done

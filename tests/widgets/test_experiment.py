@@ -38,6 +38,33 @@ def test_it_goes_through_its_phases_marks_and_measures_them(run):
     view.close()
 
 
+def test_by_default_the_producer_is_held_first_and_then_the_consumer(run):
+    """As the texts have it: the producer at 60 %, the consumer at 30 %, both free, the consumer at 30 % again."""
+    view, seen = ThroughputView(run), []
+
+    class Noting:
+        is_done = False
+
+        def slow(self, name, rest_ms):
+            run.slow(name, rest_ms)
+            seen.append((name, round(rest_ms, 1)))
+
+        def snapshot(self):
+            return run.snapshot()
+
+    producer = run.snapshot().tasks[0].name
+    experiment = ConsumerSpeed(Noting(), "sink", seconds=0.05, pace_ms=3, view=view)
+    assert "not started; .start() begins" in repr(experiment)
+    assert experiment.start().join(DEADLINE_S)
+    assert seen == [
+        ("sink", 3.0), (producer, 5.0), ("sink", 10.0), ("sink", 3.0), (producer, 3.0), ("sink", 10.0), ("sink", 3.0),
+        (producer, 3.0), ("sink", 0.0), (producer, 0.0),
+    ]  # fmt: skip
+    words = ["sender 60 %", "reader 30 %", "100 %", "reader 30 %", "100 %"]
+    assert [mark["words"] for mark in view.model()["marks"]] == words
+    view.close()
+
+
 def test_it_can_be_stopped_and_ends_with_the_job(run):
     experiment = ConsumerSpeed(run, "sink", seconds=600).start()
     experiment.stop()
