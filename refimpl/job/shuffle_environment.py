@@ -65,8 +65,9 @@ class ShuffleEnvironment:
 
     Flink:   NettyShuffleEnvironment (runtime.io.network), 1.11.4
     Differs: a gate has a pool only if it has remote channels, for these alone; Flink's always has one,
-             of at least 1 buffer. With credits 1.11, too, has a connection for each result, 2.x as here
-             one for all. Nobody sends events upstream.
+             of at least 1 buffer. 1.11.4 has a connection for each result, with credits or without; here
+             it is one for all with credits, as in 2.x, and one for each exchange without. Nobody sends
+             events upstream.
     """
 
     def __init__(self, graph: ExecutionGraph, trace: Trace | None = None, makers: Makers | None = None) -> None:
