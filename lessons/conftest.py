@@ -1,0 +1,16 @@
+"""What `pytest --nbval lessons/…` needs: a folder of progress of its own, so that outputs are those of a beginner."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+import pytest
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Let kernels that start now keep progress in a folder that goes with this run."""
+    folder = tempfile.TemporaryDirectory(prefix="sluice-nbval-", ignore_cleanup_errors=True)
+    os.environ["SLUICE_WORK"] = str(Path(folder.name) / "work")
+    config.add_cleanup(folder.cleanup)
