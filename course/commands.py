@@ -111,7 +111,7 @@ def _check(arguments: argparse.Namespace) -> int:
     report.num_specimens = len(zoo(arguments.exercise))
     report.show_all = arguments.all
     is_kept = progress.record_check(report, source)
-    print(json.dumps(report.as_json(), indent=1, ensure_ascii=False) if arguments.json else report)
+    print(json.dumps(report.as_json(), indent=1, ensure_ascii=False) if arguments.json else report.in_terminal())
     for line in [*([] if is_kept else [progress.NOT_KEPT]), *membership.news()]:
         print(line, file=sys.stderr)
     return PASSED if report.passed else NOT_PASSED

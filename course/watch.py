@@ -66,7 +66,7 @@ def _run(arguments: argparse.Namespace) -> int:
             try:
                 report = _check(wanted.id, content, file, seed, grader)
                 passed = report.passed
-                said = json.dumps(report.as_json(), ensure_ascii=False) if arguments.json else str(report)
+                said = json.dumps(report.as_json(), ensure_ascii=False) if arguments.json else report.in_terminal()
                 print(said, flush=True)
             except WrongUseError as error:
                 print(error, flush=True)

@@ -98,6 +98,17 @@ class Report:
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, Any]:
         return {"text/plain": str(self), MIME: self.as_json()}
 
+    def in_terminal(self) -> str:
+        """The same with the commands of a terminal, where the text of a notebook has its calls."""
+        text = str(self)
+        for name, command in common("terminal").items():
+            text = text.replace(*(each.format(**self._blanks) for each in (common("report")[name], command)))
+        return text
+
+    @property
+    def _blanks(self) -> dict[str, object]:
+        return {"exercise": self.exercise, "seed": self.seed}
+
     def _not_started(self) -> str:
         words = common("report")
         first = words["not_started"].format(exercise=self.exercise, step=phrase("first_step", self.exercise))

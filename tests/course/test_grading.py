@@ -175,3 +175,18 @@ def test_wrong_use_ends_with_2(words):
     done = sluice(*words)
     assert done.returncode == 2
     assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_in_a_terminal_a_check_ends_with_commands_of_a_terminal(tmp_path):
+    wrong = RIGHT.replace("return SerializationResult", "return None and SerializationResult")
+    for source, command in (
+        (RIGHT, "sluice progress"),
+        (wrong, "sluice hint 3.1"),
+        ("raise KeyError", "sluice check 3.1"),
+    ):
+        file = tmp_path / "mine.py"
+        file.write_text(source)
+        said = sluice("check", "3.1", "--file", str(file)).stdout
+        assert command in said
+        for call in ('check("', 'hint("', 'show("', "L.swap("):
+            assert call not in said
