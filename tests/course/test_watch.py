@@ -66,7 +66,7 @@ def test_class_mode_draws_a_seed_and_says_how_to_have_it_again(tmp_path, monkeyp
         assert main(["check", "0.1", "--file", str(file)]) == 1
         said = capsys.readouterr().out
         seed = progress.latest_check("0.1")["seed"]
-        assert f'Seed {seed}: check("0.1", seed={seed}) runs exactly this again.' in said
+        assert f"Seed {seed}: sluice check 0.1 --seed {seed}  runs exactly this again." in said
         assert len(said.splitlines()) <= 20
         seeds.add(seed)
     assert len(seeds) == 2
