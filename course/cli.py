@@ -90,7 +90,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         with guarded_output():
             return _run(words)
     except OutputLostError as error:
-        if sys.stderr is not None:
+        if sys.stderr is not None and not error.has_left:
             with suppress(OSError):
                 print(f"sluice: standard output takes no more ({error}); what came after is lost", file=sys.stderr)
         return OUTPUT_LOST

@@ -13,7 +13,14 @@ __all__ = ["OutputLostError", "guarded_output"]
 
 
 class OutputLostError(BaseException):
-    """Standard output takes no more. No `Exception`: that would be taken for a failure of what was being done."""
+    """Standard output takes no more. No `Exception`: that would be taken for a failure of what was being done.
+
+    `has_left`: whoever read it has what was wanted, as `head` does; there is nothing to complain about.
+    """
+
+    def __init__(self, reason: str, has_left: bool) -> None:
+        super().__init__(reason)
+        self.has_left = has_left
 
 
 class _Guarded:
@@ -47,7 +54,7 @@ class _Guarded:
     def _lost(self, error: Exception, num_lost: int = 0) -> int:
         if self._is_needed:
             reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-            raise OutputLostError(reason) from error
+            raise OutputLostError(reason, isinstance(error, BrokenPipeError)) from error
         return num_lost
 
 

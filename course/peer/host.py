@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable
 from types import TracebackType
 from typing import Any, Self, TextIO
 
+from course.output import OutputLostError
 from course.peer.tap import Tap
 from refimpl.drivers.threads import LINGER_S, ConnectionIO, LeaderFollowers
 from refimpl.drivers.transport import ByteStream, End
@@ -42,7 +43,7 @@ class Speaker:
     def say(self, event: str, **facts: Any) -> None:
         try:
             print(json.dumps({"event": event, **facts}), file=self._out, flush=True)
-        except BrokenPipeError:  # as in course.cli: without this Python complains again at its end
+        except (BrokenPipeError, OutputLostError):  # as in course.cli: without this Python complains again at its end
             os.dup2(os.open(os.devnull, os.O_WRONLY), self._out.fileno())
 
 
