@@ -35,7 +35,7 @@ READING_ORDER = [
     "exchange.partition_reader", "exchange.consumer_connection", "exchange.wire_snapshot",
     "consumer.buffer_manager", "consumer.channel", "consumer.local_channel", "consumer.sequence",
     "consumer.received_queue", "consumer.connected_channel", "consumer.remote_channel",
-    "consumer.input_gate", "consumer.watermark_valve",
+    "consumer.input_gate", "consumer.union_gate", "consumer.watermark_valve",
     "consumer.barrier_handler", "consumer.alignment", "consumer.network_input",
     "exchange.before_credit.water_marks", "exchange.before_credit.marked_connection",
     "exchange.before_credit.pool_buffers", "exchange.before_credit.pooled_channel", "exchange.before_credit.staging",
@@ -79,8 +79,8 @@ MAX_METHODS = 12
 MAX_ATTRIBUTES = 12
 # Classes that offer or keep more: how many public methods, how many attributes, and why.
 LARGER_CLASSES: dict[str, tuple[int, int, str]] = {
-    "FastMakers": (14, 12, "a maker for each part"),
-    "Makers": (14, 12, "a maker for each part"),
+    "FastMakers": (15, 12, "a maker for each part"),
+    "Makers": (15, 12, "a maker for each part"),
     "DataStream": (21, 12, "the words a job is written in, as Flink has them"),
     "BufferBuilder": (14, 12, "Flink's own face"),
     "LocalBufferPool": (18, 16, "Flink's own face: requests, listeners and resizing are one class there"),

@@ -55,8 +55,8 @@ class AlignmentView(FactView):
         feeding: list[dict[int, Model]] = [{} for _ in snapshot.tasks]  # by the number of the channel at its task
         for place, sub in zip(known["channels"], subpartitions, strict=True):
             if place["gate"] >= 0:
-                index, alignment = place["input"], snapshot.tasks[place["to_task"]].alignment
-                channel = snapshot.gates[place["gate"]].channels[index]
+                index, alignment = place["to_channel"], snapshot.tasks[place["to_task"]].alignment
+                channel = snapshot.gates[place["gate"]].channels[place["input"]]
                 state = _channel(alignment, index, channel, sub)
                 feeding[place["to_task"]][index] = {"name": place["name"], **state}
         tasks = [

@@ -218,13 +218,15 @@ def _producer(partition: PartitionSnapshot, tasks: Sequence[TaskSnapshot]) -> in
 
 
 def _reader_of(gate_and_input: tuple[int, int] | None, snapshot: JobSnapshot) -> Model:
-    """Who reads a channel: the task, and the input of its gate; -1 stands for nobody."""
+    """Who reads a channel: the task, which of its channels it is, and the input of its gate; -1 stands for nobody."""
     if gate_and_input is None:
-        return {"to_task": -1, "gate": -1, "input": -1, "is_remote": False}
+        return {"to_task": -1, "to_channel": -1, "gate": -1, "input": -1, "is_remote": False}
     gate, number = gate_and_input
     reading = snapshot.gates[gate]
     task = [task.name for task in snapshot.tasks].index(reading.name)
-    return {"to_task": task, "gate": gate, "input": number, "is_remote": bool(reading.channels[number].receiver)}
+    before = sum(len(each.channels) for each in snapshot.gates[:gate] if each.name == reading.name)
+    is_remote = bool(reading.channels[number].receiver)
+    return {"to_task": task, "to_channel": before + number, "gate": gate, "input": number, "is_remote": is_remote}
 
 
 def _readers(snapshot: JobSnapshot) -> dict[tuple[int, int], tuple[int, int]]:

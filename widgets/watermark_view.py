@@ -44,7 +44,7 @@ class WatermarkView(FactView):
         return {**known, "span": _span(moments)}
 
     def model_of(self, snapshot: JobSnapshot, action: str, known: Model) -> Model:
-        sources = {(c["to_task"], c["input"]): c["name"] for c in known["channels"]}
+        sources = {(c["to_task"], c["to_channel"]): c["name"] for c in known["channels"]}
         start, end = known["span"] or _span([snapshot]) or (None, None)
         tasks = []
         for number, task in enumerate(snapshot.tasks):

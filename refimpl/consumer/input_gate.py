@@ -1,4 +1,4 @@
-"""All channels of one input, and a fair turn for each that has something.
+"""All channels of one exchange into a task, and a fair turn for each that has something.
 
 A channel that has data stands in a line once. The gate serves the head, one buffer, and sends the
 channel to the end of the line if it has more. So no channel waits longer than one round, and a
@@ -21,7 +21,7 @@ __all__ = ["GateSnapshot", "InputGate"]
 
 @dataclass(frozen=True, slots=True)
 class GateSnapshot:
-    """One gate at one moment; `ready` lists the channels in line, the next to be served first."""
+    """One gate of task `name` at one moment; `ready` lists the channels in line, the next to be served first."""
 
     name: str
     channels: tuple[ChannelSnapshot, ...]
@@ -30,14 +30,12 @@ class GateSnapshot:
 
 
 class InputGate:
-    """The channels of one input of a task.
+    """The channels through which a task reads one exchange.
 
     `on_ready` is called when a gate that had nothing gets something.
 
     Flink:   SingleInputGate (runtime.io.network.partition.consumer), 1.11.4
-    Differs: the inputs of a union share one line, so that each channel has the same turn; Flink's
-             UnionInputGate gives each input the same. There are no unknown channels: who produces is
-             known before the gate is made.
+    Differs: there are no unknown channels: who produces is known before the gate is made.
     """
 
     def __init__(

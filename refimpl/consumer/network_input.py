@@ -14,6 +14,7 @@ from refimpl.config import CheckpointingMode
 from refimpl.consumer.alignment import barrier_handler
 from refimpl.consumer.barrier_handler import act_on
 from refimpl.consumer.input_gate import InputGate
+from refimpl.consumer.union_gate import UnionInputGate
 from refimpl.consumer.watermark_valve import StatusWatermarkValve
 from refimpl.errors import RemoteProtocolError
 from refimpl.memory.buffer import Buffer, BufferSlice, heap_buffer
@@ -40,7 +41,7 @@ class NetworkInput:
 
     def __init__(
         self,
-        gate: InputGate,
+        gate: InputGate | UnionInputGate,
         element_serializer: StreamElementSerializer,
         make_deserializer: Callable[[], RecordDeserializer],
         mode: CheckpointingMode = CheckpointingMode.EXACTLY_ONCE,

@@ -86,8 +86,9 @@ class Deployment:
             self.close_after(error)
             raise
         self.checkpoints = CheckpointTrigger(self.tasks, self.config)
-        for gate in self.gates:
-            gate.open()
+        for task in self.tasks:
+            if isinstance(task.input, NetworkInput):
+                task.input.gate.open()
 
     @property
     def pool(self) -> NetworkBufferPool:
@@ -99,6 +100,7 @@ class Deployment:
 
     @property
     def gates(self) -> Sequence[InputGate]:
+        """Those of all tasks, one for each exchange that a task reads."""
         return self.shuffle.gates
 
     @property
@@ -280,8 +282,8 @@ class Deployment:
         )
 
     def _consume(self, execution: ExecutionVertex) -> NetworkInput:
-        """Build the gate of one consuming subtask and what reads elements from it."""
-        gate = self.shuffle.create_gate(execution)
+        """Build the gates of one consuming subtask and what reads elements from them."""
+        gate = self.shuffle.create_input(execution)
         edge = next(edge for edge in self.graph.job.edges if edge.target == execution.vertex.id)
         return self.shuffle.makers.network_input(gate, self._element_serializer(edge), self.parts, self.config)
 

@@ -112,17 +112,19 @@ class ExecutionGraph:
         """The consuming subtasks that producing subtask `subtask` has a channel to on edge `edge`."""
         return self._matrices[edge][subtask]
 
-    def inputs(self, consumer: ExecutionVertex) -> list[ChannelPlan]:
-        """The channels into one subtask, in the order of its gate."""
-        plans = []
+    def inputs(self, consumer: ExecutionVertex) -> list[list[ChannelPlan]]:
+        """The channels into one subtask, for each edge that leads to it those of its gate, in order."""
+        gates = []
         for index, edge in enumerate(self.job.edges):
             if edge.target != consumer.vertex.id:
                 continue
+            plans = []
             for producer in self.subtasks(edge.source):
                 targets = self.targets(index, producer.subtask)
                 if consumer.subtask in targets:
                     plans.append(self._plan(index, producer, targets.index(consumer.subtask), consumer))
-        return plans
+            gates.append(plans)
+        return gates
 
     def partition_id(self, edge: int, producer: ExecutionVertex) -> ResultPartitionId:
         """What the output of `producer` for edge `edge` is called on the wire."""
@@ -155,8 +157,9 @@ class ExecutionGraph:
                 if edge.source == execution.vertex.id:
                     width = len(self.targets(index, execution.subtask))
                     required[execution.task_manager] += required_buffers(width)
-            num_remote = sum(plan.is_remote for plan in self.inputs(execution))
-            required[execution.task_manager] += required_input_buffers(num_remote, self.job.config)
+            for plans in self.inputs(execution):
+                num_remote = sum(plan.is_remote for plan in plans)
+                required[execution.task_manager] += required_input_buffers(num_remote, self.job.config)
         return max(required)
 
     def _plan(self, edge: int, producer: ExecutionVertex, subpartition: int, consumer: ExecutionVertex) -> ChannelPlan:
@@ -169,7 +172,7 @@ class ExecutionGraph:
 
 
 def required_input_buffers(num_remote: int, config: Config) -> int:
-    """Buffers an input cannot start without: the exclusive ones and one that floats.
+    """Buffers a gate cannot start without: the exclusive ones and one that floats.
 
     Without credits one for each channel.
 

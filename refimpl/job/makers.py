@@ -17,6 +17,7 @@ from refimpl.consumer.input_gate import InputGate
 from refimpl.consumer.local_channel import LocalInputChannel
 from refimpl.consumer.network_input import NetworkInput
 from refimpl.consumer.remote_channel import RemoteInputChannel
+from refimpl.consumer.union_gate import UnionInputGate
 from refimpl.exchange.before_credit.marked_connection import MarkedConnection
 from refimpl.exchange.before_credit.pooled_channel import PooledInputChannel
 from refimpl.exchange.before_credit.staging import StagingConnection
@@ -154,8 +155,12 @@ class Makers:
         """The channels of one input, in one line."""
         return InputGate(name, channels, config.flink_version)
 
+    def union_gate(self, name: str, gates: Sequence[InputGate]) -> UnionInputGate:
+        """The gates of a task that reads several exchanges, read as one."""
+        return UnionInputGate(name, gates)
+
     def network_input(
-        self, gate: InputGate, elements: StreamElementSerializer, parts: Parts, config: Config
+        self, gate: InputGate | UnionInputGate, elements: StreamElementSerializer, parts: Parts, config: Config
     ) -> NetworkInput:
         """What reads elements from a gate."""
         return NetworkInput(gate, elements, lambda: self.deserializer(parts, config), config.checkpointing_mode)

@@ -1,7 +1,7 @@
 """The queues and gates of one TaskManager: what its tasks write into and read from.
 
 Every output of a subtask here is a result partition, readable by tasks here and, over connections,
-by tasks elsewhere. Every input is a gate with a channel for each producer: a local channel reads the
+by tasks elsewhere. Every input is a gate for each edge, with a channel for each producer: a local channel reads the
 producer's queue, a remote one has buffers of its own and waits for a driver to connect it.
 """
 
@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from refimpl.consumer.channel import InputChannel
 from refimpl.consumer.connected_channel import ConnectedChannel
 from refimpl.consumer.input_gate import InputGate
+from refimpl.consumer.union_gate import UnionInputGate
 from refimpl.exchange.consumer_connection import ConsumerConnection
 from refimpl.exchange.messages import ResultPartitionId
 from refimpl.exchange.producer_connection import ProducerConnection
@@ -111,21 +112,28 @@ class ShuffleEnvironment:
             self.trace.note("output", name, peer=producer.name)()
         return partition
 
-    def create_gate(self, consumer: ExecutionVertex) -> InputGate:
-        """The input of one subtask; the partitions it reads here must have been made.
+    def create_input(self, consumer: ExecutionVertex) -> InputGate | UnionInputGate:
+        """What one subtask reads: the gate of the edge to it, or all of them; the partitions read here must be made.
 
         Raises:
             InsufficientBuffersError: the pool cannot promise what its remote channels require.
         """
-        plans = self.graph.inputs(consumer)
+        inputs = self.graph.inputs(consumer)
+        if len(inputs) == 1:
+            return self._create_gate(consumer.name, consumer, inputs[0])
+        names = [f"{consumer.name} #{number}" for number in range(1, len(inputs) + 1)]
+        gates = [self._create_gate(name, consumer, plans) for name, plans in zip(names, inputs, strict=True)]
+        return self.makers.union_gate(consumer.name, gates)
+
+    def _create_gate(self, name: str, consumer: ExecutionVertex, plans: Sequence[ChannelPlan]) -> InputGate:
         num_remote = sum(plan.is_remote for plan in plans)
-        pool = self._gate_pool(consumer, num_remote) if num_remote else None
+        pool = self._gate_pool(name, num_remote) if num_remote else None
         channels: list[InputChannel] = []
         for index, plan in enumerate(plans):
             if self.trace is not None:
                 kind = "remote channel" if plan.is_remote else "local channel"
-                name = self.graph.partition_name(plan.edge, plan.producer.subtask)
-                self.trace.note(kind, name, plan.subpartition, consumer.name)()
+                read = self.graph.partition_name(plan.edge, plan.producer.subtask)
+                self.trace.note(kind, read, plan.subpartition, consumer.name)()
             if pool is not None and plan.is_remote:
                 channels.append(self._remote_channel(index, plan, pool))
             else:
@@ -135,7 +143,7 @@ class ShuffleEnvironment:
         self.gates.append(gate)
         return gate
 
-    def _gate_pool(self, consumer: ExecutionVertex, num_remote: int) -> LocalBufferPool:
+    def _gate_pool(self, name: str, num_remote: int) -> LocalBufferPool:
         """The buffers that the remote channels of one gate share: with credits the floating ones.
 
         Flink:   SingleInputGateFactory.createBufferPoolFactory, 1.11.4; without credits
@@ -145,7 +153,7 @@ class ShuffleEnvironment:
         if self.config.credit_based:
             most, kind = self.config.floating_buffers_per_gate, "floating"
             required = min(1, most)
-        pool = LocalBufferPool(self.pool, required, most, f"{consumer.name} ({kind})")
+        pool = LocalBufferPool(self.pool, required, most, f"{name} ({kind})")
         self.gate_pools.append(pool)
         return pool
 

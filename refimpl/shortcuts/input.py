@@ -17,12 +17,13 @@ from typing import Protocol
 from refimpl.config import CheckpointingMode
 from refimpl.consumer.input_gate import InputGate
 from refimpl.consumer.network_input import NetworkInput
+from refimpl.consumer.union_gate import UnionInputGate
 from refimpl.memory.buffer import BufferSlice
 from refimpl.records.element_serializer import StreamElementSerializer
 from refimpl.records.elements import MAX_WATERMARK, RecordBatch, StreamElement, StreamRecord
 from refimpl.records.events import Event
 from refimpl.records.spanning import RecordDeserializer
-from refimpl.shortcuts.channels import FastInputGate
+from refimpl.shortcuts.channels import FastInputGate, FastUnionInputGate
 from refimpl.shortcuts.columns import BatchCodec
 from refimpl.shortcuts.deserializer import FastDeserializer
 from refimpl.shortcuts.fixed_width import RecordUnpacker
@@ -81,7 +82,7 @@ class FastNetworkInput(NetworkInput):
 
     def __init__(
         self,
-        gate: InputGate,
+        gate: InputGate | UnionInputGate,
         element_serializer: StreamElementSerializer,
         make_deserializer: Callable[[], RecordDeserializer],
         mode: CheckpointingMode = CheckpointingMode.EXACTLY_ONCE,
@@ -105,7 +106,7 @@ class FastNetworkInput(NetworkInput):
 
     def take(self, limit: int = 1) -> int:
         num_run = 0
-        if isinstance(self.gate, FastInputGate):
+        if isinstance(self.gate, FastInputGate | FastUnionInputGate):
             index, run = self.gate.poll_run(limit - 1)
             num_run = len(run)
             self._taken.extend([(index, buffer) for buffer in run])

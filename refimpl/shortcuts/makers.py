@@ -10,6 +10,7 @@ from refimpl.consumer.channel import InputChannel
 from refimpl.consumer.connected_channel import ConnectedChannel
 from refimpl.consumer.input_gate import InputGate
 from refimpl.consumer.network_input import NetworkInput
+from refimpl.consumer.union_gate import UnionInputGate
 from refimpl.exchange.before_credit.staging import StagingConnection
 from refimpl.exchange.consumer_connection import ConsumerConnection
 from refimpl.exchange.producer_connection import ProducerConnection
@@ -33,6 +34,7 @@ from refimpl.shortcuts.channels import (
     FastInputGate,
     FastPooledInputChannel,
     FastRemoteInputChannel,
+    FastUnionInputGate,
 )
 from refimpl.shortcuts.deserializer import FastDeserializer
 from refimpl.shortcuts.frames import FastFrameDecoder, FastStagingDecoder
@@ -116,6 +118,9 @@ class FastMakers(Makers):
     def gate(self, name: str, channels: Sequence[InputChannel], config: Config) -> InputGate:
         return FastInputGate(name, channels, config.flink_version)
 
+    def union_gate(self, name: str, gates: Sequence[InputGate]) -> UnionInputGate:
+        return FastUnionInputGate(name, gates)
+
     # -- the producer's side -------------------------------------------------------------------------
 
     def partition(
@@ -168,7 +173,7 @@ class FastMakers(Makers):
         return FastDeserializer(config) if make is SpillingAdaptiveSpanningRecordDeserializer else make(config)
 
     def network_input(
-        self, gate: InputGate, elements: StreamElementSerializer, parts: Parts, config: Config
+        self, gate: InputGate | UnionInputGate, elements: StreamElementSerializer, parts: Parts, config: Config
     ) -> NetworkInput:
         return FastNetworkInput(gate, elements, lambda: self.deserializer(parts, config), config.checkpointing_mode)
 

@@ -22,6 +22,17 @@ def race(**options):
     return environment
 
 
+def race_of_two_exchanges():
+    """The map reads two exchanges, so it has two gates; the second one's channels count on behind the first's."""
+    config = Config(segment_size_bytes=64, num_buffers=80, checkpoint_interval_ms=1)
+    environment = StreamEnvironment(config, 2)
+    one, two = (
+        environment.source(lambda i, n: IterableReader(range(i, 300, n)), name, LONG) for name in ("one", "two")
+    )
+    one.rebalance().union(two.rebalance()).map(abs, "map", LONG).rebalance().sink(bool, "sink")
+    return environment
+
+
 def record(environment, num_task_managers=1):
     with Simulation(environment, seed=4, num_task_managers=num_task_managers, max_delay_ms=0.1) as simulation:
         return Recording.of(simulation)
@@ -41,6 +52,22 @@ def models_of(recording):
 def test_a_channel_is_shown_as_it_is_for_the_task(mode, version, num_task_managers):
     recording = record(race(checkpointing_mode=mode, flink_version=version), num_task_managers)
     models, view = models_of(recording)
+    seen = states_seen(models, recording)
+    assert seen == {"reads", "comes", "ended", "waits" if mode is EXACTLY_ONCE else "passed"}
+    assert any("completed" in line for line in view.words_of(models[-1]))
+
+
+@pytest.mark.parametrize("num_task_managers", [1, 2])
+def test_channels_of_several_exchanges_are_those_of_one_task(num_task_managers):
+    recording = record(race_of_two_exchanges(), num_task_managers)
+    models, _ = models_of(recording)
+    assert states_seen(models, recording) == {"reads", "comes", "ended", "waits"}
+    names = {task["name"]: [channel["name"] for channel in task["channels"]] for task in models[0]["tasks"]}
+    assert [name.partition("-")[0] for name in names["map-0"]] == ["one", "one", "two", "two"]
+
+
+def states_seen(models, recording):
+    """The states of all channels at all moments, each checked against what the task knows."""
     seen = set()
     for model, (moment, _) in zip(models, recording.moments, strict=True):
         for task, snapshot in zip(model["tasks"], moment.tasks, strict=True):
@@ -55,8 +82,7 @@ def test_a_channel_is_shown_as_it_is_for_the_task(mode, version, num_task_manage
             for channel in task["channels"]:
                 seen.add(channel["state"])
                 _check_lane(channel)
-    assert seen == {"reads", "comes", "ended", "waits" if mode is EXACTLY_ONCE else "passed"}
-    assert any("completed" in line for line in view.words_of(models[-1]))
+    return seen
 
 
 def _check_lane(channel):

@@ -66,7 +66,8 @@ SOURCES = {TwoBufferRibbon: ([b"hello", b"to"],), BytesBesideFlink: (b"hello to 
 
 # Numbers that name something: they have no unit.
 NAMES = {
-    "index", "subtask", "task", "output", "from_task", "to_task", "gate", "input", "column", "row", "channels",
+    "index", "subtask", "task", "output", "from_task", "to_task", "to_channel", "gate", "input", "column", "row",
+    "channels",
     "segment_id", "record", "buffer", "position", "step", "start_byte", "from_vertex", "to_vertex", "after", "edge",
     "from_subtask", "to_subtask", "channel", "sequence", "task_manager", "slot", "process", "checkpoint",
 }  # fmt: skip

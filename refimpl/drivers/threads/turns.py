@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import threading
 
+from refimpl.consumer.network_input import NetworkInput
 from refimpl.drivers.control import pause_ms
 from refimpl.drivers.threads.handoff import Handoff
 from refimpl.drivers.threads.leader_followers import LeaderFollowers
@@ -38,8 +39,9 @@ class TaskTurns:
         self.handoff = Handoff(monitor, self.wakers) if is_alone else None
         self.leader_followers = LeaderFollowers(monitor, self.wakers, deployment.config.buffer_timeout_ms != 0)
         self._deployment = deployment
-        for gate in deployment.gates:
-            gate.on_ready = self.wakers[gate.name].wake
+        for task in deployment.tasks:
+            if isinstance(task.input, NetworkInput):
+                task.input.gate.on_ready = self.wakers[task.name].wake
 
     def wait_for_turn(self, task: Task) -> bool:
         """Wait until a step of `task` would do something; false if the job was cancelled."""

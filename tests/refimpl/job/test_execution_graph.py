@@ -137,7 +137,7 @@ def test_the_least_number_of_buffers_starts_the_job_on_several_task_managers(wid
         return environment
 
     graph = ExecutionGraph(JobGraph(job(99).graph, options), width)
-    inputs = [sum(plan.is_remote for plan in graph.inputs(consumer)) for consumer in graph.vertices]
+    inputs = [sum(plan.is_remote for plans in graph.inputs(consumer) for plan in plans) for consumer in graph.vertices]
     each = 3 if has_credit else 1
     floating = 1 if has_credit else 0
     by_hand = [0] * width
@@ -166,7 +166,7 @@ def several_exchanges(version: FlinkVersion) -> JobGraph:
 
 
 def plans_of(graph: ExecutionGraph) -> list[ChannelPlan]:
-    return [plan for consumer in graph.vertices for plan in graph.inputs(consumer)]
+    return [plan for consumer in graph.vertices for plans in graph.inputs(consumer) for plan in plans]
 
 
 @pytest.mark.parametrize("version", FlinkVersion)

@@ -45,7 +45,7 @@ def part(number: int, graph: ExecutionGraph | None = None) -> ShuffleEnvironment
             shuffle.create_partition(0, execution)
     for execution in graph.vertices:
         if execution.task_manager == number and execution.vertex.name == "sink":
-            shuffle.create_gate(execution)
+            shuffle.create_input(execution)
     return shuffle
 
 
