@@ -8,17 +8,16 @@ from __future__ import annotations
 
 import argparse
 import os
-import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
 from queue import SimpleQueue
 
 from course.checks import check_of
 from course.commands import NOT_PASSED, PASSED, add_exercises
+from course.exercises import table
 from course.grading.judge import judge, vectors_version
 from course.grading.mutants import mutants
 from course.grading.report import Report
@@ -26,13 +25,12 @@ from course.grading.runner import Grader, Limits
 from course.manifest import EXERCISES, exercise
 from course.messages import title
 from course.seams import child_job, reference_source, solution, standing_alone, stub
-from course.specimens import Specimen, wheat, zoo
+from course.specimens import Specimen, right_answers, zoo
 
 __all__ = ["KILLED", "PRECISION", "TABLE", "Measured", "add_arguments", "document", "measure", "run"]
 
 TABLE = Path(__file__).parent / "GRADERS.md"
 KILLED, PRECISION = 0.95, 0.8
-_EQUIVALENT = Path(__file__).parent / "grading" / "equivalent_mutants.toml"
 _OF_A_MUTANT = Limits(case_seconds=0.5)
 """A fifth of what a learner's code has: many mutants have no end, and a reference part needs a tenth of it at most."""
 
@@ -47,7 +45,7 @@ class Measured:
     gone: list[str] = field(default_factory=list)
     told: list[tuple[Specimen, Report]] = field(default_factory=list)
     wrongly: list[str] = field(default_factory=list)
-    num_wheat: int = 0
+    num_right: int = 0
 
     @property
     def num_real(self) -> int:
@@ -84,11 +82,6 @@ def _code(report: Report) -> str:
     return f"{rule.id}.{rule.finding.code}" if rule is not None and rule.finding is not None else "passed"
 
 
-@cache
-def _equivalent() -> dict[str, dict[str, str]]:
-    return tomllib.loads(_EQUIVALENT.read_text(encoding="utf-8"))
-
-
 def _all_judged(exercise_id: str, sources: Iterable[str], limits: Limits | None = None) -> list[Report]:
     """The report of every source; as many at a time as there are processors, each with a child kept ready."""
     graders: SimpleQueue[Grader] = SimpleQueue()
@@ -113,24 +106,24 @@ def _all_judged(exercise_id: str, sources: Iterable[str], limits: Limits | None 
 
 
 def measure(exercise_id: str, say: Callable[[str], object] = lambda _: None) -> Measured:
-    """Judge the reference part's mutants, the zoo, the wheat, the stub and the reference part itself."""
+    """Judge the reference part's mutants, the zoo, other right answers, the stub and the reference part itself."""
     found = Measured(exercise(exercise_id).id)
     reference = reference_source(exercise_id)
     changed = [(name, standing_alone(exercise_id, source)) for name, source in mutants(reference)]
-    right, wrong = wheat(exercise_id), zoo(exercise_id)
-    say(f"{exercise_id}: {len(changed)} mutants, {len(wrong)} known-wrong parts, {len(right)} right ones")
-    sources = [stub(exercise_id), solution(exercise_id), *(each.source for each in (*right, *wrong))]
+    right_ones, wrong = right_answers(exercise_id), zoo(exercise_id)
+    say(f"{exercise_id}: {len(changed)} mutants, {len(wrong)} known-wrong parts, {len(right_ones)} right ones")
+    sources = [stub(exercise_id), solution(exercise_id), *(each.source for each in (*right_ones, *wrong))]
     reports = iter(_all_judged(exercise_id, sources))
     if (status := next(reports).status.value) != "not_started":
         found.wrongly.append(f"the stub is {status}")
-    for name in ("the reference part", *(each.name for each in right)):
+    for name in ("the reference part", *(each.name for each in right_ones)):
         report = next(reports)
         if not report.passed:
             found.wrongly.append(f"{name} is turned down by {_code(report)}")
-    found.num_wheat = len(right)
+    found.num_right = len(right_ones)
     found.told = [(each, next(reports)) for each in wrong]
     found.num_mutants = len(changed)
-    excused = _equivalent().get(exercise_id, {})
+    excused = table(exercise_id, "exercise.toml").get("equivalent_mutants", {})
     of_mutants = _all_judged(exercise_id, [source for _, source in changed], _OF_A_MUTANT)
     passed = [name for (name, _), report in zip(changed, of_mutants, strict=True) if report.passed]
     found.survivors = {name: excused.get(name, "") for name in passed}
@@ -161,12 +154,12 @@ def document(measured: Sequence[Measured]) -> str:
     """The table as a page of Markdown."""
     lines = [*_HEAD.format(vectors=vectors_version()).splitlines()]
     for each in measured:
-        passed = each.num_wheat + 1 - sum("turned down" in line for line in each.wrongly)
+        passed = each.num_right + 1 - sum("turned down" in line for line in each.wrongly)
         lines.append(
             f"| {each.exercise} {exercise(each.exercise).title} "
             f"| {_share(each.num_mutants - len(each.survivors), each.num_real)} "
             f"| {_share(each.num_caught, len(each.told))} | {_share(each.num_alone, len(each.told))} "
-            f"| {_share(passed, each.num_wheat + 1)} |"
+            f"| {_share(passed, each.num_right + 1)} |"
         )
     for each in measured:
         lines += ["", f"## {each.exercise} {exercise(each.exercise).title}", "", *_details(each)]

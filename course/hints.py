@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING
 
 from course import progress
 from course.classroom import membership
-from course.manifest import exercise
-from course.messages import language, phrase, read_catalogue, title
+from course.messages import exercise_catalogue, phrase, title
 from course.seams import reference_source
 from course.source_lines import source_lines
 
@@ -34,9 +33,8 @@ def rungs(exercise_id: str, rule: str) -> dict[str, str]:
     Raises:
         KeyError: the rule has no hints, which a test forbids.
     """
-    file = f"hints/{exercise(exercise_id).lesson:02d}.toml"
-    table: dict[str, str] = read_catalogue(file, language())[exercise_id][rule]
-    return table
+    found: dict[str, str] = exercise_catalogue(exercise_id, "hints")[rule]
+    return found
 
 
 def next_rung(exercise_id: str, rule: str, code_hash: str, *, now: bool = False) -> tuple[int, str | None]:

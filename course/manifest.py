@@ -7,6 +7,8 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from course.exercises import folders, table
+
 __all__ = ["EXERCISES", "LESSONS", "START", "Exercise", "Lesson", "NoSuchExerciseError", "exercise", "lesson_info",
            "nearest"]  # fmt: skip
 
@@ -56,66 +58,34 @@ class Lesson:
     exercises: tuple[Exercise, ...]
 
 
-def _lesson(number: int, name: str, title: str, minutes: int, *parts: tuple[str, str]) -> Lesson:
-    """A lesson whose exercises, in order, are given by title and by the name that Flink has for the part."""
-    exercises = tuple(Exercise(f"{number}.{place}", number, *part) for place, part in enumerate(parts, 1))
-    return Lesson(number, name, title, minutes, exercises)
+def _exercises() -> dict[str, Exercise]:
+    return {
+        each: Exercise(each, int(each.partition(".")[0]), row["title"], row["flink_name"])
+        for each, row in ((each, table(each, "exercise.toml")) for each in folders())
+    }
+
+
+EXERCISES: dict[str, Exercise] = _exercises()
+
+
+def _lesson(number: int, name: str, title: str, minutes: int) -> Lesson:
+    return Lesson(number, name, title, minutes, tuple(e for e in EXERCISES.values() if e.lesson == number))
 
 
 _ALL = (
-    _lesson(0, "00_ten_records", "Ten records end to end", 30, ("A map function", "MapFunction")),
-    _lesson(
-        1, "01_segments", "Memory segments", 45,
-        ("A window on the memory", "MemorySegment"),
-        ("Numbers in bytes", "MemorySegment"),
-        ("A copy between segments", "MemorySegment"),
-    ),
-    _lesson(
-        2, "02_pools", "Buffers and pools", 60,
-        ("A buffer that counts", "NetworkBuffer"),
-        ("Sharing out", "NetworkBufferPool"),
-        ("A pool of one's own", "LocalBufferPool"),
-    ),
-    _lesson(3, "03_spanning", "Spanning serializer", 75, ("A record over buffers", "SpanningRecordSerializer")),
-    _lesson(
-        4, "04_deserializer", "Spanning deserializer", 75,
-        ("Records out of buffers", "SpillingAdaptiveSpanningRecordDeserializer"),
-        ("Write the rule: what goes in comes out", "SpanningRecordSerializationTest"),
-    ),
-    _lesson(
-        5, "05_record_writer", "Record writer and selectors", 60,
-        ("Which channel a key goes to", "KeyGroupStreamPartitioner"),
-        ("A record to its channels", "RecordWriter"),
-    ),
-    _lesson(
-        6, "06_chains", "Chains and outputs", 60,
-        ("May two operators share a task?", "StreamingJobGraphGenerator"),
-        ("From edges to chains", "StreamingJobGraphGenerator"),
-        ("An output that copies", "CopyingChainingOutput"),
-    ),
-    _lesson(
-        7, "07_local_channels", "Subpartitions and local channels", 60,
-        ("The queue of a channel", "PipelinedSubpartition"),
-    ),
-    _lesson(
-        9, "09_remote", "Remote channels", 75,
-        ("A frame", "NettyMessage"),
-        ("Frames out of a stream", "NettyMessageDecoder"),
-        ("The numbers of a channel", "RemoteInputChannel"),
-    ),
-    _lesson(
-        10, "10_slow_reader", "One slow reader", 60,
-        ("High and low water", "WriteBufferWaterMark"),
-        ("Where data waits", "PartitionRequestClientHandler"),
-    ),
-    _lesson(
-        11, "11_credit", "Credit", 75,
-        ("The receiver counts", "BufferManager"),
-        ("The sender pays", "CreditBasedSequenceNumberingViewReader"),
-    ),
-)  # fmt: skip
+    _lesson(0, "00_ten_records", "Ten records end to end", 30),
+    _lesson(1, "01_segments", "Memory segments", 45),
+    _lesson(2, "02_pools", "Buffers and pools", 60),
+    _lesson(3, "03_spanning", "Spanning serializer", 75),
+    _lesson(4, "04_deserializer", "Spanning deserializer", 75),
+    _lesson(5, "05_record_writer", "Record writer and selectors", 60),
+    _lesson(6, "06_chains", "Chains and outputs", 60),
+    _lesson(7, "07_local_channels", "Subpartitions and local channels", 60),
+    _lesson(9, "09_remote", "Remote channels", 75),
+    _lesson(10, "10_slow_reader", "One slow reader", 60),
+    _lesson(11, "11_credit", "Credit", 75),
+)
 LESSONS: dict[int, Lesson] = {lesson.number: lesson for lesson in _ALL}
-EXERCISES: dict[str, Exercise] = {each.id: each for lesson in LESSONS.values() for each in lesson.exercises}
 
 
 def exercise(exercise_id: str) -> Exercise:

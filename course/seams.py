@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ast
 import sys
-import tomllib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
@@ -16,17 +15,37 @@ from importlib.util import cache_from_source, find_spec
 from pathlib import Path
 from typing import Any
 
+from course.exercises import folder, folders, table
 from course.source_lines import source_lines
 
 __all__ = ["Seam", "child_job", "later_exercises", "seam", "seams", "solution", "stub"]
 
 _COURSE = Path(__file__).parent
 _ROOT = _COURSE.parent
+_NOT_OF_THE_SEAM = ("title", "flink_name", "equivalent_mutants")
 
 
 @dataclass(frozen=True, slots=True)
 class Seam:
-    """Where an exercise meets the engine; the fields are those of seams.toml."""
+    """Where an exercise meets the engine: the reference part, and what of it a learner writes, from its exercise.toml.
+
+    Fields:
+        module, part: where the reference part lives.
+        kind: "class" or "function".
+        member: what a class must have to be taken for the part, or the function's usual name.
+        methods: the methods a learner writes; everything else of the reference part is left out.
+        name: what the part is called in the stub.
+        imports: the import lines of the stub.
+        notes: promises that the stub's docstring adds to the reference part's own.
+        driver: the file of course/checks that runs a case against a part; "" if its folder has its own, `driver.py`.
+        base: the protocol the stub derives from, if any.
+        swap: how it goes into the running job, a kind of `course/swap/into_job.py`; "" if it cannot.
+        extends: the stub derives from the part itself, which keeps all but these methods.
+        hides: then, other methods of the part that would be the answer under another name.
+        hides_too: functions that are kept from the learner's code as well, with their module.
+        describes: the notes are the whole docstring of the stub.
+        needs: later exercises whose parts a check of this one runs on, so they are not taken away.
+    """
 
     exercise: str
     module: str
@@ -37,7 +56,7 @@ class Seam:
     name: str
     imports: tuple[str, ...]
     notes: tuple[str, ...]
-    driver: str
+    driver: str = ""
     base: str = ""
     swap: str = ""
     extends: bool = False
@@ -50,12 +69,12 @@ class Seam:
 @cache
 def seams() -> dict[str, Seam]:
     """All seams by exercise id."""
-    table = tomllib.loads((_COURSE / "seams.toml").read_text(encoding="utf-8"))
-    return {exercise: _seam(exercise, row) for exercise, row in table.items()}
+    return {exercise: _seam(exercise, table(exercise, "exercise.toml")) for exercise in folders()}
 
 
 def _seam(exercise: str, row: dict[str, Any]) -> Seam:
-    fields: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in row.items()}
+    mine = {name: value for name, value in row.items() if name not in _NOT_OF_THE_SEAM}
+    fields: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in mine.items()}
     return Seam(exercise, **fields)
 
 
@@ -72,7 +91,7 @@ def seam(exercise: str) -> Seam:
 def _module_file(name: str) -> Path:
     # The parents of a module are imported to find it, the module itself is only read.
     spec = find_spec(name)
-    assert spec is not None, f"there is no module {name}; correct seams.toml"
+    assert spec is not None, f"there is no module {name}; correct its exercise.toml"
     assert spec.origin, f"{name} has no source file"
     return Path(spec.origin)
 
@@ -91,7 +110,7 @@ def _named_node(module: str, name: str) -> ast.ClassDef | ast.FunctionDef:
     for node in _parsed(module)[1].body:
         if isinstance(node, ast.ClassDef | ast.FunctionDef) and node.name == name:
             return node
-    raise AssertionError(f"{module} has no {name}; correct seams.toml")
+    raise AssertionError(f"{module} has no {name}; correct its exercise.toml")
 
 
 def reference_source(exercise: str) -> str:
@@ -287,6 +306,10 @@ def _stripped(module: str, found: Iterable[Seam], hidden: Iterable[str] = ()) ->
     return "\n".join(lines) + "\n"
 
 
+def _driver(wanted: Seam) -> Path:
+    return _COURSE / "checks" / wanted.driver if wanted.driver else folder(wanted.exercise) / "driver.py"
+
+
 def child_job(exercise: str) -> dict[str, Any]:
     """What a child must know of an exercise: no answers, and no reference part."""
     wanted = seam(exercise)
@@ -303,7 +326,7 @@ def child_job(exercise: str) -> dict[str, Any]:
         "member": wanted.member,
         "part": wanted.part,
         "methods": list(wanted.methods),
-        "driver": (_COURSE / "checks" / wanted.driver).read_text(encoding="utf-8"),
+        "driver": _driver(wanted).read_text(encoding="utf-8"),
         "modules": modules,
         "engine_root": str(_ROOT),
         "engine": str(engine),

@@ -1,22 +1,28 @@
-"""The zoo (known-wrong parts), the wheat (other right ones), and those unseen: files that are read, never imported."""
+"""Answers that the course brings along: wrong ones (the zoo), right ones, and wrong parts that no learner sees.
+
+They are read from the folder of their exercise and never imported. A right answer is its `source`. A wrong one is a
+`belief` and a `change` of a right one, its `base`: the one called "plain", unless another is named. One that has
+nothing in common with a right answer is a `source` too.
+
+A change is one or more pieces, with `@@` between them. The lines of a piece begin with what a diff has there: `-` is
+taken out, `+` is put in, a blank is only there to say where. What is taken out stands in the base exactly once.
+"""
 
 from __future__ import annotations
 
-import ast
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 
-from course.manifest import exercise
+from course.exercises import folder, table
 
-__all__ = ["Specimen", "harness", "unseen", "wheat", "zoo"]
-
-_COURSE = Path(__file__).parent
+__all__ = ["Specimen", "changed", "harness", "right_answers", "unseen", "zoo"]
 
 
 @dataclass(frozen=True, slots=True)
 class Specimen:
-    """One part: its name, the belief behind it (or what is special about it), its source."""
+    """One answer: its name, the belief behind it (or what is special about it), its source."""
 
     name: str
     belief: str
@@ -24,41 +30,55 @@ class Specimen:
 
 
 @cache
-def _all(kind: str, exercise_id: str) -> tuple[Specimen, ...]:
-    wanted = exercise(exercise_id)
-    folder = _COURSE / kind / f"c{wanted.lesson:02d}"
-    number = exercise_id.partition(".")[2]
-    # The first exercise of a lesson has its files in the lesson's folder, further ones in one below.
-    place = folder if number == "1" else folder / f"e{number}"
-    return tuple(map(_specimen, sorted(place.glob("*.py"))))
-
-
-def _specimen(file: Path) -> Specimen:
-    source = file.read_text(encoding="utf-8")
-    return Specimen(file.stem, ast.get_docstring(ast.parse(source)) or "", source)
-
-
 def zoo(exercise_id: str) -> tuple[Specimen, ...]:
-    """The known-wrong parts of one exercise, by name."""
-    return _all("zoo", exercise_id)
+    """The known-wrong answers of one exercise, by name."""
+    bases = {name: row["source"] for name, row in table(exercise_id, "right.toml").items()}
+    return tuple(_wrong(name, row, bases) for name, row in table(exercise_id, "wrong.toml").items())
 
 
-def wheat(exercise_id: str) -> tuple[Specimen, ...]:
-    """Other right parts of one exercise, by name."""
-    return _all("wheat", exercise_id)
+@cache
+def right_answers(exercise_id: str) -> tuple[Specimen, ...]:
+    """Right answers of one exercise, other than the reference part."""
+    rows = table(exercise_id, "right.toml").items()
+    return tuple(Specimen(name, row.get("note", ""), _noted(row.get("note", ""), row["source"])) for name, row in rows)
 
 
 @cache
 def unseen(exercise_id: str) -> tuple[Specimen, ...]:
     """Wrong parts that no zoo shows: a learner's rule is tried on them."""
-    return tuple(map(_specimen, sorted((_unseen_folder(exercise_id) / "wrong").glob("*.py"))))
+    return tuple(_wrong(name, row, {}) for name, row in table(exercise_id, "unseen.toml").items())
 
 
 @cache
 def harness(exercise_id: str) -> str:
     """The source that makes of a part what a learner's rule is given."""
-    return (_unseen_folder(exercise_id) / "harness.py").read_text(encoding="utf-8")
+    return (folder(exercise_id) / "harness.py").read_text(encoding="utf-8")
 
 
-def _unseen_folder(exercise_id: str) -> Path:
-    return _COURSE / "unseen" / f"c{exercise(exercise_id).lesson:02d}"
+def changed(source: str, change: str) -> str:
+    """`source` with a change made in it.
+
+    Raises:
+        ValueError: a piece of the change does not say one place of the source.
+    """
+    lines = source.splitlines()
+    for piece in re.split(r"^@@\n", change, flags=re.MULTILINE):
+        rows = [row or " " for row in piece.splitlines()]
+        old = [row[1:] for row in rows if row[0] != "+"]
+        places = [at for at in range(len(lines)) if lines[at : at + len(old)] == old]
+        if len(places) != 1 or any(row[0] not in " -+" for row in rows):
+            raise ValueError(f"these lines stand {len(places)} times in the base, not once:\n" + "\n".join(old))
+        lines[places[0] : places[0] + len(old)] = [row[1:] for row in rows if row[0] != "-"]
+    return "\n".join(lines) + "\n"
+
+
+def _wrong(name: str, row: Mapping[str, str], bases: Mapping[str, str]) -> Specimen:
+    code = row["source"] if "source" in row else changed(bases[row.get("base", "plain")], row["change"])
+    return Specimen(name, row["belief"], _noted(row["belief"], code))
+
+
+def _noted(note: str, code: str) -> str:
+    """The code as a file whose first line is the note."""
+    gap = "\n\n" if code.startswith(("import ", "from ")) else "\n\n\n"
+    end = "\n" if "\n" in note else ""
+    return f'"""{note}{end}"""{gap}{code}' if note else code

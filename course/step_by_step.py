@@ -23,7 +23,7 @@ class ShowView:
     """The failing input of a check, and what it led to.
 
     `ops` are the operations of the case, `yours` and `flink` the events they led to, in the form of the
-    lesson's driver (see course/checks/drive_cNN.py); `text` is the same in words.
+    exercise's driver; `text` is the same in words.
     """
 
     exercise: str

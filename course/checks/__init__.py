@@ -1,10 +1,11 @@
-"""The checks of all exercises, by id. A lesson's rules live in its own file, cNN.py."""
+"""The kinds of checks that exercises use, and the check of each exercise, by id."""
 
 from __future__ import annotations
 
 from functools import cache
 from importlib import import_module
 
+from course.exercises import folder
 from course.grading.rules import Check
 from course.manifest import exercise
 
@@ -18,6 +19,5 @@ def check_of(exercise_id: str) -> Check:
     Raises:
         NoSuchExerciseError: there is no such exercise.
     """
-    module = import_module(f"course.checks.c{exercise(exercise_id).lesson:02d}")
-    check: Check = module.CHECKS[exercise_id]
+    check: Check = import_module(f"course.exercises.{folder(exercise(exercise_id).id).name}.check").CHECK
     return check

@@ -8,7 +8,12 @@ from course.grading.rules import Case, Finding, Row, Seen, Status
 from course.grading.runner import GraderError
 from course.messages import phrase
 
-__all__ = ["ending_finding", "recorded"]
+__all__ = ["ending_finding", "letters", "recorded"]
+
+
+def letters(length: int, start: int = 0x61) -> bytes:
+    """Bytes that differ from their neighbours: from `start` on, each seven more than the one before."""
+    return bytes((start + 7 * i) & 255 for i in range(length))
 
 
 def ending_finding(exercise: str, rule: str, case: Case, seen: Seen, rows: Sequence[Row], where: str) -> Finding:

@@ -1,6 +1,6 @@
 """A check for parts that keep a state: each operation is followed by a look at everything that can be seen of it.
 
-What an exercise brings: a driver (see `drive_c11.py`), for each rule its cases, and a function that names the belief
+What an exercise brings: a driver (see `drive_credit.py`), for each rule its cases, and a function that names the belief
 behind a difference. A driver appends one event for each operation of a case,
 
     [WHERE]                                       before it: the method it calls
@@ -21,13 +21,27 @@ from course.grading.rules import Case, Finding, Row, Rule
 from course.grading.shrink import smaller_lists
 from course.messages import phrase, word
 
-__all__ = ["Difference", "ScriptCheck"]
+__all__ = ["Difference", "Found", "ScriptCheck", "script", "scripts"]
+
+Found = tuple[str, dict[str, str]]
+"""What is said of a difference: the code of its message, and what fills the blanks."""
 
 _MOST_GROUPS = 2
 _WIDTH = 73
 
 State = dict[str, dict[str, Any]]
 """What can be seen after an operation: group -> field -> value."""
+
+
+def script(words: str) -> list[Any]:
+    """A case in short: `10 20 / hand 7 / written 3`."""
+    ops = [each.split() for each in words.split("/")]
+    return [[name, *map(int, rest)] for name, *rest in ops]
+
+
+def scripts(first: str, rules: Mapping[str, Sequence[str]]) -> dict[str, list[list[Any]]]:
+    """The cases of each rule, written in short; all begin with the operation `first`."""
+    return {rule: [script(f"{first} {words}") for words in every] for rule, every in rules.items()}
 
 
 @dataclass(frozen=True, slots=True)

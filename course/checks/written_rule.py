@@ -1,9 +1,9 @@
 """The check of every "write the rule" exercise: a learner's rule, graded as our own graders are, by what it kills.
 
 A rule passes if it turns down two of three wrong parts that the learner has not seen and spares two right ones. The
-seed chooses them: the right ones from the wheat of the exercise that asks for such a part, the wrong ones, each with
-the belief behind it, from `course/unseen/cNN/wrong`. `harness.py` beside that folder defines `under_test(part)`, which
-makes what the rule is given, and `tried(given)`, words for what the rule has tried.
+seed chooses them: the right ones from those of the exercise that asks for such a part, the wrong ones, each with the
+belief behind it, from the `unseen.toml` of its own. `harness.py` beside that defines `under_test(part)`, which makes
+what the rule is given, and `tried(given)`, words for what the rule has tried.
 
 A rule that kills too little is told what it never tried, in the order of `worth_trying`: the message is "never_" and
 the word. The belief of a wrong part is a phrase of the exercise, under the part's name.
@@ -18,7 +18,7 @@ from typing import Any
 from course.checks.common import ending_finding
 from course.grading.rules import Case, Finding, Row, Rule, Seen
 from course.messages import phrase
-from course.specimens import Specimen, harness, unseen, wheat
+from course.specimens import Specimen, harness, right_answers, unseen
 
 __all__ = ["NUM_RIGHT", "NUM_TO_KILL", "NUM_WRONG", "WrittenRuleCheck", "rule_case"]
 
@@ -58,7 +58,9 @@ class WrittenRuleCheck:
     def chosen(self, seed: int) -> tuple[list[Specimen], list[Specimen]]:
         """The right and the wrong parts of this seed."""
         generator = random.Random(f"sluice {self.exercise} {seed}")
-        return generator.sample(wheat(self.parts), NUM_RIGHT), generator.sample(unseen(self.exercise), NUM_WRONG)
+        return generator.sample(right_answers(self.parts), NUM_RIGHT), generator.sample(
+            unseen(self.exercise), NUM_WRONG
+        )
 
     def cases(self, seed: int) -> list[Case]:
         """A part that is right, one that is wrong; then all together, once for each of the two other rules.
@@ -78,7 +80,7 @@ class WrittenRuleCheck:
         return [[_KEEPS if self._is_right(op[1]) else _BREAKS for op in case.ops[1:]] for case in cases]
 
     def _is_right(self, source: str) -> bool:
-        return any(each.source == source for each in wheat(self.parts))
+        return any(each.source == source for each in right_answers(self.parts))
 
     def smaller(self, case: Case) -> Iterator[Case]:
         """There is nothing smaller than a part."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from course.checks.drive_c11 import Gate
+from course.checks.drive_credit import Gate
 from refimpl.config import Config
 from refimpl.consumer import BufferManager, BufferManagerSnapshot
 from refimpl.drivers import Simulation

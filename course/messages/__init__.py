@@ -1,10 +1,10 @@
 """The catalogue: all learner-visible text of checks, by exercise, rule and code.
 
-A catalogue is three folders of files, one for each lesson: `messages`, `hints` and `questions`; what all exercises
-share is in `messages/common.toml`. English is in `course`; another language is a folder with those three in
-SLUICE_LOCALES, and SLUICE_LANGUAGE names it. What it has not translated is said in English. A text is looked up
-under its rule first, then under "any" of the exercise, then under "any" of all, so that a code which means the
-same everywhere is written once.
+A catalogue is what each exercise has in its folder, `messages.toml` and `hints.toml`, the `questions` of each lesson,
+and what all exercises share, `messages/common.toml`. English is in `course`; another language is a folder in
+SLUICE_LOCALES with files of the same names, and SLUICE_LANGUAGE names it. What it has not translated is said in
+English. A text is looked up under its rule first, then under "any" of the exercise, then under "any" of all, so that
+a code which means the same everywhere is written once.
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-__all__ = ["common", "language", "phrase", "read_catalogue", "text", "title", "titles", "word"]
+from course.exercises import folder
+
+__all__ = ["common", "exercise_catalogue", "language", "phrase", "read_catalogue", "text", "title", "titles", "word"]
 
 _COURSE = Path(__file__).parent.parent
 _ENGLISH = "en"
@@ -38,7 +40,7 @@ def _folder(name: str) -> Path | None:
 
 @cache
 def read_catalogue(file: str, name: str) -> Mapping[str, Any]:
-    """One file, such as "hints/03.toml", in one language; what is missing there is English."""
+    """One file of the course, such as "questions/03.toml", in one language; what is missing there is English."""
     table = tomllib.loads((_COURSE / file).read_text(encoding="utf-8"))
     folder = _folder(name)
     if folder is None or not (folder / file).is_file():
@@ -65,11 +67,14 @@ def common(name: str = "") -> Mapping[str, Any]:
     return found
 
 
+def exercise_catalogue(exercise_id: str, kind: str) -> Mapping[str, Any]:
+    """The messages or the hints of one exercise, in the current language."""
+    return read_catalogue(f"exercises/{folder(exercise_id).name}/{kind}.toml", language())
+
+
 def _own(exercise_id: str) -> Mapping[str, Any]:
-    """What is said of one exercise only; its lesson has a file."""
-    lesson = int(exercise_id.partition(".")[0])
-    found: Mapping[str, Any] = read_catalogue(f"messages/{lesson:02d}.toml", language())[exercise_id]
-    return found
+    """What is said of one exercise only."""
+    return exercise_catalogue(exercise_id, "messages")
 
 
 def phrase(key: str, of: str | None = None, **values: object) -> str:

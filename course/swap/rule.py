@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from course.specimens import Specimen, harness, wheat, zoo
+from course.specimens import Specimen, harness, right_answers, zoo
 
 __all__ = ["GateReport", "at_the_gate", "part_of"]
 
@@ -46,7 +46,7 @@ def at_the_gate(
     exec(compile(harness(exercise), "<harness>", "exec"), names)  # noqa: S102 - our own source
     wrong = zoo(of)[:_NUM_WRONG]
     lines, num_kept_out = [], 0
-    for specimen in (*wrong, wheat(of)[0]):
+    for specimen in (*wrong, right_answers(of)[0]):
         part = part_of(specimen)
         is_let_in = _says(rule, names["under_test"](part))
         lines.append(f"  {specimen.name:<32} {'let in' if is_let_in else 'kept out'}")

@@ -20,7 +20,7 @@ from pathlib import Path
 from course import seams
 from course.grading.remote import judge_apart
 from course.manifest import DEFAULT_SEED, EXERCISES
-from course.specimens import wheat, zoo
+from course.specimens import right_answers, zoo
 from tests.bench.program import run_program
 
 GOAL_SECONDS = 2.0
@@ -31,7 +31,7 @@ def parts() -> list[tuple[str, str, str]]:
     found = []
     for exercise in EXERCISES:
         found += [(exercise, "reference", seams.solution(exercise)), (exercise, "stub", seams.stub(exercise))]
-        found += [(exercise, each.name, each.source) for each in (*zoo(exercise), *wheat(exercise))]
+        found += [(exercise, each.name, each.source) for each in (*zoo(exercise), *right_answers(exercise))]
     return found
 
 

@@ -9,12 +9,13 @@ import sys
 import pytest
 
 from course import seams
-from course.checks import c03_cases, c04_cases, check_of
+from course.checks import check_of
 from course.cli import main
 from course.grading.judge import code_hash, judge
 from course.grading.rules import RuleStatus, Status
 from course.manifest import EXERCISES
 from course.messages import title
+from tests.support.exercise_modules import exercise_module
 
 pytestmark = pytest.mark.usefixtures("own_state")
 
@@ -135,7 +136,7 @@ def test_a_source_can_come_from_standard_input():
 
 
 @pytest.mark.parametrize("content", [None, "{", '{"cases": [{}]}'])
-@pytest.mark.parametrize(("exercise", "cases"), [("3.1", c03_cases), ("4.1", c04_cases)])
+@pytest.mark.parametrize(("exercise", "cases"), [(each, exercise_module(each, "cases")) for each in ("3.1", "4.1")])
 def test_a_check_without_its_recorded_flink_ends_with_3(exercise, cases, content, tmp_path, monkeypatch, capsys):
     recorded = tmp_path / "spanning.json"
     if content is not None:

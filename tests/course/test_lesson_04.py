@@ -8,12 +8,12 @@ from course import swap
 from course.checks import check_of
 from course.grading.judge import judge
 from course.seams import reference_source
-from course.specimens import unseen, wheat, zoo
+from course.specimens import right_answers, unseen, zoo
 from course.swap.rule import at_the_gate, part_of
 from refimpl.records import SpillingAdaptiveSpanningRecordDeserializer
 
 _HEAD = "from refimpl.records import DeserializationResult as R\n"
-_FIRST = wheat("4.1")[0].source
+_FIRST = right_answers("4.1")[0].source
 
 RIGHT = {
     "iobytes": _HEAD
@@ -205,7 +205,7 @@ def test_a_wrong_deserializer_is_told_its_belief(name):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("driver", ["simulation", "threads"])
-@pytest.mark.parametrize("part", [SpillingAdaptiveSpanningRecordDeserializer, *map(part_of, wheat("4.1"))])
+@pytest.mark.parametrize("part", [SpillingAdaptiveSpanningRecordDeserializer, *map(part_of, right_answers("4.1"))])
 def test_a_right_deserializer_loses_nothing(part, driver):
     report = swap.run("4.1", part, driver=driver, records=200, segment_size=16)
     assert (report.num_lost, report.is_equal, report.taken_out, report.error) == (0, True, (), "")
@@ -233,7 +233,7 @@ def test_a_deserializer_that_fails_is_taken_out_and_nothing_is_lost(does, why, d
         line,
         f"{line}        self.calls = getattr(self, 'calls', 0) + 1\n        if self.calls == 30:\n            {does}\n",
     )
-    part = part_of(type(wheat("4.1")[0])("fails", "", source))
+    part = part_of(type(right_answers("4.1")[0])("fails", "", source))
     report = swap.run("4.1", part, driver=driver)
     assert report.taken_out[0] == why
     assert (report.num_lost, report.is_equal, report.error) == (0, True, "")
@@ -286,7 +286,7 @@ def test_the_seed_chooses_the_parts_a_rule_is_tried_on():
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_a_good_rule_passes_whatever_the_seed(seed):
-    for each in wheat("4.2"):
+    for each in right_answers("4.2"):
         assert judge("4.2", each.source, seed).passed, each.name
 
 

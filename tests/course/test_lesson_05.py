@@ -7,12 +7,12 @@ import pytest
 from course import swap
 from course.figures.writing import bands, buffers_of_a_broadcast, departures, moved
 from course.grading.judge import judge
-from course.specimens import Specimen, wheat, zoo
+from course.specimens import Specimen, right_answers, zoo
 from course.swap.rule import part_of
 from refimpl.producer import ChannelCopy, KeyGroupSelector, key_group_of, operator_index_of
 
 _SELECTOR = "from refimpl.producer import KeyGroupSelector, java_hash_code, murmur_hash\n"
-_WRITER = wheat("5.2")[0].source
+_WRITER = right_answers("5.2")[0].source
 
 RIGHT = {
     ("5.1", "floats_that_are_whole"): _SELECTOR + '''
@@ -166,7 +166,11 @@ def test_a_wrong_writer_is_turned_down(name):
 @pytest.mark.parametrize("driver", ["simulation", "threads"])
 @pytest.mark.parametrize(
     ("exercise", "part"),
-    [("5.1", KeyGroupSelector), ("5.2", ChannelCopy), *((e, part_of(s)) for e in ("5.1", "5.2") for s in wheat(e))],
+    [
+        ("5.1", KeyGroupSelector),
+        ("5.2", ChannelCopy),
+        *((e, part_of(s)) for e in ("5.1", "5.2") for s in right_answers(e)),
+    ],
 )
 def test_a_right_part_loses_nothing(exercise, part, driver):
     report = swap.run(exercise, part, driver=driver, records=200, segment_size=32)
@@ -185,7 +189,7 @@ def test_a_right_part_loses_nothing(exercise, part, driver):
     ],
 )  # fmt: skip
 def test_a_part_that_fails_is_taken_out_and_nothing_is_lost(exercise, line, does, why, driver):
-    source = wheat(exercise)[0].source
+    source = right_answers(exercise)[0].source
     assert line in source
     report = swap.run(exercise, part_of(Specimen("fails", "", source.replace(line, does, 1))), driver=driver)
     assert report.taken_out[0].startswith(why)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from course.grading.judge import judge
-from course.specimens import wheat
+from course.specimens import right_answers
 
-_RIGHT = next(each.source for each in wheat("7.1") if each.name == "r01_plain")
+_RIGHT = next(each.source for each in right_answers("7.1") if each.name == "r01_plain")
 _ADD = """        if not self.enqueue(consumer):
             return False
         if self.num_finished == 1 and not self.is_flush_requested and not self.is_blocked:

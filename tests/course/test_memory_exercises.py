@@ -11,14 +11,16 @@ import types
 import pytest
 
 from course import swap
-from course.checks import c01, c02, check_of, steps
+from course.checks import check_of, segments, steps
 from course.grading.judge import judge
 from course.grading.rules import Case, Seen
 from course.messages import text
 from course.seams import reference_source, solution, stripped_modules, stub
-from course.specimens import wheat
+from course.specimens import right_answers
 from refimpl.memory import LocalBufferPool, MemorySegment, NetworkBufferPool
+from tests.support.exercise_modules import exercise_module
 
+SHARES, POOL = exercise_module("2.2"), exercise_module("2.3")
 EXERCISES = ["1.1", "1.2", "1.3", "2.1", "2.2", "2.3"]
 NAMES = ("Segment", "CountedBuffer", "share_out", "Pool")
 
@@ -81,19 +83,21 @@ def codes_in(module) -> set[str]:
     """Every word a diagnosing function returns, or has in a table of beliefs."""
     found: set[str] = set()
     for node in ast.walk(ast.parse(inspect.getsource(module))):
-        if isinstance(node, ast.FunctionDef) and node.name.startswith("_about"):
+        if isinstance(node, ast.FunctionDef) and node.name.startswith(("_about", "about")):
             inside = [n for place in ast.walk(node) if isinstance(place, ast.Return) for n in ast.walk(place)]
             found |= {n.value for n in inside if isinstance(n, ast.Constant) and isinstance(n.value, str)}
     return {word for word in found if word.replace("_", "").isalpha() and word.islower() and "_" in word}
 
 
-@pytest.mark.parametrize("module", [c01, c02])
-def test_every_code_has_a_message(module):
-    codes = codes_in(module) - {"get_int", "put_int"} | (set(c02._WAYS) if module is c02 else set())
+@pytest.mark.parametrize("lesson", ["1", "2"])
+def test_every_code_has_a_message(lesson):
+    modules = [exercise_module(each) for each in EXERCISES if each.partition(".")[0] == lesson]
+    codes = set().union(*map(codes_in, [*modules, *([segments] if lesson == "1" else [])])) - {"get_int", "put_int"}
+    codes |= set(SHARES._WAYS) if lesson == "2" else set()
     assert len(codes) > 25
     for code in codes:
         found = 0
-        for exercise in (each for each in EXERCISES if each[0] == ("1" if module is c01 else "2")):
+        for exercise in (each for each in EXERCISES if each.partition(".")[0] == lesson):
             try:
                 found += bool(text(exercise, "A", code)["says"])
             except KeyError:
@@ -122,8 +126,8 @@ def test_repeated_calls_are_told_once_and_shrunk_cases_make_sense():
     assert "4 × request_buffer()" in next(case.ran for case in check.cases(7) if case.rule == "G")
     case = Case("K", [["new", 4, 1, 3], ["request"], ["back", 0], ["request"], ["size", 2]], "")
     for smaller in check.smaller(case):
-        assert c02.makes_sense(smaller.ops)
-    assert not c02.makes_sense([["new", 4, 1, 3], ["back", 0]])
+        assert POOL.makes_sense(smaller.ops)
+    assert not POOL.makes_sense([["new", 4, 1, 3], ["back", 0]])
     assert isinstance(check, steps.StepsCheck)
 
 
@@ -134,7 +138,7 @@ def test_repeated_calls_are_told_once_and_shrunk_cases_make_sense():
 @pytest.mark.parametrize("driver", ["simulation", "threads"])
 @pytest.mark.parametrize("exercise", EXERCISES)
 def test_right_parts_lose_nothing_and_are_really_called(exercise, driver):
-    for specimen in wheat(exercise):
+    for specimen in right_answers(exercise):
         report = swap.run(exercise, part_of(specimen.source), driver=driver, records=200)
         assert (report.num_lost, report.is_equal, report.taken_out, report.error) == (0, True, (), ""), specimen.name
         assert report.num_calls > 3
@@ -167,7 +171,9 @@ HALF = {
 )  # fmt: skip
 def test_a_part_that_raises_is_taken_out_and_nothing_is_lost(exercise, method, driver):
     source = {"2.1": "r01_is_recycled", "2.3": "r01_last_in_first_out"}.get(exercise)
-    chosen = next(each for each in wheat(exercise) if source in (None, each.name) and "def " + method in each.source)
+    chosen = next(
+        each for each in right_answers(exercise) if source in (None, each.name) and "def " + method in each.source
+    )
     report = swap.run(exercise, part_of(failing(chosen.source, method)), driver=driver, records=200)
     assert report.taken_out[0] == "ZeroDivisionError: division by zero"
     assert (report.num_lost, report.is_equal, report.error) == (0, True, "")

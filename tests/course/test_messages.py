@@ -6,16 +6,19 @@ import ast
 import inspect
 import re
 import string
-from pathlib import Path
 
 import pytest
 
-import course.messages
-from course.checks import c00, c03_diagnosis, c06, c07, common, drive_c09, drive_c10, drive_c11
+from course.checks import common, drive_before_credit, drive_credit
+from course.exercises import folder, table
 from course.grading import judge as judge_module
+from course.manifest import EXERCISES
+from course.messages import common as common_texts
 from course.messages import read_catalogue, text, word
+from tests.support.exercise_modules import exercise_module
 
-FOLDER = Path(course.messages.__file__).parent
+DIAGNOSIS = exercise_module("3.1", "diagnosis")
+CHAINABLE, CHAINS, COPYING, QUEUE = map(exercise_module, ("6.1", "6.2", "6.3", "7.1"))
 FROM_DICTS = ("_ANSWERS", "_LOAD_CODES")
 
 
@@ -36,7 +39,7 @@ NOT_CODES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("exercise", "module"), [("3.1", c03_diagnosis), ("0.1", c00)])
+@pytest.mark.parametrize(("exercise", "module"), [("3.1", DIAGNOSIS), ("0.1", exercise_module("0.1"))])
 def test_every_code_has_a_message(exercise, module):
     codes = strings_returned(module) - NOT_CODES
     assert len(codes) > 15
@@ -59,9 +62,9 @@ def codes_of(function) -> set[str]:
 
 
 BELIEFS = [
-    ("7.1", [each for name, each in vars(c07).items() if name.startswith(("_about_", "_belief", "_ending"))]),
-    ("6.1", [c06._about_asked]), ("6.2", [c06._about_built, c06._ending_built]),
-    ("6.3", [c06._about_sent, c06._about_given, c06._about_kept, c06._ending_sent]),
+    ("7.1", [each for name, each in vars(QUEUE).items() if name.startswith(("_about_", "_belief", "_ending"))]),
+    ("6.1", [CHAINABLE._about_asked]), ("6.2", [CHAINS._about_built, CHAINS._ending_built]),
+    ("6.3", [COPYING._about_sent, COPYING._about_given, COPYING._about_kept, COPYING._ending_sent]),
 ]  # fmt: skip
 
 
@@ -74,14 +77,14 @@ def test_every_belief_has_a_message(exercise, functions):
 
 
 def test_beliefs_whose_names_are_put_together_have_messages():
-    for name in set(c06._BROKEN) - {"downstream"}:
+    for name in set(CHAINABLE._BROKEN) - {"downstream"}:
         assert text("6.1", "A", f"ignores_{name}")["says"]
     for code in ("side_value_shared", "side_copy_too_shallow"):
         assert text("6.3", "A", code)["says"]
 
 
 def test_the_tables_of_codes_have_messages():
-    for code in c03_diagnosis._ANSWERS.values():
+    for code in DIAGNOSIS._ANSWERS.values():
         assert text("3.1", "A", code)["says"]
     for code in judge_module._LOAD_CODES.values():
         assert text("3.1", "S", code)["says"]
@@ -134,8 +137,8 @@ def test_texts_are_short_and_their_blanks_are_known():
         "place", "got", "want", "delay", "room", "left", "uncommitted", "sent", "size",
         "backlog", "own", "begun", "kind", "little", "killed", "of", "least", "key",
     }  # fmt: skip
-    files = sorted(FOLDER.glob("*.toml"))
-    found = [each for file in files for each in messages(read_catalogue(f"messages/{file.name}", "en"))]
+    tables = [common_texts(), *(table(exercise, "messages.toml") for exercise in EXERCISES)]
+    found = [each for every in tables for each in messages(every)]
     assert len(found) > 100
     for path, message in found:
         assert set(message) <= {"says", "job", "ask"}, path
@@ -155,12 +158,12 @@ def test_texts_are_short_and_their_blanks_are_known():
 )  # fmt: skip
 def test_words_of_a_driver_are_said_in_the_language_and_the_rest_stays(exercise, seen, told, tmp_path, monkeypatch):
     phrases = {
-        "10": '["10.2".phrases]\nvalue_an_old_buffer = "<old>"\n',
-        "11": '["11.2".phrases]\nvalue_data = "<data>"\nvalue_a_tuple_of = "<tuple>"\n'
-              'value_what_the_view_gave_alone = "<alone>"\n',
+        "10.2": '[phrases]\nvalue_an_old_buffer = "<old>"\n',
+        "11.2": '[phrases]\nvalue_data = "<data>"\nvalue_a_tuple_of = "<tuple>"\n'
+                'value_what_the_view_gave_alone = "<alone>"\n',
     }  # fmt: skip
-    for lesson, text_of_file in phrases.items():
-        file = tmp_path / "xx" / "messages" / f"{lesson}.toml"
+    for of, text_of_file in phrases.items():
+        file = tmp_path / "xx" / "exercises" / folder(of).name / "messages.toml"
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text_of_file, encoding="utf-8")
     monkeypatch.setenv("SLUICE_LOCALES", str(tmp_path))
@@ -172,10 +175,17 @@ def test_words_of_a_driver_are_said_in_the_language_and_the_rest_stays(exercise,
         read_catalogue.cache_clear()
 
 
-@pytest.mark.parametrize(("exercise", "driver"), [("9.2", drive_c09), ("10.2", drive_c10), ("11.2", drive_c11)])
+@pytest.mark.parametrize(
+    ("exercise", "driver"),
+    [
+        ("9.2", exercise_module("9.2", "driver")),
+        ("10.2", drive_before_credit),
+        ("11.2", drive_credit),
+    ],
+)
 def test_a_catalogue_names_no_word_that_its_driver_does_not_write(exercise, driver):
-    table = read_catalogue(f"messages/{int(exercise.partition('.')[0]):02d}.toml", "en")[exercise]["phrases"]
-    words = {name for name in table if name.startswith("value_")}
+    phrases = table(exercise, "messages.toml")["phrases"]
+    words = {name for name in phrases if name.startswith("value_")}
     nodes = ast.walk(ast.parse(inspect.getsource(driver)))
     constants = [node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)]
     written = {"value_" + re.sub(r"\W+", "_", each.strip("? ")) for each in constants}

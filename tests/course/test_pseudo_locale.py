@@ -19,9 +19,9 @@ from course.seams import seams
 
 COURSE = Path(course.__file__).parent
 FILES = [
-    f"{kind}/{file.name}"
-    for kind in ("messages", "hints", "questions")
-    for file in sorted((COURSE / kind).glob("*.toml"))
+    str(file.relative_to(COURSE))
+    for kind in ("messages/common.toml", "exercises/*/messages.toml", "exercises/*/hints.toml", "questions/*.toml")
+    for file in sorted(COURSE.glob(kind))
 ]
 
 SHOW = """

@@ -15,7 +15,7 @@ from course.grading.judge import judge
 from course.manifest import EXERCISES
 from course.messages import text
 from course.seams import seam, seams, solution, stripped_modules, stub
-from course.specimens import wheat
+from course.specimens import right_answers
 
 SCRIPTED = [each for each in EXERCISES if isinstance(check_of(each), ScriptCheck)]
 LESSONS = sorted({each.partition(".")[0] for each in SCRIPTED})
@@ -102,7 +102,7 @@ def test_asking_the_reference_part_is_no_answer(exercise):
 @pytest.mark.parametrize("exercise", KEEPING)
 def test_a_method_that_is_still_missing_is_named(exercise):
     wanted = seam(exercise)
-    source = wheat(exercise)[0].source
+    source = right_answers(exercise)[0].source
     report = judge(exercise, re.sub(rf"def {wanted.methods[-1]}\b", "def something_else", source))
     assert report.failed_rule.finding.code == "missing_method"
     assert wanted.methods[-1] in str(report)

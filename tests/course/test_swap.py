@@ -8,7 +8,7 @@ import pytest
 
 from course import swap
 from course.parts import to_departure
-from course.specimens import wheat
+from course.specimens import right_answers
 from refimpl.job import build_chains, is_chainable
 from refimpl.producer import PipelinedSubpartition
 from refimpl.records import SerializationResult, SpanningRecordSerializer
@@ -42,7 +42,7 @@ def serializer_that(does: str, *, after_append: bool = False):
     """A right serializer but for its fortieth copy; `after_append` fails with bytes written and not committed."""
     append = "            builder.append(self.data[:3])\n" if after_append else ""
     check = f"        calls.append(1)\n        if len(calls) == 40:\n{append}            {does}\n"
-    source = wheat("3.1")[0].source.replace("class Serializer", "calls = []\n\n\nclass Serializer")
+    source = right_answers("3.1")[0].source.replace("class Serializer", "calls = []\n\n\nclass Serializer")
     line = "        self.position += builder.append_and_commit(self.data, self.position)\n"
     before, _, after = source.partition(line)
     return cell(before + check + line + after, "Serializer")
@@ -97,7 +97,7 @@ def test_a_part_that_stalls_is_taken_out(driver, monkeypatch):
     [("None", "it answered None"), ("R.PARTIAL_RECORD_MEMORY_SEGMENT_FULL", "it answered PARTIAL without a byte")],
 )
 def test_a_serializer_that_writes_nothing_is_taken_out(answer, said):
-    source = "from refimpl.records import SerializationResult as R\n" + wheat("3.1")[0].source.replace(
+    source = "from refimpl.records import SerializationResult as R\n" + right_answers("3.1")[0].source.replace(
         "        self.position += builder", f"        return {answer}\n        self.position += builder"
     )
     report = swap.run("3.1", cell(source, "Serializer"), records=100)
@@ -149,7 +149,7 @@ def test_a_graph_that_no_job_can_have_is_said():
 
 
 def output_that(does: str):
-    source = wheat("6.3")[0].source.replace("class CopyingOutput", "calls = []\n\n\nclass CopyingOutput")
+    source = right_answers("6.3")[0].source.replace("class CopyingOutput", "calls = []\n\n\nclass CopyingOutput")
     line = "        return StreamRecord("
     bad = f"        calls.append(1)\n        if len(calls) == 50: {does}\n"
     return cell(source.replace(line, bad + line), "CopyingOutput")
@@ -168,7 +168,7 @@ def test_an_output_that_raises_is_taken_out_and_its_record_goes_on(driver):
 
 def rules_that(does: str, after: str = "piece = head.build()"):
     """Right rules but for their twentieth poll; `after` is the line it fails behind."""
-    source = wheat("7.1")[0].source.replace("class Subpartition", "calls = []\n\n\nclass Subpartition")
+    source = right_answers("7.1")[0].source.replace("class Subpartition", "calls = []\n\n\nclass Subpartition")
     line = f"            {after}\n"
     before, _, rest = source.partition(line)
     bad = f"            calls.append(1)\n            if len(calls) == 20:\n                {does}\n"

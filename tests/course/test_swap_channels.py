@@ -7,7 +7,7 @@ import linecache
 import pytest
 
 from course import swap
-from course.specimens import wheat
+from course.specimens import right_answers
 
 pytestmark = pytest.mark.slow
 
@@ -37,7 +37,7 @@ def cell(source: str, name: str):
 def that(exercise: str, method: str, does: str, *, after: bool = False):
     """A right part but for the twentieth call of `method`; `after` fails when all is done."""
     name = NAMES[exercise]
-    source = wheat(exercise)[{"11.1": 2, "11.2": 1}.get(exercise, 0)].source
+    source = right_answers(exercise)[{"11.1": 2, "11.2": 1}.get(exercise, 0)].source
     wrapped = (
         f"\n\ncalls = []\n\nclass Breaking({name}):\n    def {method}(self, *given):\n        calls.append(1)\n"
         + (f"        result = super().{method}(*given)\n" if after else "")
@@ -50,7 +50,7 @@ def that(exercise: str, method: str, does: str, *, after: bool = False):
 @pytest.mark.parametrize("driver", DRIVERS)
 @pytest.mark.parametrize(("exercise", "number"), [(e, n) for e in NAMES for n in range(3)])
 def test_a_right_part_loses_nothing(exercise, number, driver):
-    part = cell(wheat(exercise)[number].source, NAMES[exercise])
+    part = cell(right_answers(exercise)[number].source, NAMES[exercise])
     report = swap.run(exercise, part, driver=driver, records=200)
     assert (report.num_lost, report.is_equal, report.taken_out, report.error) == (0, True, (), "")
     assert report.num_calls > 5
@@ -83,7 +83,7 @@ def test_ours_goes_in_with_few_buffers():
 def test_a_function_that_raises_is_taken_out_and_ours_is_there_again_when_the_run_is_over():
     from refimpl.exchange import frames, to_frame
 
-    source = wheat("9.1")[1].source + "\n\ncalls = []\n\n\ndef breaking(frame_id, body):\n    calls.append(1)\n"
+    source = right_answers("9.1")[1].source + "\n\ncalls = []\n\n\ndef breaking(frame_id, body):\n    calls.append(1)\n"
     source += "    if len(calls) == 10:\n        1 / 0\n    return to_frame(frame_id, body)\n"
     report = swap.run("9.1", cell(source, "breaking"), records=300)
     assert report.taken_out[0] == "ZeroDivisionError: division by zero"

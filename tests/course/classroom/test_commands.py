@@ -23,7 +23,7 @@ from course.cli import main
 from course.grading.judge import judge
 from course.manifest import EXERCISES
 from course.receipts import make_receipt
-from course.specimens import wheat, zoo
+from course.specimens import right_answers, zoo
 from tests.support.class_ends import T0, checked, secret
 from tests.support.polling import until
 
@@ -151,7 +151,7 @@ def test_a_check_in_the_terminal_tells_the_news_beside_the_report(sluice, addres
     orders = plain_orders({"orders": {"checkpoint": "3.1"}})
     membership.keep_said(membership.Said(member.secret, orders=orders))
     mine = tmp_path / "mine.py"
-    mine.write_text(wheat("0.1")[0].source)
+    mine.write_text(right_answers("0.1")[0].source)
     status, out, err = sluice("check", "0.1", "--file", mine, "--json")
     assert (status, json.loads(out)["status"]) == (0, "passed")
     assert err == "Tuesday: the class is at 3.1 now.\n"
@@ -281,7 +281,7 @@ def test_progress_files_are_brought_in_once(sluice, db, tmp_path):
 
 @pytest.mark.usefixtures("own_state")
 def test_a_receipt_is_judged_again_and_a_forged_one_is_not_believed(sluice, db, tmp_path):
-    source = wheat("0.1")[0].source
+    source = right_answers("0.1")[0].source
     report = judge("0.1", source)
     progress.record_check(report, source)
     receipt = make_receipt()

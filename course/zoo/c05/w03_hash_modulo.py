@@ -1,8 +1,0 @@
-"""The stirred hash modulo the number of channels: the groups in between change nothing."""
-
-from refimpl.producer import KeyGroupSelector, java_hash_code, murmur_hash
-
-
-class Selector(KeyGroupSelector):
-    def channel_of_key(self, key):
-        return murmur_hash(java_hash_code(key, self.key_type)) % self.num_channels
