@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from refimpl.config import Config
@@ -51,7 +52,9 @@ from refimpl.task.operators import (
 )
 from refimpl.task.outputs import OutputTag
 from refimpl.task.source import IterableReader, ReaderFactory
-from refimpl.task.windows import AggregateFunction, TumblingWindows, WindowOperator
+from refimpl.task.triggers import Trigger
+from refimpl.task.window_assigners import WindowAssigner
+from refimpl.task.window_operator import AggregateFunction, WindowOperator
 
 __all__ = ["DataStream", "KeyedStream", "SplitStream", "StreamEnvironment", "WindowedStream"]
 
@@ -310,7 +313,7 @@ class KeyedStream:
         self.key_of = key_of
         self._stream = stream._by(Partitioner("hash", lambda _seed, groups: KeyGroupSelector(key_of, groups, key_type)))
 
-    def window(self, windows: TumblingWindows) -> WindowedStream:
+    def window(self, windows: WindowAssigner) -> WindowedStream:
         """Put the records of each key into windows of event time."""
         return WindowedStream(self._stream, self.key_of, windows)
 
@@ -328,17 +331,35 @@ class WindowedStream:
     Flink:   WindowedStream (streaming.api.datastream), 1.11.4
     """
 
-    def __init__(self, stream: DataStream, key_of: Callable[[Any], Hashable], windows: TumblingWindows) -> None:
+    def __init__(self, stream: DataStream, key_of: Callable[[Any], Hashable], windows: WindowAssigner) -> None:
         self._stream = stream
         self._key_of = key_of
         self._windows = windows
+        self._trigger: Trigger | None = None
+        self._lateness_ms = 0
+
+    def trigger(self, trigger: Trigger) -> WindowedStream:
+        """Let `trigger` say when a window gives its result; without one it does at its end."""
+        self._trigger = trigger
+        return self
+
+    def allowed_lateness(self, lateness_ms: int) -> WindowedStream:
+        """Keep windows for so long behind their end: what comes meanwhile makes them give a new result."""
+        self._lateness_ms = lateness_ms
+        return self
 
     def aggregate(
         self, function: AggregateFunction[Any], name: str = "window", type: TypeSerializer = ANY
     ) -> DataStream:
-        """`(key, start_ms, end_ms, result)` for each window when it is complete."""
-        key_of, windows = self._key_of, self._windows  # not `self`: it would take the job along, sinks and all
-        return self._stream.transform(name, lambda: WindowOperator(key_of, windows, function), type)
+        """`(key, start_ms, end_ms, result)` for each window when it fires, by default when it is complete.
+
+        Raises:
+            LocalUsageError: a lateness that is none, or session windows and a function without `merge`.
+        """
+        # The parts and not `self`, which would take the job along, sinks and all.
+        make = partial(WindowOperator, self._key_of, self._windows, function, self._trigger, self._lateness_ms)
+        make()  # what cannot be is refused now
+        return self._stream.transform(name, make, type)
 
 
 def _positive(parallelism: int) -> int:

@@ -24,7 +24,7 @@ from refimpl.task.operators import (
     SinkOperator,
     WatermarkOperator,
 )
-from refimpl.task.windows import WindowOperator
+from refimpl.task.window_operator import WindowOperator
 
 __all__ = ["Value", "batch_form", "value_form"]
 

@@ -11,7 +11,9 @@ from refimpl.errors import USER_CODE_RAISES
 from refimpl.producer.key_groups import java_identity
 from refimpl.records.elements import MAX_WATERMARK, MIN_TIMESTAMP, Column, RecordBatch
 from refimpl.shortcuts.forms import BatchForm
-from refimpl.task.windows import AggregateFunction, TimeWindow, WindowOperator
+from refimpl.task.triggers import EventTimeTrigger
+from refimpl.task.window_assigners import TimeWindow, TumblingWindows
+from refimpl.task.window_operator import AggregateFunction, WindowOperator
 
 __all__ = ["BatchAggregateFunction", "WindowForm"]
 
@@ -30,6 +32,8 @@ class BatchAggregateFunction(AggregateFunction[A], Protocol):
 class WindowForm(BatchForm):
     """Folds a batch by key and window, if `key_of` is `Vectorized` and the aggregate a `BatchAggregateFunction`.
 
+    Only tumbling windows that fire once: others take records one by one.
+
     Stands for `WindowOperator.process`.
     """
 
@@ -41,14 +45,19 @@ class WindowForm(BatchForm):
 
     @property
     def takes_batches(self) -> bool:
-        return self._keys_of is not None and hasattr(self.operator.aggregate, "accumulate_groups")
+        operator = self.operator
+        is_plain = type(operator.windows) is TumblingWindows and type(operator.trigger) is EventTimeTrigger
+        is_once = is_plain and not operator.allowed_lateness_ms
+        return is_once and self._keys_of is not None and hasattr(operator.aggregate, "accumulate_groups")
 
     def process_batch(self, batch: RecordBatch) -> None:
         keys_of = self._keys_of
         if keys_of is None or not self.takes_batches or batch.timestamps is None:
             self.process_each(batch)
             return
-        size_ms, offset_ms = self.operator.windows.size_ms, self.operator.windows.offset_ms
+        windows = self.operator.windows
+        assert isinstance(windows, TumblingWindows), f"{windows} take no batches"
+        size_ms, offset_ms = windows.size_ms, windows.offset_ms
         if _nears_the_ends(batch.timestamps, 2 * size_ms):
             self.process_each(batch)
             return
@@ -60,11 +69,11 @@ class WindowForm(BatchForm):
         if not len(batch):
             return
         try:
-            self._add_groups(batch, keys_of(batch), window_starts)
+            self._add_groups(batch, keys_of(batch), window_starts, size_ms)
         except USER_CODE_RAISES as error:
             raise self.refused(batch, error) from error
 
-    def _add_groups(self, batch: RecordBatch, keys: Column, window_starts: Column) -> None:
+    def _add_groups(self, batch: RecordBatch, keys: Column, window_starts: Column, size_ms: int) -> None:
         operator = self.operator
         aggregate = cast("BatchAggregateFunction[Any]", operator.aggregate)
         order, group_starts = _grouped(keys, window_starts)
@@ -75,13 +84,13 @@ class WindowForm(BatchForm):
         groups = zip(keys[firsts].tolist(), window_starts[firsts].tolist(), as_they_came.tolist(), strict=True)
         accumulators, merge = operator.accumulators, aggregate.merge
         for key, start_ms, group in groups:
-            known = accumulators.get(key, start_ms)
+            window = TimeWindow(start_ms, start_ms + size_ms)
+            known = accumulators.get(key, window)
             if known is None:
-                window = TimeWindow(start_ms, start_ms + operator.windows.size_ms)
                 operator.timers.register(window.max_timestamp, key, window)
-                accumulators.put(key, start_ms, partial[group])
+                accumulators.put(key, window, partial[group])
             else:
-                accumulators.put(key, start_ms, merge(known, partial[group]))
+                accumulators.put(key, window, merge(known, partial[group]))
 
 
 def _nears_the_ends(timestamps: Column, margin_ms: int) -> bool:

@@ -25,6 +25,11 @@ class KeyedState(Generic[T]):
     def __len__(self) -> int:
         return len(self._values)
 
+    def find(self, key: Hashable, namespace: Hashable = None) -> tuple[T, ...]:
+        """The value alone, which may be `None` itself; nothing if there is none."""
+        found = java_identity(key), namespace
+        return (self._values[found],) if found in self._values else ()
+
     def get(self, key: Hashable, namespace: Hashable = None) -> T | None:
         """The value, or `None` if there is none."""
         return self._values.get((java_identity(key), namespace))
@@ -46,24 +51,30 @@ class EventTimeTimers:
     """
 
     def __init__(self) -> None:
-        self._heap: list[tuple[int, int, Hashable, Hashable]] = []
-        self._registered: set[tuple[int, Hashable, Hashable]] = set()
+        self._heap: list[tuple[int, int, Hashable, Hashable]] = []  # also those that were deleted, until their time
+        self._numbers: dict[tuple[int, Hashable, Hashable], int] = {}  # timer -> the how manieth that was registered
         self._num_registered = 0
 
     def __len__(self) -> int:
-        return len(self._heap)
+        return len(self._numbers)
 
     def register(self, timestamp: int, key: Hashable, namespace: Hashable) -> None:
         """Fire for (key, namespace) when the watermark reaches `timestamp` (ms)."""
         timer = timestamp, java_identity(key), namespace
-        if timer not in self._registered:
-            self._registered.add(timer)
+        if timer not in self._numbers:
+            self._numbers[timer] = self._num_registered
             heapq.heappush(self._heap, (timestamp, self._num_registered, key, namespace))
             self._num_registered += 1
+
+    def delete(self, timestamp: int, key: Hashable, namespace: Hashable) -> None:
+        """Do not fire for (key, namespace) at `timestamp`; nothing happens if there is no such timer."""
+        self._numbers.pop((timestamp, java_identity(key), namespace), None)
 
     def advance(self, watermark: int) -> Iterator[tuple[int, Hashable, Hashable]]:
         """The timers due at `watermark`, earliest first, each removed as it is handed out."""
         while self._heap and self._heap[0][0] <= watermark:
-            timestamp, _, key, namespace = heapq.heappop(self._heap)
-            self._registered.discard((timestamp, java_identity(key), namespace))
-            yield timestamp, key, namespace
+            timestamp, number, key, namespace = heapq.heappop(self._heap)
+            timer = timestamp, java_identity(key), namespace
+            if self._numbers.get(timer) == number:
+                del self._numbers[timer]
+                yield timestamp, key, namespace

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from refimpl.records import Field, RecordBatch
 from refimpl.shortcuts.windows import WindowForm
 from refimpl.task import OperatorContext, TumblingWindows, WindowOperator
-from tests.refimpl.task.test_windows import Bench, Total
+from tests.refimpl.task.test_window_operator import Bench, Total
 
 
 class Totals(Total):

@@ -1,0 +1,151 @@
+"""Which windows of event time a record belongs to.
+
+tumbling   side by side: each record in one
+sliding    one begins every `slide_ms`: each record in several, or in none where the slide is longer than the size
+session    from a record until nothing has come for `gap_ms`: they grow together while records come
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, Protocol
+
+from refimpl.errors import LocalUsageError
+from refimpl.records.elements import MAX_WATERMARK
+
+__all__ = ["SessionWindows", "SlidingWindows", "TimeWindow", "TumblingWindows", "WindowAssigner"]
+
+
+class TimeWindow(NamedTuple):
+    """Event times from `start_ms` up to but not including `end_ms`.
+
+    Flink:   TimeWindow (streaming.api.windowing.windows), 1.11.4
+    """
+
+    start_ms: int
+    end_ms: int
+
+    @property
+    def max_timestamp(self) -> int:
+        """The last ms that belongs to the window: it fires when the watermark reaches this.
+
+        Differs: event time ends with the last long. Flink's sum wraps around, and the window counts as complete.
+        """
+        return min(self.end_ms - 1, MAX_WATERMARK.timestamp)
+
+    def touches(self, other: TimeWindow) -> bool:
+        """Whether no time lies between the two; one may end where the other begins."""
+        return self.start_ms <= other.end_ms and other.start_ms <= self.end_ms
+
+    def cover(self, other: TimeWindow) -> TimeWindow:
+        """The smallest window that holds both."""
+        return TimeWindow(min(self.start_ms, other.start_ms), max(self.end_ms, other.end_ms))
+
+
+class WindowAssigner(Protocol):
+    """What puts a record into windows.
+
+    Flink:   WindowAssigner, MergingWindowAssigner (streaming.api.windowing.assigners), 1.11.4
+    """
+
+    is_merging: bool
+    """Whether windows of one key that touch become one."""
+
+    def assign(self, timestamp: int, value: Any = None) -> Sequence[TimeWindow]:
+        """The windows of a record with this event time (ms) and value; maybe none."""
+
+
+class TumblingWindows:
+    """Windows of `size_ms`, side by side, one of them starting at `offset_ms`.
+
+    A day that begins at midnight in UTC+8 has an offset of -8 hours.
+
+    Flink:   TumblingEventTimeWindows (streaming.api.windowing.assigners), 1.11.4
+    Differs: times before 1970 are rounded down too; Java's remainder rounds them up (FLINK-26334).
+    """
+
+    is_merging = False
+
+    def __init__(self, size_ms: int, offset_ms: int = 0) -> None:
+        if size_ms < 1 or abs(offset_ms) >= size_ms:
+            raise LocalUsageError(
+                f"a window of {size_ms} ms, offset {offset_ms} ms: the size must be at least 1 "
+                f"and the offset smaller than the size, forwards or backwards"
+            )
+        self.size_ms = size_ms
+        self.offset_ms = offset_ms
+
+    def __repr__(self) -> str:
+        return f"TumblingWindows({self.size_ms}, {self.offset_ms})"
+
+    def assign(self, timestamp: int, value: Any = None) -> Sequence[TimeWindow]:
+        """The one window that `timestamp` (ms) falls into."""
+        start = timestamp - (timestamp - self.offset_ms) % self.size_ms
+        return (TimeWindow(start, start + self.size_ms),)
+
+
+class SlidingWindows:
+    """Windows of `size_ms`, one beginning every `slide_ms`, one of them at `offset_ms`.
+
+    The size need not be a multiple of the slide. If it is smaller, times between two windows belong to none.
+
+    Flink:   SlidingEventTimeWindows (streaming.api.windowing.assigners), 1.11.4
+    Differs: times before 1970 are rounded down too, as for `TumblingWindows`.
+    """
+
+    is_merging = False
+
+    def __init__(self, size_ms: int, slide_ms: int, offset_ms: int = 0) -> None:
+        if size_ms < 1 or slide_ms < 1 or abs(offset_ms) >= slide_ms:
+            raise LocalUsageError(
+                f"windows of {size_ms} ms every {slide_ms} ms, offset {offset_ms} ms: size and slide must be at "
+                f"least 1 and the offset smaller than the slide, forwards or backwards"
+            )
+        self.size_ms = size_ms
+        self.slide_ms = slide_ms
+        self.offset_ms = offset_ms
+
+    def __repr__(self) -> str:
+        return f"SlidingWindows({self.size_ms}, {self.slide_ms}, {self.offset_ms})"
+
+    def assign(self, timestamp: int, value: Any = None) -> Sequence[TimeWindow]:
+        """The windows that hold `timestamp` (ms), the one that begins last first."""
+        last = timestamp - (timestamp - self.offset_ms) % self.slide_ms
+        starts = range(last, timestamp - self.size_ms, -self.slide_ms)
+        return [TimeWindow(start, start + self.size_ms) for start in starts]
+
+
+class SessionWindows:
+    """Windows that last from a record until `gap_ms` have passed without another one of its key.
+
+    The gap may depend on the record: then it is a function of the value.
+
+    Flink:   EventTimeSessionWindows, DynamicEventTimeSessionWindows (streaming.api.windowing.assigners), 1.11.4
+    """
+
+    is_merging = True
+
+    def __init__(self, gap_ms: int | Callable[[Any], int]) -> None:
+        self.gap_ms = gap_ms
+        if not callable(gap_ms):
+            _check_gap(gap_ms)
+
+    def __repr__(self) -> str:
+        return f"SessionWindows({self.gap_ms})"
+
+    def assign(self, timestamp: int, value: Any = None) -> Sequence[TimeWindow]:
+        """The window that the record would have if it were alone.
+
+        Raises:
+            LocalUsageError: the gap of this value is no gap.
+        """
+        gap = self.gap_ms
+        if callable(gap):
+            gap = gap(value)
+            _check_gap(gap)
+        return (TimeWindow(timestamp, timestamp + gap),)
+
+
+def _check_gap(gap_ms: int) -> None:
+    if not isinstance(gap_ms, int) or isinstance(gap_ms, bool) or gap_ms < 1:
+        raise LocalUsageError(f"a session gap of {gap_ms!r} ms is no gap; use 1 or more")
