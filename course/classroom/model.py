@@ -55,6 +55,7 @@ def class_model(roll: Roll, now: float, lessons: frozenset[int] = frozenset()) -
         "exercises": [
             _column(one.id, one.title, one.lesson, [each.get(one.id, _NEVER) for _, each in by_pupil])
             | {"unlocked": roll.orders.hints.get(one.id, 0), "resets": roll.orders.num_resets.get(one.id, 0)}
+            | {"stuck": sum(entry["exercise"] == one.id for entry in stuck)}
             for one in shown
         ],
         "learners": learners,

@@ -10,6 +10,7 @@ from course.classroom.model import FAILING
 __all__ = ["class_text", "summary"]
 
 _SYMBOLS = {"passed": "✓", "caught_up": "↷", "not_started": "○"}
+_TOTALS = (("passed", "passed"), ("tried", "failing"), ("stuck", "stuck"))
 _WIDEST, _CELL = 96, 8
 _MOST_RULES = 6
 
@@ -63,6 +64,9 @@ def _grid(model: dict[str, Any]) -> list[str]:
         for learner in model["learners"]:
             cells = " ".join(f"{_cell(learner['cells'][at]):>7}" for at in block)
             lines.append(f"  {learner['handle']:<{width}}  {cells}{'' if learner['here'] else '  away'}")
+        for name, words in _TOTALS:
+            numbers = " ".join(f"{model['exercises'][at][name] or '':>7}" for at in block)
+            lines.append(f"  {words:<{width}}  {numbers}".rstrip())
     if num_left := len(ids) - len(begun):
         lines.append(f"  nobody has begun with the other {_count(num_left, 'exercise')}")
     lines.append("  ✓ passed   ✗ fails, by which rule   ↷ caught up   ○ not started   a number: attempts   ! stuck")

@@ -143,13 +143,16 @@ def test_the_page_shows_the_room_in_light_and_in_dark(page: Page, room: Served) 
     assert page.locator("h2 *").count() == 0
     assert f"sluice join {room.code}@" in root.inner_text()
     cells = page.locator(".sluice-grid td[data-status=failed] .sluice-mark").all_inner_texts()
-    assert sorted(cells) == sorted(f"✗{c['rule']}" for each in model["learners"] for c in each["cells"] if c["rule"])
+    assert sorted(cells) == sorted(c["rule"] for each in model["learners"] for c in each["cells"] if c["rule"])
+    for kind, name in (("passed", "passed"), ("failed", "tried"), ("stuck", "stuck")):
+        totals = page.locator(f"[data-total={kind}] td [aria-hidden]").all_text_contents()
+        assert totals == [str(each[name] or "") for each in model["exercises"]]
     worst = max(model["rules"], key=lambda row: row["now"])
     hottest = page.locator(f".sluice-heat li[data-rule={worst['rule']}][data-now='{worst['now']}']")
     assert worst["title"] in hottest.get_attribute("title")
     first = page.locator(".sluice-worst li").first.inner_text()
     assert f"{worst['now']} learners {worst['exercise']} rule {worst['rule']}" in first
-    assert page.locator(".sluice-grid td[data-stuck]").count() == len(model["stuck"]) > 12
+    assert page.locator(".sluice-grid tbody td[data-stuck]").count() == len(model["stuck"]) > 12
     more = page.locator(".sluice-stuck li").all_inner_texts()[12:]
     assert more == [f"and {len(model['stuck']) - 12} more, marked in the grid"]
     assert page.locator(".sluice-summary").inner_text().startswith("30 learners, 29 here now · checkpoint 3.1")
@@ -183,7 +186,9 @@ def test_decisions_and_a_class_that_is_gone_for_a_moment(page: Page, room: Serve
     room.clock.now += 1
     reset.click()
     page.get_by_text("3.1 starts afresh for all; attempts are kept").wait_for()
-    page.wait_for_function("() => !document.querySelector('.sluice-grid td:nth-child(3)[data-status=passed]')")
+    page.wait_for_function(
+        f"() => !document.querySelector('.sluice-grid tbody td:nth-child({AT + 2})[data-status=passed]')"
+    )
     assert reset.inner_text() == "Start afresh"
     with page.expect_download() as download:
         page.get_by_role("link", name="Moodle").click()
@@ -193,6 +198,92 @@ def test_decisions_and_a_class_that_is_gone_for_a_moment(page: Page, room: Serve
     page.get_by_text("the class cannot keep anything now").wait_for()
     page.unroute("**/api/class")
     page.wait_for_function("() => document.querySelector('.sluice-notice').hidden")
+
+
+LESSONS = (1, 3, 3, 1, 2, 2, 3, 1, 2, 3, 2, 2, 3, 3, 3, 3, 3, 3, 2)
+"""How many exercises a course of nineteen lessons has in each."""
+
+
+def large(model: dict[str, Any]) -> dict[str, Any]:
+    """The same class with forty learners in such a course, of which each is a little further than the one above."""
+    statuses = ("passed", "not_started", "caught_up", "failed", "timeout")
+    ids = [(lesson, place) for lesson, num in enumerate(LESSONS) for place in range(1, num + 1)]
+    learners = []
+    for number in range(40):
+        marks = ["passed" if at < number else statuses[number % 5] if at == number else "not_started"
+                 for at in range(len(ids))]  # fmt: skip
+        cells = [{"status": mark, "rule": "E" if mark == "failed" else "", "attempts": 1, "minutes": 4,
+                  "stuck": mark == "timeout"} for mark in marks]  # fmt: skip
+        learners.append({"handle": f"a-long-handle-{number:02d}", "here": number % 7 > 0, "cells": cells})
+    exercises = [
+        {**model["exercises"][0], "id": f"{lesson}.{place}", "lesson": lesson, "unlocked": 3,
+         "passed": sum(each["cells"][at]["status"] == "passed" for each in learners)}
+        for at, (lesson, place) in enumerate(ids)
+    ]  # fmt: skip
+    return {**model, "exercises": exercises, "learners": learners, "checkpoint": "7.1"}
+
+
+@pytest.mark.parametrize(("width", "height"), [(1440, 900), (1024, 768)])
+def test_a_room_of_forty_in_nineteen_lessons_is_seen_at_a_glance(
+    page: Page, room: Served, width: int, height: int
+) -> None:
+    fill(room.path)
+    page.route("**/api/class", lambda route: route.fulfill(json=large(room.model())))
+    page.set_viewport_size({"width": width, "height": height})
+    enter(page, room)
+    grid = page.locator(".sluice-part")
+    assert page.locator(".sluice-grid tbody tr").count() == 40
+    assert page.locator(".sluice-grid thead th[scope=col]").count() == sum(LESSONS)
+    assert page.locator("th[scope=colgroup]").evaluate_all("all => all.map(each => each.colSpan)") == [*LESSONS]
+    for mark in (grid.locator("tbody td").first, grid.locator("tbody td").last, grid.locator("thead th").first):
+        page.wait_for_function("node => node.getBoundingClientRect().width > 0", arg=mark.element_handle())
+        box = mark.bounding_box()
+        assert box["x"] >= 0
+        assert box["x"] + box["width"] <= width
+        assert box["y"] + box["height"] <= height, "all of the room is on the screen"
+    assert grid.evaluate("node => [node.scrollWidth - node.clientWidth, node.scrollHeight - node.clientHeight]") == [
+        0,
+        0,
+    ]
+    assert page.evaluate("() => document.documentElement.scrollWidth <= innerWidth")
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)
+        assert page.locator(".sluice-class").evaluate(PROBLEMS) == []
+        assert axe_findings(page.locator("body")) == []
+        shoot(page, f"class-room-{width}-{scheme}")
+    page.get_by_label("Size of text").fill("26")
+    assert grid.evaluate("node => node.scrollWidth > node.clientWidth")
+    grid.evaluate("node => node.scrollTo(9999, 9999)")
+    name, head = grid.locator("tbody th").last, grid.locator("th[scope=col]").last
+    left, top = grid.evaluate("node => [node.getBoundingClientRect().left, node.getBoundingClientRect().top]")
+    assert abs(name.bounding_box()["x"] - left) < 2, "names stay beside their marks"
+    assert top <= head.bounding_box()["y"] < top + 99, "and exercises above them"
+
+
+def test_the_grid_is_walked_with_keys_and_a_repaint_keeps_the_place(page: Page, room: Served) -> None:
+    fill(room.path)
+    enter(page, room)
+    assert page.locator(".sluice-grid [tabindex='0']").count() == 1
+    page.locator(".sluice-grid [tabindex='0']").focus()
+    here = "() => document.activeElement.title"
+    says = page.locator(".sluice-detail")
+    assert page.evaluate(here).startswith("learner00, 0.1 A map function: caught up")
+    for _ in range(2):
+        page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowRight")
+    assert page.evaluate(here).startswith("learner02, 1.1 A window on the memory: not started")
+    assert says.inner_text() == page.evaluate(here)
+    page.keyboard.press("End")
+    assert page.evaluate(here).startswith(f"learner02, {[*EXERCISES][-1]}")
+    page.keyboard.press("Home")
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press("ArrowUp")
+    assert page.evaluate(here).startswith("learner01, 0.1")
+    with ClassFile(room.path) as file, file.transaction():
+        file.admit("a-new-one", T0)  # comes to stand above
+    page.wait_for_function("() => document.querySelectorAll('.sluice-grid tbody tr').length === 31")
+    assert page.evaluate(here).startswith("learner01, 0.1")
+    assert page.locator(".sluice-grid [tabindex='0']").count() == 1
 
 
 def test_the_same_dashboard_in_a_notebook(notebook: Callable[..., Any], tmp_path: Path) -> None:
@@ -211,7 +302,7 @@ def test_the_same_dashboard_in_a_notebook(notebook: Callable[..., Any], tmp_path
     view = nb.page.locator("[data-testid=sluice-class]")
     view.wait_for()
     assert view.locator(".sluice-grid tbody tr").count() == 30
-    assert view.locator(".sluice-grid thead th").count() == 1 + len(EXERCISES)
+    assert view.locator(".sluice-grid thead th[scope=col]").count() == len(EXERCISES)
     view.get_by_test_id("sluice-exercise").select_option("3.1")
     view.get_by_test_id("sluice-unlock").click()
     view.get_by_text("hints of 3.1 are open to rung 1 for all").wait_for()

@@ -11,40 +11,94 @@ const say = (node, text) => { if (node.textContent !== text) node.textContent = 
 const count = (number, what) => `${number} ${what}${number === 1 ? "" : "s"}`;
 
 const FAILING = new Set(["failed", "error", "timeout"]);
-const SYMBOLS = { passed: "✓", caught_up: "↷", not_started: "○", failed: "✗", error: "✗", timeout: "✗" };
+const SYMBOLS = { passed: "✓", caught_up: "↷", not_started: "·", failed: "✗", error: "✗", timeout: "✗" };
 const WORDS = { passed: "passed", caught_up: "caught up", not_started: "not started", failed: "fails", error: "stops with an error", timeout: "runs out of time" };
+const LEGEND = [["passed", "✓", "passed"], ["failed", "E", "fails, by which rule"], ["caught_up", "↷", "caught up"], ["not_started", "·", "not started"], ["stuck", "\u00a0", "stuck for 8 minutes"], ["", "(name)", "away"]];
 const MOST_RULES = 6, MOST_STUCK = 12;
 const STATUS_MS = 5000; // for ears, a room changes too often
 const SURE_MS = 6000;
 
-// One learner in one exercise, short for the eye and whole for the ear.
-function cellOf(cell, handle, exercise) {
+// One learner in one exercise: a mark for the eye, the whole for the ear and for whoever points at it.
+function cellOf(cell, handle, exercise, opens) {
   const fails = FAILING.has(cell.status);
-  const words = `${handle}, ${exercise.id}: ${WORDS[cell.status] ?? "not started"}${fails && cell.rule ? ` rule ${cell.rule}` : ""}, ${count(cell.attempts, "attempt")}, ${cell.minutes} min${cell.stuck ? ", stuck" : ""}`;
-  const symbol = make("span", { class: "sluice-mark", "aria-hidden": "true" }, `${SYMBOLS[cell.status] ?? "○"}${fails ? cell.rule : ""}`);
-  const tries = make("span", { class: "sluice-tries", "aria-hidden": "true" }, cell.attempts ? String(cell.attempts) : "");
-  const stuck = cell.stuck ? make("span", { class: "sluice-alarm", "aria-hidden": "true" }, "!") : "";
-  return make("td", { "data-status": fails ? "failed" : cell.status, "data-stuck": cell.stuck ? 1 : null, title: words }, symbol, tries, stuck, make("span", { class: "sluice-ear" }, words));
+  const words = `${handle}, ${exercise.id} ${exercise.title}: ${WORDS[cell.status] ?? "not started"}${fails && cell.rule ? ` rule ${cell.rule}` : ""}, ${count(cell.attempts, "attempt")}, ${cell.minutes} min${cell.stuck ? ", stuck" : ""}`;
+  const mark = make("span", { class: "sluice-mark", "aria-hidden": "true" }, fails && cell.rule ? cell.rule : SYMBOLS[cell.status] ?? "·");
+  return make("td", { "data-status": fails ? "failed" : cell.status, "data-stuck": cell.stuck ? 1 : null, "data-opens": opens, tabindex: -1, title: words }, mark, make("span", { class: "sluice-ear" }, words));
+}
+
+// What the room has done with each exercise; a row that would be empty is left out, but for the first.
+const TOTALS = [
+  ["passed", "✓ passed", "passed", each => each.passed],
+  ["failed", "✗ failing", "failing now", each => each.tried],
+  ["stuck", "! stuck", "stuck", each => each.stuck],
+  ["hints", "hints to", "hints open to", each => each.unlocked],
+];
+
+function headOf(model, opens) {
+  const lessons = model.exercises.filter((each, at) => opens(at));
+  const above = lessons.map(({ lesson }) => make("th", { scope: "colgroup", "data-opens": 1, colspan: model.exercises.filter(each => each.lesson === lesson).length, title: `lesson ${lesson}` },
+    make("span", { class: "sluice-ear" }, "lesson "), String(lesson)));
+  const ids = model.exercises.map((each, at) => {
+    const here = each.id === model.checkpoint;
+    const words = `${each.id} ${each.title}${here ? ", the class is here" : ""}: ${each.passed} of ${model.learners.length} passed${each.minutes ? `, ${each.minutes} min` : ""}${each.unlocked ? `, hints to ${each.unlocked}` : ""}`;
+    return make("th", { scope: "col", "data-here": here ? 1 : null, "data-opens": opens(at), title: words },
+      make("span", { class: "sluice-id", "aria-hidden": "true" }, each.id.split(".").at(-1)), make("span", { class: "sluice-ear" }, words));
+  });
+  const totals = TOTALS.filter(([, , , of], number) => !number || model.exercises.some(of)).map(([kind, shown, words, of]) =>
+    make("tr", { class: "sluice-total", "data-total": kind }, make("th", { scope: "row" }, shown), ...model.exercises.map((each, at) => {
+      const cell = make("td", { "data-opens": opens(at), title: `${each.id} ${each.title}: ${of(each)} ${words}` }, make("span", { "aria-hidden": "true" }, of(each) ? String(of(each)) : ""), make("span", { class: "sluice-ear" }, `${words} ${of(each)}`));
+      cell.style.setProperty("--share", kind === "hints" ? 0 : of(each) / Math.max(1, model.learners.length));
+      return cell;
+    })));
+  return make("thead", {}, make("tr", {}, make("th", { scope: "row" }, "Lesson"), ...above), make("tr", {}, make("th", { scope: "row" }, "Exercise"), ...ids), ...totals);
 }
 
 function drawGrid(model, hides) {
-  const head = make("tr", {}, make("th", { scope: "col" }, "Learner"));
-  for (const each of model.exercises) {
-    const here = each.id === model.checkpoint;
-    const share = model.learners.length ? each.passed / model.learners.length : 0;
-    const bar = make("span", { class: "sluice-share", "aria-hidden": "true" });
-    bar.style.setProperty("--share", share);
-    head.append(make("th", { scope: "col", "data-here": here ? 1 : null, title: each.title },
-      make("span", { class: "sluice-id" }, `${here ? "▶ " : ""}${each.id}`), bar,
-      make("span", { class: "sluice-small" }, `${each.passed} of ${model.learners.length} passed${each.minutes ? ` · ${each.minutes} min` : ""}${each.unlocked ? ` · hints to ${each.unlocked}` : ""}`)));
-  }
+  const opens = at => at === 0 || model.exercises[at - 1].lesson !== model.exercises[at].lesson ? 1 : null;
   const rows = model.learners.map((learner, number) => {
     const name = hides ? `learner ${number + 1}` : learner.handle;
     return make("tr", { "data-here": learner.here ? 1 : 0 },
-      make("th", { scope: "row" }, name, learner.here ? "" : make("span", { class: "sluice-small" }, " away")),
-      ...learner.cells.map((cell, at) => cellOf(cell, name, model.exercises[at])));
+      make("th", { scope: "row", title: learner.here ? name : `${name}, away` }, learner.here ? name : `(${name})`, learner.here ? "" : make("span", { class: "sluice-ear" }, " away")),
+      ...learner.cells.map((cell, at) => cellOf(cell, name, model.exercises[at], opens(at))));
   });
-  return make("table", { class: "sluice-grid" }, make("caption", {}, "Learners and exercises"), make("thead", {}, head), make("tbody", {}, ...rows));
+  const table = make("table", { class: "sluice-grid", role: "grid" }, make("caption", {}, "Learners and exercises"), headOf(model, opens), make("tbody", {}, ...rows));
+  table.style.setProperty("--rows", rows.length);
+  table.style.setProperty("--columns", model.exercises.length);
+  return table;
+}
+
+// The grid is one stop for the tab key. Arrows, Home and End walk over its marks, and a repaint keeps the place.
+function walking(grid, detail) {
+  const STEPS = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1], Home: [0, -Infinity], End: [0, Infinity], PageUp: [-10, 0], PageDown: [10, 0] };
+  let model = null, place = ["", ""];
+  const within = (value, length) => Math.min(length - 1, Math.max(0, value));
+  const spot = () => [within(model.learners.findIndex(each => each.handle === place[0]), model.learners.length), within(model.exercises.findIndex(each => each.id === place[1]), model.exercises.length)];
+  const stand = (row, column) => {
+    const marks = grid.querySelector("tbody").rows;
+    grid.querySelector("td[tabindex='0']")?.setAttribute("tabindex", -1);
+    place = [model.learners[row].handle, model.exercises[column].id];
+    const cell = marks[row].cells[column + 1];
+    cell.setAttribute("tabindex", 0);
+    return cell;
+  };
+  const tell = event => { const cell = event.target.closest?.("td, th"); if (cell) say(detail, cell.title); };
+  grid.addEventListener("focusin", event => { tell(event); const cell = event.target.closest("tbody td"); if (cell) stand(cell.parentNode.sectionRowIndex, cell.cellIndex - 1); });
+  grid.addEventListener("pointerover", tell);
+  grid.addEventListener("keydown", event => {
+    const step = STEPS[event.key], cell = event.target.closest("tbody td");
+    if (!step || !cell || event.altKey || event.metaKey) return;
+    event.preventDefault();
+    stand(within(cell.parentNode.sectionRowIndex + step[0] * (event.ctrlKey ? Infinity : 1) || 0, model.learners.length), within(cell.cellIndex - 1 + step[1], model.exercises.length)).focus();
+  });
+  return (next, table) => {
+    const isIn = grid.contains(document.activeElement) || grid.contains(grid.getRootNode().activeElement), { scrollLeft, scrollTop } = grid;
+    model = next;
+    grid.replaceChildren(table);
+    if (!model.learners.length || !model.exercises.length) return;
+    const cell = stand(...spot());
+    grid.scrollTo(scrollLeft, scrollTop);
+    if (isIn) cell.focus({ preventScroll: true });
+  };
 }
 
 // Rules by exercise: the darker, the more learners it stops now. The number says the same.
@@ -139,13 +193,14 @@ export function classView(act) {
   const join = make("p", { class: "sluice-join" }, "Join: ", code);
   const notice = make("p", { class: "sluice-notice", role: "alert", hidden: "" });
   const hide = make("button", { type: "button", "aria-pressed": "false", "data-testid": "sluice-hide" }, "Hide handles");
-  const grid = make("section", { class: "sluice-part", "aria-label": "Grid", tabindex: "0" }), heat = make("div"), worst = make("div"), stuck = make("section", { "aria-label": "Stuck" });
+  const grid = make("section", { class: "sluice-part", "aria-label": "Grid", "data-lm-suppress-shortcuts": "true" }), detail = make("p", { class: "sluice-detail", "aria-hidden": "true" }, "Point at a mark, or walk with the arrow keys: here it is in words."), heat = make("div"), worst = make("div"), stuck = make("section", { "aria-label": "Stuck" });
   const decide = controls(act);
   const side = make("section", { class: "sluice-side", "aria-label": "What stops learners" }, make("h3", {}, "Misconceptions"), heat, worst, make("h3", {}, "Stuck"), stuck);
-  const legend = make("p", { class: "sluice-small" }, "✓ passed   ✗ fails, and by which rule   ↷ caught up   ○ not started   ! stuck for 8 minutes; the small number counts attempts");
+  const legend = make("p", { class: "sluice-legend", "data-testid": "sluice-legend" }, ...LEGEND.map(([status, mark, words]) => make("span", {}, make("span", { class: "sluice-key", "data-status": status, "data-stuck": status === "stuck" ? 1 : null }, mark), ` ${words}`)));
+  const show = walking(grid, detail);
   const root = make("div", { class: "sluice-class", role: "group", "aria-label": "Class", "data-testid": "sluice-class" },
-    make("header", {}, make("div", {}, title, told, heard), make("div", { class: "sluice-right" }, join, hide)),
-    notice, decide.node, make("div", { class: "sluice-two" }, make("div", {}, grid, legend), side));
+    make("header", {}, make("div", { class: "sluice-title" }, title, told, heard), make("div", { class: "sluice-right" }, join, hide)),
+    notice, decide.node, make("div", { class: "sluice-two" }, make("div", { class: "sluice-room" }, legend, grid, detail), side));
   let model = null, hides = false, hearing = null, painted = 0;
   const draw = () => {
     if (!model) return;
@@ -156,7 +211,7 @@ export function classView(act) {
     notice.hidden = !model.trouble;
     say(notice, model.trouble ?? "");
     decide.update(model);
-    grid.replaceChildren(model.learners.length ? drawGrid(model, hides) : make("p", {}, "Nobody has joined yet. Show the line above; the first learner appears here within a second."));
+    show(model, model.learners.length ? drawGrid(model, hides) : make("p", {}, "Nobody has joined yet. Show the line above; the first learner appears here within a second."));
     heat.replaceChildren(drawHeat(model));
     worst.replaceChildren(drawWorst(model));
     stuck.replaceChildren(drawStuck(model, hides));

@@ -185,8 +185,12 @@ def test_columns_count_everybody_and_lessons_can_be_picked(made):
     made.join("bob", 2)
     made.add(ada, checked(status="passed"))
     made.order(kind="unlock", exercise="3.1", rung=3)
+    made.order(kind="checkpoint", exercise="3.1")
     column = next(each for each in made.model(T0)["exercises"] if each["id"] == "3.1")
-    assert (column["passed"], column["not_started"], column["unlocked"]) == (1, 1, 3)
+    assert (column["passed"], column["not_started"], column["unlocked"], column["stuck"]) == (1, 1, 3, 0)
+    here(made, ada, 2, until=60)
+    column = next(each for each in made.model(T0 + 3600)["exercises"] if each["id"] == "3.1")
+    assert column["stuck"] == 1, "bob, who has not begun"
     assert [each["id"] for each in made.model(T0)["exercises"]] == list(EXERCISES)
     picked = made.model(T0, frozenset({3}))
     assert [each["id"] for each in picked["exercises"]] == ["3.1"]
@@ -213,6 +217,8 @@ def test_the_words_say_what_the_picture_shows(made):
     assert "Class Tuesday: 2 learners, 2 here now" in text
     assert re.search(r"ada +○ +✗E 1", text)
     assert re.search(r"bob +✓ 1 +○", text)
+    assert re.search(r"passed +1\n", text), "the totals of each exercise, as the picture has them"
+    assert re.search(r"failing {11,}1\n", text)
     assert "  1  3.1 rule E: A record over two buffers (hints asked: 0)" in text
     assert max(map(len, text.splitlines())) <= 96
 
