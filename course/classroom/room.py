@@ -16,7 +16,7 @@ from course.classroom.limits import Limit, Limiter
 from course.classroom.model import class_model
 from course.classroom.roll import Pupil, Roll
 from course.classroom.scribe import Scribe
-from course.classroom.sessions import Sessions, is_key
+from course.classroom.sessions import KEPT, Sessions, is_key
 
 __all__ = ["EVENTS", "EVENTS_OF_ADDRESS", "FAILURES", "JOINS", "REQUESTS", "NotKeptError", "Room"]
 
@@ -57,7 +57,7 @@ class Room:
         self.path = file.path
         self.roll = Roll(file)
         self.scribe = Scribe(writing)
-        self.sessions = Sessions()
+        self.sessions = Sessions(self.roll, self._keep_sessions)
         self.requests = Limiter(REQUESTS)
         self.failures = Limiter(FAILURES)
         self.joins = Limiter(JOINS)
@@ -85,6 +85,10 @@ class Room:
             raise NotKeptError(f"the class cannot keep anything now ({error}); try again later") from error
         self.trouble = ""
         return kept
+
+    async def _keep_sessions(self, kept: str) -> None:
+        with contextlib.suppress(NotKeptError):  # then it is known until the server ends; `trouble` says so
+            await self.keep(lambda file: file.set_about(KEPT, kept))
 
     # -- who is it -------------------------------------------------------------------------------------
 

@@ -240,13 +240,13 @@ class _Login(_Handler):
         self.near()
         if not isinstance(key, str) or not self.room.is_key(key):
             raise self.was_wrong(401, "that is not the key of this class; `sluice class token` prints it")
-        self.set_cookie(COOKIE, self.room.sessions.begin(), httponly=True, samesite="Strict", path="/")
+        self.set_cookie(COOKIE, await self.room.sessions.begin(), httponly=True, samesite="Strict", path="/")
         return {}
 
 
 class _Logout(_Handler):
-    def post(self) -> None:
-        self.room.sessions.end(self.get_cookie(COOKIE))
+    async def post(self) -> None:
+        await self.room.sessions.end(self.get_cookie(COOKIE))
         self.clear_cookie(COOKIE)
         self.finish({})
 

@@ -1,7 +1,7 @@
 """Who may do what: the instructor's key, the browser that showed it, the learner's secret.
 
 The key is typed once into the page and never part of an address; what the browser keeps instead is a cookie that
-scripts cannot read and other sites cannot send. It dies with the server.
+scripts cannot read and other sites cannot send.
 """
 
 from __future__ import annotations
@@ -10,12 +10,17 @@ import hmac
 import json
 import os
 import secrets
+import sys
+from collections.abc import Awaitable, Callable
 
 from course.classroom.class_file import ClassError, ClassFile, hash_of, spoken
+from course.classroom.roll import Roll
 
-__all__ = ["COOKIE", "Sessions", "instructor_key", "is_key"]
+__all__ = ["COOKIE", "KEPT", "Sessions", "instructor_key", "is_key"]
 
 COOKIE = "sluice_class"
+KEPT = "sessions"
+"""Where the class file has them."""
 _MOST_SESSIONS = 20
 
 
@@ -27,6 +32,8 @@ def is_key(given: str, kept_hash: str) -> bool:
 def instructor_key(file: ClassFile) -> str:
     """The key that opens this class, from the file beside it that only its owner can read; made if there is none.
 
+    If it takes the place of one that was lost, that is said.
+
     Raises:
         ClassError: that file cannot be written.
     """
@@ -37,6 +44,7 @@ def instructor_key(file: ClassFile) -> str:
             return kept
     except (OSError, ValueError, KeyError, TypeError):
         pass  # lost or damaged: below there is another
+    is_another = "key" in file.about()
     key = file.make_key()
     new = place.with_name(f"{place.name}.new")
     try:
@@ -46,28 +54,46 @@ def instructor_key(file: ClassFile) -> str:
         new.replace(place)
     except OSError as error:
         raise ClassError(f"{place} cannot be written: {error.strerror}; name another file with --db") from error
+    if is_another:
+        print(
+            f"! The key of this class was not found in {place}: there is a new one, which `sluice class token` prints. "
+            f"The one of before, and the browsers that showed it, open nothing any more.",
+            file=sys.stderr,
+        )
     return key
 
 
 class Sessions:
-    """The browsers that have shown the key since the server started; of too many, the oldest must show it again."""
+    """The browsers that have shown the key this class has now; of too many, the oldest must show it again.
 
-    def __init__(self) -> None:
-        self._open: dict[str, None] = {}
+    They are kept with the class, as hashes that only go with this key: a server that starts again knows them, and
+    with another key all of them have to show that one. `keep` puts what is to be known on the disk.
+    """
 
-    def begin(self) -> str:
+    def __init__(self, roll: Roll, keep: Callable[[str], Awaitable[None]]) -> None:
+        self._roll = roll
+        self._keep = keep
+        self._open = dict.fromkeys(roll.about.get(KEPT, "").split())
+
+    async def begin(self) -> str:
         """A cookie for a browser that has just shown the key."""
         cookie = secrets.token_urlsafe(32)
-        self._open[hash_of(cookie)] = None
+        self._open[self._hash(cookie)] = None
         while len(self._open) > _MOST_SESSIONS:
             del self._open[next(iter(self._open))]
+        await self._keep(" ".join(self._open))
         return cookie
 
     def holds(self, cookie: str | None) -> bool:
         """Whether this cookie is one of ours."""
-        return cookie is not None and hash_of(cookie) in self._open
+        return cookie is not None and self._hash(cookie) in self._open
 
-    def end(self, cookie: str | None) -> None:
+    async def end(self, cookie: str | None) -> None:
         """This browser has to show the key again."""
-        if cookie is not None:
-            self._open.pop(hash_of(cookie), None)
+        if self.holds(cookie):
+            del self._open[self._hash(str(cookie))]
+            await self._keep(" ".join(self._open))
+
+    def _hash(self, cookie: str) -> str:
+        self._roll.refresh()
+        return hash_of(f"{self._roll.about.get('key', '')} {cookie}")

@@ -286,6 +286,16 @@ def test_the_grid_is_walked_with_keys_and_a_repaint_keeps_the_place(page: Page, 
     assert page.locator(".sluice-grid [tabindex='0']").count() == 1
 
 
+def test_a_dashboard_whose_key_was_replaced_says_so(page: Page, room: Served) -> None:
+    fill(room.path)
+    enter(page, room)
+    door = page.get_by_label("The key of this class")
+    with ClassFile(room.path) as file:
+        file.make_key()
+    page.get_by_text("show the key of this class first; `sluice class token` prints it").wait_for()
+    assert door.is_visible()
+
+
 def test_the_same_dashboard_in_a_notebook(notebook: Callable[..., Any], tmp_path: Path) -> None:
     with served(tmp_path / "class.sqlite", title="Tuesday") as room:
         fill(room.path)

@@ -35,7 +35,7 @@ async function look() {
       view.update(model);
       document.title = `${model.title} · Sluice class`;
     } else if (answer.status === 401 || answer.status === 403) {
-      if (answer.status === 403) wrong.textContent = await sentence(answer);
+      if (answer.status === 403 || !room.hidden) wrong.textContent = await sentence(answer); // it was open: say why no more
       show(again = false);
     } else view.tell(await sentence(answer));
   } catch { view.tell("The class does not answer. It is asked again; learners go on, and nothing of theirs is lost."); }

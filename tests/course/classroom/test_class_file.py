@@ -10,7 +10,7 @@ import pytest
 from course.classroom import class_file
 from course.classroom.class_file import ClassError, ClassFile
 from course.classroom.roll import Roll
-from course.classroom.sessions import Sessions, instructor_key, is_key
+from course.classroom.sessions import instructor_key, is_key
 from tests.support.class_ends import T0, checked, secret
 
 
@@ -139,25 +139,15 @@ def test_files_that_are_no_class_are_left_alone(tmp_path):
         ClassFile(tmp_path / "file" / "below.sqlite", create=True)
 
 
-def test_the_key_is_kept_and_a_lost_one_is_replaced(file):
+def test_the_key_is_kept_and_a_lost_one_is_replaced(file, capsys):
     key = instructor_key(file)
     assert instructor_key(file) == key
+    assert capsys.readouterr().err == ""
     assert is_key(key.lower().replace("-", " "), file.about()["key"])
     file.path.with_name("class.sqlite.key").write_text("{")
     other = instructor_key(file)
+    assert "there is a new one, which `sluice class token` prints" in capsys.readouterr().err
     assert other != key
     assert is_key(other, file.about()["key"])
     assert not is_key(key, file.about()["key"])
     assert not is_key("", "")
-
-
-def test_a_session_is_held_until_it_ends_or_too_many_came():
-    sessions = Sessions()
-    cookie = sessions.begin()
-    assert sessions.holds(cookie)
-    assert not sessions.holds(None)
-    assert not sessions.holds(cookie + "x")
-    newer = [sessions.begin() for _ in range(20)]
-    assert not sessions.holds(cookie)
-    sessions.end(newer[3])
-    assert [sessions.holds(each) for each in newer] == [at != 3 for at in range(20)]

@@ -230,6 +230,41 @@ def test_the_key_opens_a_session_that_scripts_and_other_sites_cannot_use(room):
     assert room.ask("GET", "/api/session").body == {"open": False}
 
 
+def cookie_of(room):
+    return room.ask("POST", "/api/login", {"key": room.key}).headers["Set-Cookie"].split(";")[0]
+
+
+def is_open(room, cookie):
+    shown = room.ask("GET", "/api/class", None, Cookie=cookie).status
+    assert room.ask("GET", "/api/session", None, Cookie=cookie).body == {"open": shown == 200}
+    return shown == 200
+
+
+def test_a_server_that_starts_again_knows_the_browsers_that_showed_the_key(tmp_path):
+    path = tmp_path / "class.sqlite"
+    with served(path) as room:
+        stays, leaves = cookie_of(room), cookie_of(room)
+        room.ask("POST", "/api/logout", {}, Cookie=leaves)
+        assert (is_open(room, stays), is_open(room, leaves), is_open(room, stays[:-1])) == (True, False, False)
+    for kept in path.parent.iterdir():
+        assert stays.partition("=")[2].encode() not in kept.read_bytes(), "what opens is kept as a hash"
+        assert kept.stat().st_mode & 0o077 == 0
+    with served(path) as room:
+        assert (is_open(room, stays), is_open(room, leaves)) == (True, False)
+        (tmp_path / "class.sqlite.key").unlink()
+    with served(path) as room:
+        assert not is_open(room, stays), "there is another key, which it has not shown"
+        newer = cookie_of(room)
+        with ClassFile(path) as file:
+            file.make_key()
+        assert not is_open(room, newer), "at once, also while it is served"
+
+
+def test_of_too_many_browsers_the_oldest_shows_the_key_again(room):
+    cookies = [cookie_of(room) for _ in range(21)]
+    assert [is_open(room, each) for each in cookies] == [False] + [True] * 20
+
+
 def test_guessing_the_key_is_slowed(room):
     assert [room.ask("POST", "/api/login", {"key": "x"}).status for _ in range(22)][-1] == 429
     assert room.ask("POST", "/api/login", {"key": room.key}).status == 200, "wrong ones shut no right one out"
