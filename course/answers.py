@@ -1,4 +1,4 @@
-"""Where a learner's source is: the cell being run, the script, the saved notebook, the last attempt."""
+"""Where a learner's source is: the cell being run, the script, a notebook; `saved` knows what is on the disk."""
 
 from __future__ import annotations
 
@@ -11,15 +11,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from course import progress
 from course.grading.sources import names_defined, parsed
 from course.manifest import exercise, lesson_info
 from course.places import work_folder
 from course.source_lines import source_lines
 
 __all__ = [
-    "cell_names", "current_source", "latest_cell", "lesson_notebook", "num_cells", "saved_source", "shell",
-    "source_in", "unmarked_cell", "without_magics",
+    "cell_names", "current_source", "latest_cell", "lesson_notebook", "num_cells", "shell", "source_in",
+    "unmarked_cell", "without_magics",
 ]  # fmt: skip
 
 
@@ -129,19 +128,6 @@ def _is_marked(source: str, exercise_id: str) -> bool:
 def lesson_notebook(exercise_id: str) -> Path:
     """The learner's notebook of the lesson this exercise belongs to."""
     return work_folder() / f"{lesson_info(exercise(exercise_id).lesson).name}.ipynb"
-
-
-def saved_source(exercise_id: str) -> str | None:
-    """The source in the learner's saved notebook, else the last one that was checked, else None."""
-    file = lesson_notebook(exercise_id)
-    try:
-        found = source_in(file.read_text(encoding="utf-8-sig"), file, exercise_id)
-    except (OSError, UnicodeDecodeError):
-        found = None
-    if found is not None:
-        return found
-    kept = progress.attempts(exercise_id)
-    return kept[-1].read_text(encoding="utf-8") if kept else None
 
 
 def source_in(text: str, file: Path, exercise_id: str) -> str | None:

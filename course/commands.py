@@ -19,12 +19,13 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from course import hints, progress
-from course.answers import saved_source, source_in
+from course.answers import source_in
 from course.classroom import membership
 from course.grading.judge import judge
 from course.grading.runner import GraderError
 from course.manifest import DEFAULT_SEED, EXERCISES, NoSuchExerciseError, exercise
 from course.receipts import ReceiptError, make_receipt, verify
+from course.saved import Saved, clock, newest, progress_report
 from course.seams import stub
 from course.specimens import zoo
 
@@ -60,14 +61,18 @@ def add_seed(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=int, metavar="N", help=said)
 
 
-def _source(arguments: argparse.Namespace) -> str | None:
-    """The source to grade: --file, else the saved notebook or the last attempt."""
+def _source(arguments: argparse.Namespace) -> Saved:
+    """The source to grade: --file, else the newer of the saved notebook and the last attempt."""
     exercise(arguments.exercise)
     if arguments.file is None:
-        return saved_source(arguments.exercise)
+        return newest(arguments.exercise)
+    file = Path(arguments.file)
     try:
-        raw = sys.stdin.buffer.read() if arguments.file == "-" else Path(arguments.file).read_bytes()
-        return source_in(raw.decode("utf-8-sig"), Path(arguments.file), arguments.exercise)
+        if arguments.file == "-":
+            raw, said = sys.stdin.buffer.read(), "standard input"
+        else:
+            raw, said = file.read_bytes(), f"{file}, saved {clock(file.stat().st_mtime)}"
+        return Saved(source_in(raw.decode("utf-8-sig"), file, arguments.exercise), said)
     except OSError as error:
         raise WrongUseError(f"{arguments.file} cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
@@ -97,7 +102,9 @@ def check_add_arguments(parser: argparse.ArgumentParser) -> None:
     """Describe `sluice check`."""
     add_exercise(parser)
     parser.add_argument(
-        "--file", metavar="F", help="the file to grade; - is standard input (default: your notebook, or last attempt)"
+        "--file",
+        metavar="F",
+        help="the file to grade; - is standard input (default: the newer of your saved notebook and your last check)",
     )
     parser.add_argument("--json", action="store_true", help="print the report as JSON")
     add_seed(parser)
@@ -105,13 +112,16 @@ def check_add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _check(arguments: argparse.Namespace) -> int:
-    source = _source(arguments)
+    read = _source(arguments)
     seed = progress.seed_of_a_check() if arguments.seed is None else arguments.seed
-    report = judge(arguments.exercise, source, seed)
+    report = judge(arguments.exercise, read.source, seed)
     report.num_specimens = len(zoo(arguments.exercise))
     report.show_all = arguments.all
-    is_kept = progress.record_check(report, source)
-    print(json.dumps(report.as_json(), indent=1, ensure_ascii=False) if arguments.json else report.in_terminal())
+    is_kept = progress.record_check(report, read.source)
+    if arguments.json:
+        print(json.dumps({**report.as_json(), "read": read.said}, indent=1, ensure_ascii=False))
+    else:
+        print(f"{report.in_terminal()}\n\n  Read: {read.said}.")
     for line in [*([] if is_kept else [progress.NOT_KEPT]), *membership.news()]:
         print(line, file=sys.stderr)
     return PASSED if report.passed else NOT_PASSED
@@ -120,19 +130,19 @@ def _check(arguments: argparse.Namespace) -> int:
 def hint_add_arguments(parser: argparse.ArgumentParser) -> None:
     """Describe `sluice hint`."""
     add_exercise(parser)
-    parser.add_argument("--file", metavar="F", help="the file it is for (default: your notebook)")
+    parser.add_argument("--file", metavar="F", help="the file it is for (default: as for check)")
     parser.add_argument("--rung", type=int, choices=range(1, hints.NUM_RUNGS + 1), help="a certain rung")
     parser.add_argument("--now", action="store_true", help="do not wait; in a class, the instructor decides")
     add_seed(parser)
 
 
 def _hint(arguments: argparse.Namespace) -> int:
-    source = _source(arguments)
+    read = _source(arguments)
     # What failed with one seed may hold with another, so the hint is for the seed of the last check.
     last = progress.latest_check(arguments.exercise)
     seed = last.get("seed") if last is not None and arguments.seed is None else arguments.seed
-    report = judge(arguments.exercise, source, seed if isinstance(seed, int) else DEFAULT_SEED)
-    print(hints.hint_for(report, source or "", arguments.rung, now=arguments.now))
+    report = judge(arguments.exercise, read.source, seed if isinstance(seed, int) else DEFAULT_SEED)
+    print(f"{hints.hint_for(report, read.source or '', arguments.rung, now=arguments.now)}\n\n  Read: {read.said}.")
     return PASSED
 
 
@@ -171,7 +181,7 @@ def progress_add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _progress(arguments: argparse.Namespace) -> int:
     statuses = {each: progress.best_status(each) for each in EXERCISES}
-    print(json.dumps(statuses, indent=1) if arguments.json else progress.progress_text())
+    print(json.dumps(statuses, indent=1) if arguments.json else progress_report())
     for trouble in progress.troubles() if arguments.json else ():
         print(trouble, file=sys.stderr)
     return PASSED

@@ -21,6 +21,7 @@ from course.grading.report import Report
 from course.grading.runner import GraderError
 from course.manifest import DEFAULT_SEED, VECTORS_VERSION, Lesson, exercise, lesson_info
 from course.places import work_folder
+from course.saved import progress_report
 from course.seams import seam, stub
 from course.specimens import zoo as specimens
 from course.step_by_step import drawn, view_of
@@ -243,7 +244,7 @@ def _answered(asked: questions.Question, chosen: str) -> str:
 
 def progress_list() -> Text:
     """A bar and a list of what is done."""
-    return Text(progress.progress_text())
+    return Text(progress_report())
 
 
 def receipt(lesson_number: int | None = None) -> Text:

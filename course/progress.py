@@ -178,6 +178,7 @@ def keep_attempt(exercise_id: str, source: str) -> Path | None:
         folder.mkdir(parents=True, exist_ok=True)
         kept = _numbered(folder)
         if kept and kept[-1].read_bytes() == raw:
+            os.utime(kept[-1])  # it is the newest again
             return kept[-1]
         number = int(kept[-1].stem) + 1 if kept else 1
         file = folder / f"{number:04d}.py"
@@ -215,11 +216,14 @@ def _is_text(file: Path) -> bool:
 
 def best_status(exercise_id: str, found: Sequence[Mapping[str, Any]] | None = None) -> str:
     """ "passed" if it ever passed, else the latest status, else "not_started"."""
-    history = events() if found is None else found
-    seen = [str(e.get("status")) for e in history if e.get("event") == "check" and e.get("exercise") == exercise_id]
+    seen = _statuses(exercise_id, events() if found is None else found)
     if "passed" in seen:
         return "passed"
     return seen[-1] if seen and seen[-1] in _SYMBOLS else "not_started"
+
+
+def _statuses(exercise_id: str, found: Sequence[Mapping[str, Any]]) -> list[str]:
+    return [str(e.get("status")) for e in found if e.get("event") == "check" and e.get("exercise") == exercise_id]
 
 
 def latest_check(exercise_id: str) -> Mapping[str, Any] | None:
@@ -239,5 +243,6 @@ def progress_text() -> str:
         lines.append(f"L{lesson.number:02d} {lesson.title}")
         for each in lesson.exercises:
             status = statuses[each.id]
-            lines.append(f"  {_SYMBOLS[status]} {each.id} {each.title}: {_WORDS[status]}")
+            failed = "; the last check of it failed" if status == "passed" != _statuses(each.id, found)[-1] else ""
+            lines.append(f"  {_SYMBOLS[status]} {each.id} {each.title}: {_WORDS[status]}{failed}")
     return "\n".join(lines + [f"! {trouble}" for trouble in troubles()])
