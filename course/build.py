@@ -152,8 +152,9 @@ def _notebook(cells: Iterable[Cell], *, solved: bool, words: str) -> nbformat.No
 
 def _execute(notebook: nbformat.NotebookNode, name: str) -> None:
     """Run all cells in a fresh kernel whose state folder is empty."""
-    from nbclient import NotebookClient
-    from nbclient.exceptions import CellExecutionError, CellTimeoutError
+    from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
+
+    from course.build_client import OneKernel
 
     with tempfile.TemporaryDirectory(prefix="sluice-build-") as folder:
         work = Path(folder) / "work"
@@ -164,9 +165,10 @@ def _execute(notebook: nbformat.NotebookNode, name: str) -> None:
             "PYTEST_CURRENT_TEST": "build", "SLUICE_WORK": str(work), "PYTHONHASHSEED": "0",
             "PYTHONPATH": os.pathsep.join(filter(None, [str(_ROOT), os.environ.get("PYTHONPATH", "")])),
         }  # fmt: skip
-        client = NotebookClient(
+        client = OneKernel(
             notebook,
             timeout=_CELL_SECONDS,
+            startup_timeout=_CELL_SECONDS,
             kernel_name="python3",
             record_timing=False,
             resources={"metadata": {"path": str(work)}},
@@ -178,6 +180,10 @@ def _execute(notebook: nbformat.NotebookNode, name: str) -> None:
             raise BuildError(f"{name}: a cell failed: {error.ename}: {error.evalue}") from error
         except CellTimeoutError as error:
             raise BuildError(f"{name}: a cell took more than {_CELL_SECONDS} s: {str(error)[-300:]}") from error
+        except (DeadKernelError, RuntimeError) as error:
+            raise BuildError(f"{name}: its kernel did not start, or died: {error}") from error
+        finally:
+            client.end()
 
 
 def _normalise(notebook: nbformat.NotebookNode) -> None:

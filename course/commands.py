@@ -21,6 +21,7 @@ from pathlib import Path
 from course import hints, progress
 from course.answers import source_in
 from course.classroom import membership
+from course.files import MOST_BYTES, read_file
 from course.grading.judge import judge
 from course.grading.runner import GraderError
 from course.manifest import DEFAULT_SEED, EXERCISES, NoSuchExerciseError, exercise
@@ -31,7 +32,7 @@ from course.specimens import zoo
 
 __all__ = ["COMMANDS", "Command", "WrongUseError", "add_exercise", "add_exercises", "add_seed", "answering"]
 
-PASSED, NOT_PASSED, WRONG_USE, MISSING = 0, 1, 2, 3
+PASSED, NOT_PASSED, WRONG_USE, MISSING, INTERRUPTED = 0, 1, 2, 3, 130
 
 
 class WrongUseError(Exception):
@@ -69,14 +70,21 @@ def _source(arguments: argparse.Namespace) -> Saved:
     file = Path(arguments.file)
     try:
         if arguments.file == "-":
-            raw, said = sys.stdin.buffer.read(), "standard input"
+            raw, said = _standard_input(), "standard input"
         else:
-            raw, said = file.read_bytes(), f"{file}, saved {clock(file.stat().st_mtime)}"
+            raw, said = read_file(file), f"{file}, saved {clock(file.stat().st_mtime)}"
         return Saved(source_in(raw.decode("utf-8-sig"), file, arguments.exercise), said)
     except OSError as error:
         raise WrongUseError(f"{arguments.file} cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise WrongUseError(f"{arguments.file} is not a text file in UTF-8") from error
+
+
+def _standard_input() -> bytes:
+    raw = sys.stdin.buffer.read(MOST_BYTES + 1)
+    if len(raw) > MOST_BYTES:
+        raise WrongUseError("standard input cannot be read: it is larger than 16 MiB")
+    return raw
 
 
 def answering(call: Callable[[argparse.Namespace], int]) -> Callable[[argparse.Namespace], int]:
@@ -159,8 +167,9 @@ def _reset(arguments: argparse.Namespace) -> int:
     else:
         file, after = Path(arguments.file), ""
         try:
-            if file.exists() and file.read_text(encoding="utf-8") != text:
-                kept = progress.keep_attempt(arguments.exercise, file.read_text(encoding="utf-8"))
+            before = read_file(file).decode("utf-8") if file.exists() else text
+            if before != text:
+                kept = progress.keep_attempt(arguments.exercise, before)
                 if kept is None:
                     raise WrongUseError(f"{file.name} could not be kept, so it was not changed: is the disk full?")
                 after = "; your version is kept with your attempts"
@@ -218,16 +227,17 @@ def verify_add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _verify(arguments: argparse.Namespace) -> int:
     file = Path(arguments.file)
-    if not file.is_file():
-        raise WrongUseError(f"there is no file {arguments.file}")
     if file.suffix == ".ipynb":
-        return _verify_notebook(file)
+        try:
+            return _verify_notebook(file, read_file(file))
+        except OSError as error:
+            raise WrongUseError(f"{arguments.file} cannot be read: {error.strerror}") from error
     holds, lines = verify(file, arguments.trust)
     print("\n".join(lines))
     return PASSED if holds else NOT_PASSED
 
 
-def _verify_notebook(file: Path) -> int:
+def _verify_notebook(file: Path, raw: bytes) -> int:
     """Run nbval: are the saved outputs what the code produces from top to bottom?
 
     It runs a copy with a plain name, in a folder without anybody's settings; the notebook's kernel starts in the
@@ -238,7 +248,7 @@ def _verify_notebook(file: Path) -> int:
         return MISSING
     with tempfile.TemporaryDirectory(prefix="sluice-verify-") as folder:
         copy = Path(folder) / "notebook.ipynb"
-        copy.write_bytes(file.read_bytes())
+        copy.write_bytes(raw)
         (Path(folder) / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
         command = [sys.executable, "-P", "-m", "pytest", "--nbval", "--nbval-current-env", "--nbval-cell-timeout=120"]
         command += ["-q", "-p", "no:cacheprovider", "-p", "nbval.plugin", "-p", "course.nbval_folder"]
@@ -304,6 +314,9 @@ def _build(arguments: argparse.Namespace) -> int:
     except BuildError as error:
         print(error, file=sys.stderr)
         return WRONG_USE
+    except KeyboardInterrupt:
+        print("interrupted; what was not built yet is as it was", file=sys.stderr)
+        return INTERRUPTED
     for line in different:
         print(line)
     return NOT_PASSED if arguments.check and different else PASSED

@@ -71,7 +71,7 @@ class Compiler:
 def flink_folder() -> Path:
     """The folder of the jar: SLUICE_FLINK_JARS, else one for this version in the user's cache folder."""
     if chosen := os.environ.get("SLUICE_FLINK_JARS"):
-        return Path(chosen).expanduser().resolve()
+        return Path(os.path.realpath(Path(chosen).expanduser()))
     return cache_folder() / "flink-1.11.4"
 
 

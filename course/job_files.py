@@ -12,6 +12,7 @@ from __future__ import annotations
 import builtins
 import importlib
 import importlib.util
+import os
 import re
 import sys
 import traceback
@@ -23,6 +24,7 @@ from typing import Any
 import cloudpickle
 
 import refimpl
+from course.files import read_file
 from refimpl.errors import USER_CODE_RAISES, described
 from refimpl.job import StreamEnvironment
 
@@ -67,7 +69,7 @@ def _module(place: str) -> ModuleType:
     For the engine and all else its folder comes last: a `queue.py` there is no queue of ours. For the job it is first.
     """
     is_file = place.endswith(".py")
-    folder = Path(place).resolve().parent if is_file else Path.cwd()
+    folder = Path(os.path.realpath(place)).parent if is_file else Path.cwd()
     if str(folder) not in sys.path:
         sys.path.append(str(folder))
     try:
@@ -83,8 +85,10 @@ def _module(place: str) -> ModuleType:
 
 
 def _from_file(path: Path) -> ModuleType:
-    if not path.is_file():
-        raise JobError(f"there is no file {path}")
+    try:
+        read_file(path)
+    except OSError as error:
+        raise JobError(f"{path} cannot be read: {error.strerror}") from error
     return _Beside(path.resolve().parent).load(path.stem, path)
 
 

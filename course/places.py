@@ -17,12 +17,12 @@ def home() -> Path:
 
 def lessons_folder() -> Path:
     """The folder of the published lessons: SLUICE_LESSONS, else that of the checkout; a package brings none."""
-    return Path(os.environ.get("SLUICE_LESSONS") or _PACKAGE_PARENT / "lessons").resolve()
+    return _real(os.environ.get("SLUICE_LESSONS") or _PACKAGE_PARENT / "lessons")
 
 
 def work_folder() -> Path:
     """The folder of the learner's own copies of the lessons: SLUICE_WORK, else `work` in `home()`."""
-    return Path(os.environ.get("SLUICE_WORK") or home() / "work").resolve()
+    return _real(os.environ.get("SLUICE_WORK") or home() / "work")
 
 
 def state_folder() -> Path:
@@ -33,8 +33,13 @@ def state_folder() -> Path:
 def cache_folder() -> Path:
     """The folder of what can be made or fetched again: SLUICE_CACHE, else `sluice` in the user's cache folder."""
     if chosen := os.environ.get("SLUICE_CACHE"):
-        return Path(chosen).expanduser().resolve()
+        return _real(Path(chosen).expanduser())
     cache = Path(os.environ.get("XDG_CACHE_HOME", ""))
     if not cache.is_absolute():  # as the XDG specification wants it
         cache = Path.home() / ".cache"
     return cache / "sluice"
+
+
+def _real(path: str | Path) -> Path:
+    """Without links; a link that leads to itself stays, and says so when it is opened."""
+    return Path(os.path.realpath(path))

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from course.classroom.courier import nudge
 from course.classroom.membership import is_in_class
+from course.files import AT_ONCE, read_file
 from course.manifest import DEFAULT_SEED, EXERCISES, LESSONS, exercise
 from course.places import state_folder
 
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
 _MOST = 1e15
 _LEAST_FREE = 4096
+_MOST_OF_PROGRESS = 256 * 1024 * 1024
 NOT_KEPT = "! This check was not kept: its folder is full or cannot be written; `sluice progress` says which."
 _SYMBOLS = {"passed": "✓", "failed": "✗", "error": "✗", "timeout": "✗", "not_started": "○"}
 _WORDS = {"passed": "passed", "failed": "tried", "error": "tried", "timeout": "tried", "not_started": "not started"}
@@ -67,7 +69,7 @@ def record(event: str, **fields: Any) -> bool:
     is_kept = False
     line = json.dumps({"event": event, "time": round(time.time(), 3), **fields}, sort_keys=True) + "\n"
     with contextlib.suppress(OSError), _locked(state_folder()):
-        descriptor = os.open(_file(), os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+        descriptor = os.open(_file(), os.O_WRONLY | os.O_APPEND | os.O_CREAT | AT_ONCE, 0o644)
         try:
             # After a crash in the middle of a line the next event must start on a line of its own.
             data = (b"" if _ends_well() else b"\n") + line.encode()
@@ -126,7 +128,8 @@ def events(file: Path | None = None) -> list[dict[str, Any]]:
 
 def _lines(file: Path) -> list[str]:
     try:
-        return [line for line in file.read_text(encoding="utf-8", errors="replace").split("\n") if line.strip()]
+        text = read_file(file, _MOST_OF_PROGRESS).decode("utf-8", errors="replace")
+        return [line for line in text.split("\n") if line.strip()]
     except OSError:
         return []
 
@@ -208,7 +211,7 @@ def _numbered(folder: Path) -> list[Path]:
 
 def _is_text(file: Path) -> bool:
     try:
-        file.read_text(encoding="utf-8")
+        read_file(file).decode("utf-8")
     except (OSError, UnicodeDecodeError):
         return False
     return True

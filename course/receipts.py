@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from course import progress
+from course.files import read_file
 from course.grading.boundary import available
 from course.grading.judge import code_hash, judge, vectors_version
 from course.grading.report import Report
@@ -74,17 +75,17 @@ def verify(file: Path, trust: bool = False) -> tuple[bool, list[str]]:
     """
     if not trust and available() is None:
         raise ReceiptError(
-            f"{file.name} holds programs, and this system has nothing that keeps a program to its own folder "
+            f"{file} holds programs, and this system has nothing that keeps a program to its own folder "
             f"(Landlock and seccomp on Linux, Seatbelt on macOS); run it with --trust if you know who wrote it"
         )
     try:
-        receipt = json.loads(file.read_text(encoding="utf-8"))
+        receipt = json.loads(read_file(file).decode("utf-8"))
     except OSError as error:
-        raise ReceiptError(f"{file.name} cannot be read: {error.strerror}") from error
+        raise ReceiptError(f"{file} cannot be read: {error.strerror}") from error
     except (ValueError, RecursionError, MemoryError) as error:
-        raise ReceiptError(f"{file.name} is not JSON: {error}") from error
+        raise ReceiptError(f"{file} is not JSON: {error}") from error
     if not isinstance(receipt, dict) or receipt.get("format") != FORMAT or not isinstance(receipt.get("entries"), list):
-        raise ReceiptError(f"{file.name} is not a receipt in the format {FORMAT}")
+        raise ReceiptError(f"{file} is not a receipt in the format {FORMAT}")
     lines = []
     holds = True
     if receipt.get("vectors") != vectors_version():

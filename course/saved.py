@@ -12,9 +12,11 @@ from pathlib import Path
 
 from course import progress
 from course.answers import lesson_notebook, source_in
+from course.files import read_file
 from course.grading.judge import code_hash
 from course.grading.sources import is_stub
 from course.manifest import EXERCISES
+from course.places import state_folder
 
 __all__ = ["Saved", "clock", "newest", "progress_report"]
 
@@ -56,7 +58,7 @@ def newest(exercise_id: str) -> Saved:
 def _in_notebook(exercise_id: str, notebook: Path) -> tuple[float, str | None]:
     """When it was saved (0 if it cannot be read), and the answer in it."""
     try:
-        return notebook.stat().st_mtime, source_in(notebook.read_text(encoding="utf-8-sig"), notebook, exercise_id)
+        return notebook.stat().st_mtime, source_in(read_file(notebook).decode("utf-8-sig"), notebook, exercise_id)
     except (OSError, UnicodeDecodeError):
         return 0.0, None
 
@@ -71,7 +73,7 @@ def _read() -> list[str]:
     """Where the list of progress comes from, and which notebooks hold another answer than it speaks of."""
     found = progress.events()
     last = {str(each.get("exercise")): each for each in found if each["event"] == "check"}
-    file = progress.state_folder() / "progress.jsonl"
+    file = state_folder() / "progress.jsonl"
     if not last:
         return [f"Nothing was checked yet; checks are noted in {file}."]
     latest = max(last.values(), key=lambda each: float(each.get("time", 0)))

@@ -13,6 +13,7 @@ from pathlib import Path
 from course import progress
 from course.answers import lesson_notebook, source_in
 from course.commands import NOT_PASSED, PASSED, WrongUseError, add_exercise, add_seed, answering
+from course.files import read_file
 from course.grading.judge import judge
 from course.grading.report import Report
 from course.grading.runner import Grader
@@ -41,7 +42,7 @@ def changes(file: Path, every_s: float = _LOOK_EVERY_S) -> Iterator[bytes]:
     before = None
     while True:
         try:
-            content = file.read_bytes()
+            content = read_file(file)
         except OSError:
             content = None
         digest = hashlib.sha256(content).digest() if content is not None else before
@@ -54,9 +55,12 @@ def changes(file: Path, every_s: float = _LOOK_EVERY_S) -> Iterator[bytes]:
 def _run(arguments: argparse.Namespace) -> int:
     wanted = exercise(arguments.exercise)
     file = Path(arguments.file) if arguments.file else lesson_notebook(wanted.id)
-    if not file.is_file():
-        hint = f"; start one with: sluice reset {wanted.id} --file {arguments.file}" if arguments.file else ""
-        raise WrongUseError(f"there is no file {file}{hint}")
+    try:
+        read_file(file)
+    except OSError as error:
+        is_new = arguments.file and isinstance(error, FileNotFoundError)
+        hint = f"; start one with: sluice reset {wanted.id} --file {arguments.file}" if is_new else ""
+        raise WrongUseError(f"{file} cannot be read: {error.strerror}{hint}") from error
     # One seed while it watches, so that what changes is the code and nothing else.
     seed = progress.seed_of_a_check() if arguments.seed is None else arguments.seed
     grader = Grader(child_job(wanted.id), keeps_one_ready=True)

@@ -11,10 +11,10 @@ from typing import Any
 
 from course.classroom.class_file import Added, ClassError, ClassFile
 from course.classroom.events import bad_handle, plain_json
+from course.files import read_file
 
 __all__ = ["Brought", "bring_in"]
 
-_MOST_BYTES = 16 * 1024 * 1024
 _UNNAMED = {"progress", "receipt"}
 
 
@@ -35,11 +35,7 @@ def bring_in(file: ClassFile, source: Path, handle: str | None = None, trust: bo
     if (wrong := bad_handle(whose)) is not None:
         return Brought(False, f"✗ {source}: {wrong}; say whose it is with --handle")
     try:
-        if source.exists() and not source.is_file():
-            return Brought(False, f"✗ {source} is no file")
-        if source.stat().st_size > _MOST_BYTES:
-            return Brought(False, f"✗ {source}: larger than any progress file")
-        raw = source.read_bytes()
+        raw = read_file(source)
     except OSError as error:
         return Brought(False, f"✗ {source} cannot be read: {error.strerror}")
     receipt = _receipt(raw)

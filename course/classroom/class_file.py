@@ -120,7 +120,7 @@ class ClassFile:
 
     def __init__(self, path: Path, *, create: bool = False, title: str | None = None) -> None:
         self.path = path
-        with self._explained():
+        with self._explained(), self._undamaged():
             if create:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 if not path.exists():
@@ -128,6 +128,7 @@ class ClassFile:
             elif not path.is_file():
                 raise ClassError(f"there is no class at {path}; `sluice class serve` starts one")
             self._sql = sqlite3.connect(path, timeout=_BUSY_S, isolation_level=None, check_same_thread=False)
+            self._sql.text_factory = lambda raw: raw.decode("utf-8", errors="replace")  # a damaged file may hold any
             try:
                 self._prepare(title)
             except BaseException:
@@ -140,6 +141,8 @@ class ClassFile:
             raise ClassError(f"{self.path} is a database, but not of a class; name another file with --db")
         if application not in {0, _APPLICATION} or version > _VERSION:
             raise ClassError(f"{self.path} is not a class of this version of Sluice; name another file with --db")
+        if application and not {"code", "title", "generation"} <= set(self.about()):
+            raise ValueError("it does not say what the class is called")
         self._sql.execute("PRAGMA journal_mode=WAL")
         self._sql.execute("PRAGMA synchronous=FULL")
         with self.transaction():  # also finds out now whether the file can be written
@@ -176,6 +179,14 @@ class ClassFile:
         except sqlite3.Error as error:
             why = f"{self.path} cannot be used as a class: {error}; name another file with --db"
             raise ClassError(why) from error
+
+    @contextlib.contextmanager
+    def _undamaged(self) -> Iterator[None]:
+        """What can only come of a file that is not as it was written is said of the file."""
+        try:
+            yield
+        except (ValueError, TypeError, KeyError) as error:
+            raise ClassError(f"{self.path} is damaged: {error}; name another file with --db") from error
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[None]:
@@ -301,7 +312,9 @@ class ClassFile:
     def learners(self) -> list[LearnerRow]:
         """Everybody in the class, in the order of joining."""
         columns = "id, handle, secret, joined, seen, here_since"
-        return [LearnerRow(*row) for row in self._sql.execute(f"SELECT {columns} FROM learners ORDER BY id")]  # noqa: S608
+        with self._undamaged():
+            rows = self._sql.execute(f"SELECT {columns} FROM learners ORDER BY id")  # noqa: S608
+            return [LearnerRow(int(row[0]), str(row[1]), row[2], *map(float, row[3:])) for row in rows]
 
     # -- events and actions, inside a transaction ------------------------------------------------------
 
@@ -347,9 +360,18 @@ class ClassFile:
         rows = self._sql.execute(
             "SELECT seq, learner, at, verified, body FROM events WHERE seq > ? ORDER BY seq", (seq,)
         )
-        return [EventRow(row[0], row[1], row[2], bool(row[3]), json.loads(row[4])) for row in rows]
+        with self._undamaged():
+            return [EventRow(row[0], row[1], float(row[2]), bool(row[3]), _event_of(row[4])) for row in rows]
 
     def actions(self) -> list[tuple[int, float, dict[str, Any]]]:
         """All that the instructor decided: number, time, and what."""
         rows = self._sql.execute("SELECT seq, at, body FROM actions ORDER BY seq")
-        return [(seq, at, json.loads(body)) for seq, at, body in rows]
+        with self._undamaged():
+            return [(seq, float(at), json.loads(body)) for seq, at, body in rows]
+
+
+def _event_of(body: str) -> dict[str, Any]:
+    found = clean(json.loads(body))
+    if found is None:
+        raise ValueError("it holds an event that is none")
+    return found

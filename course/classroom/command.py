@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from course.classroom.class_file import ClassError, ClassFile, default_path
 from course.classroom.events import DEFAULT_PORT
+from course.files import read_file, write_file
 from course.manifest import EXERCISES, LESSONS
 
 if TYPE_CHECKING:
@@ -129,8 +130,8 @@ def run(arguments: argparse.Namespace) -> int:
     except ClassError as error:
         print(error, file=sys.stderr)
         return MISSING
-    except sqlite3.Error as error:
-        print(f"{arguments.db} takes nothing more: {error}", file=sys.stderr)
+    except (sqlite3.Error, UnicodeDecodeError) as error:  # of a damaged file, SQLite's complaint is no text
+        print(f"{arguments.db} cannot be used: {error}", file=sys.stderr)
         return MISSING
     return status
 
@@ -218,7 +219,7 @@ def _export(arguments: argparse.Namespace) -> int:
         sys.stdout.buffer.write(text.encode()) if hasattr(sys.stdout, "buffer") else print(text, end="")
         return DONE
     try:
-        arguments.out.write_bytes(text.encode())
+        write_file(arguments.out, text.encode())
     except OSError as error:
         raise _WrongUseError(f"{arguments.out} cannot be written: {error.strerror}") from error
     print(f"✓ {arguments.out}: {len(roll.pupils)} learners, {len(EXERCISES)} exercises")
@@ -230,7 +231,7 @@ def _roster(path: Path, roll: Roll) -> dict[str, Person]:
 
     handles = [pupil.row.handle for pupil in roll.pupils.values()]
     try:
-        found = people_of(handles, read_roster(path.read_bytes()))
+        found = people_of(handles, read_roster(read_file(path)))
     except OSError as error:
         raise _WrongUseError(f"{path} cannot be read: {error.strerror}") from error
     except RosterError as error:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from course.classroom.class_file import ClassFile, EventRow, LearnerRow
+from course.classroom.class_file import ClassError, ClassFile, EventRow, LearnerRow
+from course.classroom.orders import ordered
 from course.classroom.standing import Standing, standings
 
 __all__ = ["Orders", "Pupil", "Roll"]
@@ -93,10 +94,14 @@ class Roll:
         if actions and actions[-1][0] == self.orders.version:
             return
         orders = Orders()
-        for number, at, body in actions:
+        for number, at, kept in actions:
             orders.version = number
-            exercise = str(body.get("exercise", ""))
-            match body.get("kind"):
+            try:
+                body = ordered(kept)
+            except ClassError:
+                continue  # damaged, or of another version
+            exercise = body.get("exercise", "")
+            match body["kind"]:
                 case "checkpoint":
                     orders.checkpoint, orders.checkpoint_at = exercise, at
                 case "unlock":

@@ -136,7 +136,7 @@ def test_on_spark_it_goes_along_too_and_an_interrupt_ends_all_of_it(folder: Path
 
 
 WRONG = {
-    "gone.py": "there is no file gone.py",
+    "gone.py": "gone.py cannot be read: No such file or directory",
     "gone": "there is no module gone; a file is named with its .py",
     "9x": "'9x' is neither a file that ends in .py nor a module",
     "mine.py:gone": "mine.py has no function 'gone' that makes a job",
