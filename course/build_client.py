@@ -36,5 +36,11 @@ class OneKernel(NotebookClient):
             self.km = None
 
     def end(self) -> None:
-        """End the kernel, if what interrupted the run has left it."""
-        run_sync(self._async_cleanup_kernel)()
+        """End the kernel, if what interrupted the run has left it; at once, for in good order it complains."""
+        run_sync(self._kill)()
+
+    async def _kill(self) -> None:
+        if self.km is not None and self.km.provisioner is not None:
+            await self.km.provisioner.kill()
+            await self.km.provisioner.wait()
+        await self._async_cleanup_kernel()

@@ -88,7 +88,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = [f"./{word}" if word.startswith("-") and len(word) > 2 and Path(word).is_file() else word for word in given]
     try:
         with guarded_output():
-            return _run(words)
+            try:
+                return _run(words)
+            except KeyboardInterrupt as error:
+                print(str(error) or "interrupted before it was done", file=sys.stderr)
+                return INTERRUPTED
     except OutputLostError as error:
         if sys.stderr is not None and not error.has_left:
             with suppress(OSError):
@@ -100,8 +104,6 @@ def _run(words: list[str]) -> int:
     arguments = _parser(words).parse_args(words)
     try:
         return int(arguments.run(arguments))
-    except KeyboardInterrupt:
-        return INTERRUPTED
     except _unavailable() as error:
         print(error, file=sys.stderr)
         return MISSING

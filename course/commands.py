@@ -32,7 +32,7 @@ from course.specimens import zoo
 
 __all__ = ["COMMANDS", "Command", "WrongUseError", "add_exercise", "add_exercises", "add_seed", "answering"]
 
-PASSED, NOT_PASSED, WRONG_USE, MISSING, INTERRUPTED = 0, 1, 2, 3, 130
+PASSED, NOT_PASSED, WRONG_USE, MISSING = 0, 1, 2, 3
 
 
 class WrongUseError(Exception):
@@ -99,9 +99,8 @@ def answering(call: Callable[[argparse.Namespace], int]) -> Callable[[argparse.N
         except GraderError as error:
             print(error, file=sys.stderr)
             return MISSING
-        except KeyboardInterrupt:
-            print("interrupted; this says nothing about your code", file=sys.stderr)
-            raise
+        except KeyboardInterrupt as error:
+            raise KeyboardInterrupt(str(error) or "interrupted; this says nothing about your code") from error
 
     return run
 
@@ -314,9 +313,8 @@ def _build(arguments: argparse.Namespace) -> int:
     except BuildError as error:
         print(error, file=sys.stderr)
         return WRONG_USE
-    except KeyboardInterrupt:
-        print("interrupted; what was not built yet is as it was", file=sys.stderr)
-        return INTERRUPTED
+    except KeyboardInterrupt as error:
+        raise KeyboardInterrupt("interrupted; what was not built yet is as it was") from error
     for line in different:
         print(line)
     return NOT_PASSED if arguments.check and different else PASSED

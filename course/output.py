@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, TextIO, cast
 
-__all__ = ["OutputLostError", "guarded_output"]
+__all__ = ["OutputLostError", "guarded_output", "let_go"]
 
 
 class OutputLostError(BaseException):
@@ -68,15 +68,17 @@ def guarded_output() -> Iterator[None]:
         yield
         sys.stdout.flush()
     except OutputLostError:
-        _give_up(before[0])
+        let_go(before[0])
         raise
     finally:
         sys.stderr.flush()
         sys.stdout, sys.stderr = before
 
 
-def _give_up(stream: TextIO | None) -> None:
-    """Let what is still buffered go nowhere: Python would complain again when it flushes at its end."""
+def let_go(stream: TextIO | None) -> None:
+    """Let what is still buffered, and what comes yet, go nowhere: Python would complain when it flushes at its end."""
     with suppress(OSError, ValueError, io.UnsupportedOperation):
         if stream is not None:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+            null = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(null, stream.fileno())
+            os.close(null)

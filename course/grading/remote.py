@@ -24,6 +24,7 @@ from typing import Any
 from course.grading.report import Report, RuleResult
 from course.grading.rules import RuleStatus, Status
 from course.grading.runner import Grader, GraderError
+from course.output import let_go
 
 __all__ = ["JudgeProcess", "judge_apart", "prepare", "report_from_plain", "report_to_plain"]
 
@@ -218,7 +219,7 @@ def main() -> None:
                 sys.stdout.write(json.dumps(answer) + "\n")
                 sys.stdout.flush()
     except BrokenPipeError:  # whoever asked has gone
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        let_go(sys.stdout)
     finally:
         for grader in graders.values():
             grader.close()

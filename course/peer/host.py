@@ -9,14 +9,13 @@ Rules of this file:
 from __future__ import annotations
 
 import json
-import os
 import threading
 import time
 from collections.abc import Callable, Iterable
 from types import TracebackType
 from typing import Any, Self, TextIO
 
-from course.output import OutputLostError
+from course.output import OutputLostError, let_go
 from course.peer.tap import Tap
 from refimpl.drivers.threads import LINGER_S, ConnectionIO, LeaderFollowers
 from refimpl.drivers.transport import ByteStream, End
@@ -43,8 +42,8 @@ class Speaker:
     def say(self, event: str, **facts: Any) -> None:
         try:
             print(json.dumps({"event": event, **facts}), file=self._out, flush=True)
-        except (BrokenPipeError, OutputLostError):  # as in course.cli: without this Python complains again at its end
-            os.dup2(os.open(os.devnull, os.O_WRONLY), self._out.fileno())
+        except (BrokenPipeError, OutputLostError):
+            let_go(self._out)
 
 
 class Waiter:

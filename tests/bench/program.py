@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable
+
+from course.output import let_go
 
 __all__ = ["INTERRUPTED", "run_program"]
 
@@ -17,8 +18,9 @@ def run_program(main: Callable[[], int]) -> None:
         status = main()
         sys.stdout.flush()
     except KeyboardInterrupt:
+        print("interrupted before it was done", file=sys.stderr)
         status = INTERRUPTED
     except BrokenPipeError:  # `| head` has seen enough; Python would complain again at its end
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        let_go(sys.stdout)
         status = 0
     raise SystemExit(status)

@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
 
+import psutil
 import pytest
 
 from course.build import BuildError, build, parse
+from tests.support.polling import until
+
+ROOT = Path(__file__).resolve().parents[2]
 
 SMALL = """\
 # %% [markdown] title name=top
@@ -91,3 +100,45 @@ def test_the_solved_twin_passes():
 def test_a_cell_that_fails_stops_the_build():
     with pytest.raises(BuildError, match="ZeroDivisionError"):
         build("# %% figure\n1 / 0\n", "small.py")
+
+
+ENDLESS = """# %% [markdown] title
+# # Waiting
+# %% text
+import os, time
+with open(FILE, "w") as file:
+    file.write(str(os.getpid()))
+while True:
+    time.sleep(1)
+"""
+BUILDS = """
+import sys
+from course import build, cli
+build.build_all = lambda *_, **__: build.build(open("source.py").read(), "source.py")
+sys.exit(cli.main(["build", "--check"]))
+"""
+
+
+@pytest.mark.parametrize(("number", "status", "said"), [
+    (signal.SIGINT, 130, "interrupted; what was not built yet is as it was\n"), (signal.SIGTERM, 128 + 15, ""),
+])  # fmt: skip
+def test_a_build_that_is_ended_leaves_no_kernel_and_no_traceback(tmp_path, number, status, said):
+    place = tmp_path / "kernel"
+    (tmp_path / "source.py").write_text(ENDLESS.replace("FILE", repr(str(place))))
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    with subprocess.Popen(
+        [sys.executable, "-c", BUILDS], cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True
+    ) as process:
+        until(lambda: place.is_file() and place.read_text())
+        process.send_signal(number)
+        assert (process.communicate(timeout=60)[1], process.returncode) == (said, status)
+    assert not psutil.pid_exists(int(place.read_text()))
+
+
+def test_a_kernel_that_does_not_start_is_said(monkeypatch):
+    async def never(self, **_):
+        raise RuntimeError("Kernel didn't respond in 60 seconds")
+
+    monkeypatch.setattr("nbclient.NotebookClient.async_start_new_kernel_client", never)
+    with pytest.raises(BuildError, match="its kernel did not start, or died: Kernel didn't respond"):
+        build("# %% text\n1\n", "x.py")

@@ -78,7 +78,7 @@ def test_a_machine_without_java_is_status_3_and_one_sentence(tmp_path):
     assert len(done.stderr.splitlines()) == 1
 
 
-def test_an_interrupt_is_status_130_and_silent():
+def test_an_interrupt_is_status_130_and_one_sentence():
     code = (
         "import signal, sys, types, course.cli as c\n"
         "c.COMMANDS['lab'] = c.Subcommand('probe', 'h', 'e')\n"
@@ -92,7 +92,7 @@ def test_an_interrupt_is_status_130_and_silent():
     assert process.stdout.readline() == "here\n"
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=30)
-    assert (process.returncode, out, err) == (130, "", "")
+    assert (process.returncode, out, err) == (130, "", "interrupted before it was done\n")
 
 
 def test_a_reader_that_leaves_early_is_no_error():

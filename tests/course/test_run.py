@@ -84,7 +84,7 @@ def test_the_example_gives_the_same_on_every_driver(folder: Path) -> None:
             done = run(folder, EXAMPLE, "--on", driver, "--json", "--trace", f"traces/{driver}")
             assert done.returncode == 0, done
             said.append(json.loads(done.stdout))
-            of_each = [file.name.split("-")[1] for file in (folder / "traces" / driver).glob("trace-*.parquet")]
+            of_each = {file.name.split("-")[1] for file in (folder / "traces" / driver).glob("trace-*.parquet")}
             assert sorted(of_each) == [str(number) for number in range(said[-1]["task_managers"])]
     again = run(folder, EXAMPLE, "--trace", "traces/threads")
     assert (again.returncode, again.stdout) == (2, "")
