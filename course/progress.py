@@ -72,8 +72,10 @@ def record(event: str, **fields: Any) -> bool:
         descriptor = os.open(_file(), os.O_WRONLY | os.O_APPEND | os.O_CREAT | AT_ONCE, 0o644)
         try:
             # After a crash in the middle of a line the next event must start on a line of its own.
-            data = (b"" if _ends_well() else b"\n") + line.encode()
+            data, before = (b"" if _ends_well() else b"\n") + line.encode(), os.fstat(descriptor).st_size
             is_kept = os.write(descriptor, data) == len(data)
+            if not is_kept:
+                os.ftruncate(descriptor, before)  # half a line says nothing
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
@@ -98,6 +100,7 @@ def record_check(report: Report, source: str | None) -> bool:
         seed=report.seed,
         rules_passed=sum(rule.status.value == "passed" for rule in report.rules),
         rules_total=len(report.rules),
+        **({} if is_kept else {"code_kept": False}),
     )
     return is_kept and is_noted
 
@@ -158,6 +161,9 @@ def troubles() -> list[str]:
     if num_broken:
         lines = "1 line" if num_broken == 1 else f"{num_broken} lines"
         found.append(f"{lines} of {_file()} cannot be read and are left out; they stay in the file.")
+    if num_lost := sum(each.get("code_kept") is False for each in events()):
+        checks = "1 check" if num_lost == 1 else f"{num_lost} checks"
+        found.append(f"The code of {checks} was not kept: the disk was full or could not be written then.")
     place = next(path for path in (_file(), *_file().parents) if path.exists())
     is_one = place.is_file() == (place == _file())  # not a folder in place of the file, nor the reverse
     if not is_one or not os.access(place, os.W_OK):

@@ -64,6 +64,31 @@ def test_a_place_that_cannot_be_written_is_said(own_state):
     assert "SLUICE_WORK" in said
 
 
+WITHOUT_ROOM = """
+import resource, signal
+from course import progress
+from course.grading.judge import judge
+source = "x = 1\\n" * 100
+report = judge("0.1", source)
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (500, 500))
+for _ in range(9):
+    print(progress.record_check(report, source))
+"""
+
+
+def test_what_there_was_no_room_for_is_counted_and_nothing_is_kept_by_half(own_state):
+    """A file may have 500 bytes here: the code has 600, one event less, two have more."""
+    done = subprocess.run([sys.executable, "-c", WITHOUT_ROOM], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False"] * 9
+    assert [each["code_kept"] for each in progress.events()] == [False]
+    assert progress.troubles() == [
+        "The code of 1 check was not kept: the disk was full or could not be written then.",
+    ]
+    assert (own_state / "progress.jsonl").read_bytes().count(b"\n") == 1
+    assert [*(own_state / "attempts" / "0.1").iterdir()] == []
+
+
 def test_a_damaged_attempt_is_left_out_and_kept(own_state):
     first = progress.keep_attempt("3.1", "a = 1\n")
     (first.parent / "0002.py").write_bytes(b"\xff")
