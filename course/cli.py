@@ -73,7 +73,8 @@ _EPILOG = """examples:
   sluice check 3.1              grade your answer to exercise 1 of lesson 3
   sluice demo --records 5000    5000 flights from Spark through the engine
 
-exit status: 0 passed, 1 not passed, 2 wrong use, 3 something is missing on this machine, 4 nobody takes the output"""
+exit status: 0 passed, 1 not passed, 2 wrong use, 3 something is missing on this machine, 4 nobody takes the output
+(standard output is closed or full), 130 interrupted"""
 
 
 def main(argv: Sequence[str] | None = None) -> int:

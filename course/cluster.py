@@ -28,7 +28,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "start",
         help="start a Spark cluster on this machine",
         description="Start a standalone Spark cluster on this machine: a master and workers, each a process, on "
-        "loopback. Its executors are processes too. It runs until `sluice cluster stop`.",
+        "loopback. Its executors are processes too. It runs until `sluice cluster stop`. Only who has the secret made "
+        "at its start can use it: a file that nobody but you can read, which commands and notebooks of yours find.",
         epilog="example: sluice cluster start --workers 2 --cores 1",
     )
     start.add_argument("--port", type=_number(1, 65_535), default=DEFAULT_PORT, help="of the master (%(default)s)")

@@ -1,7 +1,7 @@
 """The subcommands around exercises: check, hint, reset, progress, zoo, verify, export, build.
 
 Exit status: 0 passed, 1 not passed, 2 wrong use (no such exercise, no file), 3 something is missing on
-this machine.
+this machine, 4 standard output was closed or full, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -220,7 +220,7 @@ def verify_add_arguments(parser: argparse.ArgumentParser) -> None:
     """Describe `sluice verify`."""
     parser.add_argument("file", metavar="FILE", help="a receipt (.json) or a notebook (.ipynb)")
     parser.add_argument(
-        "--trust", action="store_true", help="run a receipt also where nothing keeps programs in bounds"
+        "--trust", action="store_true", help="run a receipt also where `sluice doctor` finds no boundary for programs"
     )
 
 

@@ -1,7 +1,8 @@
 """`sluice class`: serve a class, decide for all, bring in who worked alone, and take out what a gradebook wants.
 
 Everything but `serve` works on the class file, whether it is being served or not.
-Exit status: 0 done, 1 not all could be done, 2 wrong use, 3 the file or the port cannot be had.
+Exit status: 0 done, 1 not all could be done, 2 wrong use, 3 the file or the port cannot be had, 4 standard output was
+closed or full, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 __all__ = ["add_arguments", "run"]
 
 DONE, NOT_ALL, WRONG_USE, MISSING = 0, 1, 2, 3
+_STATUSES = """exit status: 0 done, 1 not all could be done, 2 wrong use, 3 the file or the port cannot be had,
+4 nobody takes the output"""
 FORMATS = ("csv", "json", "canvas", "moodle")
 
 
@@ -44,7 +47,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             name,
             help=words,
             description=f"{words[0].upper()}{words[1:]}. {more}",
-            epilog=f"example: sluice class {example}",
+            epilog=f"example: sluice class {example}\n\n{_STATUSES}",
+            formatter_class=argparse.RawDescriptionHelpFormatter,
         )
         made.add_argument("--db", type=Path, metavar="FILE", help="the class file (default: .course/class.sqlite)")
         made.set_defaults(act=act, act_name=name)
@@ -102,7 +106,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     bring.add_argument("files", nargs="+", type=Path, metavar="FILE", help="a .jsonl or .json file")
     bring.add_argument("--handle", metavar="NAME", help="whose it is (for one file)")
-    bring.add_argument("--trust", action="store_true", help="run receipts also where nothing keeps programs in bounds")
+    bring.add_argument(
+        "--trust", action="store_true", help="run receipts also where `sluice doctor` finds no boundary for programs"
+    )
     out = action(
         "export",
         _export,
@@ -115,7 +121,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     out.add_argument("--out", type=Path, metavar="FILE", help="write there (default: standard output)")
     out.add_argument(
-        "--roster", type=Path, metavar="FILE", help="CSV with columns handle,id,name: whom the gradebook knows"
+        "--roster",
+        type=Path,
+        metavar="FILE",
+        help="whom the gradebook knows: what Canvas or Moodle exports, or CSV with columns handle,id,name",
     )
 
 

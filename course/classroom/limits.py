@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import ipaddress
 from collections import OrderedDict
 from collections.abc import Hashable
 from dataclasses import dataclass
 
-__all__ = ["Limit", "Limiter"]
+__all__ = ["Limit", "Limiter", "network_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,3 +46,14 @@ class Limiter:
         self._buckets.move_to_end(key)
         if len(self._buckets) > self._max_keys:
             self._buckets.popitem(last=False)
+
+
+def network_of(address: str) -> str:
+    """Who asks, as far as an address says: whoever has one of IPv6 has all 2**64 of its network."""
+    try:
+        found = ipaddress.ip_address(address)
+    except ValueError:
+        return address
+    if found.version == 4:
+        return address
+    return str(found.ipv4_mapped or ipaddress.ip_network((int(found), 64), strict=False))

@@ -30,6 +30,7 @@ from tornado.web import Application, RequestHandler
 from course.classroom.class_file import Added, ClassError, ClassFile
 from course.classroom.events import FORMAT, LATEST, MAX_EVENTS, SECRET, number, plain_json
 from course.classroom.export import EXPORTS
+from course.classroom.limits import network_of
 from course.classroom.orders import ordered, said
 from course.classroom.roll import Pupil
 from course.classroom.room import NotKeptError, Room
@@ -126,9 +127,12 @@ class _Handler(RequestHandler):
     def address(self) -> str:
         return self.request.remote_ip or "?"
 
+    def network(self) -> str:
+        return network_of(self.address())
+
     def was_wrong(self, status: int, sentence: str) -> _RefusedError:
         """The answer to a wrong code or key; after too many from one address, that it is to wait."""
-        wait_s = self.room.failures.take(self.address(), self.room.clock())
+        wait_s = self.room.failures.take(self.network(), self.room.clock())
         if wait_s:
             return _RefusedError(429, f"too many wrong tries from your address; wait {wait_s:.0f} s", wait_s)
         return _RefusedError(status, sentence)
@@ -191,7 +195,7 @@ class _Join(_Handler):
             raise _RefusedError(400, "to join, send a handle and a secret of 64 hexadecimal digits")
         now = self.room.clock()
         if self.room.pupil(secret) is None:
-            wait_s = self.room.joins.take(self.address(), now)
+            wait_s = self.room.joins.take(self.network(), now)
             if wait_s:
                 raise _RefusedError(429, f"too many join from your address; wait {wait_s:.0f} s", wait_s)
         row = await self.room.keep(lambda file: file.join(handle, secret, now))
@@ -208,7 +212,7 @@ class _Events(_Handler):
         events, theirs = body.get("events"), number(body.get("now"), LATEST)
         if not isinstance(events, list) or len(events) > MAX_EVENTS:
             raise _RefusedError(413, f"send a list of at most {MAX_EVENTS} events at a time")
-        for limiter, key in ((self.room.events, pupil.row.id), (self.room.events_of_address, self.address())):
+        for limiter, key in ((self.room.events, pupil.row.id), (self.room.events_of_address, self.network())):
             if wait_s := limiter.take(key, now, len(events)):
                 raise _RefusedError(429, "too many events at once; the rest can come later", wait_s)
         ahead_s = 0.0 if theirs is None else theirs - now
@@ -310,7 +314,7 @@ class Server(HTTPServer):
         return self.open_of.total()
 
     def handle_stream(self, stream: IOStream, address: tuple[Any, ...]) -> None:
-        place = str(address[0])
+        place = network_of(str(address[0]))
         if self.num_open >= MAX_CONNECTIONS or self.open_of[place] >= MAX_OF_ADDRESS:
             stream.close()
             return
@@ -318,7 +322,7 @@ class Server(HTTPServer):
         super().handle_stream(stream, address)
 
     def on_close(self, server_conn: Any) -> None:
-        place = str(server_conn.context.address[0])
+        place = network_of(str(server_conn.context.address[0]))
         self.open_of[place] -= 1
         if not self.open_of[place]:
             del self.open_of[place]

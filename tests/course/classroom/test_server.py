@@ -11,6 +11,7 @@ import pytest
 
 from course.classroom.class_file import ALPHABET, CODE_LETTERS, ClassFile
 from course.classroom.events import MAX_EVENTS
+from course.classroom.limits import network_of
 from course.classroom.server import MAX_BODY_BYTES, MAX_CONNECTIONS, MAX_OF_ADDRESS
 from course.manifest import EXERCISES
 from tests.support.class_ends import T0, checked, secret, served
@@ -71,6 +72,22 @@ def test_an_address_brings_in_a_room_and_not_a_whole_class(room):
     assert room.join("pupil1", secret(2)).status == 200, "who is in already is let in again"
     room.clock.now += 60
     assert room.join("late", secret(300)).status == 200
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "is_same"),
+    [("192.168.1.7", "192.168.1.8", False), ("2001:db8::1", "2001:db8::ffff:1", True), ("::1", "2001:db8::1", False),
+     ("2001:db8:0:1::1", "2001:db8:0:2::1", False), ("::ffff:10.0.0.1", "10.0.0.1", True), ("?", "?", True)],
+)  # fmt: skip
+def test_all_addresses_of_one_network_of_ipv6_are_one_asker(one, other, is_same):
+    assert (network_of(one) == network_of(other)) is is_same
+
+
+def test_many_addresses_of_one_network_try_no_more_codes_than_one(room, monkeypatch):
+    addresses = (f"2001:db8::{number:x}" for number in range(1, 99))
+    monkeypatch.setattr("course.classroom.server._Handler.address", lambda self: next(addresses))
+    room.code = "AAA-AAA-AAA"
+    assert [room.join("bob", secret(2)).status for _ in range(25)][20:] == [429] * 5
 
 
 def test_a_learner_sends_no_more_events_than_somebody_can_bring_about(room):
