@@ -114,7 +114,7 @@ def test_one_damaged_receipt_stops_no_other(sluice, tmp_path, receipt, seed):
     chance = random.Random(f"receipts {seed}")
     print(f"seed {seed}")
     (tmp_path / "good.json").write_text(json.dumps(receipt))
-    for number in range(12):
+    for number in range(6):
         bad, half = tmp_path / f"bad{number}.json", tmp_path / f"half{number}.json"
         bad.write_bytes(damaged_json(chance, receipt))
         entry = json.loads(json.dumps(receipt["entries"][0]))
@@ -140,7 +140,7 @@ def test_any_damage_is_said_in_a_sentence(sluice, tmp_path, own_state, db, seed)
     notebook = json.loads(nbformat.writes(nbformat.v4.new_notebook(cells=cells)))
     events = [checked("0.1", n=n, time=1.7e9 + n) for n in range(3)] + [{"event": "hint", "exercise": "0.1", "rung": 2}]
     own_state.mkdir(exist_ok=True)
-    for number in range(12):
+    for number in range(6):
         (own_state / "progress.jsonl").write_bytes(damaged_json(chance, *events))
         mine, book, table = (tmp_path / f"{number}{ending}" for ending in (".py", ".ipynb", ".csv"))
         mine.write_bytes(damaged(chance, SOURCE.encode()))
