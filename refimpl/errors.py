@@ -11,6 +11,8 @@ Numbers travel as attributes, so that a test or a widget need not parse a senten
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 __all__ = [
     "USER_CODE_RAISES",
     "ConfigError",
@@ -26,6 +28,7 @@ __all__ = [
     "UserCodeError",
     "described",
     "failure_of",
+    "shown",
     "speaks_for_itself",
 ]
 
@@ -33,13 +36,15 @@ USER_CODE_RAISES = (Exception, SystemExit, GeneratorExit)
 """What of a user's function ends as a `UserCodeError`, see `failure_of`."""
 
 _MAX_SHOWN = 1000
+_name_of: Callable[[type], str] = type.__dict__["__name__"].__get__  # also if a metaclass says otherwise
 
 
 class SluiceError(Exception):
     """The root of everything the engine raises on purpose. Survives pickling, attributes and cause."""
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _made_again, (type(self), self.args, self.__dict__, self.__cause__)
+        cause = None if self.__cause__ is self else self.__cause__
+        return _made_again, (type(self), self.args, self.__dict__, cause)
 
 
 class LocalUsageError(SluiceError):
@@ -158,7 +163,7 @@ class UserCodeError(SluiceError):
     """
 
     def __init__(self, operator: str, subtask: int, record: object, cause: BaseException) -> None:
-        super().__init__(f"{operator}, subtask {subtask}, raised {described(cause)} while processing {_shown(record)}")
+        super().__init__(f"{operator}, subtask {subtask}, raised {described(cause)} while processing {shown(record)}")
         self.operator = operator
         self.subtask = subtask
         self.record = record
@@ -168,20 +173,30 @@ def failure_of(operator: str, subtask: int, record: object, cause: BaseException
     """The error for what a user's function raised. A `sys.exit()` there would look like success; one that says that it
     failed is raised as it is.
     """
-    if isinstance(cause, SystemExit) and cause.code:
+    if issubclass(type(cause), SystemExit) and _has_failed(cause):
         raise cause
     return UserCodeError(operator, subtask, record, cause)
 
 
+def _has_failed(ended: BaseException) -> bool:
+    """Whether a process that ends with this `SystemExit` has another status than 0, as far as that can be told."""
+    try:
+        code: object = vars(SystemExit)["code"].__get__(ended)
+        return bool(code & 0xFF if isinstance(code, int) else code)  # the system keeps 8 bits of a number
+    except BaseException:  # noqa: BLE001 - the user's code: it may be anything, and do anything when it is asked
+        return False
+
+
 def described(error: BaseException) -> str:
     """The type of `error` and about 1000 characters of what it says, which is the user's code too and may fail."""
+    name = _name_of(type(error))
     try:
-        said = str(error)
-    except USER_CODE_RAISES as trouble:
-        return f"{type(error).__name__}, which cannot be shown ({type(trouble).__name__})"
+        said = "".join([str(error)])  # a plain string, whatever `str` has answered
+    except BaseException as trouble:  # noqa: BLE001 - what is told here ends the run anyway, and has to be told
+        return f"{name}, which cannot be shown ({_name_of(type(trouble))})"
     if len(said) > _MAX_SHOWN:
         said = f"{said[:_MAX_SHOWN]}… ({len(said)} characters)"
-    return f"{type(error).__name__}: {said}"
+    return f"{name}: {said}"
 
 
 def speaks_for_itself(error: BaseException) -> bool:
@@ -190,18 +205,19 @@ def speaks_for_itself(error: BaseException) -> bool:
     True of what the engine raises, and of a broken law; false of the user's own exceptions, and of
     a caller's mistake, since the caller may be the user's code.
     """
-    if isinstance(error, LocalUsageError):
-        return isinstance(error, PoolDestroyedError)
-    return isinstance(error, SluiceError | AssertionError)
+    kind = type(error)  # and not `isinstance`, which asks the user's exception too
+    if issubclass(kind, LocalUsageError):
+        return issubclass(kind, PoolDestroyedError)
+    return issubclass(kind, SluiceError | AssertionError)
 
 
-def _shown(record: object) -> str:
+def shown(record: object) -> str:
     """The record in at most 200 characters; its own `repr` is the user's code too, and may fail."""
     try:
-        shown = repr(record)
-    except USER_CODE_RAISES as error:
-        return f"a {type(record).__name__} whose repr raised {type(error).__name__}"
-    return shown if len(shown) <= 200 else f"{shown[:200]}… ({len(shown)} characters)"
+        said = "".join([repr(record)])
+    except BaseException as error:  # noqa: BLE001 - as in `described`
+        return f"a {_name_of(type(record))} whose repr raised {_name_of(type(error))}"
+    return said if len(said) <= 200 else f"{said[:200]}… ({len(said)} characters)"
 
 
 def _made_again(

@@ -80,7 +80,7 @@ class Operator:
 
     def fail(self, record: object, error: BaseException) -> SluiceError:
         """The error to raise when the user's function raised `error` on `record`."""
-        if isinstance(error, SluiceError) and speaks_for_itself(error):
+        if issubclass(type(error), SluiceError) and speaks_for_itself(error):
             return error
         return failure_of(self.context.name, self.context.subtask, record, error)
 

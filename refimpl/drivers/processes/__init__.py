@@ -4,4 +4,5 @@ from refimpl.drivers.processes.child import *
 from refimpl.drivers.processes.group import *
 from refimpl.drivers.processes.messages import *
 from refimpl.drivers.processes.run import *
+from refimpl.drivers.processes.sent_error import *
 from refimpl.drivers.processes.worker import *

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from refimpl.drivers.processes.messages import TICKET_BYTES, Answer, Close, Ended, Results, pack, unpack
+from refimpl.drivers.processes.sent_error import SentError
 from refimpl.errors import LocalUsageError, RemoteTransportError
 
 __all__ = ["ChildProcess"]
@@ -50,7 +51,7 @@ class ChildProcess:
         core: int | None = None,
     ) -> None:
         self.number = number
-        self.ended: Ended | None = None
+        self.error: BaseException | None = None  # that ended its tasks
         self.is_gone = False
         self._deliver = deliver
         self._on_change = on_change
@@ -146,10 +147,10 @@ class ChildProcess:
                 try:
                     answer = unpack(message[TICKET_BYTES:])
                 except LocalUsageError as error:
-                    answer = Answer(error=error)
+                    answer = Answer(error=SentError.of(error))
                 ticket = int.from_bytes(message[:TICKET_BYTES], "big")
                 if ticket == 0:
-                    self._end(Ended(answer.error))
+                    self._end(answer.error.error())
                 else:
                     self._requests.answer(ticket, answer)
         death = self.death()
@@ -168,13 +169,13 @@ class ChildProcess:
                     match unpack(message):
                         case Results(values):
                             self._deliver(values)
-                        case Ended() as ended:
-                            self._end(ended)
+                        case Ended(sent):
+                            self._end(None if sent is None else sent.error())
                 except BaseException as error:  # noqa: BLE001 - raised by who waits for the results
-                    self._end(Ended(error))
+                    self._end(error)
 
-    def _end(self, ended: Ended) -> None:
-        self.ended = ended
+    def _end(self, error: BaseException | None) -> None:
+        self.error = self.error or error
         self._on_change(self)
 
 
@@ -213,7 +214,7 @@ class _Requests:
         with self._lock:
             asked = self._asked.pop(ticket)
         if answer.error is not None:
-            asked.set_exception(answer.error)
+            asked.set_exception(answer.error.error())
         else:
             asked.set_result(answer.value)
 

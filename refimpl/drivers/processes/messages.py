@@ -17,17 +17,15 @@ What crosses is pickled: both ends are processes of one user, and no socket is n
 
 from __future__ import annotations
 
-import os
-import reprlib
-import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import cloudpickle
 
+from refimpl.drivers.processes.sent_error import SentError
 from refimpl.drivers.transport.streams import Security
-from refimpl.errors import USER_CODE_RAISES, LocalUsageError, SluiceError, UserCodeError, described
+from refimpl.errors import USER_CODE_RAISES, LocalUsageError, described
 from refimpl.job.commands import Command
 from refimpl.job.stream import StreamEnvironment
 from refimpl.task.operators import Operator
@@ -45,16 +43,12 @@ __all__ = [
     "Settle",
     "Start",
     "pack",
-    "portable",
     "unpack",
     "without_sinks",
 ]
 
 TICKET_BYTES = 8
 """Before each request stands a number, which comes back before its answer; 0 before an error that is no answer."""
-
-_SHOWN = reprlib.Repr()  # of a record, even if its own `repr` fails
-_SHOWN.maxother = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +98,7 @@ class Answer:
     """The answer to a request: its value, or the exception it raised."""
 
     value: Any = None
-    error: BaseException | None = None
+    error: SentError | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +112,7 @@ class Results:
 class Ended:
     """No task runs any more, or one has failed."""
 
-    error: BaseException | None
+    error: SentError | None
 
 
 def pack(value: object) -> bytes:
@@ -156,36 +150,3 @@ def without_sinks(environment: StreamEnvironment) -> tuple[StreamEnvironment, li
         for number, node in nodes.items()
     }
     return job, [number for number, node in nodes.items() if node.sink is not None]
-
-
-# -- errors ------------------------------------------------------------------------------------------
-
-
-def portable(error: BaseException) -> BaseException:
-    """The error in a form that can be sent, with the place it came from unless that is the engine."""
-    if isinstance(error, UserCodeError) or not isinstance(error, SluiceError):
-        story = "".join(traceback.format_exception(error)).rstrip()
-        error.add_note(f"in process {os.getpid()}:\n{story}")
-    if _can_travel(error):
-        return error
-    if error.__cause__ is not None:  # an exception of the user's, perhaps with a lock or a file in it
-        error.__cause__ = _stand_in(error.__cause__)
-    if isinstance(error, UserCodeError) and not _can_travel(error.record):
-        error.record = _SHOWN.repr(error.record)
-    return error if _can_travel(error) else _stand_in(error)
-
-
-def _can_travel(value: object) -> bool:
-    try:
-        unpack(pack(value))
-    except LocalUsageError:
-        return False
-    return True
-
-
-def _stand_in(error: BaseException) -> BaseException:
-    if _can_travel(error):
-        return error
-    stand_in = SluiceError(described(error))
-    stand_in.__notes__ = list(getattr(error, "__notes__", ()))
-    return stand_in

@@ -213,7 +213,8 @@ class ProcessRun(BackgroundRun):
 
     def _failure_of(self, node_id: int, subtask: int, value: object, error: BaseException) -> BaseException:
         """What to raise for what a sink raised: the same as where sinks run in their tasks."""
-        if not isinstance(error, USER_CODE_RAISES) or (isinstance(error, SluiceError) and speaks_for_itself(error)):
+        kind = type(error)
+        if not issubclass(kind, USER_CODE_RAISES) or (issubclass(kind, SluiceError) and speaks_for_itself(error)):
             return error
         try:
             raise failure_of(self._nodes[node_id].name, subtask, value, error) from error
@@ -223,8 +224,8 @@ class ProcessRun(BackgroundRun):
     def _on_change(self, child: ChildProcess) -> None:
         """A TaskManager's tasks have ended, or its process has."""
         if not self._group.is_closed:  # else they lose each other's connections one after the other
-            if child.ended is not None and child.ended.error is not None:
-                self._fail(child.ended.error)
+            if child.error is not None:
+                self._fail(child.error)
             if child.is_gone:
                 self._fail(child.death())
         with self._changed:

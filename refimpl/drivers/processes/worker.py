@@ -30,9 +30,9 @@ from refimpl.drivers.processes.messages import (
     Settle,
     Start,
     pack,
-    portable,
     unpack,
 )
+from refimpl.drivers.processes.sent_error import SentError
 from refimpl.drivers.threads.task_manager import TaskManagerThreads
 from refimpl.errors import USER_CODE_RAISES
 from refimpl.invariants import RecordCounts, check_end_here
@@ -86,7 +86,7 @@ class PipeSender:
     def end(self, error: BaseException | None) -> None:
         """Send that the tasks have ended: if all is well, behind the last result."""
         if error is not None:
-            self.answer(bytes(TICKET_BYTES), Ended(portable(error)))
+            self.answer(bytes(TICKET_BYTES), Ended(SentError.of(error)))
             return
         with self._changed:
             while (self._waiting or self._is_sending) and not self._is_closed:
@@ -233,8 +233,8 @@ def obey(commands: int, answers: int, results: int) -> None:
             elif worker is not None:
                 value = worker.answer(request)
             answer = Answer(value)
-        except USER_CODE_RAISES as error:  # it is raised where the request came from
-            answer = Answer(error=portable(error))
+        except BaseException as error:  # noqa: BLE001 - it is raised where the request came from
+            answer = Answer(error=SentError.of(error))
         sender.answer(message[:TICKET_BYTES], answer)
     with suppress(OSError, ValueError):  # the last lines, if somebody reads them
         sys.stdout.flush()

@@ -17,7 +17,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from refimpl.drivers.processes.messages import pack, portable, unpack
+from refimpl.drivers.processes.messages import pack, unpack
+from refimpl.drivers.processes.sent_error import SentError
 from refimpl.drivers.processes.worker import Delivery
 from refimpl.drivers.spark.completion import Coordinator, Participant, Vote
 from refimpl.drivers.spark.rows import COUNTS, ERROR, RESULT, TRACE, TaskRows, TraceSender, TraceTable
@@ -174,13 +175,13 @@ def run_task_manager(order: bytes, batches: Iterator[pa.RecordBatch]) -> Iterato
             stack.callback(manager.close)
         except RemoteTransportError:
             raise
-        except Exception as problem:  # noqa: BLE001 - the others are told, then it is reported
+        except BaseException as problem:  # noqa: BLE001 - the others are told, then it is reported
             error = problem
         said = {"attempt": secrets.token_hex(8), "places": manager and manager.places}
         everybody = [json.loads(each) for each in context.allGather(json.dumps(said))]
         rows.attempt = everybody[0]["attempt"]
         if error is not None:
-            yield rows.row(ERROR, pack(portable(error)))
+            yield rows.row(ERROR, pack(SentError.of(error)))
         places = [each["places"] for each in everybody]
         if manager is None or None in places:
             return
@@ -216,7 +217,7 @@ def _last_rows(manager: _TaskManager, rows: TaskRows) -> Iterator[pa.RecordBatch
             yield rows.row(COUNTS, pack((rows.num(RESULT), rows.num(TRACE), counts)))
     manager.close()
     if error is not None and not isinstance(error, RemoteTransportError):
-        yield rows.row(ERROR, pack(portable(error)))
+        yield rows.row(ERROR, pack(SentError.of(error)))
 
 
 def _host_of(address: str) -> str:

@@ -54,7 +54,7 @@ class SparkResults:
             values = [(row.kind, unpack(bytes(row.value))) for row in last]
             for kind, value in values:
                 if kind == ERROR:
-                    raise value
+                    raise value.error()
             attempts = {row.attempt for row in last}
             num_rows = 0
             nums_results, nums_tables, counts = zip(*(value for _kind, value in values), strict=True)

@@ -20,7 +20,7 @@ from refimpl.drivers.spark.results import SparkResults
 from refimpl.drivers.spark.rows import TraceTable
 from refimpl.drivers.spark.stage import BarrierStage
 from refimpl.drivers.transport.tls import PemPair
-from refimpl.errors import LocalUsageError, SluiceError, UserCodeError, speaks_for_itself
+from refimpl.errors import USER_CODE_RAISES, LocalUsageError, SluiceError, failure_of, speaks_for_itself
 from refimpl.invariants import RecordCounts
 from refimpl.job.commands import Command
 from refimpl.job.execution_graph import ExecutionGraph
@@ -219,10 +219,10 @@ class SparkRun(BackgroundRun):
         assert node.sink is not None, f"{node.name} sent results and is no sink"
         try:
             node.sink(value)
-        except Exception as error:
-            if isinstance(error, SluiceError) and speaks_for_itself(error):
+        except USER_CODE_RAISES as error:
+            if issubclass(type(error), SluiceError) and speaks_for_itself(error):
                 raise
-            raise UserCodeError(node.name, subtask, value, error) from error
+            raise failure_of(node.name, subtask, value, error) from error
 
     def _check_that_it_goes_on(self) -> None:
         if self._is_cancelled:
