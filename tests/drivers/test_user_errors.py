@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from refimpl.config import Config
-from refimpl.drivers import ProcessRun, Simulation, ThreadedRun
+from refimpl.drivers import ProcessRun, Simulation, SparkRun, ThreadedRun
 from refimpl.drivers.loop import AsyncRun
 from refimpl.drivers.transport.few_warnings import FewWarnings
 from refimpl.errors import UserCodeError
@@ -213,6 +213,58 @@ def test_a_thread_that_is_refused_ends_a_run_on_threads(number: int, monkeypatch
         except RuntimeError as error:
             reasons.append(str(error))
     assert reasons == ["can't start new thread"] * refusing.has_refused
+
+
+@pytest.mark.usefixtures("nothing_runs_on")
+@pytest.mark.parametrize("refused", ["tm-0 (accept)", "source-0", "sink-1", "tm-0 (flush)", "tm-1 (barriers)"])
+def test_whoever_waits_for_a_run_that_could_not_start_is_told_why(
+    refused: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    environment = StreamEnvironment(Config(chaining=False), parallelism=2)
+    environment.from_collection(range(20)).rebalance().map(abs).slot_sharing_group("other").rebalance().sink(abs)
+    run = ThreadedRun(environment, num_task_managers=2)
+    start = threading.Thread.start
+
+    def start_unless_refused(thread: threading.Thread) -> None:
+        if thread.name == refused:
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", start_unless_refused)
+    with pytest.raises(RuntimeError, match="can't start new thread"):
+        run.start()
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match="can't start new thread"):
+            assert run.join(30), "it waits for ever"
+    assert run.is_done
+    assert str(run.error) == "can't start new thread"
+
+
+def test_whoever_waits_for_processes_that_could_not_start_is_told_why() -> None:
+    def refuse_threads(_subtask: int, _parallelism: int) -> Reader:
+        refusing = Refusing(0)
+        threading.Thread.start = lambda thread: refusing(thread)  # type: ignore[method-assign]
+        return Reader()
+
+    environment = StreamEnvironment()
+    environment.source(refuse_threads).sink(abs)
+    run = ProcessRun(environment, 1)
+    for wait in (run.start, run.join, run.join):
+        with pytest.raises(RuntimeError, match="can't start new thread"):
+            wait()
+
+
+def test_whoever_waits_for_a_run_on_spark_that_could_not_start_is_told_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    environment = StreamEnvironment()
+    environment.from_collection(range(20)).sink(abs)
+    refusing = Refusing(0)
+    monkeypatch.setattr(threading.Thread, "start", lambda thread: refusing(thread))
+    run = SparkRun(environment, session=None, num_task_managers=1)  # type: ignore[arg-type] # it is asked nothing before it starts
+    for wait in (run.start, lambda: run.join(30)):
+        with pytest.raises(RuntimeError, match="can't start new thread"):
+            wait()
+    run.close()
+    assert run.is_done
 
 
 @pytest.mark.parametrize("number", range(6))

@@ -111,7 +111,8 @@ class ProcessRun(BackgroundRun):
         self._stopwatch.start()
         try:
             self._group.ask_all(Start(self._addresses), threading.TIMEOUT_MAX)
-        except BaseException:
+        except BaseException as error:
+            self._fail(error)
             self._close()
             raise
         return self

@@ -99,9 +99,13 @@ class SparkRun(BackgroundRun):
         from pyspark import InheritableThread
 
         self._stopwatch.start()
-        self._thread = InheritableThread(target=self._work, session=self._stage.session)
-        self._thread.daemon = True
-        self._thread.start()
+        try:
+            self._thread = InheritableThread(target=self._work, session=self._stage.session)
+            self._thread.daemon = True
+            self._thread.start()
+        except BaseException as error:  # the system refuses a thread
+            self._end(error)
+            raise
         return self
 
     def join(self, timeout_s: float | None = None) -> bool:
@@ -196,14 +200,18 @@ class SparkRun(BackgroundRun):
             self._execute()
         except (PySparkException, Py4JError, OSError) as error:
             explained = self._stage.explain(error)
-            self.error = _cancelled() if self._is_cancelled else explained
+            self._end(_cancelled() if self._is_cancelled else explained)
         except BaseException as error:  # noqa: BLE001 - raised by `join`
+            self._end(error)
+        else:
+            self._end()
+
+    def _end(self, error: BaseException | None = None) -> None:
+        self._stopwatch.stop()
+        with self._changed:
             self.error = error
-        finally:
-            self._stopwatch.stop()
-            with self._changed:
-                self.is_done = True
-                self._changed.notify_all()
+            self.is_done = True
+            self._changed.notify_all()
 
     def _execute(self) -> None:
         """Run the stage, bring its results here, and call the functions of the sinks."""

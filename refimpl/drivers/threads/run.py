@@ -41,7 +41,7 @@ class ThreadedRun(BackgroundRun):
         super().__init__()
         check_num_task_managers(num_task_managers)
         self.error: BaseException | None = None  # the first one, as soon as it has happened
-        self._is_closed = False
+        self._is_closed = self._could_not_start = False
         self.task_managers: list[TaskManagerThreads] = []
         run_id = secrets.token_bytes(8)
         try:
@@ -71,7 +71,8 @@ class ThreadedRun(BackgroundRun):
         try:
             for task_manager in self.task_managers:
                 task_manager.start(addresses)
-        except BaseException:  # Ctrl-C may come while some work and others have not begun
+        except BaseException as error:  # Ctrl-C may come while some work and others have not begun
+            self.error, self._could_not_start = self.error or error, True
             self.cancel()
             raise
         return self
@@ -114,7 +115,8 @@ class ThreadedRun(BackgroundRun):
     @property
     def is_done(self) -> bool:
         """Whether no task runs any more."""
-        return self._stopwatch.is_started and all(each.is_ended for each in self.task_managers)
+        are_ended = self._could_not_start or all(each.is_ended for each in self.task_managers)
+        return self._stopwatch.is_started and are_ended
 
     @property
     def is_paused(self) -> bool:
