@@ -194,3 +194,57 @@ def test_nobody_is_left_when_it_is_closed(three: Roll) -> None:
         thread.join(TIMEOUT_S)
         assert not thread.is_alive()
     silent.close()
+
+
+# -- what the system refuses, and strangers ----------------------------------------------------------
+
+
+def test_a_thread_that_is_refused_is_told_as_trouble_and_the_next_participant_is_heard(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    troubles: queue.SimpleQueue[BaseException] = queue.SimpleQueue()
+    ear = Ear()
+    coordinator = Coordinator(2, TOKEN, ear, moment_s=NEVER_S, on_trouble=troubles.put)
+    coordinator.start(coordinator.address)
+    start, left = threading.Thread.start, [None]
+
+    def refuse_one(thread: threading.Thread) -> None:
+        if thread.name == "completion" and left:
+            left.clear()
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", refuse_one)
+    with socket.create_connection(coordinator.address, TIMEOUT_S) as refused:
+        assert str(troubles.get(timeout=TIMEOUT_S)) == "can't start new thread"
+        assert refused.recv(1) == b""
+    participant = Participant(1, TOKEN, other := Ear())
+    participant.start(coordinator.address)
+    coordinator.vote(Vote.FAILED)
+    assert ear.decision is other.decision is Vote.FAILED
+    participant.close()
+    coordinator.close()
+
+
+def test_a_loss_is_decided_at_once_where_no_thread_waits_for_a_fault(
+    three: Roll, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Timer, "start", refuse)
+    three.coordinator.vote(Vote.LOST)
+    assert three.verdicts == [Vote.LOST] * 3
+
+
+def test_strangers_who_say_nothing_are_few_and_those_who_leave_are_forgotten(three: Roll) -> None:
+    address, strangers = three.coordinator.address, three.coordinator._strangers
+    silent = [socket.create_connection(address, TIMEOUT_S) for _ in range(67 + 5)]
+    for each in silent[:5]:
+        each.settimeout(TIMEOUT_S)
+        assert each.recv(1) == b""  # the oldest ones make room
+    for each in silent:
+        each.close()
+    until(lambda: not strangers, TIMEOUT_S)
+    three.coordinator.vote(Vote.FAILED)
+    assert three.verdicts == [Vote.FAILED] * 3

@@ -87,7 +87,12 @@ class _TaskManager:
         self._completion: Coordinator | Participant
         if number == 0:
             self._completion = Coordinator(
-                order.num_task_managers, order.token, self._on_decision, host, order.security
+                order.num_task_managers,
+                order.token,
+                self._on_decision,
+                host,
+                order.security,
+                on_trouble=lambda error: self.threads.fail(error),
             )
         else:
             self._completion = Participant(number, order.token, self._on_decision, order.security)

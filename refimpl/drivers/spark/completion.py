@@ -33,6 +33,7 @@ __all__ = ["Coordinator", "Participant", "Vote"]
 _NUMBER_BYTES = 4
 _TIMEOUT_S = 30.0
 _MOMENT_S = 1.0
+_MOST_STRANGERS = 64  # more than participants; none of these needs long to say who it is
 
 
 class Vote(Enum):
@@ -46,7 +47,7 @@ class Vote(Enum):
 class Coordinator:
     """Number 0 of `num_participants`; `on_decision` is called once, on any thread.
 
-    `moment_s` is how long a fault is waited for after a loss.
+    `moment_s` is how long a fault is waited for after a loss. `on_trouble` is told why a participant cannot be heard.
 
     Raises:
         ConfigError: it cannot listen there.
@@ -60,6 +61,7 @@ class Coordinator:
         host: str = "127.0.0.1",
         security: Security | None = None,
         moment_s: float = _MOMENT_S,
+        on_trouble: Callable[[BaseException], None] = lambda _error: None,
     ) -> None:
         self._num_participants = num_participants
         self._token = token
@@ -68,7 +70,8 @@ class Coordinator:
         self._votes: dict[int, Vote] = {}
         self._decision: Vote | None = None
         self._participants: dict[int, ByteStream] = {}
-        self._connected: list[Incoming | ByteStream] = []
+        self._strangers: dict[Incoming, None] = {}  # who have not said yet who they are, the oldest first
+        self._on_trouble = on_trouble
         self._is_closed = self._has_lost_one = False
         self._listener = listen(host, 0, security)
         self._moment = threading.Timer(moment_s, self._decide, [Vote.LOST])
@@ -93,36 +96,41 @@ class Coordinator:
         self._listener.close()
         with self._lock:
             self._is_closed = True
-            connected, self._connected = self._connected, []
+            connected = [*self._strangers, *self._participants.values()]
         for each in connected:
             each.close()
 
     def _accept(self) -> None:
         while (incoming := self._listener.accept()) is not None:
-            threading.Thread(target=self._listen_to, args=(incoming,), name="completion", daemon=True).start()
+            with self._lock:
+                self._strangers[incoming] = None
+                too_many = [*self._strangers][: -_MOST_STRANGERS - self._num_participants]
+                too_many += [incoming] if self._is_closed else []
+            for each in too_many:
+                each.close()
+            try:
+                threading.Thread(target=self._listen_to, args=(incoming,), name="completion", daemon=True).start()
+            except RuntimeError as error:  # the system refuses a thread
+                self._forget(incoming)
+                incoming.close()
+                self._on_trouble(error)
 
     def _listen_to(self, incoming: Incoming) -> None:
+        number: int | None = None
         with suppress(OSError):  # a stranger, or a participant that will be missed elsewhere
-            self._keep(incoming)
             stream = incoming.open(_TIMEOUT_S)
-            self._keep(stream)
             number = self._admit(stream)
-            if number is None:
-                stream.close()
-                return
-            try:
-                while (said := _outcome(stream)) is not None:
-                    self._count(number, said)
-            finally:
-                self._count(number, Vote.LOST)
+            self._forget(incoming)
+            while number is not None and (said := _outcome(stream)) is not None:
+                self._count(number, said)
+        if number is not None:
+            self._count(number, Vote.LOST)
+        self._forget(incoming)
+        incoming.close()
 
-    def _keep(self, connected: Incoming | ByteStream) -> None:
-        """Remember it for `close`."""
+    def _forget(self, stranger: Incoming) -> None:
         with self._lock:
-            if not self._is_closed:
-                self._connected.append(connected)
-                return
-        connected.close()
+            self._strangers.pop(stranger, None)
 
     def _admit(self, stream: ByteStream) -> int | None:
         """The number of a participant, if it knows the token; a decision that has been reached is told at once."""
@@ -133,7 +141,7 @@ class Coordinator:
             return None
         number = int.from_bytes(greeting[-_NUMBER_BYTES:], "big")
         with self._lock:
-            if not 0 < number < self._num_participants or number in self._participants:
+            if self._is_closed or not 0 < number < self._num_participants or number in self._participants:
                 return None
             self._participants[number] = stream
             decision = self._decision
@@ -153,7 +161,10 @@ class Coordinator:
         elif is_complete:
             self._decide(Vote.LOST if Vote.LOST in votes else Vote.DONE)
         elif is_first_loss:  # two threads may hear of losses at the same time, and the moment begins once
-            self._moment.start()
+            try:
+                self._moment.start()
+            except RuntimeError:  # the system refuses a thread: then there is no time to give
+                self._decide(Vote.LOST)
 
     def _decide(self, decision: Vote) -> None:
         with self._lock:
