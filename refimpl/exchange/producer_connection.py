@@ -43,7 +43,7 @@ from refimpl.trace import Trace
 
 __all__ = ["ProducerConnection", "ProducerConnectionSnapshot"]
 
-_MOST_ERRORS = 5000  # answers take time from the job; a consumer of ours or of Flink ends with the first
+_MOST_MISTAKES = 5000  # each takes time from the job; a consumer of ours or of Flink makes few
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,8 @@ class ProducerConnection:
 
     Flink:   PartitionRequestServerHandler (runtime.io.network.netty), 1.11.4
     Differs: a receiver's second request is refused; Flink loses the first reader. A consumer has a time to
-             speak, a number of channels to ask for and a number of errors to make. No announcements of backlog,
+             speak, a number of channels to ask for and a number of mistakes to make: errors,
+             requests for what is not here, goodbyes of nobody. No announcements of backlog,
              new sizes or task events of 2.x are sent.
     """
 
@@ -92,7 +93,7 @@ class ProducerConnection:
         self._trace = trace
         self._reader = reader
         self._give_up_ms: float | None = None
-        self._num_errors = 0
+        self._num_mistakes = 0
 
     def __repr__(self) -> str:
         queue = self.queue
@@ -178,6 +179,8 @@ class ProducerConnection:
                 if (reader := self._reader_of(message.receiver)) is not None:
                     self._resume(reader)
             case CancelPartitionRequest():
+                if message.receiver not in self.queue.readers:
+                    self._note_mistake()
                 self.queue.cancel(message.receiver)
             case CloseRequest():
                 self._close()
@@ -199,6 +202,7 @@ class ProducerConnection:
                 raise LocalUsageError(f"receiver {receiver.hex()} reads one subpartition, once")
             view = self._partitions.find(partition, request.first)
             if view is None:
+                self._note_mistake()
                 self.queue.answer(ErrorResponse(partition_not_found(partition, self._config.flink_version), receiver))
                 return
             self.queue.add(self._reader(view, request, self._trace))
@@ -221,10 +225,14 @@ class ProducerConnection:
         return reader
 
     def _answer(self, error: JavaError, receiver: bytes | None = None) -> None:
-        self._num_errors += 1
-        if self._num_errors > _MOST_ERRORS and not self.is_closed:
-            raise RemoteProtocolError(f"the consumer goes on after {_MOST_ERRORS} errors, each of which ends it")
+        self._note_mistake()
         self.queue.answer(ErrorResponse(write_java_error(error), receiver))
+
+    def _note_mistake(self) -> None:
+        """Count what no consumer does often; the one after the last ends the connection."""
+        self._num_mistakes += 1
+        if self._num_mistakes > _MOST_MISTAKES and not self.is_closed:
+            raise RemoteProtocolError(f"the consumer goes on after {_MOST_MISTAKES} mistakes")
 
     # -- bytes out ---------------------------------------------------------------------------------
 

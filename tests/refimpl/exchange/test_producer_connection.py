@@ -499,6 +499,32 @@ def test_a_consumer_that_only_sends_nonsense_and_reads_nothing_is_turned_out(exc
     assert len(exchange.hear()) == 4097
 
 
+FLOODS: dict[str, list[Message]] = {
+    "credit for nobody": [AddCredit(1, C)],
+    "goodbyes of nobody": [CancelPartitionRequest(C)],
+    "requests for an absent partition": [PartitionRequest(UNKNOWN, 0, 0, C, 1)],
+    "requests and goodbyes": [PartitionRequest(PARTITION, 1, 1, B, 1), CancelPartitionRequest(B)],
+    "requests for what is read": [PartitionRequest(PARTITION, 0, 0, B, 1)],
+    "requests for no subpartition": [PartitionRequest(PARTITION, 7, 7, B, 1)],
+    "resuming what is not blocked": [ResumeConsumption(A)],
+    "resuming nobody": [ResumeConsumption(C)],
+    "events nobody wants": [TaskEventRequest(b"", UNKNOWN, C)],
+}
+
+
+@pytest.mark.parametrize("flood", FLOODS)
+def test_a_consumer_that_reads_its_answers_makes_only_so_many_mistakes(exchange: Exchange, flood: str) -> None:
+    exchange.wants_events = False
+    exchange.request(A, 0, 1)
+    with pytest.raises(RemoteProtocolError, match="goes on after 5000 mistakes"):
+        for _ in range(5010):
+            exchange.tell(*FLOODS[flood])
+            exchange.hear()
+    assert exchange.connection.is_closed
+    exchange.hear()
+    exchange.check_nothing_is_left()
+
+
 # -- memory ----------------------------------------------------------------------------------------
 
 
