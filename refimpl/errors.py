@@ -12,6 +12,7 @@ Numbers travel as attributes, so that a test or a widget need not parse a senten
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TypeGuard
 
 __all__ = [
     "USER_CODE_RAISES",
@@ -28,6 +29,7 @@ __all__ = [
     "UserCodeError",
     "described",
     "failure_of",
+    "is_engines",
     "shown",
     "speaks_for_itself",
 ]
@@ -209,6 +211,11 @@ def speaks_for_itself(error: BaseException) -> bool:
     if issubclass(kind, LocalUsageError):
         return issubclass(kind, PoolDestroyedError)
     return issubclass(kind, SluiceError | AssertionError)
+
+
+def is_engines(error: BaseException) -> TypeGuard[SluiceError]:
+    """Whether the engine has raised it on purpose, for whoever calls the user's code."""
+    return issubclass(type(error), SluiceError) and speaks_for_itself(error)
 
 
 def shown(record: object) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from refimpl.errors import USER_CODE_RAISES, LocalUsageError, SluiceError, failure_of, speaks_for_itself
+from refimpl.errors import USER_CODE_RAISES, LocalUsageError, SluiceError, failure_of, is_engines
 from refimpl.records.elements import (
     MAX_WATERMARK,
     MIN_TIMESTAMP,
@@ -80,7 +80,7 @@ class Operator:
 
     def fail(self, record: object, error: BaseException) -> SluiceError:
         """The error to raise when the user's function raised `error` on `record`."""
-        if issubclass(type(error), SluiceError) and speaks_for_itself(error):
+        if is_engines(error):
             return error
         return failure_of(self.context.name, self.context.subtask, record, error)
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import signal
+import socket
 import threading
 import zlib
 from collections.abc import Awaitable, Callable
@@ -131,6 +133,45 @@ def test_others_have_their_turn_and_may_look_swap_and_stop_it(count: int) -> Non
     in_a_loop(count, job(FOREVER, results := Results()), use)
     assert list(map(abs, results)) == list(range(len(results)))
     assert results[-1] < 0
+
+
+def test_connections_that_come_and_go_leave_nothing_and_keep_nobody_out() -> None:
+    heard: list[str] = []
+
+    def num_kept() -> int:
+        return sum(type(each) in (socket.socket, asyncio.Task) for each in gc.get_objects())
+
+    async def use(run: AsyncRun) -> None:
+        for_all = asyncio.get_running_loop()
+        for_all.set_exception_handler(lambda _loop, context: heard.append(context["message"]))
+        task = asyncio.create_task(run.execute())
+        await results.wait_for(1)
+        before, kept = len(asyncio.all_tasks()), num_kept()
+        this = psutil.Process()
+        (address,) = [
+            each.laddr
+            for each in this.net_connections("tcp")
+            if each.status == psutil.CONN_LISTEN
+            and any(other.raddr == each.laddr for other in this.net_connections("tcp"))
+        ]
+        files = this.num_fds()
+        for number in range(600):
+            came = socket.create_connection(address)
+            came.send(b"nonsense" if number % 2 else b"")
+            came.close()
+            await asyncio.sleep(0)
+        async with asyncio.timeout(TIMEOUT_S):
+            while (len(asyncio.all_tasks()), this.num_fds()) != (before, files):
+                await asyncio.sleep(0)
+        gc.collect()  # what was not asked for its exception says so now
+        assert num_kept() < kept + 100  # some by what was logged
+        await results.wait_for(len(results) + 500)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    in_a_loop(2, job(FOREVER, results := Results()), use)
+    assert heard == []
 
 
 # -- it ends otherwise -------------------------------------------------------------------------------

@@ -7,10 +7,12 @@ import socket
 import time
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import Any, Self
 
 from refimpl.drivers.transport.addresses import show_address
 from refimpl.drivers.transport.ends import ConsumerEnd, End, ProducerEnd
+from refimpl.drivers.transport.pace import Pace
 from refimpl.job.deployment import Deployment
 from refimpl.job.shuffle_environment import ConnectionId
 
@@ -45,11 +47,57 @@ class Changes:
             del self._waiting[future]
 
 
+class Server:
+    """Accepts connections at an address of its own, at a pace, as long as it is not closed.
+
+    Not by `asyncio.start_server`: cancelled at the wrong moment, that one leaves its socket open.
+    """
+
+    def __init__(self, on_connected: Callable[[socket.socket, str], None], on_error: Callable[[OSError], None]) -> None:
+        self._on_connected = on_connected
+        self._on_error = on_error
+        self._loop = asyncio.get_running_loop()
+        self._pace = Pace()
+        self._timer: asyncio.TimerHandle | None = None
+        self._listening = socket.create_server((_HOST, 0), backlog=128)
+        self._listening.setblocking(False)
+        self.address: tuple[str, int] = self._listening.getsockname()
+        self._loop.add_reader(self._listening, self._accept)
+
+    def close(self) -> None:
+        """Accept no more, and turn away whoever waits."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self._loop.remove_reader(self._listening)
+        self._listening.close()
+        self._pace.close()
+
+    def _accept(self) -> None:
+        try:
+            connected, address = self._listening.accept()
+        except (BlockingIOError, ConnectionError):  # it was gone before its turn came
+            return
+        except OSError as error:  # the machine has run out of something, and the other end waits
+            self._on_error(error)
+            return
+        connected.setblocking(False)
+        self._pace.come(connected, address[0], show_address(*address[:2]))
+        self._serve_due()
+
+    def _serve_due(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        while (found := self._pace.next()) is not None:
+            self._on_connected(*found)
+        if (wait_s := self._pace.wait_s()) is not None:
+            self._timer = self._loop.call_later(wait_s, self._serve_due)
+
+
 class Connections:
     """The servers and clients of all TaskManagers, as long as the `async with` block lasts.
 
-    Sockets are accepted here and not by `asyncio.start_server`: cancelled at the wrong moment, that one
-    leaves its socket open.
+    What is kept of a connection is let go of when it ends.
     """
 
     def __init__(self, deployments: list[Deployment], changes: dict[int, Changes]) -> None:
@@ -57,8 +105,7 @@ class Connections:
         self._changes = changes
         self._loop = asyncio.get_running_loop()
         self._bug: asyncio.Future[None] = self._loop.create_future()
-        self._listening: list[socket.socket] = []
-        self._connected: list[socket.socket] = []
+        self._servers: list[Server] = []
         self._carrying: set[asyncio.Task[None]] = set()
 
     async def __aenter__(self) -> Self:
@@ -72,25 +119,20 @@ class Connections:
 
     def _open(self) -> None:
         for deployment in self._deployments:
-            listening = socket.create_server((_HOST, 0), backlog=128)
-            self._listening.append(listening)
-            listening.setblocking(False)
-            self._loop.add_reader(listening, self._accept, deployment, listening)
-        addresses = [each.getsockname() for each in self._listening]
+            self._servers.append(Server(partial(self._accept, deployment), self._fail))
+        addresses = [each.address for each in self._servers]
         for deployment in self._deployments:
             for connection_id in deployment.shuffle.remote_reads:
                 host, port = addresses[connection_id.task_manager]
                 self._add(self._connect(deployment, connection_id, host, port))
 
     async def __aexit__(self, *_exc: object) -> None:
-        for each in self._listening:
-            self._loop.remove_reader(each)
+        for each in self._servers:
             each.close()
-        for task in self._carrying:
+        carrying = [*self._carrying]
+        for task in carrying:
             task.cancel()
-        await asyncio.gather(*self._carrying, return_exceptions=True)
-        for each in self._connected:
-            each.close()  # one that was accepted just now; the others are closed
+        await asyncio.gather(*carrying, return_exceptions=True)
 
     async def settle(self) -> None:
         """After the last task everywhere has ended: wait until the connections have too."""
@@ -101,7 +143,7 @@ class Connections:
         """Wait for an error that is no transport's, so a bug of ours."""
         await self._bug
 
-    def _fail(self, error: Exception) -> None:
+    def _fail(self, error: BaseException) -> None:
         if not self._bug.done():
             self._bug.set_exception(error)
 
@@ -117,20 +159,21 @@ class Connections:
 
     # -- one connection ------------------------------------------------------------------------------
 
-    def _add(self, carry: Coroutine[Any, Any, None]) -> None:
-        self._carrying.add(asyncio.create_task(carry))
+    def _add(self, carry: Coroutine[Any, Any, None], connected: socket.socket | None = None) -> None:
+        task = self._loop.create_task(carry)
+        self._carrying.add(task)
+        task.add_done_callback(partial(self._forget, connected))
 
-    def _accept(self, deployment: Deployment, listening: socket.socket) -> None:
-        try:
-            connected, address = listening.accept()
-        except (BlockingIOError, ConnectionError):  # it was gone before its turn came
-            return
-        except OSError as error:  # the machine has run out of something, and the other end waits
+    def _forget(self, connected: socket.socket | None, task: asyncio.Task[None]) -> None:
+        self._carrying.discard(task)
+        if connected is not None:
+            connected.close()  # a task that was cancelled before its first step has not
+        error = None if task.cancelled() else task.exception()
+        if error is not None and not isinstance(error, OSError):
             self._fail(error)
-            return
-        self._connected.append(connected)
-        connected.setblocking(False)
-        self._add(self._serve(deployment, connected, show_address(*address[:2])))
+
+    def _accept(self, deployment: Deployment, connected: socket.socket, peer: str) -> None:
+        self._add(self._serve(deployment, connected, peer), connected)
 
     async def _serve(self, deployment: Deployment, connected: socket.socket, peer: str) -> None:
         reader, writer = await asyncio.open_connection(sock=connected)

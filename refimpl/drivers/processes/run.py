@@ -24,7 +24,7 @@ from refimpl.errors import (
     SluiceError,
     UserCodeError,
     failure_of,
-    speaks_for_itself,
+    is_engines,
 )
 from refimpl.invariants import check_records
 from refimpl.job.commands import Command, Pause, Resume, SwapFunction
@@ -214,8 +214,7 @@ class ProcessRun(BackgroundRun):
 
     def _failure_of(self, node_id: int, subtask: int, value: object, error: BaseException) -> BaseException:
         """What to raise for what a sink raised: the same as where sinks run in their tasks."""
-        kind = type(error)
-        if not issubclass(kind, USER_CODE_RAISES) or (issubclass(kind, SluiceError) and speaks_for_itself(error)):
+        if is_engines(error) or not issubclass(type(error), USER_CODE_RAISES):
             return error
         try:
             raise failure_of(self._nodes[node_id].name, subtask, value, error) from error

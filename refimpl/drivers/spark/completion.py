@@ -96,7 +96,7 @@ class Coordinator:
         self._listener.close()
         with self._lock:
             self._is_closed = True
-            connected = [*self._strangers, *self._participants.values()]
+            connected: list[Incoming | ByteStream] = [*self._strangers, *self._participants.values()]
         for each in connected:
             each.close()
 

@@ -20,7 +20,7 @@ from refimpl.drivers.spark.results import SparkResults
 from refimpl.drivers.spark.rows import TraceTable
 from refimpl.drivers.spark.stage import BarrierStage
 from refimpl.drivers.transport.tls import PemPair
-from refimpl.errors import USER_CODE_RAISES, LocalUsageError, SluiceError, failure_of, speaks_for_itself
+from refimpl.errors import USER_CODE_RAISES, LocalUsageError, failure_of, is_engines
 from refimpl.invariants import RecordCounts
 from refimpl.job.commands import Command
 from refimpl.job.execution_graph import ExecutionGraph
@@ -228,7 +228,7 @@ class SparkRun(BackgroundRun):
         try:
             node.sink(value)
         except USER_CODE_RAISES as error:
-            if issubclass(type(error), SluiceError) and speaks_for_itself(error):
+            if is_engines(error):
                 raise
             raise failure_of(node.name, subtask, value, error) from error
 

@@ -3,6 +3,7 @@
 from refimpl.drivers.transport.addresses import *
 from refimpl.drivers.transport.ends import *
 from refimpl.drivers.transport.few_warnings import *
+from refimpl.drivers.transport.pace import *
 from refimpl.drivers.transport.refusals import *
 from refimpl.drivers.transport.sockets import *
 from refimpl.drivers.transport.streams import *

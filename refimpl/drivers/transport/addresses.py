@@ -13,7 +13,7 @@ import socket
 
 from refimpl.errors import ConfigError
 
-__all__ = ["Address", "resolve_address", "show_address"]
+__all__ = ["Address", "is_loopback", "resolve_address", "show_address"]
 
 Address = tuple[socket.AddressFamily, tuple[str | int | bytes, ...]]
 """A family, and what `bind` and `connect` of a socket of that family take."""
@@ -33,7 +33,7 @@ def resolve_address(host: str, port: int, *, is_protected: bool) -> list[Address
         reason = error.strerror if isinstance(error, OSError) else error
         raise ConfigError("host", host, f"no address is known for it: {reason}") from error
     for *_rest, (ip, *_more) in found:
-        if not is_protected and not _is_loopback(str(ip)):
+        if not is_protected and not is_loopback(str(ip)):
             raise ConfigError(
                 "host",
                 host,
@@ -49,7 +49,7 @@ def show_address(host: object, port: object) -> str:
     return f"[{host}]:{port}" if ":" in str(host) else f"{host}:{port}"
 
 
-def _is_loopback(ip: str) -> bool:
+def is_loopback(ip: str) -> bool:
     """Whether only this machine can be at the other end: 127.0.0.0/8 and ::1."""
     address = ipaddress.ip_address(ip)
     # ::ffff:127.0.0.1 is 127.0.0.1, which Python knows from 3.13 on.

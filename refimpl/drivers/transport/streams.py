@@ -3,6 +3,7 @@
 Rules of this file:
 - One thread reads while another writes, and any thread may close. Neither waits for another.
 - Without `security` only loopback addresses are used, whatever name they go by.
+- One address gets its connections at a pace, see `Pace`.
 - `accept` only accepts. What needs the other end's cooperation is `Incoming.open`, for a thread of
   that connection: a client that connects and says nothing keeps no other one out.
 
@@ -23,6 +24,7 @@ from typing import Protocol
 from refimpl.config import Config
 from refimpl.drivers.transport.addresses import Address, resolve_address, show_address
 from refimpl.drivers.transport.few_warnings import logger
+from refimpl.drivers.transport.pace import Pace
 from refimpl.drivers.transport.sockets import ClosedHereError, ConnectionFailedError, PlainStream, SocketUse
 from refimpl.errors import ConfigError
 
@@ -127,6 +129,7 @@ class Listener:
         self.address: tuple[str, int] = listening.getsockname()[:2]
         self._socket = listening
         self._handshake = handshake
+        self._pace = Pace()
         self._use = SocketUse(self._wake, self._close)
         self._closing = threading.Event()
         self._is_exhausted = False
@@ -142,10 +145,10 @@ class Listener:
         try:
             with self._use:
                 while not self._use.is_closed:
-                    self._selector.select()
-                    incoming = self._accepted()
-                    if incoming is not None:
-                        return incoming
+                    self._selector.select(self._pace.wait_s())
+                    self._take_in()
+                    if (found := self._pace.next()) is not None:
+                        return Incoming(PlainStream(*found), self._handshake)
         except ClosedHereError:
             pass
         return None
@@ -155,27 +158,28 @@ class Listener:
         self._closing.set()
         self._use.close()
 
-    def _accepted(self) -> Incoming | None:
+    def _take_in(self) -> None:
+        """Let a client that has connected wait for its turn."""
         try:
             connected, address = self._socket.accept()
-        except (BlockingIOError, ConnectionError):  # it was gone before its turn came
-            return None
+        except (BlockingIOError, ConnectionError):  # there is none, or it was gone before its turn came
+            return
         except OSError as error:
             if not self._is_exhausted:
                 _log.warning("cannot accept connections, but goes on trying: %s", error)
             self._is_exhausted = True
             self._closing.wait(_PAUSE_S)
-            return None
+            return
         self._is_exhausted = False
         connected.setblocking(True)  # on macOS it has this from the socket that listens
-        peer = show_address(*address[:2])
-        return Incoming(PlainStream(connected, peer), self._handshake)
+        self._pace.come(connected, address[0], show_address(*address[:2]))
 
     def _wake(self) -> None:
         self._waker.send(b"x")
 
     def _close(self) -> None:
         self._selector.close()
+        self._pace.close()
         for each in (self._socket, self._waker, self._woken):
             each.close()
 
