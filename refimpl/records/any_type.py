@@ -15,7 +15,7 @@ from decimal import Decimal
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from refimpl.errors import LocalUsageError, RemoteProtocolError
+from refimpl.errors import USER_CODE_RAISES, LocalUsageError, RemoteProtocolError, described
 from refimpl.records.types import BYTES, STRING, read_varint, write_varint
 
 __all__ = ["ANY", "AnyType"]
@@ -172,9 +172,9 @@ def _copy_unknown(value: object) -> object:
         return copy.deepcopy(value)
     except RecursionError:
         raise
-    except Exception as error:
+    except USER_CODE_RAISES as error:
         raise LocalUsageError(
-            f"{type(value).__name__} cannot be copied for the next operator ({error}); "
+            f"{type(value).__name__} cannot be copied for the next operator ({described(error)}); "
             f"use a tuple or dict of plain values, or set object_reuse"
         ) from error
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 import struct
 
 from refimpl.config import FlinkVersion
-from refimpl.errors import LocalUsageError, RemoteProtocolError
+from refimpl.errors import LocalUsageError, RemoteProtocolError, shown
 from refimpl.records.elements import (
     InternalWatermark,
     LatencyMarker,
@@ -157,7 +157,7 @@ def _timed(tag: int, timestamp: int) -> bytes:
     try:
         return _TIMED.pack(tag, timestamp)
     except struct.error:
-        raise LocalUsageError(f"an event time is a long, in ms; {timestamp!r} is none") from None
+        raise LocalUsageError(f"an event time is a long, in ms; {shown(timestamp)} is none") from None
 
 
 def _field(layout: struct.Struct, source: memoryview) -> tuple[int, ...]:

@@ -12,7 +12,7 @@ import struct
 from collections.abc import Sequence
 from typing import Protocol
 
-from refimpl.errors import LocalUsageError, RemoteProtocolError
+from refimpl.errors import LocalUsageError, RemoteProtocolError, shown
 
 __all__ = [
     "BOOLEAN",
@@ -81,12 +81,12 @@ class _FixedType:
 
     def _pack(self, value: object) -> bytes:
         if self.struct_format == "?" and not isinstance(value, bool):  # struct takes anything for one
-            raise LocalUsageError(f"{value!r} is not a {self.name}")
+            raise LocalUsageError(f"{shown(value)} is not a {self.name}")
         try:
             return self._struct.pack(value)
         except (struct.error, OverflowError) as error:
             article = "an" if self.name == "int" else "a"
-            raise LocalUsageError(f"{value!r} is not {article} {self.name}: {error}") from None
+            raise LocalUsageError(f"{shown(value)} is not {article} {self.name}: {error}") from None
 
     def deserialize(self, source: memoryview, position: int) -> tuple[object, int]:
         try:
@@ -127,7 +127,7 @@ class _BytesType:
 
     def copy(self, value: object) -> bytes:
         if not isinstance(value, bytes | bytearray | memoryview):
-            raise LocalUsageError(f"{value!r} is not bytes")
+            raise LocalUsageError(f"{shown(value)} is not bytes")
         return bytes(value)
 
 
@@ -186,7 +186,7 @@ class _StringType:
 
     def _text(self, value: object) -> str:
         if not isinstance(value, str):
-            raise LocalUsageError(f"{value!r} is not a string")
+            raise LocalUsageError(f"{shown(value)} is not a string")
         return str.__str__(value)  # of a subclass, a plain one
 
 
@@ -209,7 +209,7 @@ class TupleType:
 
     def serialize(self, value: object, target: bytearray) -> None:
         if not isinstance(value, tuple) or len(value) != len(self.fields):
-            raise LocalUsageError(f"{value!r} is not a {self.name}")
+            raise LocalUsageError(f"{shown(value)} is not a {self.name}")
         for field, part in zip(self.fields, value, strict=True):
             field.serialize(part, target)
 
@@ -222,7 +222,7 @@ class TupleType:
 
     def copy(self, value: object) -> object:
         if not isinstance(value, tuple) or len(value) != len(self.fields):
-            raise LocalUsageError(f"{value!r} is not a {self.name}")
+            raise LocalUsageError(f"{shown(value)} is not a {self.name}")
         return tuple(field.copy(part) for field, part in zip(self.fields, value, strict=True))
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from refimpl.errors import LocalUsageError, RemoteProtocolError
+from refimpl.errors import LocalUsageError, RemoteProtocolError, shown
 from refimpl.records.elements import Column, RecordBatch
 from refimpl.records.types import TypeSerializer
 
@@ -49,7 +49,7 @@ class ColumnarType:
 
     def serialize(self, value: object, target: bytearray) -> None:
         if not isinstance(value, RecordBatch) or len(value.columns) != len(self._kinds):
-            raise LocalUsageError(f"{value!r} is no batch of {self.name}")
+            raise LocalUsageError(f"{shown(value)} is no batch of {self.name}")
         columns = [_plain(column, kind) for column, kind in zip(value.columns, self._kinds, strict=True)]
         target += len(value).to_bytes(_COUNT_BYTES, "big")
         for column in columns:

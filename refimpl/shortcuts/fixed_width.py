@@ -17,6 +17,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from refimpl.errors import USER_CODE_RAISES
 from refimpl.memory.builder import BufferBuilder
 from refimpl.records.element_serializer import TAG_RECORD, TAG_RECORD_WITH_TIMESTAMP
 from refimpl.records.elements import StreamRecord
@@ -238,7 +239,7 @@ class VaryingUnpacker:
             try:
                 time = None if tag == TAG_RECORD else _TIME.unpack_from(record, 1)[0]
                 value, num_read = deserialize(record, 1 if tag == TAG_RECORD else 1 + _TIME.size)
-            except Exception:  # noqa: BLE001 - raised for who reads it alone, when those before it are handed out
+            except USER_CODE_RAISES:  # raised for who reads it alone, when those before it are handed out
                 break
             if num_read != length:
                 break

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from refimpl.errors import USER_CODE_RAISES
+from refimpl.errors import USER_CODE_RAISES, shown
 from refimpl.records.elements import Column, RecordBatch, StreamRecord
 from refimpl.shortcuts.forms import BatchForm, BatchOutput
 from refimpl.shortcuts.windows import WindowForm
@@ -110,7 +110,7 @@ class _Filtering(_Calling):
 class _FlatMapping(_Calling):
     def _answer(self, batch: RecordBatch, found: Any) -> RecordBatch | None:
         if not isinstance(found, RecordBatch):
-            raise ValueError(f"for a batch a flat_map function answers a RecordBatch, not {found!r}")
+            raise ValueError(f"for a batch a flat_map function answers a RecordBatch, not {shown(found)}")
         return found
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from refimpl.errors import USER_CODE_RAISES, LocalUsageError, SluiceError, failure_of, is_engines
+from refimpl.errors import USER_CODE_RAISES, LocalUsageError, SluiceError, failure_of, is_engines, shown
 from refimpl.records.elements import (
     MAX_WATERMARK,
     MIN_TIMESTAMP,
@@ -155,7 +155,7 @@ class FlatMapOperator(FunctionOperator):
                 return iter(values)
         except USER_CODE_RAISES as error:
             raise self.fail(record.value, error) from error
-        wrong = TypeError(f"a flat_map function returns an iterable, not {values!r}")
+        wrong = TypeError(f"a flat_map function returns an iterable, not {shown(values)}")
         raise self.fail(record.value, wrong)
 
 
