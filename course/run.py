@@ -133,6 +133,10 @@ def run(arguments: argparse.Namespace) -> int:
     except SluiceError as error:
         print(f"the job failed: {error}", file=sys.stderr)
         return 1
+    except SystemExit as error:
+        for note in getattr(error, "__notes__", ())[:1]:  # it was the job's own code that ended the program
+            print(f"the job failed: {note}", file=sys.stderr)
+        raise
 
 
 def _run_file(arguments: argparse.Namespace) -> int:

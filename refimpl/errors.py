@@ -173,16 +173,19 @@ class UserCodeError(SluiceError):
 
 def failure_of(operator: str, subtask: int, record: object, cause: BaseException) -> UserCodeError:
     """The error for what a user's function raised. A `sys.exit()` there would look like success; one that says that it
-    failed is raised as it is.
+    failed is raised as it is, with a note where it comes from.
     """
-    if issubclass(type(cause), SystemExit) and _has_failed(cause):
+    error = UserCodeError(operator, subtask, record, cause)
+    if issubclass(type(cause), SystemExit) and _has_failed(cause, str(error)):
         raise cause
-    return UserCodeError(operator, subtask, record, cause)
+    return error
 
 
-def _has_failed(ended: BaseException) -> bool:
-    """Whether a process that ends with this `SystemExit` has another status than 0, as far as that can be told."""
+def _has_failed(ended: BaseException, note: str) -> bool:
+    """Whether a process that ends with this `SystemExit` has another status than 0, and the note can be taken down."""
     try:
+        if not getattr(ended, "__notes__", None):  # else an operator behind this one has left one
+            ended.add_note(note)
         code: object = vars(SystemExit)["code"].__get__(ended)
         return bool(code & 0xFF if isinstance(code, int) else code)  # the system keeps 8 bits of a number
     except BaseException:  # noqa: BLE001 - the user's code: it may be anything, and do anything when it is asked

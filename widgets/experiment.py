@@ -89,7 +89,7 @@ class ConsumerSpeed:
         if view is not None and not isinstance(view, ThroughputView):
             raise LocalUsageError(f"view={view!r} cannot be marked; give a ThroughputView")
         self.phases: list[Phase] = []
-        self.error: Exception | None = None
+        self.error: BaseException | None = None
         self._run, self._name, self._view = run, name, view
         self._producer = producer  # the first phase is its own
         self._percents, self._seconds, self._pace_ms = percents, seconds, pace_ms
@@ -142,7 +142,7 @@ class ConsumerSpeed:
     def _work(self) -> None:
         try:
             self._go_through()
-        except Exception as error:  # noqa: BLE001 - the run may end, or be lost, at any moment; raised by `join`
+        except BaseException as error:  # noqa: BLE001 - the run may end, or be lost, at any moment; raised by `join`
             self.error = error
 
     def _go_through(self) -> None:

@@ -16,7 +16,7 @@ from typing import Any, cast
 
 from refimpl.consumer import ChannelSnapshot
 from refimpl.drivers import AsyncRun, Command, Pause, Resume, RunControl, SetTimeout, Simulation, Slow, Swap
-from refimpl.errors import LocalUsageError
+from refimpl.errors import USER_CODE_RAISES, LocalUsageError, described
 from refimpl.job import JobSnapshot
 from refimpl.producer import SubpartitionSnapshot
 from widgets.base import View, chosen_options, whole_number
@@ -270,8 +270,8 @@ class MomentView(View):
                 snapshot = simulation.snapshot()
                 self._recording.add(snapshot, str(action))
                 frames.append(self._pack(snapshot, str(action)))
-        except Exception as error:  # noqa: BLE001 - nobody else could show what a click led to
-            self._error = f"{type(error).__name__}: {error}"
+        except USER_CODE_RAISES as error:  # nobody else could show what a click led to
+            self._error = described(error)
         self._send_frames(simulation, "frames", frames)
 
     def _send_frames(self, simulation: Simulation, kind: str, frames: list[Any]) -> None:
@@ -299,7 +299,7 @@ class MomentView(View):
                         self.send({"type": "run", "name": name, "text": stepper.to_json()})
                     case "open":
                         self._open_run(stepper, content)
-        except Exception as error:  # noqa: BLE001 - nobody else could show what a click led to
+        except USER_CODE_RAISES as error:  # nobody else could show what a click led to
             if error is not stepper.error:  # that one has been told to every view
                 self.send({"type": "refused", "words": refusal_of(error)})
 
@@ -307,7 +307,7 @@ class MomentView(View):
         """Go to the run of a file; if it cannot be, say why and stay where we are."""
         try:
             stepper.restore(str(content.get("text")))
-        except Exception as error:  # noqa: BLE001 - the job's own functions ran, and what failed is not our run
+        except USER_CODE_RAISES as error:  # the job's own functions ran, and what failed is not our run
             self.send({"type": "refused", "words": f"{content.get('name')}: {refusal_of(error)}"})
 
     def _follow_stepper(self, is_anew: bool) -> None:

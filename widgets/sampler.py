@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from refimpl.errors import LocalUsageError, SluiceError
+from refimpl.errors import USER_CODE_RAISES, LocalUsageError, SluiceError, described
 from refimpl.job import JobSnapshot
 from widgets.text import silence_of
 
@@ -49,9 +49,9 @@ def error_of(source: object) -> str:
     return "" if error is None else f"{type(error).__name__}: {error}"
 
 
-def refusal_of(error: Exception) -> str:
+def refusal_of(error: BaseException) -> str:
     """Why what was asked for cannot be, in words."""
-    return str(error) if isinstance(error, SluiceError) else f"{type(error).__name__}: {error}"
+    return str(error) if isinstance(error, SluiceError) else described(error)
 
 
 def check_frames_per_second(rate: object) -> None:
@@ -159,7 +159,7 @@ class Sampler:
     def _do(self, note: Callable[[], object]) -> None:
         try:
             note()
-        except Exception as error:  # noqa: BLE001 - the job runs on, and so do the pictures of it
+        except USER_CODE_RAISES as error:  # the job runs on, and so do the pictures of it
             self._send({"type": "refused", "words": refusal_of(error)})
 
     def _end(self) -> None:
@@ -180,7 +180,7 @@ class Sampler:
         try:
             snapshot = self._source.snapshot()
             frame, trouble = self._pack(snapshot), silence_of(snapshot)
-        except Exception as error:  # noqa: BLE001 - the next look may find it mended, and a pump that is gone never
+        except USER_CODE_RAISES as error:  # the next look may find it mended, and a pump that is gone never
             self._say(refusal_of(error))
             return
         self._say(trouble)

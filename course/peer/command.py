@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from refimpl.drivers.transport import resolve_address
-from refimpl.errors import ConfigError
+from refimpl.errors import USER_CODE_RAISES, ConfigError
 from refimpl.exchange.messages import ProducerId, ResultPartitionId
 
 __all__ = ["add_arguments", "run"]
@@ -197,7 +197,7 @@ def run(arguments: argparse.Namespace, out: TextIO | None = None) -> int:
     except TimeLimitError as error:
         speaker.say("error", error=str(error))
         return TIME_LIMIT
-    except Exception as error:  # noqa: BLE001 - whatever it is, the script that drives us is told
+    except USER_CODE_RAISES as error:  # whatever it is, the script that drives us is told
         speaker.say("error", error="".join(traceback.format_exception(error)))
         return FAILED
     finally:

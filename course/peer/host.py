@@ -143,7 +143,7 @@ class Host:
     def _run(self, run: Callable[[], None], is_work: bool) -> None:
         try:
             run()
-        except Exception as error:  # noqa: BLE001 - reported by the main thread
+        except BaseException as error:  # noqa: BLE001 - reported by the main thread, which waits for this one
             self.fail(error)
         with self.monitor:
             self._num_working -= is_work

@@ -17,6 +17,7 @@ from course.parts import to_departure
 from course.swap.guard import Guard
 from refimpl.config import Config
 from refimpl.drivers import Simulation, ThreadedRun
+from refimpl.errors import USER_CODE_RAISES, described
 from refimpl.job import JobGraph, build_chains, is_chainable
 from refimpl.records import StreamRecord
 from refimpl.task import ChainingOutput, CopyingChainingOutput, OutputTag
@@ -109,8 +110,8 @@ def run_in_two_halves(
         built: JobGraph | None = None
         try:
             after, num_after, built = _run(flights[middle:], options, driver, seam, guarded)
-        except Exception as trouble:  # noqa: BLE001 (whatever stopped the job is reported, not hidden)
-            error = f"{type(trouble).__name__}: {trouble}"
+        except USER_CODE_RAISES as trouble:  # whatever stopped the job is reported, not hidden
+            error = described(trouble)
     tasks, num_edges = (_names(built), len(built.edges)) if built is not None else ((), 0)
     return TwoHalves(
         exercise_id,

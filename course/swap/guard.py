@@ -17,6 +17,7 @@ import traceback
 from collections.abc import Callable, Iterator
 from typing import Any, Self
 
+from refimpl.errors import described
 from refimpl.memory import Buffer, BufferBuilder, MemorySegment
 from refimpl.records import RecordSerializer, SerializationResult, SpanningRecordSerializer
 
@@ -94,7 +95,7 @@ class Guard:
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # noqa: BLE001 - a learner's part may raise anything, SystemExit too
-            self.take_out(f"{type(error).__name__}: {error}", error)
+            self.take_out(described(error), error)
 
     def take_out(self, why: str, error: BaseException | None = None) -> None:
         """Note why the part is out, with the learner's line where there is one; only the first reason counts."""

@@ -40,6 +40,7 @@ from course.swap.rule import GateReport, at_the_gate
 from refimpl.config import Config
 from refimpl.consumer import BufferManager, SequenceNumbers
 from refimpl.drivers import Simulation, ThreadedRun
+from refimpl.errors import USER_CODE_RAISES, described
 from refimpl.exchange import RequestDecoder, SubpartitionReader, to_frame
 from refimpl.exchange.before_credit import PoolBuffers, WaterMarks
 from refimpl.producer import ChannelCopy, KeyGroupSelector, PipelinedSubpartition
@@ -180,8 +181,8 @@ def _on_simulation(
                     waiting(simulation)
                     waiting = None
                     numbers |= {"num_before": num_out, "swapped_at": simulation.num_steps}
-        except Exception as error:  # noqa: BLE001 (whatever stopped the job is reported, not hidden)
-            numbers["error"] = f"{type(error).__name__}: {error}"
+        except USER_CODE_RAISES as error:  # whatever stopped the job is reported, not hidden
+            numbers["error"] = described(error)
         numbers |= {
             "num_in": _records_in(simulation, 0),
             "num_arrived": _records_in(simulation, 1),
@@ -215,8 +216,8 @@ def _on_threads(
         runs.append(run_on_threads)
         try:
             run_on_threads.run()
-        except Exception as error:  # noqa: BLE001 (whatever stopped the job is reported, not hidden)
-            numbers["error"] = f"{type(error).__name__}: {error}"
+        except USER_CODE_RAISES as error:  # whatever stopped the job is reported, not hidden
+            numbers["error"] = described(error)
         numbers |= {"num_in": _records_in(run_on_threads, 0), "num_arrived": _records_in(run_on_threads, 1)}
     return results, numbers
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from course.specimens import Specimen, harness, right_answers, zoo
+from refimpl.errors import USER_CODE_RAISES
 
 __all__ = ["GateReport", "at_the_gate", "part_of"]
 
@@ -59,7 +60,7 @@ def at_the_gate(
 def _says(rule: Callable[[Any], Any], given: Any) -> bool:
     try:
         return bool(rule(given))
-    except Exception:  # noqa: BLE001 - a part that fails under a rule is turned down, whatever it raised
+    except USER_CODE_RAISES:  # a part that fails under a rule is turned down, whatever it raised
         return False
 
 

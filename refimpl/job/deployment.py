@@ -14,7 +14,7 @@ from typing import Any, assert_never
 
 from refimpl.consumer.input_gate import InputGate
 from refimpl.consumer.network_input import NetworkInput
-from refimpl.errors import USER_CODE_RAISES, LocalUsageError, described, failure_of, speaks_for_itself
+from refimpl.errors import USER_CODE_RAISES, LocalUsageError, described, failure_of, is_engines
 from refimpl.job.checkpoint_trigger import CheckpointTrigger
 from refimpl.job.commands import Command, Pause, Resume, SetTimeout, Slow, Swap, SwapFunction
 from refimpl.job.execution_graph import ExecutionGraph, ExecutionVertex
@@ -264,7 +264,7 @@ class Deployment:
             try:
                 reader = head.make_reader(subtask, vertex.parallelism)
             except USER_CODE_RAISES as error:
-                if speaks_for_itself(error):
+                if is_engines(error):
                     raise
                 raise failure_of(head.name, subtask, None, error) from error
             source = self.shuffle.makers.source_input(head.name, subtask, reader, self.config)

@@ -38,9 +38,41 @@ class NotPickledError(Exception):
         raise ValueError("it cannot be sent")
 
 
+class InterruptsItsWriterError(Exception):
+    def __reduce__(self) -> tuple[object, ...]:
+        raise KeyboardInterrupt
+
+
 class EndsItsReaderError(Exception):
     def __reduce__(self) -> tuple[object, ...]:
         return _exit, ()
+
+
+class LyingError(Exception):
+    @property
+    def __class__(self) -> type:  # type: ignore[override]
+        return AssertionError
+
+
+class NoClassError(Exception):
+    @property
+    def __class__(self) -> type:  # type: ignore[override]
+        raise KeyboardInterrupt
+
+
+class OddText(str):
+    def __len__(self) -> int:
+        raise KeyboardInterrupt
+
+
+class OddTextError(Exception):
+    def __str__(self) -> str:
+        return OddText("odd")
+
+
+class SilentError(Exception):
+    def __str__(self) -> str:
+        raise KeyboardInterrupt
 
 
 class OtherArgumentsError(Exception):
@@ -53,6 +85,13 @@ def _exit() -> None:
     raise SystemExit(0)
 
 
+def _recursion() -> Exception:
+    try:
+        return _recursion()
+    except RecursionError as error:
+        return error
+
+
 def _circle() -> Exception:
     first, second = ValueError("first"), ValueError("second")
     first.__cause__, second.__cause__ = second, first
@@ -60,13 +99,21 @@ def _circle() -> Exception:
 
 
 RAISED: dict[str, Callable[[], BaseException]] = {
+    "SilentError, which cannot be shown": SilentError,
+    "InterruptsItsWriterError": InterruptsItsWriterError,
+    "NoClassError": NoClassError,
+    "EndsItsReaderError": EndsItsReaderError,
+    "SystemExit: 0": lambda: SystemExit(0),
     "MuteError, which cannot be shown": MuteError,
     "NotPickledError": NotPickledError,
-    "EndsItsReaderError": EndsItsReaderError,
+    "LyingError": LyingError,
+    "OddTextError: odd": OddTextError,
     "OtherArgumentsError: 1": lambda: OtherArgumentsError(1, 2),
-    "SystemExit: 0": lambda: SystemExit(0),
     "SystemExit: None": lambda: SystemExit(None),
+    "SystemExit: 256": lambda: SystemExit(256),
     "GeneratorExit": GeneratorExit,
+    "StopIteration: 1": lambda: StopIteration(1),
+    "RecursionError: maximum": _recursion,
     "ValueError: first": _circle,
     "ValueError: long": lambda: ValueError("long " * 1_000_000),
     "ExceptionGroup: two": lambda: ExceptionGroup("two", [MuteError(), NotPickledError()]),
@@ -115,10 +162,27 @@ def job(where: str, make: Callable[[], BaseException]) -> StreamEnvironment:
 @pytest.mark.parametrize("where", ["source", "map", "map, behind the network", "sink"])
 @pytest.mark.parametrize("drive", DRIVERS)
 def test_whatever_user_code_raises_ends_the_run_and_is_named(drive: str, where: str) -> None:
-    for said, make in RAISED.items() if drive != "processes" else [*RAISED.items()][:6]:
+    everything = where == "map" and drive != "processes"
+    for said, make in RAISED.items() if everything else [*RAISED.items()][:5]:
         with pytest.raises(UserCodeError, match=rf"^{where.split(',')[0]}, subtask 0, raised {said}") as caught:
             DRIVERS[drive](job(where, make)).run()
         assert len(str(caught.value)) < 1_500
+
+
+@pytest.mark.parametrize("drive", ["simulation", "threads", "loop"])
+def test_a_program_that_user_code_ends_with_a_status_is_ended_with_it_and_where_is_noted(drive: str) -> None:
+    for where in ("source", "map", "map, behind the network", "sink"):
+        with pytest.raises(SystemExit, match="3") as caught:
+            DRIVERS[drive](job(where, lambda: SystemExit(3))).run()
+        operator, record = where.split(",")[0], None if where == "source" else 4
+        (note,) = caught.value.__notes__
+        assert note == f"{operator}, subtask 0, raised SystemExit: 3 while processing {record}"
+
+
+@pytest.mark.parametrize("drive", ["threads", "processes"])
+def test_an_interrupt_that_nobody_can_have_pressed_names_its_task(drive: str) -> None:
+    with pytest.raises(UserCodeError, match=r"^map -> sink, subtask 0, raised KeyboardInterrupt"):
+        DRIVERS[drive](job("map, behind the network", KeyboardInterrupt)).run()
 
 
 @pytest.mark.parametrize("drive", DRIVERS)

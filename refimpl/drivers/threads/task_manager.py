@@ -22,6 +22,7 @@ from refimpl.drivers.threads.flusher import keep_flushing, send_barriers
 from refimpl.drivers.threads.switch_interval import SwitchInterval
 from refimpl.drivers.threads.turns import TaskTurns
 from refimpl.drivers.transport.streams import Security
+from refimpl.errors import UserCodeError
 from refimpl.job.commands import Command, Resume, SetTimeout
 from refimpl.job.deployment import Deployment
 from refimpl.job.snapshots import JobSnapshot
@@ -178,13 +179,21 @@ class TaskManagerThreads:
             self.fail(error)
 
     def _run_task(self, task: Task) -> None:
-        self._guard(partial(self._work, task))
+        self._guard(partial(self._work_or_say_who, task))
         with self.monitor:
             self._num_running -= 1
             if self.is_ended:
                 self.turns.end()
         if self.is_ended:
             self._on_end()
+
+    def _work_or_say_who(self, task: Task) -> None:
+        """`_work`; on this thread nobody presses Ctrl-C."""
+        try:
+            self._work(task)
+        except KeyboardInterrupt as error:
+            name, _, subtask = task.name.rpartition("-")
+            raise UserCodeError(name, int(subtask), None, error) from error
 
     def _work(self, task: Task) -> None:
         """Step by step to the end; the monitor is taken once from the end of one to the beginning of the next."""
