@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from course.data.master import MasterError, master_of
 from course.data.trace_files import TraceFileError, check_folder
 from course.drivers import DRIVERS, Figures, execute
-from course.job_files import JobError, load_job
+from course.job_files import JobError, load_job, no_silent_exit
 from course.waiting import Waiting
 from refimpl.config import Config
 from refimpl.errors import InsufficientBuffersError, InsufficientSlotsError, LocalUsageError, SluiceError
@@ -141,9 +141,10 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _run_file(arguments: argparse.Namespace) -> int:
     sink = Sink(prints=not arguments.json)
-    environment = load_job(arguments.job, sink)
-    width = _width(arguments, environment)
     with ExitStack() as stack:
+        stack.enter_context(no_silent_exit())
+        environment = load_job(arguments.job, sink)
+        width = _width(arguments, environment)
         waiting = stack.enter_context(Waiting("starting Spark"))
         session = _session(stack, arguments, width) if arguments.on == "spark" else None
         waiting.now(f"running {arguments.job} on {arguments.on}")

@@ -181,6 +181,28 @@ def test_a_job_that_fails_is_status_1(
     assert "the job failed: map, subtask 0, raised ZeroDivisionError" in capsys.readouterr().err
 
 
+def test_a_job_that_ends_the_program_ends_it_with_its_status_and_is_named(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(folder)
+    (folder / "exits.py").write_text(MINE.replace("lambda n: 1 // n", "lambda _: exit(3)"))
+    with pytest.raises(SystemExit) as ended:
+        main(["run", "exits.py:fails"])
+    assert ended.value.code == 3
+    assert "the job failed: map, subtask 0, raised SystemExit: 3 while processing" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("driver", ["threads", "processes"])
+def test_a_job_that_ends_its_process_at_once_has_not_succeeded(folder: Path, driver: str) -> None:
+    (folder / "ends.py").write_text("import os\n" + MINE.replace("lambda n: 1 // n", "lambda _: os._exit(0)"))
+    done = run(folder, "ends.py:fails", "--on", driver)
+    assert done.returncode == 1
+    said = {"threads": "its code called os._exit(0)", "processes": "ended with status 0"}[driver]
+    assert "the job failed: " in done.stderr
+    assert said in done.stderr
+
+
 @pytest.mark.slow
 def test_no_master_is_status_3_before_anything_starts(folder: Path) -> None:
     done = run(folder, "mine.py", "--on", "spark", "--master", "spark://127.0.0.1:1")
