@@ -72,7 +72,7 @@ class Coordinator:
         self._participants: dict[int, ByteStream] = {}
         self._strangers: dict[Incoming, None] = {}  # who have not said yet who they are, the oldest first
         self._on_trouble = on_trouble
-        self._is_closed = self._has_lost_one = False
+        self._is_closed = False
         self._listener = listen(host, 0, security)
         self._moment = threading.Timer(moment_s, self._decide, [Vote.LOST])
         self._moment.daemon = True
@@ -151,11 +151,11 @@ class Coordinator:
 
     def _count(self, number: int, outcome: Vote) -> None:
         with self._lock:
-            self._votes[number] = outcome
+            is_first_loss = outcome is Vote.LOST and Vote.LOST not in self._votes.values()
+            if outcome is Vote.FAILED or self._votes.get(number) is not Vote.LOST:
+                self._votes[number] = outcome
             votes = set(self._votes.values())
             is_complete = len(self._votes) == self._num_participants
-            is_first_loss = outcome is Vote.LOST and not self._has_lost_one
-            self._has_lost_one |= is_first_loss
         if Vote.FAILED in votes:
             self._decide(Vote.FAILED)
         elif is_complete:
