@@ -95,7 +95,7 @@ class _Bench:
         self.serializer = _Serializer()
         elements = StreamElementSerializer(_Payload())  # type: ignore[arg-type]  # this needs no more of a type
         self.writer = RecordWriter(self.partition, RoundRobinSelector(), elements, self.serializer)
-        self.writer.copy = part.in_place_of(self.writer.copy)
+        self.writer.swap_copy(part)
         self.num_after = 0  # how often the copy was told that a record is in
         after_record = self.writer.copy.after_record
 

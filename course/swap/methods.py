@@ -57,7 +57,7 @@ def _swap_selectors(job: Any, make: type[KeyGroupSelector]) -> None:
         if type(one) is KeyGroupSelector:
             other = make(one.key_of, one.max_parallelism, one.key_type)
             other.setup(one.num_channels)
-            task.submit(partial(setattr, writer, "selector", other))
+            task.submit(partial(writer.swap_selector, other))
 
 
 # -- copies ----------------------------------------------------------------------------------------
@@ -84,8 +84,4 @@ def their_copy(job: Any, guard: Guard) -> None:
 def _swap_copies(job: Any, part: type[ChannelCopy] | None) -> None:
     for task, writer in _writers(job):
         if not writer.selector.is_broadcast:
-            task.submit(partial(_put, writer, part or writer.copies_with))
-
-
-def _put(writer: RecordWriter, part: type[ChannelCopy]) -> None:
-    writer.copy = part.in_place_of(writer.copy)
+            task.submit(partial(writer.swap_copy, part or writer.copies_with))

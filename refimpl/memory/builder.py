@@ -76,7 +76,8 @@ class BufferBuilder:
     @property
     def written_bytes(self) -> int:
         """Bytes appended so far, committed or not."""
-        return self.published.written + self._num_uncommitted
+        value = self.published.value  # asked for each copy, where a second call would be felt
+        return (value if value >= 0 else self.published.written) + self._num_uncommitted
 
     @property
     def room(self) -> int:
@@ -127,9 +128,11 @@ class BufferBuilder:
 
     def advance(self, num_bytes: int) -> None:
         """Commit `num_bytes` that the caller has written into `memory` at `written_bytes` itself."""
-        self.published.value += self._num_uncommitted + num_bytes
+        published = self.published
+        published.value += self._num_uncommitted + num_bytes
         self._num_uncommitted = 0
-        self.published.tell()
+        if published.watchers:
+            published.tell()
 
     def finish(self) -> int:
         """Commit, close for writing and return the bytes written; the second call changes nothing.
@@ -142,7 +145,8 @@ class BufferBuilder:
         num_bytes = published.value + self._num_uncommitted
         published.value = -num_bytes or _FINISHED_EMPTY
         self._num_uncommitted = 0
-        published.tell()
+        if published.watchers:
+            published.tell()
         self.buffer.recycle()
         return num_bytes
 

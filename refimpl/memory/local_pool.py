@@ -272,7 +272,8 @@ class LocalBufferPool:
 
     def _charged(self, channel: int, num_buffers: int) -> Recycler:
         """Charge `num_buffers` to `channel`, if given; return the recycler they go back to."""
-        self._fetch_ahead()
+        if self._fetches_ahead:
+            self._fetch_ahead()
         return self if channel == _NO_CHANNEL else self._quota.charge(channel, num_buffers)
 
     def _announce(self) -> None:

@@ -63,4 +63,4 @@ class ChannelWatch:
 
     def _on_news(self) -> None:
         self._watched = None
-        self.mark()
+        self._dirty.mark(self._index)

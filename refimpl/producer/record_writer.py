@@ -32,8 +32,7 @@ class RecordWriter:
     """Writes the elements of one output into the subpartitions of `partition`.
 
     Records go where the selector says, watermarks and statuses to all, events to all behind the open buffers.
-    `copy` has the record in hand and the open buffers. Another part may be put there between two steps of the task,
-    if it goes on `in_place_of` the one before; likewise another selector.
+    `copy` has the record in hand and the open buffers.
 
     Flink:   RecordWriter, ChannelSelectorRecordWriter (runtime.io.network.api.writer), 1.11.4
     Differs: never blocks, see above. Flink waits for a buffer in the middle of user code.
@@ -142,6 +141,14 @@ class RecordWriter:
         self._next_serializer = serializer
         if not self.is_blocked:
             self._use_next_serializer()
+
+    def swap_copy(self, part: type[ChannelCopy]) -> None:
+        """Let a copy of this class go on in the place of the one so far, between two steps of the task."""
+        self.copy = part.in_place_of(self.copy)
+
+    def swap_selector(self, selector: ChannelSelector) -> None:
+        """Ask another selector, which is set up, from the next record on."""
+        self.selector = selector
 
     # -- helpers -----------------------------------------------------------------------------------
 

@@ -98,8 +98,8 @@ class FastPipelinedSubpartition(PipelinedSubpartition):
             for consumer in consumers:
                 self.add(consumer)
             return
-        for consumer in consumers:
-            consumer.is_finished, consumer.written_bytes = False, 0
+        last = consumers[-1]  # those before it are complete whatever they say: another stands behind
+        last.is_finished, last.written_bytes = False, 0
         is_told = len(self.queue) > 1 or self.is_flush_requested or self.view.state is _BLOCKED
         self.num_buffers_total += len(consumers)
         self.num_data_buffers += len(consumers)

@@ -65,7 +65,8 @@ class FastChannelCopy(ChannelCopy):
         return is_out
 
     def close(self, channel: int) -> None:
-        self.lanes.close(channel)
+        if not self.remaining:  # else it is closed already, until all is copied
+            self.lanes.close(channel)
         super().close(channel)
         batch = self.record if self.remaining else None
         if isinstance(batch, EncodedBatch) and (most := batch.num_whole(self.partition.config.segment_size_bytes)):
@@ -119,19 +120,16 @@ class FastRecordWriter(RecordWriter):
         put = self._lanes.put
         self._put_selected: Put = lambda record: put[self.select(record.value)](record)
         super().__init__(partition, selector, element_serializer, serializer, exclusion)
+        self.swap_selector(selector)
+        self._use_copy()
 
     @property
     def num_records(self) -> int:
         return self._lanes.num_records
 
-    @property
-    def selector(self) -> ChannelSelector:
-        return self._selector
-
-    @selector.setter
-    def selector(self, selector: ChannelSelector) -> None:
-        """Another selector is asked from the next record on."""
-        self._selector, self.select = selector, select_of(selector)
+    def swap_selector(self, selector: ChannelSelector) -> None:
+        super().swap_selector(selector)
+        self.select = select_of(selector)
         self._is_constant = is_constant(selector, len(self._all_channels))
         if self._is_constant:
             self.put = self._lanes.put[0]
@@ -141,19 +139,10 @@ class FastRecordWriter(RecordWriter):
         else:
             self.put = self._put_selected
 
-    @property
-    def copy(self) -> ChannelCopy:
-        return self._copy
-
-    @copy.setter
-    def copy(self, copy: ChannelCopy) -> None:
-        """Another copy goes on from the next record on; in lanes, if it is one that can."""
+    def swap_copy(self, part: type[ChannelCopy]) -> None:
         self._lanes.close(*self._all_channels)
-        self._copy = copy
-        if isinstance(copy, FastChannelCopy):
-            copy.lanes = self._lanes
-            self._lanes.reopen(self._all_channels, copy.builders)
-        self._note_way()
+        super().swap_copy(part)
+        self._use_copy()
 
     # -- several elements at a time ----------------------------------------------------------------
 
@@ -173,8 +162,8 @@ class FastRecordWriter(RecordWriter):
         """
         lanes, put = self._lanes, self.put
         select = self.select if put is self._put_selected else None
-        while not self._copy.is_blocked:
-            if self._is_constant and (builder := self._copy.builders[0]) is not None:
+        while not self.copy.is_blocked:
+            if self._is_constant and (builder := self.copy.builders[0]) is not None:
                 taken = iter(lanes.put_many(records, builder))
                 while lanes.put_each(taken, put, None, refuse):
                     pass  # it waits behind the one in hand
@@ -184,15 +173,15 @@ class FastRecordWriter(RecordWriter):
     def write_batch(self, batch: RecordBatch) -> None:
         """Write each record of a batch to the channel its value selects: the bytes of `emit` one by one."""
         codec = self._codec if self._is_fast else None
-        if codec is not None and self._copy.is_blocked:
+        if codec is not None and self.copy.is_blocked:
             codec.let_go()  # what waits for buffers looks into the rows of the last batch
         if codec is None or (rows := codec.encode(batch)) is None:
             self.emit_many(batch.records())
             return
-        channels = 0 if self._is_constant else channels_of_batch(self._selector, self.select, batch)
+        channels = 0 if self._is_constant else channels_of_batch(self.selector, self.select, batch)
         parts = list(by_channel(rows, channels, len(self._all_channels)))
         self._lanes.num_counted += len(rows)
-        with self._copy.exclusion:  # what is left is copying; whoever is told of the first buffer finds them all
+        with self.copy.exclusion:  # what is left is copying; whoever is told of the first buffer finds them all
             for channel, part in parts:
                 self._write_encoded(part, rows.itemsize, channel)
 
@@ -218,13 +207,20 @@ class FastRecordWriter(RecordWriter):
 
     # -- helpers -----------------------------------------------------------------------------------
 
+    def _use_copy(self) -> None:
+        """Let the lanes go on where the copy has open buffers, if it is one that can do with lanes."""
+        if isinstance(self.copy, FastChannelCopy):
+            self.copy.lanes = self._lanes
+            self._lanes.reopen(self._all_channels, self.copy.builders)
+        self._note_way()
+
     def _note_way(self) -> None:
         """Decide whether records go the short way: not where another's part is, or is to come after the one in hand."""
         is_ours = type(self.serializer) is SpanningRecordSerializer and self._next_serializer is None
         self._is_fast = is_ours and isinstance(self.copy, FastChannelCopy)
         self._lanes.is_open = self._is_fast and not self.is_blocked
-        if not self._is_fast and self._copy.remaining and isinstance(self._copy.record, EncodedBatch):
-            self._put_back(self._copy.record.keep_first(), tuple(self._copy.remaining))
+        if not self._is_fast and self.copy.remaining and isinstance(self.copy.record, EncodedBatch):
+            self._put_back(self.copy.record.keep_first(), tuple(self.copy.remaining))
 
     def _put_back(self, payloads: Sequence[bytes], channels: Sequence[int]) -> None:
         """Let another's part, which has come meanwhile, get one record at a time, before all else that waits."""
@@ -244,8 +240,8 @@ class FastRecordWriter(RecordWriter):
             self._write_encoded(data, len(data), channel)
 
     def _write_encoded(self, data: bytes | bytearray | memoryview, record_bytes: int, channel: int) -> None:
-        if self._lanes.put_whole(data, channel, self._copy.builders[channel]):
-            self._copy.after_record(channel)
+        if self._lanes.put_whole(data, channel, self.copy.builders[channel]):
+            self.copy.after_record(channel)
         else:
             self._send(EncodedBatch(data, record_bytes), (channel,))
 
@@ -257,7 +253,7 @@ class FastRecordWriter(RecordWriter):
             super()._write(element, channels)
 
     def _send(self, data: bytes | EncodedBatch, channels: Sequence[int]) -> None:
-        if self._copy.is_blocked:
+        if self.copy.is_blocked:
             self._waiting.append((data, channels))
         else:
             self._start(data, channels)
@@ -269,7 +265,7 @@ class FastRecordWriter(RecordWriter):
         if self._next_serializer is not None:
             self._use_next_serializer()
         if self._is_fast:
-            self._copy.start(data, channels)
+            self.copy.start(data, channels)
         else:
             self._put_back(data.payloads(), channels)
 
@@ -278,7 +274,7 @@ class FastRecordWriter(RecordWriter):
         self._note_way()
 
     def _after_record(self, channel: int) -> None:
-        self._copy.after_record(channel)
+        self.copy.after_record(channel)
 
 
 class FastBroadcastRecordWriter(FastRecordWriter, BroadcastRecordWriter):

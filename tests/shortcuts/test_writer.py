@@ -635,7 +635,7 @@ def test_whatever_is_done_to_it_a_fast_writer_does_as_the_writer_does(
                 bench.writer.swap_serializer(Counting() if number % 2 else SpanningRecordSerializer())
             elif not bench.selector.is_broadcast:
                 part = ChannelCopy if step == "copy" else bench.writer.copies_with
-                bench.writer.copy = part.in_place_of(bench.writer.copy)
+                bench.writer.swap_copy(part)
         is_alike &= step != "batch" or channels == 1 or num_spare > 100
         assert fast.writer.num_records == slow.writer.num_records, step
         if is_alike:
@@ -673,7 +673,7 @@ def test_another_part_gets_each_record_however_it_is_written(write: str, is_wait
 
     def put_in() -> None:
         bench.writer.swap_serializer(serializer)
-        bench.writer.copy = OwnCopy.in_place_of(bench.writer.copy)
+        bench.writer.swap_copy(OwnCopy)
 
     if not is_waiting:
         put_in()
@@ -697,10 +697,10 @@ def test_another_part_gets_each_record_however_it_is_written(write: str, is_wait
 
 def test_our_part_takes_the_short_way_again() -> None:
     bench = Bench(segment=1_000, kind=ROW)
-    bench.writer.copy = OwnCopy.in_place_of(bench.writer.copy)
+    bench.writer.swap_copy(OwnCopy)
     bench.writer.emit(StreamRecord((1, 2), 3))
     assert not bench.writer.put(StreamRecord((1, 2), 3))
-    bench.writer.copy = bench.writer.copies_with.in_place_of(bench.writer.copy)
+    bench.writer.swap_copy(bench.writer.copies_with)
     assert bench.writer.put(StreamRecord((1, 2), 3))
     assert bench.writer.num_records == 3
     assert bench.finish() == [3 * element((1, 2), 3, ROW)]
@@ -709,7 +709,7 @@ def test_our_part_takes_the_short_way_again() -> None:
 def test_a_selector_that_is_put_in_is_asked() -> None:
     bench = Bench(3, kind=ROW, selector=KeyGroupSelector(Field(0), 128))
     put = bench.writer.put
-    bench.writer.selector = OwnSelector()
+    bench.writer.swap_selector(OwnSelector())
     for record in (StreamRecord((5, 0)), StreamRecord((4, 0))):
         put(record)
     bench.writer.write_batch(RecordBatch([np.array([3]), np.array([0])]))
