@@ -46,13 +46,13 @@ class Producer:
         )
         makers = makers_of(config)
         own = makers.output_pool(pool, num_subpartitions + 1, most, name, num_subpartitions, config)
-        self.partition = makers.partition(name, num_subpartitions, own, config, makers.rules(Parts()), None)
+        self.partition = makers.partition(name, num_subpartitions, own, config)
         pad = options.string_pad if options.type == "string" else None
         self._values = Values(number, num_subpartitions, pad)
         self._selector = TargetSelector()
         self._summed = SummedType(type_of(options.type), self._selector, num_subpartitions)
         elements = elements_of(options.elements, self._summed)
-        self._writer = makers_of(config).writer(self.partition, self._selector, elements, Parts(), self._exclusion)
+        self._writer = makers.writer(self.partition, self._selector, elements, Parts(), self._exclusion)
         self._write_encoded = getattr(self._writer, "write_encoded", None)  # a shortcut: not where there are none
         self._is_timed = options.elements == "stream" and options.timestamps == "yes"
         self._rows = rows_written(options.elements, self._is_timed)

@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Callable
 from functools import partial
 
-from refimpl.config import UNBOUNDED, FlinkVersion
+from refimpl.config import UNBOUNDED, Config
 from refimpl.errors import LocalUsageError, RemoteProtocolError
 from refimpl.exchange.frames import encode
 from refimpl.exchange.java_errors import JavaError
@@ -43,14 +43,14 @@ class PartitionRequestQueue:
              buffer; Flink writes the segment.
     """
 
-    def __init__(self, version: FlinkVersion) -> None:
+    def __init__(self, config: Config) -> None:
         self.readers: dict[bytes, SubpartitionReader] = {}
         self.lent = LentBuffers()
         self.answers: deque[ErrorResponse] = deque()
         self.on_data_to_send: Callable[[], None] = lambda: None
         self.is_closed = False
         self._line: deque[SubpartitionReader] = deque()
-        self._version = version
+        self._version = config.flink_version
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({len(self.readers)} readers, {len(self._line)} in line)"

@@ -85,7 +85,7 @@ class ProducerConnection:
         reader: type[SubpartitionReader] = SubpartitionReader,
     ) -> None:
         self.name = name
-        self.queue = queue or PartitionRequestQueue(config.flink_version)
+        self.queue = queue or PartitionRequestQueue(config)
         self.decoder = RequestDecoder(config)
         self._partitions = partitions
         self._config = config

@@ -267,25 +267,20 @@ class Deployment:
                 if is_engines(error):
                     raise
                 raise failure_of(head.name, subtask, None, error) from error
-            source = self.shuffle.makers.source_input(head.name, subtask, reader, self.config)
+            source = self.shuffle.makers.source_input(head.name, subtask, reader, self.config.source_batch)
         else:
             source = self._consume(execution)
         edges = self.graph.job.edges
         writers = [self.writers[index, subtask] for index, edge in enumerate(edges) if edge.source == vertex.id]
-        return self.shuffle.makers.task(
-            execution.name,
-            chain,
-            source,
-            writers,
-            self._buffers_per_step,
-            self.trace,
-        )
+        return self.shuffle.makers.task(execution.name, chain, source, writers, self._buffers_per_step, self.trace)
 
     def _consume(self, execution: ExecutionVertex) -> NetworkInput:
         """Build the gates of one consuming subtask and what reads elements from them."""
         gate = self.shuffle.create_input(execution)
         edge = next(edge for edge in self.graph.job.edges if edge.target == execution.vertex.id)
-        return self.shuffle.makers.network_input(gate, self._element_serializer(edge), self.parts, self.config)
+        makers, mode = self.shuffle.makers, self.config.checkpointing_mode
+        make_deserializer = partial(makers.deserializer, self.parts, self.config)
+        return makers.network_input(gate, self._element_serializer(edge), make_deserializer, mode)
 
     def _chain(self, execution: ExecutionVertex) -> OperatorChain:
         job = self.graph.job
@@ -303,7 +298,7 @@ class Deployment:
             assert all(edge.writer or edge.target in members for edge in edges)
             context = OperatorContext(node.name, subtask, node.parallelism, self.graph.max_parallelism(vertex))
             nodes.append(ChainNode(node.id, node.make_operator(), context, node.value_type, edges, node.select))
-        return self.shuffle.makers.chain(nodes, self.config, self.parts)
+        return self.shuffle.makers.chain(nodes, self.config.object_reuse, self.parts.CopyingChainingOutput)
 
 
 def _operators_of(execution: ExecutionVertex) -> list[str]:

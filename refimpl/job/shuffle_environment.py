@@ -104,7 +104,8 @@ class ShuffleEnvironment:
         name = self.graph.partition_name(edge, producer.subtask)
         required, most = required_buffers(num_channels), max_buffers(num_channels, self.config)
         pool = self.makers.output_pool(self.pool, required, most, name, num_channels, self.config)
-        partition = self.makers.partition(name, num_channels, pool, self.config, rules, self.trace)
+        partition = self.makers.partition(name, num_channels, pool, self.config, self.trace)
+        partition.use(rules)
         assert (edge, producer.subtask) not in self.partitions, f"{name} has been made before"
         self.partitions[edge, producer.subtask] = partition
         self._partition_by_id[self.graph.partition_id(edge, producer)] = partition
@@ -139,7 +140,7 @@ class ShuffleEnvironment:
             else:
                 partition = self.partitions[plan.edge, plan.producer.subtask]
                 channels.append(self.makers.local_channel(index, partition.create_view(plan.subpartition)))
-        gate = self.makers.gate(consumer.name, channels, self.config)
+        gate = self.makers.gate(consumer.name, channels, self.config.flink_version)
         self.gates.append(gate)
         return gate
 

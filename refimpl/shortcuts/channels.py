@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from refimpl.consumer.buffer_manager import BufferManager
 from refimpl.consumer.connected_channel import ChannelState, ConnectedChannel
@@ -10,13 +11,14 @@ from refimpl.consumer.input_gate import InputGate
 from refimpl.consumer.remote_channel import RemoteInputChannel
 from refimpl.consumer.union_gate import UnionInputGate
 from refimpl.errors import PoolDestroyedError
-from refimpl.exchange.before_credit.pool_buffers import BufferWait
+from refimpl.exchange.before_credit.pool_buffers import PoolBuffers
 from refimpl.exchange.before_credit.pooled_channel import PooledInputChannel
-from refimpl.memory.buffer import BufferSlice
+from refimpl.memory.buffer import Buffer, BufferSlice
 from refimpl.producer.subpartition_view import BufferAndBacklog
 
 __all__ = [
     "FastBufferManager",
+    "FastConnectedChannel",
     "FastInputGate",
     "FastPooledInputChannel",
     "FastRemoteInputChannel",
@@ -31,20 +33,24 @@ class FastBufferManager(BufferManager):
     """The book's own manager: it need not hear of a backlog that another one has replaced already."""
 
 
-class FastRemoteInputChannel(RemoteInputChannel):
+_OUR_BUFFERS = (FastBufferManager, PoolBuffers)
+
+
+class FastConnectedChannel(ConnectedChannel):
     """Takes in and gives out several buffers in one step.
 
     `take_in` and `on_taken_in` stand for `request_buffer` and `on_buffer`, `poll_run` for `poll`, which is
     the book's with its questions asked at once.
     """
 
+    buffers: Any  # `_OUR_BUFFERS`, or a learner's
     num_untold = 0
     """Of the buffers taken in, those that the gate was not told of."""
 
     @property
     def takes_runs(self) -> bool:
         """Whether `take_in` may be asked: a learner's manager is told of each buffer by itself."""
-        return isinstance(self.buffers, FastBufferManager)
+        return isinstance(self.buffers, _OUR_BUFFERS)
 
     def take_in(self, number: int, payload: memoryview) -> bool:
         """Copy a whole data buffer and queue it, if it is what must come next and there is room: `on_taken_in` follows.
@@ -55,7 +61,7 @@ class FastRemoteInputChannel(RemoteInputChannel):
         if self.state is _RELEASED or size > self._segment_size_bytes or not received.sequence.is_next(number):
             return False
         buffer = self.buffers.request_buffer()
-        if buffer is None:
+        if not isinstance(buffer, Buffer):
             return False
         buffer.memory[:size] = payload
         buffer.size = size
@@ -73,76 +79,43 @@ class FastRemoteInputChannel(RemoteInputChannel):
             self._tell_gate()
 
     def poll(self) -> BufferAndBacklog | None:
-        backlog = self.buffers.credit.num_required - self.initial_credit
-        return _poll(self, max(0, backlog)) or super().poll()
+        received, pieces = self.received, self.received.pieces
+        if not pieces or not pieces[0][0].is_buffer or self.error is not None or received.note_take is not None:
+            return super().poll()  # there is more to be minded than the next data buffer
+        piece, number = pieces.popleft()
+        is_more = is_event_next = False
+        if pieces:
+            is_more, is_event_next = True, not pieces[0][0].is_buffer
+        return BufferAndBacklog(piece, is_more, self._num_waiting(), is_event_next, number)
 
     def poll_run(self, most: int) -> list[BufferSlice]:
         """At most `most` of the data buffers that `poll` would give next; maybe none, and never the last one."""
-        return _poll_run(self, most)
+        received, pieces = self.received, self.received.pieces
+        run: list[BufferSlice] = []
+        if self.error is not None or self.state is _RELEASED:
+            return run
+        for _ in range(min(most, len(pieces) - 1)):
+            if not pieces[0][0].is_buffer:
+                break
+            piece, number = pieces.popleft()
+            run.append(piece)
+            if received.note_take is not None:
+                received.note_take(piece.parent.segment.id, number, piece.size)
+        return run
 
 
-class FastPooledInputChannel(PooledInputChannel):
-    """Does the same in the way before credits, as long as the gate's pool has buffers."""
+class FastRemoteInputChannel(FastConnectedChannel, RemoteInputChannel):
+    """Does so as far as it has given credit."""
 
-    num_untold = 0
-    takes_runs = True
+
+class FastPooledInputChannel(FastConnectedChannel, PooledInputChannel):
+    """Does so in the way before credits, as long as the gate's pool has buffers."""
 
     def take_in(self, number: int, payload: memoryview) -> bool:
-        """Copy a whole data buffer and queue it, if it is what must come next and there is room."""
-        size, received = len(payload), self.received
-        if self.state is _RELEASED or size > self._segment_size_bytes or not received.sequence.is_next(number):
-            return False
         try:
-            buffer = self.buffers.request_buffer()
+            return super().take_in(number, payload)
         except PoolDestroyedError:
             return False
-        if isinstance(buffer, BufferWait):
-            return False
-        buffer.memory[:size] = payload
-        buffer.size = size
-        received.pieces.append((BufferSlice(buffer, 0, size), received.sequence.advance()))
-        if received.note_receive is not None:
-            received.note_receive(buffer.segment.id, number, size)
-        self.num_untold += 1
-        return True
-
-    def on_taken_in(self, backlog: int) -> None:
-        """All is taken in that came together: tell the gate."""
-        was_empty, self.num_untold = len(self.received.pieces) == self.num_untold, 0
-        if was_empty:
-            self._tell_gate()
-
-    def poll(self) -> BufferAndBacklog | None:
-        return _poll(self, 0) or super().poll()
-
-    def poll_run(self, most: int) -> list[BufferSlice]:
-        """At most `most` of the data buffers that `poll` would give next; maybe none, and never the last one."""
-        return _poll_run(self, most)
-
-
-def _poll(channel: ConnectedChannel, backlog: int) -> BufferAndBacklog | None:
-    """The next data buffer, if there is nothing to be minded but that."""
-    received, pieces = channel.received, channel.received.pieces
-    if not pieces or not pieces[0][0].is_buffer or channel.error is not None or received.note_take is not None:
-        return None
-    piece, number = pieces.popleft()
-    is_more = is_event_next = False
-    if pieces:
-        is_more, is_event_next = True, not pieces[0][0].is_buffer
-    return BufferAndBacklog(piece, is_more, backlog, is_event_next, number)
-
-
-def _poll_run(channel: ConnectedChannel, most: int) -> list[BufferSlice]:
-    received, pieces = channel.received, channel.received.pieces
-    run: list[BufferSlice] = []
-    if channel.error is not None or channel.state is _RELEASED:
-        return run
-    while len(run) < most and len(pieces) > 1 and pieces[0][0].is_buffer:
-        piece, number = pieces.popleft()
-        run.append(piece)
-        if received.note_take is not None:
-            received.note_take(piece.parent.segment.id, number, piece.size)
-    return run
 
 
 class FastInputGate(InputGate):

@@ -11,7 +11,7 @@ import struct
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from refimpl.config import FlinkVersion
-from refimpl.exchange.before_credit.staging import StagingConnection, StagingDecoder
+from refimpl.exchange.before_credit.staging import StagingDecoder
 from refimpl.exchange.consumer_connection import ConsumerConnection
 from refimpl.exchange.decoder import BufferReceived, Found, FrameDecoder, FramePart
 from refimpl.exchange.frames import response_header
@@ -19,7 +19,7 @@ from refimpl.exchange.framing import FRAME_HEADER, HEADER_BYTES, MAGIC
 from refimpl.exchange.messages import BufferResponse, Message
 from refimpl.exchange.partition_reader import PartitionReader
 from refimpl.memory.data_type import DataType
-from refimpl.shortcuts.channels import FastPooledInputChannel, FastRemoteInputChannel
+from refimpl.shortcuts.channels import FastConnectedChannel
 
 __all__ = ["BufferFrame", "FastFrameDecoder", "FastStagingDecoder", "FrameRuns", "ResponseHead"]
 
@@ -28,9 +28,6 @@ _MAGIC_AND_ID = FRAME_HEADER.pack(0, MAGIC, _ID)[4:]
 
 BufferFrame = tuple[bytes, int, int, int, int, int]
 """Data in one piece: receiver, subpartition, sequence number, backlog, and where the payload starts and ends."""
-
-
-_FAST_CHANNELS = (FastRemoteInputChannel, FastPooledInputChannel)
 
 
 class ResponseHead:
@@ -131,7 +128,7 @@ def _hand_on(run: Sequence[BufferFrame], data: memoryview, readers: Mapping[byte
         if take_in is None:
             reader = readers.get(receiver)
             channel = None if reader is None else reader.channel
-            if not isinstance(channel, _FAST_CHANNELS) or not channel.takes_runs:
+            if not isinstance(channel, FastConnectedChannel) or not channel.takes_runs:
                 break
             take_in = takers[receiver] = channel.take_in
         if not take_in(number, data[start:end]):
@@ -142,7 +139,7 @@ def _hand_on(run: Sequence[BufferFrame], data: memoryview, readers: Mapping[byte
         reader = readers[receiver]
         reader.has_answer = True
         channel = reader.channel
-        assert isinstance(channel, _FAST_CHANNELS), f"{channel} takes no runs"
+        assert isinstance(channel, FastConnectedChannel), f"{channel} takes no runs"
         channel.on_taken_in(backlog)
     return num_taken
 
@@ -157,38 +154,6 @@ class FastFrameDecoder(FrameDecoder):
 
     def receive(self, data: bytes | bytearray | memoryview) -> Iterable[Message | BufferReceived]:
         if self._part is not FramePart.HEADER or self._gathered:
-            return super().receive(data)
-        rest = memoryview(data).cast("B")
-        num_bytes = self._take_run(rest)
-        return () if num_bytes == len(rest) else super().receive(rest[num_bytes:])
-
-    def _take_in(self, data: memoryview) -> int:
-        runs = self._runs
-        if runs.num_single <= 0 and self._part is FramePart.HEADER and not self._gathered:
-            num_bytes = self._take_run(data)
-            return num_bytes if num_bytes == len(data) else num_bytes + super()._take_in(data[num_bytes:])
-        num_single = super()._take_in(data)
-        runs.num_single -= num_single
-        return num_single
-
-    def _take_run(self, data: memoryview) -> int:
-        num_bytes = self._runs.take(data, self._connection.readers)
-        if self._runs.cut is not None:
-            self._go_on(Found.BUFFER_RESPONSE, 0)
-            self._expect_payload(*_head_of(self._runs.cut))
-        return num_bytes
-
-
-class FastStagingDecoder(StagingDecoder):
-    """Does the same in the way before credits, as far as there are buffers."""
-
-    def __init__(self, buffers: StagingConnection, max_frame_bytes: int, version: FlinkVersion) -> None:
-        super().__init__(buffers, max_frame_bytes, version)
-        self._connection = buffers
-        self._runs = FrameRuns(max_frame_bytes, version)
-
-    def receive(self, data: bytes | bytearray | memoryview) -> Iterable[Message | BufferReceived]:
-        if self._wait is not None or self._part is not FramePart.HEADER or self._gathered:
             return super().receive(data)
         rest = memoryview(data).cast("B")
         num_bytes = self._take_run(rest)
@@ -209,6 +174,10 @@ class FastStagingDecoder(StagingDecoder):
             self._go_on(Found.BUFFER_RESPONSE, 0)
             self._expect_payload(*_head_of(self._runs.cut))
         return num_bytes
+
+
+class FastStagingDecoder(FastFrameDecoder, StagingDecoder):
+    """Does the same in the way before credits, as far as there are buffers."""
 
 
 def _head_of(frame: BufferFrame) -> tuple[BufferResponse, int]:

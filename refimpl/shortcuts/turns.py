@@ -21,33 +21,27 @@ __all__ = [
 ]
 
 
-class FastSubpartitionReader(SubpartitionReader):
-    """Takes several data buffers in one step; stands for `SubpartitionReader.poll`."""
+class FastUncreditedReader(UncreditedReader):
+    """Takes several data buffers in one step; stands for `UncreditedReader.poll`."""
 
     def poll_run(self, most: int) -> list[tuple[BufferSlice, int]]:
-        """At most `most` of the data buffers that `poll` would give next, each with the backlog behind it; maybe none.
+        """At most `most` of the data buffers that `poll` would give next, each with its backlog; maybe none."""
+        poll_run = getattr(self.view, "poll_run", None)
+        return [] if poll_run is None else poll_run(most)
 
-        Credit for one is left, so that `poll` can go on and say what is next.
-        """
-        run = _poll_run(self, min(most, self.credit - 1))
+
+class FastSubpartitionReader(SubpartitionReader):
+    """Does the same with credit, of which that for one is left, so that `poll` can go on and say what is next."""
+
+    def poll_run(self, most: int) -> list[tuple[BufferSlice, int]]:
+        """At most `most` of the data buffers that `poll` would give next, each with its backlog; maybe none."""
+        poll_run = getattr(self.view, "poll_run", None)
+        run: list[tuple[BufferSlice, int]] = [] if poll_run is None else poll_run(min(most, self.credit - 1))
         self.credit -= len(run)
         return run
 
 
-class FastUncreditedReader(UncreditedReader):
-    """Does the same in the way before credits."""
-
-    def poll_run(self, most: int) -> list[tuple[BufferSlice, int]]:
-        """At most `most` of the data buffers that `poll` would give next, each with the backlog behind it."""
-        return _poll_run(self, most)
-
-
 _FAST_READERS = (FastSubpartitionReader, FastUncreditedReader)
-
-
-def _poll_run(reader: SubpartitionReader, most: int) -> list[tuple[BufferSlice, int]]:
-    poll_run = getattr(reader.view, "poll_run", None)
-    return [] if poll_run is None else poll_run(most)
 
 
 class FastPartitionRequestQueue(PartitionRequestQueue):
@@ -58,7 +52,7 @@ class FastPartitionRequestQueue(PartitionRequestQueue):
     """
 
     def __init__(self, config: Config) -> None:
-        super().__init__(config.flink_version)
+        super().__init__(config)
         self._head = ResponseHead(config.flink_version)
         self._largest_frame_bytes = self._head.num_bytes + config.segment_size_bytes
 

@@ -68,7 +68,7 @@ class ConsumerEnd:
         makers = makers_of(config, default=False)
         self.connection = makers.consumer_connection(config, "to tm-1")
         self.channels = [self._make_channel(makers, index) for index in range(NUM_CHANNELS)]
-        self.gate = makers.gate("sink-0", self.channels, config)
+        self.gate = makers.gate("sink-0", self.channels, config.flink_version)
         self.gate.open()
         self.read = [bytearray() for _ in range(NUM_CHANNELS)]
         self.outgoing: list[Frame] = []

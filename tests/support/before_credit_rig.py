@@ -60,7 +60,7 @@ class Consumer:
             ]
             self.pools.append(pool)
             self.channels += channels
-            self.gates.append(self.makers.gate(f"sink-{gate}", channels, config))
+            self.gates.append(self.makers.gate(f"sink-{gate}", channels, config.flink_version))
             self.gates[-1].open()
         for index, channel in enumerate(self.channels):
             self.connection.request(channel, partition(index), 0)

@@ -51,7 +51,7 @@ class Bench:
         self.floating = LocalBufferPool(self.pool, 0, floating, "floating")
         self.connection = self.makers.consumer_connection(self.config, "to tm-1")
         self.channels = [self.make_channel(index, exclusive) for index in range(num_channels)]
-        self.gate = self.makers.gate("sink-0", self.channels, self.config)
+        self.gate = self.makers.gate("sink-0", self.channels, self.config.flink_version)
         self.gate.open()
         self._decoder = FrameDecoder(HeapBuffers(), 2**20, self.config.flink_version)
 
