@@ -84,7 +84,6 @@ LARGER_CLASSES: dict[str, tuple[int, int, str]] = {
     "DataStream": (21, 12, "the words a job is written in, as Flink has them"),
     "BufferBuilder": (14, 12, "Flink's own face"),
     "LocalBufferPool": (18, 16, "Flink's own face: requests, listeners and resizing are one class there"),
-    "MemorySegment": (20, 12, "Flink's own face: a pair of methods for each kind of number"),
     "ResultPartition": (16, 12, "Flink's own face: what the task, its readers and the flush timer ask of an output"),
 }
 MAX_LINES_THAT_SPEAK_FOR_THEMSELVES = 3

@@ -63,11 +63,6 @@ class JobSnapshot:
         return tuple(task for each in self.task_managers for task in each.tasks)
 
     @property
-    def task_names(self) -> str:
-        """All tasks, for a message."""
-        return ", ".join(task.name for task in self.tasks)
-
-    @property
     def partitions(self) -> tuple[PartitionSnapshot, ...]:
         return tuple(partition for each in self.task_managers for partition in each.partitions)
 

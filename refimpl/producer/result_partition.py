@@ -57,6 +57,8 @@ class ResultPartition:
     Flink:   ResultPartition, BufferWritingResultPartition (runtime.io.network.partition), 1.11.4
     """
 
+    rules: type[SubpartitionQueue] = PipelinedSubpartition
+
     def __init__(
         self,
         name: str,
@@ -71,7 +73,7 @@ class ResultPartition:
         self.buffer_timeout_ms = config.buffer_timeout_ms  # may change while the job runs, but not from or to 0
         self._dirty = DirtyChannels()
         self.subpartitions: list[SubpartitionQueue] = [
-            PipelinedSubpartition(index, name, trace, self._dirty) for index in range(num_subpartitions)
+            self.rules(index, name, trace, self._dirty) for index in range(num_subpartitions)
         ]
         self._deadline_ms: float | None = None
 

@@ -108,8 +108,9 @@ class FastNetworkInput(NetworkInput):
         num_run = 0
         if isinstance(self.gate, FastInputGate | FastUnionInputGate):
             index, run = self.gate.poll_run(limit - 1)
-            num_run = len(run)
-            self._taken.extend([(index, buffer) for buffer in run])
+            if run:
+                num_run = len(run)
+                self._taken.extend([(index, buffer) for buffer in run])
         if num_taken := num_run + super().take(limit - num_run):
             self.num_taken = num_taken
         return num_taken
@@ -142,10 +143,12 @@ class FastNetworkInput(NetworkInput):
 
     def recycle(self) -> None:
         """Give back the buffers of which every record has been handed out. Under exclusion."""
-        is_last_in_use = self._consumed and self._active is None and length_hint(self._times) > 0
-        last = [self._consumed.pop()] if is_last_in_use else []
-        super().recycle()
-        self._consumed += last
+        if self._consumed and self._active is None and length_hint(self._times):
+            last = self._consumed.pop()  # its records are still being taken
+            super().recycle()
+            self._consumed.append(last)
+        else:
+            super().recycle()
 
     def close(self) -> None:
         self._times, self._run, self._batch = iter(()), iter(()), None

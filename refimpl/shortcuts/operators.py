@@ -63,11 +63,14 @@ class _OfUser(BatchForm):
 class _Calling(BatchForm):
     """Asks the user's function once for all, if it is `Vectorized` now."""
 
-    operator: FunctionOperator
+    @property
+    def _function(self) -> Callable[..., object]:
+        assert isinstance(self.operator, FunctionOperator), f"{self.operator} calls no function"
+        return self.operator.user_function
 
     @property
     def _many(self) -> Callable[[RecordBatch], Any] | None:
-        return getattr(self.operator.user_function, "many", None)
+        return getattr(self._function, "many", None)
 
     @property
     def takes_batches(self) -> bool:
@@ -81,6 +84,9 @@ class _Calling(BatchForm):
             answer = self._answer(batch, many(batch))
         except USER_CODE_RAISES as error:
             raise self.refused(batch, error) from error
+        self._send_on(batch, answer)
+
+    def _send_on(self, batch: RecordBatch, answer: RecordBatch | None) -> None:
         if answer is not None and len(answer):
             self.output.collect_batch(answer)
 
@@ -114,40 +120,32 @@ class _FlatMapping(_Calling):
         return found
 
 
-class _Timing(BatchForm):
+class _Timing(_Calling):
     """Gives a batch its times, and cuts it where a watermark is due."""
 
     operator: WatermarkOperator
 
     @property
-    def _many(self) -> Callable[[RecordBatch], Any] | None:
-        return getattr(self.operator.timestamp_of, "many", None)
+    def _function(self) -> Callable[..., object]:
+        return self.operator.timestamp_of
 
-    @property
-    def takes_batches(self) -> bool:
-        return self._many is not None
+    def _answer(self, batch: RecordBatch, found: Any) -> RecordBatch | None:
+        times = _times_of(found)
+        return None if times is None else batch.with_timestamps(times)
 
-    def process_batch(self, batch: RecordBatch) -> None:
-        if (many := self._many) is None:
-            self.process_each(batch)
-            return
-        try:
-            times = _times_of(many(batch))
-            timed = batch if times is None else batch.with_timestamps(times)
-        except USER_CODE_RAISES as error:
-            raise self.refused(batch, error) from error
-        if times is None:
+    def _send_on(self, batch: RecordBatch, answer: RecordBatch | None) -> None:
+        if answer is None or answer.timestamps is None:
             self.process_each(batch)
             return
         start, operator = 0, self.operator
-        while start < len(timed):
-            end = min(len(timed), start + operator.num_until_watermark)
-            piece = timed if end - start == len(timed) else timed.take(slice(start, end))
+        while start < len(answer):
+            end = min(len(answer), start + operator.num_until_watermark)
+            piece = answer if end - start == len(answer) else answer.take(slice(start, end))
             if end - start < _FEW:
                 self.process_each(piece)
             else:
                 self.output.collect_batch(piece)
-                operator.advance(int(times[start:end].max()), end - start)
+                operator.advance(int(answer.timestamps[start:end].max()), end - start)
             start = end
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from refimpl.config import Config
 from refimpl.consumer.local_channel import LocalInputChannel
 from refimpl.memory.buffer import Buffer, BufferSlice
 from refimpl.memory.builder import BufferConsumer
@@ -17,16 +16,15 @@ from refimpl.memory.segment import MemorySegment
 from refimpl.producer.result_partition import ResultPartition
 from refimpl.producer.result_subpartition import SubpartitionState
 from refimpl.producer.subpartition import PipelinedSubpartition
-from refimpl.producer.subpartition_view import BufferAndBacklog, PipelinedSubpartitionView, ViewState
-from refimpl.trace import Trace
+from refimpl.producer.subpartition_view import BufferAndBacklog, ViewState
 
 __all__ = [
     "FastBufferPool",
     "FastLocalInputChannel",
     "FastPipelinedSubpartition",
     "FastResultPartition",
-    "FastSubpartitionView",
     "add_full",
+    "poll_run",
     "request_buffers",
 ]
 
@@ -183,25 +181,16 @@ class FastPipelinedSubpartition(PipelinedSubpartition):
         return run
 
 
-class FastSubpartitionView(PipelinedSubpartitionView):
-    """A reader's way to a subpartition that may give several buffers at once."""
-
-    def poll_run(self, most: int) -> list[tuple[BufferSlice, int]]:
-        """The next buffers of `poll`, each with the backlog behind it; none from a subpartition of other rules."""
-        subpartition = self.subpartition
-        return subpartition.poll_run(most) if isinstance(subpartition, FastPipelinedSubpartition) else []
-
-
 class FastResultPartition(ResultPartition):
-    """A result partition whose subpartitions and views handle several buffers at once."""
+    """A result partition whose subpartitions handle several buffers at once."""
 
-    def __init__(
-        self, name: str, num_subpartitions: int, pool: LocalBufferPool, config: Config, trace: Trace | None = None
-    ) -> None:
-        super().__init__(name, num_subpartitions, pool, config, trace)
-        self.use(FastPipelinedSubpartition)
-        for subpartition in self.subpartitions:
-            subpartition.view = FastSubpartitionView(subpartition)
+    rules = FastPipelinedSubpartition
+
+
+def poll_run(view: object, most: int) -> list[tuple[BufferSlice, int]]:
+    """The next buffers of a view's `poll`, each with the backlog behind it; none from a subpartition of other rules."""
+    subpartition = getattr(view, "subpartition", None)
+    return subpartition.poll_run(most) if isinstance(subpartition, FastPipelinedSubpartition) else []
 
 
 def request_buffers(partition: ResultPartition, channel: int, most: int) -> list[Buffer]:
@@ -238,8 +227,6 @@ class FastLocalInputChannel(LocalInputChannel):
 
     def poll_run(self, most: int) -> list[BufferSlice]:
         """The buffers of the next calls of `poll`, up to `most`, never the last one."""
-        if self._is_released or not isinstance(self.view, FastSubpartitionView):
-            return []
-        run = [piece for piece, _ in self.view.poll_run(most)]
+        run = [] if self._is_released else [piece for piece, _ in poll_run(self.view, most)]
         self._next_sequence_number += len(run)
         return run

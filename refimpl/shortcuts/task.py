@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from refimpl.producer.record_writer import RecordWriter
 from refimpl.shortcuts.chain import FastChain
 from refimpl.shortcuts.input import FastInput
 from refimpl.task.snapshot import Progress
 from refimpl.task.task import Task
-from refimpl.trace import Trace
 
 __all__ = ["FastTask"]
 
@@ -25,17 +21,6 @@ class FastTask(Task):
 
     chain: FastChain
     input: FastInput
-
-    def __init__(
-        self,
-        name: str,
-        chain: FastChain,
-        source: FastInput,
-        writers: Sequence[RecordWriter],
-        buffers_per_step: int = 1,
-        trace: Trace | None = None,
-    ) -> None:
-        super().__init__(name, chain, source, writers, buffers_per_step, trace)
 
     @property
     def moves_much(self) -> bool:

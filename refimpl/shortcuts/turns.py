@@ -11,6 +11,7 @@ from refimpl.exchange.framing import to_frame
 from refimpl.exchange.producer_credit import SubpartitionReader
 from refimpl.memory.buffer import BufferSlice
 from refimpl.shortcuts.frames import ResponseHead
+from refimpl.shortcuts.partition import poll_run
 
 __all__ = [
     "FastMarkedConnection",
@@ -26,8 +27,7 @@ class FastUncreditedReader(UncreditedReader):
 
     def poll_run(self, most: int) -> list[tuple[BufferSlice, int]]:
         """At most `most` of the data buffers that `poll` would give next, each with its backlog; maybe none."""
-        poll_run = getattr(self.view, "poll_run", None)
-        return [] if poll_run is None else poll_run(most)
+        return poll_run(self.view, most)
 
 
 class FastSubpartitionReader(SubpartitionReader):
@@ -35,8 +35,7 @@ class FastSubpartitionReader(SubpartitionReader):
 
     def poll_run(self, most: int) -> list[tuple[BufferSlice, int]]:
         """At most `most` of the data buffers that `poll` would give next, each with its backlog; maybe none."""
-        poll_run = getattr(self.view, "poll_run", None)
-        run: list[tuple[BufferSlice, int]] = [] if poll_run is None else poll_run(min(most, self.credit - 1))
+        run = poll_run(self.view, min(most, self.credit - 1))
         self.credit -= len(run)
         return run
 

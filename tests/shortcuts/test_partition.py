@@ -17,6 +17,7 @@ from refimpl.shortcuts.partition import (
     FastPipelinedSubpartition,
     FastResultPartition,
     add_full,
+    poll_run,
     request_buffers,
 )
 from refimpl.trace import Trace
@@ -179,7 +180,7 @@ def test_a_run_leaves_two_entries_to_poll() -> None:
 def test_a_run_says_what_waits_behind_each_buffer() -> None:
     bench = Bench()
     bench.add(*[7] * 5)
-    assert [backlog for _, backlog in bench.channel.view.poll_run(9)] == [3, 2, 1]
+    assert [backlog for _, backlog in poll_run(bench.channel.view, 9)] == [3, 2, 1]
 
 
 def test_there_is_no_run_behind_a_barrier_nor_from_a_channel_that_is_released() -> None:
