@@ -8,7 +8,7 @@ is packed, or unpacked and checked, with one call. What is any other frame, or w
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from refimpl.config import FlinkVersion
 from refimpl.exchange.before_credit.staging import StagingDecoder
@@ -21,7 +21,7 @@ from refimpl.exchange.partition_reader import PartitionReader
 from refimpl.memory.data_type import DataType
 from refimpl.shortcuts.channels import FastConnectedChannel
 
-__all__ = ["BufferFrame", "FastFrameDecoder", "FastStagingDecoder", "FrameRuns", "ResponseHead"]
+__all__ = ["BufferFrame", "FastFrameDecoder", "FastStagingDecoder", "ResponseHead"]
 
 _ID = 0
 _MAGIC_AND_ID = FRAME_HEADER.pack(0, MAGIC, _ID)[4:]
@@ -93,64 +93,40 @@ class ResponseHead:
         return run
 
 
-class FrameRuns:
-    """Whole data frames that are here, handed to their channels in order, up to the first that is not simply taken.
-
-    `num_single` counts bytes that were tried and are to be read part by part; `cut` is the frame behind a run
-    whose head is here, but not all of its payload.
-    """
-
-    def __init__(self, max_frame_bytes: int, version: FlinkVersion) -> None:
-        self.num_single = 0
-        self.cut: BufferFrame | None = None
-        self._unpack_run = ResponseHead(version).unpack_run
-        self._max_frame_bytes = max_frame_bytes
-
-    def take(self, data: memoryview, readers: Mapping[bytes, PartitionReader]) -> int:
-        """Hand on what there is; return how many bytes of `data` that is, the head of a frame that is cut included."""
-        run = self._unpack_run(data, self._max_frame_bytes)
-        self.cut = run.pop() if run and run[-1][-1] > len(data) else None
-        num_taken = _hand_on(run, data, readers) if run else 0
-        start = run[num_taken - 1][-1] if num_taken else 0
-        if num_taken < len(run):
-            self.cut = None
-            self.num_single = run[-1][-1] - start
-        return start if self.cut is None else self.cut[-2]
-
-
 def _hand_on(run: Sequence[BufferFrame], data: memoryview, readers: Mapping[bytes, PartitionReader]) -> int:
     """Give each frame to its channel; how many were taken. Of several backlogs of one channel only the last counts."""
     num_taken = 0
-    takers: dict[bytes, Callable[[int, memoryview], bool]] = {}
+    channels: dict[bytes, FastConnectedChannel] = {}
     backlogs: dict[bytes, int] = {}
     for receiver, _, number, backlog, start, end in run:
-        take_in = takers.get(receiver)
-        if take_in is None:
+        channel = channels.get(receiver)
+        if channel is None:
             reader = readers.get(receiver)
-            channel = None if reader is None else reader.channel
-            if not isinstance(channel, FastConnectedChannel) or not channel.takes_runs:
+            found = None if reader is None else reader.channel
+            if not isinstance(found, FastConnectedChannel) or not found.takes_runs:
                 break
-            take_in = takers[receiver] = channel.take_in
-        if not take_in(number, data[start:end]):
+            channel = channels[receiver] = found
+        if not channel.take_in(number, data[start:end]):
             break
         backlogs[receiver] = backlog
         num_taken += 1
     for receiver, backlog in backlogs.items():
-        reader = readers[receiver]
-        reader.has_answer = True
-        channel = reader.channel
-        assert isinstance(channel, FastConnectedChannel), f"{channel} takes no runs"
-        channel.on_taken_in(backlog)
+        readers[receiver].has_answer = True
+        channels[receiver].on_taken_in(backlog)
     return num_taken
 
 
 class FastFrameDecoder(FrameDecoder):
-    """Hands whole data frames to their channels at once; stands for `FrameDecoder.receive` part by part."""
+    """Hands whole data frames to their channels, in order, up to the first that is not simply taken.
+
+    Stands for `FrameDecoder.receive` part by part.
+    """
 
     def __init__(self, buffers: ConsumerConnection, max_frame_bytes: int, version: FlinkVersion) -> None:
         super().__init__(buffers, max_frame_bytes, version)
         self._connection = buffers
-        self._runs = FrameRuns(max_frame_bytes, version)
+        self._unpack_run = ResponseHead(version).unpack_run
+        self._num_single = 0  # bytes that were tried and are to be read part by part
 
     def receive(self, data: bytes | bytearray | memoryview) -> Iterable[Message | BufferReceived]:
         if self._part is not FramePart.HEADER or self._gathered:
@@ -160,27 +136,28 @@ class FastFrameDecoder(FrameDecoder):
         return () if num_bytes == len(rest) else FrameDecoder.receive(self, rest[num_bytes:])
 
     def _take_in(self, data: memoryview) -> int:
-        runs = self._runs
-        if runs.num_single <= 0 and self._part is FramePart.HEADER and not self._gathered:
+        if self._num_single <= 0 and self._part is FramePart.HEADER and not self._gathered:
             num_bytes = self._take_run(data)
             return num_bytes if num_bytes == len(data) else num_bytes + super()._take_in(data[num_bytes:])
         num_single = super()._take_in(data)
-        runs.num_single -= num_single
+        self._num_single -= num_single
         return num_single
 
     def _take_run(self, data: memoryview) -> int:
-        num_bytes = self._runs.take(data, self._connection.readers)
-        if self._runs.cut is not None:
+        """Hand on what there is; return how many bytes of `data` that is, the head of a frame that is cut included."""
+        run = self._unpack_run(data, self._max_frame_bytes)
+        cut = run.pop() if run and run[-1][-1] > len(data) else None
+        num_taken = _hand_on(run, data, self._connection.readers) if run else 0
+        start = run[num_taken - 1][-1] if num_taken else 0
+        if num_taken < len(run):
+            self._num_single = run[-1][-1] - start
+        elif cut is not None:
+            receiver, subpartition, number, backlog, start, end = cut
             self._go_on(Found.BUFFER_RESPONSE, 0)
-            self._expect_payload(*_head_of(self._runs.cut))
-        return num_bytes
+            response = BufferResponse(receiver, number, backlog, DataType.DATA, b"", subpartition=subpartition)
+            self._expect_payload(response, end - start)
+        return start
 
 
 class FastStagingDecoder(FastFrameDecoder, StagingDecoder):
     """Does the same in the way before credits, as far as there are buffers."""
-
-
-def _head_of(frame: BufferFrame) -> tuple[BufferResponse, int]:
-    """A frame whose payload is cut, as the book reads it: what stands before the payload, and the payload's size."""
-    receiver, subpartition, number, backlog, start, end = frame
-    return BufferResponse(receiver, number, backlog, DataType.DATA, b"", subpartition=subpartition), end - start
