@@ -4,6 +4,8 @@ A run is records that stand next to each other in a buffer. Their bytes are comp
 made one by one when somebody takes them, see `fixed_width`. For a head that takes batches the records of several
 buffers become columns, see `columns`. All else, such as a watermark, a record that is cut in two or the records of
 a learner's deserializer, comes as it does without shortcuts: one by one.
+
+What is not taken from an iterator stays in the input. A batch is taken apart where records are asked for.
 """
 
 from __future__ import annotations
@@ -12,7 +14,6 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from itertools import starmap
 from operator import length_hint
-from typing import Protocol
 
 from refimpl.config import CheckpointingMode
 from refimpl.consumer.input_gate import InputGate
@@ -28,9 +29,8 @@ from refimpl.shortcuts.columns import BatchCodec
 from refimpl.shortcuts.deserializer import FastDeserializer
 from refimpl.shortcuts.fixed_width import RecordUnpacker
 from refimpl.task.source import SourceInput, SourceReader
-from refimpl.task.task import TaskInput
 
-__all__ = ["FastInput", "FastNetworkInput", "FastSourceInput"]
+__all__ = ["FastNetworkInput", "FastSourceInput"]
 
 MIN_RECORDS_AT_ONCE = 8
 """Fewer records are read one by one: numpy's calls for a batch take as long as eight records do (`batch_layers`)."""
@@ -42,10 +42,11 @@ _MOST_BYTES_AT_ONCE = 512 * 1024
 """What 16 buffers of 32 KiB hold. Columns of much more are pages that the system has to clear, each time anew."""
 
 
-class FastInput(TaskInput, Protocol):
-    """A task's input whose records come many at a time; `next_element` gives the same records one by one.
+class FastNetworkInput(NetworkInput):
+    """Reads the records at hand in a buffer at once.
 
-    What is not taken from an iterator stays here. A batch is taken apart where records are asked for.
+    Stands for `NetworkInput.take`, which polls the gate for each buffer, and `NetworkInput.next_element`, which reads
+    each record by itself. It does so too where the gate or the deserializer of a channel is not a fast one.
     """
 
     takes_batches: bool
@@ -54,31 +55,8 @@ class FastInput(TaskInput, Protocol):
     num_taken: int
     """Buffers or events of the last `take` that brought some."""
 
-    @property
-    def is_flowing(self) -> bool:
-        """Whether there is probably more to take that nobody else puts there: a `take` needs no exclusion then."""
-
-    def next_values(self) -> Iterator[tuple[object, int | None]]:
-        """The values that come next, with their times, up to what is no record; maybe none."""
-
-    def next_records(self) -> Iterator[StreamRecord]:
-        """The records around these values."""
-
-    def next_batch(self) -> RecordBatch | None:
-        """The batch that comes next, if it is one."""
-
-    def next_other(self) -> StreamElement | Event | None:
-        """The element that comes next and is in no run or batch, if it is one."""
-
-
-class FastNetworkInput(NetworkInput):
-    """Reads the records at hand in a buffer at once.
-
-    Stands for `NetworkInput.take`, which polls the gate for each buffer, and `NetworkInput.next_element`, which reads
-    each record by itself. It does so too where the gate or the deserializer of a channel is not a fast one.
-    """
-
-    is_flowing = False  # others put in what comes
+    is_flowing = False
+    """Whether there is probably more to take that nobody else puts there; here others put in what comes."""
 
     def __init__(
         self,

@@ -114,25 +114,6 @@ class FastPipelinedSubpartition(PipelinedSubpartition):
         if not is_told and len(self.queue) > 1:
             self.view.notify()
 
-    def poll(self) -> BufferAndBacklog | None:
-        queue = self.queue
-        if not queue or self.view.state is _BLOCKED:
-            return None
-        while queue:
-            head, is_last = queue[0], len(queue) == 1
-            piece = head.take()
-            assert head.is_finished or is_last, f"{self}: the buffer at the head is open, but another is behind it"
-            if is_last:
-                self.is_flush_requested = False
-            if head.is_finished:
-                self.remove_head()
-            if piece.size:
-                return self.deliver(piece)
-            piece.recycle()
-            if not head.is_finished:
-                break
-        return None
-
     def deliver(self, piece: BufferSlice) -> BufferAndBacklog:
         number = self.next_sequence_number
         self.next_sequence_number = number + 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from refimpl.shortcuts.chain import FastChain
-from refimpl.shortcuts.input import FastInput
+from refimpl.shortcuts.input import FastNetworkInput, FastSourceInput
 from refimpl.task.snapshot import Progress
 from refimpl.task.task import Task
 
@@ -20,7 +20,7 @@ class FastTask(Task):
     """
 
     chain: FastChain
-    input: FastInput
+    input: FastNetworkInput | FastSourceInput
 
     @property
     def moves_much(self) -> bool:
