@@ -177,6 +177,12 @@ def test_a_run_leaves_two_entries_to_poll() -> None:
     assert bench.channel.poll_run(3) == []
 
 
+def test_of_several_full_buffers_only_the_last_is_taken_for_one_that_may_still_grow() -> None:
+    bench = Bench()
+    bench.subpartition.add_full([bench.full(7) for _ in range(3)])
+    assert [consumer.is_finished for consumer in bench.subpartition.queue] == [True, True, False]
+
+
 def test_a_run_says_what_waits_behind_each_buffer() -> None:
     bench = Bench()
     bench.add(*[7] * 5)
