@@ -5,7 +5,8 @@ what that takes and waits. The second, which may come much later, names a folder
 `order.json` holds source and inputs. It knows the inputs and no answers. The transcript goes to the descriptor that
 was standard output at the start, one JSON list a line: ["loaded", …], ["case", i], ["did", i, events, …],
 ["end", …]. Standard library only; the engine is imported from the path the job names, without the parts
-that are being graded.
+that are being graded. A job that brings a `fork_server` makes this process one, between the two lines: then each of
+its children is a child as said here, whose second line comes from its own standard input.
 """
 
 from __future__ import annotations
@@ -178,11 +179,11 @@ def changed_attributes(watched: list[tuple[type, dict[str, Any]]]) -> list[str]:
 class Child:
     """One run: load the driver, load the learner's source, run every case, write the transcript."""
 
-    def __init__(self, job: dict[str, Any], transcript: int) -> None:
+    def __init__(self, job: dict[str, Any]) -> None:
         self.job = job
         self.stand_ins: dict[str, Any] = {"__name__": "stand_ins"}
         exec(compile(job["stand_ins"], "<stand_ins>", "exec"), self.stand_ins)  # noqa: S102 - our own source
-        self.transcript = transcript
+        self.transcript = 1
         self.printed = self.stand_ins["Printed"]()
         self.registered: list[tuple[str, object]] = []
         self.code: types.CodeType | None = None
@@ -300,9 +301,18 @@ def _boundary(source: str) -> Callable[..., None]:
     return raise_boundary
 
 
-def _leave_with_parent(folder: str) -> None:
-    """End this process soon after the parent that reads its transcript has gone, and its folder with it."""
-    parent = os.getppid()
+def _forked(job: dict[str, Any]) -> int:
+    """The parent's process id. Where forking is asked for, this returns in each forked child, and there alone."""
+    if "fork_server" not in job:
+        return os.getppid()
+    server: dict[str, Any] = {"__name__": "fork_server"}
+    exec(compile(job.pop("fork_server"), "<fork_server>", "exec"), server)  # noqa: S102 - our own source
+    parent: int = server["serve"](job.pop("control"), job.pop("parent"))
+    return parent
+
+
+def _leave_with_parent(parent: int, folder: str) -> None:
+    """End this process soon after the parent that looks after it has gone, and its folder with it."""
     get_parent, leave, sleep, remove = os.getppid, os._exit, time.sleep, shutil.rmtree
 
     def watch() -> None:
@@ -319,8 +329,7 @@ def main() -> None:
     job = json.loads(sys.stdin.buffer.readline() or b"null")
     if job is None:
         os._exit(0)
-    transcript = os.dup(1)
-    child = Child(job, transcript)
+    child = Child(job)
     fence: dict[str, Any] = {"__name__": "fence"}
     exec(compile(job["fence"], "<fence>", "exec"), fence)  # noqa: S102 - our own source
     raise_boundary = _boundary(job["boundary"]) if job["has_boundary"] else None
@@ -329,6 +338,8 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     try:
         child.load_driver()
+        parent = _forked(job)
+        child.transcript = os.dup(1)
         here = json.loads(sys.stdin.buffer.readline() or b"null")
         if here is None:  # it was kept ready, and nobody needs it any more
             os._exit(0)
@@ -344,7 +355,9 @@ def main() -> None:
         readable = [sys.prefix, sys.base_prefix, sys.exec_prefix, job["engine"]]
         if raise_boundary is not None:
             raise_boundary(here, readable, [job["engine_root"]], job["denied"])
-        _leave_with_parent(here)  # a thread within the boundary; until here the pipe tells when the parent has gone
+        _leave_with_parent(
+            parent, here
+        )  # a thread within the boundary; until here the pipe tells when the parent has gone
         fence["raise_fence"](here, readable, [job["engine_root"]], job["denied"], job["native"])
         builtins.input = lambda *_: (_ for _ in ()).throw(EOFError("a check has no keyboard"))
         child.run()

@@ -1,4 +1,4 @@
-"""The parent's half of a run: start the child in a folder of its own, read its transcript, end it.
+"""The parent's half of a run: give the child a folder of its own, read its transcript, end it.
 
 Whatever the child does, the parent gets back a `Transcript`; lines that are not what a child writes
 are dropped, and a child that says too much or too long is ended with its whole process group.
@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import selectors
 import signal
-import subprocess
-import sys
 import sysconfig
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -26,12 +25,16 @@ import psutil
 
 from course.grading import boundary
 from course.grading.rules import Case, Seen
+from course.grading.start import Process, StartError, fresh, started
 
 __all__ = ["Grader", "GraderError", "Limits", "Transcript"]
 
 _HERE = Path(__file__).parent
 _TRANSCRIPT_BYTES = 32 << 20
 _LEAST_WORK_SECONDS = 0.05
+_LEAVES_SECONDS = 0.5
+_OUT_OF_TIME = (-signal.SIGKILL, -getattr(signal, "SIGXCPU", signal.SIGKILL))
+"""How the system ends a child for the processor time it took: in C code no clock of ours rings."""
 _PATIENCE = 3
 _KEPT = 2
 """So many times as long as fresh code has the code that is kept: what still has no end does more and more."""
@@ -99,13 +102,7 @@ class Grader:
             name: (_HERE / f"{name}.py").read_text(encoding="utf-8") for name in ("boundary", "fence", "stand_ins")
         }
         has_boundary = boundary.available() is not None
-        self._job = {
-            **job,
-            **texts,
-            "has_boundary": has_boundary,
-            "native": _native_folders(),
-            "limits": self._limits.as_plain(),
-        }
+        self._job = {**job, **texts, "has_boundary": has_boundary, "native": _native_folders()}
         self._keeps_one_ready = keeps_one_ready
         self._ready: Run | None = None
 
@@ -122,12 +119,12 @@ class Grader:
         limits = self._limits.times(_KEPT) if is_kept else self._limits
         order = {"source": source, "cases": [case.ops for case in cases], "starts": starts,
                  "is_kept": is_kept, "limits": limits.as_plain()}  # fmt: skip
-        run, self._ready = self._ready or Run(self._job, self._limits), None
+        run, self._ready = self._ready or Run(self._job), None
         try:
             run.send(order, limits)
         except OSError:  # the one kept ready was ended by somebody
             run.abandon()
-            run = Run(self._job, self._limits)
+            run = Run(self._job)
             run.send(order, limits)
         if self._keeps_one_ready:
             self.prepare()
@@ -146,7 +143,7 @@ class Grader:
 
     def prepare(self) -> None:
         """Have a child ready for the next source."""
-        self._ready = self._ready or Run(self._job, self._limits)
+        self._ready = self._ready or Run(self._job)
 
     def close(self) -> None:
         """End the child that was kept ready."""
@@ -168,34 +165,20 @@ def _native_folders() -> list[str]:
 class Run:
     """One child at work in its own temporary folder; until `send` it is getting ready."""
 
-    def __init__(self, job: Mapping[str, Any], limits: Limits) -> None:
-        self._limits = limits
+    def __init__(self, job: Mapping[str, Any]) -> None:
+        self._job = job
         self._folder: tempfile.TemporaryDirectory[str] | None = None
-        self._deadline = time.monotonic() + limits.wall_seconds
-        self._latest = self._deadline
-        self._cpu_seconds = 0.0
+        self._deadline = self._latest = math.inf
+        self._busy: tuple[int, float] = (0, 0.0)
         self._was_killed = False
-        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed in finish
-        home = tempfile.gettempdir()
-        kept = {name: os.environ[name] for name in ("PATH", "LANG", "LC_ALL", "SYSTEMROOT") if name in os.environ}
-        threads = {f"{library}_NUM_THREADS": "1" for library in ("OPENBLAS", "OMP", "MKL")}
-        # A warning of Python names files of this machine; the learner sees it in the cell, where it is theirs.
-        command = [sys.executable, "-I", "-W", "ignore", "-X", "utf8", str(_HERE / "child.py")]
+        self._order: tuple[Mapping[str, Any], Limits] | None = None
+        self._start(started)
+
+    def _start(self, how: Callable[[Mapping[str, Any]], Process]) -> None:
         try:
-            self._process = subprocess.Popen(
-                command,
-                cwd=home,
-                env={**kept, **threads, "HOME": home, "TMPDIR": home},
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=self._errors,
-                start_new_session=True,
-            )
-        except OSError as error:
-            self._errors.close()
-            raise GraderError(f"Python could not be started for the check: {error}") from error
-        with contextlib.suppress(OSError):  # a child that is gone already is noticed by `send`
-            self._write(job)
+            self._process = how(self._job)
+        except StartError as error:
+            raise GraderError(str(error)) from error
 
     def send(self, order: Mapping[str, Any], limits: Limits) -> None:
         """Give the child its source, the inputs and its limits, which the order has as well; its clock starts here.
@@ -203,19 +186,15 @@ class Run:
         Raises:
             OSError: the child is gone.
         """
+        self._order = order, limits
         self._folder = tempfile.TemporaryDirectory(prefix="sluice-check-", ignore_cleanup_errors=True)
         self._deadline = time.monotonic() + limits.wall_seconds
         self._latest = time.monotonic() + _PATIENCE * limits.wall_seconds
+        self._process.works_in(self._folder.name)
         # In a file, because a pipe would make us wait until the child is ready; there is work to do meanwhile.
         (Path(self._folder.name) / "order.json").write_text(json.dumps(order), encoding="utf-8")
-        self._write(self._folder.name)
-        assert self._process.stdin is not None, "the child was started with a pipe"
-        self._process.stdin.close()
-
-    def _write(self, data: Mapping[str, Any] | str) -> None:
-        assert self._process.stdin is not None, "the child was started with a pipe"
-        self._process.stdin.write(json.dumps(data).encode() + b"\n")
-        self._process.stdin.flush()
+        self._process.order.write(json.dumps(self._folder.name).encode() + b"\n")
+        self._process.order.close()
 
     def finish(self) -> Transcript:
         """Wait for the child until its time is up, end it, and return what it wrote.
@@ -223,33 +202,50 @@ class Run:
         Raises:
             GraderError: the child failed before it reached the learner's code.
         """
+        transcript = self._finish()
+        if transcript is None:  # whoever forked the child was ended, and it with it; its code has done no harm
+            assert self._order is not None, "it was sent"
+            self._start(fresh)
+            try:
+                self.send(*self._order)
+            except OSError as error:
+                self.abandon()
+                raise GraderError(f"the check could not start: {error}") from error
+            transcript = self._finish()
+            assert transcript is not None, "we have started it ourselves"
+        return transcript
+
+    def _finish(self) -> Transcript | None:
+        """What the child wrote; `None` if it is lost."""
         try:
             data, timed_out = self._read()
         finally:
-            self._end()
+            code = self._end()
+        if code is None:
+            self._process.errors.close()
+            return None
         transcript = _parse(data)
-        transcript.timed_out = timed_out or self._has_used_up_its_time
-        if self._process.returncode == 3 or (not transcript.loaded and not data and not timed_out):
+        transcript.timed_out = timed_out or (not self._was_killed and code in _OUT_OF_TIME)
+        if code == 3 or (not transcript.loaded and not data and not timed_out):
             self._raise_if_ours(transcript)
-        self._errors.close()
+        self._process.errors.close()
         return transcript
 
     def abandon(self) -> None:
         """End the child at once; nobody wants its transcript any more."""
         self._deadline = 0.0
         self._end()
-        self._errors.close()
+        self._process.errors.close()
 
     def _raise_if_ours(self, transcript: Transcript) -> None:
-        self._errors.seek(0)
-        lines = self._errors.read(20_000).decode(errors="replace").strip().splitlines()
+        self._process.errors.seek(0)
+        lines = self._process.errors.read(20_000).decode(errors="replace").strip().splitlines()
         if lines and not transcript.loaded:
-            self._errors.close()
+            self._process.errors.close()
             raise GraderError(f"the check could not start: {lines[-1]}")
 
     def _read(self) -> tuple[bytes, bool]:
-        output = self._process.stdout
-        assert output is not None, "the child was started with a pipe"
+        output = self._process.output
         chunks: list[bytes] = []
         total = 0
         with selectors.DefaultSelector() as selector:
@@ -260,7 +256,7 @@ class Run:
                     return b"".join(chunks), True
                 if not selector.select(left):
                     continue
-                chunk = os.read(output.fileno(), 1 << 16)
+                chunk = os.read(output, 1 << 16)
                 if not chunk or total > _TRANSCRIPT_BYTES:
                     return b"".join(chunks), False
                 chunks.append(chunk)
@@ -271,44 +267,26 @@ class Run:
 
         Its own clock counts processor time and ends what is endless; so a busy machine changes no message.
         """
+        pid = self._process.busy()
         try:
-            times = psutil.Process(self._process.pid).cpu_times()
+            times = psutil.Process(pid).cpu_times()
         except psutil.Error:
             return False
-        before, self._cpu_seconds = self._cpu_seconds, times.user + times.system
-        if self._cpu_seconds - before < _LEAST_WORK_SECONDS or time.monotonic() > self._latest:
+        (before, seconds), self._busy = self._busy, (pid, times.user + times.system)
+        has_worked = before not in (0, pid) or self._busy[1] - seconds >= _LEAST_WORK_SECONDS
+        if not has_worked or time.monotonic() > self._latest:
             return False
         self._deadline = time.monotonic() + 1.0
         return True
 
-    def _end(self) -> None:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            if self._process.poll() is None and not self._left_by_itself():
-                self._was_killed = True
-                os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait()
-        for pipe in (self._process.stdin, self._process.stdout):
-            if pipe is not None:
-                with contextlib.suppress(OSError):  # what could not be written any more
-                    pipe.close()
+    def _end(self) -> int | None:
+        """End the child, and its folder with it; its exit status, `None` if it is lost."""
+        seconds = _LEAVES_SECONDS if time.monotonic() < self._deadline else 0.0
+        self._was_killed = not self._process.has_left(seconds)
+        code = self._process.end()
         if self._folder is not None:
             self._folder.cleanup()
-
-    @property
-    def _has_used_up_its_time(self) -> bool:
-        """Whether the system ended the child, for the processor time it took: in C code no clock of ours rings."""
-        limits = (-signal.SIGKILL, -getattr(signal, "SIGXCPU", signal.SIGKILL))
-        return not self._was_killed and self._process.returncode in limits
-
-    def _left_by_itself(self) -> bool:
-        """Whether the child, whose output has ended, also ends within half a second."""
-        if time.monotonic() >= self._deadline:
-            return False
-        try:
-            self._process.wait(0.5)
-        except subprocess.TimeoutExpired:
-            return False
-        return True
+        return code
 
 
 def _parse(data: bytes) -> Transcript:
