@@ -351,13 +351,13 @@ def main() -> None:
         null = os.open(os.devnull, os.O_RDWR)
         for descriptor in (0, 1):
             os.dup2(null, descriptor)
+        os.close(null)
         fence["limit_resources"](job["limits"])
         readable = [sys.prefix, sys.base_prefix, sys.exec_prefix, job["engine"]]
         if raise_boundary is not None:
             raise_boundary(here, readable, [job["engine_root"]], job["denied"])
-        _leave_with_parent(
-            parent, here
-        )  # a thread within the boundary; until here the pipe tells when the parent has gone
+        # A thread within the boundary; until here the pipe tells when the parent has gone.
+        _leave_with_parent(parent, here)
         fence["raise_fence"](here, readable, [job["engine_root"]], job["denied"], job["native"])
         builtins.input = lambda *_: (_ for _ in ()).throw(EOFError("a check has no keyboard"))
         child.run()

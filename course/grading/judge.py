@@ -86,14 +86,14 @@ def judge(
         GraderError: this machine could not run the check.
     """
     exercise(exercise_id)
-    check = check_of(exercise_id)
     report = Report(exercise_id, Status.NOT_STARTED, seed, vectors_version(), code_hash(source or ""))
     if source is None or not source.strip() or is_stub(exercise_id, source):
-        report.rules = _untried(check)
+        report.rules = _untried(check_of(exercise_id))
         return report
     grader = grader or Grader(child_job(exercise_id))
-    cases = _cases(exercise_id, seed)
-    run = grader.start(source, cases)
+    with grader.prepared():  # the child loads while we do
+        check, cases = check_of(exercise_id), _cases(exercise_id, seed)
+        run = grader.start(source, cases)
     try:
         expected = _expected(exercise_id, seed)
         transcript = run.finish()

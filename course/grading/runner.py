@@ -21,11 +21,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-import psutil
-
 from course.grading import boundary
+from course.grading.children import Process, StartError, fresh, started
 from course.grading.rules import Case, Seen
-from course.grading.start import Process, StartError, fresh, started
 
 __all__ = ["Grader", "GraderError", "Limits", "Transcript"]
 
@@ -139,6 +137,16 @@ class Grader:
         finally:
             self._keeps_one_ready = kept
             if not kept:
+                self.close()
+
+    @contextlib.contextmanager
+    def prepared(self) -> Iterator[None]:
+        """Within it a child gets ready for what is started next."""
+        self.prepare()
+        try:
+            yield
+        finally:
+            if not self._keeps_one_ready:
                 self.close()
 
     def prepare(self) -> None:
@@ -267,6 +275,8 @@ class Run:
 
         Its own clock counts processor time and ends what is endless; so a busy machine changes no message.
         """
+        import psutil  # slow to load, and seldom asked
+
         pid = self._process.busy()
         try:
             times = psutil.Process(pid).cpu_times()

@@ -34,8 +34,10 @@ def language() -> str:
 
 def _folder(name: str) -> Path | None:
     places = os.environ.get("SLUICE_LOCALES", "")
+    if not places or not name.isidentifier():
+        return None  # nearly always, and asked for every word
     folder = Path(places) / name
-    return folder if places and name.isidentifier() and folder.is_dir() else None
+    return folder if folder.is_dir() else None
 
 
 @cache

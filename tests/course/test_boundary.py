@@ -11,10 +11,10 @@ import os
 import platform
 import random
 import socket
-import subprocess
 import sys
 from pathlib import Path
 
+import psutil
 import pytest
 
 from course import seams
@@ -183,8 +183,9 @@ def test_nothing_of_the_environment_is_there(monkeypatch: pytest.MonkeyPatch) ->
 @needs_boundary
 def test_no_process_and_no_thread_is_left(tmp_path: Path) -> None:
     judge("3.1", f"import threading, time\nthreading.Thread(target=time.sleep, args=(60,)).start()\n{RIGHT}")
-    left = subprocess.run(["ps", "-e", "-o", "args"], capture_output=True, text=True, check=True).stdout
-    assert "grading/child.py" not in left, left
+    servers = psutil.Process().children()  # which wait for the next run; nothing of this one is below them
+    assert [each for server in servers for each in server.children()] == []
+    assert [server.num_threads() for server in servers if "child.py" in str(server.cmdline())] == [1]
 
 
 # -- receipts ----------------------------------------------------------------------------------------

@@ -173,7 +173,7 @@ class _Forked:
         return self._number(0) or self._server.pid
 
     def has_left(self, seconds: float) -> bool:
-        return bool(self._number(seconds)) and _can_read(self._exit, seconds)
+        return self._exit >= 0 and _can_read(self._exit, seconds) if self._number(seconds) else False
 
     def end(self) -> int | None:
         if self._handle.fileno() < 0:
@@ -191,7 +191,7 @@ class _Forked:
 
     def _number(self, seconds: float) -> int:
         """Its process id; 0 if it has not begun within a time, or never does."""
-        if not self._pid and _can_read(self._handle.fileno(), seconds):
+        if not self._pid and self._handle.fileno() >= 0 and _can_read(self._handle.fileno(), seconds):
             pid = int(self._received() or 0)
             with contextlib.suppress(OSError):
                 self._exit = os.pidfd_open(pid)
@@ -209,6 +209,7 @@ class _Forked:
         for each in (self.output, self._exit):
             if each >= 0:
                 os.close(each)
+        self._exit = -1
         with contextlib.suppress(OSError):  # what could not be written any more
             self.order.close()
 
