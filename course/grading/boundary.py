@@ -28,6 +28,7 @@ __all__ = ["BoundaryError", "available", "raise_boundary"]
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF, _PATH_BENEATH = 444, 445, 446, 1  # the same numbers on all machines
 _SET_NO_NEW_PRIVS, _SECCOMP_SET_FILTER, _ALL_THREADS = 38, 1, 1
 _EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR, _TRUNCATE = 1 << 0, 1 << 1, 1 << 2, 1 << 3, 1 << 14
+_MAKE_DEVICES_SOCKETS_AND_PIPES = 1 << 6 | 1 << 9 | 1 << 10 | 1 << 11
 _NUM_FILE_RIGHTS = {1: 13, 2: 14, 3: 15, 4: 15}  # by Landlock's version; from 5 on `ioctl` on devices too
 _NUM_FILE_RIGHTS_NOW = 16
 _TCP, _ABSTRACT_SOCKETS_AND_SIGNALS = 0b11, 0b11
@@ -69,17 +70,43 @@ _REFUSED = {
     "inotify_init": (253, -1), "inotify_init1": (294, 26), "setuid": (105, 146), "setgid": (106, 144),
     "setreuid": (113, 145), "setregid": (114, 143), "setresuid": (117, 147), "setresgid": (119, 149),
     "setgroups": (116, 159), "capset": (126, 91), "setsid": (112, 157), "setpgid": (109, 154), "vhangup": (153, 58),
-    "clone3": (435, 435),
+    "mknod": (133, -1), "mknodat": (259, 33), "memfd_create": (319, 279), "memfd_secret": (447, 447),
+    "setrlimit": (160, 164), "truncate": (76, 45), "setfsuid": (122, 151), "setfsgid": (123, 152),
+    "process_mrelease": (448, 448), "setxattrat": (463, 463), "removexattrat": (466, 466), "file_setattr": (469, 469),
+    "open_tree_attr": (467, 467), "statmount": (457, 457), "listmount": (458, 458),
 }  # fmt: skip
-_OWN_ONLY = {"kill": (62, 129), "tgkill": (234, 131), "prlimit64": (302, 261)}  # the first argument is a process
-_CLONE, _CLONE_THREAD = (56, 220), 0x10000
+# These keep what they are to do in memory, where no filter looks. Told that there are none, libraries use older ones.
+_NOT_THERE = {"clone3": (435, 435), "openat2": (437, 437)}
+# Those that are refused with some arguments, and where the argument stands that decides.
+_CLONE, _FCNTL, _IOCTL, _LIMIT = (56, 220), (72, 25), (16, 29), (302, 261)
+_SIGNALS = {"kill": (62, 129), "tgkill": (234, 131)}
+_OPENS = {"open": ((2, -1), 1), "openat": ((257, 56), 2)}
+_CLONE_THREAD, _CLONE_NAMESPACES = 0x10000, 0x7E020000
+_BOTH_WRITES, _EMPTIES = 3, 0x200  # O_WRONLY | O_RDWR, O_TRUNC
+_FCNTL_SIGNALS_OTHERS = (8, 10, 15, 1024, 1026)  # F_SETOWN, F_SETSIG, F_SETOWN_EX, F_SETLEASE, F_NOTIFY
+_IOCTL_HARMLESS = (
+    0x5401,
+    0x802C542A,
+    0x5413,
+    0x541B,
+    0x5421,
+    0x5450,
+    0x5451,
+)  # is it a terminal; how much; close on exec
 _MACHINES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
+_SECCOMP = {"x86_64": 317, "aarch64": 277}
 _X32 = 0x40000000  # another numbering of the same calls, on x86_64
 
-_EPERM, _ENOSYS = 1, 38
-_LOAD, _IF_EQUAL, _IF_AT_LEAST, _IF_ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
-_ALLOW, _ERRNO, _KILL = 0x7FFF0000, 0x00050000, 0x80000000
-_NUMBER, _ARCHITECTURE, _FIRST_ARGUMENT = 0, 4, 16  # where they lie in `struct seccomp_data`, low half first
+_LOAD, _AND, _IF_EQUAL, _IF_AT_LEAST, _IF_ANY_BIT, _RETURN = 0x20, 0x54, 0x15, 0x35, 0x45, 0x06
+_ALLOW, _KILL = 0x7FFF0000, 0x80000000
+_REFUSE, _NO_SUCH_CALL, _NO_TERMINAL = (0x00050000 | number for number in (1, 38, 25))  # EPERM, ENOSYS, ENOTTY
+_NUMBER, _ARCHITECTURE, _ARGUMENTS = 0, 4, 16  # where they lie in `struct seccomp_data`, low half first
+
+_CAPABILITIES = 0x20080522
+_FILE_CAPABILITIES = 1 << 1 | 1 << 2
+"""Root's rights to files of others, without which it may not read its own Python; Landlock says which."""
+
+_Step = tuple[int, int, int, int]
 
 
 class BoundaryError(OSError):
@@ -93,7 +120,8 @@ def available() -> str | None:
     if sys.platform != "linux" or platform.machine() not in _MACHINES or sys.byteorder != "little":
         return None
     version = _system_call(_CREATE_RULESET, None, ctypes.c_size_t(0), ctypes.c_uint(1))
-    return f"Landlock {version} and seccomp" if version >= 1 else None
+    filters = _system_call(_SECCOMP[platform.machine()], 2, 0, struct.pack("=I", _REFUSE & 0xFFFF0000)) == 0
+    return f"Landlock {version} and seccomp" if version >= 1 and filters else None
 
 
 def raise_boundary(own: str, readable: Sequence[str], listable: Sequence[str], denied: Sequence[str]) -> None:
@@ -113,8 +141,21 @@ def raise_boundary(own: str, readable: Sequence[str], listable: Sequence[str], d
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.prctl(_SET_NO_NEW_PRIVS, 1, 0, 0, 0):
         raise BoundaryError(ctypes.get_errno(), "no_new_privs was refused")
+    _drop_capabilities()
     _raise_landlock(own, readable, listable, denied)
     _raise_seccomp()
+
+
+def _drop_capabilities() -> None:
+    """Make root an ordinary user but for files, so that what the kernel leaves to root alone is closed too."""
+    header = struct.pack("=Ii", _CAPABILITIES, 0)
+    kept = ctypes.create_string_buffer(24)
+    if _system_call({"x86_64": 125, "aarch64": 90}[platform.machine()], header, kept):
+        raise BoundaryError(ctypes.get_errno(), "the capabilities were not told")
+    effective, permitted, *_ = struct.unpack("=6I", kept.raw)
+    left = struct.pack("=6I", effective & _FILE_CAPABILITIES, permitted & _FILE_CAPABILITIES, 0, 0, 0, 0)
+    if _system_call({"x86_64": 126, "aarch64": 91}[platform.machine()], header, left):
+        raise BoundaryError(ctypes.get_errno(), "capabilities were not given up")
 
 
 def _system_call(number: int, *arguments: object) -> int:
@@ -143,7 +184,7 @@ def _raise_landlock(own: str, readable: Sequence[str], listable: Sequence[str], 
         _allow(ruleset, path, _READ_DIR)
     for path in _DEVICES:
         _allow(ruleset, path, _READ_FILE | _WRITE_FILE)
-    _allow(ruleset, own, all_rights & ~_EXECUTE)
+    _allow(ruleset, own, all_rights & ~(_EXECUTE | _MAKE_DEVICES_SOCKETS_AND_PIPES))
     if _system_call(_RESTRICT_SELF, ctypes.c_int(ruleset), ctypes.c_uint(0)):
         raise BoundaryError(ctypes.get_errno(), "Landlock was refused")
     os.close(ruleset)
@@ -183,37 +224,68 @@ def _raise_seccomp() -> None:
     program = b"".join(struct.pack("=HBBI", *each) for each in _filter(platform.machine(), os.getpid()))
     kept = ctypes.create_string_buffer(program, len(program))
     header = struct.pack("@HP", len(program) // 8, ctypes.addressof(kept))
-    number = {"x86_64": 317, "aarch64": 277}[platform.machine()]
-    if _system_call(number, ctypes.c_uint(_SECCOMP_SET_FILTER), ctypes.c_uint(_ALL_THREADS), header):
+    if _system_call(
+        _SECCOMP[platform.machine()], ctypes.c_uint(_SECCOMP_SET_FILTER), ctypes.c_uint(_ALL_THREADS), header
+    ):
         raise BoundaryError(ctypes.get_errno(), "seccomp was refused")
 
 
-def _filter(machine: str, process: int) -> list[tuple[int, int, int, int]]:
+def _filter(machine: str, process: int) -> list[_Step]:
     """The program that decides about each system call: (code, steps on if true, steps on if false, operand)."""
     column, architecture = _MACHINES[machine]
-    refuse = (_RETURN, 0, 0, _ERRNO | _EPERM)
-    program = [
-        (_LOAD, 0, 0, _ARCHITECTURE), (_IF_EQUAL, 1, 0, architecture), (_RETURN, 0, 0, _KILL),
-        (_LOAD, 0, 0, _NUMBER),
-    ]  # fmt: skip
+    program = [_load(_ARCHITECTURE), *_unless(architecture, _KILL), _load(_NUMBER)]
     if machine == "x86_64":
-        program += [(_IF_AT_LEAST, 0, 1, _X32), refuse]
-    for name, numbers in _REFUSED.items():
-        if numbers[column] >= 0:
-            # `clone3` keeps its flags in memory, where no filter looks: without it the C library takes `clone`.
-            answer = (_RETURN, 0, 0, _ERRNO | _ENOSYS) if name == "clone3" else refuse
-            program += [(_IF_EQUAL, 0, 1, numbers[column]), answer]
-    program += [
-        (_IF_EQUAL, 0, 4, _CLONE[column]), (_LOAD, 0, 0, _FIRST_ARGUMENT), (_IF_ANY_BIT, 1, 0, _CLONE_THREAD), refuse,
-        (_RETURN, 0, 0, _ALLOW),
+        program += _when(_X32, _REFUSE, _IF_AT_LEAST)
+    for numbers in _REFUSED.values():
+        program += _when(numbers[column], _REFUSE) if numbers[column] >= 0 else []
+    for numbers in _NOT_THERE.values():
+        program += _when(numbers[column], _NO_SUCH_CALL)
+    cases = {
+        _CLONE: [_argument(0), *_when(_CLONE_NAMESPACES, _REFUSE, _IF_ANY_BIT),
+                 *_when(_CLONE_THREAD, _ALLOW, _IF_ANY_BIT), _return(_REFUSE)],
+        _FCNTL: [_argument(1), *_when_any(_FCNTL_SIGNALS_OTHERS, _REFUSE), _return(_ALLOW)],
+        _IOCTL: [_argument(1), *_when_any(_IOCTL_HARMLESS, _ALLOW), _return(_NO_TERMINAL)],
+        # A process may ask for limits, which is with nothing new in the third argument, and for its own alone.
+        _LIMIT: [_argument(2), *_unless(0, _REFUSE), _argument(2, half=4), *_unless(0, _REFUSE),
+                 _argument(0), *_when_any((0, process), _ALLOW), _return(_REFUSE)],
+        **{numbers: [_argument(0), *_when(process, _ALLOW), _return(_REFUSE)] for numbers in _SIGNALS.values()},
+        **{numbers: _of_open(place) for numbers, place in _OPENS.values()},
+    }  # fmt: skip
+    for numbers, steps in cases.items():
+        program += [(_IF_EQUAL, 0, len(steps), numbers[column]), *steps] if numbers[column] >= 0 else []
+    return [*program, _return(_ALLOW)]
+
+
+def _of_open(place: int) -> list[_Step]:
+    """Landlock asks for no right where a file is opened in a fourth mode, and early ones for none to empty it."""
+    return [
+        _argument(place), (_AND, 0, 0, _BOTH_WRITES), *_when(_BOTH_WRITES, _REFUSE),
+        _argument(place), (_AND, 0, 0, _BOTH_WRITES | _EMPTIES), *_when(_EMPTIES, _REFUSE), _return(_ALLOW),
     ]  # fmt: skip
-    for name, numbers in _OWN_ONLY.items():
-        own = 2 if name == "prlimit64" else 1  # there 0 is this process too
-        program += [(_IF_EQUAL, 0, 3 + own, numbers[column]), (_LOAD, 0, 0, _FIRST_ARGUMENT)]
-        program += [(_IF_EQUAL, own, 0, process)]
-        program += [(_IF_EQUAL, 1, 0, 0)] if own == 2 else []
-        program += [refuse, (_RETURN, 0, 0, _ALLOW)]
-    return [*program, (_RETURN, 0, 0, _ALLOW)]
+
+
+def _load(place: int) -> _Step:
+    return _LOAD, 0, 0, place
+
+
+def _argument(number: int, half: int = 0) -> _Step:
+    return _load(_ARGUMENTS + 8 * number + half)
+
+
+def _return(answer: int) -> _Step:
+    return _RETURN, 0, 0, answer
+
+
+def _when(value: int, answer: int, test: int = _IF_EQUAL) -> list[_Step]:
+    return [(test, 0, 1, value), _return(answer)]
+
+
+def _when_any(values: Sequence[int], answer: int) -> list[_Step]:
+    return [step for value in values for step in _when(value, answer)]
+
+
+def _unless(value: int, answer: int) -> list[_Step]:
+    return [(_IF_EQUAL, 1, 0, value), _return(answer)]
 
 
 # -- macOS -------------------------------------------------------------------------------------------

@@ -99,6 +99,26 @@ ATTACKS = {
     "unshare": "import ctypes; say(lambda: call(272 if x86 else 97, 0x10000000))",
     "keys": "import ctypes; say(lambda: call(250 if x86 else 219, 0, -3, 1))",
     "shared memory": "import ctypes; say(lambda: call(29 if x86 else 194, 0, 4096, 0o1600))",
+    "shared memory by name": "from multiprocessing.shared_memory import SharedMemory as S; "
+                             "say(lambda: S('sluice_x', create=True, size=9))",
+    "memory without a limit": "import os; say(lambda: os.memfd_create('x'))",
+    "raise a limit": "import resource as r; say(lambda: r.setrlimit(r.RLIMIT_CPU, (999, 999)))",
+    "make a device": "import os, stat; say(lambda: os.mknod('disk', stat.S_IFBLK | 0o600, os.makedev(254, 0)))",
+    "make a pipe": "import os; say(lambda: os.mkfifo('pipe'))",
+    "make a local socket": "import os, stat; say(lambda: os.mknod('socket', stat.S_IFSOCK | 0o600))",
+    "signal through a pipe": "import fcntl, os; say(lambda: fcntl.fcntl(os.pipe()[0], fcntl.F_SETOWN, {parent}))",
+    "open without reading": "import os; say(lambda: os.open({secret!r}, 3))",
+    "empty a module": "import os; say(lambda: os.truncate(os.__file__, os.stat(os.__file__).st_size))",
+    "open another way": "how = bytes(24); say(lambda: call(437, -100, {secret!r}.encode(), how, 24))",
+    "attribute by a new call": "import ctypes; value = ctypes.addressof(ctypes.create_string_buffer(b'1')); "
+                               "how = value.to_bytes(8, 'little') + bytes([1]) + bytes(7); "
+                               "say(lambda: call(463, -100, {secret!r}.encode(), 0, b'user.x', how, 16))",
+    "user namespace by clone": "say(lambda: call(56 if x86 else 220, 0x10000000 | 17, 0, 0, 0, 0))",
+    "network of its own": "say(lambda: call(56 if x86 else 220, 0x40010900, 0, 0, 0, 0))",
+    "flags of a file": "import fcntl, os; say(lambda: fcntl.ioctl(os.open(os.__file__, 0), 0x80086601, bytes(8)))",
+    "read of a process": "import os; say(lambda: os.readlink('/proc/{parent}/exe'))",
+    "another user for files": "say(lambda: call(122 if x86 else 151, 65534))",
+    "abstract socket": "import socket; say(lambda: socket.socket(socket.AF_UNIX).bind(chr(0) + 'x'))",
     "a session of its own": "import os; say(lambda: os.setsid())",
     "from a thread": "from concurrent.futures import ThreadPoolExecutor as Pool\n"
                      "say(lambda: Pool(1).submit(lambda: open({secret!r}).read()).result())",
@@ -185,7 +205,7 @@ def test_no_process_and_no_thread_is_left(tmp_path: Path) -> None:
     judge("3.1", f"import threading, time\nthreading.Thread(target=time.sleep, args=(60,)).start()\n{RIGHT}")
     servers = psutil.Process().children()  # which wait for the next run; nothing of this one is below them
     assert [each for server in servers for each in server.children()] == []
-    assert [server.num_threads() for server in servers if "child.py" in str(server.cmdline())] == [1]
+    assert {server.num_threads() for server in servers if "child.py" in str(server.cmdline())} <= {1}
 
 
 # -- receipts ----------------------------------------------------------------------------------------
