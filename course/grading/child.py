@@ -358,6 +358,8 @@ def main() -> None:
             raise_boundary(here, readable, [job["engine_root"]], job["denied"])
         # A thread within the boundary; until here the pipe tells when the parent has gone.
         _leave_with_parent(parent, here)
+        if raise_boundary is None:
+            fence["limit_processes"]()
         fence["raise_fence"](here, readable, [job["engine_root"]], job["denied"], job["native"])
         builtins.input = lambda *_: (_ for _ in ()).throw(EOFError("a check has no keyboard"))
         child.run()

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import ModuleType
 from typing import Any
 
-__all__ = ["FenceError", "FenceImportError", "limit_resources", "raise_fence"]
+__all__ = ["FenceError", "FenceImportError", "limit_processes", "limit_resources", "raise_fence"]
 
 _WRITE_FLAGS = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 _HARMLESS_FILES = frozenset({os.devnull, "/dev/urandom", "/dev/random"})
@@ -84,19 +84,30 @@ def limit_resources(limits: Mapping[str, int]) -> None:
     `limits`: cpu_seconds, memory_bytes, file_bytes. Sets no address-space limit on macOS, whose
     kernel refuses it.
     """
-    try:
-        import resource
-    except ImportError:  # Windows has none; the parent's clock still ends the child
-        return
     wanted = {
         "RLIMIT_CPU": limits["cpu_seconds"],
         "RLIMIT_FSIZE": limits["file_bytes"],
         "RLIMIT_NOFILE": 64,
-        "RLIMIT_NPROC": 0,
         "RLIMIT_CORE": 0,
     }
     if sys.platform != "darwin":
         wanted["RLIMIT_AS"] = limits["memory_bytes"]
+    _set_limits(wanted)
+
+
+def limit_processes() -> None:
+    """Let no process be started; where the system has no boundary that does this and no more.
+
+    To Linux a thread is a process too, and root may start both all the same.
+    """
+    _set_limits({"RLIMIT_NPROC": 0})
+
+
+def _set_limits(wanted: Mapping[str, int]) -> None:
+    try:
+        import resource
+    except ImportError:  # Windows has none; the parent's clock still ends the child
+        return
     for name, value in wanted.items():
         kind = getattr(resource, name, None)
         if kind is None:

@@ -33,7 +33,7 @@ needs_boundary = pytest.mark.skipif(boundary.available() is None, reason="this s
 
 # The fence is an audit hook in Python: whoever reaches its memory can take it down. So the attacks do without it, as
 # code that has broken it would; `RAISED` makes the child raise none.
-WITHOUT_FENCE = "def limit_resources(limits): pass\ndef raise_fence(*rules): pass\n"
+WITHOUT_FENCE = "def limit_resources(limits): pass\nlimit_processes = raise_fence = lambda *rules: None\n"
 
 
 class Unfenced(Grader):
@@ -173,6 +173,14 @@ with tempfile.TemporaryDirectory() as folder:
     open(folder + "/x", "w").close()
 """
     assert judge("3.1", code + RIGHT, grader=Unfenced("3.1")).passed
+
+
+@needs_boundary
+@pytest.mark.skipif(sys.platform != "linux", reason="there a thread is no process")
+def test_an_ordinary_user_can_start_threads() -> None:
+    """To Linux they are processes; a limit of none, which root has not, ended every check as it began."""
+    code = "import resource\nassert resource.getrlimit(resource.RLIMIT_NPROC)[0] != 0\n"
+    assert judge("3.1", code + RIGHT).passed
 
 
 def test_the_reported_way_round_the_fence_is_closed(tmp_path: Path) -> None:
