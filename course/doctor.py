@@ -24,7 +24,7 @@ from course.data import FlightsUnavailable, SparkUnavailable
 from course.data.flights import NUM_FLIGHTS, verified_path
 from course.data.scratch import runs_programs, scratch
 from course.flink import FlinkUnavailable, find_compiler, flink_folder, jar_path
-from course.grading.boundary import available
+from course.grading import boundary as system_boundary
 from course.java import JavaUnavailable, candidates, find_java
 from course.lab import FIRST_PORT, is_free, register_kernel
 from course.places import home, lessons_folder, work_folder
@@ -120,11 +120,23 @@ def packages() -> Finding:
 
 def boundary() -> Finding:
     """What of the system keeps code that is checked to its own folder."""
-    found = available()
+    found = system_boundary.available()
     if found is None:
         text = "none: checks run in a fence of Python's alone; receipts of others are run only with --trust"
         return Finding("boundary", Status.NOTE, text)
+    if refused := _refused_boundary():
+        text = f"{found} are here and were refused ({refused}), so nothing can be checked"
+        return Finding("boundary", Status.MISSING, text, "often a container refuses them: allow both, or go outside it")
     return Finding("boundary", Status.FINE, f"{found} keep code that is checked to its own folder")
+
+
+def _refused_boundary() -> str:
+    """Why the boundary cannot be put up, tried in a process that ends at once; empty if it can."""
+    code = "import runpy, sys; runpy.run_path(sys.argv[1])['raise_boundary'](sys.argv[2], [], [], [])"
+    with tempfile.TemporaryDirectory() as folder:
+        command = [sys.executable, "-I", "-c", code, system_boundary.__file__, folder]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return done.stderr.strip().rpartition("\n")[2].rpartition("Error: ")[2]
 
 
 def java() -> Finding:

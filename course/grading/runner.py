@@ -30,6 +30,10 @@ __all__ = ["Grader", "GraderError", "Limits", "Transcript"]
 _HERE = Path(__file__).parent
 _TRANSCRIPT_BYTES = 32 << 20
 _LEAST_WORK_SECONDS = 0.05
+_NOT_CLOSED = (
+    "the check has not run your code, because this system refused to keep it to a folder of its own: {said}. "
+    "Often a container does that; sluice doctor tries it again."
+)
 _LEAVES_SECONDS = 0.5
 _OUT_OF_TIME = (-signal.SIGKILL, -getattr(signal, "SIGXCPU", signal.SIGKILL))
 """How the system ends a child for the processor time it took: in C code no clock of ours rings."""
@@ -250,6 +254,9 @@ class Run:
         lines = self._process.errors.read(20_000).decode(errors="replace").strip().splitlines()
         if lines and not transcript.loaded:
             self._process.errors.close()
+            kind, _, said = lines[-1].partition(": ")
+            if kind == "boundary.BoundaryError":
+                raise GraderError(_NOT_CLOSED.format(said=said))
             raise GraderError(f"the check could not start: {lines[-1]}")
 
     def _read(self) -> tuple[bytes, bool]:

@@ -10,10 +10,13 @@ from types import SimpleNamespace
 
 import pytest
 
-from course import doctor, lab
+from course import doctor, lab, seams
 from course.cli import main
 from course.data import flights
 from course.doctor import Status, examine
+from course.grading import boundary
+from course.grading.judge import judge
+from course.grading.runner import Grader, GraderError
 
 NAMES = ["Python", "packages", "Java", "Spark", "flights", "lessons", "folders", "disk", "memory", "port", "kernel"]
 NAMES += ["Chromium", "Flink", "compiler", "boundary"]
@@ -143,3 +146,22 @@ def test_it_runs_where_pyspark_is_not_installed():
     code = "import sys; sys.modules['pyspark'] = None\nfrom course.cli import main\nmain(['doctor', '--json'])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=Path.cwd())
     assert json.loads(done.stdout)["findings"], done.stderr
+
+
+@pytest.mark.skipif(boundary.available() is None, reason="this system has no boundary")
+def test_a_boundary_that_is_refused_is_missing_here_and_told_by_a_check(monkeypatch, tmp_path):
+    """As in a container that lets nobody filter system calls."""
+    source = Path(boundary.__file__).read_text(encoding="utf-8")
+    broken = source.replace("    _drop_capabilities()\n", "    raise BoundaryError(1, 'seccomp was refused')\n")
+    file = tmp_path / "boundary.py"
+    file.write_text(broken, encoding="utf-8")
+    assert doctor.boundary().status is Status.FINE
+    monkeypatch.setattr(boundary, "__file__", str(file))
+    found = doctor.boundary()
+    assert found.status is Status.MISSING
+    assert "[Errno 1] seccomp was refused" in found.text
+    grader = Grader(seams.child_job("0.1"))
+    grader._job = {**grader._job, "boundary": broken}
+    with pytest.raises(GraderError, match=r"has not run your code.*\[Errno 1\] seccomp was refused") as error:
+        judge("0.1", seams.solution("0.1"), grader=grader)
+    assert "sluice doctor" in str(error.value)
