@@ -287,15 +287,20 @@ def test_a_server_that_cannot_get_ready_is_not_started_again(servers: children._
     assert first is not None
     psutil.wait_procs([psutil.Process(first.pid)], PATIENCE)
     assert servers.of(job) is None
-    assert type(children.started(job)).__name__ == "_Fresh"
+    fresh = children.started(job)
+    assert type(fresh).__name__ == "_Fresh"
+    assert fresh.has_left(PATIENCE)
+    assert fresh.end() == 5
+    fresh.errors.close()
 
 
 def test_servers_make_room_for_others(servers: children._Servers) -> None:
-    before = len(psutil.Process().children())
+    started = set()
     for exercise in ("0.1", "1.1", "1.2", "1.3", "2.1"):
         judge(exercise, "pass")
-    assert len(servers._by_job) == children._MOST_SERVERS
-    assert len(psutil.Process().children()) - before == children._MOST_SERVERS
+        started |= {psutil.Process(each.pid) for each in servers._by_job.values() if each is not None}
+    assert len(started) == 5
+    assert len([each for each in started if each.is_running()]) == len(servers._by_job) == children._MOST_SERVERS
 
 
 def test_a_run_that_nobody_wants_is_ended_before_it_begins(servers: children._Servers) -> None:
