@@ -246,7 +246,7 @@ class _Kind:
     credit_based: bool = True
 
 
-# What `swap` of seams.toml may say.
+# What `swap` of an exercise.toml may say.
 _KINDS = {
     "map": _Kind(
         to_departure.__name__,

@@ -297,7 +297,7 @@ def _pool_theirs(job: Any, guard: Guard) -> None:
             partition.pool = fresh
 
 
-# What `swap` of seams.toml may say of the memory: the name of ours, how it is put in, how a learner's is.
+# What `swap` of an exercise.toml may say of the memory: the name of ours, how it is put in, how a learner's is.
 MEMORY_KINDS: dict[str, tuple[str, Callable[[Any], None], Callable[[Any, Guard], None]]] = {
     "segment": (MemorySegment.__name__, _segment_ours, _segment_theirs),
     "buffer": (Buffer.__name__, _buffer_ours, _buffer_theirs),

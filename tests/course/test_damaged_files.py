@@ -16,13 +16,13 @@ from course.classroom.class_file import ClassFile
 from course.cli import main
 from course.grading.judge import judge
 from course.receipts import make_receipt
-from course.specimens import wheat
+from course.specimens import right_answers
 from tests.support.class_ends import T0, checked
 from tests.support.damage import damaged, damaged_json, no_files
 
 pytestmark = pytest.mark.usefixtures("own_state")
 
-SOURCE = wheat("0.1")[0].source
+SOURCE = right_answers("0.1")[0].source
 CANVAS = b'Student,ID,SIS User ID,SIS Login ID,Section\r\n    Points Possible,,,,\r\n"Lovelace, Ada",1,u1,ada,S1\r\n'
 MOODLE = b"First name,Last name,ID number,Email address,Username\nAda,Lovelace,1,ada@example.org,ada\n"
 PATIENCE_S = 60

@@ -12,11 +12,11 @@ import pytest
 from course import progress
 from course.cli import main
 from course.saved import newest
-from course.specimens import wheat, zoo
+from course.specimens import right_answers, zoo
 
 pytestmark = pytest.mark.usefixtures("own_state")
 
-RIGHT, WRONG = wheat("0.1")[0].source, zoo("0.1")[0].source
+RIGHT, WRONG = right_answers("0.1")[0].source, zoo("0.1")[0].source
 T0 = 1_700_000_000
 
 
