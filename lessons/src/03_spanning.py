@@ -101,7 +101,8 @@ for size in (7, 11, 12):
 # ## Your part
 #
 # - **Given** one record at a time, as `bytes`, and **builders**: buffers that are still being written, of any
-#   size, some partly filled. `append` copies what there is room for, `commit` makes it visible.
+#   size, some partly filled. `append` copies what there is room for, `commit` makes it visible, and
+#   `builder.is_full` says whether there is no room left.
 # - **Do** `serialize_record`, `copy_to_buffer_builder`, `reset` and `prune`, as the docstrings say.
 # - **Not needed:** asking for buffers, closing them, channels. The writer does that.
 # - **Done when** `check("3.1")` says so. About fifteen lines.

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import collections
+import math
+import re
+import struct
+
 import pytest
 
-from course import hints, progress
+from course import hints, progress, seams
+from course.build import source_of
 from course.checks import check_of
-from course.manifest import EXERCISES
+from course.manifest import EXERCISES, LESSONS
 
 pytestmark = pytest.mark.usefixtures("own_state")
 
@@ -38,3 +44,19 @@ def test_class_mode_wants_changed_code(monkeypatch):
     assert hints.next_rung("3.1", "E", "old")[1] is not None
     assert hints.next_rung("3.1", "E", "new") == (2, None)
     assert hints.next_rung("3.1", "E", "old", now=True) == (2, None)
+
+
+PYTHON = (str, bytes, list, dict, int, collections.deque, struct, math)
+"""What somebody who knows Python may know the members of."""
+
+
+@pytest.mark.parametrize("exercise", EXERCISES)
+def test_what_the_engine_has_is_named_before_the_fourth_hint_names_it(exercise):
+    """In the lesson or in the stub; a name that begins with `self.` may be the learner's own."""
+    texts = [hints.rungs(exercise, rule)["4"] for e, rule in ALL if e == exercise]
+    used = {name for text in texts for name in re.findall(r"(?<!self)\.([a-z]\w+)", text)}
+    own = {name for text in texts for name in re.findall(r"self\.(\w+)", text)}
+    lesson = source_of(LESSONS[EXERCISES[exercise].lesson].name).read_text(encoding="utf-8")
+    known = set(re.findall(r"\w+", lesson + seams.stub(exercise)))
+    # graph.nodes, which hint 4 of 6.2 names, is what not to use there.
+    assert {name for name in used - own - known if not any(hasattr(each, name) for each in PYTHON)} <= {"nodes"}
