@@ -188,7 +188,8 @@ def progress_add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _progress(arguments: argparse.Namespace) -> int:
-    statuses = {each: progress.best_status(each) for each in EXERCISES}
+    noted = progress.events()
+    statuses = {each: progress.standing(each, noted) for each in EXERCISES}
     print(json.dumps(statuses, indent=1) if arguments.json else progress_report())
     for trouble in progress.troubles() if arguments.json else ():
         print(trouble, file=sys.stderr)
@@ -211,7 +212,7 @@ def _zoo(arguments: argparse.Namespace) -> int:
         caught = f"rule {rule.id}: {rule.title}" if rule else f"NOT caught ({report.status.value})"
         print(f"{'✗' if rule else '!'} {each.name}\n    belief  {each.belief}\n    caught  {caught}")
         if arguments.message:
-            print("\n" + str(report) + "\n")
+            print("\n" + report.in_terminal() + "\n")
     print(f"{len(found) - num_escaped} of {len(found)} known-wrong parts are caught")
     return NOT_PASSED if num_escaped else PASSED
 
@@ -289,7 +290,7 @@ def _export(arguments: argparse.Namespace) -> int:
                 rules = entry.get("rules", {})
                 asked = [e for e in noted if e["event"] == "hint" and e.get("exercise") == each]
                 rungs = [int(e.get("rung", 0)) for e in asked]
-                row = (each, progress.best_status(each, noted), list(rules.values()).count("passed"), len(rules),
+                row = (each, progress.standing(each, noted), list(rules.values()).count("passed"), len(rules),
                        len(progress.attempts(each)), max(rungs, default=0), entry.get("code_hash", ""),
                        receipt["vectors"], entry.get("seed", ""))  # fmt: skip
                 table.writerow(dict(zip(_COLUMNS, row, strict=True)))

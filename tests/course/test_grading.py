@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 
@@ -191,3 +192,36 @@ def test_in_a_terminal_a_check_ends_with_commands_of_a_terminal(tmp_path):
         assert command in said
         for call in ('check("', 'hint("', 'show("', "L.swap("):
             assert call not in said
+
+
+CALL = re.compile(r"(?<!@)\b(?:L\.\w+|check|hint|show|zoo|reveal|reset|swap|receipt|predict|quiz)\(\"|reveal\b")
+"""A call of a notebook; a decorator belongs to the code, and is none."""
+
+
+@pytest.mark.parametrize("rung", range(1, 6))
+def test_no_hint_in_a_terminal_has_calls_of_a_notebook(tmp_path, capsys, rung):
+    wrong = tmp_path / "wrong.py"
+    wrong.write_text(RIGHT.replace("return SerializationResult", "return None and SerializationResult"))
+    assert main(["hint", "3.1", "--file", str(wrong), "--rung", str(rung)]) == 0
+    said = capsys.readouterr().out
+    assert said.startswith(f"Hint {rung} of 5")
+    assert CALL.findall(said) == []
+
+
+def test_who_hands_in_our_part_in_a_terminal_is_told_of_no_call_of_a_notebook(tmp_path, capsys):
+    given = (
+        "from refimpl.records.spanning import SpanningRecordSerializer\n\n\nclass Mine(SpanningRecordSerializer): ..."
+    )
+    (tmp_path / "mine.py").write_text(given)
+    assert main(["check", "3.1", "--file", str(tmp_path / "mine.py")]) == 1
+    said = capsys.readouterr().out
+    assert "This is the reference part" in said
+    assert CALL.findall(said) == []
+
+
+@pytest.mark.slow
+def test_the_messages_of_the_zoo_in_a_terminal_have_no_calls_of_a_notebook(capsys):
+    assert main(["zoo", "10.1", "--message"]) == 0
+    said = capsys.readouterr().out
+    assert "sluice hint 10.1" in said
+    assert CALL.findall(said) == []
