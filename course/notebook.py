@@ -15,7 +15,6 @@ from course import __version__, hints, progress, questions
 from course.answers import cell_names, current_source, latest_cell, num_cells, shell, unmarked_cell
 from course.choices import Choices
 from course.classroom import membership
-from course.classroom.catchup import is_caught_up
 from course.grading.remote import judge_apart, prepare
 from course.grading.report import Report
 from course.grading.runner import GraderError
@@ -173,7 +172,7 @@ def reveal(exercise_id: str) -> Text:
         e.get("event") == "hint" and e.get("exercise") == exercise_id and e.get("rung") == hints.NUM_RUNGS
         for e in progress.events()
     )
-    if not seen and progress.best_status(exercise_id) != "passed" and not is_caught_up(exercise_id):
+    if not seen and progress.standing(exercise_id) not in {"passed", "caught_up"}:
         return Text(f"○ {exercise_id}: the reference part is shown after passing, or after rung 5 of the hints.")
     return Text(hints.difference(exercise_id, answer.source or ""))
 
@@ -310,9 +309,9 @@ def lesson(number: int) -> LessonHandle:
         KeyError: this version has no such lesson.
     """
     info = lesson_info(number)
-    statuses = [progress.best_status(each.id) for each in info.exercises]
-    bar = "".join("■" if status == "passed" else "□" for status in statuses)
-    passed = f"{bar} {statuses.count('passed')} of {len(bar)} passed"
+    noted = progress.events()
+    statuses = [progress.standing(each.id, noted) for each in info.exercises]
+    passed = f"{progress.squares(statuses)} {statuses.count('passed')} of {len(statuses)} passed"
     print(f"Sluice {__version__} · lesson {info.number} · {info.minutes} minutes · {passed}")
     print(f"Graded against what Flink {VECTORS_VERSION} recorded; needs no network")
     _tell_news()

@@ -14,7 +14,7 @@ import os
 import random
 import shutil
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,8 +25,8 @@ from course.manifest import DEFAULT_SEED, EXERCISES, LESSONS, exercise
 from course.places import state_folder
 
 __all__ = [
-    "NOT_KEPT", "attempts", "best_status", "events", "is_class_mode", "keep_attempt", "latest_check", "merge",
-    "progress_text", "record", "record_check", "seed_of_a_check", "troubles",
+    "NOT_KEPT", "attempts", "best_status", "events", "is_caught_up", "is_class_mode", "keep_attempt", "latest_check",
+    "merge", "progress_text", "record", "record_check", "seed_of_a_check", "squares", "standing", "troubles",
 ]  # fmt: skip
 
 if TYPE_CHECKING:
@@ -36,8 +36,10 @@ _MOST = 1e15
 _LEAST_FREE = 4096
 _MOST_OF_PROGRESS = 256 * 1024 * 1024
 NOT_KEPT = "! This check was not kept: its folder is full or cannot be written; `sluice progress` says which."
-_SYMBOLS = {"passed": "✓", "failed": "✗", "error": "✗", "timeout": "✗", "not_started": "○"}
-_WORDS = {"passed": "passed", "failed": "tried", "error": "tried", "timeout": "tried", "not_started": "not started"}
+_SYMBOLS = {"passed": "✓", "failed": "✗", "error": "✗", "timeout": "✗", "not_started": "○", "caught_up": "◧"}
+_WORDS = {"passed": "passed", "failed": "tried", "error": "tried", "timeout": "tried", "not_started": "not started",
+          "caught_up": "caught up: our part stands in, none of yours has passed"}  # fmt: skip
+_SQUARES = {"passed": "■", "caught_up": "◧"}
 
 
 def _file() -> Path:
@@ -235,6 +237,24 @@ def _statuses(exercise_id: str, found: Sequence[Mapping[str, Any]]) -> list[str]
     return [str(e.get("status")) for e in found if e.get("event") == "check" and e.get("exercise") == exercise_id]
 
 
+def is_caught_up(exercise_id: str, found: Sequence[Mapping[str, Any]] | None = None) -> bool:
+    """Whether our part stands in for this exercise, since the learner came late."""
+    history = events() if found is None else found
+    return any(e.get("event") == "catchup" and e.get("exercise") == exercise_id for e in history)
+
+
+def standing(exercise_id: str, found: Sequence[Mapping[str, Any]] | None = None) -> str:
+    """`best_status`, but "caught_up" where nothing has passed and our part stands in."""
+    history = events() if found is None else found
+    status = best_status(exercise_id, history)
+    return "caught_up" if status != "passed" and is_caught_up(exercise_id, history) else status
+
+
+def squares(standings: Iterable[str]) -> str:
+    """A square for each: ■ passed, ◧ our part stands in, □ neither."""
+    return "".join(_SQUARES.get(each, "□") for each in standings)
+
+
 def latest_check(exercise_id: str) -> Mapping[str, Any] | None:
     """The last check of this exercise, as it was noted; None if there was none."""
     found = [e for e in events() if e.get("event") == "check" and e.get("exercise") == exercise_id]
@@ -244,10 +264,11 @@ def latest_check(exercise_id: str) -> Mapping[str, Any] | None:
 def progress_text() -> str:
     """A bar and a list of all lessons and exercises, in words and symbols."""
     found: list[Mapping[str, Any]] = list(events())
-    statuses = {each: best_status(each, found) for each in EXERCISES}
+    statuses = {each: standing(each, found) for each in EXERCISES}
     num_passed = sum(status == "passed" for status in statuses.values())
-    bar = "".join("■" if status == "passed" else "□" for status in statuses.values())
-    lines = [f"{bar}  {num_passed} of {len(statuses)} exercises passed"]
+    num_given = sum(status == "caught_up" for status in statuses.values())
+    given = f", {num_given} caught up (◧)" if num_given else ""
+    lines = [f"{squares(statuses.values())}  {num_passed} of {len(statuses)} exercises passed{given}"]
     for lesson in LESSONS.values():
         lines.append(f"L{lesson.number:02d} {lesson.title}")
         for each in lesson.exercises:

@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from course import doctor, progress
-from course.classroom.catchup import is_caught_up
 from course.manifest import EXERCISES, LESSONS, Lesson
 from course.notebook import Text
 from course.tracks import TRACKS
@@ -67,10 +66,11 @@ def lessons() -> Table:
     noted = progress.events()
     rows, links = [], []
     for lesson in LESSONS.values():
-        marks = "".join("■" if _is_done(each.id, noted) else "□" for each in lesson.exercises)
+        marks = progress.squares(progress.standing(each.id, noted) for each in lesson.exercises)
         rows.append([f"L{lesson.number:02d}", lesson.title, f"{lesson.minutes} min", marks])
         links.append(f"{lesson.name}.ipynb")
-    return Table(["", "Lesson", "Takes", "Exercises"], rows, _where_to_go_on(noted), links)
+    given = "\n\n◧: our part stands in, and you can still write yours." if any("◧" in row[-1] for row in rows) else ""
+    return Table(["", "Lesson", "Takes", "Exercises"], rows, _where_to_go_on(noted) + given, links)
 
 
 def tracks() -> Table:
@@ -89,14 +89,14 @@ def _hours(lessons: Sequence[Lesson]) -> str:
     return f"{minutes // 60} h {minutes % 60:02d}"
 
 
-def _is_done(exercise_id: str, noted: list[dict[str, Any]]) -> bool:
-    return progress.best_status(exercise_id, list(noted)) == "passed" or is_caught_up(exercise_id, noted)
-
-
 def _where_to_go_on(noted: list[dict[str, Any]]) -> str:
     """The exercise that was tried last if it has not passed, else the first that is not done."""
-    open_ones = [each for each in EXERCISES.values() if not _is_done(each.id, noted)]
+    standings = {each.id: progress.standing(each.id, noted) for each in EXERCISES.values()}
+    open_ones = [each for each in EXERCISES.values() if standings[each.id] not in {"passed", "caught_up"}]
     if not open_ones:
+        given = [each for each, standing in standings.items() if standing == "caught_up"]
+        if given:
+            return f"You have come to the end. What you did not write yet: {', '.join(given)}."
         return "All exercises have passed. `sluice export` writes the receipt of the whole course."
     tried = [_exercise_of(each) for each in noted if each.get("event") == "check"]
     last = tried[-1] if tried else ""

@@ -13,7 +13,7 @@ from course.manifest import EXERCISES
 from course.places import state_folder
 from course.seams import reference_source
 
-__all__ = ["catch_up", "is_caught_up"]
+__all__ = ["catch_up"]
 
 
 def catch_up(lesson: int, *, by: str = "learner") -> list[str]:
@@ -21,8 +21,7 @@ def catch_up(lesson: int, *, by: str = "learner") -> list[str]:
     noted = progress.events()
     opened = []
     for exercise in EXERCISES.values():
-        is_before = exercise.lesson < lesson
-        if not is_before or progress.best_status(exercise.id, noted) == "passed" or is_caught_up(exercise.id, noted):
+        if exercise.lesson >= lesson or progress.standing(exercise.id, noted) in {"passed", "caught_up"}:
             continue
         folder = state_folder() / "caught-up"
         with contextlib.suppress(OSError):
@@ -31,9 +30,3 @@ def catch_up(lesson: int, *, by: str = "learner") -> list[str]:
         progress.record("catchup", exercise=exercise.id, lesson=exercise.lesson, by=by)
         opened.append(exercise.id)
     return opened
-
-
-def is_caught_up(exercise_id: str, noted: list[dict[str, object]] | None = None) -> bool:
-    """Whether our part stands in for this exercise."""
-    found = progress.events() if noted is None else noted
-    return any(each.get("event") == "catchup" and each.get("exercise") == exercise_id for each in found)

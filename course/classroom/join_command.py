@@ -156,7 +156,7 @@ def _catchup(arguments: argparse.Namespace) -> int:
     if not opened:
         print(f"✓ nothing to catch up: all before lesson {arguments.lesson} is passed or opened already")
         return IN_CLASS
-    print(f"↷ our parts stand in for {', '.join(opened)}; read them in {state_folder() / 'caught-up'}, or with reveal.")
+    print(f"◧ our parts stand in for {', '.join(opened)}; read them in {state_folder() / 'caught-up'}.")
     print("  They count as caught up, not as passed; you can still write your own.")
     return IN_CLASS
 

@@ -217,7 +217,7 @@ def news() -> list[str]:
             )
     if orders.get("catchup", 0) > told.get("catchup", 0):
         lines.append(
-            f"{member.title}: all are caught up to lesson {orders['catchup']}; reveal shows the parts before it."
+            f"{member.title}: all are caught up to lesson {orders['catchup']}; our parts stand in for those before it."
         )
     with contextlib.suppress(OSError):
         _write(_told_file(), {"secret": member.secret, **orders})

@@ -9,7 +9,7 @@ from course.classroom.model import FAILING
 
 __all__ = ["class_text", "summary"]
 
-_SYMBOLS = {"passed": "✓", "caught_up": "↷", "not_started": "○"}
+_SYMBOLS = {"passed": "✓", "caught_up": "◧", "not_started": "○"}
 _TOTALS = (("passed", "passed"), ("tried", "failing"), ("stuck", "stuck"))
 _WIDEST, _CELL = 96, 8
 _MOST_RULES = 6
@@ -69,7 +69,7 @@ def _grid(model: dict[str, Any]) -> list[str]:
             lines.append(f"  {words:<{width}}  {numbers}".rstrip())
     if num_left := len(ids) - len(begun):
         lines.append(f"  nobody has begun with the other {_count(num_left, 'exercise')}")
-    lines.append("  ✓ passed   ✗ fails, by which rule   ↷ caught up   ○ not started   a number: attempts   ! stuck")
+    lines.append("  ✓ passed   ✗ fails, by which rule   ◧ caught up   ○ not started   a number: attempts   ! stuck")
     return lines
 
 

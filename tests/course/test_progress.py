@@ -7,12 +7,14 @@ import sys
 
 import pytest
 
-from course import progress
+from course import lesson, progress
+from course.manifest import EXERCISES
 
 pytestmark = pytest.mark.usefixtures("own_state")
 
 WRITER = """
-from course import progress
+from course import lesson, progress
+from course.manifest import EXERCISES
 for i in range(300):
     progress.record("check", exercise="3.1", n=i, who={who})
 """
@@ -119,6 +121,24 @@ def test_once_passed_stays_passed():
     assert progress.best_status("3.1") == "passed"
     assert "✓ 3.1" in progress.progress_text()
     assert "○ 0.1" in progress.progress_text()
+
+
+def test_a_part_that_was_given_has_a_mark_of_its_own_and_a_passed_one_the_other(capsys):
+    for status in ("failed", "passed"):
+        progress.record("catchup", exercise="0.1", lesson=0, by="learner")
+        progress.record("check", exercise="0.1", status=status)
+        progress.record("catchup", exercise="1.1", lesson=1, by="learner")
+        given, passed = ("0.1", "1.1"), "0 of"
+        if status == "passed":
+            given, passed = ("1.1",), "1 of"
+        said = progress.progress_text()
+        bar, head, *_ = said.partition("\n")[0].partition("  ")
+        assert (bar.count("■"), bar.count("◧")) == (2 - len(given), len(given)), head
+        assert f"{passed} {len(EXERCISES)} exercises passed, {len(given)} caught up (◧)" in said
+        assert all(f"◧ {each} " in said for each in given)
+        assert [each for each in EXERCISES if progress.standing(each) == "caught_up"] == list(given)
+        lesson(0)
+        assert f"{'◧' if '0.1' in given else '■'} {passed} 1 passed" in capsys.readouterr().out
 
 
 def test_files_merge_by_union(tmp_path):

@@ -42,9 +42,25 @@ def test_who_has_passed_what_was_tried_last_is_sent_to_the_next() -> None:
     assert " 0.1 " in repr(start.lessons()).splitlines()[-1]
 
 
-def test_what_a_late_one_was_spared_counts_as_done() -> None:
+def test_what_a_late_one_was_spared_is_no_place_to_go_on_at_and_has_a_mark_of_its_own() -> None:
     progress.record("catchup", exercise="0.1", lesson=0, by="learner")
+    said = repr(start.lessons())
+    assert said.splitlines()[1].endswith("◧")
+    assert "■" not in said
+    assert "exercise 1.1 " in said
+    assert "◧: our part stands in" in said
+    noted("0.1", "passed")
     assert repr(start.lessons()).splitlines()[1].endswith("■")
+    assert "◧" not in repr(start.lessons())
+
+
+def test_who_was_spared_something_is_not_told_that_all_has_passed() -> None:
+    for exercise in EXERCISES:
+        noted(exercise, "passed" if exercise != "3.1" else "failed")
+    progress.record("catchup", exercise="3.1", lesson=3, by="learner")
+    said = repr(start.lessons())
+    assert "passed" not in said
+    assert "What you did not write yet: 3.1." in said
 
 
 def test_who_has_done_all_is_told_of_the_receipt() -> None:

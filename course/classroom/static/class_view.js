@@ -11,9 +11,9 @@ const say = (node, text) => { if (node.textContent !== text) node.textContent = 
 const count = (number, what) => `${number} ${what}${number === 1 ? "" : "s"}`;
 
 const FAILING = new Set(["failed", "error", "timeout"]);
-const SYMBOLS = { passed: "✓", caught_up: "↷", not_started: "·", failed: "✗", error: "✗", timeout: "✗" };
+const SYMBOLS = { passed: "✓", caught_up: "◧", not_started: "·", failed: "✗", error: "✗", timeout: "✗" };
 const WORDS = { passed: "passed", caught_up: "caught up", not_started: "not started", failed: "fails", error: "stops with an error", timeout: "runs out of time" };
-const LEGEND = [["passed", "✓", "passed"], ["failed", "E", "fails, by which rule"], ["caught_up", "↷", "caught up"], ["not_started", "·", "not started"], ["stuck", "\u00a0", "stuck for 8 minutes"], ["", "(name)", "away"]];
+const LEGEND = [["passed", "✓", "passed"], ["failed", "E", "fails, by which rule"], ["caught_up", "◧", "caught up"], ["not_started", "·", "not started"], ["stuck", "\u00a0", "stuck for 8 minutes"], ["", "(name)", "away"]];
 const MOST_RULES = 6, MOST_STUCK = 12;
 const STATUS_MS = 5000; // for ears, a room changes too often
 const SURE_MS = 6000;
