@@ -77,7 +77,7 @@ def tracks() -> Table:
     """Which lessons to take when there is time for some of them only."""
     rows, links = [], []
     for track in TRACKS:
-        there = [LESSONS[number] for number in track.lessons if number in LESSONS]
+        there = [LESSONS[number] for number in track.lessons]
         rows.append([track.name, there[0].title, " ".join(f"L{each.number:02d}" for each in there), _hours(there)])
         links.append(f"{there[0].name}.ipynb")
     below = "Without a track: one lesson after the other."

@@ -4,7 +4,7 @@
 # **When you are done** you can say which operators of a job share a task, what that saves and what it
 # may cost, and which of Flink's eight outputs stands behind an operator.
 #
-# 60 minutes. You need to know that a job is a graph of operators and that each runs in several **subtasks**.
+# 60 minutes. You need lesson 0: a job is a graph of operators, and each of them runs in several **subtasks**.
 # The parts that become yours: the rule of chaining, the chains themselves, and an output that copies.
 #
 # Era: Flink 1.11; where others differ the text says so.

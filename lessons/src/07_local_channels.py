@@ -4,7 +4,7 @@
 # **When you are done** you can say when a record becomes visible to the next task, why a setting of one
 # number trades speed against delay, and what a *flush* is and is not.
 #
-# 60 minutes. You need the idea of a buffer: a piece of memory of fixed size, borrowed from a pool. The part
+# 60 minutes. You need lesson 2: a buffer is a piece of memory of fixed size, borrowed from a pool. The part
 # that becomes yours: the queue between two tasks, with its three calls `add`, `flush` and `poll`.
 #
 # Era: the rules are those of Flink 1.10 to 1.11; where others differ the text says so.
