@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 
 import pytest
@@ -48,5 +49,5 @@ def test_each_lesson_but_the_first_requires_one_and_asks_about_one():
 
 
 def test_a_longer_track_has_all_of_a_shorter_one():
-    for shorter, longer in zip(TRACKS, TRACKS[1:], strict=False):
+    for shorter, longer in itertools.pairwise(TRACKS):
         assert set(shorter.lessons) < set(longer.lessons)
