@@ -7,10 +7,12 @@ Cells of the source (lessons/src/NN_name.py):
     # %% exercise id=3.1                   the stub of 3.1 is filled in (the cell's own lines come first)
     #! text                                anywhere in a cell: said to instructors, and in no notebook
 
-Every cell has exactly one role TAG. A notebook is built twice over: as a learner gets it (stubs), into
-lessons/NN_name.ipynb, and solved (reference parts), into tests/solved/NN_name.ipynb. The recap is followed by the
-lesson's words, with links into the glossary. The first page, 00_start_here, has no parts to solve; the glossary is
-lessons/glossary.md.
+Every cell has exactly one role TAG. The output of the code cell behind a prediction is folded until it is run, or
+unfolded; a cell with tags=only-here is shipped without one, since what it says holds for one machine.
+
+A notebook is built twice over: as a learner gets it (stubs), into lessons/NN_name.ipynb, and solved (reference parts),
+into tests/solved/NN_name.ipynb. The recap is followed by the lesson's words, with links into the glossary. The first
+page, 00_start_here, has no parts to solve; the glossary is lessons/glossary.md.
 """
 
 from __future__ import annotations
@@ -39,6 +41,7 @@ _ROLES = frozenset(
         "quiz", "recap", "receipt", "hint", "show", "text",
     }
 )  # fmt: skip
+_HERE = "only-here"
 _VIEW = "application/vnd.jupyter.widget-view+json"
 _CELL_SECONDS = 300
 _NOTE = "#!"
@@ -129,12 +132,18 @@ def _cell_id(cell: Cell, position: int, taken: set[str]) -> str:
 def _notebook(cells: Iterable[Cell], *, solved: bool, words: str) -> nbformat.NotebookNode:
     taken: set[str] = set()
     made = []
+    is_asked = False
     for position, cell in enumerate(cells, 1):
         source = cell.source
         tags = [cell.role, *(cell.options.get("tags", "").split(",") if cell.options.get("tags") else [])]
         if cell.role == "setup" and cell.kind == "code" and "nbval-ignore-output" not in tags:
             tags.append("nbval-ignore-output")
         metadata: dict[str, Any] = {"tags": tags}
+        if cell.kind == "code":
+            if is_asked:
+                metadata |= {"collapsed": True, "jupyter": {"outputs_hidden": True}}  # Jupyter's fold, until it is run
+                tags.append("hide-output")  # the site's
+            is_asked = cell.role == "predict"
         if cell.role == "exercise" and cell.kind == "code":
             exercise_id = cell.options["id"]
             filled = solution(exercise_id) if solved else stub(exercise_id)
@@ -195,6 +204,8 @@ def _normalise(notebook: nbformat.NotebookNode) -> None:
     notebook.metadata.pop("widgets", None)
     for cell in notebook.cells:
         cell.metadata.pop("execution", None)
+        if _HERE in cell.metadata.tags and cell.cell_type == "code":
+            cell.outputs = []
         for output in cell.get("outputs", []):
             if output.output_type == "error":
                 output.traceback = [f"{output.ename}: {output.evalue}"]

@@ -14,8 +14,8 @@ __all__ = ["Choices"]
 class Choices:
     """Asks `question`; what `answer` says of the letter that was chosen appears below.
 
-    Every choice is an answer: a second thought replaces the first. The stored notebook and a terminal
-    show the words, which say how to answer without a mouse.
+    Every choice is an answer: a second thought replaces the first. A terminal shows the words, which say how to
+    answer without a mouse. Where no kernel runs, in the stored notebook and on the site, a choice unfolds its answer.
     """
 
     def __init__(self, question: Question, answer: Callable[[str], str], how: str) -> None:
@@ -30,7 +30,17 @@ class Choices:
     def _repr_mimebundle_(self, **_kwargs: Any) -> dict[str, Any]:
         if self._box is None:
             self._box = self._make_box()
-        return {**self._box._repr_mimebundle_(), "text/plain": repr(self)}
+        return {**self._box._repr_mimebundle_(), "text/plain": repr(self), "text/html": self.page()}
+
+    def page(self) -> str:
+        """The question as HTML that needs no kernel and no script: the answer to a choice lies folded below it."""
+        asked = self.question
+        choices = (
+            f'<details name="{html.escape(asked.id)}"><summary>{letter}) {html.escape(words)}</summary>'
+            f"<p>{html.escape(asked.answer(letter))}</p></details>"
+            for letter, words in asked.choices.items()
+        )
+        return f'<div class="sluice-choices"><p><b>{html.escape(asked.ask)}</b></p>{"".join(choices)}</div>'
 
     def _make_box(self) -> Any:
         import ipywidgets

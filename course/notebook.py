@@ -7,6 +7,7 @@ stored output can be compared. What a check needs of the exercise is the *source
 from __future__ import annotations
 
 import json
+import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -16,7 +17,7 @@ from course.answers import cell_names, current_source, latest_cell, num_cells, s
 from course.choices import Choices
 from course.classroom import membership
 from course.grading.remote import judge_apart, prepare
-from course.grading.report import Report
+from course.grading.report import COLUMNS, Report
 from course.grading.runner import GraderError
 from course.manifest import DEFAULT_SEED, VECTORS_VERSION, Lesson, exercise, lesson_info
 from course.places import work_folder
@@ -211,18 +212,22 @@ def swap(exercise_id: str, **options: Any) -> Any:
 
 
 def predict(name: str, chosen: str | None = None) -> Text | Choices:
-    """Ask for a prediction, or record the letter you choose; the next cell answers it."""
+    """Ask for a prediction, or record the letter you choose and answer it; the next cell shows it."""
     asked = questions.question(name, "predict")
     if chosen is None:
-        how = f'Choose with L.predict("{name}", "a"); the next cell gives the answer.'
+        how = f'Choose with L.predict("{name}", "a"), then run the next cell.'
         return Choices(asked, lambda letter: _predicted(asked, letter), how)
-    return Text(f"{asked.text(chosen)}\n  {_predicted(asked, chosen)}")
+    return _with_answer(asked, chosen, _predicted(asked, chosen))
 
 
 def _predicted(asked: questions.Question, chosen: str) -> str:
-    asked.check_choice(chosen)
+    said = asked.answer(chosen)
     progress.record("predict", question=asked.id, chosen=chosen)
-    return "Noted. Run the next cell to see."
+    return f"{said} The next cell shows it."
+
+
+def _with_answer(asked: questions.Question, chosen: str, said: str) -> Text:
+    return Text("\n".join([asked.text(chosen), *(f"  {line}" for line in textwrap.wrap(said, COLUMNS - 2))]))
 
 
 def quiz(name: str, chosen: str | None = None) -> Text | Choices:
@@ -231,14 +236,13 @@ def quiz(name: str, chosen: str | None = None) -> Text | Choices:
     if chosen is None:
         how = f'Answer with L.quiz("{name}", "a").'
         return Choices(asked, lambda letter: _answered(asked, letter), how)
-    return Text(f"{asked.text(chosen)}\n  {_answered(asked, chosen)}")
+    return _with_answer(asked, chosen, _answered(asked, chosen))
 
 
 def _answered(asked: questions.Question, chosen: str) -> str:
-    asked.check_choice(chosen)
-    is_right = chosen == asked.right
-    progress.record("quiz", question=asked.id, chosen=chosen, right=is_right)
-    return f"✓ right. {asked.because}" if is_right else "✗ not that one; think again and choose another letter."
+    said = asked.answer(chosen)
+    progress.record("quiz", question=asked.id, chosen=chosen, right=chosen == asked.right)
+    return said
 
 
 def progress_list() -> Text:

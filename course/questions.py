@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
@@ -24,7 +24,7 @@ class NoSuchQuestionError(KeyError):
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """One question: a prediction (`right` is empty) or a quiz question."""
+    """One question: a prediction, which has an answer to each choice, or a quiz question, which has a right one."""
 
     id: str
     kind: str
@@ -32,6 +32,7 @@ class Question:
     choices: dict[str, str]
     right: str = ""
     because: str = ""
+    answers: dict[str, str] = field(default_factory=dict)
 
     def text(self, chosen: str | None = None) -> str:
         """The question with its choices; a chosen one is marked."""
@@ -40,14 +41,17 @@ class Question:
             lines.append(f"  {'▸' if letter == chosen else ' '} {letter}) {words}")
         return "\n".join(lines)
 
-    def check_choice(self, chosen: str) -> None:
-        """Refuse a letter that is no choice.
+    def answer(self, chosen: str) -> str:
+        """What is said to whoever chose this letter.
 
         Raises:
-            NoSuchQuestionError: it is none.
+            NoSuchQuestionError: it is no choice.
         """
         if chosen not in self.choices:
             raise NoSuchQuestionError(f"{self.id} has the choices {', '.join(self.choices)}; got {chosen!r}")
+        if self.kind == "predict":
+            return self.answers[chosen]
+        return f"✓ right. {self.because}" if chosen == self.right else "✗ not that one; think again, choose another."
 
 
 @cache

@@ -157,17 +157,27 @@ def _in_words(found: int | bool) -> str:
 
 # -- the producer that follows its consumer ------------------------------------------------------------------
 
+Phase = tuple[str, int]
+"""Who is held, "producer", "consumer" or "" for nobody, and at how many percent of its best."""
+PHASES: tuple[Phase, ...] = (("producer", 60), ("consumer", 30), ("", 100), ("consumer", 30), ("", 100))
+"""As in the experiment of Flink's own texts."""
+
 
 @dataclass(frozen=True, slots=True)
 class Followed:
-    """How fast the source ran in each phase, in percent of its best, beside the speed its consumer was given."""
+    """How fast both ends ran in each phase, in percent of their best, beside who was held in it, and at how much.
 
-    speeds: tuple[int, ...]
-    measured: tuple[tuple[str, tuple[int, ...]], ...]
+    `measured` has for each setting the rates of the producer and of the consumer.
+    """
+
+    phases: tuple[Phase, ...]
+    measured: tuple[tuple[str, tuple[int, ...], tuple[int, ...]], ...]
 
     def __repr__(self) -> str:
-        lines = ["speed in percent, phase by phase", _bars("the consumer is given", self.speeds)]
-        lines += [_bars(f"the producer, {where}", rates) for where, rates in self.measured]
+        heads = "".join(f"{who or 'nobody':>9}  " for who, _ in self.phases).rstrip()
+        lines = [f"{'speed in percent; held is':<40}{heads}", _bars("at", [percent for _, percent in self.phases])]
+        for where, producer, consumer in self.measured:
+            lines += [_bars(f"{where}: the producer", producer), _bars(f"{'':<{len(where)}}  the consumer", consumer)]
         return "\n".join(lines)
 
 
@@ -175,9 +185,10 @@ def _bars(name: str, rates: Sequence[int]) -> str:
     return f"  {name:<38}" + "".join(f"{rate:>4} {'▇' * round(rate / 20):<6}" for rate in rates).rstrip()
 
 
-def follow(speeds: Sequence[int] = (60, 30, 100, 30, 100), rounds: int = 100) -> Followed:
-    """Run one source and one sink, whose speed changes; the source may take one step a round.
+def follow(phases: Sequence[Phase] = PHASES, rounds: int = 100) -> Followed:
+    """Run one source and one sink, each at most one step a round, and hold one of them in each phase.
 
+    A phase has `rounds` in which what lies between the two may fill or empty, then `rounds` that count.
     On one TaskManager the sink reads the source's queue; on two there is a connection, with credits and without.
     """
     measured = []
@@ -187,22 +198,28 @@ def follow(speeds: Sequence[int] = (60, 30, 100, 30, 100), rounds: int = 100) ->
         ("on two, without credits", _config(credit_based=False), 2),
     ):
         with Simulation(_endless(config, 1), num_task_managers=width, check_every=0) as simulation:
-            measured.append((where, _followed(simulation, speeds, rounds)))
-    return Followed(tuple(speeds), tuple(measured))
+            measured.append((where, *_followed(simulation, phases, rounds)))
+    return Followed(tuple(phases), tuple(measured))
 
 
-def _followed(simulation: Simulation, speeds: Sequence[int], rounds: int) -> tuple[int, ...]:
-    source, sink = StepTask("source-0"), StepTask("sink-0")
-    both: set[StepTask] = {source, sink}
-    for _ in range(rounds):  # the queues fill before anybody looks
-        _round(simulation, both, [source])
-    rates = []
-    for speed in speeds:
-        (before,), due = _records(simulation, "source"), 0
-        for _ in range(rounds):
-            due += speed
-            _round(simulation, both, [sink, source] if due >= 100 else [source])
-            due -= 100 * (due >= 100)
-        (after,) = _records(simulation, "source")
-        rates.append(round(100 * (after - before) / rounds))
-    return tuple(rates)
+def _followed(
+    simulation: Simulation, phases: Sequence[Phase], rounds: int
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    ends = {"consumer": StepTask("sink-0"), "producer": StepTask("source-0")}
+    rates: dict[str, list[int]] = {"producer": [], "consumer": []}
+    for held, percent in phases:
+        before, due = _both(simulation), dict.fromkeys(ends, 0)
+        for number in range(2 * rounds):
+            if number == rounds:
+                before = _both(simulation)
+            due = {end: 100 * (end != held) + percent * (end == held) + due[end] % 100 for end in ends}
+            _round(simulation, set(ends.values()), [task for end, task in ends.items() if due[end] >= 100])
+        for end, now in _both(simulation).items():
+            rates[end].append(round(100 * (now - before[end]) / rounds))
+    return tuple(rates["producer"]), tuple(rates["consumer"])
+
+
+def _both(simulation: Simulation) -> dict[str, int]:
+    """How many records each end has had so far."""
+    (written,), (read,) = _records(simulation, "source"), _records(simulation, "sink")
+    return {"producer": written, "consumer": read}

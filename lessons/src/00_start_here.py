@@ -7,7 +7,9 @@
 # speaks its protocol; what you learn here holds there.
 #
 # You need some Python and basic SQL. No network, no account, no Java of your own.
-# %% setup name=machine
+#
+# Run the next cell (click it, then Shift-Enter): it says whether this machine has what the lessons need.
+# %% setup name=machine tags=only-here
 from course import start
 
 start.machine()
@@ -23,7 +25,7 @@ start.lessons()
 #
 # 1. **Something went wrong** in a job, and somebody was on call.
 # 2. **You look** at the engine running, and step through it: space plays, ← and → step, `?` tells the rest.
-# 3. **You predict** what will happen; the next cell shows it. Nobody grades a prediction.
+# 3. **You predict** what will happen; your choice is answered, and the next cell shows it. Nobody grades it.
 # 4. **You write** a part of the engine in a cell, and `check("3.1")` says what it does right and wrong:
 #    what we ran, what yours did, what Flink does, and what a running job would do about it.
 # 5. `hint("3.1")` helps in five steps, from a question to the answer. Hints cost nothing.
