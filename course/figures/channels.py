@@ -14,13 +14,15 @@ from refimpl.consumer import BufferManager, BufferManagerSnapshot
 from refimpl.drivers import Simulation
 from refimpl.drivers.simulation import StepTask
 from refimpl.job import StreamEnvironment
+from refimpl.memory import BufferConsumer
+from refimpl.producer import PipelinedSubpartition
 from refimpl.records import BYTES
 from refimpl.task import IterableReader
 from refimpl.trace import Trace
 from widgets import Recording
 from widgets.view_models import topology
 
-__all__ = ["CreditCosts", "HaltedRun", "Ledger", "credit_costs", "halted_sink", "one_channel"]
+__all__ = ["CreditCosts", "HaltedRun", "Ledger", "credit_costs", "halted_sink", "noting", "one_channel"]
 
 SEGMENT_BYTES = 64
 FULL_RECORD = bytes(SEGMENT_BYTES - 4 - 1 - 4)
@@ -36,6 +38,21 @@ def one_channel(num_records: int, config: Config) -> StreamEnvironment:
 
 
 def _ignore(_value: object) -> None: ...
+
+
+def noting(trace: Trace) -> type[PipelinedSubpartition]:
+    """The engine's own subpartition, with notes where its trace has none: "written" and "told"."""
+
+    class Noting(PipelinedSubpartition):
+        def notify(self) -> None:
+            trace.note("told", self.owner)()
+            super().notify()
+
+        def add(self, consumer: BufferConsumer) -> bool:
+            consumer.watch(lambda: trace.note("written", self.owner)())
+            return super().add(consumer)
+
+    return Noting
 
 
 # -- a sink that stands still --------------------------------------------------------------------------

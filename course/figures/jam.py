@@ -17,7 +17,7 @@ from refimpl.job import StreamEnvironment
 from refimpl.records import BYTES
 from refimpl.task import IterableReader
 
-__all__ = ["Followed", "Jam", "WhereItStands", "follow", "jam", "where_it_stands"]
+__all__ = ["Followed", "Jam", "WhereItStands", "follow", "jam", "left_over", "where_it_stands"]
 
 _NUM_CHANNELS = 4
 _ROUNDS = 16
@@ -202,9 +202,22 @@ def follow(phases: Sequence[Phase] = PHASES, rounds: int = 100) -> Followed:
     return Followed(tuple(phases), tuple(measured))
 
 
-def _followed(
-    simulation: Simulation, phases: Sequence[Phase], rounds: int
-) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def left_over(*, credit_based: bool) -> int:
+    """How many buffers a source still writes after its sink, on another machine, has stopped, until it must wait."""
+    source, sink = StepTask("source-0"), StepTask("sink-0")
+    job = _endless(_config(credit_based=credit_based), 1)
+    with Simulation(job, num_task_managers=2, check_every=0) as simulation:
+        for _ in range(_ROUNDS):
+            _round(simulation, {source, sink}, [source, sink])
+        before = now = _both(simulation)["producer"]
+        while True:
+            _round(simulation, {source, sink}, [source])
+            if _both(simulation)["producer"] == now:
+                return now - before
+            now = _both(simulation)["producer"]
+
+
+def _followed(simulation: Simulation, phases: Sequence[Phase], rounds: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
     ends = {"consumer": StepTask("sink-0"), "producer": StepTask("source-0")}
     rates: dict[str, list[int]] = {"producer": [], "consumer": []}
     for held, percent in phases:

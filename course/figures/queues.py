@@ -11,14 +11,15 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from course.data.statistics import Figures
+from course.figures.channels import noting
 from refimpl.config import Config
 from refimpl.drivers import Simulation, ThreadedRun
 from refimpl.drivers.simulation import Action, Flush, StepTask
 from refimpl.job import StreamEnvironment
-from refimpl.memory import Buffer, BufferBuilder, BufferConsumer, MemorySegment
+from refimpl.memory import Buffer, BufferBuilder, MemorySegment
 from refimpl.producer import PipelinedSubpartition, SubpartitionQueue
 from refimpl.records import LONG
-from refimpl.task import IterableReader
+from refimpl.task import IterableReader, Progress
 from refimpl.trace import Trace
 from widgets import Recording
 from widgets.svg import document, element, picture_id, text_element
@@ -127,11 +128,12 @@ def slow_reader() -> Recording:
 # -- the way of a record inside one TaskManager ----------------------------------------------------
 
 _STEPS = {
-    "queue": "1  the writer borrows a buffer and puts it into the queue, empty: segment {segment}",
-    "written": "2  the first record is written into it, where it stands",
-    "told": "3  the reader is told",
-    "deliver": "4  the reader takes {bytes} bytes, where they lie: nothing is copied",
-    "recycle": "5  the buffer has gone home to the pool of the writer: segment {segment}",
+    "idle": "1  the reader asks its gate, finds nothing, and sleeps",
+    "written": "2  the writer writes a record into a buffer that stands in the queue",
+    "told": "3  what is written is flushed, and the reader is told",
+    "awake": "4  the reader wakes",
+    "deliver": "5  it takes {bytes} bytes where they lie, and has {records} records again",
+    "recycle": "   the buffer has gone home to the pool of the writer: segment {segment}",
 }
 
 
@@ -145,46 +147,59 @@ class Story:
         return "\n".join(self.lines)
 
 
+class _LocalWay:
+    """The lines of `local_way`: what stepped, and below it what that came to, each thing the first time only."""
+
+    def __init__(self, num_records: int) -> None:
+        self.lines: list[str] = []
+        self.left = dict(_STEPS)
+        self._trace, self._num_seen = Trace(), 0
+        environment = StreamEnvironment(Config(segment_size_bytes=64, num_buffers=8, source_batch=1))
+        source = environment.source(lambda *_: IterableReader(range(num_records)), "readings", LONG)
+        source.rebalance().sink(_ignore, "board")
+        environment = environment.use(PipelinedSubpartition=noting(self._trace))
+        self.simulation = Simulation(environment, policy="first", trace=self._trace)
+
+    def ask(self) -> None:
+        """Let the reader look for itself, as a thread does that nobody has told anything yet."""
+        task = next(each for each in self.simulation.deployment.tasks if each.name == "board-0")
+        assert task.step() is Progress.IDLE, "there is nothing to read yet"
+        self._tell("step board-0")
+
+    def step(self, action: Action | None = None) -> bool:
+        """One step of the run; false if there is none."""
+        done = self.simulation.step(action)
+        if done is not None:
+            self._tell(str(done).partition(" at ")[0])
+        return done is not None
+
+    def _tell(self, what: str) -> None:
+        self.lines.append(f"{self.simulation.time_ms:>8.2f} ms  {what}")
+        events = list(self._trace)[self._num_seen :]
+        self._num_seen = self._trace.num_events
+        details = {event.kind: event.detail for event in events if event.kind != "idle" or event.subject == "board-0"}
+        if "idle" not in self.left and StepTask("board-0") in self.simulation.enabled():
+            details["awake"] = {}
+        (records,) = (task.num_records_in for task in self.simulation.snapshot().tasks if task.name == "board-0")
+        for kind in [kind for kind in details if kind in self.left]:
+            self.lines.append(" " * 13 + self.left.pop(kind).format(**details[kind], records=records))
+
+
 def local_way(num_records: int = 3) -> Story:
     """A job of two tasks in one TaskManager, from its trace: who steps, and which of the five steps that is."""
-    trace = Trace()
-
-    class Told(PipelinedSubpartition):
-        """The engine's own rules, with a note where the trace has none."""
-
-        def notify(self) -> None:
-            trace.note("told", self.owner)()
-            super().notify()
-
-        def add(self, consumer: BufferConsumer) -> bool:
-            consumer.watch(lambda: trace.note("written", self.owner)())
-            return super().add(consumer)
-
-    environment = StreamEnvironment(Config(segment_size_bytes=64, num_buffers=8, source_batch=1))
-    source = environment.source(lambda *_: IterableReader(range(num_records)), "readings", LONG)
-    source.rebalance().sink(_ignore, "board")
-    lines: list[str] = []
-    left = dict(_STEPS)  # each is told the first time it is taken
-    with Simulation(environment.use(PipelinedSubpartition=Told), policy="first", trace=trace) as simulation:
-
-        def step(action: Action | None = None) -> Action | None:
-            seen, done = trace.num_events, simulation.step(action)
-            if done is not None:
-                lines.append(f"{simulation.time_ms:>8.2f} ms  {str(done).partition(' at ')[0]}")
-            news = [event for event in list(trace)[seen:] if event.kind in left]
-            lines.extend(" " * 13 + left.pop(event.kind).format(**event.detail) for event in news)
-            return done
-
+    way = _LocalWay(num_records)
+    with way.simulation as simulation:
+        way.ask()
         for _ in range(num_records):
-            step(StepTask("readings-0"))
+            way.step(StepTask("readings-0"))
         partition = simulation.deployment.partitions[0]
         deadline = partition.next_deadline(simulation.time_ms)  # then nothing comes for a while
         assert deadline is not None, "records wait that nobody was told of"
         simulation.time_ms = deadline
-        step(Flush(partition.name, deadline))
-        while left and step() is not None:
+        way.step(Flush(partition.name, deadline))
+        while way.left and way.step():
             pass
-    return Story(tuple(lines))
+    return Story(tuple(way.lines))
 
 
 def three_ways(num_records: int = 1_000) -> Figures:

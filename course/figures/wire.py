@@ -10,15 +10,15 @@ import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from course.figures.channels import FULL_RECORD, SEGMENT_BYTES, one_channel
+from course.figures.channels import FULL_RECORD, SEGMENT_BYTES, noting, one_channel
 from refimpl.config import Config
 from refimpl.drivers import Simulation
-from refimpl.drivers.simulation import Send, Way
+from refimpl.drivers.simulation import Send, StepTask, Way
 from refimpl.exchange import BufferResponse, Message, RequestDecoder, encode
 from refimpl.job import StreamEnvironment
 from refimpl.records import BYTES
-from refimpl.task import IterableReader
-from refimpl.trace import Trace
+from refimpl.task import IterableReader, Progress
+from refimpl.trace import Trace, TraceEvent
 from widgets import Recording
 from widgets.view_models import topology
 
@@ -132,46 +132,68 @@ class Pieces:
 
 @dataclass(frozen=True, slots=True)
 class NineSteps:
-    """What became of the first data buffer of a channel: (step of the run, where, what, class in Flink)."""
+    """What became of the first data buffer of a channel: (number, step of the run, where, what, class in Flink).
 
-    rows: tuple[tuple[int, str, str, str], ...]
+    What must come before the nine steps, and what follows from them, has no number.
+    """
+
+    rows: tuple[tuple[str, int, str, str, str], ...]
 
     def __repr__(self) -> str:
-        lines = [f"     step  where     {'what happens':<56}  in Flink 1.11.4"]
-        for number, (step, where, what, flink) in enumerate(self.rows, 1):
-            lines.append(f"  {number}  {step:>4}  {where:<8}  {what:<56}  {flink}")
+        lines = [f"     step  where     {'what happens':<58}  in Flink 1.11.4"]
+        for number, step, where, what, flink in self.rows:
+            lines.append(f"  {number or '·'}  {step:>4}  {where:<8}  {what:<58}  {flink}")
         return "\n".join(lines)
 
 
-# What to look for in the trace (a kind of event, or an action), where that is, what it means, and who does it in Flink.
+# Number, what to look for in the run (an event, an action), where that is, what it means, who does it in Flink.
 _STEPS = (
-    ("send requests", "tm-1", "the channel asks, with credit {credit}", "NettyPartitionRequestClient"),
-    ("deliver requests", "tm-0", "a reader is opened for it", "PartitionRequestServerHandler"),
-    ("queue", "source-0", "a record is written into segment {segment}, and queued", "PipelinedSubpartition"),
-    ("deliver", "tm-0", "it has credit: {bytes} bytes, number {sequence}, leave", "PartitionRequestQueue"),
-    ("recycle", "source-0", "segment {segment} is sent, and goes home", "LocalBufferPool"),
-    ("receive", "tm-1", "{bytes} bytes come, and are copied to own segment {segment}", "RemoteInputChannel"),
-    ("take", "sink-0", "the task takes number {sequence} from its gate, and reads it", "SingleInputGate"),
-    ("send requests again", "tm-1", "the buffer is empty again: a credit goes back", "BufferManager"),
-    ("grant", "tm-0", "the reader has credit {credit} again", "CreditBased…ViewReader"),
-)
+    ("", "send requests", "tm-1", "before: the channel asks, with credit {credit}", "NettyPartitionRequestClient"),
+    ("", "deliver requests", "tm-0", "before: a reader is opened for it", "PartitionRequestServerHandler"),
+    ("1", "sink-0 idle", "sink-0", "the task asks its channel, finds nothing, and sleeps", "RemoteInputChannel"),
+    ("2", "queue", "source-0", "a record is written into segment {segment}, in the queue", "PipelinedSubpartition"),
+    ("3", "told", "tm-0", "the subpartition tells the queue of readers: data is there", "PartitionRequestQueue"),
+    ("4", "deliver", "tm-0", "there is credit: it reads {bytes} bytes, number {sequence}", "PartitionRequestQueue"),
+    ("5", "recycle", "tm-0", "the connection has them; segment {segment} goes home", "PartitionRequestServerHandler"),
+    ("6", "send responses", "tm-0", "they leave in a message, a frame of {frame} bytes", "NettyMessage.BufferResponse"),
+    ("7", "receive", "tm-1", "decoded: {bytes} bytes copied to own segment {segment}", "NettyMessage…DecoderDelegate"),
+    ("8", "awake", "tm-1", "they join the queue of the channel, and the task wakes", "CreditBased…ClientHandler"),
+    ("9", "take", "sink-0", "the task takes number {sequence}, and has a record again", "StreamTaskNetworkInput"),
+    ("", "send requests again", "tm-1", "after: the buffer is empty again; a credit goes back", "BufferManager"),
+    ("", "grant", "tm-0", "after: the reader has credit {credit} again", "CreditBased…ViewReader"),
+)  # fmt: skip
+
+
+def _name(event: TraceEvent) -> str:
+    """The kind of an event; how a task fares, with its name."""
+    return f"{event.subject} {event.kind}" if event.kind == Progress.IDLE.value else event.kind
 
 
 def nine_steps() -> NineSteps:
     """Run one channel with a trace, and find each step of the first buffer's way in it."""
     trace = Trace(1_000)
     found: list[tuple[str, int, dict[str, object]]] = []
-    with Simulation(one_channel(3, _CONFIG), policy="first", trace=trace, num_task_managers=2) as simulation:
-        num_known = 0
+
+    job = one_channel(3, _CONFIG).use(PipelinedSubpartition=noting(trace))
+    sink = StepTask("sink-0")
+    with Simulation(job, policy="first", trace=trace, num_task_managers=2) as simulation:
+        (link,) = simulation.links.values()
+        num_known, was_awake = 0, False
         while (action := simulation.step()) is not None:
+            name = " ".join(str(action).partition(",")[0].split()[:2])
             events = list(trace)[num_known:]
             num_known += len(events)
-            name = " ".join(str(action).partition(",")[0].split()[:2])
             is_again = name == "send requests" and any(kind == "take" for kind, _, _ in found)
-            found.append((f"{name} again" if is_again else name, simulation.num_steps, {}))
-            found += [(event.kind, simulation.num_steps, dict(event.detail)) for event in events]
+            frames = [len(encode(each)) for each in link.messages(Way.RESPONSES)]
+            detail: dict[str, object] = {"frame": frames[-1]} if name == "send responses" and frames else {}
+            found += [(_name(event), simulation.num_steps, dict(event.detail)) for event in events]
+            found.append((f"{name} again" if is_again else name, simulation.num_steps, detail))
+            is_awake = sink in simulation.enabled()
+            found += [("awake", simulation.num_steps, {})] if is_awake and not was_awake else []
+            was_awake = is_awake
     rows = []
-    for kind, where, words, flink in _STEPS:
-        step, detail = next((step, detail) for name, step, detail in found if name == kind)
-        rows.append((step, where, words.format(**{"credit": _CONFIG.buffers_per_channel, **detail}), flink))
+    for number, kind, where, words, flink in _STEPS:
+        step, numbers = next((step, numbers) for name, step, numbers in found if name == kind)
+        told = words.format(**{"credit": _CONFIG.buffers_per_channel, **numbers})
+        rows.append((number, step, where, told, flink))
     return NineSteps(tuple(rows))

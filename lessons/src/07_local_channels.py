@@ -93,12 +93,12 @@ OneChannel(8).open("ab").flush().flush().poll().write("cd").write("ef").flush().
 # ## The five steps of the local way
 #
 # What makes a record visible? One of **three triggers**: its buffer is full, so that the next one joins; an event
-# must follow it; or the **buffer timeout** has passed and flushes every channel. Below is the trace of a run:
-# three records, then nothing for a while.
+# must follow it; or the **buffer timeout** has passed and flushes every channel. Below is the trace of a run
+# whose reader comes first: three records, then nothing for a while.
 # %% figure name=local-way
 local_way()
-#! Read the times aloud: 0.02 ms to write, 100 ms to be seen. Ask which of the three triggers it was, and what the
-#! others would have looked like. From practice: "Flink adds 100 ms per hop" is half true; the mean is half a
+#! Read the times aloud: 0.01 ms to write, 100 ms to be seen. Ask which of the three triggers step 3 was, and what the
+#! others would have looked like. Whoever knows older texts has met steps 1 and 3 as wait() and notifyAll(). From practice: "Flink adds 100 ms per hop" is half true; the mean is half a
 #! period.
 # %% figure name=three-ways
 # The same records travel in three ways, and each saves something.

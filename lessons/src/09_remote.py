@@ -141,13 +141,14 @@ L.swap("9.3")
 # ## Nine steps to another machine
 #
 # Data reaches the next operator in one of three ways. In a chain it is a function call. On one machine the
-# consumer reads the producer's queue. To another machine it takes nine steps; here they are for the first
-# buffer of a channel, each with the step of the run in which it happened. (If the producer fails, an
-# `ErrorResponse` comes instead: it names a channel, which fails alone, or none, and then all of them do.)
+# consumer reads the producer's queue. To another machine it takes nine steps, once the channel has been asked
+# for; here they are for its first buffer, each with the step of the run in which it happened. (If the producer
+# fails, an `ErrorResponse` comes: it names a channel, which fails alone, or none, and then all of them do.)
 # %% figure name=nine
 nine_steps()
 #! Give nine people one line each on paper, shuffled, and let them stand up in order; then show the cell. Who holds
-#! the memory at each step? Ask at line 5: the segment is home, so where is the data if the wire is slow?
+#! the memory at each step? Ask at line 5: the segment is home, so where is the data if the wire is slow? Lines 1 and 8
+#! belong together, as 1 and 4 do on one machine (lesson 7): the reader asked first, and slept.
 # %% [markdown] spark name=spark-words
 # ## Is it all there?
 #

@@ -42,6 +42,7 @@ L
 # Here a source sends to a sink on another machine. Each record fills a buffer.
 # %% figure name=ledger
 from course.figures.channels import Ledger, credit_costs, halted_sink
+from course.figures.jam import left_over
 from widgets import CreditView
 
 run = halted_sink(own=2, floating=3, num_records=12)
@@ -98,6 +99,9 @@ print(Ledger("data", "backlog 1", "announce", "read"))
 # In the second table an own buffer came home (`read`), and a *floating* one left in its place: one in,
 # one out, nothing to announce.
 #
+# **Texts differ.** Flink's blog, and many after it, have the receiver hold *as many as the backlog*: with backlog 4
+# and one of two own buffers empty it takes 3 more. Flink's code, from 1.5 to 2.x, adds the own ones: 5 more.
+#
 # - **Given** the empty buffers of one channel, and the pool of those that float.
 # - **Do** `on_backlog` and `on_recycled`, as the docstrings say.
 # - **Not needed:** frames, threads, what happens when data comes.
@@ -143,6 +147,9 @@ zoo("11.2")
 # Less is under way, so memory is bounded and a barrier has less to wait behind. And the sender's queue is
 # where backpressure can be seen: on the wire it would be hidden.
 #
+# **Backpressure comes earlier.** Less lies between the two ends, so a source must wait sooner, and that is wanted:
+# what lies there only grows old and hides the jam. Who wants more under way raises the *floating* buffers.
+#
 # **Costs.** Own buffers are set aside for each channel, used or not. Each grant is a message (those that
 # wait together become one). And a credit that is spent comes back a round trip later, so
 #
@@ -155,6 +162,9 @@ zoo("11.2")
 # %% figure name=costs
 print(credit_costs([(1, 0), (2, 0), (4, 0), (8, 0), (16, 0), (2, 8)]), "\n")
 fills = 125e6 * 0.020 / 32_768  # 1 Gbit/s, a round trip of 20 ms, buffers of 32 KiB
+for how in (False, True):
+    written = left_over(credit_based=how)
+    print(f"{'with' if how else 'without'} credits: the sink stops, {written} buffers are written, then the source waits")
 print(f"buffers that keep 1 Gbit/s busy over 20 ms: {fills:.0f}")
 print(f"bytes set aside for 1000 channels, 2 each:  {2 * 1000 * 32_768:,}")
 #! Cover the last column and ask: twice the credit, what happens? Then let them work out the round trip from the

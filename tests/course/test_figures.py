@@ -1,8 +1,13 @@
-"""The runs behind figures: what a function does to the other branch of a job depends on object reuse."""
+"""The runs behind figures tell what lessons and Flink's own texts say of them."""
+
+import re
 
 import pytest
 
 from course.figures.flights import delays_beside
+from course.figures.jam import PHASES, follow, left_over
+from course.figures.queues import local_way
+from course.figures.wire import nine_steps
 
 
 @pytest.mark.parametrize("object_reuse", [True, False])
@@ -15,3 +20,47 @@ def test_a_changed_flight_is_seen_by_the_other_branch_only_if_the_object_is_the_
     assert min(untouched) < 0 < max(untouched)
     seen = delays_beside(never_early, object_reuse=object_reuse)
     assert seen == ([max(0, delay) for delay in untouched] if object_reuse else untouched)
+
+
+LOCAL = ["asks its gate, finds nothing, and sleeps", "writes a record", "flushed", "wakes", "has 3 records again"]
+"""The five steps of Flink's own texts: ask and wait, write, flush and notify, wake, read and deserialise."""
+REMOTE = [
+    "asks its channel, finds nothing, and sleeps", "is written into", "the subpartition tells", "reads 64 bytes",
+    "the connection has them", "leave in a message", "decoded", "and the task wakes", "has a record again",
+]  # fmt: skip
+"""The nine steps of the same texts; what asks for the channel comes before, what gives credit back after."""
+
+
+def test_the_five_steps_on_one_machine_are_those_of_the_texts_in_a_run_of_the_engine():
+    lines = repr(local_way()).splitlines()
+    steps = [line.split(None, 1) for line in lines if re.match(r" {13}\d  ", line)]
+    assert [number for number, _ in steps] == list("12345")
+    assert all(words in said for words, (_, said) in zip(LOCAL, steps, strict=True)), steps
+    assert lines[0].endswith("step board-0"), "the reader asks before anything is written"
+    assert lines.index(next(line for line in lines if "flush readings-0" in line)) + 1 == next(
+        at for at, line in enumerate(lines) if line.strip().startswith("3 ")
+    )
+
+
+def test_the_nine_steps_between_two_machines_are_those_of_the_texts_in_a_run_of_the_engine():
+    rows = nine_steps().rows
+    numbered = [row for row in rows if row[0]]
+    assert [row[0] for row in numbered] == list("123456789")
+    assert all(words in row[3] for words, row in zip(REMOTE, numbered, strict=True)), numbered
+    assert [row[1] for row in numbered] == sorted(row[1] for row in numbered)
+    assert [row[3].partition(":")[0] for row in rows if not row[0]] == ["before", "before", "after", "after"]
+    assert [row[2] for row in numbered] == ["sink-0", "source-0", *["tm-0"] * 4, *["tm-1"] * 2, "sink-0"]
+
+
+def test_the_producer_is_held_first_and_both_are_as_fast_as_the_slower_of_the_two():
+    assert PHASES == (("producer", 60), ("consumer", 30), ("", 100), ("consumer", 30), ("", 100))
+    followed = follow()
+    assert [where for where, _, _ in followed.measured] == [
+        "on one machine", "on two, with credits", "on two, without credits"
+    ]  # fmt: skip
+    for _, *rates in followed.measured:
+        assert rates == [(60, 30, 100, 30, 100)] * 2
+
+
+def test_with_credits_a_producer_waits_earlier_because_less_lies_between_it_and_its_consumer():
+    assert 0 < left_over(credit_based=True) < left_over(credit_based=False)
