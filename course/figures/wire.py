@@ -111,7 +111,7 @@ def _ignore(_value: object) -> None: ...
 class Pieces:
     """A stream as a network might hand it over: pieces cut by chance, and the frames that each completes."""
 
-    def __init__(self, stream: bytes, num_pieces: int, seed: int = 1) -> None:
+    def __init__(self, stream: bytes, num_pieces: int = 9, seed: int = 1) -> None:
         places = sorted(random.Random(seed).sample(range(1, len(stream)), num_pieces - 1))
         decoder = RequestDecoder(_CONFIG)
         self.rows: list[tuple[bytes, list[int]]] = []

@@ -57,14 +57,12 @@ L.predict("1.a")
 from refimpl.memory import MemorySegment
 
 memory = bytearray(range(0x10, 0x18))
-print("memory[6:10]  gives", memory[6:10].hex(" "), "and no error")
-print("memory[-3:-1] gives", memory[-3:-1].hex(" "), "from the other end")
 small = MemorySegment(memory, 0)
-for index, length in ((6, 4), (-3, 2)):
+for asked in ("memory[6:10]", "memory[-3:-1]", "small.window(6, 4)", "small.window(-3, 2)"):
     try:
-        small.window(index, length)
+        print(f"{asked:<19} gives", eval(asked).hex(" "))
     except IndexError as error:
-        print(f"window({index}, {length}) raises IndexError: {error}")
+        print(f"{asked:<19} raises IndexError: {error}")
 #! Stress the second line: a negative index is not refused either, it silently means another place. A story: a parser
 #! read its length field one byte too early, got a huge number, sliced to the end of the input, and reported success
 #! with an empty list.

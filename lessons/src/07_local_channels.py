@@ -98,8 +98,8 @@ OneChannel(8).open("ab").flush().flush().poll().write("cd").write("ef").flush().
 # %% figure name=local-way
 local_way()
 #! Read the times aloud: 0.01 ms to write, 100 ms to be seen. Ask which of the three triggers step 3 was, and what the
-#! others would have looked like. Whoever knows older texts has met steps 1 and 3 as wait() and notifyAll(). From practice: "Flink adds 100 ms per hop" is half true; the mean is half a
-#! period.
+#! others would have looked like. Whoever knows older texts has met steps 1 and 3 as wait() and notifyAll(). From
+#! practice: "Flink adds 100 ms per hop" is half true; the mean is half a period.
 # %% figure name=three-ways
 # The same records travel in three ways, and each saves something.
 three_ways()

@@ -60,7 +60,7 @@ L.predict("9.a")
 #! The subtle wrong one is d: people know that messages are cut, and think they are never glued. Ask which is worse
 #! for a program that was tested with cuts only.
 # %% figure name=pieces
-Pieces(spoken.request_bytes, num_pieces=9)
+Pieces(spoken.request_bytes)
 #! Play decoder on the board with three columns: came, kept, given out. Do pieces 1 to 5 with the room. At piece 2
 #! ask "may I throw anything away?", at piece 5 "may I stop after the first frame?". Each wrong answer is in the
 #! zoo.

@@ -134,9 +134,10 @@ follow()
 #! consumer, for data; only from the second on the producer waits, for buffers. What fills first is left out.
 # %% [markdown] text name=two-kinds
 # A slow producer has its consumer wait for data. From the second phase on it is the other way round, and this is
-# **backpressure**: the producer follows its consumer, and no message says how fast. There are two kinds. On one machine the consumer holds the producer's own buffers, so its pool runs empty. Between two
-# machines the consumer's buffers fill first, then the way between, then the sender's queue; and then its pool
-# runs empty as well. The end is always the same: a task asks for a buffer, and there is none.
+# **backpressure**: the producer follows its consumer, and no message says how fast. There are two kinds. On one
+# machine the consumer holds the producer's own buffers, so its pool runs empty. Between two machines the
+# consumer's buffers fill first, then the way between, then the sender's queue; and then its pool runs empty as
+# well. The end is always the same: a task asks for a buffer, and there is none.
 # %% [markdown] spark name=spark-words
 # ## How much is left for the innocent?
 #

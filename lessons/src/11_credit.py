@@ -99,8 +99,8 @@ print(Ledger("data", "backlog 1", "announce", "read"))
 # In the second table an own buffer came home (`read`), and a *floating* one left in its place: one in,
 # one out, nothing to announce.
 #
-# **Texts differ.** Flink's blog, and many after it, have the receiver hold *as many as the backlog*: with backlog 4
-# and one of two own buffers empty it takes 3 more. Flink's code, from 1.5 to 2.x, adds the own ones: 5 more.
+# **Texts differ.** Flink's blog has the receiver ask for as many as the backlog, others for what is missing of it:
+# with backlog 4 and one of two own buffers empty, 4 or 3. Flink's code adds the own ones, from 1.5 to 2.x: 5.
 #
 # - **Given** the empty buffers of one channel, and the pool of those that float.
 # - **Do** `on_backlog` and `on_recycled`, as the docstrings say.
@@ -162,9 +162,8 @@ zoo("11.2")
 # %% figure name=costs
 print(credit_costs([(1, 0), (2, 0), (4, 0), (8, 0), (16, 0), (2, 8)]), "\n")
 fills = 125e6 * 0.020 / 32_768  # 1 Gbit/s, a round trip of 20 ms, buffers of 32 KiB
-for how in (False, True):
-    written = left_over(credit_based=how)
-    print(f"{'with' if how else 'without'} credits: the sink stops, {written} buffers are written, then the source waits")
+for words, has in (("without credits", False), ("with credits", True)):
+    print(f"{words}: the sink stops, {left_over(credit_based=has)} buffers more, and the source waits")
 print(f"buffers that keep 1 Gbit/s busy over 20 ms: {fills:.0f}")
 print(f"bytes set aside for 1000 channels, 2 each:  {2 * 1000 * 32_768:,}")
 #! Cover the last column and ask: twice the credit, what happens? Then let them work out the round trip from the

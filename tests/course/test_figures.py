@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from course.figures.channels import Ledger
 from course.figures.flights import delays_beside
 from course.figures.jam import PHASES, follow, left_over
 from course.figures.queues import local_way
@@ -64,3 +65,8 @@ def test_the_producer_is_held_first_and_both_are_as_fast_as_the_slower_of_the_tw
 
 def test_with_credits_a_producer_waits_earlier_because_less_lies_between_it_and_its_consumer():
     assert 0 < left_over(credit_based=True) < left_over(credit_based=False)
+
+
+def test_the_receiver_asks_for_the_backlog_and_its_own_buffers_and_not_for_the_backlog_alone():
+    """The case of the texts: backlog 4, one of two own buffers empty. They say 3 or 4; Flink and we take 5."""
+    assert repr(Ledger("data", "backlog 4")).splitlines()[-1].split() == ["backlog", "4", "6", "1", "5", "5", "1"]
