@@ -7,11 +7,11 @@ Cells of the source (lessons/src/NN_name.py):
     # %% exercise id=3.1                   the stub of 3.1 is filled in (the cell's own lines come first)
     #! text                                anywhere in a cell: said to instructors, and in no notebook
 
-Every cell has exactly one role TAG. The output of the code cell behind a prediction is folded until it is run, or
-unfolded; a cell with tags=only-here is shipped without one, since what it says holds for one machine.
+Every cell has exactly one role TAG. The output of the code cell behind a prediction begins with its question and is
+folded until it is run, or unfolded; a cell with tags=only-here is shipped without one, since what it says holds for one machine.
 
-A notebook is built twice over: as a learner gets it (stubs), into lessons/NN_name.ipynb, and solved (reference parts),
-into tests/solved/NN_name.ipynb. The recap is followed by the lesson's words, with links into the glossary. The first
+A notebook is built twice over: as a learner gets it (stubs), into lessons/NN_name.ipynb, and solved (reference
+parts), into tests/solved/NN_name.ipynb. The recap is followed by the lesson's words, with links into the glossary. The first
 page, 00_start_here, has no parts to solve; the glossary is lessons/glossary.md.
 """
 
@@ -132,7 +132,7 @@ def _cell_id(cell: Cell, position: int, taken: set[str]) -> str:
 def _notebook(cells: Iterable[Cell], *, solved: bool, words: str) -> nbformat.NotebookNode:
     taken: set[str] = set()
     made = []
-    is_asked = False
+    asked: list[str] = []
     for position, cell in enumerate(cells, 1):
         source = cell.source
         tags = [cell.role, *(cell.options.get("tags", "").split(",") if cell.options.get("tags") else [])]
@@ -140,10 +140,12 @@ def _notebook(cells: Iterable[Cell], *, solved: bool, words: str) -> nbformat.No
             tags.append("nbval-ignore-output")
         metadata: dict[str, Any] = {"tags": tags}
         if cell.kind == "code":
-            if is_asked:
+            if asked:
+                # First the question again: Jupyter shows the first line of what is folded.
+                source = f"L.asked({', '.join(asked)})\n{source}"
                 metadata |= {"collapsed": True, "jupyter": {"outputs_hidden": True}}  # Jupyter's fold, until it is run
                 tags.append("hide-output")  # the site's
-            is_asked = cell.role == "predict"
+            asked = re.findall(r'"\d+\.[a-z]"', source) if cell.role == "predict" else []
         if cell.role == "exercise" and cell.kind == "code":
             exercise_id = cell.options["id"]
             filled = solution(exercise_id) if solved else stub(exercise_id)

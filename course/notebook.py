@@ -27,7 +27,7 @@ from course.specimens import zoo as specimens
 from course.step_by_step import drawn, view_of
 
 __all__ = [
-    "LessonHandle", "Text", "check", "hint", "lesson", "predict", "progress_list", "quiz", "receipt",
+    "LessonHandle", "Text", "ask_again", "check", "hint", "lesson", "predict", "progress_list", "quiz", "receipt",
     "reset", "reveal", "show", "swap", "zoo",
 ]  # fmt: skip
 
@@ -220,6 +220,18 @@ def predict(name: str, chosen: str | None = None) -> Text | Choices:
     return _with_answer(asked, chosen, _predicted(asked, chosen))
 
 
+def ask_again(*names: str) -> None:
+    """Show these predictions once more, without their choices: above what answers them."""
+    words = [f"{name}  {questions.question(name, 'predict').ask}" for name in names]
+    said = Text("\n".join(line for each in words for line in textwrap.wrap(each, COLUMNS, subsequent_indent="     ")))
+    if shell() is None:
+        print(said)
+        return
+    from IPython.display import display
+
+    display(said)
+
+
 def _predicted(asked: questions.Question, chosen: str) -> str:
     said = asked.answer(chosen)
     progress.record("predict", question=asked.id, chosen=chosen)
@@ -302,6 +314,7 @@ class LessonHandle:
     reveal = staticmethod(reveal)
     reset = staticmethod(reset)
     predict = staticmethod(predict)
+    asked = staticmethod(ask_again)
     quiz = staticmethod(quiz)
     progress = staticmethod(progress_list)
 
