@@ -17,6 +17,8 @@ page, 00_start_here, has no parts to solve; the glossary is lessons/glossary.md.
 
 from __future__ import annotations
 
+import ast
+import itertools
 import os
 import re
 import tempfile
@@ -141,8 +143,7 @@ def _notebook(cells: Iterable[Cell], *, solved: bool, words: str) -> nbformat.No
         metadata: dict[str, Any] = {"tags": tags}
         if cell.kind == "code":
             if asked:
-                # First the question again: Jupyter shows the first line of what is folded.
-                source = f"L.asked({', '.join(asked)})\n{source}"
+                source = _asking(source, asked)
                 metadata |= {"collapsed": True, "jupyter": {"outputs_hidden": True}}  # Jupyter's fold, until it is run
                 tags.append("hide-output")  # the site's
             asked = re.findall(r'"\d+\.[a-z]"', source) if cell.role == "predict" else []
@@ -159,6 +160,16 @@ def _notebook(cells: Iterable[Cell], *, solved: bool, words: str) -> nbformat.No
     kernel = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
     notebook: nbformat.NotebookNode = nbformat.v4.new_notebook(cells=made, metadata={"kernelspec": kernel})
     return notebook
+
+
+def _asking(source: str, questions: list[str]) -> str:
+    """The source, with these questions asked again before it shows anything: Jupyter shows a fold's first line."""
+    begun = ast.parse(source).body
+    imports = list(itertools.takewhile(lambda each: isinstance(each, ast.Import | ast.ImportFrom), begun))
+    lines = source.split("\n")
+    at = (imports[-1].end_lineno or 0) if imports else 0
+    again = f"L.asked({', '.join(questions)})"
+    return "\n".join([*lines[:at], *([""] if at else []), again, *lines[at:]])
 
 
 def _execute(notebook: nbformat.NotebookNode, name: str) -> None:
