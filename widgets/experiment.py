@@ -19,6 +19,7 @@ from widgets.throughput_view import ThroughputView
 
 __all__ = ["ConsumerSpeed", "Phase", "throughput_by_timeout"]
 
+_LONGEST_REST_MS = 10_000.0
 _USUAL_TIMEOUTS_MS = (1, 2, 5, 10, 50, 100)
 
 
@@ -45,18 +46,21 @@ class Phase:
         return f"{self.percent:g} %: {rates} records/s"
 
 
-_OF_THE_TEXTS = (60, 30, 100, 30, 100)
+_OF_THE_TEXTS = (("sender", 60), ("reader", 30), ("", 100), ("reader", 30), ("", 100))
+_LOOKS_PER_PHASE = 16
 
 
 class ConsumerSpeed:
     """The experiment of the texts about Flink's backpressure: who is slow sets the pace of all, some seconds each.
 
-    The producer, the first task of the run, is held at 60 % of a pace. Then the consumer `name` goes at 30 %, both at
-    100 %, the consumer at 30 % again, and both at 100 %. With `percents` it is the consumer alone that goes at these.
+    The producer, the first operator of the run, is held at 60 %. Then it is let go and the consumer `name` is held at
+    30 %; then nobody is; then the consumer again; then nobody. With `percents` the consumer is held at each of these.
 
-    At 100 % a task rests `pace_ms` after each buffer, at 50 % twice as long. Each change is marked in `view`. It works
-    in the background from `start` on; `join` waits for the end, `stop` ends it, `phases` is what was measured. The
-    first half of a phase is left to settle.
+    100 % is how many records pass in a second while the consumer rests `pace_ms` after each buffer, which is measured
+    first. Whoever is held rests as long as it takes: a step of a source is a number of records, that of a consumer a
+    buffer, and both have work to do. Each change is marked in `view`. It works in the background from
+    `start` on; `join` waits for the end, `stop` ends it, `phases` is what was measured. The first half of a phase is
+    left to settle.
 
         run = ThreadedRun(environment).start()
         view = ThroughputView(run)
@@ -78,11 +82,8 @@ class ConsumerSpeed:
         pace_ms: float = 4.0,
         view: ThroughputView | None = None,
     ) -> None:
-        producer = None
-        if percents is None:
-            percents, producer = _OF_THE_TEXTS, run.snapshot().tasks[0].name
-        is_some = isinstance(percents, Sequence) and bool(percents)
-        if not is_some or not all(_is_within(each, 1_000) for each in percents):
+        is_some = percents is None or (isinstance(percents, Sequence) and bool(percents))
+        if not is_some or not all(_is_within(each, 1_000) for each in percents or ()):
             raise LocalUsageError(f"percents={percents!r} cannot work: each is above 0, at most 1000")
         if not _is_within(seconds, 600) or not _is_within(pace_ms, 1_000):
             raise LocalUsageError(f"seconds={seconds!r}, pace_ms={pace_ms!r}: more than 0, at most 600 and 1000")
@@ -91,21 +92,22 @@ class ConsumerSpeed:
         self.phases: list[Phase] = []
         self.error: BaseException | None = None
         self._run, self._name, self._view = run, name, view
-        self._producer = producer  # the first phase is its own
-        self._percents, self._seconds, self._pace_ms = percents, seconds, pace_ms
+        self._producer = run.snapshot().tasks[0].operators[0] if percents is None else None
+        self._plan = _OF_THE_TEXTS if percents is None else tuple(("", percent) for percent in percents)
+        self._seconds, self._pace_ms = seconds, pace_ms
         self._is_stopped = threading.Event()
         self._thread = threading.Thread(target=self._work, name="sluice-experiment", daemon=True)
 
     def __repr__(self) -> str:
         if self._thread.ident is None:
             return f"{self._name}: not started; .start() begins the experiment"
-        return "\n".join([f"{self._name}: {len(self.phases)} of {len(self._percents)} phases", *map(repr, self.phases)])
+        return "\n".join([f"{self._name}: {len(self.phases)} of {len(self._plan)} phases", *map(repr, self.phases)])
 
     def start(self) -> Self:
-        """Begin, with the first percentage set when this returns."""
+        """Begin; the consumer has its pace when this returns."""
         if self._thread.ident is not None:
             raise LocalUsageError("this experiment has been started before; make a new one")
-        self._set(0)
+        self._run.slow(self._name, self._pace_ms)
         self._thread.start()
         return self
 
@@ -122,23 +124,6 @@ class ConsumerSpeed:
         """End it; the task has its full speed again."""
         self._is_stopped.set()
 
-    def _set(self, number: int) -> None:
-        percent, words = self._percents[number], f"{self._percents[number]:g} %"
-        rest_ms = self._pace_ms * 100 / percent
-        if self._producer is None:
-            self._run.slow(self._name, rest_ms)
-        elif number == 0:
-            self._run.slow(self._name, self._pace_ms)
-            self._run.slow(self._producer, rest_ms)
-            words = f"sender {words}"
-        else:
-            self._run.slow(self._name, rest_ms)
-            if percent == 100:
-                self._run.slow(self._producer, self._pace_ms)
-            words = words if percent == 100 else f"reader {words}"
-        if self._view is not None:
-            self._view.mark(words)
-
     def _work(self) -> None:
         try:
             self._go_through()
@@ -146,21 +131,59 @@ class ConsumerSpeed:
             self.error = error
 
     def _go_through(self) -> None:
-        for number, percent in enumerate(self._percents):
-            if number:
-                self._set(number)
-            if self._is_over(self._seconds / 2):
-                break
+        if not self._is_over(self._seconds / 4):
             before = self._run.snapshot()
-            if self._is_over(self._seconds / 2):
-                break
-            self.phases.append(Phase(percent, _rates(before, self._run.snapshot())))
+            if not self._is_over(self._seconds / 4):
+                self._go_through_phases(_rate_of(self._name, before, self._run.snapshot()))
         if not self._run.is_done:
             for name in filter(None, (self._name, self._producer)):
                 self._run.slow(name, 0)
 
+    def _go_through_phases(self, most_per_s: float) -> None:
+        for who, percent in self._plan:
+            held = _Held(self._run, self._producer if who == "sender" and self._producer else self._name)
+            for name in {*filter(None, (self._name, self._producer))} - {held.name}:
+                self._run.slow(name, self._pace_ms if name == self._name else 0)
+            held.rest(self._pace_ms * 100 / percent)
+            if self._view is not None:
+                self._view.mark(f"{who} {percent:g} %".strip())
+            target = most_per_s * percent / 100
+            before = None if self._is_held_over(held, target) else self._run.snapshot()
+            if before is None or self._is_held_over(held, target):
+                break
+            self.phases.append(Phase(percent, _rates(before, self._run.snapshot())))
+
+    def _is_held_over(self, held: _Held, target_per_s: float) -> bool:
+        """Hold it for half a phase; whether the experiment is over."""
+        for _ in range(_LOOKS_PER_PHASE // 2):
+            if self._is_over(self._seconds / _LOOKS_PER_PHASE):
+                return True
+            held.look(target_per_s)
+        return False
+
     def _is_over(self, wait_s: float) -> bool:
         return self._is_stopped.wait(wait_s) or self._run.is_done
+
+
+class _Held:
+    """An operator that is held at so many records a second, by how long it rests after a step."""
+
+    def __init__(self, run: Slowable, name: str) -> None:
+        self.name = name
+        self._run = run
+        self._rest_ms = 0.0
+        self._before = run.snapshot()
+
+    def rest(self, rest_ms: float) -> None:
+        self._rest_ms = rest_ms
+        self._run.slow(self.name, rest_ms)
+
+    def look(self, target_per_s: float) -> None:
+        """Let it rest longer if it was faster since the last look, shorter if it was slower; at most twice, or half."""
+        now = self._run.snapshot()
+        ratio = _rate_of(self.name, self._before, now) / max(1.0, target_per_s)
+        self._before = now
+        self.rest(min(_LONGEST_REST_MS, self._rest_ms * min(2.0, max(0.5, ratio))))
 
 
 def throughput_by_timeout(
@@ -233,3 +256,12 @@ def _rates(before: JobSnapshot, after: JobSnapshot) -> dict[str, float]:
         name = new.name.rpartition("-")[0]
         rates[name] = rates.get(name, 0.0) + (new.num_records_in - old.num_records_in) / passed_s
     return rates
+
+
+def _rate_of(name: str, before: JobSnapshot, after: JobSnapshot) -> float:
+    """Records in a second of the tasks with this name, or with this operator."""
+    passed_s = max(1e-9, (after.time_ms - before.time_ms) / 1_000)
+    pairs = zip(before.tasks, after.tasks, strict=True)
+    return (
+        sum(n.num_records_in - o.num_records_in for o, n in pairs if name == n.name or name in n.operators) / passed_s
+    )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from refimpl.config import Config
@@ -28,7 +30,7 @@ def rests(run):
 def test_it_goes_through_its_phases_marks_and_measures_them(run):
     view = ThroughputView(run)
     experiment = ConsumerSpeed(run, "sink", (50, 100), seconds=0.4, pace_ms=4, view=view).start()
-    assert rests(run)[-1] == 8.0
+    assert rests(run)[-1] == 4.0
     assert experiment.join(DEADLINE_S)
     assert [phase.percent for phase in experiment.phases] == [50, 100]
     assert [mark["words"] for mark in view.model()["marks"]] == ["50 %", "100 %"]
@@ -38,31 +40,49 @@ def test_it_goes_through_its_phases_marks_and_measures_them(run):
     view.close()
 
 
+class Modelled:
+    """A run as arithmetic: each look at it is 100 ms later, and all are as fast as the slower of the two tasks.
+
+    A step of the source is 64 records and 0.2 ms of work, one of the sink a buffer of 2,700 and 9 ms.
+    """
+
+    is_done = False
+
+    def __init__(self, run):
+        self.shot, self.rests, self.calls, self.passed = run.snapshot(), {"source": 0.0, "sink": 0.0}, [], 0.0
+
+    def slow(self, name, rest_ms):
+        self.rests[name] = rest_ms
+        self.calls.append((name, round(rest_ms, 1)))
+
+    def snapshot(self):
+        self.passed += 100 * min(64 / (0.2 + self.rests["source"]), 2_700 / (9 + self.rests["sink"]))
+        (manager,) = self.shot.task_managers
+        tasks = tuple(replace(task, num_records_in=round(self.passed)) for task in manager.tasks)
+        self.shot = replace(self.shot, time_ms=self.shot.time_ms + 100, task_managers=(replace(manager, tasks=tasks),))
+        return self.shot
+
+
 def test_by_default_the_producer_is_held_first_and_then_the_consumer(run):
     """As the texts have it: the producer at 60 %, the consumer at 30 %, both free, the consumer at 30 % again."""
-    view, seen = ThroughputView(run), []
-
-    class Noting:
-        is_done = False
-
-        def slow(self, name, rest_ms):
-            run.slow(name, rest_ms)
-            seen.append((name, round(rest_ms, 1)))
-
-        def snapshot(self):
-            return run.snapshot()
-
-    producer = run.snapshot().tasks[0].name
-    experiment = ConsumerSpeed(Noting(), "sink", seconds=0.05, pace_ms=3, view=view)
+    view, modelled = ThroughputView(run), Modelled(run)
+    experiment = ConsumerSpeed(modelled, "sink", seconds=0.1, pace_ms=4, view=view)
     assert "not started; .start() begins" in repr(experiment)
     assert experiment.start().join(DEADLINE_S)
-    assert seen == [
-        ("sink", 3.0), (producer, 5.0), ("sink", 10.0), ("sink", 3.0), (producer, 3.0), ("sink", 10.0), ("sink", 3.0),
-        (producer, 3.0), ("sink", 0.0), (producer, 0.0),
-    ]  # fmt: skip
     words = ["sender 60 %", "reader 30 %", "100 %", "reader 30 %", "100 %"]
     assert [mark["words"] for mark in view.model()["marks"]] == words
+    assert list(dict.fromkeys(name for name, rest_ms in modelled.calls if rest_ms > 4)) == ["source", "sink"]
+    assert modelled.rests == {"source": 0.0, "sink": 0.0}
     view.close()
+
+
+def test_whoever_is_held_is_held_at_that_part_of_the_records_however_many_a_step_has(run):
+    experiment = ConsumerSpeed(Modelled(run), "sink", seconds=0.1, pace_ms=4)
+    assert experiment.start().join(DEADLINE_S)
+    full = 2_700 / (9 + 4) * 1_000  # records a second at 100 %, by arithmetic
+    for phase, percent in zip(experiment.phases, (60, 30, 100, 30, 100), strict=True):
+        assert phase.percent == percent
+        assert list(phase.records_per_s.values()) == pytest.approx([full * percent / 100] * 2, rel=0.05)
 
 
 def test_it_can_be_stopped_and_ends_with_the_job(run):
