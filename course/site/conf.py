@@ -14,7 +14,9 @@ html_show_sphinx = False
 nb_execution_mode = "off"
 # Moving pictures need a kernel; the site shows their stills, so it needs no library for widgets.
 nb_ipywidgets_js: dict[str, dict[str, str]] = {}
-nb_mime_priority_overrides = [("html", "image/svg+xml", 0), ("html", "text/markdown", 1), ("html", "text/plain", 2)]
+nb_mime_priority_overrides = [
+    ("html", "image/svg+xml", 0), ("html", "text/markdown", 1), ("html", "text/html", 2), ("html", "text/plain", 3)
+]  # fmt: skip
 nb_merge_streams = True
 nb_code_prompt_show = "Choose first, then see what happens"
 nb_code_prompt_hide = "Hide what happens"

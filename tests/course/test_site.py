@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import re
 import subprocess
@@ -12,6 +13,7 @@ import pytest
 
 from course.glossary import glossary
 from course.manifest import LESSONS, START
+from course.questions import questions
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -42,6 +44,22 @@ def test_every_lesson_has_a_page_with_all_its_pictures(site: Path) -> None:
         pictures = re.findall(r'src="(_images/[^"]+\.svg)"', page)
         assert len(pictures) == sum("image/svg+xml" in data for data in outputs)
         assert all((site / picture).is_file() for picture in pictures)
+
+
+def test_what_answers_a_prediction_is_folded_on_its_page(site: Path) -> None:
+    for lesson in LESSONS.values():
+        page = (site / f"{lesson.name}.html").read_text()
+        assert not re.search(r"<details[^>]*\bopen\b", page)
+        seen = re.sub(r"<details.*?</details>", "", re.sub(r"<details name=.*?</details>", "", page), flags=re.DOTALL)
+        predictions = [each for each in questions(lesson.number).values() if each.kind == "predict"]
+        for asked in predictions:
+            assert html.escape(asked.ask, quote=False) in html.unescape(page).replace("&", "&amp;") or asked.ask in page
+            assert all(html.escape(words) in page for words in asked.answers.values())
+            assert not any(html.escape(words) in seen for words in asked.answers.values())
+        cells = json.loads((ROOT / "lessons" / f"{lesson.name}.ipynb").read_text())["cells"]
+        folded = [cell for cell in cells if "hide-output" in cell["metadata"]["tags"]]
+        assert page.count('<details class="admonition hide') == len(folded) > 0
+        assert not any(f">{asked.id}  {html.escape(asked.ask[:20])}" in seen for asked in predictions)
 
 
 def test_no_page_asks_another_server(site: Path) -> None:

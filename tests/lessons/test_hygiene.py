@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import html
+import itertools
 import json
 import re
 from pathlib import Path
@@ -9,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from course.manifest import START
+from course.questions import question, questions
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 PAGES = sorted((ROOT / "lessons").glob("*.ipynb"))
@@ -104,6 +107,43 @@ def test_what_spark_predicted_is_what_the_engine_measured(path):
     assert receipts
     for number, sign, right, of in receipts:
         assert (number, sign, right) == (path.stem[:2], "✓", of)
+
+
+@both
+def test_what_answers_a_prediction_is_folded_below_its_question(path):
+    """And what is seen of a prediction before a choice holds no answer to any."""
+    code = [cell for cell in cells(path) if cell["cell_type"] == "code"]
+    found = []
+    for cell, behind in itertools.pairwise(code):
+        if role(cell) != "predict":
+            continue
+        names = re.findall(r'"(\d+\.[a-z])"', "".join(cell["source"]))
+        found += names
+        assert behind["metadata"]["collapsed"] is behind["metadata"]["jupyter"]["outputs_hidden"] is True, behind["id"]
+        assert "hide-output" in behind["metadata"]["tags"]
+        assert shown(behind["outputs"][0]).strip().startswith(f"{names[0]}  {question(names[0], 'predict').ask[:40]}")
+        seen = "".join(unfolded("".join(out["data"][kind])) for out in cell["outputs"] for kind in out["data"])
+        for name in names:
+            asked = question(name, "predict")
+            assert asked.ask in seen
+            assert [letter for letter, words in asked.answers.items() if words in seen] == []
+    if path.stem != START:
+        assert found == [each.id for each in questions(int(path.stem[:2])).values() if each.kind == "predict"]
+
+
+def unfolded(page):
+    """The text of a page that is seen before anybody clicks: what no closed <details> holds but its summary."""
+    assert not re.search(r"<details[^>]*\bopen\b", page)
+    return html.unescape(re.sub(r"(<details[^>]*>.*?</summary>).*?</details>", r"\1", page, flags=re.DOTALL))
+
+
+def test_the_first_page_says_nothing_of_a_machine_before_it_is_run_there():
+    (machine,) = [cell for cell in cells(PAGES[0]) if cell["id"] == "machine"]
+    assert PAGES[0].stem == START
+    assert machine["outputs"] == []
+    said = "".join(shown(output) for cell in cells(PAGES[0]) for output in cell.get("outputs", []))
+    assert "You can start" not in said
+    assert "✓" not in said
 
 
 @lesson
