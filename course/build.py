@@ -8,11 +8,12 @@ Cells of the source (lessons/src/NN_name.py):
     #! text                                anywhere in a cell: said to instructors, and in no notebook
 
 Every cell has exactly one role TAG. The output of the code cell behind a prediction begins with its question and is
-folded until it is run, or unfolded; a cell with tags=only-here is shipped without one, since what it says holds for one machine.
+folded until it is run, or unfolded; a cell with tags=only-here is shipped without one, since what it says holds for
+one machine.
 
 A notebook is built twice over: as a learner gets it (stubs), into lessons/NN_name.ipynb, and solved (reference
-parts), into tests/solved/NN_name.ipynb. The recap is followed by the lesson's words, with links into the glossary. The first
-page, 00_start_here, has no parts to solve; the glossary is lessons/glossary.md.
+parts), into tests/solved/NN_name.ipynb. The recap is followed by the lesson's words, with links into the glossary.
+The first page, 00_start_here, has no parts to solve; the glossary is lessons/glossary.md.
 """
 
 from __future__ import annotations

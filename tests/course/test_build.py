@@ -87,6 +87,38 @@ def test_two_builds_are_byte_identical_and_hold_no_trace_of_the_machine():
     assert "/tmp" not in first
 
 
+ASKED = """\
+# %% setup tags=only-here
+from course import lesson
+
+L = lesson(0)
+# %% predict
+L.predict("0.a")
+# %% [markdown] text
+# Between.
+# %% figure name=shown
+import math
+
+print(math.pi)
+# %% figure name=other
+print(1)
+"""
+
+
+@pytest.mark.slow
+def test_what_answers_a_prediction_is_folded_and_what_holds_for_one_machine_is_left_out():
+    cells = {cell["id"]: cell for cell in json.loads(build(ASKED, "asked.py"))["cells"]}
+    assert cells["setup-01"]["outputs"] == []
+    assert "".join(cells["shown"]["source"]) == 'import math\n\nL.asked("0.a")\n\nprint(math.pi)'
+    assert cells["shown"]["metadata"] == {
+        "collapsed": True, "jupyter": {"outputs_hidden": True}, "tags": ["figure", "hide-output"]
+    }  # fmt: skip
+    question, number = cells["shown"]["outputs"]
+    assert "".join(question["data"]["text/plain"]) == "0.a  Ten flights go in. How many values leave the map?"
+    assert "".join(number["text"]).startswith("3.14")
+    assert cells["other"]["metadata"] == {"tags": ["figure"]}
+
+
 @pytest.mark.slow
 def test_the_solved_twin_passes():
     notebook = json.loads(build(SMALL, "small.py", solved=True))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from course.choices import Choices
@@ -36,6 +38,17 @@ def test_a_choice_is_an_answer_and_another_choice_another(asked):
     assert (chosen, said.value) == (["a"], "a &lt;it is&gt;")
     radio.value = "b"
     assert (chosen, said.value) == (["a", "b"], "b &lt;it is&gt;")
+
+
+def test_without_a_kernel_each_choice_is_a_fold_with_its_own_answer_in_it(asked):
+    choices, _, _ = asked
+    page = choices._repr_mimebundle_()["text/html"]
+    assert page == choices.page()
+    assert "<b>One &lt; two?</b>" in page
+    folds = re.findall(r'<details name="0\.z"><summary>(.*?)</summary><p>(.*?)</p></details>', page)
+    assert folds == [
+        ("a) yes &amp; no", "✓ right. It is."), ("b) no", "✗ not that one; think again, choose another.")
+    ]  # fmt: skip
 
 
 def test_two_displays_share_what_was_chosen(asked):

@@ -126,6 +126,7 @@ def outputs() -> dict[str, str]:
         ("zoo-one", "yours  ('JFK', 4)"),
         ("zoo-none", "0.1 has no 'w99'; it has w01_returns_nothing"),
         ("predict", "▸ a) ten"),
+        ("predict", "Right: a map gives exactly one value"),
         ("quiz-wrong", "✗ not that one"),
         ("quiz-right", "✓ right."),
         ("check-unreadable", "Python cannot read this code: expected ':'\n"),

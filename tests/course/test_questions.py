@@ -38,5 +38,5 @@ def test_a_quiz_question_has_a_right_choice_and_says_why(asked):
 
 
 def test_a_letter_that_is_no_choice_is_refused():
-    with pytest.raises(NoSuchQuestionError, match="0.a has the choices a, b, c, d; got 'z'"):
+    with pytest.raises(NoSuchQuestionError, match=r"0\.a has the choices a, b, c, d; got 'z'"):
         question("0.a", "predict").answer("z")
