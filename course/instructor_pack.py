@@ -143,7 +143,7 @@ def lesson_sheet(lesson: Lesson, grader_of: Mapping[str, Grader] | None = None) 
             [_clock(step.begin_min), str(step.minutes), step.what, step.say] for step in plan(cells, lesson.minutes)
         )),
         "## Predictions", *(_asked(each) for each in asked if each.kind == "predict"),
-        "Nothing here is graded: the cell after each prediction gives the answer.",
+        "Nothing here is graded: whoever chooses is told this, and the cell after it, folded until then, shows it.",
         "## Quiz, with answers", *(_asked(each) for each in asked if each.kind == "quiz"),
     ]  # fmt: skip
     for exercise in lesson.exercises:
@@ -159,7 +159,8 @@ def _asked(question: Question) -> str:
     lines = [f"**{question.id}** {question.ask}", ""]
     for letter, words in question.choices.items():
         is_right = letter == question.right
-        lines.append(f"- {letter}) {'**' * is_right}{words}{'** ✓' if is_right else ''}")
+        told = f": {question.answers[letter]}" if question.answers else ""
+        lines.append(f"- {letter}) {'**' * is_right}{words}{'** ✓' if is_right else ''}{told}")
     return "\n".join([*lines, *(["", question.because] if question.because else [])])
 
 

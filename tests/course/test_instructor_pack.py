@@ -60,6 +60,8 @@ def test_the_files_have_every_specimen_and_every_answer(tmp_path: Path, capsys: 
     assert said.out.endswith("README.md is the first page.\n")
     assert {file.name for file in (tmp_path / "pack").iterdir()} == {"README.md", f"{LESSONS[0].name}.md"}
     sheet = (tmp_path / "pack" / f"{LESSONS[0].name}.md").read_text()
+    predictions = [each for each in questions_of(0) if each.kind == "predict"]
+    assert all(words in sheet for each in predictions for words in each.answers.values())
     for specimen in zoo("0.1"):
         number = specimen.name.partition("_")[0]
         (row,) = [line for line in sheet.splitlines() if line.startswith(f"| {number} |")]
