@@ -18,8 +18,8 @@ _HERE = Path(__file__).parent
 _FRONT = """# Sluice
 
 A course on how a distributed stream processor moves data, whose textbook is a running program. These pages are for
-reading: pictures stand still, and answers are those of somebody who has not begun. To step through the engine, write
-parts of it and have them checked, get the project and run `make lab`.
+reading: pictures stand still, a choice unfolds its answer, and checks are those of somebody who has not begun. To step
+through the engine, write parts of it and have them checked, get the project and run `make lab`.
 
 ```{{toctree}}
 :maxdepth: 1
