@@ -6,6 +6,7 @@ from itertools import groupby
 
 from refimpl.job import JobSnapshot, TaskManagerSnapshot
 from widgets.facts import MARGIN, Drawing, Facts, FactView, Pen, Table, still
+from widgets.frames import PROGRESS
 from widgets.svg import element, name_element, text_element
 from widgets.text import PROGRESS_SYMBOL, PROGRESS_WORD
 from widgets.view_models import Model, moment_of
@@ -22,10 +23,8 @@ _LIFE = ("alive", "done", "lost", "silent")
 _LIFE_LAMPS = ("made", "done", "backpressured")
 _LAMP_OF_LIFE = {"alive": 0, "done": 1, "lost": 2, "silent": 2}
 _LIFE_WORD = {"alive": "▶ alive", "done": "✓ done", "lost": "✗ lost", "silent": "⚠ no answer"}
-_PROGRESS = ("made", "idle", "backpressured", "done", "lost")
-_PROGRESS_LAMPS = ("made", "idle", "backpressured", "done", "planned")
-_WORD = {progress: f"{PROGRESS_SYMBOL[progress]} {PROGRESS_WORD[progress]}" for progress in _PROGRESS[:4]}
-_WORD["lost"] = "✗ lost"
+_LAMPS = (*PROGRESS[:-1], "planned")  # who is lost looks like who has not begun
+_WORD = {progress: f"{PROGRESS_SYMBOL[progress]} {PROGRESS_WORD[progress]}" for progress in PROGRESS}
 
 
 class ClusterView(FactView):
@@ -54,7 +53,7 @@ class ClusterView(FactView):
             facts[f"{number} word"] = _LIFE_WORD[part["life"]]
             facts[f"{number} memory"] = _memory_words(part)
             for place, task in enumerate(_tasks(part)):
-                facts[f"{number}.{place} state"] = _PROGRESS.index(task["progress"])
+                facts[f"{number}.{place} state"] = PROGRESS.index(task["progress"])
                 facts[f"{number}.{place} word"] = _WORD[task["progress"]]
                 facts[f"{number}.{place} flow"] = _flow_words(task)
         return facts
@@ -202,7 +201,7 @@ def _card(pen: Pen, number: int, part: Model, x: float, y: float) -> tuple[str, 
         for task in slot["tasks"]:
             fact = f"{number}.{place}"
             parts += [
-                pen.group(f"{fact} state", _PROGRESS_LAMPS, _lamp(x + 28, at + 1, 12, 16)),
+                pen.group(f"{fact} state", _LAMPS, _lamp(x + 28, at + 1, 12, 16)),
                 name_element(x + 50, at + 14, task["name"], 230, "name"),
                 pen.words(x + _CARD - 14, at + 14, f"{fact} word", "small end"),
                 pen.words(x + 50, at + 31, f"{fact} flow", "small soft"),
@@ -221,8 +220,8 @@ def _lamp(x: float, y: float, width: float, height: float) -> str:
 
 def _key(y: float) -> str:
     parts, x = [text_element(MARGIN, y + 15, "a task:", "small soft")], MARGIN + 60.0
-    for number, progress in enumerate(_PROGRESS):
-        lamp = Pen({"state": number}).group("state", _PROGRESS_LAMPS, _lamp(x, y + 2, 12, 16))
+    for number, progress in enumerate(PROGRESS):
+        lamp = Pen({"state": number}).group("state", _LAMPS, _lamp(x, y + 2, 12, 16))
         parts.append(still(lamp) + text_element(x + 20, y + 15, _WORD[progress], "small"))
         x += 48 + 7.4 * len(_WORD[progress])
     return element("g", "".join(parts), class_="key", aria_hidden="true")

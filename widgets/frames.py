@@ -22,7 +22,7 @@ __all__ = ["PROGRESS", "Frame", "pack"]
 
 Frame = list[Any]
 
-PROGRESS = ("made", "idle", "backpressured", "done")
+PROGRESS = ("made", "idle", "backpressured", "done", "lost")
 
 
 def pack(model: Model) -> Frame:

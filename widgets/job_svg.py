@@ -121,7 +121,7 @@ def _curve(path: Path) -> str:
 
 def _key(y: float) -> str:
     parts, x = [], float(MARGIN)
-    for progress in PROGRESS[2:]:
+    for progress in PROGRESS[2:]:  # not of who is lost, which is seldom and said beside each lamp
         pen = Pen({"0 sub 0": PROGRESS.index(progress), "0 word 0": "", "0 flow 0": ""})
         words = f"{PROGRESS_SYMBOL[progress]} {PROGRESS_WORD[progress]}"
         parts.append(still(_subtask(pen, 0, 0, x, y - 6)) + text_element(x + 34, y + 20, words, "small"))

@@ -12,7 +12,7 @@ from widgets.job_layout import MAX_SUBTASKS, is_split
 from widgets.job_svg import PROGRESS, WIRE_WORDS, WIRES, job_drawing
 from widgets.moment_view import Source
 from widgets.recording import Recording
-from widgets.text import PROGRESS_SYMBOL, PROGRESS_WORD, rest_words, step_words
+from widgets.text import PROGRESS_SYMBOL, PROGRESS_WORD, lost_words, rest_words, step_words
 from widgets.view_models import Model
 
 __all__ = ["JobView"]
@@ -107,7 +107,8 @@ class JobView(FactView):
         stuck = sum(edge["num_stuck_channels"] for edge in model["edges"])
         names = ", ".join(held[:4]) + (" and more" if len(held) > 4 else "")
         words = f"backpressured: {names}" if held else "nobody is held up"
-        return f"{words}; {stuck} of {len(model['channels'])} channels stuck"
+        lost = lost_words([subtask["name"] for subtask in subtasks if subtask["progress"] == "lost"])
+        return f"{words}{lost}; {stuck} of {len(model['channels'])} channels stuck"
 
     @staticmethod
     def tables_of(pen: Pen, model: Model) -> list[Table]:
@@ -153,7 +154,9 @@ def _is_spread(model: Model) -> bool:
 
 
 def _progress(subtask: Model) -> str:
-    return str(subtask["progress"] or "planned")
+    """How its lamp is lit: a lost one's like that of one that has not begun."""
+    progress: str = subtask["progress"]
+    return "planned" if progress in ("", "lost") else progress
 
 
 def _progress_words(subtask: Model) -> str:

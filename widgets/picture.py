@@ -195,7 +195,7 @@ def _station(number: int, moments: list[_Moment], busy: int) -> tuple[str, list[
         text_element(x + 14, y + 108, "home" if is_source else "reads", "small soft"),
     ]
     rules = []
-    for word, symbol in PROGRESS_SYMBOL.items():
+    for word, symbol in list(PROGRESS_SYMBOL.items())[:-1]:  # a simulation loses nobody
         shown = [int(moment.words[number] == word) for moment in moments]
         id_ = f"t{number}{word[0]}"
         at = {"x": x + 14, "y": y + 44, "width": 22, "height": 22, "rx": 5}

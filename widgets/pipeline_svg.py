@@ -143,9 +143,8 @@ def _station(number: int, model: Model, place: tuple[float, float, float]) -> st
     ]
     pools = [_pool(n, output, left, row + 76 + place * _POOL) for place, (n, output) in enumerate(outputs)]
     name = element("title", escape(task["name"]))
-    return element(
-        "g", name + card + band + ring + "".join(words + pools), data_task=number, data_progress=task["progress"]
-    )
+    look = "idle" if task["progress"] == "lost" else task["progress"]
+    return element("g", name + card + band + ring + "".join(words + pools), data_task=number, data_progress=look)
 
 
 def _flow_words(task: Model) -> str:

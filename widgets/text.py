@@ -5,6 +5,7 @@ It is what a screen reader, GitHub, a terminal and nbval see. Lines stay under 9
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import groupby
 
 from refimpl.job import JobSnapshot
@@ -16,6 +17,7 @@ __all__ = [
     "channel_text",
     "failure_text",
     "fill_word",
+    "lost_words",
     "moment_text",
     "pipeline_status",
     "pipeline_text",
@@ -32,9 +34,11 @@ __all__ = [
     "watermark_text",
 ]
 
-PROGRESS_SYMBOL = {"made": "▶", "idle": "○", "backpressured": "▲", "done": "✓"}
+PROGRESS_SYMBOL = {"made": "▶", "idle": "○", "backpressured": "▲", "done": "✓", "lost": "✗"}
 # The engine says that a step `made` progress; of a task one says that it is moving.
-PROGRESS_WORD = {"made": "moving", "idle": "idle", "backpressured": "backpressured", "done": "done"}
+PROGRESS_WORD = {
+    "made": "moving", "idle": "idle", "backpressured": "backpressured", "done": "done", "lost": "lost",
+}  # fmt: skip
 
 _HELD_MS = 60_000  # the longest rest there is stands for one without end
 
@@ -104,6 +108,11 @@ def rest_words(task: Model) -> str:
     if task["rest_ms"] >= _HELD_MS:
         return "held"
     return f"rests {task['rest_ms']:g} ms" if task["rest_ms"] else ""
+
+
+def lost_words(names: Sequence[str]) -> str:
+    """Which tasks went with their TaskManager, as the end of a sentence; nothing if none did."""
+    return f"; lost: {', '.join(names[:4])}{' and more' if len(names) > 4 else ''}" if names else ""
 
 
 def failure_text(error: str, most: int) -> str:

@@ -12,7 +12,7 @@ from widgets.moment_view import Source
 from widgets.recording import Recording
 from widgets.stepper import Stepper
 from widgets.svg import element, name_element, text_element
-from widgets.text import PROGRESS_SYMBOL, PROGRESS_WORD
+from widgets.text import PROGRESS_SYMBOL, PROGRESS_WORD, lost_words
 from widgets.view_models import Model, moment_of, pipeline_model, topology
 
 __all__ = ["TimelineView"]
@@ -23,12 +23,14 @@ _MOST_SEEN = 20_000
 _LEFT = MARGIN + 220
 _CELL, _TALL, _ROW = 15, 24, 32
 _RIGHT = _LEFT + _MOMENTS * _CELL
-_STATES = ("absent", "made", "idle", "backpressured", "done")
+_STATES = ("absent", "made", "idle", "backpressured", "done", "lost")
+_LAMPS = (*_STATES[:-1], "planned")  # who is lost looks like who has not begun
 _WORDS = ("", *PROGRESS_WORD.values())
 
 
 class TimelineView(FactView):
-    """A row for each task and a column for each moment, the newest on the right: moving, idle, backpressured, done.
+    """A row for each task and a column for each moment, the newest on the right: moving, idle, backpressured, done
+    or lost.
 
     Of a job that is stepped a column is a step, and a frame marks the task that took it; of one that runs it is a look
     of the sampler. The slider goes through all that was; a `Stepper` is forked (F) from any of it. `MomentView` says
@@ -126,7 +128,7 @@ class TimelineView(FactView):
             y = 22 + number * _ROW
             parts.append(name_element(MARGIN, y + 17, task["name"], _LEFT - MARGIN - 8, "name"))
             parts += [
-                pen.group(f"{number} {place}", _STATES, _cell(_LEFT + place * _CELL, y)) for place in range(_MOMENTS)
+                pen.group(f"{number} {place}", _LAMPS, _cell(_LEFT + place * _CELL, y)) for place in range(_MOMENTS)
             ]
             ring = {"x": _RIGHT - _CELL - 2, "y": y - 3, "width": _CELL + 3, "height": _TALL + 6, "rx": 4}
             parts.append(pen.group(f"{number} acts", ("off", "acting"), element("rect", class_="acts", **ring)))
@@ -151,7 +153,8 @@ class TimelineView(FactView):
     @staticmethod
     def status_of(model: Model) -> str:
         held = [task["name"] for task in model["tasks"] if task["progress"][-1] == "backpressured"]
-        return f"backpressured: {', '.join(held[:4])}" if held else "nobody is held up"
+        words = f"backpressured: {', '.join(held[:4])}" if held else "nobody is held up"
+        return words + lost_words([task["name"] for task in model["tasks"] if task["progress"][-1] == "lost"])
 
     @staticmethod
     def tables_of(pen: Pen, model: Model) -> list[Table]:
@@ -188,7 +191,7 @@ def _key(y: float) -> str:
     parts, x = [], float(MARGIN)
     for state in _STATES[1:]:
         words = f"{PROGRESS_SYMBOL[state]} {PROGRESS_WORD[state]}"
-        parts.append(still(Pen({"s": _STATES.index(state)}).group("s", _STATES, _cell(x, y))))
+        parts.append(still(Pen({"s": _STATES.index(state)}).group("s", _LAMPS, _cell(x, y))))
         parts.append(text_element(x + 20, y + 17, words, "small"))
         x += 46 + 7.2 * len(words)
     return element("g", "".join(parts), class_="key", aria_hidden="true")

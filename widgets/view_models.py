@@ -81,8 +81,10 @@ def pipeline_model(snapshot: JobSnapshot, known: Model | None = None, action: st
         {**place, **subpartition_state(sub)} for place, sub in zip(fixed["channels"], subpartitions, strict=True)
     ]
     tasks = [{**place, **_task_state(task)} for place, task in zip(fixed["tasks"], snapshot.tasks, strict=True)]
+    is_lost = [each.is_lost for each in snapshot.task_managers for _ in each.tasks]
     for number, task in enumerate(tasks):
-        task["progress"] = _progress(number, task["progress"], outputs, channels)
+        word = "lost" if is_lost[number] else task["progress"]
+        task["progress"] = _progress(number, word, outputs, channels)
     return {
         **moment_of("pipeline", snapshot, action),
         "num_free_segments": sum(each.pool.num_free for each in snapshot.task_managers),
@@ -133,12 +135,12 @@ def _task_state(task: TaskSnapshot) -> Model:
 
 
 def _progress(number: int, word: str, outputs: list[Model], channels: list[Model]) -> str:
-    """How a task stands: `made` if it moves, `idle` without input, `backpressured` without room, `done`.
+    """How a task stands: `made` if it moves, `idle` without input, `backpressured` without room, `done` or `lost`.
 
     The engine's word tells how the last step went. A driver does not step a task that cannot move, so
     that word would stay what it was; what the task waits for is read from its outputs and its queues.
     """
-    if word == "done":
+    if word in ("done", "lost"):
         return word
     if any(output["task"] == number and not output["is_available"] for output in outputs):
         return "backpressured"

@@ -15,7 +15,7 @@ from refimpl.drivers import ProcessRun, Simulation
 from refimpl.job import JobSnapshot, StreamEnvironment
 from refimpl.task import IterableReader
 from tests.support.polling import until
-from widgets import ClusterView, PipelineMap
+from widgets import ClusterView, JobView, PipelineMap, TimelineView
 
 DEADLINE_S = 30.0
 
@@ -118,3 +118,14 @@ def test_a_live_view_names_who_does_not_answer_and_goes_on_when_it_does(
         until(lambda: sum(task.num_records_in for task in run.snapshot().task_managers[1].tasks) > before)
         assert "no answer" not in view.text()
         view.close()
+
+
+@pytest.mark.parametrize("view_of", [JobView, PipelineMap, TimelineView])
+def test_tasks_of_a_lost_one_are_lost_in_every_view_that_says_how_tasks_stand(
+    snapshot: JobSnapshot, view_of: type[JobView | PipelineMap | TimelineView]
+) -> None:
+    running, view = view_of(snapshot), view_of(lost(snapshot, 1))
+    for said, num_lost in ((running.text(), 0), (view.text(), 2)):
+        assert sum(line.count("✗") for line in said.splitlines()) == num_lost, said
+    drawn = [each.svg().partition("</style>")[2].count("✗ lost") for each in (running, view)]
+    assert drawn[1] - drawn[0] == 2, drawn

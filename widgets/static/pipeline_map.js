@@ -1,8 +1,8 @@
 // The pipeline map: a frame (see widgets/frames.py) becomes attributes, levels and words of the drawing.
 
-const PROGRESS = ["made", "idle", "backpressured", "done"];
-const WORD = { made: "moving", idle: "idle", backpressured: "backpressured", done: "done" };
-const SYMBOL = { made: "▶", idle: "○", backpressured: "▲", done: "✓" };
+const PROGRESS = ["made", "idle", "backpressured", "done", "lost"];
+const WORD = { made: "moving", idle: "idle", backpressured: "backpressured", done: "done", lost: "lost" };
+const SYMBOL = { made: "▶", idle: "○", backpressured: "▲", done: "✓", lost: "✗" };
 const watermarkText = w => (w === "none" ? "none yet" : w === "end" ? "end" : `${w} ms`);
 const stepWords = frame => `step ${frame[0]}${frame[3] ? ` (${frame[3].replace(/^step /, "")})` : ""}`;
 const queueOf = c => {
@@ -38,7 +38,7 @@ function pipelineView(model) {
 
   const drawTask = (part, [progress, into, out, watermark]) => {
     const word = PROGRESS[progress];
-    put(part.g, "data-progress", word);
+    put(part.g, "data-progress", word === "lost" ? "idle" : word);
     say(part.word, `${SYMBOL[word]} ${WORD[word]}`);
     say(part.flow, `records in ${into} · out ${out}`);
     say(part.watermark, `watermark ${watermarkText(watermark)}`);
