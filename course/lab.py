@@ -32,15 +32,18 @@ START_SECONDS = 90.0
 STOP_SECONDS = 15.0
 
 # No news, no question about updates: the course works without a network, and a pop-up would cover the first lesson.
+# A kernel and its Spark take 0.65 GB: they go when the tab of their notebook is closed.
 # Views are saved with the notebook, so that they are there when it is opened again.
 _OVERRIDES = {
     "@jupyterlab/apputils-extension:notification": {"fetchNews": "false", "checkForUpdates": False},
+    "@jupyterlab/notebook-extension:tracker": {"kernelShutdown": True},
     "@jupyter-widgets/jupyterlab-manager:plugin": {"saveState": True},
     "@jupyterlab/docmanager-extension:plugin": {"defaultViewers": {"markdown": "Markdown Preview"}},  # the glossary
 }
 
 # Jupyter leaves Nagle's algorithm on, which sends the frames of a live view in bursts, 45 ms apart: the same trade of
 # delay for fewer packets as Flink's buffer timeout. Half of the waiting time is what a kernel has to end its Spark.
+# Who closes the whole window closes no tab: a kernel that does nothing, and that no page is connected to, ends later.
 # We hold the other end of the server's standard input: when we are gone, even killed, it reads the end and ends too.
 _SERVER_CONFIG = """\
 import os
@@ -51,6 +54,8 @@ import jupyter_server.services.kernels.websocket as websocket
 
 c = get_config()
 c.KernelManager.shutdown_wait_time = 12.0
+c.MappingKernelManager.cull_idle_timeout = 900
+c.MappingKernelManager.cull_interval = 60
 # "Save and Export" of a notebook with views: their stills, for the moving ones would be asked of servers elsewhere.
 c.NbConvertBase.display_data_priority = [
     "text/html", "text/markdown", "image/svg+xml", "text/latex", "image/png", "image/jpeg", "text/plain"

@@ -20,6 +20,8 @@ from typing import Any
 import nbformat
 from playwright.sync_api import BrowserContext, Page, sync_playwright
 
+from course import lab as course_lab
+
 ROOT = Path(__file__).resolve().parents[2]
 GET_ONE = (
     "no Chromium found: apt-get install chromium (Debian), brew install --cask chromium (macOS), "
@@ -95,9 +97,7 @@ def running_lab(home: Path, root: Path) -> Iterator[Lab]:
         file = home / "settings" / f"{plugin}.jupyterlab-settings"
         file.parent.mkdir(parents=True)
         file.write_text(json.dumps(settings))
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     places = {
         "HOME": ".", "JUPYTER_CONFIG_DIR": "c", "JUPYTER_DATA_DIR": "d", "JUPYTER_RUNTIME_DIR": "r",
         "IPYTHONDIR": "i", "JUPYTERLAB_SETTINGS_DIR": "settings", "JUPYTERLAB_WORKSPACES_DIR": "w",
@@ -109,9 +109,32 @@ def running_lab(home: Path, root: Path) -> Iterator[Lab]:
         "--expose-app-in-browser", "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
         "--LabApp.extension_manager=readonly",
     ]  # fmt: skip
-    lab = Lab(f"http://127.0.0.1:{port}", token, root)
+    with _served(command, Lab(f"http://127.0.0.1:{port}", token, root), env, home) as lab:
+        yield lab
+
+
+@contextmanager
+def running_sluice_lab(home: Path, root: Path, more_config: str = "") -> Iterator[Lab]:
+    """The same as `sluice lab` starts it, with its configuration and then `more_config`."""
+    token = secrets.token_hex(8)
+    env = {**course_lab._environment(root, home, token), "PYTHONPATH": str(ROOT)}
+    with (home / "config" / "jupyter_server_config.py").open("a") as config:
+        config.write(f"c.LabApp.expose_app_in_browser = True\n{more_config}")
+    port = free_port()
+    with _served(course_lab._command(root, port), Lab(f"http://127.0.0.1:{port}", token, root), env, home) as lab:
+        yield lab
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@contextmanager
+def _served(command: list[str], lab: Lab, env: dict[str, str], home: Path) -> Iterator[Lab]:
     with (home / "lab.log").open("wb") as log:
-        server = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, env=env, cwd=root)
+        server = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.PIPE, env=env, cwd=lab.root)
         try:
             _wait_for(lab, server, home / "lab.log")
             yield lab
