@@ -18,6 +18,8 @@ _HEAD = """# Glossary
 Many of the best texts on Flink are Chinese, and many Chinese texts use the English words. Here are both, with one
 sentence each, and the lesson in which you meet the thing itself. Flink's own names are those of version 1.11.
 
+Empty boxes behind "In Chinese" are characters that no font on this machine has; on Debian `fonts-noto-cjk` brings one.
+
 Made from `course/glossary.toml` by `sluice build`.
 """
 
@@ -52,7 +54,7 @@ def glossary() -> tuple[Term, ...]:
 def words_of(lesson: int) -> str:
     """The words that this lesson brings, as a line of links; "" if it brings none."""
     found = [f"[{term.en}]({term.link}) {term.zh}" for term in glossary() if term.lesson == lesson]
-    return f"New words: {', '.join(found)}." if found else ""
+    return f"New words, the Chinese one behind each: {', '.join(found)}." if found else ""
 
 
 def glossary_page() -> str:
@@ -63,4 +65,4 @@ def glossary_page() -> str:
 def _entries(terms: Iterable[Term]) -> Iterable[str]:
     for term in terms:
         info = LESSONS[term.lesson]
-        yield f"## {term.en}\n\n**{term.zh}** · {term.says} [Lesson {info.number}]({info.name}.ipynb)\n"
+        yield f"## {term.en}\n\n{term.says} [Lesson {info.number}]({info.name}.ipynb). In Chinese: {term.zh}.\n"

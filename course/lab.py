@@ -54,6 +54,7 @@ import jupyter_server.services.kernels.websocket as websocket
 
 c = get_config()
 c.KernelManager.shutdown_wait_time = 12.0
+c.LabApp.custom_css = True
 c.MappingKernelManager.cull_idle_timeout = 900
 c.MappingKernelManager.cull_interval = 60
 # "Save and Export" of a notebook with views: their stills, for the moving ones would be asked of servers elsewhere.
@@ -79,6 +80,21 @@ async def open_without_delay(self, kernel_id):
 
 
 websocket.KernelWebsocketHandler.open = open_without_delay
+"""
+
+# Reports, tables and pictures in text stand in columns, 96 at most: on a narrow page they become smaller, until they
+# could not be read; then they scroll. They break in no word, and what stands below a letter stays there.
+_STYLE = """\
+.jp-OutputArea-output.jp-RenderedText {
+  container-type: inline-size;
+}
+.jp-ThemedContainer .jp-OutputArea-output.jp-RenderedText pre {
+  font-size: clamp(10px, 100cqi / 58.5, var(--jp-code-font-size));
+  white-space: pre;
+  overflow-wrap: normal;
+  word-break: normal;
+  overflow-x: auto;
+}
 """
 
 
@@ -189,6 +205,8 @@ def _environment(work: Path, folder: Path, token: str) -> dict[str, str]:
     """Write the server's configuration into `folder` and return its environment."""
     config, data = folder / "config", folder / "data"
     (config / "labconfig").mkdir(parents=True)
+    (config / "custom").mkdir()
+    (config / "custom" / "custom.css").write_text(_STYLE, encoding="utf-8")
     (config / "labconfig" / "default_setting_overrides.json").write_text(json.dumps(_OVERRIDES), encoding="utf-8")
     (config / "jupyter_server_config.py").write_text(_SERVER_CONFIG, encoding="utf-8")
     register_kernel(data / "kernels")

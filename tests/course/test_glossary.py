@@ -29,6 +29,14 @@ def test_every_word_stands_there_once_with_both_languages_and_a_sentence() -> No
         assert re.fullmatch(r"[A-Za-z0-9 -]+", term.en), f"{term.en}: other signs make other links elsewhere"
 
 
+def test_chinese_is_announced_in_words_and_is_never_what_a_line_begins_with() -> None:
+    entries = glossary_page().split("\n## ")[1:]
+    assert [entry for entry in entries if not re.search(r"In Chinese: [^\n]*[\u4e00-\u9fff][^\n]*\.\n", entry)] == []
+    for text in (glossary_page(), *map(words_of, LESSONS)):
+        assert re.findall(r"^\W*[\u4e00-\u9fff].*", text, re.MULTILINE) == []
+        assert not re.search(r"[\u4e00-\u9fff]", text) or "Chinese" in text
+
+
 @pytest.mark.parametrize("lesson", LESSONS)
 def test_a_word_is_used_in_the_lesson_that_brings_it(lesson: int) -> None:
     prose = prose_of(lesson)

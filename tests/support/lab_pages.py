@@ -134,7 +134,9 @@ def free_port() -> int:
 @contextmanager
 def _served(command: list[str], lab: Lab, env: dict[str, str], home: Path) -> Iterator[Lab]:
     with (home / "lab.log").open("wb") as log:
-        server = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.PIPE, env=env, cwd=lab.root)
+        server = subprocess.Popen(
+            command, stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.PIPE, env=env, cwd=lab.root
+        )
         try:
             _wait_for(lab, server, home / "lab.log")
             yield lab
