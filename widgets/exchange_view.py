@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -9,14 +10,18 @@ from refimpl.consumer import ChannelSnapshot
 from refimpl.exchange import FrameSnapshot, ReaderSnapshot
 from refimpl.job import JobSnapshot
 from widgets.facts import MARGIN, Drawing, Facts, FactView, Pen, Table, paragraph, still
+from widgets.moment_view import Source
 from widgets.svg import element, name_element, text_element
+from widgets.text import step_words
 from widgets.view_models import Model, moment_of, topology
 
 __all__ = ["ExchangeView", "exchange_model"]
 
+_LATELY_MS = 200.0
 _MAX_CONNECTIONS = 6
 _MAX_CHANNELS = 8
 _PLACES = 6
+_MOST = 60
 _CARD, _WIRE = 316, 428
 _ROW, _HEAD = 40, 36
 _STEP, _BOX, _TALL = 64, 58, 30
@@ -25,6 +30,7 @@ _RIGHT_X = _WIRE_X + _WIRE
 _WIDTH = _RIGHT_X + _CARD + MARGIN
 _KINDS = ("none", "buffer", "event", "credit", "request", "other")
 _KIND_WORDS = ("", "a buffer of data", "an event", "credit", "a request", "another message")
+_End = tuple[ChannelSnapshot, ChannelSnapshot, ReaderSnapshot | None]  # a channel now, before, and its reader
 _KIND_OF = {"Buffer": "buffer", "Event": "event", "AddCredit": "credit", "PartitionRequest": "request"}
 _OTHERS = {
     "CancelPartitionRequest": "cancel", "CloseRequest": "close", "ResumeConsumption": "resume",
@@ -36,12 +42,14 @@ _NONE = (
 )
 
 
-def exchange_model(snapshot: JobSnapshot, known: Model, action: str = "") -> Model:
+def exchange_model(snapshot: JobSnapshot, known: Model, action: str = "", before: JobSnapshot | None = None) -> Model:
     """Each pair of TaskManagers of which one reads from the other.
 
     A simulation says which frames are on the wire. Of a real connection it is what one end has sent and the other
-    has not got: numbers of buffers or events one way, credit the other way.
+    has not got: numbers of buffers or events one way, credit the other way. A real wire is nearly always empty when
+    one looks, so with a moment `before` it is also what has come since then.
     """
+    then = [gate.channels for gate in (before or snapshot).gates]
     readers = {reader.receiver: reader for part in snapshot.task_managers for reader in part.readers}
     wires = {(wire.consumer, wire.producer): wire for wire in snapshot.wires}
     subpartitions = [sub for partition in snapshot.partitions for sub in partition.subpartitions]
@@ -54,19 +62,23 @@ def exchange_model(snapshot: JobSnapshot, known: Model, action: str = "") -> Mod
             reader = readers.get(channel.receiver)
             queued = sum(entry.data_type.is_buffer for entry in sub.queue)
             channels.append(_channel(place, known, queued, sub.backlog, channel, reader))
-            found.append((channel, reader))
+            found.append((channel, then[place["gate"]][place["input"]], reader))
         wire = wires.get((consumer, producer))
-        letters = {channel.receiver: number for number, (channel, _) in enumerate(found)}
+        letters = {channel.receiver: number for number, (channel, *_) in enumerate(found)}
+        responses, num_more = (_frames(wire.responses, letters), 0) if wire else _sent(found)
         connections.append(
             {
                 "consumer": f"TaskManager {consumer}",
                 "producer": f"TaskManager {producer}",
                 "channels": channels,
-                "responses": _frames(wire.responses, letters) if wire else _sent(found),
+                "responses": responses,
+                "num_more_responses": num_more,
                 "requests": _frames(wire.requests, letters) if wire else _promised(found),
+                "num_more_requests": 0,
             }
         )
-    return {**moment_of("exchange", snapshot, action), "connections": connections}
+    lately = 0 if before is None else max(1, round(snapshot.time_ms - before.time_ms))
+    return {**moment_of("exchange", snapshot, action), "lately_ms": lately, "connections": connections}
 
 
 def _channel(
@@ -101,24 +113,35 @@ def _frames(frames: Sequence[FrameSnapshot], letters: Mapping[bytes, int]) -> li
     ]
 
 
-def _sent(found: Sequence[tuple[ChannelSnapshot, ReaderSnapshot | None]]) -> list[Model]:
-    """What producers have sent and consumers have not got, by sequence number."""
-    return [
-        {"kind": "buffer", "name": "Buffer", "channel": number, "sequence": sequence, "num_credits": 0, "num_bytes": 0}
-        for number, (channel, reader) in enumerate(found)
-        if reader is not None and not channel.is_released
-        for sequence in range(channel.num_received, reader.last_sequence_number + 1)
+def _sent(found: Sequence[_End]) -> tuple[list[Model], int]:
+    """What producers have sent and consumers had not got before, by sequence number: the newest, and how many more."""
+    whole = [
+        range(before.num_received, reader.last_sequence_number + 1) if reader and not channel.is_released else range(0)
+        for channel, before, reader in found
     ]
+    aged = sorted(
+        ((part[-1] - sequence, number, sequence) for number, part in enumerate(whole) for sequence in part[-_PLACES:]),
+        reverse=True,
+    )
+    frames = [
+        {"kind": "buffer", "name": "Buffer", "channel": number, "sequence": sequence, "num_credits": 0, "num_bytes": 0}
+        for _age, number, sequence in aged[-_MOST:]
+    ]
+    return frames, sum(map(len, whole)) - len(frames)
 
 
-def _promised(found: Sequence[tuple[ChannelSnapshot, ReaderSnapshot | None]]) -> list[Model]:
-    """Credit that was announced, and that producers neither have nor have used."""
+def _promised(found: Sequence[_End]) -> list[Model]:
+    """Credit that was announced, and that producers neither had before nor have used."""
     frames = []
-    for number, (channel, reader) in enumerate(found):
-        if channel.buffers is None or channel.is_released or reader is None:
+    for number, (channel, before, reader) in enumerate(found):
+        if channel.buffers is None or before.buffers is None or channel.is_released or reader is None:
             continue
-        on_the_way = max(0, reader.last_sequence_number + 1 - channel.num_received)
-        credit = channel.buffers.num_promised - reader.credit - on_the_way
+        if before is channel:
+            on_the_way = max(0, reader.last_sequence_number + 1 - channel.num_received)
+            credit = channel.buffers.num_promised - reader.credit - on_the_way
+        else:  # what came has used credit; an event is taken for data, as numbers do not tell
+            used = channel.num_received - before.num_received
+            credit = channel.buffers.num_promised - before.buffers.num_promised + used
         if credit > 0:
             frame = {"kind": "credit", "name": "AddCredit", "channel": number, "sequence": -1, "num_credits": credit}
             frames.append({**frame, "num_bytes": 0})
@@ -128,14 +151,19 @@ def _promised(found: Sequence[tuple[ChannelSnapshot, ReaderSnapshot | None]]) ->
 class ExchangeView(FactView):
     """Two TaskManagers, the queues and credit of each channel between them, and the frames on the wire both ways.
 
-    A frame is named after its channel: `a 12` is buffer 12 of channel a, `a +2` is credit for two more. `MomentView`
-    says what can be shown, and the options.
+    A frame is named after its channel: `a 12` is buffer 12 of channel a, `a +2` is credit for two more. A real wire is
+    empty nearly always: of a job that runs the frames of the last fifth of a second are shown. `MomentView` says what
+    can be shown, and the options.
 
         ExchangeView(Recording.of(Simulation(environment, num_task_managers=2, max_delay_ms=0.05)))
     """
 
     default_title = "Exchange"
     kind = "exchange"
+
+    def __init__(self, source: Source, **given: Any) -> None:
+        self._looks: deque[JobSnapshot] = deque(maxlen=_MOST)
+        super().__init__(source, **given)
 
     def known_of(self, snapshot: JobSnapshot) -> Model:
         known = topology(snapshot)
@@ -148,7 +176,21 @@ class ExchangeView(FactView):
         return {**known, "connections": dict(sorted(connections.items()))}
 
     def model_of(self, snapshot: JobSnapshot, action: str, known: Model) -> Model:
-        return exchange_model(snapshot, known, action)
+        return exchange_model(snapshot, known, action, self._look_before(snapshot) if self._sampler else None)
+
+    def _look_before(self, snapshot: JobSnapshot) -> JobSnapshot | None:
+        """The first look of those that are not long ago, while the job runs."""
+        if getattr(self._source, "is_done", False):
+            return None
+        lately = [each for each in list(self._looks) if 0 < snapshot.time_ms - each.time_ms <= _LATELY_MS]
+        if not self._looks or self._looks[-1].time_ms < snapshot.time_ms:
+            self._looks.append(snapshot)
+        return lately[0] if lately else None
+
+    @staticmethod
+    def moment_words(model: Model) -> str:
+        lately = _lately_words(model)
+        return step_words(model) + (f" · on the wires {lately}" if lately else "")
 
     @staticmethod
     def facts_of(model: Model) -> Facts:
@@ -158,8 +200,9 @@ class ExchangeView(FactView):
                 facts[f"{number} sends {place}"] = _producer_words(channel)
                 facts[f"{number} takes {place}"] = _consumer_words(channel)
             for way in ("responses", "requests"):
-                frames = connection[way]
-                facts[f"{number} {way} more"] = f"+{len(frames) - _PLACES}" if len(frames) > _PLACES else ""
+                frames = connection[way][-_PLACES:] if model["lately_ms"] else connection[way]
+                more = _num_frames(connection, way) - _PLACES
+                facts[f"{number} {way} more"] = f"+{more}" if more > 0 else ""
                 for place in range(_PLACES):
                     frame = frames[place] if place < len(frames) else None
                     facts[f"{number} {way} {place}"] = _KINDS.index(frame["kind"] if frame else "none")
@@ -189,20 +232,26 @@ class ExchangeView(FactView):
             for number, channel in enumerate(connection["channels"]):
                 lines.append(f"  {_letter(number)}  {channel['name']}: {_producer_words(channel)}")
                 lines.append(f"     {channel['reader']}: {_consumer_words(channel)}")
-            lines.append(f"  on the wire →  {_wire_words(connection['responses'])}")
-            lines.append(f"  on the wire ←  {_wire_words(connection['requests'])}")
+            where = _lately_words(model) or "on the wire"
+            for way, sign in (("responses", "→"), ("requests", "←")):
+                more = connection[f"num_more_{way}"]
+                lines.append(
+                    f"  {where} {sign}  {_wire_words(connection[way])}" + (f" and {more} more" if more else "")
+                )
         return lines
 
     @staticmethod
     def status_of(model: Model) -> str:
         if not model["connections"]:
             return "nothing crosses a wire"
-        data = sum(len(connection["responses"]) for connection in model["connections"])
-        requests = sum(len(connection["requests"]) for connection in model["connections"])
+        data = sum(_num_frames(connection, "responses") for connection in model["connections"])
+        requests = sum(_num_frames(connection, "requests") for connection in model["connections"])
         channels = [channel for connection in model["connections"] for channel in connection["channels"]]
         stuck = [channel["name"] for channel in channels if _is_stuck(channel)]
         waits = f"; without credit: {', '.join(stuck[:3])}{' and more' if len(stuck) > 3 else ''}" if stuck else ""
-        return f"{data} frames on their way to consumers, {requests} to producers{waits}"
+        lately = _lately_words(model)
+        how = f"went to consumers {lately}" if lately else "on their way to consumers"
+        return f"{data} frames {how}, {requests} to producers{waits}"
 
     @staticmethod
     def tables_of(pen: Pen, model: Model) -> list[Table]:
@@ -266,6 +315,15 @@ def _frame_words(frame: Model) -> str:
         case "request":
             return f"request{of} with credit {frame['num_credits']}"
     return f"{frame['name']}{of}"
+
+
+def _lately_words(model: Model) -> str:
+    """Of which time the frames of a running job are; "" if they are those on the wire now."""
+    return f"in the last {model['lately_ms'] / 1_000:.1f} s" if model["lately_ms"] else ""
+
+
+def _num_frames(connection: Model, way: str) -> int:
+    return len(connection[way]) + int(connection[f"num_more_{way}"])
 
 
 def _wire_words(frames: Sequence[Model]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 
 import pytest
 
@@ -67,8 +68,6 @@ def test_numbers_tell_what_is_on_a_real_wire_and_at_the_end_it_is_empty():
 
 def test_each_numbers_wire_agrees_with_the_frames_of_a_simulation():
     """What the two ends count comes to the same data on the wire as the wire itself has."""
-    from dataclasses import replace
-
     with Simulation(two_places(), seed=5, num_task_managers=2, max_delay_ms=0.05) as simulation:
         view = ExchangeView(simulation)
         num_compared = 0
@@ -85,6 +84,56 @@ def test_each_numbers_wire_agrees_with_the_frames_of_a_simulation():
                 num_compared += len(data)
         view.close()
     assert num_compared > 30
+
+
+def test_of_a_running_job_what_crossed_a_moment_ago_is_seen():
+    """A look finds a real wire empty nearly always, and yet all that crossed between two looks is named."""
+    with Simulation(two_places(), seed=5, num_task_managers=2) as simulation:
+        moments = [replace(simulation.snapshot(), wires=(), time_ms=0.0)]
+        simulation.run(max_steps=60)
+        while len(moments) < 4:  # steps until nothing is on its way
+            simulation.step()
+            if not any(wire.responses or wire.requests for wire in simulation.snapshot().wires):
+                moments.append(replace(simulation.snapshot(), wires=(), time_ms=100.0 * len(moments)))
+        run = Looked(moments)
+        view = ExchangeView(run)
+        assert all(frame_numbers(connection) == [] for connection in view.model()["connections"])
+        for place in (1, 2, 3):
+            run.at = place
+            model = view.model()
+            now, before = moments[place], moments[max(0, place - 2)]
+            came = sum(
+                channel.num_received - old.num_received
+                for gate, other in zip(now.gates, before.gates, strict=True)
+                for channel, old in zip(gate.channels, other.channels, strict=True)
+            )
+            total = sum(len(each["responses"]) + each["num_more_responses"] for each in model["connections"])
+            assert (total, model["lately_ms"]) == (came, now.time_ms - before.time_ms)
+            assert place > 1 or came > 5
+            words = f"{came} frames went to consumers in the last {model['lately_ms'] / 1000:.1f} s"
+            assert words in view.facts(model)["status"]
+            assert f"on the wires in the last {model['lately_ms'] / 1000:.1f} s" in view.svg_of(model, "", "")
+        credit = [frame["num_credits"] for each in model["connections"] for frame in each["requests"]]
+        assert credit
+        assert min(credit) > 0
+        view.close()
+
+
+def frame_numbers(connection):
+    return [frame["sequence"] for frame in connection["responses"]]
+
+
+class Looked:
+    """A job that runs by itself, at a moment that we choose."""
+
+    is_done = False
+    at = 0
+
+    def __init__(self, moments):
+        self.moments = moments
+
+    def snapshot(self):
+        return self.moments[self.at]
 
 
 def test_without_a_wire_it_says_why():
