@@ -98,6 +98,7 @@ def test_of_a_running_job_what_crossed_a_moment_ago_is_seen():
         run = Looked(moments)
         view = ExchangeView(run)
         assert all(frame_numbers(connection) == [] for connection in view.model()["connections"])
+        credit = []
         for place in (1, 2, 3):
             run.at = place
             model = view.model()
@@ -113,7 +114,7 @@ def test_of_a_running_job_what_crossed_a_moment_ago_is_seen():
             words = f"{came} frames went to consumers in the last {model['lately_ms'] / 1000:.1f} s"
             assert words in view.facts(model)["status"]
             assert f"on the wires in the last {model['lately_ms'] / 1000:.1f} s" in view.svg_of(model, "", "")
-        credit = [frame["num_credits"] for each in model["connections"] for frame in each["requests"]]
+            credit += [frame["num_credits"] for each in model["connections"] for frame in each["requests"]]
         assert credit
         assert min(credit) > 0
         view.close()
