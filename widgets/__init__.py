@@ -10,6 +10,7 @@ from widgets.experiment import ConsumerSpeed, throughput_by_timeout
 from widgets.frames import pack
 from widgets.job_graph_model import graph_of
 from widgets.job_view import JobView
+from widgets.on_sight import OnSight
 from widgets.paper import Curve, Panel, PaperFigure
 from widgets.pipeline_map import PipelineMap
 from widgets.pipeline_svg import pipeline_svg
@@ -39,6 +40,7 @@ __all__ = [
     "Curve",
     "ExchangeView",
     "JobView",
+    "OnSight",
     "Panel",
     "PaperFigure",
     "PipelineMap",

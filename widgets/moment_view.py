@@ -21,6 +21,7 @@ from refimpl.job import JobSnapshot
 from refimpl.producer import SubpartitionSnapshot
 from widgets.base import View, chosen_options, whole_number
 from widgets.main_thread import on_main_thread
+from widgets.on_sight import OnSight, action_of
 from widgets.recording import MOST_FRAMES, Recording
 from widgets.sampler import (
     MAX_FRAMES_PER_SECOND,
@@ -58,11 +59,12 @@ class MomentView(View):
     - a `Simulation`: each click takes a step, and what has been is kept to scrub;
     - a `Stepper`: also, you choose what goes next, and fork (F) from any moment with something changed;
     - a `ThreadedRun`, `ProcessRun`, or whatever has `snapshot()` and `is_done`: live, with the commands it
-      `offers` if it is a `RunControl`. Nothing is sampled until a browser shows the view.
+      `offers` if it is a `RunControl`. Nothing is sampled until a browser shows the view; an `OnSight` begins then.
 
     Options of every view: `title`; `frames_per_second`, at most 30; `at`, the frame of a recording to begin
     with (by default the first with the most buffers queued); `max_frames` kept of a simulation; `swaps`, by name the
-    parts that can be put into a live job, as `run.swap` takes them: `{"mine": {"SpanningRecordSerializer": Mine}}`.
+    parts that can be put into a live job, as `run.swap` takes them: `{"mine": {"SpanningRecordSerializer": Mine}}`, or
+    a function that is given the run and puts them in.
 
     Subclasses say what they show: `model_of`, `text_of`, `svg_of` and `frame_of`, which must take the
     same `known`, what never changes while the job runs.
@@ -155,7 +157,7 @@ class MomentView(View):
         if self._source is None or isinstance(self._source, Recording | JobSnapshot):
             return self._first, self._first_silence
         snapshot = self._source.snapshot()
-        return self.model_of(snapshot, "", self._known), silence_of(snapshot)
+        return self.model_of(snapshot, action_of(self._source), self._known), silence_of(snapshot)
 
     def text(self) -> str:
         model, silence = self._now()
@@ -213,8 +215,14 @@ class MomentView(View):
         assert isinstance(run, RunControl), f"{run!r} offered {kind}"
 
         def change() -> None:
-            run.do(self._command(kind, content))
+            parts = self._parts_called(content.get("name")) if kind == "swap" else None
+            if callable(parts):
+                parts(run.begun() if isinstance(run, OnSight) else run)
+            else:
+                run.do(Swap(dict(parts)) if parts is not None else self._command(kind, content))
             self.send({"type": "refused", "words": ""})
+            if parts is not None:
+                self.on_swap(str(content.get("name")))
 
         if self._sampler is not None:
             self._sampler.submit(change)
@@ -223,15 +231,16 @@ class MomentView(View):
         """What the browser asks for; the deployment refuses a number that is none."""
         if kind == "slow":
             return Slow(_meant(content.get("name"), self._names), cast("float", content.get("ms")))
-        if kind == "swap":
-            return Swap(self._parts_called(content.get("name")))
         return SetTimeout(cast("int", content.get("ms")))
 
-    def _parts_called(self, name: object) -> dict[str, Any]:
+    def on_swap(self, name: str) -> None:
+        """The part called so has just been put in."""
+
+    def _parts_called(self, name: object) -> Any:
         swaps = self.options["swaps"] or {}
         if name not in swaps:
             raise LocalUsageError(f"there is nothing to swap in called {name!r}. There is: {', '.join(swaps)}")
-        return dict(swaps[name])
+        return swaps[name]
 
     def _control(self, controls: list[str]) -> Model:
         """What the browser offers to change of a live job."""
@@ -240,14 +249,18 @@ class MomentView(View):
         tasks = self._recording.moments[0][0].tasks
         operators = dict.fromkeys(name for task in tasks for name in task.operators)
         self._names = [*operators, *(task.name for task in tasks)]
-        config = getattr(getattr(self._source, "deployment", None), "config", None)
+        config = getattr(getattr(self._source, "deployment", self._source), "config", None)
         timeout = getattr(config, "buffer_timeout_ms", None)
-        return {"names": self._names, "timeout_ms": timeout, "swaps": list(self.options["swaps"] or {})}
+        rests = getattr(self._source, "rests", {}) or {task.name: task.rest_ms for task in tasks if task.rest_ms}
+        swaps = list(self.options["swaps"] or {})
+        return {"names": self._names, "rests_ms": rests, "timeout_ms": timeout, "swaps": swaps}
 
     def _set_watched(self, view: str, is_watched: bool) -> None:
         """Count who looks: the same widget may be shown twice, or not at all."""
         (self._viewers.add if is_watched else self._viewers.discard)(view)
         if self._sampler is not None:
+            if isinstance(self._source, OnSight):
+                self._sampler.submit(self._source.begin)
             self._sampler.start()
             self._sampler.watch(bool(self._viewers))
 
@@ -380,7 +393,7 @@ class MomentView(View):
             )
         snapshot = source if isinstance(source, JobSnapshot) else source.snapshot()
         recording = Recording(self.known_of(snapshot), max_frames)
-        recording.add(snapshot)
+        recording.add(snapshot, action_of(source))
         return recording
 
     @staticmethod
@@ -409,7 +422,9 @@ def _check_options(options: dict[str, Any]) -> None:
     check_frames_per_second(options["frames_per_second"])
     whole_number("max_frames", options["max_frames"], 1, MOST_FRAMES)
     swaps = options["swaps"]
-    if swaps is not None and not (_has_names(swaps) and all(_has_names(parts) for parts in swaps.values())):
+    if swaps is not None and not (
+        _has_names(swaps) and all(callable(parts) or _has_names(parts) for parts in swaps.values())
+    ):
         raise LocalUsageError(
             f"swaps={swaps!r} cannot work: parts by the names of what they stand in for, and all that by a name of "
             'your own, such as {"mine": {"SpanningRecordSerializer": Mine}}'

@@ -12,6 +12,7 @@ from refimpl.errors import LocalUsageError
 from refimpl.job import JobSnapshot
 from widgets.facts import MARGIN, Drawing, Facts, FactView, Pen, Table
 from widgets.moment_view import Source
+from widgets.on_sight import action_of
 from widgets.paper import Curve, Panel, PaperFigure
 from widgets.recording import Recording
 from widgets.stepper import Stepper
@@ -40,7 +41,7 @@ class ThroughputView(FactView):
 
     Options besides those of `MomentView`: `flow`, "records" (of tasks) or "bytes" (of exchanges); `by`, "vertex" for
     all subtasks together or "task" for each; `seconds` of a live job that are shown (30). `mark` writes a word at the
-    moment it is called, such as what you have just changed.
+    moment it is called, such as what you have just changed; a swap from the browser marks itself.
 
         view = ThroughputView(run); view.mark("30 %"); view.paper().save("rates.pdf")
 
@@ -70,6 +71,9 @@ class ThroughputView(FactView):
         """Write `words` above the moment that is now."""
         if self._source is not None and not isinstance(self._source, Recording | JobSnapshot):
             self._marks.append((self._source.snapshot().time_ms, shortened(str(words), 12)))
+
+    def on_swap(self, name: str) -> None:
+        self.mark(name)
 
     def paper(self) -> PaperFigure:
         """What the view shows now, as a figure for paper: the rates over time, with the marks."""
@@ -112,6 +116,8 @@ class ThroughputView(FactView):
             place = self._whole.place_of(snapshot)  # several moments may have one time
             samples = known["samples"][: place + 1] if place is not None else [*known["samples"], now]
             start = known["samples"][0][0]
+        elif action_of(self._source):  # of a job that has not begun there is one moment
+            samples, start, end = [now], now[0], now[0] + 1e-6
         else:
             has_ended = bool(getattr(self._source, "is_done", False))
             if has_ended and self._samples and self._samples[-1][1] == now[1]:

@@ -8,10 +8,11 @@ that raises or stalls is taken out again (see `course.swap.guard`), and the job 
 from __future__ import annotations
 
 import dataclasses
+import html
 import itertools
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from importlib import import_module
 from typing import Any
@@ -33,6 +34,7 @@ from course.swap.channels import (
 )
 from course.swap.guard import Guard
 from course.swap.guarded_reader import GuardedDeserializer
+from course.swap.live import end_last, live_swap
 from course.swap.memory import MEMORY_KINDS
 from course.swap.methods import our_copy, our_selector, their_copy, their_selector
 from course.swap.queues import guarded_rules
@@ -58,7 +60,8 @@ class SwapReport:
 
     `num_before` records had left the sources when the part went in, `num_after` came later. `steps` are steps of the
     simulation; `swapped_at` is the step of the swap; on threads both are 0, as nobody counts steps there. `error` says
-    what stopped the job, if anything did; `taken_out` why the part had to go, after `num_calls` calls.
+    what stopped the job, if anything did; `taken_out` why the part had to go, after `num_calls` calls. `look`
+    makes a live view of the job, which a notebook shows below the counts.
     """
 
     exercise: str
@@ -73,6 +76,7 @@ class SwapReport:
     error: str = ""
     taken_out: tuple[str, ...] = ()
     num_calls: int = 0
+    look: Callable[[], Any] | None = field(default=None, repr=False, compare=False)
 
     @property
     def num_after(self) -> int:
@@ -82,6 +86,16 @@ class SwapReport:
     def num_lost(self) -> int:
         """Records that left the sources and never arrived; negative if more arrived than left."""
         return self.num_in - self.num_arrived
+
+    def _repr_mimebundle_(self, **_kwargs: Any) -> dict[str, Any]:
+        if self.look is None:
+            return {"text/plain": repr(self)}
+        import ipywidgets
+
+        # As JupyterLab shows any text; a page that has no kernel shows the text alone.
+        words = f'<div class="jp-RenderedText jp-OutputArea-output"><pre>{html.escape(repr(self))}</pre></div>'
+        box = ipywidgets.VBox([ipywidgets.HTML(words), self.look()])
+        return {**box._repr_mimebundle_(), "text/plain": repr(self)}
 
     def __repr__(self) -> str:
         whose = "your part" if self.is_learners else "our part (yours goes in when it passes its check)"
@@ -129,6 +143,7 @@ def run(
     """
     if driver not in _DRIVERS:
         raise ValueError(f"there is no driver {driver!r} here; there are {' and '.join(_DRIVERS)}")
+    end_last()
     swapped = seam(exercise(exercise_id).id).swap
     if swapped.startswith("rule of "):
         options = {"records": records, "segment_size": segment_size, "pool": pool, "driver": driver}
@@ -151,7 +166,8 @@ def run(
         guarded = {"taken_out": tuple(guard.what_happened), "num_calls": guard.num_calls}
     name = getattr(part, "__name__", type(part).__name__) if part is not None else kind.name
     is_equal = sorted(got) == sorted(want)
-    return SwapReport(exercise_id, name, part is not None, is_equal=is_equal, **numbers, **guarded)
+    look = partial(live_swap, exercise_id, part, kind.ours, kind.theirs, config, parallelism, width)
+    return SwapReport(exercise_id, name, part is not None, is_equal=is_equal, look=look, **numbers, **guarded)
 
 
 def _gate(exercise_id: str, rule: Any, of: str, options: Mapping[str, Any]) -> GateReport:

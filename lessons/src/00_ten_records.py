@@ -60,6 +60,16 @@ PipelineMap(ten.recording, title="Ten flights, step by step")
 # Three things to notice. Each **task** runs twice, as **subtasks** -0 and -1, which share the work. Four
 # operators share one task, with no queue between them: they call each other. And from `flown` to `hourly`
 # there are queues, because records of one airport must meet in one place.
+# %% [markdown] text name=live-words
+# That was a recording. Here is the same job with flights without end, and it **runs while you look**: slow
+# `hourly` with the slider, more and more. Its queues fill; then the tasks before it stand still, which nobody
+# slowed. (Where there is no kernel you see one moment of it.)
+# %% figure name=live
+from course.figures.live import live_flights
+
+live_flights()
+#! Let everybody stop the job with the slider and get it going again. Who asks "but why do the *sources* stop?" has
+#! asked the question of lessons 2, 7 and 10; write it on the board and leave it there.
 # %% predict name=predict-a
 L.predict("0.a")
 # %% figure name=counts

@@ -124,6 +124,14 @@ timeout_curve()
 #! A famous figure: the curve is flat where people turn the knob and steep where nobody looks. Which setting would
 #! they take to a review, and what must they know about the stream first? Whether buffers fill before the timeout
 #! does anything.
+# %% figure name=live
+# This job runs while you look; without a kernel you see one moment of it. Set the buffer timeout to "never": what
+# changes in the queues? Then slow the board, the reader, and say when the writer must stop.
+from course.figures.live import live_queues
+
+live_queues()
+#! At "never" the flags go away, and each queue keeps its open buffer until the next one joins. With the slider far
+#! to the right both queues fill; ask what stops the writer when nothing tells it to: its pool is empty.
 # %% [markdown] task name=task
 # ## Your part
 #

@@ -55,6 +55,14 @@ jam(credit_based=False)
 where_it_stands(credit_based=False)
 #! Cover all rows but the first. Then, row by row: in which one is memory really missing? In one place only, for one
 #! buffer: the 1. Everything else in this table follows from it, and every other channel has ten empty buffers.
+# %% figure name=live
+# The same over a real connection, running while you look; without a kernel you see one moment of it. Slow sink-0, or
+# hold it: who else gets nothing? Come back after the cure and run this cell again with credit_based=True.
+from course.figures.live import live_readers
+
+live_readers(credit_based=False)
+#! Hold sink-0 and wait a few seconds: first the right side of the other three is empty, and only later, when the wire
+#! is full, are the left sides full. That is the order in which the alarms come. Let it go: nothing was lost.
 # %% [markdown] explain name=explain
 # ## Nobody says "stop"
 #

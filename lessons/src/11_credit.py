@@ -61,6 +61,14 @@ L.predict("11.a")
 run
 #! Add up aloud: 5 + 5 + 2 = 12, and nothing lies on the wire. Then ask which of the three lines is lesson 2: the
 #! empty pool. So the brake at the far end has reached the source, and no message ever said "slow down".
+# %% figure name=live
+# The same channel over a real connection, running while you look; without a kernel you see one moment of it.
+# Slow the sink, then the source, and follow one buffer's credit: from the right side to the left and back as data.
+from course.figures.live import live_credit
+
+live_credit(own=2, floating=3)
+#! With the source slowed, credit lies at the sender and nothing waits; with the sink slowed it is the other way round.
+#! Ask which of the two pictures an engineer on call would rather find.
 # %% [markdown] explain name=explain
 # ## Two flows against each other
 #

@@ -75,3 +75,40 @@ def test_a_running_job_is_slowed_held_and_swapped(notebook: Open) -> None:
         nb.page.wait_for_timeout(50)
     assert int(nb.run(6)) > before
     nb.run(7)
+
+
+LIVE = [
+    "import threading\nfrom course import lesson\nfrom course.figures.live import live_queues\nL = lesson(0)",
+    "live_queues()",
+    'L.swap("0.1")',
+    "print([thread.name for thread in threading.enumerate() if thread.name.startswith(('board', 'readings'))])",
+]
+
+
+def test_a_lessons_live_job_begins_when_it_is_seen_and_the_swap_is_seen_in_one(notebook: Open) -> None:
+    nb = notebook("live.ipynb", LIVE)
+    root = "document.querySelector('[data-testid=sluice-queues]')"
+    nb.run(0)
+    nb.run(1)
+    view = the_view(nb, "queues")
+    nb.until(f"() => +{root}.dataset.painted > 5")
+    slider = view.get_by_label("Rest after each buffer")
+    assert (slider.get_attribute("aria-valuetext"), view.get_by_label("Which operator").input_value()) == (
+        "20 ms",
+        "board",
+    )
+    slider.focus()
+    for _ in range(5):
+        slider.press("ArrowRight")
+    nb.until(f"() => {root}.querySelector('svg').textContent.includes('backlog 5')")  # the board is slow: they fill
+    screenshots(nb, view, "live-queues")
+    assert nb.run(3).strip() == "['readings-0', 'board-0', 'board-1']"
+    assert "○ 0.1 has not passed: this run uses our part, not yours." in nb.run(2)
+    swap = the_view(nb, "throughput")
+    chart = "document.querySelector('[data-testid=sluice-throughput]')"
+    nb.until(f"() => +{chart}.dataset.painted > 5")
+    report = nb.page.locator(".jp-RenderedText pre", has_text="our part (yours goes in")
+    assert report.is_visible()
+    swap.get_by_role("button", name="Swap in: our part").click()
+    nb.until(f"() => {chart}.querySelector('svg').textContent.includes('our part')")
+    screenshots(nb, swap, "live-swap")

@@ -1,14 +1,17 @@
 """The runs behind figures tell what lessons and Flink's own texts say of them."""
 
 import re
+import threading
 
 import pytest
 
+from course.figures import live
 from course.figures.channels import Ledger
 from course.figures.flights import delays_beside
 from course.figures.jam import PHASES, follow, left_over
 from course.figures.queues import local_way
 from course.figures.wire import nine_steps
+from tests.support.polling import until
 
 
 @pytest.mark.parametrize("object_reuse", [True, False])
@@ -70,3 +73,33 @@ def test_with_credits_a_producer_waits_earlier_because_less_lies_between_it_and_
 def test_the_receiver_asks_for_the_backlog_and_its_own_buffers_and_not_for_the_backlog_alone():
     """The case of the texts: backlog 4, one of two own buffers empty. They say 3 or 4; Flink and we take 5."""
     assert repr(Ledger("data", "backlog 4")).splitlines()[-1].split() == ["backlog", "4", "6", "1", "5", "5", "1"]
+
+
+LIVE = {
+    "0": live.live_flights, "7": live.live_queues, "10": lambda: live.live_readers(credit_based=False),
+    "10, cured": lambda: live.live_readers(credit_based=True), "11": lambda: live.live_credit(2, 3),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("make", LIVE.values(), ids=LIVE)
+def test_a_live_job_is_the_same_moment_each_time_until_it_is_seen_and_runs_then(make):
+    before = threading.active_count()
+    words, picture = make().text(), make().svg()
+    assert ((view := make()).text(), view.svg(), threading.active_count()) == (words, picture, before)
+    assert "(recorded in the simulation, " in words
+    view._on_message(view, {"type": "visible", "view": "one"}, None)
+    run = until(lambda: view._source.run)
+    until(lambda: run.snapshot().num_steps > 20)
+    assert run.snapshot().tasks[0].rest_ms == 20, "slow enough to be seen"
+    other = make()  # the cell is run again
+    assert run.is_done
+    until(lambda: not view.sampler.is_alive)
+    assert threading.active_count() == before
+    view.close()
+    other.close()
+
+
+def test_a_live_job_that_nobody_ends_ends_by_itself(monkeypatch):
+    clock = iter([0.0, 1.0, 599.0, 601.0])
+    monkeypatch.setattr(live.time, "monotonic", lambda: next(clock))
+    assert list(live._for_a_while("abcdef")) == ["a", "b"]

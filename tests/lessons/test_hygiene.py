@@ -91,7 +91,7 @@ def test_a_lesson_has_its_anatomy_in_order(path):
 @lesson
 def test_a_lesson_keeps_its_budget(path):
     words = sum(len("".join(cell["source"]).split()) for cell in cells(path) if cell["cell_type"] == "markdown")
-    assert 22 <= len(cells(path)) <= 30
+    assert 22 <= len(cells(path)) <= 31  # one of them may be a job that runs
     assert words <= 1_200
     for cell in cells(path):
         if role(cell) == "explain" and cell["cell_type"] == "markdown":

@@ -5,8 +5,8 @@ const HELD_MS = 60000, EVERY_MS = 80;
 const RESTS_MS = [0, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000];
 
 function controlOf({ model, bar, send, controls }) {
-  const { names, timeout_ms, swaps } = model.get("_topology").control;
-  const rests = {}; // in ms, by name
+  const { names, rests_ms, timeout_ms, swaps } = model.get("_topology").control;
+  const rests = { ...rests_ms }; // by name
   let timer = null, due = null;
   const tell = content => { // the newest value wins, a few times a second
     due = content;
@@ -14,13 +14,14 @@ function controlOf({ model, bar, send, controls }) {
   };
 
   const who = make("select", { "aria-label": "Which operator or task", "data-testid": "sluice-slow-who" }, ...names.map(name => make("option", { value: name }, name)));
+  who.value = Object.keys(rests)[0] ?? names[0];
   const rest = make("input", { type: "range", min: "0", max: String(RESTS_MS.length - 1), step: "1", value: "0", "aria-label": "Rest after each buffer", "data-testid": "sluice-slow" });
   const says = make("output", {});
   const hold = make("button", { type: "button", "data-testid": "sluice-hold" });
   const words = ms => (ms >= HELD_MS ? "held" : ms ? `${ms} ms` : "full speed");
   const show = () => {
     const ms = rests[who.value] ?? 0;
-    if (ms < HELD_MS) rest.value = RESTS_MS.indexOf(ms);
+    if (ms < HELD_MS) rest.value = RESTS_MS.findLastIndex(place => place <= ms);
     put(rest, "aria-valuetext", words(ms));
     say(says, words(ms));
     say(hold, ms >= HELD_MS ? "Let it go" : "Hold it");
