@@ -85,7 +85,8 @@ LIVE = {
 def test_a_live_job_is_the_same_moment_each_time_until_it_is_seen_and_runs_then(make):
     before = threading.active_count()
     words, picture = make().text(), make().svg()
-    assert ((view := make()).text(), view.svg(), threading.active_count()) == (words, picture, before)
+    view = make()
+    assert (view.text(), view.svg(), threading.active_count()) == (words, picture, before)
     assert "(recorded in the simulation, " in words
     view._on_message(view, {"type": "visible", "view": "one"}, None)
     run = until(lambda: view._source.run)

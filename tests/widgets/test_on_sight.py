@@ -59,7 +59,8 @@ def test_the_first_who_looks_begins_it_and_all_see_the_same(job: OnSight) -> Non
     still = num_records(OnSight(endless(), num_task_managers=2))
     until(lambda: num_records(job) > still + 1_000)
     assert job.run is run
-    until(lambda: {task.name: task.rest_ms for task in job.snapshot().tasks} == {"source-0": 1, "source-1": 1, "sink-0": 5, "sink-1": 5})
+    rests = {"source-0": 1, "source-1": 1, "sink-0": 5, "sink-1": 5}
+    until(lambda: {task.name: task.rest_ms for task in job.snapshot().tasks} == rests)
     assert "recorded" not in one.text()
     job.pause()
     assert job.is_paused
