@@ -93,6 +93,7 @@ def test_the_slider_stands_where_the_job_is(job: OnSight) -> None:
 def test_rates_begin_with_the_run_and_not_with_the_moment_before_it(job: OnSight) -> None:
     view = ThroughputView(job)
     assert all(rate in (None, 0) for series in view.model()["series"] for rate in series["rates_per_s"])
+    assert not view._samples, "what was counted in the simulation is no beginning of what the run counts"
     show(view)
     until(lambda: num_records(job) > 1_000 and len(view._samples) > 2)
     assert min(rate for series in view.model()["series"] for rate in series["rates_per_s"] if rate is not None) >= 0
