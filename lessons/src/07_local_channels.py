@@ -125,8 +125,9 @@ timeout_curve()
 #! they take to a review, and what must they know about the stream first? Whether buffers fill before the timeout
 #! does anything.
 # %% figure name=live
-# This job runs while you look; without a kernel you see one moment of it. Set the buffer timeout to "never": what
-# changes in the queues? Then slow the board, the reader, and say when the writer must stop.
+# This job runs while you look; without a kernel you see one moment of it.
+# Set the buffer timeout to "never": what changes in the queues?
+# Then slow the board, the reader, and say when the writer must stop.
 from course.figures.live import live_queues
 
 live_queues()

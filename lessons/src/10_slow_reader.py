@@ -56,8 +56,10 @@ where_it_stands(credit_based=False)
 #! Cover all rows but the first. Then, row by row: in which one is memory really missing? In one place only, for one
 #! buffer: the 1. Everything else in this table follows from it, and every other channel has ten empty buffers.
 # %% figure name=live
-# The same over a real connection, running while you look; without a kernel you see one moment of it. Slow sink-0, or
-# hold it: who else gets nothing? Come back after the cure and run this cell again with credit_based=True.
+# The same over a real connection, running while you look;
+# without a kernel you see one moment of it.
+# Slow sink-0, or hold it: who else gets nothing?
+# After the cure, come back and run this cell again with credit_based=True.
 from course.figures.live import live_readers
 
 live_readers(credit_based=False)

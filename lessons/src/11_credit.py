@@ -62,8 +62,9 @@ run
 #! Add up aloud: 5 + 5 + 2 = 12, and nothing lies on the wire. Then ask which of the three lines is lesson 2: the
 #! empty pool. So the brake at the far end has reached the source, and no message ever said "slow down".
 # %% figure name=live
-# The same channel over a real connection, running while you look; without a kernel you see one moment of it.
-# Slow the sink, then the source, and follow one buffer's credit: from the right side to the left and back as data.
+# The same channel over a real connection, running while you look;
+# without a kernel you see one moment of it.
+# Slow the sink, then the source, and say each time where the credit is.
 from course.figures.live import live_credit
 
 live_credit(own=2, floating=3)
