@@ -249,8 +249,7 @@ class ExchangeView(FactView):
         channels = [channel for connection in model["connections"] for channel in connection["channels"]]
         stuck = [channel["name"] for channel in channels if _is_stuck(channel)]
         waits = f"; without credit: {', '.join(stuck[:3])}{' and more' if len(stuck) > 3 else ''}" if stuck else ""
-        lately = _lately_words(model)
-        how = f"went to consumers {lately}" if lately else "on their way to consumers"
+        how = "went to consumers" if model["lately_ms"] else "on their way to consumers"
         return f"{data} frames {how}, {requests} to producers{waits}"
 
     @staticmethod

@@ -111,7 +111,7 @@ def test_of_a_running_job_what_crossed_a_moment_ago_is_seen():
             total = sum(len(each["responses"]) + each["num_more_responses"] for each in model["connections"])
             assert (total, model["lately_ms"]) == (came, now.time_ms - before.time_ms)
             assert place > 1 or came > 5
-            words = f"{came} frames went to consumers in the last {model['lately_ms'] / 1000:.1f} s"
+            words = f"on the wires in the last {model['lately_ms'] / 1000:.1f} s: {came} frames went to consumers, "
             assert words in view.facts(model)["status"]
             assert f"on the wires in the last {model['lately_ms'] / 1000:.1f} s" in view.svg_of(model, "", "")
             credit += [frame["num_credits"] for each in model["connections"] for frame in each["requests"]]
