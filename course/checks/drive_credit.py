@@ -7,6 +7,8 @@ says which end it is.
 Exercise 11.1, the receiver:
     ["channels", channels, own, floating]    so many channels with `own` buffers each, which share `floating`
     ["backlog", channel, n]                  the producer reports a backlog of n
+    ["meanwhile", channel, n]                the same; the floating buffers are elsewhere, and one of them is home again
+                                             before the channel stands in line. Then the same report comes once more
     ["data", channel]                        a data buffer comes, with no word about the backlog
     ["read", channel, k]                     the task has read the k-th buffer it holds, and recycles it
     ["announce", channel]                    the connection can send: all credit goes out that was not announced
@@ -59,12 +61,29 @@ def _plain(value: Any) -> Any:
 # -- 11.1: the receiver ------------------------------------------------------------------------------
 
 
+class _FloatingPool(LocalBufferPool):
+    """A pool whose buffers may be elsewhere; one of them comes home just before somebody stands in line."""
+
+    coming: Buffer | None = None
+
+    def lend_all(self) -> None:
+        """Everything that is here is lent to somebody who soon brings back one."""
+        self.coming, *_ = iter(self.request_buffer, None)
+
+    def add_listener(self, listener: Any) -> bool:
+        """False where a buffer has come: whoever asks does not stand in line then."""
+        if self.coming is not None:
+            self.coming.recycle()
+            self.coming = None
+        return super().add_listener(listener)
+
+
 class Gate:
     """Channels and the pool they share; what a task has received and not read is in `held`."""
 
     def __init__(self, part: Any, num_channels: int, num_own: int, num_floating: int) -> None:
         self.pool = NetworkBufferPool(num_channels * num_own + num_floating, _SEGMENT_BYTES)
-        self.floating = LocalBufferPool(self.pool, 0, num_floating, "floating")
+        self.floating = _FloatingPool(self.pool, 0, num_floating, "floating")
         self.calls = [0] * num_channels
         self.managers = []
         self.held: list[list[Buffer]] = [[] for _ in range(num_channels)]
@@ -80,6 +99,10 @@ class Gate:
         match op:
             case ["backlog", channel, n]:
                 self.managers[channel].on_backlog(n)
+            case ["meanwhile", channel, n]:
+                self.floating.lend_all()
+                self.managers[channel].on_backlog(n)
+                self.managers[channel].on_backlog(n)  # who was told that there is one now has asked again by now
             case ["data", channel]:
                 buffer = self.managers[channel].request_buffer()
                 assert buffer is not None, "data came for which no credit was given"
@@ -109,7 +132,10 @@ class Gate:
         return [*groups, ["pool", [["free", empty], ["line", shot.num_listeners]]]]
 
 
-_RECEIVER = {"backlog": "on_backlog", "data": "request_buffer", "read": "on_recycled", "announce": "announce"}
+_RECEIVER = {
+    "backlog": "on_backlog", "meanwhile": "on_backlog", "data": "request_buffer", "read": "on_recycled",
+    "announce": "announce",
+}  # fmt: skip
 
 
 # -- 11.2: the sender ----------------------------------------------------------------------------------

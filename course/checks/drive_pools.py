@@ -57,7 +57,8 @@ def label(op: list[Any]) -> str:
         case ["retain" | "recycle" as name, b]:
             return f"{_NAMES[b]}.{name}()"
         case ["share", free, appetites]:
-            return f"share_out({free}, {appetites})"
+            shown = str(appetites) if len(appetites) < 40 else f"{appetites[:4]} … ({len(appetites)})"
+            return f"share_out({free}, {shown})"
         case ["new", total, required, most]:
             return f"new(total={total}, required={required}, most={most})"
         case ["request"]:
@@ -156,6 +157,7 @@ class _Sharing:
     def __init__(self, part: Any) -> None:
         self._part = part
         self._left: list[Any] = []
+        self._earlier: list[tuple[Any, str]] = []  # the lists that were given, and what stood in them
 
     def do(self, op: list[Any]) -> str:
         """One call of 2.2."""
@@ -163,11 +165,19 @@ class _Sharing:
         given = self._part(op[1], self._left)
         if given is None or isinstance(given, str | bytes | dict) or not hasattr(type(given), "__iter__"):
             return "None" if given is None else type(given).__name__
-        return ", ".join(_whole(each) for each in given)
+        shares = _shares(given)
+        if iter(given) is not given:  # what can be read only once is over
+            self._earlier.append((given, shares))
+        return shares
 
     def state(self) -> dict[str, str]:
-        """The list that was given, as it is afterwards."""
-        return {"given": ", ".join(map(str, self._left))}
+        """The list that was given, as it is afterwards; and whether an answer from before has changed."""
+        is_changed = any(_shares(given) != shares for given, shares in self._earlier)
+        return {"given": ", ".join(map(str, self._left))} | ({"earlier": "changed"} if is_changed else {})
+
+
+def _shares(given: Any) -> str:
+    return ", ".join(_whole(each) for each in given)
 
 
 def _whole(value: Any) -> str:

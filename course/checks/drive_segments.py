@@ -13,13 +13,15 @@ and the standard library only. A case is a list of operations; segments have the
     ["poke", s, index, hex]               the memory itself is changed, behind the segment's back
 
 An event is [call] before and [call, {"answer": …, "memory": …}] after it: what came back ("!" and the name of an
-exception, which is there itself as "raised"), and the bytes of every segment as they are then.
+exception, which is there itself as "raised"), and the bytes of every segment as they are then, of a large one the beginning and a checksum; "earlier" is there
+if a window that was given before cannot be read any more, or shows something else than the memory.
 """
 
 from __future__ import annotations
 
 import operator
 import struct
+import zlib
 from typing import Any
 
 from refimpl.errors import LocalUsageError
@@ -32,6 +34,7 @@ WATCHED = (MemorySegment, ByteOrder)
 
 _REFUSALS = (IndexError, LocalUsageError, ValueError, BufferError, OverflowError, struct.error)
 _NAMES = "abc"
+_SHOWN_WHOLE = 1200
 
 
 def label(op: list[Any]) -> str:
@@ -56,6 +59,7 @@ def run_case(part: Any, case: list[Any], events: list[Any]) -> None:
     """Do what the case says, appending what is seen to `events`."""
     memories: list[bytearray] = []
     segments: list[Any] = []
+    windows: list[_Window] = []
     for op in case:
         event: list[Any] = [label(op)]
         events.append(event)
@@ -66,17 +70,44 @@ def run_case(part: Any, case: list[Any], events: list[Any]) -> None:
         elif op[0] == "poke":
             memories[op[1]][op[2] : op[2] + len(op[3]) // 2] = bytes.fromhex(op[3])
         else:
-            answer = _answer(op, segments)
-        event.append({**answer, "memory": " | ".join(each.hex(" ") for each in memories)})
+            answer = _answer(op, segments, windows)
+            is_lost = any(not each.shows(memories[each.segment]) for each in windows)
+            answer |= {"earlier": "lost"} if is_lost else {}
+            windows = [each for each in windows if segments[each.segment].view is not None]
+        event.append({**answer, "memory": " | ".join(map(_hex, memories))})
 
 
-def _do(op: list[Any], segments: list[Any]) -> str:
+class _Window:
+    """A window that somebody was given, and may go on reading until the segment is freed."""
+
+    def __init__(self, segment: int, index: int, length: int, given: Any) -> None:
+        self.segment, self._index, self._length, self._given = segment, index, length, given
+
+    def shows(self, memory: bytearray) -> bool:
+        """Whether it can be read, and shows what the memory has there."""
+        try:
+            return bytes(self._given) == memory[self._index : self._index + self._length]
+        except (ValueError, TypeError):  # a memoryview that was released
+            return False
+
+
+def _hex(data: bytes | bytearray) -> str:
+    """Bytes as hex; of many the first, their number and a checksum."""
+    if len(data) <= _SHOWN_WHOLE:
+        return data.hex(" ")
+    return f"{data[:20].hex(' ')} … ({len(data)} bytes, checksum {zlib.crc32(data):08x})"
+
+
+def _do(op: list[Any], segments: list[Any], windows: list[_Window]) -> str:
     segment = segments[op[1]]
     match op:
         case ["free", _]:
             segment.free()
         case ["window", _, index, length]:
-            return _bytes(segment.window(index, length))
+            given = segment.window(index, length)
+            if isinstance(given, memoryview) and given.nbytes == length:
+                windows.append(_Window(op[1], index, length, given))
+            return _bytes(given)
         case ["write", _, index, data]:
             window = segment.window(index, len(data) // 2)
             try:
@@ -96,7 +127,7 @@ def _bytes(value: Any) -> str:
     """The bytes of something like a window; what holds none, by its type."""
     if isinstance(value, str) or not hasattr(value, "__len__"):
         return "None" if value is None else type(value).__name__
-    return bytes(value).hex(" ")
+    return _hex(bytes(value))
 
 
 def _number(value: Any) -> str:
@@ -106,10 +137,10 @@ def _number(value: Any) -> str:
     return str(operator.index(value))
 
 
-def _answer(op: list[Any], segments: list[Any]) -> dict[str, Any]:
+def _answer(op: list[Any], segments: list[Any], windows: list[_Window]) -> dict[str, Any]:
     """What came back, or the exception with which the part refused, and its name."""
     try:
-        return {"answer": _do(op, segments)}
+        return {"answer": _do(op, segments, windows)}
     except _REFUSALS as error:
         name = next(kind.__name__ for kind in _REFUSALS if isinstance(error, kind))
         return {"answer": f"!{name}", "raised": error}

@@ -8,7 +8,7 @@ from typing import Any
 from course.checks.steps import Difference
 
 __all__ = [
-    "EIGHT", "HUNDREDS", "LONG", "THIRTEEN", "about_freed", "about_outside", "alone", "has_calls", "memory_after",
+    "EIGHT", "HUNDREDS", "LARGE", "LONG", "THIRTEEN", "about_freed", "about_outside", "alone", "has_calls", "is_large", "memory_after",
     "memory_before", "on", "put", "was_freed",
 ]  # fmt: skip
 
@@ -17,6 +17,8 @@ EIGHT = "10 11 12 13 14 15 16 17"
 THIRTEEN = "30 31 32 33 34 35 36 37 38 39 3a 3b 3c"
 LONG = "60 61 62 63 64 65 66 67 68 69 6a 6b 6c 6d 6e 6f 70 71 72 73 74 75 76 77"
 HUNDREDS = bytes((7 * i + i // 256) & 255 for i in range(600)).hex(" ")
+LARGE = bytes((7 * i + i // 256) & 255 for i in range(70_000)).hex(" ")
+"""More than two bytes can count; a segment of Flink has 32768."""
 
 
 def on(memory: str, *ops: list[Any]) -> list[Any]:
@@ -38,6 +40,11 @@ def memory_after(found: Difference, segment: int = 0) -> tuple[bytes, bytes]:
 def memory_before(found: Difference, segment: int = 0) -> bytes:
     """The memory of a segment as the case made it, with what was poked and written rightly ignored."""
     return next(bytes.fromhex(op[2]) for op in found.before if op[:2] == ["new", segment])
+
+
+def is_large(found: Difference) -> bool:
+    """Whether the memory is one of which a driver writes down the beginning only."""
+    return "…" in found.want["memory"] or "…" in found.want["answer"]
 
 
 def about_freed(got: str) -> str:

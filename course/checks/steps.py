@@ -32,13 +32,17 @@ _BYTES = re.compile(r"[0-9a-f]{2}(?: (?:\| )?[0-9a-f]{2})*")
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """The first call after which things stood otherwise: `op` is the call, `before` those made before it."""
+    """The first call after which things stood otherwise: `op` is the call, `before` those made before it.
+
+    `raised` is the text of the exception, if the answer is one.
+    """
 
     rule: str
     op: Sequence[Any]
     got: Mapping[str, str]
     want: Mapping[str, str]
     before: Sequence[Any]
+    raised: str = ""
 
     @property
     def answers(self) -> tuple[str, str]:
@@ -102,12 +106,14 @@ class StepsCheck(DrivenCheck):
         got = {str(name): str(text)[:_MOST_CHARACTERS] for name, text in event[1].items() if name != _RAISED}
         if got == want:
             return None
-        found = Difference(rule.id, case.ops[index], got, want, case.ops[:index])
+        error = event[1].get(_RAISED)
+        text = str(error.get("text")) if isinstance(error, dict) else ""
+        found = Difference(rule.id, case.ops[index], got, want, case.ops[:index], text)
         given, wanted = (each.removeprefix("!") for each in found.answers)
         values = {"got": given, "want": wanted, "where": str(call)}
         code, rows = self._code(found), self._rows(got, want)
         if code == _RAISED:
-            raised = Seen([], {"problem": "raised", "error": event[1].get(_RAISED)})
+            raised = Seen([], {"problem": "raised", "error": error})
             return ending_finding(self.exercise, rule.id, case, raised, rows, str(call))
         return Finding(rule.id, code, case.ran, rows, values)
 

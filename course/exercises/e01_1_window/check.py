@@ -10,11 +10,13 @@ from course.checks import drive_segments
 from course.checks.segments import (
     EIGHT,
     HUNDREDS,
+    LARGE,
     THIRTEEN,
     about_freed,
     about_outside,
     alone,
     has_calls,
+    is_large,
     memory_after,
     memory_before,
     on,
@@ -35,6 +37,7 @@ _WINDOWS = {
         *alone(THIRTEEN, ["window", 12, 1], ["window", 0, 13]), *alone("40", ["window", 0, 1]),
         *alone("", ["window", 0, 0]), *alone(HUNDREDS, ["window", 300, 290], ["window", 599, 1], ["window", 0, 600]),
         on(EIGHT, ["window", 3, 0], ["window", 2, 5], ["window", 8, 0], ["window", 0, 8], ["window", 5, 3]),
+        on(LARGE, ["window", 69_990, 10], ["window", 32_768, 3], ["window", 2, 69_998], ["window", 4_000, 65_537]),
     ],
     "D": [
         *alone(EIGHT, ["window", 12, 1], ["window", 2, 9], ["window", 5, 4], ["window", 8, 1], ["window", 9, 0]),
@@ -71,6 +74,8 @@ def _windows_of(seed: int) -> Iterator[list[Any]]:
 def _about_window(found: Difference) -> str:
     got, want = found.answers
     memory = memory_before(found)
+    if "earlier" in found.got:
+        return "window_lost"
     if was_freed(found) and want == "!LocalUsageError":
         return about_freed(got)
     index, length = found.op[2], found.op[3] if found.op[0] == "window" else len(found.op[3]) // 2
@@ -82,6 +87,8 @@ def _about_window(found: Difference) -> str:
         return "returns_nothing"
     if got.startswith("!") and got != "!TypeError":
         return "raised"
+    if is_large(found):
+        return "only_small"
     if found.op[0] == "write":
         is_elsewhere = got != "!TypeError" and memory_after(found)[0] != memory
         return "other_bytes" if is_elsewhere else "cannot_be_written" if got == "!TypeError" else "a_copy"

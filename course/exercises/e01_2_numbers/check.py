@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import struct
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,12 +11,14 @@ from course.checks import drive_segments
 from course.checks.segments import (
     EIGHT,
     HUNDREDS,
+    LARGE,
     LONG,
     THIRTEEN,
     about_freed,
     about_outside,
     alone,
     has_calls,
+    is_large,
     memory_after,
     memory_before,
     on,
@@ -48,6 +51,7 @@ _NUMBERS = {
         *alone("50 51 52 53", ["put_int", 0, _NUMBER, _LITTLE], ["get_int", 0, _LITTLE]),
         *alone(THIRTEEN, ["put_int", 9, _NUMBER, _BIG], ["put_int", 7, 0, _BIG], ["get_int", 9, _BIG]),
         *alone(HUNDREDS, ["put_int", 300, _NUMBER, _BIG], ["get_int", 596, _LITTLE]),
+        on(LARGE, ["get_int", 69_996, _BIG], ["put_int", 65_535, _NUMBER, _BIG], ["get_int", 32_767, _LITTLE]),
     ],
     "G": [
         *alone(EIGHT, ["put_int", 5, _NUMBER, _BIG], ["put_int", 8, 1, _LITTLE], ["put_int", -4, 1, _BIG]),
@@ -94,10 +98,14 @@ def _about_number(found: Difference) -> str:
 def _about_put(found: Difference) -> str:
     index, value, order = found.op[2:]
     yours, right = memory_after(found)
+    if "buffer" in found.raised:  # struct had no room: of the number it says nothing
+        return "raised"
     if found.answers[0] in ("!OverflowError", "!error"):
         return "refuses_negative" if value < 0 else "refuses_the_number"
     if found.answers[0]:
         return "raised"
+    if is_large(found):
+        return "only_small"
     start = memory_before(found)
     number = right[index : index + 4]
     beliefs = {
@@ -105,6 +113,7 @@ def _about_put(found: Difference) -> str:
         "index_in_numbers": put(start, 4 * index, number), "starts_at_0": put(start, 0, number),
         "one_byte": put(start, index, bytes([value & 255])), "aligned": put(start, index // 4 * 4, number),
         "nothing_written": start,
+        "as_float": put(start, index, struct.pack((">" if order == _BIG else "<") + "f", value)),
     }  # fmt: skip
     code = next((code for code, belief in beliefs.items() if belief == yours), "other_bytes")
     if code == "turned":
@@ -121,11 +130,17 @@ def _about_get(found: Difference) -> str:
         return "returns_nothing"
     if got.startswith("!"):
         return "raised"
+    if found.got["memory"] != found.want["memory"]:
+        return "reading_writes"
     if not got.lstrip("-").isdecimal():
         return "no_number"
+    if is_large(found):
+        return "only_small"
     if int(got) == int(want) + 2**32:
         return "unsigned"
     four = memory[index : index + 4]
+    if int(want) < 0 and -int(got) == int(want) & 0x7FFF_FFFF:
+        return "sign_and_size"
     is_big = int.from_bytes(four, "big", signed=True) == int(want)
     turned = int.from_bytes(four, "little" if is_big else "big", signed=True)
     if int(got) == turned:

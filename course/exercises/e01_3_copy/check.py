@@ -10,11 +10,13 @@ from course.checks import drive_segments
 from course.checks.segments import (
     EIGHT,
     HUNDREDS,
+    LARGE,
     LONG,
     THIRTEEN,
     about_freed,
     alone,
     has_calls,
+    is_large,
     memory_after,
     memory_before,
     on,
@@ -48,6 +50,7 @@ _COPIES = {
         *_between([9, 0, 4], [2, 1, 3], source=THIRTEEN, target="50 51 52 53"),
         *_between([0, 9, 4], source="50 51 52 53", target=THIRTEEN),
         *_between([10, 300, 290], [300, 0, 300], source=HUNDREDS, target=HUNDREDS[::-1]),
+        *_between([2, 4_000, 65_537], source=LARGE, target=LARGE[::-1]),
     ],
     "E": [
         *_between([6, 0, 3], [0, 6, 3], [9, 0, 1], [0, 9, 1]),
@@ -96,6 +99,8 @@ def _about_copy(found: Difference) -> str:
         return "refuses_the_end"
     if got:
         return "lengths_differ" if got == "!ValueError" else "raised"
+    if is_large(found):
+        return "only_small"
     yours, _ = memory_after(found, target)
     if source == target:
         return "overlap_smeared"

@@ -48,6 +48,8 @@ _SELECTOR_CASES = {
         _keys(1, 1, "JFK", 3),
         _keys(200, 8, -1, -2, 2**40 + 7),
         _keys(98, 2, *range(300)),
+        _keys(22, 22, *range(16)),
+        _keys(720, 45, 619, 620, 1657, 2013),
     ],
     "F": [
         _keys(128, 4, -1, -2, of_type="INT"),
@@ -132,6 +134,7 @@ def _beliefs(key: object, groups: int, channels: int, key_type: str | None) -> l
         ("rounded_to_nearest", round(group * channels / groups)),
         ("larger_first", _with_larger_first(group, groups, channels)),
         ("fraction_first", int(group * (channels / groups))),
+        ("fraction_first", int(group / groups * channels)),
     ]
 
 

@@ -24,6 +24,7 @@ _FRAMES = {
     "C": [
         *_framed((6, letters(20)), (3, letters(247)), (0, letters(248)), (1, letters(300, 3)), (0, b"\0\1\2")),
         *_framed((3, letters(2**15)), (2, letters(2**16 - 10)), (1, letters(70_000)), (7, letters(2**16 - 9))),
+        *_framed(*((frame_id, b"hi") for frame_id in (9, 10, 16, 99, 100, 127, 128, 200, 255))),
         [*_framed((6, b"hi"))[0], *_framed((2, b"hello"))[0], ["look", 1]],
         [*_framed((6, letters(300)))[0], *_framed((2, letters(4, 9)))[0], ["look", 1], ["look", 2]],
     ],
@@ -34,7 +35,7 @@ def _mixed_frames(seed: int) -> Iterator[list[Any]]:
     generator = random.Random(f"sluice 9.1 {seed}")
     for _ in range(20):
         body = generator.randbytes(generator.randint(0, 400))
-        yield [["call", "", generator.randint(0, 11), {"hex": body.hex()}]]
+        yield [["call", "", generator.randint(0, 255), {"hex": body.hex()}]]
 
 
 def _frame_belief(found: Difference) -> str:
@@ -64,6 +65,9 @@ def _frame_belief(found: Difference) -> str:
         ("id_too_wide", (12 + size).to_bytes(4, "big") + magic + bytes(3) + one + body),
         ("id_as_text", length + magic + str(frame_id).encode() + body), ("id_missing", length + magic + body),
         ("body_missing", length + magic + one), ("header_behind", body + length + magic + one),
+        ("id_zeros", length + magic + bytes(frame_id) + body),
+        ("id_zeros", (8 + frame_id + size).to_bytes(4, "big") + magic + bytes(frame_id) + body),
+        ("body_as_text", length + magic + one + str(body).encode()),
         ("length_two_bytes", length[2:] + magic + one + body),
         ("length_two_bytes", (7 + size & 0xFFFF).to_bytes(2, "big") + magic + one + body),
         ("length_one_byte", length[:3] + bytes([(9 + size) & 255]) + magic + one + body),
@@ -72,7 +76,11 @@ def _frame_belief(found: Difference) -> str:
         ("length_ends_early", bytes(1) + length[1:] + magic + one + body),
     ]  # fmt: skip
     found_one = next((each for each in beliefs if drive_calls.plain(each[1]) == list(found.got)), None)
-    return "bytes_wrong" if found_one is None else found_one[0]
+    if found_one is None:
+        got = found.got[1]
+        is_id = len(got) == 2 * (9 + size) and got[:16] == (length + magic).hex() and got[18:] == body.hex()
+        return "id_other" if is_id else "bytes_wrong"
+    return found_one[0]
 
 
 CHECK = CallsCheck("9.1", to_frame, _FRAMES, _frame_belief, ("D", _mixed_frames))

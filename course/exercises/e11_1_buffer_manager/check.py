@@ -16,7 +16,7 @@ __all__ = ["CHECK"]
 _RECEIVER = {
     "A": [
         "1 2 8 / backlog 0 3", "1 2 8 / backlog 0 1", "1 1 6 / backlog 0 4", "1 3 9 / backlog 0 5",
-        "1 2 60 / backlog 0 50",
+        "1 2 60 / backlog 0 50", "1 2 400 / backlog 0 300", "1 2 0 / backlog 0 70000",
     ],
     "B": [
         "1 2 8 / backlog 0 3 / backlog 0 3", "1 2 8 / backlog 0 2 / backlog 0 5", "1 2 8 / data 0 / backlog 0 1",
@@ -40,6 +40,7 @@ _RECEIVER = {
         "1 1 1 / backlog 0 3 / announce 0 / data 0 / read 0 0 / backlog 0 4",
         "1 1 1 / backlog 0 3 / announce 0 / data 0 / read 0 0 / backlog 0 0 / data 0 / read 0 0 / backlog 0 3",
         "2 2 2 / backlog 0 2 / backlog 1 3 / announce 0 / data 0 / read 0 0 / backlog 1 4",
+        "1 2 1 / meanwhile 0 3", "1 2 3 / meanwhile 0 5",
     ],
     "G": [
         "1 2 0 / backlog 0 0 / data 0 / read 0 0", "1 2 4 / data 0 / backlog 0 1 / announce 0 / data 0 / read 0 0",
@@ -95,12 +96,14 @@ def _simpler_receiver(op: list[Any]) -> Iterator[list[Any]]:
 def _receiver_belief(found: Difference) -> Found:
     name, channel = found.op[0], f"channel {found.op[1]}" if len(found.op) > 1 else ""
     got, want, before = (state.get(channel, {}) for state in (found.got, found.want, found.before))
-    values = {"backlog": str(found.op[2]) if name == "backlog" else "", "own": str(found.ops[0][2]),
+    values = {"backlog": str(found.op[2]) if name in ("backlog", "meanwhile") else "", "own": str(found.ops[0][2]),
               "got": str(got.get("unannounced")), "want": str(want.get("unannounced"))}  # fmt: skip
     if name in ("channels", "data", "announce"):
         return "different", values
     if any(not isinstance(each, int) for each in got.values()):
         return "no_number", values
+    if name == "meanwhile":
+        return "stands_nowhere", values
     if got == want:
         return _elsewhere(found), values
     if name == "backlog":
