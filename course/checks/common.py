@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import ast
+import re
 from collections.abc import Callable, Iterable, Sequence
 
 from course.grading.rules import Case, Finding, Row, Seen, Status
 from course.grading.runner import GraderError
 from course.messages import phrase
+from course.seams import seam, stub
 
 __all__ = ["ending_finding", "letters", "recorded"]
 
@@ -38,7 +41,13 @@ def ending_finding(exercise: str, rule: str, case: Case, seen: Seen, rows: Seque
         "RecursionError": "recursion",
         "AttributeError": "attribute",
     }.get(kind, "raised")
+    if code == "raised":
+        code = _code_of(exercise, kind, text, line)
+        values["call"] = _call(exercise, text)
+    if problem == "reference_part" and seam(exercise).kind == "function":
+        problem = "reference_function"
     code = {
+        "reference_function": "reference_function",
         "fenced": "fenced",
         "reference_part": "reference_part",
         "not_plain": "not_plain",
@@ -46,6 +55,37 @@ def ending_finding(exercise: str, rule: str, case: Case, seen: Seen, rows: Seque
         "vanished": "vanished",
     }.get(str(problem), code)
     return Finding(rule, code, case.ran, rows, values, Status.ERROR, line)
+
+
+_HOW_IT_IS_CALLED = re.compile(
+    r"takes .*positional argument|missing \d+ required|takes no arguments|unexpected keyword argument"
+)
+_TEXT_FOR_BYTES = re.compile(
+    r"can't concat str to bytes|can only concatenate str \(not \"bytes\"\)|bytes-like object.*str"
+    r"|string argument without an encoding"
+)
+
+
+def _code_of(exercise: str, kind: str, text: str, line: int | None) -> str:
+    """The code of the message for an exception that has no code by its type alone; `line` is one of the learner's."""
+    if kind == "TypeError" and line is None:  # it is the call from outside that does not fit
+        if text.endswith("takes no arguments") and seam(exercise).kind == "function":
+            return "class_for_function"
+        if _HOW_IT_IS_CALLED.search(text):
+            return "called_otherwise"
+        if text.startswith("unhashable type"):
+            return "not_hashable"
+    if kind == "TypeError" and _TEXT_FOR_BYTES.search(text):
+        return "text_for_bytes"
+    return "own_assert" if kind == "AssertionError" and line is not None else "raised"
+
+
+def _call(exercise: str, text: str) -> str:
+    """How the part that a TypeError is about is written: with its arguments, as in the stub."""
+    named = re.search(r"(\w+)\(\)", text)
+    defined = [node for node in ast.walk(ast.parse(stub(exercise))) if isinstance(node, ast.FunctionDef)]
+    chosen = [node for node in defined if named is not None and node.name == named[1]] or defined
+    return ", ".join(f"{node.name}({', '.join(each.arg for each in node.args.args)})" for node in chosen)
 
 
 def recorded(read: Callable[[], Iterable[Case]]) -> tuple[Case, ...]:

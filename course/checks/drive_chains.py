@@ -17,17 +17,18 @@ so it imports the engine and the standard library only. A case is a list of oper
     ["another", {…}]  one more output, with an operator, a type and a tag of its own
 
 An event is [name, fields]: `answer` of is_chainable, `chains` of build_chains, how many operators and edges the graph
-has afterwards if it is not as it was (`graph`), and of an output what the operator
-behind it was given since (`given`, `time`), how often the type copied (`copies`), what the sender's value is now
-and "exchanged" if it is another object (`kept`), that of the first record it gave (`first`), and what else than
-records the operator was given (`passed`).
+has afterwards if it is not as it was (`graph`), whether chains that were given before are others now (`earlier`), and
+of an output what the operator behind it was given since (`given`, `time`), how often the type copied (`copies`), what
+the sender's value is now and "exchanged" if it is another object (`kept`), that of the first record it gave (`first`),
+and what else than records the operator was given (`passed`).
 """
 
 from __future__ import annotations
 
 import copy
 import inspect
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from refimpl.config import Config
@@ -130,7 +131,7 @@ def _changed(graph: StreamGraph, before: tuple[list[Any], list[StreamEdge]]) -> 
 # -- 6.2: chains -----------------------------------------------------------------------------------
 
 
-def _build(part: Any, spec: Mapping[str, Any]) -> dict[str, Any]:
+def _build(part: Any, spec: Mapping[str, Any], built: list[tuple[Callable[[], Any], Any]]) -> dict[str, Any]:
     graph = StreamGraph()
     for number in spec["nodes"]:
         graph.add_node(_node(number, f"operator {number}"))
@@ -139,7 +140,10 @@ def _build(part: Any, spec: Mapping[str, Any]) -> dict[str, Any]:
     chained = {tuple(edge) for edge in spec["chained"]}
     before = _contents(graph)
     answer = part(graph, lambda edge: (edge.source, edge.target) in chained)
-    return {"chains": _chains(answer, spec["nodes"], spec["edges"]), "graph": _changed(graph, before)}
+    found = partial(_chains, answer, spec["nodes"], spec["edges"])
+    built.append((found, found()))
+    is_changed = any(again() != was for again, was in built)
+    return {"chains": found(), "graph": _changed(graph, before)} | ({"earlier": "changed"} if is_changed else {})
 
 
 def _chains(answer: Any, nodes: list[int], edges: list[list[int]]) -> Any:
@@ -276,13 +280,14 @@ def _spoil(value: Any) -> None:
 def run_case(part: Any, case: list[Any], events: list[Any]) -> None:
     """Run the operations of `case`, appending what is seen to `events`."""
     sending: _Sending | None = None
+    built: list[tuple[Callable[[], Any], Any]] = []  # answers, and what they were when they were given
     for name, *given in case:
         event: list[Any] = [name]
         events.append(event)
         if name == "ask":
             event.append(_ask(part, given[0]))
         elif name == "build":
-            event.append(_build(part, given[0]))
+            event.append(_build(part, given[0], built))
         elif name == "new":
             sending = _Sending(part, **given[0])
             event.append({})

@@ -13,8 +13,9 @@ and the standard library only. A case is a list of operations; segments have the
     ["poke", s, index, hex]               the memory itself is changed, behind the segment's back
 
 An event is [call] before and [call, {"answer": …, "memory": …}] after it: what came back ("!" and the name of an
-exception, which is there itself as "raised"), and the bytes of every segment as they are then, of a large one the beginning and a checksum; "earlier" is there
-if a window that was given before cannot be read any more, or shows something else than the memory.
+exception, which is there itself as "raised"), and the bytes of every segment as they are then, of a large one the
+first ones and a checksum. "earlier" is there too if a window that was given before cannot be read any more, or shows
+something else than the memory.
 """
 
 from __future__ import annotations

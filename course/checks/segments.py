@@ -8,8 +8,8 @@ from typing import Any
 from course.checks.steps import Difference
 
 __all__ = [
-    "EIGHT", "HUNDREDS", "LARGE", "LONG", "THIRTEEN", "about_freed", "about_outside", "alone", "has_calls", "is_large", "memory_after",
-    "memory_before", "on", "put", "was_freed",
+    "EIGHT", "HUNDREDS", "LARGE", "LONG", "THIRTEEN", "about_freed", "about_outside", "alone", "has_calls", "is_large",
+    "memory_after", "memory_before", "on", "put", "was_freed",
 ]  # fmt: skip
 
 
@@ -17,7 +17,7 @@ EIGHT = "10 11 12 13 14 15 16 17"
 THIRTEEN = "30 31 32 33 34 35 36 37 38 39 3a 3b 3c"
 LONG = "60 61 62 63 64 65 66 67 68 69 6a 6b 6c 6d 6e 6f 70 71 72 73 74 75 76 77"
 HUNDREDS = bytes((7 * i + i // 256) & 255 for i in range(600)).hex(" ")
-LARGE = bytes((7 * i + i // 256) & 255 for i in range(70_000)).hex(" ")
+LARGE = bytes((7 * i + i // 256 + 5 * (i >> 16)) & 255 for i in range(70_000)).hex(" ")
 """More than two bytes can count; a segment of Flink has 32768."""
 
 

@@ -29,8 +29,9 @@ _SOURCE_RULE = "S"
 _OUTLIVES, _SLOWER = "outlives", "slows_down"
 _TRACE_EVENTS = 60
 _ODD = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
+_CURLY = "\u201c\u201d\u2018\u2019\u00ab\u00bb"
 _LOAD_CODES = {
-    "SyntaxError": "syntax", "IndentationError": "syntax", "TabError": "syntax", "SystemExit": "left",
+    "SyntaxError": "syntax", "IndentationError": "syntax", "TabError": "tabs", "SystemExit": "left",
     "ModuleNotFoundError": "no_module", "ImportError": "no_module",
 }  # fmt: skip
 
@@ -162,6 +163,11 @@ def _source_finding(exercise_id: str, transcript: Transcript, source: str, names
     kind = str(problem.get("problem"))
     if kind == "absent" and others:
         kind = "wrong_exercise"
+    if kind == "absent" and wanted.kind == "class" and wanted.member in listed:
+        return Finding("S", "function_for_class", ran, values=values, status=Status.ERROR)
+    if kind == "reference_part":
+        kind = "reference_function" if wanted.kind == "function" else kind
+        values["text"] = wanted.part
     if kind in ("ambiguous", "absent", "wrong_exercise", "not_a_class", "missing_method"):
         status = Status.FAILED if kind == "missing_method" else Status.ERROR
         code = f"{kind}_{wanted.kind}" if kind in ("ambiguous", "absent") else kind
@@ -183,16 +189,18 @@ def _load_error(
     name = str(error.get("name") or "")
     line = error.get("line") if isinstance(error.get("line"), int) else None
     error_type = str(error.get("type", "an exception"))
-    values = {**values, "error": error_type, "text": str(error.get("text") or phrase("no_text")), "missing": name,
+    text = str(error.get("text") or values.get("text") or phrase("no_text"))
+    values = {**values, "error": error_type, "text": text, "missing": name,
               "place": names.get(name, ""), "where": phrase("first_lines")}  # fmt: skip
     if kind == "timeout":
         return Finding("S", "load_timeout", ran, values=values, status=Status.TIMEOUT, line=line)
-    if kind in ("reference_part", "fenced", "prints"):
+    if kind in ("reference_part", "reference_function", "fenced", "prints"):
         return Finding("S", kind, ran, values=values, status=Status.ERROR, line=line)
     if error_type == "NameError":
         code = "name_later" if name in own else "name_elsewhere" if name in names else "name_unknown"
     else:
         code = _LOAD_CODES.get(error_type, "load_raised")
+        code = "curly_quotes" if code == "syntax" and any(each in text for each in _CURLY) else code
     return Finding("S", code, ran, values=values, status=Status.ERROR, line=line)
 
 

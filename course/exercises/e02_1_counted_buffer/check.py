@@ -58,6 +58,8 @@ def _about_count(found: Difference) -> str:
     counts, right = ([int(n) for n in each["references"].split(", ")] for each in (found.got, found.want))
     home, right_home = (each["home"].split() for each in (found.got, found.want))
     if want == "!LocalUsageError":
+        if got and not got.startswith("!"):
+            return "revived"
         if got != want:
             return "other_error" if got else _about_the_end(str(name), home, right_home)
         return "home_twice" if home != right_home else "counted_anyway"

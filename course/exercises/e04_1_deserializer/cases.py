@@ -137,6 +137,7 @@ def _long_records() -> list[Case]:
     length = 1 << 24 | 2
     ops: list[Any] = [["new", 0], ["begin", 0, length.to_bytes(4, "big").hex() + _HELLO], ["feed", 0, 1]]
     found.append(Case("K", ops, _say("begins", size=f"{length:,}")))
+    found.append(_read("K", [[2500, 3], _HI], 1))
     return [*found, _read("K", [[65_537, 3], [300, 5], _HI], 70_000), _read("K", [[200_001, 9], _HI], 32_768)]
 
 

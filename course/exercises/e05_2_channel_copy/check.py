@@ -48,7 +48,7 @@ _ONE, _TWO, _EMPTY = _emit(0, 5), _emit(1, 9), (["take", 0], ["resume"])
 _WRITER_CASES = {
     "A": [_ops(1, 32, 8, _ONE), _ops(2, 32, 8, _TWO), _ops(3, 32, 8, _ONE, _emit(2, 3), _emit(0, 7))],
     "B": [_ops(1, 16, 8, _emit(0, 20), ["take", 0]), _ops(1, 8, 8, _emit(0, 31)), _ops(2, 16, 8, _ONE, _emit(0, 9)),
-          _ops(2, 7, 20, _TWO, _emit(0, 30), _emit(1, 2))],
+          _ops(2, 7, 20, _TWO, _emit(0, 30), _emit(1, 2)), _ops(1, 16, 1500, _emit(0, 20_000))],
     "C": [_ops(1, 16, 8, _emit(0, 12), ["take", 0]), _ops(1, 9, 8, _ONE, _emit(0, 5, 0x31)),
           _ops(2, 8, 8, _emit(1, 12))],
     "D": [*(_ops(channels, 32, 8, _broadcast(5)) for channels in (2, 1, 4)),
@@ -149,7 +149,8 @@ def _about(rule: str, op: list[Any], event: list[Any], want: list[Any], before: 
             if len(mine) == len(theirs) and sum(map(_closed, mine)) < sum(map(_closed, theirs))
             else ("closes_too_early" if any(map(_closed, mine)) else "different")
         )
-    if op[0] == "broadcast" and event[5] and not want[5]:
+    is_short = wanted.startswith(data) and len(data) < len(wanted)
+    if event[5] and ((op[0] == "broadcast" and not want[5]) or (rule == "B" and op[0] == "emit" and is_short)):
         return "pruned_too_early"
     earlier = "".join(before[2][channel][0]).replace("|", "") if before else ""
     if op[0] == "resume":

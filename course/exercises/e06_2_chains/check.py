@@ -15,7 +15,7 @@ from refimpl.job.chaining import build_chains
 __all__ = ["CHECK"]
 
 
-_OF_BUILT = ("chains", "graph")
+_OF_BUILT = ("chains", "graph", "earlier")
 
 
 def _graph(nodes: Sequence[int], edges: str, chained: str) -> list[list[Any]]:
@@ -34,6 +34,7 @@ _BUILD_RULES: dict[str, tuple[Sequence[str], list[list[Any]]]] = {
     "C": (_OF_BUILT, [_graph([1, 2, 3], "1-2 2-3", "1-2"), _graph([1, 2, 3], "1-2 2-3", "2-3"),
                         _graph([1, 2, 3, 4, 5, 6], "1-2 2-3 3-4 4-5 5-6", "1-2 3-4 4-5")]),
     "D": (_OF_BUILT, [_graph([1, 2, 3], "1-2 1-3", "1-2 1-3"), _graph([1, 2, 3], "1-2 1-3", "1-2"),
+                        [*_graph([1, 2, 3], "1-2 2-3", "1-2"), *_graph([4, 5], "4-5", "4-5")],
                         _graph([1, 2, 3, 4, 5], "1-2 1-3 2-4 3-5", "1-2 1-3 2-4 3-5"),
                         _graph([1, 2, 3, 4, 5], "1-2 1-3 2-4 3-5", "1-3 2-4 3-5")]),
     "E": (_OF_BUILT, [_graph([1, 2, 3], "1-3 2-3", ""), _graph([1, 2, 3, 4], "1-2 3-4", "1-2 3-4"),
@@ -76,6 +77,8 @@ def _simpler_built(op: list[Any]) -> Iterator[list[Any]]:
 
 def _about_built(found: Difference) -> str:
     got, want, spec = found.got, found.want, found.op[1]
+    if found.field == "earlier":
+        return "overwrites_earlier"
     if found.field == "graph":
         return "changes_graph"
     if isinstance(got, str):
@@ -138,6 +141,8 @@ def _tell_built(op: Sequence[Any]) -> str:
 def _tell_chains(name: str, value: Any) -> str:
     if name == "graph":
         return tell_graph(value)
+    if name == "earlier":
+        return "" if value is None else phrase("earlier", "6.2")
     if isinstance(value, str):
         return phrase("of_type", "6.2", kind=value[1:])
     return "  ".join(f"{head}: [{', '.join(map(str, each))}]" for head, each, _ in value) or phrase("no_chain", "6.2")

@@ -47,6 +47,7 @@ _RULES: dict[str, tuple[Sequence[str], list[list[Any]]]] = {
     "D": (("answer", "piece", "queued"), _cases(
         "open poll", "open open:ab poll", "open open open:ab poll poll", "open close poll poll",
         "open:ab poll open:cd poll poll", "open open event poll poll", " ".join(["open"] * 12 + ["open:ab", "poll"]),
+        " ".join(["open"] * 300 + ["open:ab", "poll"]),
     )),
     "E": (("told", "ready"), _cases(
         "open", "open:ab write:cde", "open:ab open:cde", "open:ab open:cde open:f open:ghij", "event",
@@ -72,7 +73,7 @@ _RULES: dict[str, tuple[Sequence[str], list[list[Any]]]] = {
         "open:ab open:cde flush poll poll", "open:ab event flush poll poll", "open open:ab poll", "open:ab poll",
         "event flush", "event open:ab flush poll", "open:ab open:cde poll", "open:ab open:cde open:f poll poll",
         "open:ab close poll", "open:ab open:cde end poll poll poll", "event open:ab open:cde poll poll",
-        " ".join(["open:ab"] * 20 + ["flush"]),
+        " ".join(["open:ab"] * 20 + ["flush"]), " ".join(["open:ab"] * 300 + ["flush"]),
     )),
     "I": (("answer", "piece", "told", "queued", "mark", "ready"), _cases(
         "barrier open:ab poll poll", "barrier open:ab open:cde poll poll resume poll", "barrier poll open:ab open:cde",
@@ -236,7 +237,7 @@ def _about_mark(found: Difference) -> str:
         return "mark_stays" if found.got else "mark_down_too_early"
     if found.op[0] == "flush":
         if not found.got:
-            return "no_mark"
+            return "flush_takes_it_down" if past["mark"] else "no_mark"
         if _is_blocked(found):
             return "mark_while_blocked"
         return "mark_without_bytes" if past["queued"] else "mark_on_nothing"

@@ -58,6 +58,7 @@ _STREAMS: dict[str, list[list[Any]]] = {
         _stream(_cut(_HELLO + _HI + _HI, 5, 20, 27), 3), _stream([bytes([byte]) for byte in _HI + _HELLO]),
         [["decoders", 1], ["feed", 0, _HI[:7].hex()], ["feed", 0, _HI[7:].hex()], ["feed", 0, _HELLO.hex()],
          *[_NEXT] * 3],
+        _stream(_cut(_HELLO, 4, 4)), _stream(_cut(_HI, 9, 9)),
         _stream([frame(3, _MAGIC)], 2), _stream([_LIKE_A_FRAME + _HI], 3), _stream(_cut(_LIKE_A_FRAME + _HI, 15), 3),
     ],
     "F": [_stream([_CLOSE], 2), _stream([_CLOSE + _CLOSE + _HI], 4), _stream(_cut(_HI + _CLOSE, 15), 2)],
@@ -65,8 +66,11 @@ _STREAMS: dict[str, list[list[Any]]] = {
         _stream([_LONGEST], 2), _stream([_with_length(8)]), _stream([_with_length(0)]), _stream([_with_length(-1)]),
         _stream([_with_length(MAX_FRAME_BYTES + 1)]), _stream([_with_length(2**31 - 1)]),
         _stream([_HI + _with_length(MAX_FRAME_BYTES + 1)], 2), _stream([_with_length(1)]),
+        *[_stream([_with_length(length)]) for length in (2**16 + 11, 2**24 + 11, 11 - 2**31)],
     ],
     "H": [
+        [*_stream([_HI + _HELLO, _HI], 3), ["again", 0]],
+        [["decoders", 1, 4096], *[["feed", 0, f"{byte:02x}"] for byte in frame(3, letters(3000))], _NEXT],
         [["decoders", 1, 262_144], ["many", 0, 1000, 1000]],
         [["decoders", 1, 262_144], ["parts", 0, 1000, 1000]],
     ],
@@ -106,6 +110,8 @@ def _stream_belief(found: Difference) -> tuple[str, dict[str, str]]:
     values = {"got": got.removeprefix("? "), "want": want}
     if found.want.get("answer", {}).get("lent") != found.got.get("answer", {}).get("lent"):
         return "changes_what_is_lent", values
+    if name == "again":
+        return "overwrites_earlier", values
     if name == "feed" or not found.got:
         return "different", values
     if name in ("many", "parts"):
@@ -117,6 +123,8 @@ def _stream_belief(found: Difference) -> tuple[str, dict[str, str]]:
     others = [bytes.fromhex(op[2]) for op in found.ops if op[0] == "feed" and op[1] != decoder]
     if got.startswith("?"):
         return "no_frame", values
+    if b"" in pieces and found.rule == "E":  # cut anywhere else, it was right
+        return "empty_clears", values
     if want.replace(" ", "").count(_MAGIC.hex()) > 1:
         return "looks_for_magic", values
     if got == "refused":

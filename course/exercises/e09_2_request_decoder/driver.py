@@ -9,6 +9,7 @@ engine and the standard library only. A case begins with how many connections th
     ["lend", d, hex]         the same in a bytearray, which its owner writes over afterwards
     ["view", d, hex]         the same, and the piece is a memoryview of it
     ["next", d]              one call of next_frame
+    ["again", d]             the frames that it gave are looked at again
     ["many", d, n, size]     n frames with bodies of `size` bytes come, and each is taken as soon as it is there; if
                              more and more is kept meanwhile, large ones follow, until it is let go of
     ["parts", d, n, size]    the same, and with each comes the beginning of the next
@@ -146,11 +147,15 @@ def _lets_go(flow: _Flow, least: int, size: int) -> bool:
     return False
 
 
-def _next(decoder: Any) -> Any:
+def _next(decoder: Any, given: list[tuple[Any, Any]] | None = None) -> Any:
     try:
-        return _found(decoder.next_frame())
+        answer = decoder.next_frame()
     except RemoteProtocolError:
         return "refused"
+    found = _found(answer)
+    if given is not None:
+        given.append((answer, found))
+    return found
 
 
 class _Transport:
@@ -160,6 +165,7 @@ class _Transport:
         self.segment_bytes = segment_bytes
         self.decoders = [part(Config(segment_size_bytes=segment_bytes)) for _ in range(num_decoders)]
         self.lent: list[tuple[bytearray, bytes]] = []
+        self.given: list[tuple[Any, Any]] = []  # frames, and what they were when they were given
 
     def do(self, op: list[Any]) -> list[Any]:
         kind, decoder = op[0], self.decoders[op[1]]
@@ -169,7 +175,9 @@ class _Transport:
         if kind == "feed":
             decoder.feed(bytes.fromhex(op[2]))
         elif kind == "next":
-            answer.append(["found", _next(decoder)])
+            answer.append(["found", _next(decoder, self.given)])
+        elif kind == "again":
+            answer.append(["found", " ".join(_found(each) for each, was in self.given if _found(each) != was)])
         else:
             memory = bytearray.fromhex(op[2])
             self.lent.append((memory, bytes(memory)))
@@ -191,7 +199,9 @@ def run_case(part: Any, case: list[Any], events: list[Any]) -> None:
     transport = _Transport(part, *given)
     first.append([])
     for op in rest:
-        event: list[Any] = ["feed" if op[0] in ("feed", "lend", "view") else "next_frame"]
+        event: list[Any] = [
+            "feed" if op[0] in ("feed", "lend", "view") else "again" if op[0] == "again" else "next_frame"
+        ]
         events.append(event)
         event.append(transport.do(op))
 

@@ -72,6 +72,8 @@ def _number_belief(found: Difference) -> str:
         if content == "False":
             if any(op[1:2] == [_ASK] for op in found.before) and not steps:
                 return "asking_moves"
+            if started > 256 and not steps:
+                return "same_object"
             return "first_is_refused" if not steps and not started else "next_is_refused"
         if asked > started + steps:
             return "gap_accepted"

@@ -109,7 +109,7 @@ def _receiver_belief(found: Difference) -> Found:
     if name == "backlog":
         values |= {"got": str(got["wanted"]), "want": str(want["wanted"])} if got["wanted"] != want["wanted"] else {}
         return _on_backlog(found, got, want, before), values
-    return _on_recycled(got, want, before), values
+    return _on_recycled(found, got, want, before), values
 
 
 def _elsewhere(found: Difference) -> str:
@@ -129,6 +129,7 @@ def _on_backlog(found: Difference, got: dict[str, Any], want: dict[str, Any], be
         if found.ops[0][1] > 1:
             return "channels_share"  # alone, the channel would have failed before
         beliefs = [
+            ("zero_ignored", before["wanted"] if not backlog else -1),
             ("forgets_own", backlog), ("wanted_not_set", before["wanted"] if backlog + own > before["wanted"] else -1),
             ("wanted_only_grows", max(before["wanted"], backlog + own)),
             ("backlog_added", before["wanted"] + backlog), ("backlog_added", before["wanted"] + backlog + own),
@@ -178,7 +179,7 @@ def _what_credit(found: Difference, got: dict[str, Any], want: dict[str, Any], b
     return next((code for code, value in beliefs if value == now), "announces_wrong")
 
 
-def _on_recycled(got: dict[str, Any], want: dict[str, Any], before: dict[str, Any]) -> str:
+def _on_recycled(found: Difference, got: dict[str, Any], want: dict[str, Any], before: dict[str, Any]) -> str:
     is_surplus = want["floating"] < before["floating"]
     credit = got["unannounced"] - before["unannounced"]
     if got["wanted"] != want["wanted"]:
@@ -190,6 +191,8 @@ def _on_recycled(got: dict[str, Any], want: dict[str, Any], before: dict[str, An
     if is_surplus:
         if got["floating"] == want["floating"]:
             return "returns_and_announces"
+        if found.got["pool"].get("free") != found.before["pool"]["free"]:
+            return "sent_and_kept"
         return "keeps_floating" if credit else "quiet_surplus"
     if got["floating"] > want["floating"]:
         return "takes_on_recycled"
