@@ -11,7 +11,7 @@
 #! Before anything: everybody runs the first cell and holds up a hand when it prints. Half of all workshops lose their
 #! first half hour here. Whoever sees an error runs `sluice doctor` and sits beside somebody whose cell works.
 # %% setup name=setup
-from course import check, hint, lesson, show, zoo
+from course import check, hint, lesson, reveal, show, zoo
 
 L = lesson(0)
 L

@@ -9,7 +9,7 @@
 #! Bring a box for twelve eggs, or draw one. A segment is the box, not the eggs: it has a fixed number of places, it
 #! goes out full and comes back empty, and nobody makes a new box for each egg.
 # %% setup name=setup
-from course import check, hint, lesson, zoo
+from course import check, hint, lesson, reveal, show, zoo
 
 L = lesson(1)
 L

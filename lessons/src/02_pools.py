@@ -12,7 +12,7 @@
 #! Bring twenty coins and two cups. The table is the global pool, the cups are local pools. Everything in this lesson
 #! can be played with them, and should be, before anybody writes a line.
 # %% setup name=setup
-from course import check, hint, lesson, zoo
+from course import check, hint, lesson, reveal, show, zoo
 
 L = lesson(2)
 L

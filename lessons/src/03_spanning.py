@@ -13,7 +13,7 @@
 #! does not know the marks, and the marks do not know the records. The whole lesson is what happens where the two
 #! meet.
 # %% setup name=setup
-from course import check, hint, lesson, show, zoo
+from course import check, hint, lesson, reveal, show, zoo
 
 L = lesson(3)
 L

@@ -9,7 +9,7 @@
 #! Hand out the records of lesson 3 on strips of paper, cut every eight letters, and let a table put them together
 #! without talking. Whoever did this knows what the object must remember.
 # %% setup name=setup
-from course import check, hint, lesson, zoo
+from course import check, hint, lesson, reveal, show, zoo
 
 L = lesson(4)
 L

@@ -9,7 +9,7 @@
 #! Draw one task and four arrows that leave it. The whole lesson is two questions about this drawing: which arrow, and
 #! when. Keep them apart; people answer the second one when asked the first.
 # %% setup name=setup
-from course import check, lesson, zoo
+from course import check, hint, lesson, reveal, show, zoo
 
 L = lesson(5)
 L

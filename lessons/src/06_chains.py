@@ -11,7 +11,7 @@
 #! Ask three people to pass a cup along the table, then to post it to each other. Same cup, same order: what did the
 #! post cost, and what does it allow that the hand does not? Distance. That is chaining, and when it is forbidden.
 # %% setup name=setup
-from course import check, hint, lesson, show, zoo
+from course import check, hint, lesson, reveal, show, zoo
 
 L = lesson(6)
 L

@@ -11,7 +11,7 @@
 #! Put a tray on the table and drop notes on it one by one. "When do I carry it next door?" When it is full, when
 #! the boss shouts, every five minutes: the three triggers of this lesson, before anybody has seen a class name.
 # %% setup name=setup
-from course import check, hint, lesson, show, zoo
+from course import check, hint, lesson, reveal, show, zoo
 
 L = lesson(7)
 L

@@ -12,7 +12,7 @@
 #! Read a sentence aloud without a pause between words and let the room write down where the words end. Then ask
 #! what you should have said first. "How many letters each word has" is this lesson.
 # %% setup name=setup
-from course import check, lesson, zoo
+from course import check, hint, lesson, reveal, show, zoo
 
 L = lesson(9)
 L

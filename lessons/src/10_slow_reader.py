@@ -13,7 +13,7 @@
 #! to go straight on, and the road there is empty. Ask who is at fault, and what the police helicopter would report
 #! as broken.
 # %% setup name=setup
-from course import check, lesson, zoo
+from course import check, hint, lesson, reveal, show, zoo
 
 L = lesson(10)
 L

@@ -13,7 +13,7 @@
 #! answers down. "The sender measures", "the receiver says stop" and "TCP does it" come every time; two of them come
 #! back as wrong parts in the zoo, and one was lesson 10.
 # %% setup name=setup
-from course import check, hint, lesson, zoo
+from course import check, hint, lesson, reveal, show, zoo
 
 L = lesson(11)
 L

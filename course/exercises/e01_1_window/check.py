@@ -74,7 +74,7 @@ def _windows_of(seed: int) -> Iterator[list[Any]]:
 def _about_window(found: Difference) -> str:
     got, want = found.answers
     memory = memory_before(found)
-    if "earlier" in found.got:
+    if "earlier" in found.got and got == want:
         return "window_lost"
     if was_freed(found) and want == "!LocalUsageError":
         return about_freed(got)

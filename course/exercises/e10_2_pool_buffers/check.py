@@ -76,6 +76,8 @@ def _about_gift(found: Difference, got: str, want: str) -> str:
     if got == "an old buffer":
         return "gives_twice"
     if want == "a buffer":
+        if found.op[0] == "ask" and any(op[0] == "grow" for op in found.ops):
+            return "asks_the_place_only"
         was_read = any(op[0] == "read" for op in found.ops)
         return "forgets_what_came" if was_read else "does_not_ask"
     return "old_wait" if got == "a wait that is over" else "takes_too_many"
