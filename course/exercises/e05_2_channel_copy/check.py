@@ -149,9 +149,10 @@ def _about(rule: str, op: list[Any], event: list[Any], want: list[Any], before: 
             if len(mine) == len(theirs) and sum(map(_closed, mine)) < sum(map(_closed, theirs))
             else ("closes_too_early" if any(map(_closed, mine)) else "different")
         )
-    is_short = wanted.startswith(data) and len(data) < len(wanted)
-    if event[5] and ((op[0] == "broadcast" and not want[5]) or (rule == "B" and op[0] == "emit" and is_short)):
+    if op[0] == "broadcast" and event[5] and not want[5]:
         return "pruned_too_early"
+    if op[0] == "emit" and rule == "B" and event[5] and len(mine) > 1 and not mine[-1]:
+        return "pruned_in_the_loop"
     earlier = "".join(before[2][channel][0]).replace("|", "") if before else ""
     if op[0] == "resume":
         return "begins_again" if len(data) > len(wanted) or not wanted.startswith(data) else "not_resumed"

@@ -16,7 +16,7 @@ __all__ = ["CHECK"]
 _RECEIVER = {
     "A": [
         "1 2 8 / backlog 0 3", "1 2 8 / backlog 0 1", "1 1 6 / backlog 0 4", "1 3 9 / backlog 0 5",
-        "1 2 60 / backlog 0 50", "1 2 400 / backlog 0 300", "1 2 0 / backlog 0 70000",
+        "1 2 60 / backlog 0 50", "1 2 400 / backlog 0 300",
     ],
     "B": [
         "1 2 8 / backlog 0 3 / backlog 0 3", "1 2 8 / backlog 0 2 / backlog 0 5", "1 2 8 / data 0 / backlog 0 1",
@@ -33,7 +33,7 @@ _RECEIVER = {
     ],
     "E": [
         "1 2 2 / backlog 0 5", "1 2 0 / backlog 0 1", "1 2 1 / backlog 0 1", "1 2 3 / data 0 / backlog 0 4",
-        "1 2 4 / backlog 0 3 / announce 0 / backlog 0 7",
+        "1 2 4 / backlog 0 3 / announce 0 / backlog 0 7", "1 2 0 / backlog 0 70000",
     ],
     "F": [
         "1 2 1 / backlog 0 4 / backlog 0 6", "1 2 1 / backlog 0 4 / backlog 0 0 / backlog 0 5",
