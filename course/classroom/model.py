@@ -11,21 +11,18 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from course.classroom.class_file import AWAY_AFTER_S
-from course.classroom.roll import Pupil, Roll
+from course.classroom.roll import Roll
 from course.classroom.standing import CAUGHT_UP, NOT_STARTED, PASSED, Standing
+from course.classroom.stuck import NEVER, is_here, where_stuck
 from course.manifest import EXERCISES
 from course.messages import titles
 from course.specimens import zoo
 
-__all__ = ["FAILING", "STUCK_AFTER_S", "class_model", "specimen_of"]
+__all__ = ["FAILING", "class_model", "specimen_of"]
 
-STUCK_AFTER_S = 480.0
-"""Whoever has shown no new attempt for this long may want somebody to come by."""
 FAILING = frozenset({"failed", "error", "timeout"})
 
 _SPECIMENS = Path(__file__).with_name("specimens.toml")
-_NEVER = Standing()
 
 
 def class_model(roll: Roll, now: float, lessons: frozenset[int] = frozenset()) -> dict[str, Any]:
@@ -33,14 +30,14 @@ def class_model(roll: Roll, now: float, lessons: frozenset[int] = frozenset()) -
     shown = [each for each in EXERCISES.values() if not lessons or each.lesson in lessons]
     pupils = sorted(roll.pupils.values(), key=lambda pupil: pupil.row.handle.casefold())
     by_pupil = [(pupil, roll.standings(pupil)) for pupil in pupils]
-    stuck = [found for pupil, each in by_pupil if (found := _stuck(roll, pupil, each, now)) is not None]
+    stuck = [found for pupil, each in by_pupil if (found := where_stuck(roll, pupil, each, now)) is not None]
     stuck_at = {(entry["handle"], entry["exercise"]) for entry in stuck}
     learners = [
         {
             "handle": pupil.row.handle,
-            "here": _is_here(pupil, now),
+            "here": is_here(pupil, now),
             "cells": [
-                _cell(each.get(one.id, _NEVER)) | {"stuck": (pupil.row.handle, one.id) in stuck_at} for one in shown
+                _cell(each.get(one.id, NEVER)) | {"stuck": (pupil.row.handle, one.id) in stuck_at} for one in shown
             ],
         }
         for pupil, each in by_pupil
@@ -53,7 +50,7 @@ def class_model(roll: Roll, now: float, lessons: frozenset[int] = frozenset()) -
         "checkpoint": roll.orders.checkpoint,
         "catchup": roll.orders.catchup,
         "exercises": [
-            _column(one.id, one.title, one.lesson, [each.get(one.id, _NEVER) for _, each in by_pupil])
+            _column(one.id, one.title, one.lesson, [each.get(one.id, NEVER) for _, each in by_pupil])
             | {"unlocked": roll.orders.hints.get(one.id, 0), "resets": roll.orders.num_resets.get(one.id, 0)}
             | {"stuck": sum(entry["exercise"] == one.id for entry in stuck)}
             for one in shown
@@ -62,10 +59,6 @@ def class_model(roll: Roll, now: float, lessons: frozenset[int] = frozenset()) -
         "rules": _rules([one.id for one in shown], [each for _, each in by_pupil]),
         "stuck": sorted(stuck, key=lambda entry: (-entry["minutes"], entry["handle"])),
     }
-
-
-def _is_here(pupil: Pupil, now: float) -> bool:
-    return pupil.row.secret is not None and abs(now - pupil.row.seen) <= AWAY_AFTER_S
 
 
 def _cell(standing: Standing) -> dict[str, Any]:
@@ -118,33 +111,3 @@ def specimen_of(exercise: str, rule: str) -> tuple[str, str]:
     name = _specimens().get(exercise, {}).get(rule, "")
     beliefs = {each.name: each.belief for each in zoo(exercise)}
     return (name, " ".join(beliefs[name].split())) if name in beliefs else ("", "")
-
-
-def _stuck(roll: Roll, pupil: Pupil, found: dict[str, Standing], now: float) -> dict[str, Any] | None:
-    """Where a learner who is here has shown nothing new for too long; None if there is no such place.
-
-    Everything is measured since the learner was last away: a machine that slept is not a learner who struggles.
-    """
-    if not _is_here(pupil, now):
-        return None
-    last = max(found.items(), key=lambda item: item[1].last_at, default=("", _NEVER))
-    exercise, standing = last
-    since = max(standing.attempt_at or standing.last_at, roll.orders.resets.get(exercise, 0.0))
-    if exercise not in EXERCISES or standing.status in {PASSED, CAUGHT_UP}:
-        exercise = roll.orders.checkpoint
-        standing = found.get(exercise, _NEVER)
-        since = max(roll.orders.checkpoint_at, last[1].last_at)
-        if exercise not in EXERCISES or standing.status in {PASSED, CAUGHT_UP}:
-            return None
-    waited_s = now - max(since, pupil.row.here_since)
-    if waited_s < STUCK_AFTER_S:
-        return None
-    return {
-        "handle": pupil.row.handle,
-        "exercise": exercise,
-        "rule": standing.rule,
-        "title": titles(exercise).get(standing.rule, ""),
-        "minutes": int(waited_s // 60),
-        "attempts": standing.attempts,
-        "hint": standing.highest_hint,
-    }

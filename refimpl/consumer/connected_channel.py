@@ -15,7 +15,7 @@ from refimpl.config import Config
 from refimpl.consumer.channel import ChannelSnapshot
 from refimpl.consumer.received_queue import ReceivedQueue
 from refimpl.errors import RemoteProtocolError, SluiceError
-from refimpl.exchange.decoder import BufferReceived
+from refimpl.exchange.frame_decoder import BufferReceived
 from refimpl.exchange.messages import BufferResponse, Message, ResumeConsumption
 from refimpl.memory.buffer import Buffer, BufferSlice, heap_buffer
 from refimpl.producer.subpartition_view import BufferAndBacklog

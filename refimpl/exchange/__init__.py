@@ -2,8 +2,8 @@
 
 from refimpl.exchange.consumer_connection import *
 from refimpl.exchange.credit import *
-from refimpl.exchange.decoder import *
 from refimpl.exchange.fair_turns import *
+from refimpl.exchange.frame_decoder import *
 from refimpl.exchange.frames import *
 from refimpl.exchange.framing import *
 from refimpl.exchange.java_errors import *

@@ -23,7 +23,7 @@ from functools import partial
 
 from refimpl.config import Config
 from refimpl.errors import LocalUsageError, RemoteProtocolError, RemoteTransportError, SluiceError
-from refimpl.exchange.decoder import BufferReceived, FrameDecoder, ReadPause
+from refimpl.exchange.frame_decoder import BufferReceived, FrameDecoder, ReadPause
 from refimpl.exchange.frames import encode
 from refimpl.exchange.java_errors import read_java_error
 from refimpl.exchange.messages import (

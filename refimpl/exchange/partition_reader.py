@@ -12,7 +12,7 @@ from typing import Protocol
 
 from refimpl.config import Config
 from refimpl.errors import PartitionNotFoundError, RemoteProtocolError, SluiceError
-from refimpl.exchange.decoder import BufferReceived
+from refimpl.exchange.frame_decoder import BufferReceived
 from refimpl.exchange.messages import BufferResponse, Message, PartitionRequest, ResultPartitionId
 from refimpl.memory.buffer import Buffer
 

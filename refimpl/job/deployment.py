@@ -7,10 +7,10 @@ Everything a widget draws and a law checks is reachable from here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, ExitStack
 from functools import partial
-from typing import Any, assert_never
+from typing import assert_never
 
 from refimpl.consumer.input_gate import InputGate
 from refimpl.consumer.network_input import NetworkInput
@@ -18,6 +18,7 @@ from refimpl.errors import USER_CODE_RAISES, LocalUsageError, described, failure
 from refimpl.job.checkpoint_trigger import CheckpointTrigger
 from refimpl.job.commands import Command, Pause, Resume, SetTimeout, Slow, Swap, SwapFunction
 from refimpl.job.execution_graph import ExecutionGraph, ExecutionVertex
+from refimpl.job.hot_swap import submit, swapped, swapped_function
 from refimpl.job.job_graph import JobEdge, JobGraph, JobVertex
 from refimpl.job.makers import Makers
 from refimpl.job.parts import Parts
@@ -29,7 +30,7 @@ from refimpl.producer.record_writer import RecordWriter
 from refimpl.producer.result_partition import ResultPartition
 from refimpl.records.element_serializer import StreamElementSerializer
 from refimpl.task.chain import ChainEdge, ChainNode, OperatorChain
-from refimpl.task.operators import FunctionOperator, OperatorContext
+from refimpl.task.operators import OperatorContext
 from refimpl.task.task import Task, TaskInput
 from refimpl.trace import Trace
 
@@ -137,9 +138,11 @@ class Deployment:
             case Slow(name, rest_ms):
                 self._slow(name, rest_ms)
             case Swap(parts):
-                self._swap(parts)
+                self.parts, changes = swapped(self.tasks, self.parts, parts, self.config)
+                submit(changes)
             case SwapFunction(operator_name, function):
-                self._swap_function(operator_name, function)
+                everywhere = [name for each in self.graph.vertices for name in _operators_of(each)]
+                submit(swapped_function(self.tasks, operator_name, function, everywhere))
             case SetTimeout(timeout_ms):
                 self._set_timeout(timeout_ms)
             case _:
@@ -192,43 +195,6 @@ class Deployment:
         for execution, task in zip(self._here, self.tasks, strict=True):
             if name == task.name or name in _operators_of(execution):
                 task.rest_ms = rest_ms
-
-    def _swap(self, parts: Mapping[str, object]) -> None:
-        new = self.parts.using(**parts)
-        if fixed := sorted(set(parts) & {"is_chainable", "build_chains"}):  # the graph is made before a job runs
-            raise LocalUsageError(f"{fixed[0]} cannot be swapped in a running job; build it with use({fixed[0]}=...)")
-        # All are made before the first goes in: a part that cannot be made changes nothing.
-        if "PipelinedSubpartition" in parts:
-            new.PipelinedSubpartition(0)
-        changes: list[tuple[Task, Callable[[], None]]] = []
-        for task in self.tasks:
-            if "SpanningRecordSerializer" in parts:
-                changes += [(task, partial(w.swap_serializer, new.SpanningRecordSerializer())) for w in task.writers]
-            if "SpillingAdaptiveSpanningRecordDeserializer" in parts and isinstance(task.input, NetworkInput):
-                make = partial(new.SpillingAdaptiveSpanningRecordDeserializer, self.config)
-                others = [make() for _ in task.input.gate.channels]
-                changes.append((task, partial(task.input.swap_deserializers, others)))
-            if "PipelinedSubpartition" in parts:
-                changes += [(task, partial(w.partition.use, new.PipelinedSubpartition)) for w in task.writers]
-            if "CopyingChainingOutput" in parts:
-                changes.append((task, partial(task.chain.swap_copying_output, new.CopyingChainingOutput)))
-        self.parts = new
-        for task, change in changes:
-            task.submit(change)
-
-    def _swap_function(self, operator_name: str, function: Callable[..., Any]) -> None:
-        named = [
-            (task, node.operator)
-            for task in self.tasks
-            for node in task.chain.nodes
-            if node.context.name == operator_name
-        ]
-        holders = [(task, operator) for task, operator in named if isinstance(operator, FunctionOperator)]
-        is_elsewhere = not named and any(operator_name in _operators_of(each) for each in self.graph.vertices)
-        if not holders and not is_elsewhere:
-            raise LocalUsageError(f"no operator called {operator_name!r} holds a function")
-        for task, operator in holders:
-            task.submit(partial(operator.swap_function, function))
 
     def _set_timeout(self, timeout_ms: int) -> None:
         if self.config.buffer_timeout_ms == 0:

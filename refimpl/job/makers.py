@@ -22,8 +22,8 @@ from refimpl.exchange.before_credit.pooled_channel import PooledInputChannel
 from refimpl.exchange.before_credit.staging import StagingConnection, StagingDecoder
 from refimpl.exchange.before_credit.water_marks import WaterMarks
 from refimpl.exchange.consumer_connection import ConsumerConnection
-from refimpl.exchange.decoder import FrameDecoder
 from refimpl.exchange.fair_turns import PartitionRequestQueue
+from refimpl.exchange.frame_decoder import FrameDecoder
 from refimpl.exchange.producer_connection import ProducerConnection
 from refimpl.exchange.producer_credit import PartitionProvider, SubpartitionReader
 from refimpl.job.parts import Parts

@@ -88,6 +88,14 @@ class MemorySegment:
         """
         target.window(target_index, length)[:] = self.window(index, length)
 
+    def swap_bytes(self, index: int, other: MemorySegment, other_index: int, length: int) -> None:
+        """Exchange `length` bytes with another segment."""
+        mine = self.window(index, length)
+        theirs = other.window(other_index, length)
+        kept = bytes(mine)
+        mine[:] = theirs
+        theirs[:] = kept
+
     def compare(
         self,
         other: MemorySegment,
@@ -109,7 +117,33 @@ class MemorySegment:
             return len(mine) - len(theirs)
         return -1 if mine < theirs else 1
 
+    def equal_to(self, other: MemorySegment, index: int, other_index: int, length: int) -> bool:
+        """Whether both ranges hold the same bytes."""
+        return self.window(index, length) == other.window(other_index, length)
+
     # -- numbers -------------------------------------------------------------------------------
+
+    def _get(self, index: int, code: str, order: ByteOrder) -> int | float:
+        layout = order.value + code
+        value: int | float = struct.unpack(layout, self.window(index, struct.calcsize(layout)))[0]
+        return value
+
+    def _put(self, index: int, code: str, order: ByteOrder, value: float) -> None:
+        layout = order.value + code
+        struct.pack_into(layout, self.window(index, struct.calcsize(layout)), 0, value)
+
+    def get_byte(self, index: int) -> int:
+        """One byte as a signed number, as Java has it: -128 to 127."""
+        return int(self._get(index, "b", ByteOrder.NATIVE))
+
+    def put_byte(self, index: int, value: int) -> None:
+        self._put(index, "b", ByteOrder.NATIVE, value)
+
+    def get_short(self, index: int, order: ByteOrder = ByteOrder.NATIVE) -> int:
+        return int(self._get(index, "h", order))
+
+    def put_short(self, index: int, value: int, order: ByteOrder = ByteOrder.NATIVE) -> None:
+        self._put(index, "h", order, value)
 
     def get_int(self, index: int, order: ByteOrder = ByteOrder.NATIVE) -> int:
         """The four bytes from `index` as a signed number: -2**31 to 2**31 - 1."""
@@ -119,3 +153,15 @@ class MemorySegment:
     def put_int(self, index: int, value: int, order: ByteOrder = ByteOrder.NATIVE) -> None:
         """Write a signed number into the four bytes from `index`."""
         struct.pack_into(order.value + "i", self.window(index, 4), 0, value)
+
+    def get_long(self, index: int, order: ByteOrder = ByteOrder.NATIVE) -> int:
+        return int(self._get(index, "q", order))
+
+    def put_long(self, index: int, value: int, order: ByteOrder = ByteOrder.NATIVE) -> None:
+        self._put(index, "q", order, value)
+
+    def get_double(self, index: int, order: ByteOrder = ByteOrder.NATIVE) -> float:
+        return float(self._get(index, "d", order))
+
+    def put_double(self, index: int, value: float, order: ByteOrder = ByteOrder.NATIVE) -> None:
+        self._put(index, "d", order, value)

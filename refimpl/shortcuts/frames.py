@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from refimpl.config import FlinkVersion
 from refimpl.exchange.before_credit.staging import StagingDecoder
 from refimpl.exchange.consumer_connection import ConsumerConnection
-from refimpl.exchange.decoder import BufferReceived, Found, FrameDecoder, FramePart
+from refimpl.exchange.frame_decoder import BufferReceived, Found, FrameDecoder, FramePart
 from refimpl.exchange.frames import response_header
 from refimpl.exchange.framing import FRAME_HEADER, HEADER_BYTES, MAGIC
 from refimpl.exchange.messages import BufferResponse, Message

@@ -8,7 +8,7 @@ from course.grading.judge import judge
 from course.seams import solution
 
 RETURN = '    return flight["origin"], max(0, flight["dep_delay_minutes"])\n'
-IN_A_CLASS = f'class Departure:\n    def to_departure(self, flight):\n    {RETURN}'
+IN_A_CLASS = f"class Departure:\n    def to_departure(self, flight):\n    {RETURN}"
 
 SLIPS = [
     ("0.1", f"def to_departure(self, flight):\n{RETURN}", "called_otherwise", "called as to_departure(flight)"),
@@ -23,13 +23,15 @@ SLIPS = [
     ("0.1", f'@L.exercise("0.1")\n{IN_A_CLASS}', "class_for_function", "A function is wanted here"),
     ("1.1", "def window(self, index, length):\n    return self.view[index : index + length]\n", "function_for_class",
      "outside of any class"),
-    ("0.1", f"def to_departure(flight):\n    a = 1\n\t{RETURN.strip()}\n", "tabs", "begin with tabs, others with spaces"),
+    ("0.1", f"def to_departure(flight):\n    a = 1\n\t{RETURN.strip()}\n", "tabs",
+     "begin with tabs, others with spaces"),
     ("0.1", f"def to_departure(flight):\n{RETURN}".replace('"origin"', "\u201corigin\u201d"), "curly_quotes",
      "Python's own are straight"),
     ("0.1", f'def to_departure(flight):\n    assert flight["dest"] == "JFK", "mine"\n{RETURN}', "own_assert",
      '2 > assert flight["dest"] == "JFK"'),
     ("9.1", "from refimpl.exchange.framing import to_frame\n", "reference_function", "Write the function yourself"),
-    ("9.1", 'def to_frame(frame_id, body):\n    return b"" + chr(frame_id) + body\n', "text_for_bytes", "text and bytes"),
+    ("9.1", 'def to_frame(frame_id, body):\n    return b"" + chr(frame_id) + body\n', "text_for_bytes",
+     "text and bytes"),
 ]  # fmt: skip
 
 

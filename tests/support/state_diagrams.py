@@ -39,7 +39,7 @@ MACHINES = [
     Machine(
         "A subpartition's view, as its one reader comes and goes", "producer/subpartition_view.py", VIEW_TRANSITIONS
     ),
-    Machine("A decoder, as the parts of a frame come", "exchange/decoder.py", FRAME_TRANSITIONS),
+    Machine("A decoder, as the parts of a frame come", "exchange/frame_decoder.py", FRAME_TRANSITIONS),
     Machine("A remote channel, as both its ends use it", "consumer/connected_channel.py", CHANNEL_TRANSITIONS),
 ]
 

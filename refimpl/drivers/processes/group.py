@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, wait
 from typing import Any
 
-from refimpl.drivers.processes.child import ChildProcess
+from refimpl.drivers.processes.child_process import ChildProcess
 from refimpl.drivers.processes.messages import Look, Request, pack
 from refimpl.errors import LocalUsageError, RemoteTransportError
 from refimpl.job.snapshots import JobSnapshot

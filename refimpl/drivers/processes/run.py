@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection
 from typing import Self
 
 from refimpl.drivers.control import BackgroundRun
-from refimpl.drivers.processes.child import ChildProcess
+from refimpl.drivers.processes.child_process import ChildProcess
 from refimpl.drivers.processes.group import SECONDS_TO_SETTLE, ProcessGroup
 from refimpl.drivers.processes.messages import Deploy, Settle, Start, pack, unpack, without_sinks
 from refimpl.drivers.transport.streams import Security

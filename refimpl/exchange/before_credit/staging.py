@@ -10,7 +10,7 @@ from refimpl.errors import LocalUsageError
 from refimpl.exchange.before_credit.pool_buffers import BufferWait
 from refimpl.exchange.before_credit.pooled_channel import PooledInputChannel
 from refimpl.exchange.consumer_connection import ConsumerConnection
-from refimpl.exchange.decoder import BufferReceived, FrameDecoder
+from refimpl.exchange.frame_decoder import BufferReceived, FrameDecoder
 from refimpl.exchange.messages import BufferResponse, Message
 from refimpl.memory.buffer import Buffer
 
