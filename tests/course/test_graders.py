@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from functools import cache
 
 import pytest
 
-from course.exercises import folder
 from course.graders import KILLED, PRECISION, TABLE, Measured, document, measure
 from course.grading.mutants import mutants
 from course.grading.report import COLUMNS, MAX_LINES
 from course.manifest import EXERCISES
 from course.specimens import zoo
+from tests.support.golden import record, recorded
 
 FEWEST = {
     "3.1": 14, "4.1": 20, "5.1": 10, "5.2": 10, "6.1": 12, "6.2": 10, "6.3": 14, "7.1": 25, "9.1": 10, "9.2": 14,
@@ -52,21 +51,6 @@ def test_the_zoo_is_large_enough_and_has_no_stale_golden_file(exercise):
     names = {each.name for each in zoo(exercise)}
     assert len(names) >= FEWEST.get(exercise, 6)
     assert set(recorded(exercise)) == names
-
-
-def recorded(exercise: str) -> dict[str, str]:
-    """What golden.txt says that a check says, by the name of the wrong answer."""
-    file = folder(exercise) / "golden.txt"
-    text = file.read_text(encoding="utf-8") if file.is_file() else ""
-    parts = re.split(r"^=== (\w+)\n", text, flags=re.MULTILINE)[1:]
-    return {name: said.rstrip("\n") + "\n" for name, said in zip(parts[::2], parts[1::2], strict=True)}
-
-
-def record(exercise: str, name: str, text: str) -> None:
-    """Put it into golden.txt, in the order of the zoo; what no longer is in the zoo goes."""
-    said = {**recorded(exercise), name: text}
-    sections = [f"=== {each.name}\n{said[each.name]}" for each in zoo(exercise) if each.name in said]
-    (folder(exercise) / "golden.txt").write_text("\n".join(sections), encoding="utf-8")
 
 
 # -- the figures -------------------------------------------------------------------------------------

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import re
-from pathlib import Path
 
 import pytest
 
@@ -18,8 +17,7 @@ from course.classroom.standing import standings
 from course.classroom.words import class_text
 from course.manifest import EXERCISES
 from tests.support.class_ends import T0, checked, secret
-
-GOLDEN = Path(__file__).parents[1] / "golden"
+from tests.support.golden import recorded
 
 
 def rows(*events):
@@ -243,9 +241,9 @@ def test_each_specimen_is_one_that_its_rule_catches(request):
     ]
     for exercise in EXERCISES:
         caught = {}
-        for file in sorted((GOLDEN / exercise).glob("*.txt")):
-            head = "\n".join(file.read_text(encoding="utf-8").splitlines()[:2])
-            caught.setdefault(re.search(r"rule (\w+)", head)[1], file.stem)
+        for name, message in sorted(recorded(exercise).items()):
+            head = "\n".join(message.splitlines()[:2])
+            caught.setdefault(re.search(r"rule (\w+)", head)[1], name)
         lines += ["", f'["{exercise}"]', *(f'{rule} = "{name}"' for rule, name in sorted(caught.items()))]
     table = model_module._SPECIMENS
     if request.config.getoption("--rewrite", default=False):
