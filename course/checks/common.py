@@ -30,7 +30,9 @@ def ending_finding(exercise: str, rule: str, case: Case, seen: Seen, rows: Seque
     values = {"error": kind, "text": text or phrase("no_text"), "where": where, "step": case.ran,
               "name": str(error.get("name", "?"))}  # fmt: skip
     if problem == "timeout":
-        return Finding(rule, "endless", case.ran, rows, values, Status.TIMEOUT, line)
+        return Finding(
+            rule, "grows" if error.get("grows") is True else "endless", case.ran, rows, values, Status.TIMEOUT, line
+        )
     if problem == "raised" and kind == "NotImplementedError" and text == exercise:
         return Finding(rule, "not_yet", case.ran, rows, values, Status.FAILED, line)
     code = {

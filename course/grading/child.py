@@ -28,9 +28,15 @@ import types
 from collections.abc import Callable, Iterator
 from typing import Any
 
+try:
+    import resource
+except ImportError:  # Windows has none
+    resource = None  # type: ignore[assignment]
+
 LEARNER_FILE = "<your code>"
 _RELOAD_SECONDS = 1.0
 _MANY_RAISED = 100
+_MUCH_MEMORY = 500 << 20
 _NOTED_BY_PYTHON = frozenset({"__slotnames__", "_abc_impl", "__annotations__", "__annotations_cache__"})
 """What copy, abc and a look at annotations write into a class on their own."""
 
@@ -61,7 +67,17 @@ def describe_error(error: BaseException) -> dict[str, Any]:
     described = {"type": type(error).__name__, "text": text[:400], "line": line}
     if isinstance(error, NameError) and isinstance(error.name, str):
         described["name"] = error.name
+    if isinstance(error, StepTimeoutError) and _has_taken_much():
+        described["grows"] = True
     return described
+
+
+def _has_taken_much() -> bool:
+    """Whether this process has had a large part of the memory that it may have."""
+    if resource is None:
+        return False
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit > _MUCH_MEMORY
 
 
 def _as_plain(value: object) -> dict[str, Any]:

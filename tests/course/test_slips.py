@@ -41,3 +41,10 @@ def test_a_slip_is_named(exercise, source, code, said):
     assert not report.passed
     assert report.failed_rule.finding.code == code, str(report)
     assert said in " ".join(str(report).split())
+
+
+def test_memory_taken_in_pieces_is_no_loop_like_any_other():
+    source = "def to_departure(flight):\n    kept = []\n    while True:\n        kept.append([0] * 20_000)\n"
+    report = judge("0.1", source)
+    assert report.failed_rule.finding.code in ("memory", "grows"), str(report)  # whichever limit is met first
+    assert "more memory" in str(report)
