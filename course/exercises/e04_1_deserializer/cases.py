@@ -95,6 +95,7 @@ def _over_buffers() -> list[Case]:
     found += [_read("F", [_HELLO], cut, 9 - cut) for cut in (2, 1, 3)]
     found += [_read("F", [_TO, _HELLO], cut, 15 - cut) for cut in (8, 7, 9)]
     found += [_read("F", [_HELLO, _TO], size) for size in (1, 2, 3)]
+    found += [_read("F", [_HELLO], 7, 0, 2), _read("F", [_HELLO, _TO], 2, 0, 0, 6, 0, 3, 0, 40)]
     found += [_read("F", [_data(300)], 2, 100), _read("F", [_data(300), _HI], 3, 303, 1, 1, 4)]
     return found
 
