@@ -31,7 +31,7 @@ from typing import Any
 try:
     import resource
 except ImportError:  # Windows has none
-    resource = None  # type: ignore[assignment]
+    resource = None  # type: ignore[assignment]  # where there is none nothing is asked of it
 
 LEARNER_FILE = "<your code>"
 _RELOAD_SECONDS = 1.0
