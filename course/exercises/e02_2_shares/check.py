@@ -27,7 +27,8 @@ _SHARES = {
     "D": [*_shares(
         (10, [10, 10, 10]), (7, [5, 5, 5]), (5, [2, 3, 4]), (3, [2, 2, 2, 2]), (2, [1, 1, 1]), (49, [2, 48, 48]),
         (40, [5, 1, 4, 2, 7, 3, 6, 9, 1, 8, 2, 5]), (77, [3] * 30), (777, [3] * 400),
-    ), [["share", 7, [5, 5, 5]], ["share", 5, [2, 3, 4]], ["share", 9, [0, 0]], ["share", 9, [3, 3, 3, 0]], ["share", 0, [1]]]],
+    ), [["share", 7, [5, 5, 5]], ["share", 5, [2, 3, 4]], ["share", 9, [0, 0]], ["share", 9, [3, 3, 3, 0]],
+        ["share", 0, [1]]]],
     "E": _shares((12, [UNBOUNDED, 6]), (8, [2, UNBOUNDED, UNBOUNDED]), (1024, [10, 10, UNBOUNDED]), (4, [9, 9])),
     # In the first of these a quotient of floats, the best there is, is rounded up to the next whole number.
     "F": _shares((2**31 - 1, [1_878_420_257, 1_083_169_922, 1_083_169_922]), (2**31 - 1, [UNBOUNDED] * 3)),
