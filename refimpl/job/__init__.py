@@ -5,6 +5,7 @@ from refimpl.job.checkpoint_trigger import *
 from refimpl.job.commands import *
 from refimpl.job.deployment import *
 from refimpl.job.execution_graph import *
+from refimpl.job.hot_swap import *
 from refimpl.job.job_graph import *
 from refimpl.job.makers import *
 from refimpl.job.parts import *
