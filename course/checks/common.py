@@ -46,7 +46,7 @@ def ending_finding(exercise: str, rule: str, case: Case, seen: Seen, rows: Seque
     if code == "raised":
         code = _code_of(exercise, kind, text, line)
         values["call"] = _call(exercise, text)
-    if problem == "reference_part" and seam(exercise).kind == "function":
+    if problem == "reference_part" and seam(exercise).kind == "function" and seam(exercise).part in text:
         problem = "reference_function"
     code = {
         "reference_function": "reference_function",
