@@ -32,7 +32,7 @@ import nbformat
 
 from course.glossary import glossary_page, words_of
 from course.manifest import EXERCISES, LESSONS, START
-from course.seams import solution, stub
+from course.stubs import solution, stub
 
 __all__ = ["BuildError", "Cell", "build", "build_all", "parse", "source_of"]
 

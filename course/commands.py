@@ -27,8 +27,8 @@ from course.grading.runner import GraderError
 from course.manifest import DEFAULT_SEED, EXERCISES, NoSuchExerciseError, exercise
 from course.receipts import ReceiptError, make_receipt, verify
 from course.saved import Saved, clock, newest, progress_report
-from course.seams import stub
 from course.specimens import zoo
+from course.stubs import stub
 
 __all__ = ["COMMANDS", "Command", "WrongUseError", "add_exercise", "add_exercises", "add_seed", "answering"]
 

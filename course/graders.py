@@ -24,8 +24,9 @@ from course.grading.report import Report
 from course.grading.runner import Grader, Limits
 from course.manifest import EXERCISES, exercise
 from course.messages import title
-from course.seams import child_job, reference_source, solution, standing_alone, stub
+from course.seams import child_job
 from course.specimens import Specimen, right_answers, zoo
+from course.stubs import reference_source, solution, standing_alone, stub
 
 __all__ = ["KILLED", "PRECISION", "TABLE", "Measured", "add_arguments", "document", "measure", "run"]
 

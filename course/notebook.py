@@ -22,9 +22,10 @@ from course.grading.runner import GraderError
 from course.manifest import DEFAULT_SEED, VECTORS_VERSION, Lesson, exercise, lesson_info
 from course.places import work_folder
 from course.saved import progress_report
-from course.seams import seam, stub
+from course.seams import seam
 from course.specimens import zoo as specimens
 from course.step_by_step import drawn, view_of
+from course.stubs import stub
 
 __all__ = [
     "LessonHandle", "Text", "ask_again", "check", "hint", "lesson", "predict", "progress_list", "quiz", "receipt",

@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterable, Sequence
 from course.grading.rules import Case, Finding, Row, Seen, Status
 from course.grading.runner import GraderError
 from course.messages import phrase
-from course.seams import seam, stub
+from course.seams import seam
+from course.stubs import stub
 
 __all__ = ["ending_finding", "letters", "recorded"]
 

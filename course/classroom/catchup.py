@@ -11,7 +11,7 @@ import contextlib
 from course import progress
 from course.manifest import EXERCISES
 from course.places import state_folder
-from course.seams import reference_source
+from course.stubs import reference_source
 
 __all__ = ["catch_up"]
 

@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from course import seams
+from course import stubs
 from course.grading.children import FORKS
 from course.grading.remote import JudgeProcess
 from course.manifest import DEFAULT_SEED, EXERCISES
@@ -32,7 +32,7 @@ def parts() -> list[tuple[str, str, str]]:
     """(exercise, name, source) of everything there is to check."""
     found = []
     for exercise in EXERCISES:
-        found += [(exercise, "reference", seams.solution(exercise)), (exercise, "stub", seams.stub(exercise))]
+        found += [(exercise, "reference", stubs.solution(exercise)), (exercise, "stub", stubs.stub(exercise))]
         found += [(exercise, each.name, each.source) for each in (*zoo(exercise), *right_answers(exercise))]
     return found
 

@@ -17,7 +17,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from course import seams
+from course import seams, stubs
 from course.checks import check_of
 from course.grading import boundary, runner
 from course.grading.judge import judge
@@ -28,7 +28,7 @@ from course.receipts import ReceiptError, make_receipt, verify
 
 pytestmark = pytest.mark.usefixtures("own_state")
 
-RIGHT = seams.solution("3.1")
+RIGHT = stubs.solution("3.1")
 needs_boundary = pytest.mark.skipif(boundary.available() is None, reason="this system has no boundary")
 
 # The fence is an audit hook in Python: whoever reaches its memory can take it down. So the attacks do without it, as
@@ -283,7 +283,7 @@ class _Done:
 @pytest.mark.parametrize("exercise", EXERCISES)
 def test_an_odd_transcript_ends_in_a_report(exercise: str) -> None:
     for seed in range(12):
-        report = judge(exercise, seams.solution(exercise), grader=Forging(exercise, seed))
+        report = judge(exercise, stubs.solution(exercise), grader=Forging(exercise, seed))
         assert str(report), f"seed {seed}"
         assert json.dumps(report.rules, default=str), f"seed {seed}"
 

@@ -6,7 +6,8 @@ import pytest
 
 from course.grading.judge import judge
 from course.grading.runner import Grader, Limits
-from course.seams import child_job, solution
+from course.seams import child_job
+from course.stubs import solution
 
 Change = tuple[str, str]
 

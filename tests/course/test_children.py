@@ -16,7 +16,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from course import seams
+from course import seams, stubs
 from course.grading import boundary, children
 from course.grading.judge import judge
 from course.grading.runner import Grader, GraderError, Limits
@@ -30,7 +30,7 @@ needs_forks = pytest.mark.skipif(
 )
 pytestmark = [pytest.mark.usefixtures("own_state"), needs_forks]
 
-RIGHT = seams.solution("0.1")
+RIGHT = stubs.solution("0.1")
 PATIENCE = 30.0
 
 
@@ -161,7 +161,7 @@ def test_the_server_holds_nothing_of_ours_and_shares_no_memory(
     servers: children._Servers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("A_TOKEN", "secret-of-the-parent")
-    assert judge("3.1", f"# secret-of-a-learner\n{seams.solution('3.1')}").passed
+    assert judge("3.1", f"# secret-of-a-learner\n{stubs.solution('3.1')}").passed
     server = only(servers)
     held = b""
     with Path(f"/proc/{server.pid}/mem").open("rb", 0) as memory:
@@ -175,7 +175,7 @@ def test_the_server_holds_nothing_of_ours_and_shares_no_memory(
                     held += memory.read(end - start)
     assert b"def run_case" in held  # the driver
     told = json.dumps(Grader(seams.child_job("3.1"))._job)
-    mine = [line.strip() for line in seams.reference_source("3.1").splitlines() if line.strip() not in told]
+    mine = [line.strip() for line in stubs.reference_source("3.1").splitlines() if line.strip() not in told]
     for secret in (b"secret-of-the-parent", b"secret-of-a-learner", max(mine, key=len).encode()):
         assert secret not in held, secret
 
@@ -230,7 +230,7 @@ from course import seams
 from course.grading.judge import judge
 from course.grading.runner import Grader
 grader = Grader(seams.child_job("0.1"), keeps_one_ready=True)
-assert judge("0.1", seams.solution("0.1"), grader=grader).passed
+assert judge("0.1", stubs.solution("0.1"), grader=grader).passed
 run = grader.start(sys.argv[1], [])
 run._process._number(30.0)
 print(flush=True)
@@ -308,7 +308,7 @@ def test_a_run_that_nobody_wants_is_ended_before_it_begins(servers: children._Se
     run.abandon()
     run.abandon()
     server = only(servers)
-    assert judge("11.1", seams.solution("11.1")).passed
+    assert judge("11.1", stubs.solution("11.1")).passed
     assert server.children() == []
 
 

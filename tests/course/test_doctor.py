@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from course import doctor, lab, seams
+from course import doctor, lab, seams, stubs
 from course.cli import main
 from course.data import flights
 from course.doctor import Status, examine
@@ -163,5 +163,5 @@ def test_a_boundary_that_is_refused_is_missing_here_and_told_by_a_check(monkeypa
     grader = Grader(seams.child_job("0.1"))
     grader._job = {**grader._job, "boundary": broken}
     with pytest.raises(GraderError, match=r"has not run your code.*\[Errno 1\] seccomp was refused") as error:
-        judge("0.1", seams.solution("0.1"), grader=grader)
+        judge("0.1", stubs.solution("0.1"), grader=grader)
     assert "sluice doctor" in str(error.value)

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from course import seams
+from course import stubs
 from course.checks import check_of
 from course.cli import main
 from course.grading.judge import code_hash, judge
@@ -20,7 +20,7 @@ from tests.support.exercise_modules import exercise_module
 
 pytestmark = pytest.mark.usefixtures("own_state")
 
-RIGHT = seams.solution("3.1")
+RIGHT = stubs.solution("3.1")
 
 
 def sluice(*words: str, **options) -> subprocess.CompletedProcess[str]:
@@ -29,7 +29,7 @@ def sluice(*words: str, **options) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.parametrize("exercise", EXERCISES)
 def test_a_stub_is_not_started(exercise):
-    report = judge(exercise, seams.stub(exercise))
+    report = judge(exercise, stubs.stub(exercise))
     assert report.status is Status.NOT_STARTED
     assert all(rule.status is RuleStatus.NOT_TRIED for rule in report.rules)
 
@@ -42,7 +42,7 @@ def test_nothing_at_all_is_not_started(exercise):
 @pytest.mark.parametrize("exercise", EXERCISES)
 @pytest.mark.parametrize("seed", [1, 4711])
 def test_the_reference_part_passes_every_rule(exercise, seed):
-    report = judge(exercise, seams.solution(exercise), seed)
+    report = judge(exercise, stubs.solution(exercise), seed)
     assert report.passed, str(report)
     assert [rule.id for rule in report.rules] == ["S", *(rule.id for rule in check_of(exercise).rules)]
 
@@ -114,7 +114,7 @@ def test_the_class_may_have_any_name_and_helpers_beside_it():
 
 
 def test_prints_are_counted_and_do_not_change_the_verdict():
-    report = judge("0.1", seams.solution("0.1").replace("    return", '    print("hello")\n    return'))
+    report = judge("0.1", stubs.solution("0.1").replace("    return", '    print("hello")\n    return'))
     assert report.passed
     assert "your code printed" in str(report)
     assert "hello" in str(report)
@@ -143,7 +143,7 @@ def test_a_check_without_its_recorded_flink_ends_with_3(exercise, cases, content
     if content is not None:
         recorded.write_text(content)
     answer = tmp_path / "answer.py"
-    answer.write_text(seams.solution(exercise))
+    answer.write_text(stubs.solution(exercise))
     monkeypatch.setattr(cases, "_VECTORS", recorded)
     cases.vector_cases.cache_clear()
     assert main(["check", exercise, "--file", str(answer), "--seed", "11"]) == 3

@@ -9,7 +9,7 @@ import struct
 
 import pytest
 
-from course import hints, progress, seams
+from course import hints, progress, stubs
 from course.build import source_of
 from course.checks import check_of
 from course.manifest import EXERCISES, LESSONS
@@ -57,6 +57,6 @@ def test_what_the_engine_has_is_named_before_the_fourth_hint_names_it(exercise):
     used = {name for text in texts for name in re.findall(r"(?<!self)\.([a-z]\w+)", text)}
     own = {name for text in texts for name in re.findall(r"self\.(\w+)", text)}
     lesson = source_of(LESSONS[EXERCISES[exercise].lesson].name).read_text(encoding="utf-8")
-    known = set(re.findall(r"\w+", lesson + seams.stub(exercise)))
+    known = set(re.findall(r"\w+", lesson + stubs.stub(exercise)))
     # graph.nodes, which hint 4 of 6.2 names, is what not to use there.
     assert {name for name in used - own - known if not any(hasattr(each, name) for each in PYTHON)} <= {"nodes"}

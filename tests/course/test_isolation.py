@@ -11,7 +11,7 @@ import pytest
 
 import course
 import refimpl
-from course import seams
+from course import seams, stubs
 from course.grading.judge import judge
 from course.grading.report import MAX_LINES
 from course.grading.rules import Status
@@ -100,11 +100,11 @@ SABOTAGE = {
     ),
     "patches_the_builder": (
         "from refimpl.memory import BufferBuilder\nBufferBuilder.is_full = property(lambda self: False)\n"
-        + seams.solution("3.1")
+        + stubs.solution("3.1")
     ),
     "patches_the_enum": (
         "from refimpl.records import SerializationResult\nSerializationResult.is_full_record = True\n"
-        + seams.solution("3.1")
+        + stubs.solution("3.1")
     ),
     "patches_json": "import json\njson.JSONEncoder.encode = lambda *a: '[]'\njson.dumps = lambda *a: '[]'\n"
     + SHELL.format(body="return None"),
@@ -288,12 +288,12 @@ def test_what_copy_notes_on_a_class_is_no_tampering(exercise):
         "    copyreg._slotnames(each)\n"
         "    each.__annotations__\n"
     )
-    report = judge(exercise, note + seams.solution(exercise))
+    report = judge(exercise, note + stubs.solution(exercise))
     assert report.passed, str(report)
 
 
 def test_an_early_exercise_is_answered_without_what_later_ones_teach():
-    source = "from refimpl.records import SpanningRecordSerializer\n" + seams.solution("0.1")
+    source = "from refimpl.records import SpanningRecordSerializer\n" + stubs.solution("0.1")
     assert judge("0.1", source).passed  # its name may be there
     report = judge("0.1", source.replace("    return", "    SpanningRecordSerializer()\n    return"))
     assert report.failed_rule.finding.code == "reference_part"
@@ -321,5 +321,5 @@ def test_sleeping_for_ever_ends_and_leaves_no_process(quick):
 
 def test_the_environment_is_not_handed_on(monkeypatch):
     monkeypatch.setenv("SLUICE_SECRET", "x")
-    source = "import os\nassert 'SLUICE_SECRET' not in os.environ\n" + seams.solution("0.1")
+    source = "import os\nassert 'SLUICE_SECRET' not in os.environ\n" + stubs.solution("0.1")
     assert judge("0.1", source).passed

@@ -11,7 +11,7 @@ import time
 import psutil
 import pytest
 
-from course import progress, seams
+from course import progress, stubs
 from course.answers import without_magics
 from course.grading.remote import JudgeProcess
 from course.grading.runner import GraderError
@@ -93,24 +93,24 @@ def test_the_judge_ends_with_the_kernel_even_when_that_is_killed():
 
 
 def test_a_judge_that_was_killed_is_started_again(judge_process):
-    first = judge_process.ask(order(seams.solution("0.1")), 60)
+    first = judge_process.ask(order(stubs.solution("0.1")), 60)
     judge_process._process.kill()
     judge_process._process.wait()
-    assert judge_process.ask(order(seams.solution("0.1")), 60) == first
+    assert judge_process.ask(order(stubs.solution("0.1")), 60) == first
 
 
 def test_one_that_ends_when_nobody_asks_is_started_again():
     process = JudgeProcess(idle_seconds=0.1)
-    first = process.ask(order(seams.solution("0.1")), 60)
+    first = process.ask(order(stubs.solution("0.1")), 60)
     assert process._process.wait(10) == 0
-    assert process.ask(order(seams.solution("0.1")), 60) == first
+    assert process.ask(order(stubs.solution("0.1")), 60) == first
     process.close()
 
 
 def test_orders_that_come_together_are_answered_one_by_one(judge_process):
     judge_process.tell({"prepare": "0.1", "seed": 1})
     judge_process.tell({"prepare": "3.1", "seed": 1})
-    answer = judge_process.ask(order(seams.solution("0.1")), 60)
+    answer = judge_process.ask(order(stubs.solution("0.1")), 60)
     assert answer["reports"][0]["status"] == "passed"
 
 

@@ -7,8 +7,8 @@ import pytest
 from course import swap
 from course.checks import check_of
 from course.grading.judge import judge
-from course.seams import reference_source
 from course.specimens import right_answers, unseen, zoo
+from course.stubs import reference_source
 from course.swap.rule import at_the_gate, part_of
 from refimpl.records import SpillingAdaptiveSpanningRecordDeserializer
 

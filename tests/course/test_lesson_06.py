@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from course.grading.judge import judge
-from course.seams import solution
+from course.stubs import solution
 
 _ASKED = solution("6.1").replace("upstream", "up").replace("downstream", "down").replace("return (", "answer = (")
 SOURCES = {"6.1": f"{_ASKED.rstrip()}\n    return answer\n", "6.2": solution("6.2"), "6.3": solution("6.3")}

@@ -15,8 +15,9 @@ from course.checks import check_of, segments, steps
 from course.grading.judge import judge
 from course.grading.rules import Case, Seen
 from course.messages import text
-from course.seams import reference_source, solution, stripped_modules, stub
+from course.seams import stripped_modules
 from course.specimens import right_answers
+from course.stubs import reference_source, solution, stub
 from refimpl.memory import LocalBufferPool, MemorySegment, NetworkBufferPool
 from tests.support.exercise_modules import exercise_module
 

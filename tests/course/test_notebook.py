@@ -8,7 +8,7 @@ import pytest
 
 from course.build import build
 from course.manifest import EXERCISES
-from course.seams import solution
+from course.stubs import solution
 
 WRONG = """\
 # %% setup

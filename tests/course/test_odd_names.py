@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from course import progress, seams
+from course import progress, stubs
 from course.grading.judge import judge
 from course.source_lines import source_lines
 
@@ -136,7 +136,7 @@ def test_a_notebook_of_any_name_is_verified_with_nobodys_settings(tmp_path: Path
 
 @pytest.mark.parametrize("odd", ["\u2028", "\u2029", "\x85", "\x1c", "\x1d", "\x1e", "\x0b", "\x0c"], ids=repr)
 def test_characters_that_end_no_line_in_python_end_none_in_a_check(odd: str) -> None:
-    right = seams.solution("3.1")
+    right = stubs.solution("3.1")
     assert judge("3.1", f"# a {odd} b\ntext = '''{odd}'''\n{right}").passed
     wrong = judge("3.1", f"# a {odd} b\n\nraise KeyError('{odd}')\n")
     assert "your line     3 > raise" in str(wrong)

@@ -31,7 +31,8 @@ from course.grading.judge import judge
 from course.questions import questions
 from course.checks import check_of
 from course.grading.runner import Grader, Limits
-from course.seams import child_job, seams, solution, stub
+from course.seams import child_job, seams
+from course.stubs import solution, stub
 from course.specimens import zoo
 from course.step_by_step import view_of
 found, kinds = [], set()

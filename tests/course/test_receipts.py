@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from course import progress, seams
+from course import progress, stubs
 from course.grading.judge import judge
 from course.receipts import ReceiptError, make_receipt, verify
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.usefixtures("own_state")
 
 @pytest.fixture
 def receipt(tmp_path):
-    source = seams.solution("0.1")
+    source = stubs.solution("0.1")
     report = judge("0.1", source, 5)
     progress.keep_attempt("0.1", source)
     progress.record("check", exercise="0.1", status="passed", code_hash=report.code_hash, seed=5)

@@ -13,8 +13,9 @@ from course.checks.scripts import ScriptCheck
 from course.grading.judge import judge
 from course.manifest import EXERCISES
 from course.messages import text
-from course.seams import seam, seams, solution, stripped_modules, stub
+from course.seams import seam, seams, stripped_modules
 from course.specimens import right_answers
+from course.stubs import solution, stub
 from tests.support.exercise_modules import exercise_module
 
 SCRIPTED = [each for each in EXERCISES if isinstance(check_of(each), ScriptCheck)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from course import seams
+from course import stubs
 from course.grading.judge import judge
 from course.grading.shrink import smaller_lists
 
@@ -37,7 +37,7 @@ def test_one_flight_is_left_of_a_mixture(seed):
 
 @pytest.mark.slow
 def test_a_mixture_of_operations_is_left_with_those_that_matter():
-    forgets = seams.solution("3.1").replace(
+    forgets = stubs.solution("3.1").replace(
         "        self._position = 0\n\n    def prune(self) -> None:",
         "        self._position = int(self.num_pruned > 1 and self._position > 20)\n\n"
         "    num_pruned = 0\n\n    def prune(self) -> None:\n        self.num_pruned += 1",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from course.grading.judge import judge
-from course.seams import solution
+from course.stubs import solution
 
 RETURN = '    return flight["origin"], max(0, flight["dep_delay_minutes"])\n'
 IN_A_CLASS = f"class Departure:\n    def to_departure(self, flight):\n    {RETURN}"

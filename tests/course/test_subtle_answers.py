@@ -11,7 +11,8 @@ import pytest
 from course.grading.judge import judge
 from course.grading.rules import Status
 from course.grading.runner import Grader, Limits
-from course.seams import child_job, solution
+from course.seams import child_job
+from course.stubs import solution
 
 HEADER = "def to_departure(flight: dict[str, Any])"
 REMEMBERED = 'seen.setdefault(flight["event_time_ms"], flight["origin"]), max('

@@ -9,18 +9,18 @@ import sys
 
 import pytest
 
-from course import progress, seams
+from course import progress, stubs
 from course.cli import main
 from course.watch import changes
 
 pytestmark = pytest.mark.usefixtures("own_state")
-RIGHT = seams.solution("0.1")
+RIGHT = stubs.solution("0.1")
 
 
 @pytest.mark.slow
 def test_each_change_is_checked_and_the_last_answer_is_the_exit_status(tmp_path):
     file = tmp_path / "mine.py"
-    file.write_text(seams.stub("0.1"))
+    file.write_text(stubs.stub("0.1"))
     command = [sys.executable, "-m", "course.cli", "watch", "0.1", "--file", str(file), "--json", "--seed", "5"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True) as watching:
         said = []
