@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from course.classroom.events import bad_handle, clean, event_id, folded
+from course.classroom.events import bad_handle, by_sight, clean, event_id
 from course.places import state_folder
 
 __all__ = ["Added", "ClassError", "ClassFile", "EventRow", "LearnerRow", "default_path", "hash_of", "spoken"]
@@ -150,6 +150,13 @@ class ClassFile:
                 self._begin()
             if title is not None:
                 self.set_about("title", title)
+            self._fold_again()
+
+    def _fold_again(self) -> None:
+        """Bring what handles have in common to what it is today; two that were apart in an old class stay apart."""
+        for learner, handle, known in self._sql.execute("SELECT id, handle, folded FROM learners").fetchall():
+            if known != by_sight(handle):
+                self._sql.execute("UPDATE OR IGNORE learners SET folded = ? WHERE id = ?", (by_sight(handle), learner))
 
     def _begin(self) -> None:
         for statement in filter(str.strip, _SCHEMA.split(";")):
@@ -251,10 +258,10 @@ class ClassFile:
         wrong = bad_handle(handle)
         if wrong is not None:
             raise ClassError(wrong)
-        held = self._row("SELECT id, secret FROM learners WHERE folded = ?", folded(handle))
-        mine = self._row("SELECT handle FROM learners WHERE secret = ?", hash_of(secret))
-        if mine and folded(mine[0]) != folded(handle):
-            raise ClassError(f"you are in this class already, as {mine[0]}")
+        mine = self._row("SELECT id, secret, handle FROM learners WHERE secret = ?", hash_of(secret))
+        if mine and by_sight(mine[2]) != by_sight(handle):
+            raise ClassError(f"you are in this class already, as {mine[2]}")
+        held = mine or self._row("SELECT id, secret FROM learners WHERE folded = ?", by_sight(handle))
         if held and held[1] not in {None, hash_of(secret)}:
             said = f"the handle {handle} is taken in this class; choose another."
             if str(held[1]).startswith(_RESERVED):
@@ -275,14 +282,14 @@ class ClassFile:
 
     def admit(self, handle: str, now: float) -> int:
         """The learner with this handle, made if there is none: then it is kept for whom the instructor frees it."""
-        held = self._row("SELECT id FROM learners WHERE folded = ?", folded(handle))
-        return int(held[0]) if held else self._insert_learner(handle, _RESERVED + folded(handle), now)
+        held = self._row("SELECT id FROM learners WHERE folded = ?", by_sight(handle))
+        return int(held[0]) if held else self._insert_learner(handle, _RESERVED + by_sight(handle), now)
 
     def _insert_learner(self, handle: str, secret: str, now: float) -> int:
         if self._row("SELECT count(*) FROM learners")[0] >= MAX_LEARNERS:
             raise ClassError(f"the class is full: it has {MAX_LEARNERS} learners")
         seen = 0.0 if secret.startswith(_RESERVED) else now
-        values = (handle, folded(handle), secret, now, seen, seen)
+        values = (handle, by_sight(handle), secret, now, seen, seen)
         statement = "INSERT INTO learners (handle, folded, secret, joined, seen, here_since) VALUES (?, ?, ?, ?, ?, ?)"
         return int(self._sql.execute(statement, values).lastrowid or 0)
 
@@ -296,12 +303,12 @@ class ClassFile:
 
     def free(self, handle: str) -> bool:
         """Let the next one who joins with this handle have it, and all that was done under it; False: no such."""
-        changed = self._sql.execute("UPDATE learners SET secret = NULL WHERE folded = ?", (folded(handle),))
+        changed = self._sql.execute("UPDATE learners SET secret = NULL WHERE folded = ?", (by_sight(handle),))
         return changed.rowcount == 1
 
     def remove(self, handle: str) -> bool:
         """Take a learner out, with everything kept of it; False: there is no such learner."""
-        found = self._row("SELECT id FROM learners WHERE folded = ?", folded(handle))
+        found = self._row("SELECT id FROM learners WHERE folded = ?", by_sight(handle))
         if not found:
             return False
         self._sql.execute("DELETE FROM events WHERE learner = ?", found)

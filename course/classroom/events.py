@@ -15,8 +15,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 __all__ = [
-    "DEFAULT_PORT", "FORMAT", "KINDS", "LATEST", "MAX_EVENTS", "SECRET", "bad_handle", "clean", "event_id", "folded",
-    "number", "plain_json",
+    "DEFAULT_PORT", "FORMAT", "KINDS", "LATEST", "MAX_EVENTS", "SECRET", "bad_handle", "by_sight", "clean", "event_id",
+    "folded", "number", "plain_json",
 ]  # fmt: skip
 
 FORMAT = "sluice-class/1"
@@ -102,6 +102,7 @@ _LOOKS_LIKE = str.maketrans(
     "АВЕЅІЈКМНОРСТХУаеѕіјорсухԁԛԝһԍΑΒΕΖΗΙΚΜΝΟΡΤΥΧαεικνορτυχϲϳԱՕՏՍհոսցօՈᎪᏴᎬᎻᎫᏦᎷᏢᎡᏚᎢᏙᎳᏃ",
     "ABESIJKMHOPCTXYaesijopcyxdqwhgABEZHIKMNOPTYXaeikvoptuxcjUOSUhnugoUABEHJKMPRSTVWZ",
 )
+_DIGITS = str.maketrans("10", "lo")
 
 
 def folded(handle: str) -> str:
@@ -110,6 +111,11 @@ def folded(handle: str) -> str:
     Source:  Unicode Technical Standard 39, confusables; those that a room can mistake for Latin letters
     """
     return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", handle).translate(_LOOKS_LIKE)).casefold()
+
+
+def by_sight(handle: str) -> str:
+    """What two handles have in common that a room cannot tell apart: `folded`, and digits that look like letters."""
+    return folded(handle).translate(_DIGITS)
 
 
 def plain_json(raw: bytes) -> Any:

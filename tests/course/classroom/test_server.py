@@ -9,7 +9,7 @@ import socket
 
 import pytest
 
-from course.classroom.class_file import ALPHABET, CODE_LETTERS, ClassFile
+from course.classroom.class_file import ALPHABET, CODE_LETTERS, ClassFile, hash_of
 from course.classroom.events import MAX_EVENTS
 from course.classroom.limits import network_of
 from course.classroom.server import MAX_BODY_BYTES, MAX_CONNECTIONS, MAX_OF_ADDRESS
@@ -103,6 +103,29 @@ def test_a_handle_that_looks_the_same_is_the_same(room, alike):
     assert room.join("ada", secret(1)).status == 200
     answer = room.join(alike, secret(2))
     assert (answer.status, "is taken" in answer.body["error"]) == (409, True)
+
+
+@pytest.mark.parametrize(("one", "other"), [("team1", "teaml"), ("bo0m", "boom"), ("1van", "lvan")])
+def test_a_digit_that_looks_like_a_letter_makes_no_other_handle(room, one, other):
+    assert room.join(one, secret(1)).status == 200
+    assert room.join(other, secret(2)).status == 409
+    assert room.join(other, secret(1)).status == 200  # the same learner, who misread it
+
+
+def test_learners_whom_an_old_class_kept_apart_stay_apart_and_come_back(room):
+    with ClassFile(room.path) as file, file.transaction():
+        for number, handle in enumerate(["team1", "teaml", "b0b"], 1):
+            file._sql.execute(
+                "INSERT INTO learners (handle, folded, secret, joined, seen, here_since) VALUES (?, ?, ?, 1, 1, 1)",
+                (handle, handle, hash_of(secret(number))),
+            )
+    ClassFile(room.path).close()  # whoever opens it next
+    for number, handle in enumerate(["team1", "teaml", "b0b"], 1):
+        answer = room.join(handle, secret(number))
+        assert answer.status == 200, answer.body
+    assert room.join("bob", secret(4)).status == 409
+    with ClassFile(room.path) as file:
+        assert [row.handle for row in file.learners()] == ["team1", "teaml", "b0b"]
 
 
 def test_a_handle_that_was_brought_in_is_for_whom_the_instructor_gives_it(room):
