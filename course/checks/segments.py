@@ -39,7 +39,10 @@ def memory_after(found: Difference, segment: int = 0) -> tuple[bytes, bytes]:
 
 def memory_before(found: Difference, segment: int = 0) -> bytes:
     """The memory of a segment as the case made it, with what was poked and written rightly ignored."""
-    return next(bytes.fromhex(op[2]) for op in found.before if op[:2] == ["new", segment])
+    for op in found.before:
+        if op[:2] == ["new", segment]:
+            return bytes.fromhex(op[2])
+    raise LookupError(f"segment {segment} was not made before")
 
 
 def is_large(found: Difference) -> bool:

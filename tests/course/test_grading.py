@@ -159,7 +159,7 @@ def test_the_command_s_exit_status_and_json(tmp_path):
     done = sluice("check", "3.1", "--file", str(right), "--json", "--seed", "7")
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout)
-    assert set(report) == {"exercise", "status", "seed", "vectors", "code_hash", "rules"}
+    assert set(report) == {"exercise", "status", "seed", "vectors", "code_hash", "rules", "read"}
     assert (report["exercise"], report["status"], report["seed"]) == ("3.1", "passed", 7)
     assert set(report["rules"][0]) == {"id", "title", "status", "message"}
     done = sluice("check", "3.1", "--file", str(wrong), "--json")

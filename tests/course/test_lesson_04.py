@@ -295,7 +295,7 @@ def test_a_rule_with_a_mistake_of_its_own_is_told_its_line():
     report = judge("4.2", "def records_come_back(read):\n    return read([b'']) == totals\n")
     assert report.failed_rule.finding.code == "unknown_name"
     report = judge("4.2", "def records_come_back(read, pieces):\n    return True\n")
-    assert (report.failed_rule.id, report.failed_rule.finding.code) == ("A", "raised")
+    assert (report.failed_rule.id, report.failed_rule.finding.code) == ("A", "called_otherwise")
     report = judge("4.2", "def records_come_back(read):\n    return read(b'\\0\\0\\0\\0') == []\n")
     assert report.failed_rule.id == "A"
     assert "read takes a list of bytes" in report.failed_rule.message

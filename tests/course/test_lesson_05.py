@@ -103,29 +103,6 @@ class Mine(ChannelCopy):
             if result.is_full_record:
                 return
 ''',
-    ("5.2", "prunes_always_and_recurses"): '''
-from refimpl.producer import ChannelCopy
-
-class Mine(ChannelCopy):
-    def copy_to_channels(self) -> bool:
-        if not self.remaining:
-            self.record.prune()
-            return True
-        channel, *others = self.remaining
-        builder = self.builders[channel]
-        if builder is None and (builder := self.open(channel)) is None:
-            self.block()
-            return False
-        result = self.record.copy_to_buffer_builder(builder)
-        if result.is_full_buffer:
-            self.close(channel)
-        if result.is_full_record:
-            self.remaining.popleft()
-            self.after_record(channel)
-            if others:
-                self.record.reset()
-        return self.copy_to_channels()
-''',
 }  # fmt: skip
 
 _RESET = "            self.record.reset()\n"

@@ -9,7 +9,7 @@ import pytest
 
 from course import swap
 from course.seams import seam
-from course.specimens import wheat
+from course.specimens import right_answers
 from course.swap import live
 from course.swap.rule import part_of
 from tests.support.polling import until
@@ -43,7 +43,7 @@ def num_arrived(view: Any) -> int:
 @pytest.mark.slow
 @pytest.mark.parametrize("exercise", EXERCISES)
 def test_a_part_goes_in_and_out_while_records_go_on(exercise, answers):
-    part = part_of(wheat(exercise)[0]) if exercise not in ("0.1", "2.2", "9.1") else function_of(exercise)
+    part = part_of(right_answers(exercise)[0]) if exercise not in ("0.1", "2.2", "9.1") else function_of(exercise)
     view = swap.run(exercise, part, records=50).look()
     view._on_message(view, {"type": "visible", "view": "one"}, None)
     until(lambda: view._source.run and num_arrived(view) > 20)

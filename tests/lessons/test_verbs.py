@@ -28,7 +28,7 @@ def texts(table):
 
 
 def named():
-    """The verbs of the course that are named as a call or between backquotes, such as `reveal`."""
+    """The verbs of the course that are named as a call or between backquotes, such as `show`."""
     words = "\n".join(
         text
         for path in CATALOGUES
@@ -43,7 +43,7 @@ def named():
 
 def test_messages_name_verbs():
     verbs, of_the_lesson = named()
-    assert {"check", "hint", "show", "reveal"} <= verbs
+    assert {"check", "hint", "show"} <= verbs
     assert "swap" in of_the_lesson
 
 

@@ -13,9 +13,6 @@ from refimpl.job.deployment import Deployment
 from refimpl.memory import LocalBufferPool, NetworkBufferPool
 from refimpl.producer import ResultPartition
 from refimpl.records import CheckpointBarrier, EndOfPartition
-from refimpl.shortcuts.channels import FastInputGate, FastUnionInputGate
-
-PLAIN_AND_FAST = pytest.mark.parametrize("kinds", [(InputGate, UnionInputGate), (FastInputGate, FastUnionInputGate)])
 
 
 class Bench:
@@ -60,10 +57,9 @@ class Bench:
         return arrived.channel_index, (gate, channel), arrived.is_more_available
 
 
-@PLAIN_AND_FAST
-def test_each_exchange_has_the_same_turn_however_many_channels_it_has(kinds: tuple[type, type]) -> None:
+def test_each_exchange_has_the_same_turn_however_many_channels_it_has() -> None:
     """Flink: `UnionInputGateTest#testBasicGetNextLogic`, `InputGateFairnessTest`."""
-    bench = Bench([3, 1], kinds)
+    bench = Bench([3, 1])
     for channel in range(3):
         bench.fill(0, channel, 2)
     bench.fill(1, 0, 6)
@@ -125,15 +121,6 @@ def test_a_released_gate_reads_nothing() -> None:
     bench.gate.release()
     assert (bench.poll(), bench.gate.is_ready) == (None, False)
     assert all(channel.is_released for gate in bench.gate.gates for channel in gate.snapshot().channels)
-
-
-def test_a_run_comes_only_of_the_one_gate_in_line() -> None:
-    bench = Bench([2, 1], (FastInputGate, FastUnionInputGate))
-    bench.fill(1, 0, 4)
-    assert bench.gate.poll_run(9)[0] in (0, 2)  # a local channel gives its buffers one by one, and is not skipped
-    bench.fill(0, 0, 4)
-    assert bench.gate.poll_run(9) == (0, [])
-    assert [index for index, _, _ in iter(bench.poll, None)] == [2, 0] * 4
 
 
 @pytest.mark.parametrize("num_task_managers", [1, 2])
