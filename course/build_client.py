@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from asyncio import CancelledError
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -27,6 +28,9 @@ class OneKernel(NotebookClient):
             await self.async_start_new_kernel(**kwargs)
             await self.async_start_new_kernel_client()
             yield
+        except (KeyboardInterrupt, SystemExit, CancelledError):
+            await self._kill()  # What interrupts may arrive in a step of the run as well as between two.
+            raise
         finally:
             await self._async_cleanup_kernel()
 

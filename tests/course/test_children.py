@@ -226,7 +226,7 @@ assert not [each for each in (builtins, sys, r, r.SerializationResult) if hasatt
 WAITS = "import time\nprint(flush=True)\ntime.sleep(600)\n"
 CHECKS = """
 import sys
-from course import seams
+from course import seams, stubs
 from course.grading.judge import judge
 from course.grading.runner import Grader
 grader = Grader(seams.child_job("0.1"), keeps_one_ready=True)
