@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from course.curriculum.manifest import exercise, lesson_info
+from course.curriculum.source_lines import source_lines
 from course.grading.sources import names_defined, parsed
-from course.manifest import exercise, lesson_info
 from course.places import work_folder
-from course.source_lines import source_lines
 
 __all__ = [
     "cell_names", "current_source", "latest_cell", "lesson_notebook", "num_cells", "shell", "source_in",

@@ -30,9 +30,9 @@ from typing import Any
 
 import nbformat
 
-from course.glossary import glossary_page, words_of
-from course.manifest import EXERCISES, LESSONS, START
-from course.stubs import solution, stub
+from course.curriculum.glossary import glossary_page, words_of
+from course.curriculum.manifest import EXERCISES, LESSONS, START
+from course.curriculum.stubs import solution, stub
 
 __all__ = ["BuildError", "Cell", "build", "build_all", "parse", "source_of"]
 

@@ -6,7 +6,7 @@ import html
 from collections.abc import Callable
 from typing import Any
 
-from course.questions import Question
+from course.curriculum.questions import Question
 
 __all__ = ["Choices"]
 

@@ -15,18 +15,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from queue import SimpleQueue
 
-from course.checks import check_of
 from course.commands import NOT_PASSED, PASSED, add_exercises
-from course.exercises import table
+from course.curriculum.folders import table
+from course.curriculum.manifest import EXERCISES, exercise
+from course.curriculum.messages import title
+from course.curriculum.seams import child_job
+from course.curriculum.specimens import Specimen, right_answers, zoo
+from course.curriculum.stubs import reference_source, solution, standing_alone, stub
 from course.grading.judge import judge, vectors_version
+from course.grading.loading import check_of
 from course.grading.mutants import mutants
 from course.grading.report import Report
 from course.grading.runner import Grader, Limits
-from course.manifest import EXERCISES, exercise
-from course.messages import title
-from course.seams import child_job
-from course.specimens import Specimen, right_answers, zoo
-from course.stubs import reference_source, solution, standing_alone, stub
 
 __all__ = ["KILLED", "PRECISION", "TABLE", "Measured", "add_arguments", "document", "measure", "run"]
 

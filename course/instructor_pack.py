@@ -14,15 +14,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from course.build import Cell, parse, source_of
+from course.curriculum.manifest import LESSONS, Exercise, Lesson
+from course.curriculum.messages import text, titles
+from course.curriculum.questions import Question, questions
+from course.curriculum.seams import child_job
+from course.curriculum.specimens import zoo
+from course.curriculum.tracks import TRACKS
 from course.grading.judge import judge
 from course.grading.report import Report
 from course.grading.runner import Grader, GraderError
-from course.manifest import LESSONS, Exercise, Lesson
-from course.messages import text, titles
-from course.questions import Question, questions
-from course.seams import child_job
-from course.specimens import zoo
-from course.tracks import TRACKS
 
 __all__ = ["Step", "add_arguments", "lesson_sheet", "overview", "plan", "run"]
 

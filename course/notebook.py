@@ -12,20 +12,21 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from course import __version__, hints, progress, questions
+from course import __version__, hints, progress
 from course.answers import cell_names, current_source, latest_cell, num_cells, shell, unmarked_cell
 from course.choices import Choices
 from course.classroom import membership
+from course.curriculum import questions
+from course.curriculum.manifest import DEFAULT_SEED, VECTORS_VERSION, Lesson, exercise, lesson_info
+from course.curriculum.seams import seam
+from course.curriculum.specimens import zoo as specimens
+from course.curriculum.stubs import stub
 from course.grading.remote import judge_apart, prepare
 from course.grading.report import COLUMNS, Report
 from course.grading.runner import GraderError
-from course.manifest import DEFAULT_SEED, VECTORS_VERSION, Lesson, exercise, lesson_info
 from course.places import work_folder
 from course.saved import progress_report
-from course.seams import seam
-from course.specimens import zoo as specimens
 from course.step_by_step import drawn, view_of
-from course.stubs import stub
 
 __all__ = [
     "LessonHandle", "Text", "ask_again", "check", "hint", "lesson", "predict", "progress_list", "quiz", "receipt",

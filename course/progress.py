@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any
 
 from course.classroom.courier import nudge
 from course.classroom.membership import is_in_class
+from course.curriculum.manifest import DEFAULT_SEED, EXERCISES, LESSONS, exercise
 from course.files import AT_ONCE, read_file
-from course.manifest import DEFAULT_SEED, EXERCISES, LESSONS, exercise
 from course.places import state_folder
 
 __all__ = [

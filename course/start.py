@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from course import doctor, progress
-from course.manifest import EXERCISES, LESSONS, Lesson
+from course.curriculum.manifest import EXERCISES, LESSONS, Lesson
+from course.curriculum.tracks import TRACKS
 from course.notebook import Text
-from course.tracks import TRACKS
 
 __all__ = ["Table", "lessons", "machine", "tracks"]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from course.messages import phrase
+from course.curriculum.messages import phrase
 
 __all__ = ["ShowView", "drawn", "view_of"]
 

@@ -13,13 +13,13 @@ from pathlib import Path
 from course import progress
 from course.answers import lesson_notebook, source_in
 from course.commands import NOT_PASSED, PASSED, WrongUseError, add_exercise, add_seed, answering
+from course.curriculum.manifest import exercise
+from course.curriculum.seams import child_job
+from course.curriculum.specimens import zoo
 from course.files import read_file
 from course.grading.judge import judge
 from course.grading.report import Report
 from course.grading.runner import Grader
-from course.manifest import exercise
-from course.seams import child_job
-from course.specimens import zoo
 
 __all__ = ["add_arguments", "changes", "run"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from course.messages import phrase
+from course.curriculum.messages import phrase
 
 __all__ = ["tell_graph"]
 

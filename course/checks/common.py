@@ -6,11 +6,11 @@ import ast
 import re
 from collections.abc import Callable, Iterable, Sequence
 
+from course.curriculum.messages import phrase
+from course.curriculum.seams import seam
+from course.curriculum.stubs import stub
 from course.grading.rules import Case, Finding, Row, Seen, Status
 from course.grading.runner import GraderError
-from course.messages import phrase
-from course.seams import seam
-from course.stubs import stub
 
 __all__ = ["ending_finding", "letters", "recorded"]
 

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from course.checks.common import ending_finding
+from course.curriculum.messages import phrase
 from course.grading.rules import Case, Finding, Rule, Seen
-from course.messages import phrase
 
 __all__ = ["DrivenCheck"]
 

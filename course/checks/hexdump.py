@@ -5,7 +5,7 @@ Texts of bytes are those the drivers write: plain hex, or "sha256:digest:length:
 
 from __future__ import annotations
 
-from course.messages import phrase
+from course.curriculum.messages import phrase
 
 __all__ = ["first_difference", "hex_row", "raw_start"]
 

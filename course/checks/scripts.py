@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from course.checks.driven import DrivenCheck
+from course.curriculum.messages import phrase, word
 from course.grading.rules import Case, Finding, Row, Rule
 from course.grading.shrink import smaller_lists
-from course.messages import phrase, word
 
 __all__ = ["Difference", "Found", "ScriptCheck", "script", "scripts"]
 

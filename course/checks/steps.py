@@ -16,9 +16,9 @@ from typing import Any
 
 from course.checks.common import ending_finding
 from course.checks.driven import DrivenCheck
+from course.curriculum.messages import phrase
 from course.grading.rules import Case, Finding, Row, Rule, Seen
 from course.grading.shrink import smaller_lists
-from course.messages import phrase
 
 __all__ = ["Difference", "StepsCheck"]
 

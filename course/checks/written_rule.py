@@ -16,9 +16,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from course.checks.common import ending_finding
+from course.curriculum.messages import phrase
+from course.curriculum.specimens import Specimen, harness, right_answers, unseen
 from course.grading.rules import Case, Finding, Row, Rule, Seen
-from course.messages import phrase
-from course.specimens import Specimen, harness, right_answers, unseen
 
 __all__ = ["NUM_RIGHT", "NUM_TO_KILL", "NUM_WRONG", "WrittenRuleCheck", "rule_case"]
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 import contextlib
 
 from course import progress
-from course.manifest import EXERCISES
+from course.curriculum.manifest import EXERCISES
+from course.curriculum.stubs import reference_source
 from course.places import state_folder
-from course.stubs import reference_source
 
 __all__ = ["catch_up"]
 

@@ -16,7 +16,7 @@ from course.classroom.model import FAILING
 from course.classroom.roll import Pupil, Roll
 from course.classroom.roster import Person
 from course.classroom.standing import PASSED, Standing
-from course.manifest import EXERCISES
+from course.curriculum.manifest import EXERCISES
 
 __all__ = ["COLUMNS", "EXPORTS"]
 

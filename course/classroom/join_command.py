@@ -15,7 +15,7 @@ from course.classroom import membership
 from course.classroom.courier import nudge
 from course.classroom.events import LATEST, bad_handle, number
 from course.classroom.membership import Address, AddressError, Membership
-from course.manifest import LESSONS
+from course.curriculum.manifest import LESSONS
 from course.places import state_folder
 
 __all__ = ["COMMANDS", "JoinCommand"]

@@ -14,9 +14,9 @@ from typing import Any
 from course.classroom.roll import Roll
 from course.classroom.standing import CAUGHT_UP, NOT_STARTED, PASSED, Standing
 from course.classroom.stuck import NEVER, is_here, where_stuck
-from course.manifest import EXERCISES
-from course.messages import titles
-from course.specimens import zoo
+from course.curriculum.manifest import EXERCISES
+from course.curriculum.messages import titles
+from course.curriculum.specimens import zoo
 
 __all__ = ["FAILING", "class_model", "specimen_of"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from course.classroom.class_file import ClassError
-from course.manifest import EXERCISES, LESSONS
+from course.curriculum.manifest import EXERCISES, LESSONS
 
 __all__ = ["ordered", "said"]
 

@@ -17,7 +17,7 @@ from typing import Any, BinaryIO
 
 from course.classroom.events import FORMAT, LATEST, clean, number, plain_json
 from course.classroom.membership import Membership, Said
-from course.manifest import EXERCISES, LESSONS
+from course.curriculum.manifest import EXERCISES, LESSONS
 
 __all__ = ["ClassGone", "ClassRefused", "Link", "Outbox", "plain_orders"]
 

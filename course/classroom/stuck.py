@@ -7,8 +7,8 @@ from typing import Any
 from course.classroom.class_file import AWAY_AFTER_S
 from course.classroom.roll import Pupil, Roll
 from course.classroom.standing import CAUGHT_UP, PASSED, Standing
-from course.manifest import EXERCISES
-from course.messages import titles
+from course.curriculum.manifest import EXERCISES
+from course.curriculum.messages import titles
 
 __all__ = ["NEVER", "STUCK_AFTER_S", "is_here", "where_stuck"]
 

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from course.curriculum.parts import to_departure
 from course.data.sample import reader_of_flights, sample_flights
 from course.data.statistics import Figures
 from course.flights_job import flights_job
-from course.parts import to_departure
 from refimpl.config import Config
 from refimpl.drivers import Simulation
 from refimpl.job import DataStream, JobGraph, StreamEnvironment

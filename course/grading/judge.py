@@ -13,15 +13,15 @@ from dataclasses import replace
 from functools import cache, lru_cache
 from typing import Any
 
-from course.checks import check_of
+from course.curriculum.manifest import DEFAULT_SEED, VECTORS, VECTORS_VERSION, exercise
+from course.curriculum.messages import phrase, title
+from course.curriculum.seams import child_job, seam
+from course.grading.loading import check_of
 from course.grading.report import Report, RuleResult, message
 from course.grading.rules import Case, Check, Finding, Row, Rule, RuleStatus, Seen, Status
 from course.grading.runner import Grader, Transcript
 from course.grading.shrink import Failure, shrunk
 from course.grading.sources import is_stub, loop_around, names_defined, parsed
-from course.manifest import DEFAULT_SEED, VECTORS, VECTORS_VERSION, exercise
-from course.messages import phrase, title
-from course.seams import child_job, seam
 
 __all__ = ["code_hash", "judge", "vectors_version", "warm_up"]
 

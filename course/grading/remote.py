@@ -239,8 +239,8 @@ def _orders(idle_seconds: float) -> Iterator[dict[str, Any]]:
 
 
 def _answer(order: Mapping[str, Any], graders: dict[str, Grader]) -> dict[str, Any] | None:
+    from course.curriculum.seams import child_job
     from course.grading.judge import judge, warm_up
-    from course.seams import child_job
 
     name = order.get("prepare") or order["exercise"]
     try:

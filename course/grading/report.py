@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from itertools import pairwise, zip_longest
 from typing import Any
 
+from course.curriculum.manifest import DEFAULT_SEED
+from course.curriculum.messages import common, phrase, text
+from course.curriculum.source_lines import source_lines
 from course.grading.rules import Finding, Row, RuleStatus, Status
-from course.manifest import DEFAULT_SEED
-from course.messages import common, phrase, text
-from course.source_lines import source_lines
 
 __all__ = ["MIME", "Report", "RuleResult", "message"]
 

@@ -92,7 +92,7 @@ class Grader:
 
     Args:
         job: what does not change between runs: exercise, kind, member, methods, driver, modules,
-            engine paths (see `course.seams.child_job`).
+            engine paths (see `course.curriculum.seams.child_job`).
         limits: what each run may use.
         keeps_one_ready: whether the next child is started while the last one works, so that it has
             loaded everything when its source comes. Then `close` must be called.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from course.seams import seam
+from course.curriculum.seams import seam
 
 __all__ = ["is_stub", "loop_around", "names_defined", "parsed"]
 

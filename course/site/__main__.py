@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from course.manifest import LESSONS, START
+from course.curriculum.manifest import LESSONS, START
 from course.places import home, lessons_folder
 
 __all__ = ["build_site", "main"]

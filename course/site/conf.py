@@ -22,5 +22,5 @@ nb_code_prompt_show = "Choose first, then see what happens"
 nb_code_prompt_hide = "Hide what happens"
 nb_render_markdown_format = "gfm"
 myst_heading_anchors = 3
-myst_heading_slug_func = "course.glossary.anchor"
+myst_heading_slug_func = "course.curriculum.glossary.anchor"
 suppress_warnings = ["mystnb.unknown_mime_type"]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from course.curriculum.parts import to_departure
 from course.figures.live import endless_flights, shown_alone
 from course.flights_job import flights_job
-from course.parts import to_departure
 from course.swap.guard import Guard
 from refimpl.config import Config
 from widgets import OnSight, ThroughputView

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from course.specimens import Specimen, harness, right_answers, zoo
+from course.curriculum.specimens import Specimen, harness, right_answers, zoo
 from refimpl.errors import USER_CODE_RAISES
 
 __all__ = ["GateReport", "at_the_gate", "part_of"]

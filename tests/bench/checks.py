@@ -18,11 +18,11 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from course import stubs
+from course.curriculum import stubs
+from course.curriculum.manifest import DEFAULT_SEED, EXERCISES
+from course.curriculum.specimens import right_answers, zoo
 from course.grading.children import FORKS
 from course.grading.remote import JudgeProcess
-from course.manifest import DEFAULT_SEED, EXERCISES
-from course.specimens import right_answers, zoo
 from tests.bench.program import run_program
 
 GOAL_SECONDS = 0.8

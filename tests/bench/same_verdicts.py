@@ -11,13 +11,13 @@ import difflib
 import json
 import os
 
-from course import seams
+from course.curriculum import seams
+from course.curriculum.manifest import DEFAULT_SEED, EXERCISES
 from course.grading.children import FORKS
 from course.grading.judge import judge
 from course.grading.remote import report_to_plain
 from course.grading.report import Report
 from course.grading.runner import Grader
-from course.manifest import DEFAULT_SEED, EXERCISES
 from tests.bench.checks import parts
 from tests.bench.program import run_program
 

@@ -15,7 +15,7 @@ import pytest
 from playwright.sync_api import BrowserContext, Page, Request
 
 from course.classroom.class_file import ClassFile
-from course.manifest import EXERCISES
+from course.curriculum.manifest import EXERCISES
 from tests.support.class_ends import T0, Served, checked, secret, served
 from tests.support.view_pages import axe_findings
 

@@ -9,7 +9,7 @@ import psutil
 import pytest
 from playwright.sync_api import BrowserContext
 
-from course.specimens import zoo
+from course.curriculum.specimens import zoo
 from tests.support.lab_pages import CLOSE, Lab, opened, running_sluice_lab
 from tests.support.polling import until
 from tests.support.view_pages import THEMES, screenshots_of

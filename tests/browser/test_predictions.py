@@ -9,7 +9,7 @@ from typing import Any
 import nbformat
 import pytest
 
-from course.questions import question
+from course.curriculum.questions import question
 from tests.support.lab_pages import Lab
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from course.choices import Choices
-from course.questions import Question
+from course.curriculum.questions import Question
 
 ASKED = Question("0.z", "quiz", "One < two?", {"a": "yes & no", "b": "no"}, right="a", because="It is.")
 

@@ -14,9 +14,9 @@ import pytest
 from course import progress
 from course.classroom.class_file import ClassFile
 from course.cli import main
+from course.curriculum.specimens import right_answers
 from course.grading.judge import judge
 from course.receipts import make_receipt
-from course.specimens import right_answers
 from tests.support.class_ends import T0, checked
 from tests.support.damage import damaged, damaged_json, no_files
 

@@ -10,8 +10,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from course import doctor, lab, seams, stubs
+from course import doctor, lab
 from course.cli import main
+from course.curriculum import seams, stubs
 from course.data import flights
 from course.doctor import Status, examine
 from course.grading import boundary

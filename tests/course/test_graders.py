@@ -6,11 +6,11 @@ from functools import cache
 
 import pytest
 
+from course.curriculum.manifest import EXERCISES
+from course.curriculum.specimens import zoo
 from course.graders import KILLED, PRECISION, TABLE, Measured, document, measure
 from course.grading.mutants import mutants
 from course.grading.report import COLUMNS, MAX_LINES
-from course.manifest import EXERCISES
-from course.specimens import zoo
 from tests.support.golden import record, recorded
 
 FEWEST = {

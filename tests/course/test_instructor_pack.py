@@ -9,9 +9,9 @@ import pytest
 
 from course.build import build, parse, source_of
 from course.cli import main
+from course.curriculum.manifest import LESSONS
+from course.curriculum.specimens import zoo
 from course.instructor_pack import overview, plan
-from course.manifest import LESSONS
-from course.specimens import zoo
 
 NOTED = """\
 # %% [markdown] title
@@ -72,7 +72,7 @@ def test_the_files_have_every_specimen_and_every_answer(tmp_path: Path, capsys: 
 
 
 def questions_of(lesson: int):
-    from course.questions import questions
+    from course.curriculum.questions import questions
 
     return questions(lesson).values()
 

@@ -11,8 +11,9 @@ import time
 import psutil
 import pytest
 
-from course import progress, stubs
+from course import progress
 from course.answers import without_magics
+from course.curriculum import stubs
 from course.grading.remote import JudgeProcess
 from course.grading.runner import GraderError
 

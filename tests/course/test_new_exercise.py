@@ -36,9 +36,9 @@ def copy(tmp_path_factory) -> Path:
     for name, text in files_of_the_page().items():
         file = root / name
         file.parent.mkdir(parents=True, exist_ok=True)
-        if name in ("course/manifest.py", "course/parts.py"):
+        if name in ("course/curriculum/manifest.py", "course/curriculum/parts.py"):
             before = file.read_text(encoding="utf-8")
-            if name == "course/manifest.py":
+            if name == "course/curriculum/manifest.py":
                 text = before.replace("_ALL = (\n", "_ALL = (\n" + text)
             else:
                 text = before + "\n\n" + text

@@ -7,8 +7,8 @@ import json
 import pytest
 
 from course.build import build
-from course.manifest import EXERCISES
-from course.stubs import solution
+from course.curriculum.manifest import EXERCISES
+from course.curriculum.stubs import solution
 
 WRONG = """\
 # %% setup

@@ -8,13 +8,13 @@ import sys
 import pytest
 
 from course import lesson, progress
-from course.manifest import EXERCISES
+from course.curriculum.manifest import EXERCISES
 
 pytestmark = pytest.mark.usefixtures("own_state")
 
 WRITER = """
 from course import lesson, progress
-from course.manifest import EXERCISES
+from course.curriculum.manifest import EXERCISES
 for i in range(300):
     progress.record("check", exercise="3.1", n=i, who={who})
 """

@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from course import progress, stubs
+from course import progress
+from course.curriculum import stubs
 from course.grading.judge import judge
 from course.receipts import ReceiptError, make_receipt, verify
 

@@ -11,8 +11,8 @@ import pytest
 
 from course import progress
 from course.cli import main
+from course.curriculum.specimens import right_answers, zoo
 from course.saved import newest
-from course.specimens import right_answers, zoo
 
 pytestmark = pytest.mark.usefixtures("own_state")
 

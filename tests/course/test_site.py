@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from course.glossary import glossary
-from course.manifest import LESSONS, START
-from course.questions import questions
+from course.curriculum.glossary import glossary
+from course.curriculum.manifest import LESSONS, START
+from course.curriculum.questions import questions
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from course import doctor, progress, start
-from course.manifest import EXERCISES, LESSONS
+from course.curriculum.manifest import EXERCISES, LESSONS
 
 
 @pytest.fixture(autouse=True)

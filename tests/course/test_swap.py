@@ -7,8 +7,8 @@ import linecache
 import pytest
 
 from course import swap
-from course.parts import to_departure
-from course.specimens import right_answers
+from course.curriculum.parts import to_departure
+from course.curriculum.specimens import right_answers
 from refimpl.job import build_chains, is_chainable
 from refimpl.producer import PipelinedSubpartition
 from refimpl.records import SerializationResult, SpanningRecordSerializer

@@ -7,7 +7,7 @@ import linecache
 import pytest
 
 from course import swap
-from course.specimens import right_answers
+from course.curriculum.specimens import right_answers
 
 pytestmark = pytest.mark.slow
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from course import swap
-from course.seams import seam
-from course.specimens import right_answers
+from course.curriculum.seams import seam
+from course.curriculum.specimens import right_answers
 from course.swap import live
 from course.swap.rule import part_of
 from tests.support.polling import until

@@ -9,8 +9,9 @@ import sys
 
 import pytest
 
-from course import progress, stubs
+from course import progress
 from course.cli import main
+from course.curriculum import stubs
 from course.watch import changes
 
 pytestmark = pytest.mark.usefixtures("own_state")

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from course.manifest import START
-from course.questions import question, questions
+from course.curriculum.manifest import START
+from course.curriculum.questions import question, questions
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 PAGES = sorted((ROOT / "lessons").glob("*.ipynb"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from course.manifest import LESSONS, START
+from course.curriculum.manifest import LESSONS, START
 from tests.lessons.strict import SHIPPED, SOLVED, check_unchanged
 
 

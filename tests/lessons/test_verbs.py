@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 import course
-from course.manifest import START
+from course.curriculum.manifest import START
 from course.notebook import LessonHandle
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-CATALOGUES = [ROOT / "course/messages/common.toml", *sorted((ROOT / "course/exercises").glob("*/*.toml"))]
+CATALOGUES = [ROOT / "course/curriculum/messages.toml", *sorted((ROOT / "course/exercises").glob("*/*.toml"))]
 SOURCES = [path for path in sorted((ROOT / "lessons/src").glob("*.py")) if path.stem != START]
 
 
@@ -32,7 +32,7 @@ def named():
     words = "\n".join(
         text
         for path in CATALOGUES
-        if path.name in ("common.toml", "messages.toml", "hints.toml")
+        if path.name in ("messages.toml", "hints.toml")
         for text in texts(tomllib.loads(path.read_text(encoding="utf-8")))
     )
     plain = re.findall(r'(?<![\w.])([a-z]+)\("\{exercise\}"|`([a-z]+)`', words)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from types import ModuleType
 
-from course.exercises import folder
+from course.curriculum.folders import folder
 
 __all__ = ["exercise_module"]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from course.exercises import folder
-from course.specimens import zoo
+from course.curriculum.folders import folder
+from course.curriculum.specimens import zoo
 
 __all__ = ["record", "recorded"]
 

@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from course.checks.common import ending_finding
+from course.curriculum.messages import phrase
+from course.curriculum.parts import to_departure
 from course.data.flights import FLIGHT_COLUMNS
 from course.exercises.e00_1_departure import driver
 from course.grading.rules import Case, Finding, Row, Rule, Seen
 from course.grading.shrink import smaller_lists
-from course.messages import phrase
-from course.parts import to_departure
 
 __all__ = ["CHECK"]
 

@@ -13,10 +13,10 @@ from functools import cache
 from typing import Any
 
 from course.checks.common import recorded
+from course.curriculum.manifest import VECTORS
+from course.curriculum.messages import phrase
 from course.grading.rules import Case
 from course.grading.shrink import smaller_lists
-from course.manifest import VECTORS
-from course.messages import phrase
 
 __all__ = ["cases", "vector_cases"]
 

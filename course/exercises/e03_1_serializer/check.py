@@ -11,11 +11,11 @@ from typing import Any
 
 from course.checks.common import ending_finding
 from course.checks.hexdump import first_difference, hex_row
+from course.curriculum.messages import phrase
 from course.exercises.e03_1_serializer import cases, driver
 from course.exercises.e03_1_serializer.diagnosis import diagnose
 from course.grading.rules import Case, Finding, Row, Rule, Seen
 from course.grading.runner import GraderError
-from course.messages import phrase
 from refimpl.errors import LocalUsageError
 
 __all__ = ["CHECK"]

@@ -8,11 +8,11 @@ from typing import Any
 
 from course.checks.common import ending_finding
 from course.checks.hexdump import first_difference, hex_row
+from course.curriculum.messages import phrase
 from course.exercises.e04_1_deserializer import cases, driver
 from course.exercises.e04_1_deserializer.diagnosis import diagnose
 from course.grading.rules import Case, Finding, Row, Rule, Seen
 from course.grading.runner import GraderError
-from course.messages import phrase
 
 __all__ = ["CHECK"]
 

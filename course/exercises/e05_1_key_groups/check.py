@@ -9,8 +9,8 @@ from typing import Any
 
 from course.checks import drive_writer
 from course.checks.calls import CallsCheck, Difference
+from course.curriculum.messages import phrase
 from course.grading.rules import Case, Finding, Rule, Seen
-from course.messages import phrase
 from refimpl.producer.key_groups import java_hash_code, murmur_hash
 from refimpl.producer.selector import KeyGroupSelector
 from refimpl.records.types import INT

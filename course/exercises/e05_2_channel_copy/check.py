@@ -10,8 +10,8 @@ from typing import Any
 from course.checks import drive_writer
 from course.checks.common import ending_finding, letters
 from course.checks.driven import DrivenCheck
+from course.curriculum.messages import phrase
 from course.grading.rules import Case, Finding, Row, Rule, Seen
-from course.messages import phrase
 from refimpl.producer.channel_copy import ChannelCopy
 
 __all__ = ["CHECK"]

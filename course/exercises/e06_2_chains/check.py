@@ -9,7 +9,7 @@ from typing import Any
 from course.checks import drive_chains
 from course.checks.chains import tell_graph
 from course.checks.scenes import Difference, ScenesCheck, Seeded
-from course.messages import phrase
+from course.curriculum.messages import phrase
 from refimpl.job.chaining import build_chains
 
 __all__ = ["CHECK"]

@@ -8,7 +8,7 @@ from typing import Any
 
 from course.checks import drive_chains
 from course.checks.scenes import Difference, ScenesCheck, Seeded
-from course.messages import phrase
+from course.curriculum.messages import phrase
 from refimpl.task.outputs import CopyingChainingOutput
 
 __all__ = ["CHECK"]

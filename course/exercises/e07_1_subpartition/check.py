@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from course.checks.scenes import Difference, ScenesCheck, Seeded
+from course.curriculum.messages import phrase
 from course.exercises.e07_1_subpartition import driver
-from course.messages import phrase
 from refimpl.producer.subpartition import PipelinedSubpartition
 
 __all__ = ["CHECK"]

@@ -20,10 +20,10 @@ from course.classroom.class_file import ClassFile
 from course.classroom.export import _tame
 from course.classroom.outbox import plain_orders
 from course.cli import main
+from course.curriculum.manifest import EXERCISES
+from course.curriculum.specimens import right_answers, zoo
 from course.grading.judge import judge
-from course.manifest import EXERCISES
 from course.receipts import make_receipt
-from course.specimens import right_answers, zoo
 from tests.support.class_ends import T0, checked, secret
 from tests.support.polling import until
 

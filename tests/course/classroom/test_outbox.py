@@ -17,7 +17,7 @@ from course.classroom import membership
 from course.classroom.courier import Courier, nudge
 from course.classroom.membership import Address, AddressError, Membership, Said
 from course.classroom.outbox import ClassGone, ClassRefused, Link, Outbox, plain_orders
-from course.manifest import EXERCISES
+from course.curriculum.manifest import EXERCISES
 from course.progress import is_caught_up
 from tests.support.class_ends import T0, checked, secret, served
 

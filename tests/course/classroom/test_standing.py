@@ -15,7 +15,7 @@ from course.classroom.orders import ordered, said
 from course.classroom.roll import Roll
 from course.classroom.standing import standings
 from course.classroom.words import class_text
-from course.manifest import EXERCISES
+from course.curriculum.manifest import EXERCISES
 from tests.support.class_ends import T0, checked, secret
 from tests.support.golden import recorded
 

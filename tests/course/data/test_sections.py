@@ -7,6 +7,7 @@ from collections import Counter
 import pytest
 from pyspark.sql import functions as F  # noqa: N812
 
+from course.curriculum.manifest import EXERCISES, LESSONS
 from course.data import session as session_module
 from course.data.comparison import Shape, compare_frames, compare_rows, fingerprint
 from course.data.datasets import table
@@ -16,7 +17,6 @@ from course.data.sections_jobs import plan_of
 from course.data.sections_memory import results_of_copies
 from course.data.spark_key_groups import java_hash_code, key_group, murmur_hash
 from course.data.watermarks import late_in_the_engine, late_records
-from course.manifest import EXERCISES, LESSONS
 from refimpl.producer.key_groups import java_hash_code as java_hash_code_of
 from refimpl.producer.key_groups import key_group_of
 from refimpl.producer.key_groups import murmur_hash as murmur_hash_of

@@ -1,0 +1,119 @@
+"""The catalogue: all learner-visible text of checks, by exercise, rule and code.
+
+A catalogue is what each exercise has in its folder, `messages.toml` and `hints.toml`, the questions of all lessons,
+`curriculum/questions.toml`, and what all exercises share, `curriculum/messages.toml`. English is in `course`; another
+language is a folder in SLUICE_LOCALES with files of the same names, and SLUICE_LANGUAGE names it. What it has not
+translated is said in English. A text is looked up under its rule first, then under "any" of the exercise, then under
+"any" of all, so that a code which means the same everywhere is written once.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tomllib
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from course.curriculum.folders import folder
+
+__all__ = ["common", "exercise_catalogue", "language", "phrase", "read_catalogue", "text", "title", "titles", "word"]
+
+_COURSE = Path(__file__).parent.parent
+_ENGLISH = "en"
+_WORD = re.compile(r"(\? )?(.*?)( \d+)?", re.DOTALL)
+
+
+def language() -> str:
+    """The language of the texts: SLUICE_LANGUAGE if there is a folder for it, or English."""
+    wanted = os.environ.get("SLUICE_LANGUAGE", _ENGLISH)
+    return wanted if _folder(wanted) is not None else _ENGLISH
+
+
+def _folder(name: str) -> Path | None:
+    places = os.environ.get("SLUICE_LOCALES", "")
+    if not places or not name.isidentifier():
+        return None  # nearly always, and asked for every word
+    folder = Path(places) / name
+    return folder if folder.is_dir() else None
+
+
+@cache
+def read_catalogue(file: str, name: str) -> Mapping[str, Any]:
+    """One file of the course, such as "curriculum/questions.toml", in one language, else in English."""
+    table = tomllib.loads((_COURSE / file).read_text(encoding="utf-8"))
+    folder = _folder(name)
+    if folder is None or not (folder / file).is_file():
+        return table
+    return _merged(table, tomllib.loads((folder / file).read_text(encoding="utf-8")))
+
+
+def _merged(english: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+    """The other language's texts where it has them, of the same shape; English otherwise."""
+    found = dict(english)
+    for key, value in other.items():
+        mine = english.get(key)
+        if isinstance(mine, Mapping) and isinstance(value, Mapping):
+            found[key] = _merged(mine, value)
+        elif mine is None or type(mine) is type(value):
+            found[key] = value
+    return found
+
+
+def common(name: str = "") -> Mapping[str, Any]:
+    """What is said the same for every exercise, in the current language: all of it, or one table."""
+    texts = read_catalogue("curriculum/messages.toml", language())
+    found: Mapping[str, Any] = texts[name] if name else texts
+    return found
+
+
+def exercise_catalogue(exercise_id: str, kind: str) -> Mapping[str, Any]:
+    """The messages or the hints of one exercise, in the current language."""
+    return read_catalogue(f"exercises/{folder(exercise_id).name}/{kind}.toml", language())
+
+
+def _own(exercise_id: str) -> Mapping[str, Any]:
+    """What is said of one exercise only."""
+    return exercise_catalogue(exercise_id, "messages")
+
+
+def phrase(key: str, of: str | None = None, **values: object) -> str:
+    """A short text by name, with its blanks filled: of this exercise, or one that all share."""
+    own = _own(of).get("phrases", {}) if of is not None else {}
+    return str(own[key] if key in own else common("phrases")[key]).format(**values)
+
+
+def word(seen: str, of: str) -> str:
+    """What a driver wrote down, in the current language: its phrases name it `value_…`, as `value_an_old_buffer`.
+
+    A "? " in front and a number behind stay. What no phrase names, such as the name of a type, is given back as it is.
+    """
+    sign, named, number = _WORD.fullmatch(seen).groups("")  # type: ignore[union-attr]  # it matches any text
+    found = _own(of).get("phrases", {}).get("value_" + re.sub(r"\W+", "_", named))
+    return seen if found is None else f"{sign}{found}{number}"
+
+
+def titles(exercise: str) -> dict[str, str]:
+    """The titles of an exercise's rules, in their order; the first is rule "S", the same for every exercise."""
+    return {**common("titles"), **_own(exercise)["titles"]}
+
+
+def title(exercise: str, rule: str) -> str:
+    """One rule's title."""
+    return titles(exercise)[rule]
+
+
+def text(exercise: str, rule: str, code: str) -> Mapping[str, str]:
+    """The message for (rule, code): says, and where it has them job, ask and look.
+
+    Raises:
+        KeyError: the catalogue has no such message, which a test forbids.
+    """
+    texts = _own(exercise)
+    for place in (texts.get(rule, {}), texts.get("any", {}), common().get("any", {})):
+        if code in place:
+            found: Mapping[str, str] = place[code]
+            return found
+    raise KeyError(f"no message for exercise {exercise}, rule {rule}, code {code}")
