@@ -62,7 +62,9 @@ COMMANDS = {
     ),
     "build": Subcommand("course.commands", "make the notebooks from their sources", "sluice build --check"),
     "run": Subcommand("course.run", "run a job on any driver, Spark included", "sluice run flights --on processes"),
-    "cluster": Subcommand("course.cluster", "start a Spark cluster; keys for several machines", "sluice cluster start"),
+    "cluster": Subcommand(
+        "course.spark.cluster", "start a Spark cluster; keys for several machines", "sluice cluster start"
+    ),
     "flink": Subcommand("course.flink", "bring the real Flink, for the tests against it", "sluice flink fetch"),
     "peer": Subcommand("course.peer", "be one end of a conversation with Flink", "sluice peer serve --records 100000"),
 }
@@ -134,7 +136,7 @@ def _unavailable() -> tuple[type[Exception], ...]:
     """Return the errors that mean: this machine lacks something; the text says what to do."""
     from course.data.flights import FlightsUnavailable
     from course.data.session import SparkUnavailable
-    from course.java import JavaUnavailable
+    from course.spark.java import JavaUnavailable
 
     return FlightsUnavailable, SparkUnavailable, JavaUnavailable
 

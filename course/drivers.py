@@ -10,9 +10,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from course.cluster_keys import CLOCK_DIFFERENCE, new_pair
 from course.data.master import master_of
 from course.data.trace_files import FileTrace, check_folder, table_of, write_trace
+from course.spark.cluster_keys import CLOCK_DIFFERENCE, new_pair
 from refimpl.drivers import AsyncRun, ProcessRun, Simulation, SparkRun, ThreadedRun
 from refimpl.drivers.transport import PemPair
 from refimpl.job import JobGraph, JobVertex, StreamEnvironment

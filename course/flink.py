@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from course.flink_wheel import MB, FetchError, WheelFile, fetch
-from course.java import JavaUnavailable, find_java
 from course.places import cache_folder
+from course.spark.java import JavaUnavailable, find_java
 
 __all__ = [
     "COMPILER", "JAR", "Compiler", "FlinkUnavailable", "add_arguments", "find_compiler", "find_javac", "flink_folder",

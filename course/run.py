@@ -156,8 +156,8 @@ def _run_file(arguments: argparse.Namespace) -> int:
 def _run_flights(arguments: argparse.Namespace) -> int:
     from course.data import compare, departures_per_window, load, partitions
     from course.data.flights import verified_path
+    from course.data.flights_job import flights_job, to_rows
     from course.data.source import reader_of
-    from course.flights_job import flights_job, to_rows
 
     records = arguments.records
     if records is None:

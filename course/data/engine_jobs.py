@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from course.data.dataframe_source import ArrowReader
 from course.data.flights import FLIGHT_COLUMNS, NUM_FLIGHTS, verified_path
+from course.data.flights_job import flights_job, to_rows
 from course.data.partitions import batches_of
-from course.flights_job import flights_job, to_rows
 from refimpl.errors import LocalUsageError
 from refimpl.job import StreamEnvironment
 

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 from course.data.comparison import rows_of
 from course.data.dataframe_source import DataFrameSource
 from course.data.flights import ARRIVAL_ORDER, FLIGHT_COLUMNS
+from course.data.flights_job import flights_job, to_rows
 from course.data.spark_key_groups import subtask_of
-from course.flights_job import flights_job, to_rows
 from refimpl.config import Config
 from refimpl.drivers import ThreadedRun
 from refimpl.job import JobGraph, StreamEnvironment

@@ -18,8 +18,8 @@ import psutil
 
 from course.data.master import Master, MasterError, master_of
 from course.data.scratch import make_scratch, remove_scratch, runs_programs
-from course.java import Java, JavaUnavailable, find_java, make_java_home
-from course.standalone import secret_of, with_secret, write_private
+from course.spark.java import Java, JavaUnavailable, find_java, make_java_home
+from course.spark.standalone import secret_of, with_secret, write_private
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -28,7 +28,7 @@ __all__ = ["SparkUnavailable", "cancels", "spark"]
 
 DEFAULT_MASTER = "local[2]"
 
-# No log: together with the java shim (course/java.py) that makes 0 lines. What the JVM prints lands in the notebook's
+# No log: together with the shim of spark/java.py that makes 0 lines. What the JVM prints lands in the notebook's
 # cell and would fail nbval; why a job fails, Python says too. The logger that announces "Setting default log level" has
 # a level of its own.
 _LOG4J = """\

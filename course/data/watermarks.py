@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, Any
 
 from course.data.flights import ARRIVAL_ORDER, FLIGHT_COLUMNS
 from course.data.flights import load as load_flights
+from course.data.flights_job import DelayTotals
 from course.data.oracle import HOUR_MS
 from course.data.progress_bar import shows_progress
 from course.data.scratch import scratch
 from course.data.session import cancels
 from course.data.statistics import Figures
-from course.flights_job import DelayTotals
 from refimpl.drivers import Simulation
 from refimpl.job import StreamEnvironment
 from refimpl.records import Field

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from course.curriculum.parts import to_departure
+from course.data.flights_job import flights_job
 from course.data.sample import reader_of_flights, sample_flights
 from course.data.statistics import Figures
-from course.flights_job import flights_job
 from refimpl.config import Config
 from refimpl.drivers import Simulation
 from refimpl.job import DataStream, JobGraph, StreamEnvironment

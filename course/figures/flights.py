@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from course.data.flights_job import departure, flights_job
 from course.data.sample import reader_of_flights, sample_flights
-from course.flights_job import departure, flights_job
 from refimpl.config import Config
 from refimpl.drivers import Simulation
 from refimpl.job import Deployment, StreamEnvironment

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator
 from itertools import count, repeat
 from typing import Any, TypeVar
 
+from course.data.flights_job import flights_job
 from course.data.sample import sample_flights
 from course.figures.channels import FULL_RECORD, SEGMENT_BYTES
-from course.flights_job import flights_job
 from refimpl.config import Config
 from refimpl.job import StreamEnvironment
 from refimpl.records import BYTES, LONG

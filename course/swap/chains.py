@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from course.curriculum.parts import to_departure
+from course.data.flights_job import flights_job
 from course.data.sample import reader_of_flights
-from course.flights_job import flights_job
 from course.swap.guard import Guard
 from refimpl.config import Config
 from refimpl.drivers import Simulation, ThreadedRun

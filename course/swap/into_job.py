@@ -20,8 +20,8 @@ from typing import Any
 from course.curriculum.manifest import exercise
 from course.curriculum.parts import to_departure
 from course.curriculum.seams import seam
+from course.data.flights_job import MAP_OPERATOR, flights_job
 from course.data.sample import reader_of_flights, sample_flights
-from course.flights_job import MAP_OPERATOR, flights_job
 from course.swap.chains import guarded_output, run_in_two_halves
 from course.swap.channels import (
     put_decoders,

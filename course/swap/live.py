@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from course.curriculum.parts import to_departure
+from course.data.flights_job import flights_job
 from course.figures.live import endless_flights, shown_alone
-from course.flights_job import flights_job
 from course.swap.guard import Guard
 from refimpl.config import Config
 from widgets import OnSight, ThroughputView

@@ -113,7 +113,7 @@ for reuse in (False, True):
 #! What people get wrong here: they read "must not" as "cannot". Nothing stops them, in Flink as in ours. Ask for a
 #! function they wrote at work that sorted or trimmed its argument in place; there is always one.
 # %% figure name=explain-chain
-from course.flights_job import flights_job
+from course.data.flights_job import flights_job
 from refimpl.task import IterableReader
 
 print(flights_job(lambda subtask, of: IterableReader([]), print).explain())
@@ -165,11 +165,11 @@ zoo("0.1")
 # thousand. A difference in one hour of one airport would be shown.
 # %% spark name=spark
 from course.data import compare, partitions
+from course.data.flights_job import to_rows
 from course.data.optional import spark_or_none
 from course.data.oracle import Departures
 from course.data.sections import SECTIONS
 from course.data.source import reader_of
-from course.flights_job import to_rows
 from refimpl.drivers import ThreadedRun
 
 if spark := spark_or_none():

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from course.flink import JAR, FlinkUnavailable, find_compiler, flink_folder, jar_path
-from course.java import JavaUnavailable, find_java
+from course.spark.java import JavaUnavailable, find_java
 from tests.bench.contenders import ROWS
 from tests.bench.measure import Contender, Row, Turn
 from tests.support.flink_classes import FlinkProgram

@@ -14,7 +14,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from course.java import JavaUnavailable, find_java
+from course.spark.java import JavaUnavailable, find_java
 from tests.bench.flink_jvm import FLINK_VERSION
 from tests.bench.measure import Figure, Turn
 from tests.bench.pace import pace, pace_in_words

@@ -35,12 +35,12 @@ import psutil
 
 from course.data.dataframe_source import DataFrameSource
 from course.data.datasets import DEFAULT_SEED, MOST_ROWS
+from course.data.flights_job import DelayTotals
 from course.data.generated import zipf
 from course.data.master import MasterError, master_of
 from course.data.progress_bar import shows_progress
 from course.data.session import SparkUnavailable, cancels, spark
 from course.drivers import spark_run
-from course.flights_job import DelayTotals
 from refimpl.config import Config
 from refimpl.drivers import ThreadedRun
 from refimpl.job import StreamEnvironment

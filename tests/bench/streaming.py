@@ -38,12 +38,12 @@ import psutil
 import pyarrow.parquet as pq
 
 from course.data.flights import FLIGHT_COLUMNS, NUM_FLIGHTS, verified_path
+from course.data.flights_job import LARGEST_DISORDER_MS, DelayTotals, departure
 from course.data.oracle import HOUR_MS
 from course.data.partitions import Partition
 from course.data.scratch import spark_path
 from course.data.session import cancels, spark
 from course.data.source import FlightsReader
-from course.flights_job import LARGEST_DISORDER_MS, DelayTotals, departure
 from refimpl.config import Config
 from refimpl.drivers import ThreadedRun
 from refimpl.job import StreamEnvironment

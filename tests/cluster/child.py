@@ -23,16 +23,16 @@ import psutil
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from course.cluster_keys import new_pair
 from course.data import compare, departures_per_window, load, partitions, spark
 from course.data.comparison import compare_frames
+from course.data.flights_job import flights_job, to_rows
 from course.data.sections import SECTIONS
 from course.data.source import reader_of
 from course.data.trace_files import table_of, write_trace
 from course.data.trace_queries import as_json, invariant, load_trace, progress
 from course.drivers import execute
-from course.flights_job import flights_job, to_rows
 from course.run import Sink
+from course.spark.cluster_keys import new_pair
 from refimpl.column_trace import TraceRows
 from refimpl.config import Config
 from refimpl.drivers import SparkRun

@@ -23,7 +23,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from course.flink import FlinkUnavailable, find_compiler, flink_folder, jar_path
-from course.java import JavaUnavailable, find_java
+from course.spark.java import JavaUnavailable, find_java
 from tests.support.flink_classes import FlinkProgram
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -9,7 +9,7 @@ import psutil
 import pytest
 
 from course.flink import COMPILER, JAR, find_compiler, flink_folder
-from course.java import find_java
+from course.spark.java import find_java
 from tests.interop.flink_peer import MAIN, PROGRAM, Peer, PeerError
 
 pytestmark = [pytest.mark.flink, pytest.mark.slow]

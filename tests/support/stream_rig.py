@@ -16,7 +16,7 @@ from typing import Generic, TypeVar
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from course.cluster_keys import new_pair
+from course.spark.cluster_keys import new_pair
 from refimpl.drivers.transport.streams import ByteStream, Security, connect, listen
 from refimpl.drivers.transport.tls import ClusterKeys
 

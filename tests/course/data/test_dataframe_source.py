@@ -15,7 +15,7 @@ from course.data import compare, departures_per_window, load
 from course.data.dataframe_source import ArrowReader, DataFrameSource
 from course.data.engine_source import EngineSource, results_of
 from course.data.flights import ARRIVAL_ORDER
-from course.flights_job import flights_job, to_rows
+from course.data.flights_job import flights_job, to_rows
 from refimpl.drivers import ProcessRun, Simulation, ThreadedRun
 from refimpl.errors import LocalUsageError, UserCodeError
 from refimpl.job import StreamEnvironment
@@ -244,9 +244,9 @@ def test_spark_reads_a_job(sluice, flights):
     [
         ({}, "say which job"),
         ({"job": "nothing"}, "there is no job 'nothing'.*jobs are flights or module:function"),
-        ({"job": "course.flights_job:nothing"}, "there is no job"),
+        ({"job": "course.data.flights_job:nothing"}, "there is no job"),
         ({"job": "flights", "records": "-3"}, "option records is a number of at least 1, not '-3'"),
-        ({"job": "course.flights_job:to_rows"}, "has no `schema`"),
+        ({"job": "course.data.flights_job:to_rows"}, "has no `schema`"),
     ],
 )
 def test_a_job_there_is_none_of_is_said(sluice, options, words):

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from course.data.columns import column_of, record_batch_of
-from course.flights_job import DelayTotals, departure, flights_job
+from course.data.flights_job import DelayTotals, departure, flights_job
 from refimpl.drivers import Simulation
 from refimpl.records import RecordBatch
 

@@ -1,7 +1,7 @@
 """A standalone Spark cluster on this machine: a master and workers, from the package that is installed anyway.
 
 Everything it has is in one folder: what it says, the work of its executors, and the note `cluster.json` of which
-processes it is. One of them, the keeper (`course/standalone_keeper.py`), has started the others. They live until it is
+processes it is. One of them, the keeper (`standalone_keeper.py`), has started the others. They live until it is
 told to end them, or ends itself.
 """
 
@@ -21,8 +21,8 @@ from pathlib import Path
 
 import psutil
 
-from course.java import find_java, make_java_home
 from course.places import state_folder
+from course.spark.java import find_java, make_java_home
 
 __all__ = [
     "ClusterError", "Standalone", "cluster_folder", "find_cluster", "secret_of", "start_cluster", "stop_cluster",
@@ -143,10 +143,10 @@ def start_cluster(folder: Path, port: int, num_workers: int, cores: int, memory_
     folder.chmod(0o700)
     make_java_home(folder / "jre", java)
     words = [str(folder), str(port), str(num_workers), str(cores), str(memory_mb)]
-    package = str(Path(__file__).resolve().parents[1])
+    package = str(Path(__file__).resolve().parents[2])
     with (folder / "logs" / "keeper").open("wb") as log:
         keeper = subprocess.Popen(
-            [sys.executable, "-m", "course.standalone_keeper", *words],
+            [sys.executable, "-m", "course.spark.standalone_keeper", *words],
             stdin=subprocess.PIPE,
             stdout=log,
             stderr=log,

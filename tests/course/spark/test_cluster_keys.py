@@ -17,10 +17,10 @@ from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 
 from course.cli import main
-from course.cluster_keys import ClusterKeysError, make_keys
+from course.spark.cluster_keys import ClusterKeysError, make_keys
 from refimpl.drivers.transport.tls import ClusterKeys
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 DAY = datetime.timedelta(1)
 
 

@@ -20,7 +20,7 @@ from contextlib import suppress
 from pathlib import Path
 from types import FrameType
 
-from course.standalone import Process, Standalone, with_secret, write_private
+from course.spark.standalone import Process, Standalone, with_secret, write_private
 
 _PR_SET_PDEATHSIG = 1
 _PAUSE_S = 0.2

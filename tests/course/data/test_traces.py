@@ -27,7 +27,7 @@ from refimpl.drivers import AsyncRun, ProcessRun, Simulation, ThreadedRun
 from refimpl.job import StreamEnvironment
 from refimpl.trace import Trace
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 CONFIG = Config(segment_size_bytes=32, num_buffers=60, buffers_per_channel=1, floating_buffers_per_gate=1)
 
 

@@ -6,8 +6,8 @@ import argparse
 import sys
 from collections.abc import Callable
 
-from course import cluster_keys
-from course.standalone import ClusterError, Standalone, cluster_folder, find_cluster, start_cluster, stop_cluster
+from course.spark import cluster_keys
+from course.spark.standalone import ClusterError, Standalone, cluster_folder, find_cluster, start_cluster, stop_cluster
 from course.waiting import Waiting
 
 __all__ = ["add_arguments", "run"]

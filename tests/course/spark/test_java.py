@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from course.java import Java, JavaUnavailable, candidates, find_java, make_java_home
+from course.spark.java import Java, JavaUnavailable, candidates, find_java, make_java_home
 
 VECTOR = "--add-modules=jdk.incubator.vector"
 SECURITY = "--add-opens=java.base/sun.security.action=ALL-UNNAMED"
