@@ -40,7 +40,7 @@ class Subcommand:
 COMMANDS = {
     "lab": Subcommand("course.lab", "open the lessons in JupyterLab", "sluice lab --no-browser --port 8890"),
     "doctor": Subcommand("course.doctor", "say what this machine has and what is missing", "sluice doctor --deep"),
-    "demo": Subcommand("course.demo", "run flights through the engine; compare with Spark", "sluice demo --json"),
+    "demo": Subcommand("course.jobs.demo", "run flights through the engine; compare with Spark", "sluice demo --json"),
     "trace": Subcommand("course.trace_command", "ask Spark what a run's trace says", "sluice trace DIR"),
     "data": Subcommand("course.data.command", "list, describe and make tables", "sluice data describe zipf"),
     "check": Subcommand("course.commands", "grade an exercise", "sluice check 3.1 --file mine.py"),
@@ -61,11 +61,13 @@ COMMANDS = {
         "course.instructor_pack", "write plans and answers for instructors", "sluice instructor-pack pack --lesson 3"
     ),
     "build": Subcommand("course.commands", "make the notebooks from their sources", "sluice build --check"),
-    "run": Subcommand("course.run", "run a job on any driver, Spark included", "sluice run flights --on processes"),
+    "run": Subcommand(
+        "course.jobs.run", "run a job on any driver, Spark included", "sluice run flights --on processes"
+    ),
     "cluster": Subcommand(
         "course.spark.cluster", "start a Spark cluster; keys for several machines", "sluice cluster start"
     ),
-    "flink": Subcommand("course.flink", "bring the real Flink, for the tests against it", "sluice flink fetch"),
+    "flink": Subcommand("course.flink.command", "bring the real Flink, for the tests against it", "sluice flink fetch"),
     "peer": Subcommand("course.peer", "be one end of a conversation with Flink", "sluice peer serve --records 100000"),
 }
 

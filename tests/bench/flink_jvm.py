@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from course.flink import JAR, FlinkUnavailable, find_compiler, flink_folder, jar_path
+from course.flink.command import JAR, FlinkUnavailable, find_compiler, flink_folder, jar_path
 from course.spark.java import JavaUnavailable, find_java
 from tests.bench.contenders import ROWS
 from tests.bench.measure import Contender, Row, Turn

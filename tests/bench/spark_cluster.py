@@ -40,7 +40,7 @@ from course.data.generated import zipf
 from course.data.master import MasterError, master_of
 from course.data.progress_bar import shows_progress
 from course.data.session import SparkUnavailable, cancels, spark
-from course.drivers import spark_run
+from course.jobs.drivers import spark_run
 from refimpl.config import Config
 from refimpl.drivers import ThreadedRun
 from refimpl.job import StreamEnvironment

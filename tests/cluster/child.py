@@ -30,8 +30,8 @@ from course.data.sections import SECTIONS
 from course.data.source import reader_of
 from course.data.trace_files import table_of, write_trace
 from course.data.trace_queries import as_json, invariant, load_trace, progress
-from course.drivers import execute
-from course.run import Sink
+from course.jobs.drivers import execute
+from course.jobs.run import Sink
 from course.spark.cluster_keys import new_pair
 from refimpl.column_trace import TraceRows
 from refimpl.config import Config

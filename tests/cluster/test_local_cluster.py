@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from course.data.trace_files import COLUMNS
-from course.drivers import DRIVERS
+from course.jobs.drivers import DRIVERS
 from tests.cluster.places import FLIGHTS, RECEIPT, Place, run_child
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]

@@ -22,7 +22,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from course.flink import FlinkUnavailable, find_compiler, flink_folder, jar_path
+from course.flink.command import FlinkUnavailable, find_compiler, flink_folder, jar_path
 from course.spark.java import JavaUnavailable, find_java
 from tests.support.flink_classes import FlinkProgram
 

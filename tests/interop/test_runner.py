@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import psutil
 import pytest
 
-from course.flink import COMPILER, JAR, find_compiler, flink_folder
+from course.flink.command import COMPILER, JAR, find_compiler, flink_folder
 from course.spark.java import find_java
 from tests.interop.flink_peer import MAIN, PROGRAM, Peer, PeerError
 

@@ -8,7 +8,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from course.flink import JAR, find_compiler, jar_path
+from course.flink.command import JAR, find_compiler, jar_path
 
 __all__ = ["CompileError", "FlinkProgram"]
 

@@ -24,17 +24,18 @@ from pathlib import Path
 import psutil
 import pytest
 
-from course.flink import FlinkUnavailable, find_compiler, find_javac, flink_folder, jar_path, run
-from course.flink_wheel import FetchError, WheelFile, fetch
+from course.flink.command import FlinkUnavailable, find_compiler, find_javac, flink_folder, jar_path, run
+from course.flink.wheel import FetchError, WheelFile, fetch
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 CONTENT = random.Random(1).randbytes(2_000_000)
 
 # The command as it is, but for the file that it fetches.
 DRIVER = """\
 import json, sys, types
-from course import cli, flink
-from course.flink_wheel import WheelFile
+from course import cli
+from course.flink import command as flink
+from course.flink.wheel import WheelFile
 file = WheelFile(**json.loads(sys.argv[1]))
 probe = types.ModuleType("probe")
 probe.add_arguments = flink.add_arguments

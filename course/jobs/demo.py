@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 from course.data.flights import NUM_FLIGHTS
 from course.data.flights_job import flights_job, to_rows
 from course.data.trace_files import FileTrace, TraceFileError, check_folder
-from course.demo_view import DemoView
+from course.jobs.demo_view import DemoView
 from refimpl.config import Config
 from refimpl.drivers import AsyncRun, ProcessRun, Simulation, ThreadedRun
 from refimpl.errors import ConfigError, InsufficientBuffersError, SluiceError

@@ -18,7 +18,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from course.flink_wheel import MB, FetchError, WheelFile, fetch
+from course.flink.wheel import MB, FetchError, WheelFile, fetch
 from course.places import cache_folder
 from course.spark.java import JavaUnavailable, find_java
 

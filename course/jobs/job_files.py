@@ -194,7 +194,7 @@ def _send_along(module: ModuleType) -> None:
 
 def _where(error: BaseException) -> str:
     """An exception of the user's, with the last line of theirs."""
-    ours = {str(Path(refimpl.__file__).parent), str(Path(__file__).parent)}
+    ours = {str(Path(refimpl.__file__).parent), str(Path(__file__).parents[1])}
     frames = [
         frame
         for frame in traceback.extract_tb(error.__traceback__)

@@ -13,11 +13,11 @@ import psutil
 import pytest
 
 from course.cli import main
-from course.drivers import DRIVERS
-from course.run import Sink
+from course.jobs.drivers import DRIVERS
+from course.jobs.run import Sink
 from tests.support.polling import until
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 EXAMPLE = str(ROOT / "course" / "example_job.py")
 TIMEOUT_S = 300.0  # only so that a hang fails
 

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from course.data.master import MasterError, master_of
 from course.data.trace_files import TraceFileError, check_folder
-from course.drivers import DRIVERS, Figures, execute
-from course.job_files import JobError, load_job, no_silent_exit
+from course.jobs.drivers import DRIVERS, Figures, execute
+from course.jobs.job_files import JobError, load_job, no_silent_exit
 from course.waiting import Waiting
 from refimpl.config import Config
 from refimpl.errors import InsufficientBuffersError, InsufficientSlotsError, LocalUsageError, SluiceError
