@@ -1,22 +1,41 @@
-"""Sluice: the course around the engine: command line, data, grading, lessons.
+"""Sluice: the course around the engine. Its rooms, each of which imports only those above it:
 
-In a notebook: `from course import lesson, check, hint`. The verbs are loaded when they are first asked
-for, so that the command line starts at once.
+    places, files, output …   at the top of the folder: what every room needs
+    curriculum                lessons and exercises, their seams, stubs, answers, questions, texts
+    grading, checks           the judge, children and boundaries; the kinds of checks
+    exercises                 a folder each
+    spark, data               Java and the cluster; tables, flights, ways in and out of Spark
+    figures, swap             runs behind a lesson's figures; a learner's part in the running job
+    flink, peer               the real Flink, and conversations with it
+    jobs                      any job on any driver, the demo
+    learner                   the notebook, the terminal's hints and progress, this machine, membership in a class
+    classroom                 the class itself: server, dashboard, grades
+    cli                       the command `sluice`
+    author                    notebooks made from their sources, graders measured, plans for instructors
+    site                      the lessons as pages
+
+This module is the door for notebooks: `from course import lesson, check, hint`. What it offers is loaded when it is
+first asked for.
 """
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
-__version__ = "0.1.0"
+from course.version import __version__
 
-# `progress` and `swap` are modules of this package; as verbs they are L.progress() and L.swap(...).
+__all__ = ["__version__"]
+
+# `swap` is a room; as a verb it is L.swap(...). `progress` is L.progress().
 _VERBS = frozenset({"check", "hint", "lesson", "predict", "quiz", "receipt", "reset", "reveal", "show", "zoo"})
 
 
 def __getattr__(name: str) -> Any:
     if name in _VERBS:
-        from course import notebook
+        from course.learner import notebook
 
         return getattr(notebook, name)
+    if name == "start":
+        return import_module("course.learner.start")
     raise AttributeError(f"module 'course' has no attribute {name!r}")

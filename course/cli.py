@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
-from course import __version__
 from course.output import OutputLostError, guarded_output
+from course.version import __version__
 
 __all__ = ["COMMANDS", "Subcommand", "main"]
 
@@ -38,8 +38,10 @@ class Subcommand:
 
 
 COMMANDS = {
-    "lab": Subcommand("course.lab", "open the lessons in JupyterLab", "sluice lab --no-browser --port 8890"),
-    "doctor": Subcommand("course.doctor", "say what this machine has and what is missing", "sluice doctor --deep"),
+    "lab": Subcommand("course.learner.lab", "open the lessons in JupyterLab", "sluice lab --no-browser --port 8890"),
+    "doctor": Subcommand(
+        "course.learner.doctor", "say what this machine has and what is missing", "sluice doctor --deep"
+    ),
     "demo": Subcommand("course.jobs.demo", "run flights through the engine; compare with Spark", "sluice demo --json"),
     "trace": Subcommand("course.trace_command", "ask Spark what a run's trace says", "sluice trace DIR"),
     "data": Subcommand("course.data.command", "list, describe and make tables", "sluice data describe zipf"),
@@ -53,10 +55,8 @@ COMMANDS = {
     "verify": Subcommand("course.commands", "check a notebook or receipt", "sluice verify receipt.json"),
     "export": Subcommand("course.commands", "write a receipt of what was passed", "sluice export"),
     "class": Subcommand("course.classroom.command", "serve a workshop's class", "sluice class serve --host 0.0.0.0"),
-    "join": Subcommand(
-        "course.classroom.join_command", "join a class", "sluice join K7M-2QX-9PT@HOST:8765 --handle ada"
-    ),
-    "catchup": Subcommand("course.classroom.join_command", "begin with a later lesson", "sluice catchup 3"),
+    "join": Subcommand("course.learner.join_command", "join a class", "sluice join K7M-2QX-9PT@HOST:8765 --handle ada"),
+    "catchup": Subcommand("course.learner.join_command", "begin with a later lesson", "sluice catchup 3"),
     "instructor-pack": Subcommand(
         "course.instructor_pack", "write plans and answers for instructors", "sluice instructor-pack pack --lesson 3"
     ),

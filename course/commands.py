@@ -18,17 +18,16 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-from course import hints, progress
-from course.answers import source_in
-from course.classroom import membership
 from course.curriculum.manifest import DEFAULT_SEED, EXERCISES, NoSuchExerciseError, exercise
 from course.curriculum.specimens import zoo
 from course.curriculum.stubs import stub
 from course.files import MOST_BYTES, read_file
 from course.grading.judge import judge
 from course.grading.runner import GraderError
-from course.receipts import ReceiptError, make_receipt, verify
-from course.saved import Saved, clock, newest, progress_report
+from course.learner import hints, membership, progress
+from course.learner.answers import source_in
+from course.learner.receipts import ReceiptError, make_receipt, verify
+from course.learner.saved import Saved, clock, newest, progress_report
 
 __all__ = ["COMMANDS", "Command", "WrongUseError", "add_exercise", "add_exercises", "add_seed", "answering"]
 

@@ -10,8 +10,6 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from course import progress
-from course.answers import lesson_notebook, source_in
 from course.commands import NOT_PASSED, PASSED, WrongUseError, add_exercise, add_seed, answering
 from course.curriculum.manifest import exercise
 from course.curriculum.seams import child_job
@@ -20,6 +18,8 @@ from course.files import read_file
 from course.grading.judge import judge
 from course.grading.report import Report
 from course.grading.runner import Grader
+from course.learner import progress
+from course.learner.answers import lesson_notebook, source_in
 
 __all__ = ["add_arguments", "changes", "run"]
 

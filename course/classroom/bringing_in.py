@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from course.classroom.class_file import Added, ClassError, ClassFile
-from course.classroom.events import bad_handle, plain_json
 from course.files import read_file
+from course.learner.class_events import bad_handle, plain_json
 
 __all__ = ["Brought", "bring_in"]
 
@@ -74,7 +74,7 @@ def _receipt(raw: bytes) -> dict[str, Any] | None:
 
 def _bring_receipt(file: ClassFile, source: Path, handle: str, trust: bool) -> Brought:
     """Run everything in the receipt again, in the isolation of a check; what holds is marked as verified."""
-    from course.receipts import ReceiptError, verify
+    from course.learner.receipts import ReceiptError, verify
 
     try:
         receipt = json.loads(source.read_text(encoding="utf-8"))

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from course.classroom.events import bad_handle, by_sight, clean, event_id
+from course.learner.class_events import bad_handle, by_sight, clean, event_id
 from course.places import state_folder
 
 __all__ = ["Added", "ClassError", "ClassFile", "EventRow", "LearnerRow", "default_path", "hash_of", "spoken"]

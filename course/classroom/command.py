@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from course.classroom.class_file import ClassError, ClassFile, default_path
-from course.classroom.events import DEFAULT_PORT
 from course.curriculum.manifest import EXERCISES, LESSONS
 from course.files import read_file, write_file
+from course.learner.class_events import DEFAULT_PORT
 
 if TYPE_CHECKING:
     from course.classroom.roll import Roll

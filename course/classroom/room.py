@@ -11,12 +11,12 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from course.classroom.class_file import ClassFile, hash_of, spoken
-from course.classroom.events import SECRET
 from course.classroom.limits import Limit, Limiter
 from course.classroom.model import class_model
 from course.classroom.roll import Pupil, Roll
 from course.classroom.scribe import Scribe
 from course.classroom.sessions import KEPT, Sessions, is_key
+from course.learner.class_events import SECRET
 
 __all__ = ["EVENTS", "EVENTS_OF_ADDRESS", "FAILURES", "JOINS", "REQUESTS", "NotKeptError", "Room"]
 

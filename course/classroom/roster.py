@@ -16,7 +16,7 @@ import unicodedata
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from course.classroom.events import folded
+from course.learner.class_events import folded
 
 __all__ = ["Person", "RosterError", "people_of", "read_roster"]
 

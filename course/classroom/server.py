@@ -28,13 +28,13 @@ from tornado.netutil import is_valid_ip
 from tornado.web import Application, RequestHandler
 
 from course.classroom.class_file import Added, ClassError, ClassFile
-from course.classroom.events import FORMAT, LATEST, MAX_EVENTS, SECRET, number, plain_json
 from course.classroom.export import EXPORTS
 from course.classroom.limits import network_of
 from course.classroom.orders import ordered, said
 from course.classroom.roll import Pupil
 from course.classroom.room import NotKeptError, Room
 from course.classroom.sessions import COOKIE
+from course.learner.class_events import FORMAT, LATEST, MAX_EVENTS, SECRET, number, plain_json
 
 __all__ = ["MAX_BODY_BYTES", "Server", "make_server"]
 

@@ -11,12 +11,12 @@ from typing import Any
 import nbformat
 import pytest
 
-from course import progress
 from course.classroom.class_file import ClassFile
 from course.cli import main
 from course.curriculum.specimens import right_answers
 from course.grading.judge import judge
-from course.receipts import make_receipt
+from course.learner import progress
+from course.learner.receipts import make_receipt
 from tests.support.class_ends import T0, checked
 from tests.support.damage import damaged, damaged_json, no_files
 
@@ -55,7 +55,7 @@ def waits_for_ever(*_: object) -> None:
 @pytest.fixture
 def sluice(capsys, monkeypatch):
     """Run a command with a time limit: status, what it said, what it complained of."""
-    monkeypatch.setattr("course.progress.nudge", lambda: None)
+    monkeypatch.setattr("course.learner.progress.nudge", lambda: None)
 
     def run(*words: object) -> tuple[int, str, str]:
         capsys.readouterr()

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from course import progress
 from course.curriculum import stubs
 from course.curriculum.source_lines import source_lines
 from course.grading.judge import judge
+from course.learner import progress
 
 pytestmark = pytest.mark.usefixtures("own_state")
 

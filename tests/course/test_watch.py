@@ -9,9 +9,9 @@ import sys
 
 import pytest
 
-from course import progress
 from course.cli import main
 from course.curriculum import stubs
+from course.learner import progress
 from course.watch import changes
 
 pytestmark = pytest.mark.usefixtures("own_state")

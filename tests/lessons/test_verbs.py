@@ -11,7 +11,7 @@ import pytest
 
 import course
 from course.curriculum.manifest import START
-from course.notebook import LessonHandle
+from course.learner.notebook import LessonHandle
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 CATALOGUES = [ROOT / "course/curriculum/messages.toml", *sorted((ROOT / "course/exercises").glob("*/*.toml"))]

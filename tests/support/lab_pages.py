@@ -20,7 +20,7 @@ from typing import Any
 import nbformat
 from playwright.sync_api import BrowserContext, Page, sync_playwright
 
-from course import lab as course_lab
+from course.learner import lab as course_lab
 
 ROOT = Path(__file__).resolve().parents[2]
 GET_ONE = (

@@ -1,16 +1,8 @@
-"""A class for each test, and a learner's folder of its own."""
+"""A learner's folder that is not the class's."""
 
 from __future__ import annotations
 
 import pytest
-
-from tests.support.class_ends import served
-
-
-@pytest.fixture
-def room(tmp_path):
-    with served(tmp_path / "class.sqlite", title="Tuesday") as serving:
-        yield serving
 
 
 @pytest.fixture

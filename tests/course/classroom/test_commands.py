@@ -14,16 +14,15 @@ from pathlib import Path
 
 import pytest
 
-from course import hints, progress
-from course.classroom import membership
 from course.classroom.class_file import ClassFile
 from course.classroom.export import _tame
-from course.classroom.outbox import plain_orders
 from course.cli import main
 from course.curriculum.manifest import EXERCISES
 from course.curriculum.specimens import right_answers, zoo
 from course.grading.judge import judge
-from course.receipts import make_receipt
+from course.learner import hints, membership, progress
+from course.learner.outbox import plain_orders
+from course.learner.receipts import make_receipt
 from tests.support.class_ends import T0, checked, secret
 from tests.support.polling import until
 
@@ -33,8 +32,8 @@ ROOT = Path(__file__).resolve().parents[3]
 @pytest.fixture
 def sluice(capsys, monkeypatch):
     """Run a command in this process: status, what it printed, what it complained of."""
-    monkeypatch.setattr("course.classroom.join_command.nudge", lambda: None)
-    monkeypatch.setattr("course.progress.nudge", lambda: None)
+    monkeypatch.setattr("course.learner.join_command.nudge", lambda: None)
+    monkeypatch.setattr("course.learner.progress.nudge", lambda: None)
 
     def run(*words):
         capsys.readouterr()
@@ -162,7 +161,7 @@ def test_a_check_in_the_terminal_tells_the_news_beside_the_report(sluice, addres
 
 @pytest.mark.usefixtures("own_state")
 def test_catching_up_opens_what_comes_before_and_passes_nothing(sluice):
-    from course import notebook
+    from course.learner import notebook
 
     assert "is shown after passing" in notebook.reveal("0.1")
     status, out, _ = sluice("catchup", 3)

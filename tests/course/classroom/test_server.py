@@ -10,10 +10,10 @@ import socket
 import pytest
 
 from course.classroom.class_file import ALPHABET, CODE_LETTERS, ClassFile, hash_of
-from course.classroom.events import MAX_EVENTS
 from course.classroom.limits import network_of
 from course.classroom.server import MAX_BODY_BYTES, MAX_CONNECTIONS, MAX_OF_ADDRESS
 from course.curriculum.manifest import EXERCISES
+from course.learner.class_events import MAX_EVENTS
 from tests.support.class_ends import T0, checked, secret, served
 
 AT = [*EXERCISES].index("3.1")

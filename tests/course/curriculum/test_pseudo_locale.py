@@ -31,7 +31,7 @@ FILES = [
 
 SHOW = """
 import json, sys
-from course import hints
+from course.learner import hints
 from course.grading.judge import judge
 from course.curriculum.questions import questions
 from course.grading.loading import check_of
@@ -39,7 +39,7 @@ from course.grading.runner import Grader, Limits
 from course.curriculum.seams import child_job, seams
 from course.curriculum.stubs import solution, stub
 from course.curriculum.specimens import zoo
-from course.step_by_step import view_of
+from course.learner.step_by_step import view_of
 found, kinds = [], set()
 for exercise in sys.argv[1:]:
     odd = ["def f(: pass", "1 / 0", "while True: pass", "x = y", "raise SystemExit", "import os; os._exit(0)"]

@@ -16,7 +16,7 @@ from pyspark.errors import PySparkException
 from course.data.scratch import make_scratch, remove_scratch
 from course.data.session import SparkUnavailable, cancels
 from course.data.session import spark as start
-from course.lab import register_kernel
+from course.learner.lab import register_kernel
 from tests.support.polling import until
 
 pytestmark = pytest.mark.spark

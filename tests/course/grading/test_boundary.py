@@ -24,7 +24,7 @@ from course.grading.judge import judge
 from course.grading.loading import check_of
 from course.grading.rules import Seen, Status
 from course.grading.runner import Grader
-from course.receipts import ReceiptError, make_receipt, verify
+from course.learner.receipts import ReceiptError, make_receipt, verify
 
 pytestmark = pytest.mark.usefixtures("own_state")
 
@@ -224,7 +224,7 @@ def test_without_a_boundary_a_receipt_is_not_run_unless_told_to(
 ) -> None:
     file = tmp_path / "receipt.json"
     file.write_text(json.dumps(make_receipt([])))
-    monkeypatch.setattr("course.receipts.available", lambda: None)
+    monkeypatch.setattr("course.learner.receipts.available", lambda: None)
     with pytest.raises(ReceiptError, match=r"nothing that keeps a program to its own folder.*--trust"):
         verify(file)
     assert verify(file, trust=True)[0] is False

@@ -18,10 +18,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from course.classroom.courier import nudge
-from course.classroom.membership import is_in_class
 from course.curriculum.manifest import DEFAULT_SEED, EXERCISES, LESSONS, exercise
 from course.files import AT_ONCE, read_file
+from course.learner.courier_process import nudge
+from course.learner.membership import is_in_class
 from course.places import state_folder
 
 __all__ = [

@@ -12,13 +12,13 @@ from dataclasses import replace
 
 import pytest
 
-from course import progress
-from course.classroom import membership
-from course.classroom.courier import Courier, nudge
-from course.classroom.membership import Address, AddressError, Membership, Said
-from course.classroom.outbox import ClassGone, ClassRefused, Link, Outbox, plain_orders
 from course.curriculum.manifest import EXERCISES
-from course.progress import is_caught_up
+from course.learner import membership, progress
+from course.learner.courier import Courier
+from course.learner.courier_process import nudge
+from course.learner.membership import Address, AddressError, Membership, Said
+from course.learner.outbox import ClassGone, ClassRefused, Link, Outbox, plain_orders
+from course.learner.progress import is_caught_up
 from tests.support.class_ends import T0, checked, secret, served
 
 
@@ -184,7 +184,7 @@ def rounds(courier, *times):
 @pytest.fixture
 def in_class(room, own_state, monkeypatch):
     """This learner is in the class; no courier of its own is started."""
-    monkeypatch.setattr("course.progress.nudge", lambda: None)
+    monkeypatch.setattr("course.learner.progress.nudge", lambda: None)
     membership.begin(member_of(room), plain_orders({}))
     return own_state
 
@@ -227,7 +227,7 @@ def test_each_decision_is_obeyed_and_told_once(room):
 
 @pytest.mark.usefixtures("own_state")
 def test_what_was_decided_before_one_came_is_no_news(room, monkeypatch):
-    monkeypatch.setattr("course.progress.nudge", lambda: None)
+    monkeypatch.setattr("course.learner.progress.nudge", lambda: None)
     room.ask("POST", "/api/actions", {"kind": "reset", "exercise": "3.1"}, room.key)
     membership.begin(member_of(room), plain_orders(room.ask("GET", "/api/orders", None, secret(1)).body))
     rounds(Courier(T0), T0, T0 + 10)
@@ -288,10 +288,10 @@ def test_an_event_starts_one_courier_and_no_second(in_class, monkeypatch):
 
     started = []
     monkeypatch.setattr(subprocess, "Popen", lambda command, **kwargs: started.append(command))
-    monkeypatch.setattr("course.classroom.courier._started", [])
+    monkeypatch.setattr("course.learner.courier_process._started", [])
     nudge()
-    assert started == [[sys.executable, "-m", "course.classroom.courier"]]
-    monkeypatch.setattr("course.classroom.courier._started", [])
+    assert started == [[sys.executable, "-m", "course.learner.courier"]]
+    monkeypatch.setattr("course.learner.courier_process._started", [])
     with (in_class / ".courier.lock").open("a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         nudge()

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from course import doctor, progress
 from course.curriculum.manifest import EXERCISES, LESSONS, Lesson
 from course.curriculum.tracks import TRACKS
-from course.notebook import Text
+from course.learner import doctor, progress
+from course.learner.notebook import Text
 
 __all__ = ["Table", "lessons", "machine", "tracks"]
 

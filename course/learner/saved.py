@@ -10,12 +10,12 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from course import progress
-from course.answers import lesson_notebook, source_in
 from course.curriculum.manifest import EXERCISES
 from course.files import read_file
 from course.grading.judge import code_hash
 from course.grading.sources import is_stub
+from course.learner import progress
+from course.learner.answers import lesson_notebook, source_in
 from course.places import state_folder
 
 __all__ = ["Saved", "clock", "newest", "progress_report"]

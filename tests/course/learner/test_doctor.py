@@ -10,14 +10,14 @@ from types import SimpleNamespace
 
 import pytest
 
-from course import doctor, lab
 from course.cli import main
 from course.curriculum import seams, stubs
 from course.data import flights
-from course.doctor import Status, examine
 from course.grading import boundary
 from course.grading.judge import judge
 from course.grading.runner import Grader, GraderError
+from course.learner import doctor, lab
+from course.learner.doctor import Status, examine
 
 NAMES = ["Python", "packages", "Java", "Spark", "flights", "lessons", "folders", "disk", "memory", "port", "kernel"]
 NAMES += ["Chromium", "Flink", "compiler", "boundary"]

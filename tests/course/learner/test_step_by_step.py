@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from course.curriculum.specimens import zoo
 from course.grading.judge import judge
-from course.step_by_step import ShowView, drawn, view_of
+from course.learner.step_by_step import ShowView, drawn, view_of
 from widgets import TwoBufferRibbon
 
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import contextlib
 
-from course import progress
 from course.curriculum.manifest import EXERCISES
 from course.curriculum.stubs import reference_source
+from course.learner import progress
 from course.places import state_folder
 
 __all__ = ["catch_up"]

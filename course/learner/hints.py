@@ -12,11 +12,10 @@ import textwrap
 import time
 from typing import TYPE_CHECKING
 
-from course import progress
-from course.classroom import membership
 from course.curriculum.messages import exercise_catalogue, phrase, title
 from course.curriculum.source_lines import source_lines
 from course.curriculum.stubs import reference_source
+from course.learner import membership, progress
 
 __all__ = ["NUM_RUNGS", "difference", "hint_for", "hint_text", "next_rung", "rungs"]
 

@@ -11,11 +11,11 @@ import time
 import psutil
 import pytest
 
-from course import progress
-from course.answers import without_magics
 from course.curriculum import stubs
 from course.grading.remote import JudgeProcess
 from course.grading.runner import GraderError
+from course.learner import progress
+from course.learner.answers import without_magics
 
 pytestmark = [pytest.mark.usefixtures("own_state"), pytest.mark.slow]
 

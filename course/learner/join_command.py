@@ -11,11 +11,11 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from course.classroom import membership
-from course.classroom.courier import nudge
-from course.classroom.events import LATEST, bad_handle, number
-from course.classroom.membership import Address, AddressError, Membership
 from course.curriculum.manifest import LESSONS
+from course.learner import membership
+from course.learner.class_events import LATEST, bad_handle, number
+from course.learner.courier_process import nudge
+from course.learner.membership import Address, AddressError, Membership
 from course.places import state_folder
 
 __all__ = ["COMMANDS", "JoinCommand"]
@@ -63,7 +63,7 @@ def _join(arguments: argparse.Namespace) -> int:
 
 
 def _enter(address: Address, handle: str) -> int:
-    from course.classroom.outbox import ClassGone, ClassRefused, Link, plain_orders
+    from course.learner.outbox import ClassGone, ClassRefused, Link, plain_orders
 
     secret, before = membership.secret_for(address.code), membership.current()
     if before is not None and before.secret != secret:
@@ -104,7 +104,7 @@ def _leave() -> int:
 
 
 def _status() -> int:
-    from course.classroom.outbox import Outbox
+    from course.learner.outbox import Outbox
 
     member = membership.current()
     if member is None:
@@ -147,7 +147,7 @@ def catchup_add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _catchup(arguments: argparse.Namespace) -> int:
-    from course.classroom.catchup import catch_up
+    from course.learner.catchup import catch_up
 
     if arguments.lesson not in LESSONS:
         print(f"there is no lesson {arguments.lesson}; there are {', '.join(map(str, LESSONS))}", file=sys.stderr)

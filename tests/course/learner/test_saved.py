@@ -9,10 +9,10 @@ import re
 import nbformat
 import pytest
 
-from course import progress
 from course.cli import main
 from course.curriculum.specimens import right_answers, zoo
-from course.saved import newest
+from course.learner import progress
+from course.learner.saved import newest
 
 pytestmark = pytest.mark.usefixtures("own_state")
 

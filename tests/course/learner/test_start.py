@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from course import doctor, progress, start
 from course.curriculum.manifest import EXERCISES, LESSONS
+from course.learner import doctor, progress, start
 
 
 @pytest.fixture(autouse=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from course.classroom.events import bad_handle, clean, event_id, folded, plain_json
+from course.learner.class_events import bad_handle, clean, event_id, folded, plain_json
 from tests.support.class_ends import T0, checked
 
 

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from course.classroom.events import DEFAULT_PORT, SECRET
+from course.learner.class_events import DEFAULT_PORT, SECRET
 from course.places import state_folder
 
 __all__ = [

@@ -21,7 +21,7 @@ import webbrowser
 from pathlib import Path
 
 from course.data.scratch import scratch
-from course.lessons import LessonsError, hand_out
+from course.learner.lessons import LessonsError, hand_out
 from course.places import lessons_folder, work_folder
 
 __all__ = ["add_arguments", "free_port", "is_free", "register_kernel", "run"]

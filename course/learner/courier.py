@@ -7,18 +7,15 @@ that finds none; it ends when the learner leaves the class, or after hours in wh
 from __future__ import annotations
 
 import contextlib
-import os
-import sys
 import time
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
-from course.classroom import membership
-from course.classroom.membership import Membership, Said
-from course.places import state_folder, work_folder
+from course.learner import membership, progress
+from course.learner.catchup import catch_up
+from course.learner.courier_process import courier_lock
+from course.learner.membership import Membership, Said
+from course.places import state_folder
 
-__all__ = ["Courier", "nudge"]
+__all__ = ["Courier"]
 
 _LOOK_S = 0.5
 _ASK_S = 5.0
@@ -26,47 +23,6 @@ _LONGEST_WAIT_S = 20.0
 _REFUSED_WAIT_S = 60.0
 _IDLE_S = 3 * 3600.0
 _PATIENCE_S = 12 * 3600.0
-_started: list[Any] = []
-
-
-def nudge() -> None:
-    """See to it that a courier is on its way, if this learner is in a class; costs microseconds if one is."""
-    if not membership.is_in_class():
-        return
-    with contextlib.suppress(OSError, ImportError), _lock() as is_free:
-        if not is_free:
-            return
-    import subprocess
-
-    _started[:] = [each for each in _started if each.poll() is None]
-    environment = {**os.environ, "SLUICE_WORK": str(work_folder())}
-    parent = str(Path(__file__).resolve().parents[2])
-    environment["PYTHONPATH"] = os.pathsep.join(filter(None, (parent, os.environ.get("PYTHONPATH", ""))))
-    with contextlib.suppress(OSError):
-        _started.append(
-            subprocess.Popen(
-                [sys.executable, "-m", "course.classroom.courier"],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                start_new_session=True,
-                env=environment,
-            )
-        )
-
-
-@contextlib.contextmanager
-def _lock() -> Iterator[bool]:
-    """Take the courier's lock if it is free; whether it was."""
-    import fcntl
-
-    with (state_folder() / ".courier.lock").open("a") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            yield False
-        else:
-            yield True
 
 
 class Courier:
@@ -90,7 +46,7 @@ class Courier:
         """Do what is due."""
         import random
 
-        from course.classroom.outbox import ClassGone, ClassRefused, Outbox
+        from course.learner.outbox import ClassGone, ClassRefused, Outbox
 
         member = membership.current()
         if member is None:
@@ -140,8 +96,6 @@ class Courier:
 
     def _obey(self) -> None:
         """Do here what the instructor decided for all; each decision once."""
-        from course import progress
-
         orders, obeyed = self._said.orders, self._said.obeyed
         before = dict(obeyed)
         resets = dict(obeyed.get("resets", {}))
@@ -151,8 +105,6 @@ class Courier:
                 progress.record("reset", exercise=exercise, by="class")
         obeyed["resets"] = resets
         if orders.get("catchup", 0) > obeyed.get("catchup", 0):
-            from course.classroom.catchup import catch_up
-
             obeyed["catchup"] = orders["catchup"]
             catch_up(orders["catchup"], by="class")
         if obeyed != before:
@@ -161,7 +113,7 @@ class Courier:
 
 def main() -> None:
     """Be the courier of this folder, unless there is one."""
-    with contextlib.suppress(OSError, ImportError), _lock() as is_free:
+    with contextlib.suppress(OSError, ImportError), courier_lock() as is_free:
         courier = Courier(time.time())
         while is_free and (wait_s := courier.round(time.time())) is not None:
             time.sleep(wait_s)

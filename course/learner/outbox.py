@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from course.classroom.events import FORMAT, LATEST, clean, number, plain_json
-from course.classroom.membership import Membership, Said
 from course.curriculum.manifest import EXERCISES, LESSONS
+from course.learner.class_events import FORMAT, LATEST, clean, number, plain_json
+from course.learner.membership import Membership, Said
 
 __all__ = ["ClassGone", "ClassRefused", "Link", "Outbox", "plain_orders"]
 

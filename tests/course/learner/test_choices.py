@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from course.choices import Choices
 from course.curriculum.questions import Question
+from course.learner.choices import Choices
 
 ASKED = Question("0.z", "quiz", "One < two?", {"a": "yes & no", "b": "no"}, right="a", because="It is.")
 

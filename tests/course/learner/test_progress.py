@@ -7,13 +7,15 @@ import sys
 
 import pytest
 
-from course import lesson, progress
+from course import lesson
 from course.curriculum.manifest import EXERCISES
+from course.learner import progress
 
 pytestmark = pytest.mark.usefixtures("own_state")
 
 WRITER = """
-from course import lesson, progress
+from course import lesson
+from course.learner import progress
 from course.curriculum.manifest import EXERCISES
 for i in range(300):
     progress.record("check", exercise="3.1", n=i, who={who})
@@ -68,7 +70,7 @@ def test_a_place_that_cannot_be_written_is_said(own_state):
 
 WITHOUT_ROOM = """
 import resource, signal
-from course import progress
+from course.learner import progress
 from course.grading.judge import judge
 source = "x = 1\\n" * 100
 report = judge("0.1", source)

@@ -25,7 +25,7 @@ from course.data.flights import NUM_FLIGHTS, verified_path
 from course.data.scratch import runs_programs, scratch
 from course.flink.command import FlinkUnavailable, find_compiler, flink_folder, jar_path
 from course.grading import boundary as system_boundary
-from course.lab import FIRST_PORT, is_free, register_kernel
+from course.learner.lab import FIRST_PORT, is_free, register_kernel
 from course.places import home, lessons_folder, work_folder
 from course.spark.java import JavaUnavailable, candidates, find_java
 

@@ -6,10 +6,10 @@ import json
 
 import pytest
 
-from course import progress
 from course.curriculum import stubs
 from course.grading.judge import judge
-from course.receipts import ReceiptError, make_receipt, verify
+from course.learner import progress
+from course.learner.receipts import ReceiptError, make_receipt, verify
 
 pytestmark = pytest.mark.usefixtures("own_state")
 

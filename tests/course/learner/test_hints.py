@@ -9,11 +9,11 @@ import struct
 
 import pytest
 
-from course import hints, progress
 from course.build import source_of
 from course.curriculum import stubs
 from course.curriculum.manifest import EXERCISES, LESSONS
 from course.grading.loading import check_of
+from course.learner import hints, progress
 
 pytestmark = pytest.mark.usefixtures("own_state")
 

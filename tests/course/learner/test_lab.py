@@ -16,9 +16,9 @@ import nbformat
 import psutil
 import pytest
 
-from course.lab import _environment as lab_environment
-from course.lab import free_port
-from course.lessons import LessonsError, hand_out
+from course.learner.lab import _environment as lab_environment
+from course.learner.lab import free_port
+from course.learner.lessons import LessonsError, hand_out
 from course.places import state_folder, work_folder
 from tests.support.polling import until
 

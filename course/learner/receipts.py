@@ -11,13 +11,13 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from course import progress
 from course.curriculum.manifest import EXERCISES
 from course.files import read_file
 from course.grading.boundary import available
 from course.grading.judge import code_hash, judge, vectors_version
 from course.grading.report import Report
 from course.grading.runner import GraderError
+from course.learner import progress
 
 __all__ = ["FORMAT", "ReceiptError", "latest_passed", "make_receipt", "verify"]
 

@@ -12,10 +12,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from course import __version__, hints, progress
-from course.answers import cell_names, current_source, latest_cell, num_cells, shell, unmarked_cell
-from course.choices import Choices
-from course.classroom import membership
 from course.curriculum import questions
 from course.curriculum.manifest import DEFAULT_SEED, VECTORS_VERSION, Lesson, exercise, lesson_info
 from course.curriculum.seams import seam
@@ -24,9 +20,13 @@ from course.curriculum.stubs import stub
 from course.grading.remote import judge_apart, prepare
 from course.grading.report import COLUMNS, Report
 from course.grading.runner import GraderError
+from course.learner import hints, membership, progress
+from course.learner.answers import cell_names, current_source, latest_cell, num_cells, shell, unmarked_cell
+from course.learner.choices import Choices
+from course.learner.saved import progress_report
+from course.learner.step_by_step import drawn, view_of
 from course.places import work_folder
-from course.saved import progress_report
-from course.step_by_step import drawn, view_of
+from course.version import __version__
 
 __all__ = [
     "LessonHandle", "Text", "ask_again", "check", "hint", "lesson", "predict", "progress_list", "quiz", "receipt",
@@ -266,7 +266,7 @@ def progress_list() -> Text:
 
 def receipt(lesson_number: int | None = None) -> Text:
     """Write receipt.json beside your notebooks: everything you passed, for anyone to check again."""
-    from course.receipts import make_receipt
+    from course.learner.receipts import make_receipt
 
     wanted = [each.id for each in lesson_info(lesson_number).exercises] if lesson_number is not None else None
     made = make_receipt(wanted)
