@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted(page for name in ("course", "lessons", "refimpl", "tests", "widgets")
                                      for page in (ROOT / name).rglob("*.md"))]  # fmt: skip
 FOLLOWED_ELSEWHERE = {
-    "course/README.md": "tests/course/test_new_exercise.py adds the exercise of this page, which is not there before",
+    "course/README.md": "test_new_exercise.py of tests/course/author adds the exercise of this page",
     "tests/README.md": "its example is a test of tests/interop",
 }
 FENCED = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)

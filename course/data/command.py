@@ -13,10 +13,9 @@ from course.data.generated import DELAYS
 from course.data.prepare import PrepareError, prepare
 from course.data.session import SparkUnavailable, spark
 from course.data.store import TableError, make, verify
+from course.exit_status import MISSING, NOT_PASSED, PASSED, WRONG_USE
 
 __all__ = ["add_arguments", "run"]
-
-PASSED, NOT_PASSED, WRONG_USE, MISSING = 0, 1, 2, 3
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

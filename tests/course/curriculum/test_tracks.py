@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from course.build import parse, source_of
+from course.author.build import parse, source_of
 from course.curriculum.manifest import LESSONS
 from course.curriculum.questions import questions
 from course.curriculum.tracks import TRACKS, Track

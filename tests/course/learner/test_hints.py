@@ -9,7 +9,7 @@ import struct
 
 import pytest
 
-from course.build import source_of
+from course.author.build import source_of
 from course.curriculum import stubs
 from course.curriculum.manifest import EXERCISES, LESSONS
 from course.grading.loading import check_of

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from course.build import build
+from course.author.build import build
 from course.curriculum.manifest import EXERCISES
 from course.curriculum.stubs import solution
 

@@ -10,9 +10,9 @@ import sys
 import pytest
 
 from course.cli import main
+from course.cli.watch import changes
 from course.curriculum import stubs
 from course.learner import progress
-from course.watch import changes
 
 pytestmark = pytest.mark.usefixtures("own_state")
 RIGHT = stubs.solution("0.1")

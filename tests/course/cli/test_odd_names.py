@@ -18,7 +18,7 @@ from course.learner import progress
 pytestmark = pytest.mark.usefixtures("own_state")
 
 SLUICE = [sys.executable, "-m", "course.cli"]
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 JOB = """
 from refimpl.job import StreamEnvironment
 import helpers
@@ -91,7 +91,7 @@ def test_a_job_that_ends_the_program_is_no_success(folder: Path, code: str) -> N
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no full device")
 @pytest.mark.parametrize("words", [["--help"], ["progress"], ["zoo", "3.1"], ["run", "course/example_job.py"],
                                    ["doctor"], ["data", "list"],
-                                   ["check", "3.1", "--file", "course/cli.py"]])  # fmt: skip
+                                   ["check", "3.1", "--file", "course/files.py"]])  # fmt: skip
 @pytest.mark.parametrize("where", ["full", "closed", "pipe"])
 def test_output_that_nobody_takes_has_a_status_of_its_own(words: list[str], where: str) -> None:
     command = " ".join([f"exec {' '.join(SLUICE)}", *words])

@@ -6,10 +6,10 @@ from functools import cache
 
 import pytest
 
+from course.author.graders import KILLED, PRECISION, TABLE, Measured, document, measure
+from course.author.mutants import mutants
 from course.curriculum.manifest import EXERCISES
 from course.curriculum.specimens import zoo
-from course.graders import KILLED, PRECISION, TABLE, Measured, document, measure
-from course.grading.mutants import mutants
 from course.grading.report import COLUMNS, MAX_LINES
 from tests.support.golden import record, recorded
 

@@ -12,10 +12,10 @@ from pathlib import Path
 import psutil
 import pytest
 
-from course.build import BuildError, build, parse
+from course.author.build import BuildError, build, parse
 from tests.support.polling import until
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 
 SMALL = """\
 # %% [markdown] title name=top
@@ -145,7 +145,8 @@ while True:
 """
 BUILDS = """
 import sys
-from course import build, cli
+from course import cli
+from course.author import build
 build.build_all = lambda *_, **__: build.build(open("source.py").read(), "source.py")
 sys.exit(cli.main(["build", "--check"]))
 """

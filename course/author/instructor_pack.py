@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from course.build import Cell, parse, source_of
+from course.author.build import Cell, parse, source_of
 from course.curriculum.manifest import LESSONS, Exercise, Lesson
 from course.curriculum.messages import text, titles
 from course.curriculum.questions import Question, questions

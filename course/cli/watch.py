@@ -10,10 +10,11 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from course.commands import NOT_PASSED, PASSED, WrongUseError, add_exercise, add_seed, answering
+from course.cli.options import WrongUseError, add_exercise, add_seed, answering
 from course.curriculum.manifest import exercise
 from course.curriculum.seams import child_job
 from course.curriculum.specimens import zoo
+from course.exit_status import NOT_PASSED, PASSED
 from course.files import read_file
 from course.grading.judge import judge
 from course.grading.report import Report

@@ -36,7 +36,7 @@ from course.curriculum.stubs import solution, stub
 
 __all__ = ["BuildError", "Cell", "build", "build_all", "parse", "source_of"]
 
-_ROOT = Path(__file__).resolve().parent.parent
+_ROOT = Path(__file__).resolve().parents[2]
 _MARK = re.compile(r"^# %%(?P<markdown> \[markdown\])?(?P<rest>.*)$")
 _ROLES = frozenset(
     {
@@ -177,7 +177,7 @@ def _execute(notebook: nbformat.NotebookNode, name: str) -> None:
     """Run all cells in a fresh kernel whose state folder is empty."""
     from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 
-    from course.build_client import OneKernel
+    from course.author.build_client import OneKernel
 
     with tempfile.TemporaryDirectory(prefix="sluice-build-") as folder:
         work = Path(folder) / "work"

@@ -15,22 +15,23 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from queue import SimpleQueue
 
-from course.commands import NOT_PASSED, PASSED, add_exercises
+from course.author.mutants import mutants
+from course.cli.options import add_exercises
 from course.curriculum.folders import table
 from course.curriculum.manifest import EXERCISES, exercise
 from course.curriculum.messages import title
 from course.curriculum.seams import child_job
 from course.curriculum.specimens import Specimen, right_answers, zoo
 from course.curriculum.stubs import reference_source, solution, standing_alone, stub
+from course.exit_status import NOT_PASSED, PASSED
 from course.grading.judge import judge, vectors_version
 from course.grading.loading import check_of
-from course.grading.mutants import mutants
 from course.grading.report import Report
 from course.grading.runner import Grader, Limits
 
 __all__ = ["KILLED", "PRECISION", "TABLE", "Measured", "add_arguments", "document", "measure", "run"]
 
-TABLE = Path(__file__).parent / "GRADERS.md"
+TABLE = Path(__file__).parents[1] / "GRADERS.md"
 KILLED, PRECISION = 0.95, 0.8
 _OF_A_MUTANT = Limits(case_seconds=0.5)
 """A fifth of what a learner's code has: many mutants have no end, and a reference part needs a tenth of it at most."""

@@ -17,12 +17,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
+from course.exit_status import INTERRUPTED, MISSING, OUTPUT_LOST
 from course.output import OutputLostError, guarded_output
 from course.version import __version__
 
 __all__ = ["COMMANDS", "Subcommand", "main"]
-
-PASSED, NOT_PASSED, WRONG_USE, MISSING, OUTPUT_LOST, INTERRUPTED = 0, 1, 2, 3, 4, 130
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,24 +42,26 @@ COMMANDS = {
         "course.learner.doctor", "say what this machine has and what is missing", "sluice doctor --deep"
     ),
     "demo": Subcommand("course.jobs.demo", "run flights through the engine; compare with Spark", "sluice demo --json"),
-    "trace": Subcommand("course.trace_command", "ask Spark what a run's trace says", "sluice trace DIR"),
+    "trace": Subcommand("course.cli.trace_command", "ask Spark what a run's trace says", "sluice trace DIR"),
     "data": Subcommand("course.data.command", "list, describe and make tables", "sluice data describe zipf"),
-    "check": Subcommand("course.commands", "grade an exercise", "sluice check 3.1 --file mine.py"),
-    "watch": Subcommand("course.watch", "grade it again each time you save", "sluice watch 3.1 --file mine.py"),
-    "hint": Subcommand("course.commands", "ask for the next hint", "sluice hint 3.1"),
-    "reset": Subcommand("course.commands", "start an exercise afresh", "sluice reset 3.1"),
-    "progress": Subcommand("course.commands", "show what is done", "sluice progress"),
-    "zoo": Subcommand("course.commands", "show known-wrong parts and what catches them", "sluice zoo 3.1"),
-    "graders": Subcommand("course.graders", "measure how good the graders are", "sluice graders 3.1"),
-    "verify": Subcommand("course.commands", "check a notebook or receipt", "sluice verify receipt.json"),
-    "export": Subcommand("course.commands", "write a receipt of what was passed", "sluice export"),
+    "check": Subcommand("course.cli.commands", "grade an exercise", "sluice check 3.1 --file mine.py"),
+    "watch": Subcommand("course.cli.watch", "grade it again each time you save", "sluice watch 3.1 --file mine.py"),
+    "hint": Subcommand("course.cli.commands", "ask for the next hint", "sluice hint 3.1"),
+    "reset": Subcommand("course.cli.commands", "start an exercise afresh", "sluice reset 3.1"),
+    "progress": Subcommand("course.cli.commands", "show what is done", "sluice progress"),
+    "zoo": Subcommand("course.cli.commands", "show known-wrong parts and what catches them", "sluice zoo 3.1"),
+    "graders": Subcommand("course.author.graders", "measure how good the graders are", "sluice graders 3.1"),
+    "verify": Subcommand("course.cli.commands", "check a notebook or receipt", "sluice verify receipt.json"),
+    "export": Subcommand("course.cli.commands", "write a receipt of what was passed", "sluice export"),
     "class": Subcommand("course.classroom.command", "serve a workshop's class", "sluice class serve --host 0.0.0.0"),
     "join": Subcommand("course.learner.join_command", "join a class", "sluice join K7M-2QX-9PT@HOST:8765 --handle ada"),
     "catchup": Subcommand("course.learner.join_command", "begin with a later lesson", "sluice catchup 3"),
     "instructor-pack": Subcommand(
-        "course.instructor_pack", "write plans and answers for instructors", "sluice instructor-pack pack --lesson 3"
+        "course.author.instructor_pack",
+        "write plans and answers for instructors",
+        "sluice instructor-pack pack --lesson 3",
     ),
-    "build": Subcommand("course.commands", "make the notebooks from their sources", "sluice build --check"),
+    "build": Subcommand("course.author.build_command", "make the notebooks from their sources", "sluice build --check"),
     "run": Subcommand(
         "course.jobs.run", "run a job on any driver, Spark included", "sluice run flights --on processes"
     ),
@@ -146,7 +147,3 @@ def _unavailable() -> tuple[type[Exception], ...]:
 def _end_by_signal(number: int, frame: FrameType | None) -> None:
     """End like an ordinary exit, so that child processes are stopped and temporary files removed."""
     raise SystemExit(128 + number)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

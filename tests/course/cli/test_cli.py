@@ -12,7 +12,7 @@ import pytest
 from course import __version__
 from course.cli import COMMANDS, main
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 SLUICE = [sys.executable, "-m", "course.cli"]
 
 

@@ -1,4 +1,4 @@
-"""The subcommands around exercises: check, hint, reset, progress, zoo, verify, export, build.
+"""The subcommands around exercises: check, hint, reset, progress, zoo, verify, export.
 
 Exit status: 0 passed, 1 not passed, 2 wrong use (no such exercise, no file), 3 something is missing on
 this machine, 4 standard output was closed or full, 130 interrupted.
@@ -13,52 +13,22 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-from course.curriculum.manifest import DEFAULT_SEED, EXERCISES, NoSuchExerciseError, exercise
+from course.cli.options import Command, WrongUseError, add_exercise, add_seed, answering
+from course.curriculum.manifest import DEFAULT_SEED, EXERCISES, exercise
 from course.curriculum.specimens import zoo
 from course.curriculum.stubs import stub
+from course.exit_status import MISSING, NOT_PASSED, PASSED
 from course.files import MOST_BYTES, read_file
 from course.grading.judge import judge
-from course.grading.runner import GraderError
 from course.learner import hints, membership, progress
 from course.learner.answers import source_in
-from course.learner.receipts import ReceiptError, make_receipt, verify
+from course.learner.receipts import make_receipt, verify
 from course.learner.saved import Saved, clock, newest, progress_report
 
-__all__ = ["COMMANDS", "Command", "WrongUseError", "add_exercise", "add_exercises", "add_seed", "answering"]
-
-PASSED, NOT_PASSED, WRONG_USE, MISSING = 0, 1, 2, 3
-
-
-class WrongUseError(Exception):
-    """The command was called with something that does not exist."""
-
-
-def add_exercise(parser: argparse.ArgumentParser) -> None:
-    """The exercise, which every subcommand here is about."""
-    parser.add_argument("exercise", metavar="ID", help=f"exercise, one of {', '.join(EXERCISES)}")
-
-
-def add_exercises(parser: argparse.ArgumentParser) -> None:
-    """Any number of exercises, checked at once so that a typing error costs no minutes."""
-
-    def known(text: str) -> str:
-        try:
-            return exercise(text).id
-        except NoSuchExerciseError as error:
-            raise argparse.ArgumentTypeError(str(error)) from error
-
-    parser.add_argument("exercises", metavar="ID", nargs="*", type=known, help="exercises (default: all)")
-
-
-def add_seed(parser: argparse.ArgumentParser) -> None:
-    """`--seed`, with what it is when nobody names one."""
-    said = f"seed of the random cases ({DEFAULT_SEED}; in class mode, SLUICE_MODE=class, a fresh one)"
-    parser.add_argument("--seed", type=int, metavar="N", help=said)
+__all__ = ["COMMANDS"]
 
 
 def _source(arguments: argparse.Namespace) -> Saved:
@@ -84,24 +54,6 @@ def _standard_input() -> bytes:
     if len(raw) > MOST_BYTES:
         raise WrongUseError("standard input cannot be read: it is larger than 16 MiB")
     return raw
-
-
-def answering(call: Callable[[argparse.Namespace], int]) -> Callable[[argparse.Namespace], int]:
-    """Wrap a subcommand so that wrong use ends with 2 and a machine's trouble with 3, each with one line."""
-
-    def run(arguments: argparse.Namespace) -> int:
-        try:
-            return call(arguments)
-        except (WrongUseError, NoSuchExerciseError, ReceiptError) as error:
-            print(error, file=sys.stderr)
-            return WRONG_USE
-        except GraderError as error:
-            print(error, file=sys.stderr)
-            return MISSING
-        except KeyboardInterrupt as error:
-            raise KeyboardInterrupt(str(error) or "interrupted; this says nothing about your code") from error
-
-    return run
 
 
 def check_add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -250,7 +202,7 @@ def _verify_notebook(file: Path, raw: bytes) -> int:
         copy.write_bytes(raw)
         (Path(folder) / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
         command = [sys.executable, "-P", "-m", "pytest", "--nbval", "--nbval-current-env", "--nbval-cell-timeout=120"]
-        command += ["-q", "-p", "no:cacheprovider", "-p", "nbval.plugin", "-p", "course.nbval_folder"]
+        command += ["-q", "-p", "no:cacheprovider", "-p", "nbval.plugin", "-p", "course.cli.nbval_folder"]
         command += ["--rootdir", folder, "-c", str(Path(folder) / "pytest.ini"), str(copy)]
         foreign = ("PYTEST_ADDOPTS", "PYTEST_PLUGINS")
         environment = {name: value for name, value in os.environ.items() if name not in foreign}
@@ -299,35 +251,6 @@ def _export(arguments: argparse.Namespace) -> int:
     return PASSED
 
 
-def build_add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Describe `sluice build`."""
-    parser.add_argument("lessons", nargs="*", type=int, metavar="N", help="lesson numbers (default: all)")
-    parser.add_argument("--check", action="store_true", help="build, compare with what is there, write nothing")
-
-
-def _build(arguments: argparse.Namespace) -> int:
-    from course.build import BuildError, build_all
-
-    try:
-        different = build_all(arguments.lessons or None, writes=not arguments.check)
-    except BuildError as error:
-        print(error, file=sys.stderr)
-        return WRONG_USE
-    except KeyboardInterrupt as error:
-        raise KeyboardInterrupt("interrupted; what was not built yet is as it was") from error
-    for line in different:
-        print(line)
-    return NOT_PASSED if arguments.check and different else PASSED
-
-
-@dataclass(frozen=True, slots=True)
-class Command:
-    """One subcommand: its arguments, and what runs and gives the exit status."""
-
-    add_arguments: Callable[[argparse.ArgumentParser], None]
-    run: Callable[[argparse.Namespace], int]
-
-
 COMMANDS: dict[str, Command] = {
     name: Command(add_arguments, answering(call))
     for name, add_arguments, call in (
@@ -338,6 +261,5 @@ COMMANDS: dict[str, Command] = {
         ("zoo", zoo_add_arguments, _zoo),
         ("verify", verify_add_arguments, _verify),
         ("export", export_add_arguments, _export),
-        ("build", build_add_arguments, _build),
     )
 }

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from course.build import build, parse, source_of
+from course.author.build import build, parse, source_of
+from course.author.instructor_pack import overview, plan
 from course.cli import main
 from course.curriculum.manifest import LESSONS
 from course.curriculum.specimens import zoo
-from course.instructor_pack import overview, plan
 
 NOTED = """\
 # %% [markdown] title
