@@ -15,7 +15,7 @@ from tests.interop.flink_peer import ROOT, Peer
 
 __all__ = ["CONSUMING", "PRODUCING", "RECORDED", "converse", "not_found"]
 
-RECORDED = ROOT / "tests" / "course" / "golden" / "flink_peer.json"
+RECORDED = ROOT / "tests" / "course" / "peer" / "flink_peer.json"
 
 PRODUCING = {
     "records": 12, "partitions": 2, "elements": "stream", "watermark_every": 6, "barrier_every": 6, "segment_size": 64,

@@ -1,6 +1,6 @@
 """`sluice peer`: our producer's end and our consumer's, under every option; no Java. For that see `tests/interop`.
 
-What Flink's ends say of the same conversation is recorded in `golden/flink_peer.json`.
+What Flink's ends say of the same conversation is recorded in `flink_peer.json`.
 """
 
 from __future__ import annotations

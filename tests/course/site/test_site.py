@@ -15,7 +15,7 @@ from course.curriculum.glossary import glossary
 from course.curriculum.manifest import LESSONS, START
 from course.curriculum.questions import questions
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 
 pytestmark = pytest.mark.slow
 
