@@ -2,9 +2,9 @@
 
     places, files, output …   at the top of the folder: what every room needs
     curriculum                lessons and exercises, their seams, stubs, answers, questions, texts
-    grading, checks           the judge, children and boundaries; the kinds of checks
-    exercises                 a folder each
+    grading                   the judge, children and boundaries
     spark, data               Java and the cluster; tables, flights, ways in and out of Spark
+    checks, exercises         the kinds of checks; a folder for each exercise
     figures, swap             runs behind a lesson's figures; a learner's part in the running job
     flink, peer               the real Flink, and conversations with it
     jobs                      any job on any driver, the demo

@@ -35,8 +35,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Ask and print; 1 if the law does not hold that each buffer is sent once and comes once, in order."""
+    from course.data.answers import as_json, as_table
     from course.data.session import cancels, spark
-    from course.data.trace_queries import QUESTIONS, TraceMissingError, as_json, as_table, load_trace
+    from course.data.trace_queries import QUESTIONS, TraceMissingError, load_trace
 
     if arguments.limit < 1:
         print(f"--limit must be at least 1, got {arguments.limit}", file=sys.stderr)

@@ -24,12 +24,13 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from course.data import compare, departures_per_window, load, partitions, spark
+from course.data.answers import as_json
 from course.data.comparison import compare_frames
 from course.data.flights_job import flights_job, to_rows
 from course.data.sections import SECTIONS
 from course.data.source import reader_of
 from course.data.trace_files import table_of, write_trace
-from course.data.trace_queries import as_json, invariant, load_trace, progress
+from course.data.trace_queries import invariant, load_trace, progress
 from course.jobs.drivers import execute
 from course.jobs.run import Sink
 from course.spark.cluster_keys import new_pair

@@ -19,8 +19,9 @@ import pytest
 from course.cli import main
 from course.cli.trace_command import _NAMES
 from course.data import trace_queries
+from course.data.answers import as_json, as_table
 from course.data.trace_files import COLUMNS, FileTrace, TraceFileError, table_of
-from course.data.trace_queries import QUESTIONS, TraceMissingError, as_json, as_table, load_trace
+from course.data.trace_queries import QUESTIONS, TraceMissingError, load_trace
 from refimpl.column_trace import ColumnTrace
 from refimpl.config import Config
 from refimpl.drivers import AsyncRun, ProcessRun, Simulation, ThreadedRun
