@@ -32,7 +32,7 @@ def folder(exercise_id: str) -> Path:
 
 @cache
 def table(exercise_id: str, name: str) -> dict[str, Any]:
-    """One TOML file of an exercise, such as "wrong.toml"; empty if it has none.
+    """One TOML file of an exercise, such as "answers.toml"; empty if it has none.
 
     Raises:
         KeyError: there is no such exercise.

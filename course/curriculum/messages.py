@@ -1,6 +1,6 @@
 """The catalogue: all learner-visible text of checks, by exercise, rule and code.
 
-A catalogue is what each exercise has in its folder, `messages.toml` and `hints.toml`, the questions of all lessons,
+A catalogue is what each exercise has in its folder, `messages.toml`, the questions of all lessons,
 `curriculum/questions.toml`, and what all exercises share, `curriculum/messages.toml`. English is in `course`; another
 language is a folder in SLUICE_LOCALES with files of the same names, and SLUICE_LANGUAGE names it. What it has not
 translated is said in English. A text is looked up under its rule first, then under "any" of the exercise, then under
@@ -69,19 +69,14 @@ def common(name: str = "") -> Mapping[str, Any]:
     return found
 
 
-def exercise_catalogue(exercise_id: str, kind: str) -> Mapping[str, Any]:
-    """The messages or the hints of one exercise, in the current language."""
-    return read_catalogue(f"exercises/{folder(exercise_id).name}/{kind}.toml", language())
-
-
-def _own(exercise_id: str) -> Mapping[str, Any]:
-    """What is said of one exercise only."""
-    return exercise_catalogue(exercise_id, "messages")
+def exercise_catalogue(exercise_id: str) -> Mapping[str, Any]:
+    """What is said of one exercise only, in the current language; its `hints` are a table for each rule."""
+    return read_catalogue(f"exercises/{folder(exercise_id).name}/messages.toml", language())
 
 
 def phrase(key: str, of: str | None = None, **values: object) -> str:
     """A short text by name, with its blanks filled: of this exercise, or one that all share."""
-    own = _own(of).get("phrases", {}) if of is not None else {}
+    own = exercise_catalogue(of).get("phrases", {}) if of is not None else {}
     return str(own[key] if key in own else common("phrases")[key]).format(**values)
 
 
@@ -91,13 +86,13 @@ def word(seen: str, of: str) -> str:
     A "? " in front and a number behind stay. What no phrase names, such as the name of a type, is given back as it is.
     """
     sign, named, number = _WORD.fullmatch(seen).groups("")  # type: ignore[union-attr]  # it matches any text
-    found = _own(of).get("phrases", {}).get("value_" + re.sub(r"\W+", "_", named))
+    found = exercise_catalogue(of).get("phrases", {}).get("value_" + re.sub(r"\W+", "_", named))
     return seen if found is None else f"{sign}{found}{number}"
 
 
 def titles(exercise: str) -> dict[str, str]:
     """The titles of an exercise's rules, in their order; the first is rule "S", the same for every exercise."""
-    return {**common("titles"), **_own(exercise)["titles"]}
+    return {**common("titles"), **exercise_catalogue(exercise)["titles"]}
 
 
 def title(exercise: str, rule: str) -> str:
@@ -111,7 +106,7 @@ def text(exercise: str, rule: str, code: str) -> Mapping[str, str]:
     Raises:
         KeyError: the catalogue has no such message, which a test forbids.
     """
-    texts = _own(exercise)
+    texts = exercise_catalogue(exercise)
     for place in (texts.get(rule, {}), texts.get("any", {}), common().get("any", {})):
         if code in place:
             found: Mapping[str, str] = place[code]

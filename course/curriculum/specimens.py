@@ -32,14 +32,15 @@ class Specimen:
 @cache
 def zoo(exercise_id: str) -> tuple[Specimen, ...]:
     """The known-wrong answers of one exercise, by name."""
-    bases = {name: row["source"] for name, row in table(exercise_id, "right.toml").items()}
-    return tuple(_wrong(name, row, bases) for name, row in table(exercise_id, "wrong.toml").items())
+    answers = table(exercise_id, "answers.toml")
+    bases = {name: row["source"] for name, row in answers["right"].items()}
+    return tuple(_wrong(name, row, bases) for name, row in answers["wrong"].items())
 
 
 @cache
 def right_answers(exercise_id: str) -> tuple[Specimen, ...]:
     """Right answers of one exercise, other than the reference part."""
-    rows = table(exercise_id, "right.toml").items()
+    rows = table(exercise_id, "answers.toml")["right"].items()
     return tuple(Specimen(name, row.get("note", ""), _noted(row.get("note", ""), row["source"])) for name, row in rows)
 
 

@@ -32,7 +32,7 @@ def rungs(exercise_id: str, rule: str) -> dict[str, str]:
     Raises:
         KeyError: the rule has no hints, which a test forbids.
     """
-    found: dict[str, str] = exercise_catalogue(exercise_id, "hints")[rule]
+    found: dict[str, str] = exercise_catalogue(exercise_id)["hints"][rule]
     return found
 
 

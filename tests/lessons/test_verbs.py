@@ -32,7 +32,7 @@ def named():
     words = "\n".join(
         text
         for path in CATALOGUES
-        if path.name in ("messages.toml", "hints.toml")
+        if path.name == "messages.toml"
         for text in texts(tomllib.loads(path.read_text(encoding="utf-8")))
     )
     plain = re.findall(r'(?<![\w.])([a-z]+)\("\{exercise\}"|`([a-z]+)`', words)

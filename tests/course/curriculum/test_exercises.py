@@ -57,7 +57,7 @@ def test_the_exercises_come_in_the_order_of_the_course():
 @pytest.mark.parametrize("exercise", EXERCISES)
 def test_a_folder_has_all_that_belongs_to_an_exercise_and_nothing_else(exercise):
     files = {file.name for file in folder(exercise).iterdir() if file.suffix != ".pyc" and file.name != "__pycache__"}
-    always = {"exercise.toml", "check.py", "messages.toml", "hints.toml", "right.toml", "wrong.toml", "golden.txt"}
+    always = {"exercise.toml", "check.py", "messages.toml", "answers.toml", "golden.txt"}
     assert always <= files
     assert files - always <= {"driver.py", "cases.py", "diagnosis.py", "unseen.toml", "harness.py"}
     assert ("driver.py" in files) == ("driver" not in table(exercise, "exercise.toml"))
@@ -70,7 +70,7 @@ def test_answers_are_code_with_a_note_and_all_different(exercise):
     for each in every:
         assert ast.get_docstring(ast.parse(each.source)) == each.belief or not each.belief
     assert len({each.source.partition('"""\n')[2] or each.source for each in every}) == len(every)
-    rows = table(exercise, "wrong.toml")
+    rows = table(exercise, "answers.toml")["wrong"]
     for name, row in rows.items():
         assert set(row) <= {"belief", "base", "change", "source"}, name
         assert ("change" in row) != ("source" in row), name

@@ -23,7 +23,6 @@ FILES = [
     for kind in (
         "curriculum/messages.toml",
         "exercises/*/messages.toml",
-        "exercises/*/hints.toml",
         "curriculum/questions.toml",
     )
     for file in sorted(COURSE.glob(kind))

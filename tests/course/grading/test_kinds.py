@@ -67,7 +67,7 @@ OTHERS = [
 
 
 def with_line(exercise, line, other):
-    source = table(exercise, "right.toml")["plain"]["source"]
+    source = table(exercise, "answers.toml")["right"]["plain"]["source"]
     assert source.count(line) == 1
     return source.replace(line, other)
 
