@@ -15,7 +15,6 @@ from pathlib import Path
 
 import psutil
 import pytest
-from tests.course.test_boundary import CALL, SAYS, Unfenced
 
 from course.curriculum import seams, stubs
 from course.curriculum.manifest import DEFAULT_SEED, EXERCISES
@@ -24,6 +23,7 @@ from course.grading.judge import judge
 from course.grading.runner import Grader, GraderError, Limits
 from tests.bench.checks import parts
 from tests.bench.same_verdicts import both_ways
+from tests.course.grading.test_boundary import CALL, SAYS, Unfenced
 
 needs_forks = pytest.mark.skipif(
     sys.platform != "linux" or boundary.available() is None, reason="children are forked within Linux's boundary only"

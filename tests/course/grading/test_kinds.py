@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import pytest
 
-from course.exercises import table
+from course.curriculum.folders import table
 from course.grading.judge import judge
 
 NP = "__import__('numpy')"

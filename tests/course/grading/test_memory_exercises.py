@@ -11,12 +11,13 @@ import types
 import pytest
 
 from course import swap
+from course.checks import segments, steps
 from course.curriculum.messages import text
 from course.curriculum.seams import stripped_modules
 from course.curriculum.specimens import right_answers
 from course.curriculum.stubs import reference_source, solution, stub
 from course.grading.judge import judge
-from course.grading.loading import check_of, segments, steps
+from course.grading.loading import check_of
 from course.grading.rules import Case, Seen
 from refimpl.memory import LocalBufferPool, MemorySegment, NetworkBufferPool
 from tests.support.exercise_modules import exercise_module
