@@ -26,6 +26,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 from refimpl.memory.buffer import Buffer, BufferSlice
@@ -49,7 +50,14 @@ def payload(data: str | list[int]) -> bytes:
     if isinstance(data, str):
         return bytes.fromhex(data)
     length, seed = data
-    return bytes((seed + 7 * i + 13 * (i >> 8)) & 255 for i in range(length))
+    every = b"".join(_in_sevens((seed + 13 * block) & 255) for block in range((length + 255) >> 8))
+    return every[:length]
+
+
+@cache
+def _in_sevens(first: int) -> bytes:
+    """256 bytes, each 7 more than the one before."""
+    return bytes((first + 7 * i) & 255 for i in range(256))
 
 
 def pieces(records: list[Any], sizes: list[int]) -> list[bytes]:
