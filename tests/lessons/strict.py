@@ -20,9 +20,11 @@ def check_unchanged(notebook: Path, folder: Path) -> None:
     Progress of an earlier run would change what a receipt says: each run starts with an empty folder.
     """
     environment = dict(os.environ, SLUICE_WORK=str(folder / "work"), PYTHONPATH=str(ROOT))
+    environment["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # of a dozen plugins it takes one
     # A configuration of its own: the project's strict one turns nbval's own warnings into errors.
     command = [
         sys.executable, "-m", "pytest", "-c", os.devnull, f"--rootdir={notebook.parent}", "-p", "no:cacheprovider",
+        "-p", "tests.lessons.no_addresses", "-p", "nbval.plugin",
         "--nbval", "--nbval-current-env", "--nbval-cell-timeout=120", "-q", str(notebook),
     ]  # fmt: skip
     done = subprocess.run(command, env=environment, cwd=folder, capture_output=True, text=True, timeout=600)
