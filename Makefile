@@ -13,13 +13,14 @@ FIND_PYTHON = for python in $(PYTHON) python3 python3.13 python3.12 python3.11 p
 	fi
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lab test demo cluster bench bench-checks bench-peers bench-spark bench-cluster bench-widgets profile site differential fuzz lint clean requirements
+.PHONY: help setup lab test test-whole demo cluster bench bench-checks bench-peers bench-spark bench-cluster bench-widgets profile site differential fuzz lint clean requirements
 
 help: ## show this list
 	@echo "make lab            open the course in JupyterLab         (ARGS='--no-browser --port 8890')"
 	@echo "make demo           flights from Spark through the engine  (ARGS='--records 5000 --json')"
 	@echo "make cluster        a Spark cluster on this machine        (ARGS=stop ends it, ARGS=status)"
 	@echo "make test           everything that must hold, 20-40 min  (ARGS='-k spanning' to pick tests)"
+	@echo "make test-whole     all of what is a sample in make test   (ARGS='-k sizes')"
 	@echo "make bench          28 goals as ratios to peers, 15 min    (ONLY=11,14 for two of them, ARGS='--help')"
 	@echo "make bench-checks   how long a learner waits for a check   (ARGS='--rounds 5')"
 	@echo "make bench-spark    every way out of Spark, in rows/s      (ARGS='--rows 5000000')"
@@ -83,9 +84,14 @@ lint: setup
 	$(RUN)/ruff format --check .
 	$(RUN)/mypy
 
-# Two at a time; the tests of one file stay together, since they share a server, a browser or a cluster.
+# Two at a time; the tests of one file stay together, since they share a server, a browser or a cluster. The longest
+# files come first (tests/support/heaviest.py). nbval, which is slow to load, is for processes of their own.
+TWO := -n 2 --dist loadfile --no-loadscope-reorder -p no:nbval
 test: lint
-	$(RUN)/python -m pytest -n 2 --dist loadfile $(ARGS)
+	$(RUN)/python -m pytest $(TWO) $(ARGS)
+
+test-whole: setup
+	$(RUN)/python -m pytest --whole -m sampled $(TWO) $(ARGS)
 
 clean:
 	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist *.egg-info

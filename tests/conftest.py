@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
+from tests.support.heaviest import place
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -20,6 +22,22 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 # How long an example takes says something of the machine, not of the code.
 settings.register_profile("sluice", deadline=None)
 settings.load_profile("sluice")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--whole", action="store_true", help="all of what is otherwise a sample (`make test-whole`)")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if hasattr(config, "workerinput"):  # several processes share the tests
+        items.sort(key=lambda item: place(item.nodeid))
+
+
+@pytest.fixture(scope="session")
+def is_whole(pytestconfig: pytest.Config) -> bool:
+    """Whether nothing is a sample in this run."""
+    return bool(pytestconfig.getoption("whole"))
 
 
 @pytest.fixture(scope="session")

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.heaviest import HEAVIEST, place
+
 TESTS = Path(__file__).parent
 REFIMPL = TESTS.parent / "refimpl"
 FILES = sorted(TESTS.rglob("*.py"))
@@ -37,6 +39,17 @@ def test_the_map_names_everything_once() -> None:
     assert [name for name in named if not (TESTS / name).exists()] == []
     top = {name for name in named if name.count("/") <= name.endswith("/")}
     assert top == names_in(TESTS) - {"conftest.py", "README.md"}
+
+
+def test_the_heaviest_files_are_there() -> None:
+    assert [name for name in HEAVIEST if not (TESTS.parent / name).is_file()] == []
+    assert len(set(HEAVIEST)) == len(HEAVIEST)
+
+
+def test_the_heaviest_files_come_first_and_each_keeps_the_order_of_its_tests() -> None:
+    given = [f"{name}::{test}" for name in ("tests/a.py", *reversed(HEAVIEST), "tests/b.py") for test in "ba"]
+    wanted = [f"{name}::{test}" for name in (*HEAVIEST, "tests/a.py", "tests/b.py") for test in "ba"]
+    assert sorted(given, key=place) == wanted
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(TESTS)))

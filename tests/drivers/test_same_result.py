@@ -1,4 +1,7 @@
-"""One job, four drivers, two TaskManagers, a million records of 1 B to 1 MB: the answer worked out by none of them."""
+"""One job, four drivers, two TaskManagers, a million records of 1 B to 1 MB: the answer worked out by none of them.
+
+`make test` takes the first 100 000 of them, with 25 of 100 kB or more; `make test-whole` all.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ from refimpl.records import BYTES, LONG, TupleType
 from refimpl.task import IterableReader, MapOperator
 from tests.support.driver_rig import nothing_left, num_out
 
-NUM_RECORDS = 1_000_000
+NUM_RECORDS, NUM_OF_A_SAMPLE = 1_000_000, 100_000
 NUM_KEYS = 64  # an even number: each key comes from one source, so its records have an order
 ROW = TupleType(LONG, BYTES)
 NOISE = random.Random(11).randbytes(2 << 20)
@@ -104,16 +107,29 @@ def on_processes(environment: StreamEnvironment) -> None:
 
 
 @pytest.fixture(scope="module")
-def answer() -> Ledger:
-    return Ledger.by_hand(NUM_RECORDS)
+def num_records(is_whole: bool) -> int:
+    return NUM_RECORDS if is_whole else NUM_OF_A_SAMPLE
+
+
+@pytest.fixture(scope="module")
+def answer(num_records: int) -> Ledger:
+    return Ledger.by_hand(num_records)
 
 
 @pytest.mark.slow
+@pytest.mark.sampled
 @pytest.mark.parametrize("drive", [simulate, on_threads, in_a_loop, on_processes])
-def test_a_million_records_of_any_size_give_the_answer_worked_out_by_hand(drive: Callable, answer: Ledger) -> None:
+def test_records_of_any_size_give_the_answer_worked_out_by_hand(
+    drive: Callable, answer: Ledger, num_records: int
+) -> None:
     ledger = Ledger()
     with nothing_left():
-        drive(job(NUM_RECORDS, ledger))
-    assert sum(ledger.counts) == NUM_RECORDS
+        drive(job(num_records, ledger))
+    assert sum(ledger.counts) == num_records
     assert ledger.counts == answer.counts
     assert ledger.sums == answer.sums
+
+
+def test_a_sample_has_records_of_each_size() -> None:
+    sizes = {size_of(number) for number in range(NUM_OF_A_SAMPLE)}
+    assert sizes == {*range(1, 51), 100_000, 1_000_000} == {size_of(number) for number in range(NUM_RECORDS)}
