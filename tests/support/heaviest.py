@@ -10,8 +10,28 @@ HEAVIEST: Sequence[str] = (
     "tests/course/test_graders.py",
     "tests/lessons/test_notebooks.py",
     "tests/lessons/test_solved_notebooks.py",
+    "tests/cluster/test_local_cluster.py",
+    "tests/cluster/test_standalone.py",
+    "tests/browser/test_views.py",
+    "tests/browser/test_every_view.py",
+    "tests/browser/test_module_format.py",
+    "tests/browser/test_class.py",
+    "tests/browser/test_lab.py",
+    "tests/course/test_session.py",
+    "tests/test_remote_laws.py",
+    "tests/course/test_children.py",
+    "tests/drivers/test_processes.py",
+    "tests/test_odd_values.py",
+    "tests/test_differential.py",
+    "tests/test_drivers.py",
+    "tests/course/test_channel_graders.py",
+    "tests/course/test_boundary.py",
+    "tests/interop/test_both_ways.py",
+    "tests/course/test_right_answers.py",
+    "tests/course/test_subtle_answers.py",
+    "tests/course/test_isolation.py",
 )
-"""Each takes more than half a minute of a processor, the longest first. One that is missing here costs time only."""
+"""About half a minute or more each, the longest first. One that is missing, or in another place, costs time only."""
 
 _PLACES = {name: place for place, name in enumerate(HEAVIEST)}
 
