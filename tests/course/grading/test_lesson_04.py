@@ -11,6 +11,7 @@ from course.grading.judge import judge
 from course.grading.loading import check_of
 from course.swap.rule import at_the_gate, part_of
 from refimpl.records import SpillingAdaptiveSpanningRecordDeserializer
+from tests.support.exercise_modules import exercise_module
 
 _HEAD = "from refimpl.records import DeserializationResult as R\n"
 _FIRST = right_answers("4.1")[0].source
@@ -180,6 +181,13 @@ WRONG = {
     "three_bytes_of_length": (("self.pending[:4]", "self.pending[1:4]"), "K.long_record"),
     "one_byte_of_length": (('int.from_bytes(self.pending[:4], "big")', "self.pending[3]"), "B.bytes_left_out"),
 }
+
+
+@pytest.mark.parametrize("length", [0, 1, 255, 256, 257, 70_000])
+@pytest.mark.parametrize("seed", [0, 77, 255, 300])
+def test_a_large_record_has_the_bytes_that_its_case_says(length, seed):
+    wanted = bytes((seed + 7 * i + 13 * (i >> 8)) & 255 for i in range(length))
+    assert exercise_module("4.1", "driver").payload([length, seed]) == wanted
 
 
 @pytest.mark.slow
