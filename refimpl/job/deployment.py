@@ -17,6 +17,7 @@ from refimpl.consumer.network_input import NetworkInput
 from refimpl.errors import USER_CODE_RAISES, LocalUsageError, described, failure_of, is_engines
 from refimpl.job.checkpoint_trigger import CheckpointTrigger
 from refimpl.job.commands import Command, Pause, Resume, SetTimeout, Slow, Swap, SwapFunction
+from refimpl.job.environment import StreamEnvironment
 from refimpl.job.execution_graph import ExecutionGraph, ExecutionVertex
 from refimpl.job.hot_swap import submit, swapped, swapped_function
 from refimpl.job.job_graph import JobEdge, JobGraph, JobVertex
@@ -24,7 +25,6 @@ from refimpl.job.makers import Makers
 from refimpl.job.parts import Parts
 from refimpl.job.shuffle_environment import ShuffleEnvironment
 from refimpl.job.snapshots import JobSnapshot, TaskManagerSnapshot
-from refimpl.job.stream import StreamEnvironment
 from refimpl.memory.network_pool import NetworkBufferPool
 from refimpl.producer.record_writer import RecordWriter
 from refimpl.producer.result_partition import ResultPartition

@@ -39,6 +39,7 @@ __all__ = [
     "StreamEdge",
     "StreamGraph",
     "StreamNode",
+    "checked_parallelism",
 ]
 
 
@@ -118,6 +119,11 @@ class StreamGraph:
         self.nodes: dict[int, StreamNode] = {}
         self.edges: list[StreamEdge] = []
 
+    @property
+    def next_id(self) -> int:
+        """The id of the operator that is added next."""
+        return len(self.nodes)
+
     def add_node(self, node: StreamNode) -> None:
         """Add an operator.
 
@@ -189,3 +195,15 @@ class StreamGraph:
         for edge in self.edges:
             graph.add_edge(edge.source, edge.target, edge=edge)
         return graph
+
+
+def checked_parallelism(parallelism: int) -> int:
+    """`parallelism`, if it is one.
+
+    Raises:
+        LocalUsageError: it is no whole number from 1 on.
+    """
+    is_number = isinstance(parallelism, int) and not isinstance(parallelism, bool)
+    if not is_number or parallelism < 1:
+        raise LocalUsageError(f"a parallelism of {parallelism!r} is no parallelism; use 1 or more")
+    return parallelism

@@ -23,9 +23,9 @@ from refimpl.errors import LocalUsageError
 from refimpl.invariants import check_end
 from refimpl.job.commands import Command, SetTimeout
 from refimpl.job.deployment import Deployment
+from refimpl.job.environment import StreamEnvironment
 from refimpl.job.placement import check_num_task_managers
 from refimpl.job.snapshots import JobSnapshot
-from refimpl.job.stream import StreamEnvironment
 from refimpl.task.task import Task
 from refimpl.trace import Trace
 

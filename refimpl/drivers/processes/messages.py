@@ -27,7 +27,7 @@ from refimpl.drivers.processes.sent_error import SentError
 from refimpl.drivers.transport.streams import Security
 from refimpl.errors import USER_CODE_RAISES, LocalUsageError, described
 from refimpl.job.commands import Command
-from refimpl.job.stream import StreamEnvironment
+from refimpl.job.environment import StreamEnvironment
 from refimpl.task.operators import Operator
 from refimpl.trace import Trace
 

@@ -28,10 +28,10 @@ from refimpl.errors import (
 )
 from refimpl.invariants import check_records
 from refimpl.job.commands import Command, Pause, Resume, SwapFunction
+from refimpl.job.environment import StreamEnvironment
 from refimpl.job.execution_graph import ExecutionGraph
 from refimpl.job.job_graph import JobGraph
 from refimpl.job.snapshots import JobSnapshot
-from refimpl.job.stream import StreamEnvironment
 from refimpl.trace import Trace
 
 __all__ = ["ProcessRun"]

@@ -23,9 +23,9 @@ from refimpl.errors import LocalUsageError
 from refimpl.invariants import check_all, check_end, check_liveness
 from refimpl.job.commands import Command, Pause, Resume, Slow
 from refimpl.job.deployment import Deployment
+from refimpl.job.environment import StreamEnvironment
 from refimpl.job.placement import check_num_task_managers
 from refimpl.job.snapshots import JobSnapshot
-from refimpl.job.stream import StreamEnvironment
 from refimpl.task.snapshot import Progress
 from refimpl.trace import Trace
 

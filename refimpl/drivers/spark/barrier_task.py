@@ -26,7 +26,7 @@ from refimpl.drivers.threads.task_manager import TaskManagerThreads
 from refimpl.drivers.transport.streams import Security
 from refimpl.errors import RemoteTransportError
 from refimpl.invariants import RecordCounts, check_end_here
-from refimpl.job.stream import StreamEnvironment
+from refimpl.job.environment import StreamEnvironment
 from refimpl.task.source import SourceReader
 
 if TYPE_CHECKING:

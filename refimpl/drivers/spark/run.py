@@ -23,10 +23,10 @@ from refimpl.drivers.transport.tls import PemPair
 from refimpl.errors import USER_CODE_RAISES, LocalUsageError, failure_of, is_engines
 from refimpl.invariants import RecordCounts
 from refimpl.job.commands import Command
+from refimpl.job.environment import StreamEnvironment
 from refimpl.job.execution_graph import ExecutionGraph
 from refimpl.job.job_graph import JobGraph
 from refimpl.job.snapshots import JobSnapshot
-from refimpl.job.stream import StreamEnvironment
 
 if TYPE_CHECKING:
     import pyarrow as pa

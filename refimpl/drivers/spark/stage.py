@@ -20,7 +20,7 @@ from refimpl.drivers.spark.results import SparkResults
 from refimpl.drivers.spark.rows import ROW_SCHEMA, TraceTable
 from refimpl.drivers.transport.tls import PemPair
 from refimpl.errors import LocalUsageError, SluiceError
-from refimpl.job.stream import StreamEnvironment
+from refimpl.job.environment import StreamEnvironment
 from refimpl.job.stream_graph import StreamNode
 from refimpl.task.source import SourceReader
 

@@ -11,9 +11,9 @@ from refimpl.drivers.transport.streams import Security
 from refimpl.invariants import check_end
 from refimpl.job.commands import Command
 from refimpl.job.deployment import Deployment
+from refimpl.job.environment import StreamEnvironment
 from refimpl.job.placement import check_num_task_managers
 from refimpl.job.snapshots import JobSnapshot
-from refimpl.job.stream import StreamEnvironment
 from refimpl.trace import Trace
 
 __all__ = ["ThreadedRun"]

@@ -25,8 +25,8 @@ from refimpl.drivers.transport.streams import Security
 from refimpl.errors import UserCodeError
 from refimpl.job.commands import Command, Resume, SetTimeout
 from refimpl.job.deployment import Deployment
+from refimpl.job.environment import StreamEnvironment
 from refimpl.job.snapshots import JobSnapshot
-from refimpl.job.stream import StreamEnvironment
 from refimpl.task.task import Task
 from refimpl.trace import Trace
 

@@ -1,30 +1,13 @@
-"""The few words a job is written in: a small DataStream API.
-
-    env = StreamEnvironment(Config())
-    results = []
-    (
-        env.from_collection(range(10))
-        .map(lambda n: n * n, name="square")
-        .filter(lambda n: n % 2 == 0, name="even")
-        .sink(results.append)
-    )
-    Simulation(env).run()
-
-Every word adds an operator and returns the stream of its results; nothing runs until a driver does.
-`type` names how values cross the network; without one, they say themselves what they are.
-"""
+"""A stream and its words: what is done with each record, and which way records leave."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
-from refimpl.config import Config
 from refimpl.errors import LocalUsageError
-from refimpl.job.job_graph import JobGraph
-from refimpl.job.parts import Parts
+from refimpl.job.keyed_stream import KeyedStream
 from refimpl.job.stream_graph import (
     BROADCAST,
     FORWARD,
@@ -37,6 +20,7 @@ from refimpl.job.stream_graph import (
     StreamEdge,
     StreamGraph,
     StreamNode,
+    checked_parallelism,
 )
 from refimpl.producer.selector import KeyGroupSelector
 from refimpl.records.any_type import ANY
@@ -51,62 +35,18 @@ from refimpl.task.operators import (
     WatermarkOperator,
 )
 from refimpl.task.outputs import OutputTag
-from refimpl.task.source import IterableReader, ReaderFactory
-from refimpl.task.triggers import Trigger
-from refimpl.task.window_assigners import WindowAssigner
-from refimpl.task.window_operator import AggregateFunction, WindowOperator
 
-__all__ = ["DataStream", "KeyedStream", "SplitStream", "StreamEnvironment", "WindowedStream"]
+__all__ = ["DataStream", "SplitStream", "WrittenJob"]
 
 
-class StreamEnvironment:
-    """A job being written: its options, its parts and its graph.
+class WrittenJob(Protocol):
+    """The job a stream belongs to: its graph, and the parallelism of an operator that names none."""
 
-    Flink:   StreamExecutionEnvironment (streaming.api.environment), 1.11.4
-    """
+    @property
+    def graph(self) -> StreamGraph: ...
 
-    def __init__(self, config: Config | None = None, parallelism: int = 1) -> None:
-        self.config = config or Config()
-        self.parallelism = _positive(parallelism)
-        self.parts = Parts()
-        self.graph = StreamGraph()
-
-    def use(self, **parts: object) -> StreamEnvironment:
-        """Build the job with other parts: `use(SpanningRecordSerializer=Mine)`."""
-        self.parts = self.parts.using(**parts)
-        return self
-
-    def source(
-        self,
-        make_reader: ReaderFactory,
-        name: str = "source",
-        type: TypeSerializer = ANY,
-        parallelism: int | None = None,
-    ) -> DataStream:
-        """A stream read by `make_reader(subtask, parallelism)` in every subtask."""
-        node = StreamNode(
-            self._next_id(),
-            name,
-            _positive(self.parallelism if parallelism is None else parallelism),
-            Operator,
-            type,
-            ChainingStrategy.HEAD,
-            make_reader=make_reader,
-        )
-        self.graph.add_node(node)
-        return DataStream(self, node)
-
-    def from_collection(self, values: Iterable[object], name: str = "source", type: TypeSerializer = ANY) -> DataStream:
-        """A stream of these values, read by one subtask."""
-        kept: Sequence[object] = list(values)
-        return self.source(lambda *_: IterableReader(kept), name, type, parallelism=1)
-
-    def explain(self) -> str:
-        """The tasks this job becomes, and for every edge why it was or was not chained."""
-        return JobGraph(self.graph, self.config, self.parts).explain()
-
-    def _next_id(self) -> int:
-        return len(self.graph.nodes)
+    @property
+    def parallelism(self) -> int: ...
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -116,7 +56,7 @@ class DataStream:
     Flink:   DataStream, SingleOutputStreamOperator (streaming.api.datastream), 1.11.4
     """
 
-    environment: StreamEnvironment
+    environment: WrittenJob
     node: StreamNode
     _partitioner: Partitioner | None = None
     _tag: OutputTag | None = None
@@ -170,7 +110,7 @@ class DataStream:
     def transform(self, name: str, make_operator: Callable[[], Operator], type: TypeSerializer = ANY) -> DataStream:
         """Any operator; each subtask gets its own from `make_operator`."""
         environment = self.environment
-        node = StreamNode(environment._next_id(), name, environment.parallelism, make_operator, type)
+        node = StreamNode(environment.graph.next_id, name, environment.parallelism, make_operator, type)
         environment.graph.add_node(node)
         for stream in (self, *self._others):
             stream._connect(node)
@@ -180,9 +120,11 @@ class DataStream:
 
     def key_by(
         self, key_of: Callable[[Any], Hashable] | int | str, key_type: TypeSerializer | None = None
-    ) -> KeyedStream:
+    ) -> KeyedStream[DataStream]:
         """All records of one key to one subtask; `key_of` takes the key out of a value, or names its field."""
-        return KeyedStream(self, key_of if callable(key_of) else Field(key_of), key_type)
+        key = key_of if callable(key_of) else Field(key_of)
+        by_key = Partitioner("hash", lambda _seed, groups: KeyGroupSelector(key, groups, key_type))
+        return KeyedStream(self._by(by_key), key)
 
     def forward(self) -> DataStream:
         """To the subtask with the same index."""
@@ -246,7 +188,7 @@ class DataStream:
 
     def set_parallelism(self, parallelism: int) -> DataStream:
         """How many subtasks the operator has."""
-        self._operator().parallelism = _positive(parallelism)
+        self._operator().parallelism = checked_parallelism(parallelism)
         return self
 
     def start_new_chain(self) -> DataStream:
@@ -296,74 +238,3 @@ class SplitStream:
             for stream in (self._stream, *self._stream._others)
         )
         return first.union(*others)
-
-
-class KeyedStream:
-    """A stream whose records of one key meet in one subtask.
-
-    Flink:   KeyedStream (streaming.api.datastream), 1.11.4
-    """
-
-    def __init__(
-        self,
-        stream: DataStream,
-        key_of: Callable[[Any], Hashable],
-        key_type: TypeSerializer | None,
-    ) -> None:
-        self.key_of = key_of
-        self._stream = stream._by(Partitioner("hash", lambda _seed, groups: KeyGroupSelector(key_of, groups, key_type)))
-
-    def window(self, windows: WindowAssigner) -> WindowedStream:
-        """Put the records of each key into windows of event time."""
-        return WindowedStream(self._stream, self.key_of, windows)
-
-    def transform(self, name: str, make_operator: Callable[[], Operator], type: TypeSerializer = ANY) -> DataStream:
-        """Any operator, behind the exchange by key."""
-        return self._stream.transform(name, make_operator, type)
-
-    def sink(self, function: Callable[[Any], object], name: str = "sink") -> DataStream:
-        return self._stream.sink(function, name)
-
-
-class WindowedStream:
-    """Records by key and window, waiting to be aggregated.
-
-    Flink:   WindowedStream (streaming.api.datastream), 1.11.4
-    """
-
-    def __init__(self, stream: DataStream, key_of: Callable[[Any], Hashable], windows: WindowAssigner) -> None:
-        self._stream = stream
-        self._key_of = key_of
-        self._windows = windows
-        self._trigger: Trigger | None = None
-        self._lateness_ms = 0
-
-    def trigger(self, trigger: Trigger) -> WindowedStream:
-        """Let `trigger` say when a window gives its result; without one it does at its end."""
-        self._trigger = trigger
-        return self
-
-    def allowed_lateness(self, lateness_ms: int) -> WindowedStream:
-        """Keep windows for so long behind their end: what comes meanwhile makes them give a new result."""
-        self._lateness_ms = lateness_ms
-        return self
-
-    def aggregate(
-        self, function: AggregateFunction[Any], name: str = "window", type: TypeSerializer = ANY
-    ) -> DataStream:
-        """`(key, start_ms, end_ms, result)` for each window when it fires, by default when it is complete.
-
-        Raises:
-            LocalUsageError: a lateness that is none, or session windows and a function without `merge`.
-        """
-        # The parts and not `self`, which would take the job along, sinks and all.
-        make = partial(WindowOperator, self._key_of, self._windows, function, self._trigger, self._lateness_ms)
-        make()  # what cannot be is refused now
-        return self._stream.transform(name, make, type)
-
-
-def _positive(parallelism: int) -> int:
-    is_number = isinstance(parallelism, int) and not isinstance(parallelism, bool)
-    if not is_number or parallelism < 1:
-        raise LocalUsageError(f"a parallelism of {parallelism!r} is no parallelism; use 1 or more")
-    return parallelism

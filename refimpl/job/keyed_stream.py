@@ -1,0 +1,84 @@
+"""Streams by key: an operator behind the exchange, and windows of each key."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from functools import partial
+from typing import Any, Generic, Protocol, Self, TypeVar
+
+from refimpl.records.any_type import ANY
+from refimpl.records.types import TypeSerializer
+from refimpl.task.operators import Operator
+from refimpl.task.triggers import Trigger
+from refimpl.task.window_assigners import WindowAssigner
+from refimpl.task.window_operator import AggregateFunction, WindowOperator
+
+__all__ = ["KeyedStream", "Transformed", "WindowedStream"]
+
+
+class Transformed(Protocol):
+    """A stream an operator can be put behind, which gives another such stream."""
+
+    def transform(self, name: str, make_operator: Callable[[], Operator], type: TypeSerializer = ANY) -> Self: ...
+
+    def sink(self, function: Callable[[Any], object], name: str = "sink") -> Self: ...
+
+
+Stream = TypeVar("Stream", bound=Transformed)
+
+
+class KeyedStream(Generic[Stream]):
+    """A stream whose records of one key meet in one subtask; `stream` leaves by the key already.
+
+    Flink:   KeyedStream (streaming.api.datastream), 1.11.4
+    """
+
+    def __init__(self, stream: Stream, key_of: Callable[[Any], Hashable]) -> None:
+        self.key_of = key_of
+        self._stream = stream
+
+    def window(self, windows: WindowAssigner) -> WindowedStream[Stream]:
+        """Put the records of each key into windows of event time."""
+        return WindowedStream(self._stream, self.key_of, windows)
+
+    def transform(self, name: str, make_operator: Callable[[], Operator], type: TypeSerializer = ANY) -> Stream:
+        """Any operator, behind the exchange by key."""
+        return self._stream.transform(name, make_operator, type)
+
+    def sink(self, function: Callable[[Any], object], name: str = "sink") -> Stream:
+        return self._stream.sink(function, name)
+
+
+class WindowedStream(Generic[Stream]):
+    """Records by key and window, waiting to be aggregated.
+
+    Flink:   WindowedStream (streaming.api.datastream), 1.11.4
+    """
+
+    def __init__(self, stream: Stream, key_of: Callable[[Any], Hashable], windows: WindowAssigner) -> None:
+        self._stream = stream
+        self._key_of = key_of
+        self._windows = windows
+        self._trigger: Trigger | None = None
+        self._lateness_ms = 0
+
+    def trigger(self, trigger: Trigger) -> WindowedStream[Stream]:
+        """Let `trigger` say when a window gives its result; without one it does at its end."""
+        self._trigger = trigger
+        return self
+
+    def allowed_lateness(self, lateness_ms: int) -> WindowedStream[Stream]:
+        """Keep windows for so long behind their end: what comes meanwhile makes them give a new result."""
+        self._lateness_ms = lateness_ms
+        return self
+
+    def aggregate(self, function: AggregateFunction[Any], name: str = "window", type: TypeSerializer = ANY) -> Stream:
+        """`(key, start_ms, end_ms, result)` for each window when it fires, by default when it is complete.
+
+        Raises:
+            LocalUsageError: a lateness that is none, or session windows and a function without `merge`.
+        """
+        # The parts and not `self`, which would take the job along, sinks and all.
+        make = partial(WindowOperator, self._key_of, self._windows, function, self._trigger, self._lateness_ms)
+        make()  # what cannot be is refused now
+        return self._stream.transform(name, make, type)
