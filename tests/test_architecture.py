@@ -43,7 +43,7 @@ READING_ORDER = [
     "task.triggers", "task.merging_windows", "task.window_operator", "task.chain", "task.source",
     "task.checkpoints", "task.snapshot", "task.task",
     "job.stream_graph", "job.chaining", "job.parts", "job.job_graph",
-    "job.keyed_stream", "job.data_stream", "job.environment", "job.placement", "job.execution_graph",
+    "job.placement", "job.execution_graph", "job.keyed_stream", "job.data_stream", "job.environment",
     "job.makers", "job.shuffle_environment", "job.snapshots", "job.checkpoint_trigger",
     "job.commands", "job.hot_swap", "job.deployment",
     "invariants",

@@ -22,7 +22,7 @@ import pytest
 from refimpl.config import Config
 from refimpl.drivers import ProcessRun, Simulation, ThreadedRun
 from refimpl.drivers.loop import AsyncRun
-from refimpl.job import DataStream, ExecutionGraph, JobGraph, StreamEnvironment
+from refimpl.job import DataStream, StreamEnvironment
 from refimpl.producer.key_groups import java_identity
 from refimpl.records import StreamRecord
 from refimpl.task import Operator, OutputTag, TumblingWindows
@@ -199,7 +199,7 @@ class RandomJob:
 
 def num_slots(job: StreamEnvironment) -> int:
     """Between how many TaskManagers a job can be shared."""
-    return ExecutionGraph(JobGraph(job.graph, job.config), 1).placement.num_slots
+    return job.execution_graph().placement.num_slots
 
 
 def differences(found: dict[str, Counter[str]], expected: dict[str, Counter[str]]) -> str:

@@ -16,7 +16,7 @@ from refimpl.config import Config
 from refimpl.drivers import AsyncRun, ProcessRun, Simulation, ThreadedRun
 from refimpl.drivers.simulation import Flush, StepTask
 from refimpl.errors import InsufficientBuffersError, LocalUsageError, UserCodeError
-from refimpl.job import Deployment, ExecutionGraph, JobGraph, StreamEnvironment
+from refimpl.job import Deployment, StreamEnvironment
 from refimpl.records import (
     LONG,
     STRING,
@@ -73,7 +73,7 @@ def windows_by_hand(num_records: int) -> list[object]:
 
 
 def required(environment: StreamEnvironment, width: int) -> int:
-    return ExecutionGraph(JobGraph(environment.graph, environment.config), width).num_required_buffers
+    return environment.execution_graph(width).num_required_buffers
 
 
 class Drive(Protocol):

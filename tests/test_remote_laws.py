@@ -34,7 +34,7 @@ from refimpl.exchange import (
     encode,
 )
 from refimpl.invariants import check_all
-from refimpl.job import ConnectionId, ExecutionGraph, JobGraph, ShuffleEnvironment, StreamEnvironment
+from refimpl.job import ConnectionId, ExecutionGraph, ShuffleEnvironment, StreamEnvironment
 from refimpl.memory import Buffer
 from refimpl.records import StreamRecord
 from refimpl.task import IterableReader, Operator
@@ -181,7 +181,7 @@ class Trails:
     def _graph(self, num_task_managers: int) -> ExecutionGraph:
         environment = self.options.environment()
         self.build(environment, [])
-        return ExecutionGraph(JobGraph(environment.graph, environment.config), num_task_managers)
+        return environment.execution_graph(num_task_managers)
 
 
 def channels_by_link(simulation: Simulation) -> dict[str, list[RemoteInputChannel]]:

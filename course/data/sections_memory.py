@@ -17,7 +17,7 @@ from course.data.oracle import LENGTH_BYTES, cuts, on_the_stream
 from refimpl.config import Config
 from refimpl.drivers import Simulation, ThreadedRun
 from refimpl.errors import InsufficientBuffersError
-from refimpl.job import ExecutionGraph, JobGraph, StreamEnvironment
+from refimpl.job import StreamEnvironment
 from refimpl.memory import Buffer, BufferBuilder, NetworkBufferPool
 from refimpl.records import LONG, STRING, SerializationResult, SpanningRecordSerializer, TupleType
 from refimpl.task import IterableReader
@@ -115,7 +115,7 @@ def start_plans(plans: DataFrame) -> dict[str, str]:
         environment = StreamEnvironment(Config(num_buffers=buffers, segment_size_bytes=_SMALL_SEGMENT))
         source = environment.source(lambda *_: IterableReader(()), parallelism=producers)
         source.rebalance().sink(_ignore).set_parallelism(consumers)
-        needed = ExecutionGraph(JobGraph(environment.graph, environment.config), task_managers).num_required_buffers
+        needed = environment.execution_graph(task_managers).num_required_buffers
         try:
             with Simulation(environment, num_task_managers=task_managers):
                 starves = False

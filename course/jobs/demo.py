@@ -20,7 +20,7 @@ from course.jobs.demo_view import DemoView
 from refimpl.config import Config
 from refimpl.drivers import AsyncRun, ProcessRun, Simulation, ThreadedRun
 from refimpl.errors import ConfigError, InsufficientBuffersError, SluiceError
-from refimpl.job import ExecutionGraph, JobGraph, JobSnapshot, StreamEnvironment
+from refimpl.job import JobSnapshot, StreamEnvironment
 
 __all__ = ["add_arguments", "run"]
 
@@ -245,8 +245,7 @@ def _config(arguments: argparse.Namespace) -> Config:
     """
     options = {"segment_size_bytes": arguments.segment_size, "object_reuse": True}
     environment = flights_job(_no_reader, print, Config(**options), arguments.parallelism)
-    job = JobGraph(environment.graph, environment.config)
-    least = ExecutionGraph(job, arguments.task_managers).num_required_buffers
+    least = environment.execution_graph(arguments.task_managers).num_required_buffers
     wanted = least if arguments.buffers == "min" else arguments.buffers
     if wanted < least:
         needed = f"with parallelism {arguments.parallelism} it must be at least {least}"

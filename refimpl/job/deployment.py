@@ -18,9 +18,9 @@ from refimpl.errors import USER_CODE_RAISES, LocalUsageError, described, failure
 from refimpl.job.checkpoint_trigger import CheckpointTrigger
 from refimpl.job.commands import Command, Pause, Resume, SetTimeout, Slow, Swap, SwapFunction
 from refimpl.job.environment import StreamEnvironment
-from refimpl.job.execution_graph import ExecutionGraph, ExecutionVertex
+from refimpl.job.execution_graph import ExecutionVertex
 from refimpl.job.hot_swap import submit, swapped, swapped_function
-from refimpl.job.job_graph import JobEdge, JobGraph, JobVertex
+from refimpl.job.job_graph import JobEdge, JobVertex
 from refimpl.job.makers import Makers
 from refimpl.job.parts import Parts
 from refimpl.job.shuffle_environment import ShuffleEnvironment
@@ -62,11 +62,9 @@ class Deployment:
         buffers_per_step: int = 1,
         makers: Makers | None = None,
     ) -> None:
-        if not environment.graph.nodes:
-            raise LocalUsageError("the job has no operators; start with a source")
         self.config = environment.config
         self.parts: Parts = environment.parts
-        self.graph = ExecutionGraph(JobGraph(environment.graph, self.config, self.parts), num_task_managers, run_id)
+        self.graph = environment.execution_graph(num_task_managers, run_id)
         self.task_manager = task_manager
         self.trace = trace
         self.shuffle = ShuffleEnvironment(self.graph, trace, makers or Makers())

@@ -19,9 +19,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from refimpl.config import Config
+from refimpl.errors import LocalUsageError
 from refimpl.job.data_stream import DataStream
+from refimpl.job.execution_graph import ExecutionGraph
 from refimpl.job.job_graph import JobGraph
 from refimpl.job.parts import Parts
+from refimpl.job.placement import Placement
 from refimpl.job.stream_graph import ChainingStrategy, StreamGraph, StreamNode, checked_parallelism
 from refimpl.records.any_type import ANY
 from refimpl.records.types import TypeSerializer
@@ -72,6 +75,17 @@ class StreamEnvironment:
         """A stream of these values, read by one subtask."""
         kept: Sequence[object] = list(values)
         return self.source(lambda *_: IterableReader(kept), name, type, parallelism=1)
+
+    def execution_graph(self, num_task_managers: int = 1, run_id: bytes = bytes(8)) -> ExecutionGraph:
+        """The job drawn out for its first attempt on so many TaskManagers.
+
+        Raises:
+            LocalUsageError: the job has no operators, or too few slots for so many TaskManagers.
+        """
+        if not self.graph.nodes:
+            raise LocalUsageError("the job has no operators; start with a source")
+        job = JobGraph(self.graph, self.config, self.parts)
+        return ExecutionGraph(job, Placement(job, num_task_managers), run_id=run_id)
 
     def explain(self) -> str:
         """The tasks this job becomes, and for every edge why it was or was not chained."""

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from refimpl.config import Config, FlinkVersion
+from refimpl.errors import LocalUsageError
 from refimpl.exchange.messages import ProducerId, ResultPartitionId
 from refimpl.job.job_graph import JobGraph, JobVertex
 from refimpl.job.placement import Placement
 from refimpl.producer.key_groups import default_max_parallelism
 from refimpl.producer.result_partition import required_buffers
 
-__all__ = ["ChannelPlan", "ExecutionGraph", "ExecutionVertex", "channels_of", "required_input_buffers"]
+__all__ = ["MAX_ATTEMPT", "ChannelPlan", "ExecutionGraph", "ExecutionVertex", "channels_of", "required_input_buffers"]
+
+MAX_ATTEMPT = 0xFFFF  # an attempt and the number of its subtask share 32 bits of an id
+_NEVER_RESTARTED: Mapping[tuple[int, int], int] = MappingProxyType({})
 
 
 def channels_of(num_producers: int, num_consumers: int, is_pointwise: bool) -> list[list[int]]:
@@ -44,11 +49,15 @@ def channels_of(num_producers: int, num_consumers: int, is_pointwise: bool) -> l
 
 @dataclass(frozen=True, slots=True)
 class ExecutionVertex:
-    """One subtask of a job vertex, and the number of the TaskManager that runs it."""
+    """One subtask of a job vertex, the number of the TaskManager that runs it, and how often it was restarted.
+
+    Flink:   ExecutionVertex with its current Execution (runtime.executiongraph), 1.11.4
+    """
 
     vertex: JobVertex
     subtask: int
     task_manager: int = 0
+    attempt: int = 0
 
     @property
     def name(self) -> str:
@@ -76,25 +85,46 @@ class ChannelPlan:
 
 
 class ExecutionGraph:
-    """All subtasks of a job, the channels between them, and where each subtask runs.
+    """All subtasks of a job, the channels between them, where each subtask runs, and which attempt of it.
+
+    A value: nothing in it changes. A restart makes another graph, in which whatever was restarted has
+    the next attempt. `attempts` are those above 0, by job vertex and subtask; `generation` counts the restarts.
 
     `run_id` (8 bytes) tells this run from others, so that a connection to the wrong one finds
-    nothing. The rest of every id follows from the place in the job, so that all TaskManagers come to
-    the same ids and a run can be repeated.
+    nothing; and an attempt tells the ids of a task from those it had before. The rest of every id
+    follows from the place in the job, so that all TaskManagers come to the same ids and a run can be
+    repeated.
+
+    Raises:
+        LocalUsageError: an attempt of nothing in the job, or below 0 or above `MAX_ATTEMPT`.
 
     Flink:   ExecutionGraph (runtime.executiongraph), 1.11.4
-    Differs: ids are random there.
+    Differs: ids are random there, and the graph is one object, whose vertices get new executions.
     """
 
-    def __init__(self, job: JobGraph, num_task_managers: int = 1, run_id: bytes = bytes(8)) -> None:
+    def __init__(
+        self,
+        job: JobGraph,
+        placement: Placement | None = None,
+        attempts: Mapping[tuple[int, int], int] = _NEVER_RESTARTED,
+        run_id: bytes = bytes(8),
+        generation: int = 0,
+    ) -> None:
         self.job = job
-        self.placement = Placement(job, num_task_managers)
-        self.vertices: Sequence[ExecutionVertex] = [
-            ExecutionVertex(vertex, subtask, self.placement.task_manager_of(vertex, subtask))
+        self.placement = placement or Placement(job)
+        self.run_id = run_id
+        self.generation = generation
+        self._attempts = _checked_attempts(job, attempts)
+        self.vertices: Sequence[ExecutionVertex] = tuple(
+            ExecutionVertex(
+                vertex,
+                subtask,
+                self.placement.task_manager_of(vertex, subtask),
+                self._attempts.get((vertex.id, subtask), 0),
+            )
             for vertex in job.vertices.values()
             for subtask in range(vertex.parallelism)
-        ]
-        self._run_id = run_id
+        )
         self._matrices = [
             channels_of(
                 job.vertices[edge.source].parallelism,
@@ -103,6 +133,27 @@ class ExecutionGraph:
             )
             for edge in job.edges
         ]
+
+    def restarted(
+        self, executions: Iterable[ExecutionVertex] | None = None, placement: Placement | None = None
+    ) -> ExecutionGraph:
+        """The graph after a restart of these subtasks, or of all: the next attempt of each, perhaps elsewhere.
+
+        The others keep their attempts, and so their ids.
+
+        Raises:
+            LocalUsageError: one of them has been restarted since, or `MAX_ATTEMPT` times already.
+        """
+        attempts = dict(self._attempts)
+        for execution in self.vertices if executions is None else executions:
+            key = execution.vertex.id, execution.subtask
+            if execution.attempt != attempts.get(key, 0):
+                raise LocalUsageError(
+                    f"attempt {execution.attempt} of {execution.name} is not the one that runs, "
+                    f"which is {attempts.get(key, 0)}; take it from this graph"
+                )
+            attempts[key] = execution.attempt + 1
+        return ExecutionGraph(self.job, placement or self.placement, attempts, self.run_id, self.generation + 1)
 
     def subtasks(self, vertex_id: int) -> list[ExecutionVertex]:
         """The subtasks of one job vertex, in order."""
@@ -130,9 +181,9 @@ class ExecutionGraph:
         """What the output of `producer` for edge `edge` is called on the wire."""
         vertex_id, subtask = producer.vertex.id, producer.subtask
         if self.job.config.flink_version is FlinkVersion.V1_11:
-            attempt = ProducerId(self._id(vertex_id, subtask))
+            attempt = ProducerId(self._id(vertex_id, subtask, producer.attempt))
         else:
-            attempt = ProducerId(self._id(0), self._id(vertex_id), subtask)
+            attempt = ProducerId(self._id(0), self._id(vertex_id), subtask, producer.attempt)
         return ResultPartitionId(self._id(edge), subtask, attempt)
 
     def partition_name(self, edge: int, subtask: int) -> str:
@@ -163,12 +214,22 @@ class ExecutionGraph:
         return max(required)
 
     def _plan(self, edge: int, producer: ExecutionVertex, subpartition: int, consumer: ExecutionVertex) -> ChannelPlan:
-        receiver = self._id(edge, producer.subtask, consumer.subtask)
+        receiver = self._id(edge, producer.subtask, consumer.attempt << 16 | consumer.subtask)
         return ChannelPlan(edge, producer, subpartition, consumer, self.partition_id(edge, producer), receiver)
 
     def _id(self, first: int, second: int = 0, third: int = 0) -> bytes:
         """Sixteen bytes: the run, and up to three numbers."""
-        return self._run_id + struct.pack(">HHI", first, second, third)
+        return self.run_id + struct.pack(">HHI", first, second, third)
+
+
+def _checked_attempts(job: JobGraph, attempts: Mapping[tuple[int, int], int]) -> Mapping[tuple[int, int], int]:
+    for (vertex_id, subtask), attempt in attempts.items():
+        vertex = job.vertices.get(vertex_id)
+        if vertex is None or not 0 <= subtask < vertex.parallelism:
+            raise LocalUsageError(f"an attempt of subtask {subtask} of vertex {vertex_id}, which the job does not have")
+        if not 0 <= attempt <= MAX_ATTEMPT:
+            raise LocalUsageError(f"attempt {attempt} of {vertex.name}-{subtask} cannot be: it is 0 to {MAX_ATTEMPT}")
+    return MappingProxyType(dict(attempts))
 
 
 def required_input_buffers(num_remote: int, config: Config) -> int:

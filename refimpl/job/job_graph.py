@@ -79,6 +79,7 @@ class JobGraph:
         graph = graph.resolved()
         self.stream_graph = graph
         self.config = config
+        self.parts = parts
         chained, self._cut = _chained_and_cut(graph, lambda edge: parts.is_chainable(graph, edge, config))
         chains = parts.build_chains(graph, chained.__contains__)
         self._heads = {member: head for head, members in chains.items() for member in members}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from refimpl.job import ExecutionGraph, JobGraph
 from refimpl.job.deployment import Deployment
 from tests.bench.isolation import NUM_CHANNELS, Readers, Sample, job, main, paper, rates, table
 
@@ -21,7 +20,7 @@ def samples(slow_rate: int, others_after: int) -> list[Sample]:
 @pytest.mark.parametrize("credit_based", [True, False])
 def test_its_four_channels_cross_from_one_task_manager_to_the_other(credit_based: bool) -> None:
     environment = job(Readers(), credit_based=credit_based)
-    graph = ExecutionGraph(JobGraph(environment.graph, environment.config), 2)
+    graph = environment.execution_graph(2)
     plans = [plan for vertex in graph.vertices for plans in graph.inputs(vertex) for plan in plans]
     assert [(plan.producer.task_manager, plan.consumer.task_manager) for plan in plans] == [(0, 1)] * NUM_CHANNELS
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from refimpl.config import Config, FlinkVersion
 from refimpl.drivers import Simulation
-from refimpl.job import DataStream, ExecutionGraph, JobGraph, StreamEnvironment
+from refimpl.job import DataStream, ExecutionGraph, StreamEnvironment
 from refimpl.records import ANY, LONG, StreamRecord, TupleType
 from refimpl.task import FlatMapOperator, IterableReader, Operator, OutputTag
 
@@ -166,7 +166,7 @@ class Shape:
     def _graph(self, num_task_managers: int) -> ExecutionGraph:
         environment = self.environment()
         self.build(environment, [])
-        return ExecutionGraph(JobGraph(environment.graph, environment.config), num_task_managers)
+        return environment.execution_graph(num_task_managers)
 
 
 def check(shape: Shape) -> Simulation:

@@ -29,8 +29,6 @@ from refimpl.errors import (
 from refimpl.invariants import check_records
 from refimpl.job.commands import Command, Pause, Resume, SwapFunction
 from refimpl.job.environment import StreamEnvironment
-from refimpl.job.execution_graph import ExecutionGraph
-from refimpl.job.job_graph import JobGraph
 from refimpl.job.snapshots import JobSnapshot
 from refimpl.trace import Trace
 
@@ -77,9 +75,7 @@ class ProcessRun(BackgroundRun):
         make_trace: Callable[[int], Trace] | None = None,
         cores: Collection[int] | None = None,
     ) -> None:
-        if not environment.graph.nodes:
-            raise LocalUsageError("the job has no operators; start with a source")
-        ExecutionGraph(JobGraph(environment.graph, environment.config, environment.parts), num_task_managers)
+        environment.execution_graph(num_task_managers)  # what cannot be is refused here
         chosen_cores = _each_core(cores, num_task_managers)
         run_id = secrets.token_bytes(8)
         job, sinks = without_sinks(environment)

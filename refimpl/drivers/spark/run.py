@@ -24,8 +24,6 @@ from refimpl.errors import USER_CODE_RAISES, LocalUsageError, failure_of, is_eng
 from refimpl.invariants import RecordCounts
 from refimpl.job.commands import Command
 from refimpl.job.environment import StreamEnvironment
-from refimpl.job.execution_graph import ExecutionGraph
-from refimpl.job.job_graph import JobGraph
 from refimpl.job.snapshots import JobSnapshot
 
 if TYPE_CHECKING:
@@ -75,9 +73,7 @@ class SparkRun(BackgroundRun):
         packages: Sequence[str] = (),
         trace_table: TraceTable | None = None,
     ) -> None:
-        if not environment.graph.nodes:
-            raise LocalUsageError("the job has no operators; start with a source")
-        ExecutionGraph(JobGraph(environment.graph, environment.config, environment.parts), num_task_managers)
+        environment.execution_graph(num_task_managers)  # what cannot be is refused here
         super().__init__()
         self.is_done = False  # also if it has failed
         self.error: BaseException | None = None

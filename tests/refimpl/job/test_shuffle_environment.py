@@ -9,13 +9,21 @@ import pytest
 from refimpl.config import Config, FlinkVersion
 from refimpl.consumer import LocalInputChannel, RemoteInputChannel
 from refimpl.errors import InsufficientBuffersError, LocalUsageError
-from refimpl.exchange import CloseRequest, FrameDecoder, PartitionRequest, ProducerConnection, ResultPartitionId
+from refimpl.exchange import (
+    HEADER_BYTES,
+    CloseRequest,
+    ErrorResponse,
+    FrameDecoder,
+    PartitionRequest,
+    ProducerConnection,
+    ResultPartitionId,
+    decode,
+)
 from refimpl.job import (
     ConnectionId,
     Deployment,
     ExecutionGraph,
     ExecutionVertex,
-    JobGraph,
     ShuffleEnvironment,
     StreamEnvironment,
 )
@@ -29,7 +37,7 @@ def graph_of(config: Config = CONFIG, num_task_managers: int = 2, run_id: bytes 
     """Two sources, each with a channel to two sinks: source-0 and sink-0 on tm-0, source-1 and sink-1 on tm-1."""
     environment = StreamEnvironment(config, parallelism=2)
     environment.source(lambda _i, _n: IterableReader([])).rebalance().sink(print)
-    return ExecutionGraph(JobGraph(environment.graph, config), num_task_managers, run_id)
+    return environment.execution_graph(num_task_managers, run_id)
 
 
 def subtask(graph: ExecutionGraph, name: str) -> ExecutionVertex:
@@ -123,6 +131,36 @@ def test_a_partition_of_another_run_is_not_there() -> None:
     assert here.find(read.partition_id, read.subpartition) is None
 
 
+@pytest.mark.parametrize("version", FlinkVersion)
+@pytest.mark.parametrize("is_reader_old", [True, False])
+def test_a_reader_never_gets_the_partition_of_another_attempt(version: FlinkVersion, is_reader_old: bool) -> None:
+    """Over the wire: whoever asks for what another attempt produces is told that it is not there, and keeps asking."""
+    old = graph_of(replace(CONFIG, flink_version=version))
+    new = old.restarted()
+    reader, producer = (old, new) if is_reader_old else (new, old)
+    here, there = part(0, producer), part(1, reader)
+    [(connection_id, [read])] = there.remote_reads.items()
+    connection, consumer = here.accept("tm-1 reads tm-0"), there.connect(connection_id, "tm-1 reads tm-0")
+    fill(here, 0)
+    connection.receive_data(consumer.data_to_send())
+    responses = b"".join(connection.data_to_send())
+    answer = decode(responses[8], memoryview(responses)[HEADER_BYTES:], version)
+    assert isinstance(answer, ErrorResponse)
+    assert answer.receiver == read.channel.receiver
+    assert b"PartitionNotFoundException" in answer.error
+    consumer.receive_data(responses)
+    assert read.channel.snapshot().num_available == 0
+    assert here.partitions[0, 0].subpartitions[1].num_queued == 1
+    assert consumer.next_deadline(0.0) is not None  # to ask again
+    # The reader of its own attempt gets it.
+    own = part(1, producer)
+    [(own_id, _reads)] = own.remote_reads.items()
+    consumer = own.connect(own_id, "its own")
+    connection.receive_data(consumer.data_to_send())
+    consumer.receive_data(b"".join(connection.data_to_send()))
+    assert own.remote_channels[0].snapshot().num_available == 1
+
+
 @pytest.mark.parametrize("number", [-1, 2, 2**31 - 1])
 def test_a_partition_that_is_there_has_no_other_subpartitions_than_its_own(number: int) -> None:
     """A negative one too: a list would answer from its end."""
@@ -136,10 +174,10 @@ def test_a_partition_that_is_there_has_no_other_subpartitions_than_its_own(numbe
 
 
 def test_a_connection_asks_for_everything_that_is_read_there() -> None:
-    graph = graph_of(num_task_managers=1)
-    both_here = [replace(each, task_manager=int(each.vertex.name == "sink")) for each in graph.vertices]
-    graph.vertices = both_here  # the sources on tm-0, the sinks on tm-1: four channels
-    shuffle = part(1, graph)
+    environment = StreamEnvironment(CONFIG, parallelism=2)
+    source = environment.source(lambda _i, _n: IterableReader([])).slot_sharing_group("sources")
+    source.rebalance().sink(print).slot_sharing_group("sinks")
+    shuffle = part(1, environment.execution_graph(2))  # the sources on tm-0, the sinks on tm-1: four channels
     connection = shuffle.connect(ConnectionId(0), "tm-1 reads tm-0")
     asked = list(FrameDecoder(connection, 1_024).receive(connection.data_to_send()))
     assert asked == [
