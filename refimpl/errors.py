@@ -16,6 +16,7 @@ from typing import TypeGuard
 
 __all__ = [
     "USER_CODE_RAISES",
+    "BuffersStillOutError",
     "ConfigError",
     "InsufficientBuffersError",
     "InsufficientSlotsError",
@@ -117,6 +118,27 @@ class InsufficientBuffersError(SluiceError):
         self.num_free = num_free
         self.num_total = num_total
         self.segment_size_bytes = segment_size_bytes
+
+
+class BuffersStillOutError(SluiceError):
+    """Segments are promised to a channel, but those who give them up still have them: deploy again later.
+
+    Attributes:
+        owner: who asked, such as `map-1`.
+        num_required, num_free: segments; free are those that lie in the pool now.
+
+    Flink:   NetworkBufferPool.requestMemorySegments (runtime.io.network.buffer), 1.11.4
+    Differs: Flink waits for 30 s, by default, before it says so.
+    """
+
+    def __init__(self, owner: str, num_required: int, num_free: int) -> None:
+        super().__init__(
+            f"{owner} needs {num_required} buffers of its own and {num_free} are free now; others have what they "
+            f"are to give up still in use: deploy again when their buffers have come home"
+        )
+        self.owner = owner
+        self.num_required = num_required
+        self.num_free = num_free
 
 
 class InsufficientSlotsError(SluiceError):

@@ -50,18 +50,27 @@ __all__ = [
 
 
 def check_all(*deployments: Deployment) -> None:
-    """The laws that hold between any two steps, on every TaskManager by itself."""
+    """The laws that hold between any two steps, on every TaskManager by itself.
+
+    The deployments are all that have taken anything from their pools.
+    """
+    by_pool: dict[int, list[Deployment]] = {}
     for deployment in deployments:
-        check_segments(deployment)
-        check_memory(deployment)
+        by_pool.setdefault(id(deployment.pool), []).append(deployment)
+    for on_one_pool in by_pool.values():
+        check_segments(*on_one_pool)
+        check_memory(*on_one_pool)
 
 
-def check_segments(deployment: Deployment) -> None:
-    """Every segment is in one place, and every reference to its buffer is accounted for."""
-    trace = deployment.trace
-    holders: dict[int, str] = {segment.id: "the global pool" for segment in deployment.pool.free_segments}
-    num_references = _count_references(deployment)
-    for pool in _local_pools(deployment):
+def check_segments(*deployments: Deployment) -> None:
+    """Every segment is in one place, and every reference to its buffer is accounted for.
+
+    The deployments are all those of one TaskManager, which share its pool.
+    """
+    trace, network_pool = deployments[0].trace, deployments[0].pool
+    holders: dict[int, str] = {segment.id: "the global pool" for segment in network_pool.free_segments}
+    num_references = _count_references(deployments)
+    for pool in _local_pools(deployments):
         for segment in pool.idle_segments:
             _claim(holders, segment.id, f"{pool.name} (idle)", trace)
         for segment_id, buffer in pool.lent.items():
@@ -71,35 +80,37 @@ def check_segments(deployment: Deployment) -> None:
         assert in_use == pool.num_requested, (
             f"{pool.name} requested {pool.num_requested} segments, {in_use} can be found"
         )
-    for channel in deployment.shuffle.remote_channels:
+    for channel in _remote_channels(deployments):
         for buffer in channel.buffers.exclusive_buffers:
             _claim(holders, buffer.segment.id, f"{channel} (exclusive)", trace)
             _check_references(buffer, repr(channel), num_references, trace)
-    for segment in deployment.pool.segments:
+    for segment in network_pool.segments:
         assert segment.id in holders, f"nobody holds segment {segment.id}\n{_story(trace, segment.id)}"
 
 
-def check_memory(deployment: Deployment) -> None:
+def check_memory(*deployments: Deployment) -> None:
     """No pool takes more than its share, and together they never promise or hold more than there is.
 
-    Shares are dealt anew when a remote channel gives its exclusive buffers back, and one may come out
-    smaller than what its pool has out, which then drains. Before that the bound is strict.
+    The deployments are all those of one TaskManager, which share its pool. Shares are dealt anew when
+    another deployment comes or goes, or a remote channel gives its exclusive buffers back, and one may
+    come out smaller than what its pool has out, which then drains. Before that the bound is strict.
     """
-    pools = _local_pools(deployment)
-    has_dealt_anew = any(channel.is_released for channel in deployment.shuffle.remote_channels)
+    network_pool, channels, pools = deployments[0].pool, _remote_channels(deployments), _local_pools(deployments)
+    has_dealt_anew = len(deployments) > 1 or any(channel.is_released for channel in channels)
+    num_overdraft = max(deployment.config.max_overdraft_buffers for deployment in deployments)
     for pool in pools:
-        limit = (pool.num_max if has_dealt_anew else pool.size) + deployment.config.max_overdraft_buffers
+        limit = (pool.num_max if has_dealt_anew else pool.size) + num_overdraft
         assert pool.is_destroyed or pool.num_requested <= limit, (
             f"{pool.name} has {pool.num_requested} segments, its share is {pool.size}, its limit {limit}"
         )
-    total = len(deployment.pool.segments)
-    exclusive = sum(len(channel.buffers.exclusive_buffers) for channel in deployment.shuffle.remote_channels)
+    total = len(network_pool.segments)
+    exclusive = sum(len(channel.buffers.exclusive_buffers) for channel in channels)
     num_out = sum(pool.num_requested for pool in pools)
-    assert num_out + exclusive + deployment.pool.num_free == total, (
+    assert num_out + exclusive + network_pool.num_free == total, (
         f"{num_out} segments are with local pools, {exclusive} with remote channels and "
-        f"{deployment.pool.num_free} are free, together not {total}"
+        f"{network_pool.num_free} are free, together not {total}"
     )
-    sizes = sum(pool.size for pool in pools)
+    sizes = sum(pool.size for pool in pools if not pool.is_destroyed)
     assert sizes + exclusive <= total, (
         f"local pools may use {sizes} segments and remote channels have {exclusive}, there are {total}"
     )
@@ -209,19 +220,19 @@ def check_end(*deployments: Deployment) -> None:
 
     The deployments are those of all TaskManagers.
     """
-    for deployment in deployments:
-        check_end_here(deployment)
+    check_end_here(*deployments)
     check_records([RecordCounts.of(deployment) for deployment in deployments])
 
 
-def check_end_here(deployment: Deployment) -> None:
-    """On one TaskManager, a run that ended well left nothing behind."""
-    check_liveness(deployment)
-    check_all(deployment)
-    for partition in deployment.partitions:
-        for subpartition in partition.subpartitions:
-            assert subpartition.num_queued == 0, f"{subpartition} was not read to its end"
-    for pool in _local_pools(deployment):
+def check_end_here(*deployments: Deployment) -> None:
+    """On each of these TaskManagers, a run that ended well left nothing behind."""
+    check_liveness(*deployments)
+    check_all(*deployments)
+    for deployment in deployments:
+        for partition in deployment.partitions:
+            for subpartition in partition.subpartitions:
+                assert subpartition.num_queued == 0, f"{subpartition} was not read to its end"
+    for pool in _local_pools(deployments):
         assert not pool.lent, f"{pool.name} still has buffers out"
 
 
@@ -263,12 +274,21 @@ def _reading(channels: Iterable[ConnectedChannel]) -> Iterator[tuple[RemoteInput
             yield channel, channel.buffers.credit
 
 
-def _local_pools(deployment: Deployment) -> list[LocalBufferPool]:
-    return [*(partition.pool for partition in deployment.partitions), *deployment.shuffle.gate_pools]
+def _local_pools(deployments: Iterable[Deployment]) -> list[LocalBufferPool]:
+    outputs = [partition.pool for each in deployments for partition in each.partitions]
+    return outputs + [pool for each in deployments for pool in each.shuffle.gate_pools]
 
 
-def _count_references(deployment: Deployment) -> Counter[int]:
+def _remote_channels(deployments: Iterable[Deployment]) -> list[ConnectedChannel]:
+    return [channel for each in deployments for channel in each.shuffle.remote_channels]
+
+
+def _count_references(deployments: Iterable[Deployment]) -> Counter[int]:
     """For each buffer, by identity, how many holders can be found."""
+    return sum(map(_references_within, deployments), Counter())
+
+
+def _references_within(deployment: Deployment) -> Counter[int]:
     found: Counter[int] = Counter()
     for partition in deployment.partitions:
         for subpartition in partition.subpartitions:

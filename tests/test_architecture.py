@@ -45,7 +45,7 @@ READING_ORDER = [
     "job.stream_graph", "job.chaining", "job.parts", "job.job_graph",
     "job.placement", "job.execution_graph", "job.keyed_stream", "job.data_stream", "job.environment",
     "job.makers", "job.shuffle_environment", "job.snapshots", "job.checkpoint_trigger",
-    "job.commands", "job.hot_swap", "job.deployment",
+    "job.commands", "job.hot_swap", "job.task_factory", "job.deployment",
     "invariants",
     "shortcuts.encoded_batch", "shortcuts.fixed_width", "shortcuts.columns", "shortcuts.columnar_type",
     "shortcuts.lanes", "shortcuts.selectors", "shortcuts.partition", "shortcuts.writer", "shortcuts.channels",

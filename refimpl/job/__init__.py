@@ -16,3 +16,4 @@ from refimpl.job.placement import *
 from refimpl.job.shuffle_environment import *
 from refimpl.job.snapshots import *
 from refimpl.job.stream_graph import *
+from refimpl.job.task_factory import *

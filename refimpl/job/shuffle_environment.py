@@ -12,10 +12,12 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 
+from refimpl.config import Config
 from refimpl.consumer.channel import InputChannel
 from refimpl.consumer.connected_channel import ConnectedChannel
 from refimpl.consumer.input_gate import InputGate
 from refimpl.consumer.union_gate import UnionInputGate
+from refimpl.errors import BuffersStillOutError, LocalUsageError
 from refimpl.exchange.consumer_connection import ConsumerConnection
 from refimpl.exchange.messages import ResultPartitionId
 from refimpl.exchange.producer_connection import ProducerConnection
@@ -37,11 +39,17 @@ __all__ = ["ConnectionId", "RemoteRead", "ShuffleEnvironment"]
 class ConnectionId:
     """Names one of the connections of a TaskManager: whom it reads from, and there which exchange only.
 
+    And for which run and which generation of its graph: deployments share no connection, since one that
+    ends takes its connections along.
+
     Flink:   ConnectionID (runtime.io.network), 1.11.4; there `connectionIndex`
+    Differs: there all jobs share a connection, which ends when its last channel has.
     """
 
     task_manager: int
     exchange: int | None = None
+    run_id: bytes = bytes(8)
+    generation: int = 0
 
     def __str__(self) -> str:
         where = f"tm-{self.task_manager}"
@@ -58,7 +66,9 @@ class RemoteRead:
 
 
 class ShuffleEnvironment:
-    """The network memory of one TaskManager, and all that is made of it.
+    """The network memory of one TaskManager, and all that one execution graph makes of it.
+
+    `pool` is handed in by whoever has several graphs on one TaskManager, and is not closed with this one.
 
     `remote_reads` lists, by connection, what is to be read through it. With credits one connection joins
     two TaskManagers. Without, each exchange has its own, lest one wait behind the data of another, which
@@ -71,14 +81,20 @@ class ShuffleEnvironment:
              events upstream.
     """
 
-    def __init__(self, graph: ExecutionGraph, trace: Trace | None = None, makers: Makers | None = None) -> None:
+    def __init__(
+        self,
+        graph: ExecutionGraph,
+        trace: Trace | None = None,
+        makers: Makers | None = None,
+        pool: NetworkBufferPool | None = None,
+    ) -> None:
         self.graph = graph
         self.makers = makers or Makers()
         self.config = graph.job.config
         self.trace = trace
-        self.pool = NetworkBufferPool(
-            self.config.num_buffers, self.config.segment_size_bytes, self.config.flink_version, trace
-        )
+        self.pool = _pool_of(self.config, trace) if pool is None else pool
+        self._owns_pool = pool is None
+        _check_pool(self.pool, self.config)
         self.partitions: dict[tuple[int, int], ResultPartition] = {}
         self.gates: list[InputGate] = []
         self.gate_pools: list[LocalBufferPool] = []
@@ -105,9 +121,9 @@ class ShuffleEnvironment:
         required, most = required_buffers(num_channels), max_buffers(num_channels, self.config)
         pool = self.makers.output_pool(self.pool, required, most, name, num_channels, self.config)
         partition = self.makers.partition(name, num_channels, pool, self.config, self.trace)
-        partition.use(rules)
         assert (edge, producer.subtask) not in self.partitions, f"{name} has been made before"
-        self.partitions[edge, producer.subtask] = partition
+        self.partitions[edge, producer.subtask] = partition  # from here on it is closed with the rest
+        partition.use(rules)
         self._partition_by_id[self.graph.partition_id(edge, producer)] = partition
         if self.trace is not None:
             self.trace.note("output", name, peer=producer.name)()
@@ -118,6 +134,7 @@ class ShuffleEnvironment:
 
         Raises:
             InsufficientBuffersError: the pool cannot promise what its remote channels require.
+            BuffersStillOutError: it can, but others still have what they are to give up for them.
         """
         inputs = self.graph.inputs(consumer)
         if len(inputs) == 1:
@@ -199,11 +216,14 @@ class ShuffleEnvironment:
         No transport may be reading lent memory any more.
         """
         with ExitStack() as last_first:  # one that cannot be closed does not keep the others open
-            last_first.callback(self.pool.destroy)
+            if self._owns_pool:
+                last_first.callback(self.pool.destroy)
             for pool in self.gate_pools:
                 last_first.callback(pool.destroy)
             for partition in self.partitions.values():
                 last_first.callback(partition.release)
+            for channel in self.remote_channels:  # those of a gate that could not be made
+                last_first.callback(channel.release)
             for gate in self.gates:
                 last_first.callback(gate.release)
             for connection in self.producer_connections:
@@ -214,7 +234,8 @@ class ShuffleEnvironment:
         exclusive: Sequence[MemorySegment] = ()
         if self.config.credit_based:
             taken = self.pool.request_unpooled(self.config.buffers_per_channel, plan.consumer.name)
-            assert taken is not None, f"{self.pool}: segments are out before the job has begun"
+            if taken is None:
+                raise BuffersStillOutError(plan.consumer.name, self.config.buffers_per_channel, self.pool.num_free)
             exclusive = taken
         channel = self.makers.remote_channel(
             index,
@@ -229,5 +250,19 @@ class ShuffleEnvironment:
         )
         read = RemoteRead(channel, plan.partition_id, plan.subpartition)
         exchange = None if self.config.credit_based else plan.edge
-        self.remote_reads[ConnectionId(plan.producer.task_manager, exchange)].append(read)
+        connection_id = ConnectionId(plan.producer.task_manager, exchange, self.graph.run_id, self.graph.generation)
+        self.remote_reads[connection_id].append(read)
         return channel
+
+
+def _pool_of(config: Config, trace: Trace | None) -> NetworkBufferPool:
+    return NetworkBufferPool(config.num_buffers, config.segment_size_bytes, config.flink_version, trace)
+
+
+def _check_pool(pool: NetworkBufferPool, config: Config) -> None:
+    found, wanted = (pool.segment_size_bytes, pool.version), (config.segment_size_bytes, config.flink_version)
+    if found != wanted:
+        raise LocalUsageError(
+            f"the pool of the TaskManager has segments of {found[0]} B and the rules of Flink {found[1].value}; "
+            f"the job wants {wanted[0]} B and {wanted[1].value}"
+        )

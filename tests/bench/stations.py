@@ -37,7 +37,8 @@ class Station:
         sink = Vectorized(print, print) if takes_batches else print
         source.slot_sharing_group("producers").rebalance().sink(sink).slot_sharing_group("consumers")
         self.monitor = threading.RLock()
-        self.deployment = Deployment(environment, None, self.monitor, number, 2, makers=makers_of(environment.config))
+        graph = environment.execution_graph(2)
+        self.deployment = Deployment(graph, number, exclusion=self.monitor, makers=makers_of(environment.config))
         self.error: BaseException | None = None
         self.waker = Waker(self.monitor)
         self.leader_followers = LeaderFollowers(self.monitor, {"": self.waker})

@@ -28,7 +28,7 @@ def test_its_four_channels_cross_from_one_task_manager_to_the_other(credit_based
 @pytest.mark.parametrize("credit_based", [True, False])
 def test_its_four_channels_share_one_connection(credit_based: bool) -> None:
     """Without credits each exchange has a connection of its own; four exchanges would not be in each other's way."""
-    deployment = Deployment(job(Readers(), credit_based=credit_based), task_manager=1, num_task_managers=2)
+    deployment = Deployment(job(Readers(), credit_based=credit_based).execution_graph(2), 1)
     try:
         assert [len(reads) for reads in deployment.shuffle.remote_reads.values()] == [NUM_CHANNELS]
     finally:

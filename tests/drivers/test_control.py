@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import pickle
 import time
-from typing import get_args
+from collections.abc import Callable
+from typing import Any, get_args
 
 import pytest
 
@@ -97,8 +98,12 @@ def test_spark_shows_nothing_of_a_task_that_runs_and_says_so() -> None:
         run.snapshot()
 
 
-@pytest.mark.parametrize("make", [Deployment, Simulation, ThreadedRun, AsyncRun])
-def test_a_command_that_names_nothing_changes_nothing(make: type) -> None:
+def deployed(environment: StreamEnvironment) -> Deployment:
+    return Deployment(environment.execution_graph())
+
+
+@pytest.mark.parametrize("make", [deployed, Simulation, ThreadedRun, AsyncRun])
+def test_a_command_that_names_nothing_changes_nothing(make: Callable[[StreamEnvironment], Any]) -> None:
     run = make(job())
     for command, said in (
         (Slow("mpa", 5), "no task and no operator 'mpa'; there are source-0, map-0, sink-0"),
@@ -120,7 +125,7 @@ def test_a_command_reaches_the_part_of_the_job_it_names_and_no_other() -> None:
     environment = StreamEnvironment(Config(num_buffers=60))
     stream = environment.from_collection(range(9)).slot_sharing_group("producers").rebalance()
     stream.sink(bool).slot_sharing_group("consumers")
-    parts = [Deployment(environment, None, None, number, 2) for number in range(2)]
+    parts = [Deployment(environment.execution_graph(2), number) for number in range(2)]
     for each in parts:
         each.do(Slow("sink", 5))
         each.do(SwapFunction("sink", abs))

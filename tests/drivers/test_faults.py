@@ -42,7 +42,7 @@ class Conversation:
     ) -> None:
         self.results: list[object] = []
         environment = apart(records, self.results.append, config, width, BYTES)
-        self.sides = [Deployment(environment, None, None, number, 2) for number in range(2)]
+        self.sides = [Deployment(environment.execution_graph(2), number) for number in range(2)]
         there, here = self.sides
         self.producer = ProducerEnd(there.shuffle.accept("tm-0 to tm-1"), there.shuffle)
         self.connection = here.shuffle.connect(ConnectionId(0), "tm-1 reads tm-0 at 10.0.0.7:4711")

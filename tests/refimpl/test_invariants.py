@@ -25,7 +25,7 @@ def deployment_after(rounds: int) -> Deployment:
     environment = StreamEnvironment(Config(segment_size_bytes=32, num_buffers=30, source_batch=4))
     mapped = environment.from_collection(range(30)).rebalance().map(abs).set_parallelism(2)
     mapped.broadcast().sink([].append).set_parallelism(2)
-    deployment = Deployment(environment, Trace())
+    deployment = Deployment(environment.execution_graph(), trace=Trace())
     for _ in range(rounds):
         for task in deployment.tasks:
             if task.is_runnable:

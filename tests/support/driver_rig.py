@@ -218,7 +218,7 @@ def call_on(address: tuple[str, int]) -> Peer:
 
 def requests_of(environment: StreamEnvironment, credit: int) -> list[PartitionRequest]:
     """What TaskManager 1 would ask TaskManager 0 for."""
-    side = Deployment(environment, None, None, 1, 2)
+    side = Deployment(environment.execution_graph(2), 1)
     reads = side.shuffle.remote_reads[ConnectionId(0)]
     found = [
         PartitionRequest(read.partition_id, read.subpartition, read.subpartition, read.channel.receiver, credit)

@@ -52,8 +52,8 @@ class AsyncRun(Controls):
         try:
             makers = makers_of(environment.config)
             for number in range(num_task_managers):
-                spread = (number, num_task_managers, run_id)
-                self.deployments.append(Deployment(environment, trace, None, *spread, makers=makers))
+                graph = environment.execution_graph(num_task_managers, run_id)
+                self.deployments.append(Deployment(graph, number, trace, makers=makers))
         except BaseException as error:
             self._close_after(error)
             raise

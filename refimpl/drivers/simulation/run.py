@@ -258,7 +258,8 @@ class Simulation(Controls):
         try:
             for number in range(num_task_managers):
                 makers = makers_of(environment.config, default=False)
-                self.deployments.append(Deployment(environment, trace, None, number, num_task_managers, makers=makers))
+                graph = environment.execution_graph(num_task_managers)
+                self.deployments.append(Deployment(graph, number, trace, makers=makers))
         except BaseException as error:
             self._close_after(error)
             raise

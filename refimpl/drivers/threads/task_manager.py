@@ -61,9 +61,9 @@ class TaskManagerThreads:
         self.monitor = threading.RLock()
         if trace is not None:
             trace.use_clock(time.monotonic_ns, time.time_ns() - time.monotonic_ns())
-        spread = (number, num_task_managers, run_id)
         makers = makers_of(environment.config)
-        self.deployment = Deployment(environment, trace, self.monitor, *spread, BUFFERS_PER_STEP, makers)
+        graph = environment.execution_graph(num_task_managers, run_id)
+        self.deployment = Deployment(graph, number, trace, self.monitor, BUFFERS_PER_STEP, makers)
         self.error: BaseException | None = None  # the first one, as soon as it has happened
         is_alone, timeout_ms = num_task_managers == 1, environment.config.buffer_timeout_ms
         self.turns = TaskTurns(self.monitor, self.deployment, is_alone)

@@ -132,7 +132,7 @@ def test_a_task_has_a_gate_for_each_edge_that_leads_to_it(num_task_managers: int
     wide.union(narrow, wide).rebalance().map(abs, "both").set_parallelism(2).sink(print)
     num_remote_gates = 0
     for number in range(num_task_managers):
-        deployment = Deployment(environment, task_manager=number, num_task_managers=num_task_managers)
+        deployment = Deployment(environment.execution_graph(num_task_managers), number)
         for vertex, task in deployment.vertices_and_tasks:
             if not vertex.name.startswith("both"):
                 continue

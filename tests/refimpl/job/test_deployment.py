@@ -46,7 +46,7 @@ def step_all(deployment: Deployment, rounds: int) -> None:
 
 
 def test_tasks_outputs_and_channels_are_those_of_the_graph() -> None:
-    deployment = Deployment(job())
+    deployment = Deployment(job().execution_graph())
     assert [task.name for task in deployment.tasks] == [
         "source-0",
         "source-1",
@@ -70,7 +70,7 @@ def test_tasks_outputs_and_channels_are_those_of_the_graph() -> None:
 
 
 def test_every_subpartition_is_read_by_exactly_one_channel() -> None:
-    deployment = Deployment(job())
+    deployment = Deployment(job().execution_graph())
     read = [channel.view.subpartition for gate in deployment.gates for channel in gate.channels]
     produced = [sub for partition in deployment.partitions for sub in partition.subpartitions]
     assert sorted(map(id, read)) == sorted(map(id, produced))
@@ -80,7 +80,7 @@ def test_every_subpartition_is_read_by_exactly_one_channel() -> None:
 
 
 def test_only_a_broadcast_has_a_writer_that_shares_buffers() -> None:
-    deployment = Deployment(job())
+    deployment = Deployment(job().execution_graph())
     kinds = {writer.partition.name[:3]: type(writer) for writer in deployment.writers.values()}
     assert kinds == {"sou": RecordWriter, "map": BroadcastRecordWriter}
     deployment.close()
@@ -91,7 +91,7 @@ def test_an_output_may_use_what_its_options_grant() -> None:
     environment.config = Config(
         segment_size_bytes=32, num_buffers=400, buffers_per_channel=3, floating_buffers_per_gate=5
     )
-    deployment = Deployment(environment)
+    deployment = Deployment(environment.execution_graph())
     pools = [(p.pool.num_required, p.pool.num_max) for p in deployment.partitions]
     assert pools == [(4, 14)] * 2 + [(3, 11)] * 3
     deployment.close()
@@ -102,14 +102,14 @@ def test_two_outputs_of_one_operator_are_two_partitions() -> None:
     source = environment.from_collection([1, 2])
     source.rebalance().sink(print, "left")
     source.side_output(OutputTag("x")).rebalance().sink(print, "right")
-    deployment = Deployment(environment)
+    deployment = Deployment(environment.execution_graph())
     assert [partition.name for partition in deployment.partitions] == ["source-0 → left", "source-0 → right"]
     assert len(deployment.task("source-0").writers) == 2
     deployment.close()
 
 
 def test_a_task_is_found_by_name_or_refused_with_the_names_there_are() -> None:
-    deployment = Deployment(job())
+    deployment = Deployment(job().execution_graph())
     assert deployment.task("map-1") is deployment.tasks[3]
     with pytest.raises(LocalUsageError, match=r"no task 'map-7'; there are \['source-0', 'source-1', 'map-0'"):
         deployment.task("map-7")
@@ -120,7 +120,7 @@ def test_a_task_is_found_by_name_or_refused_with_the_names_there_are() -> None:
 
 
 def test_a_swapped_part_goes_into_every_writer_at_its_next_step() -> None:
-    deployment = Deployment(job())
+    deployment = Deployment(job().execution_graph())
     step_all(deployment, 1)
     writers = list(deployment.writers.values())
     deployment.do(Swap({"SpanningRecordSerializer": Mine}))
@@ -138,7 +138,7 @@ class MyRules(PipelinedSubpartition):
 
 
 def test_swapped_rules_go_into_every_subpartition_and_leave_the_serializers() -> None:
-    deployment = Deployment(job())
+    deployment = Deployment(job().execution_graph())
     step_all(deployment, 1)
     before = [writer.serializer for writer in deployment.writers.values()]
     deployment.do(Swap({"PipelinedSubpartition": MyRules}))
@@ -150,7 +150,7 @@ def test_swapped_rules_go_into_every_subpartition_and_leave_the_serializers() ->
 
 
 def test_a_job_may_start_with_other_rules() -> None:
-    deployment = Deployment(job().use(PipelinedSubpartition=MyRules))
+    deployment = Deployment(job().use(PipelinedSubpartition=MyRules).execution_graph())
     assert {type(sub) for partition in deployment.partitions for sub in partition.subpartitions} == {MyRules}
     deployment.close()
 
@@ -165,7 +165,7 @@ def test_a_job_may_start_with_other_rules() -> None:
     ],
 )
 def test_a_refused_swap_changes_no_part_and_reaches_no_task(parts: dict[str, object], said: str) -> None:
-    deployment = Deployment(job())
+    deployment = Deployment(job().execution_graph())
     before = deployment.parts
     with pytest.raises(LocalUsageError, match=said):
         deployment.do(Swap(parts))
@@ -176,7 +176,7 @@ def test_a_refused_swap_changes_no_part_and_reaches_no_task(parts: dict[str, obj
 
 
 def test_a_part_that_cannot_be_made_changes_nothing() -> None:
-    deployment = Deployment(job())
+    deployment = Deployment(job().execution_graph())
     before = deployment.parts
     with pytest.raises(RuntimeError, match="not today"):
         deployment.do(Swap({"SpanningRecordSerializer": Unmakeable}))
@@ -188,7 +188,7 @@ def test_a_part_that_cannot_be_made_changes_nothing() -> None:
 
 def test_a_swapped_function_reaches_every_subtask_of_its_operator() -> None:
     results: list[object] = []
-    deployment = Deployment(job(results))
+    deployment = Deployment(job(results).execution_graph())
     deployment.do(SwapFunction("map", lambda n: -n))
     step_all(deployment, 60)
     assert deployment.is_done
@@ -202,7 +202,7 @@ def test_a_swapped_function_reaches_every_subtask_of_its_operator() -> None:
      ("map", 3, "3 is no function"), ("map-0", abs, "no operator called 'map-0'")],
 )  # fmt: skip
 def test_a_function_that_has_no_place_is_refused(name: str, function: object, said: str) -> None:
-    deployment = Deployment(job())
+    deployment = Deployment(job().execution_graph())
     with pytest.raises(LocalUsageError, match=said):
         deployment.do(SwapFunction(name, function))
     deployment.close()
@@ -245,7 +245,7 @@ def test_a_snapshot_says_who_has_each_segment() -> None:
 
 
 def test_a_snapshot_shows_the_whole_job_and_does_not_change_later() -> None:
-    deployment = Deployment(job())
+    deployment = Deployment(job().execution_graph())
     shot = deployment.snapshot(7.5)
     assert (shot.time_ms, shot.num_steps, memory(shot).num_free, memory(shot).num_total) == (7.5, 0, 40, 40)
     assert [task.name for task in shot.tasks] == [task.name for task in deployment.tasks]
@@ -263,7 +263,7 @@ def test_a_snapshot_shows_the_whole_job_and_does_not_change_later() -> None:
 
 @pytest.mark.parametrize("rounds", range(0, 24, 3))
 def test_a_job_given_up_anywhere_gives_every_segment_back(rounds: int) -> None:
-    deployment = Deployment(job(num_buffers=17), Trace())
+    deployment = Deployment(job(num_buffers=17).execution_graph(), trace=Trace())
     step_all(deployment, rounds)
     check_all(deployment)
     deployment.close()
@@ -274,4 +274,4 @@ def test_a_job_given_up_anywhere_gives_every_segment_back(rounds: int) -> None:
 
 def test_a_job_without_operators_is_refused() -> None:
     with pytest.raises(LocalUsageError, match="the job has no operators; start with a source"):
-        Deployment(StreamEnvironment())
+        StreamEnvironment().execution_graph()

@@ -127,7 +127,7 @@ def test_a_subpartition_is_found_by_the_name_it_has_on_the_wire(version: FlinkVe
 
 def test_a_partition_of_another_run_is_not_there() -> None:
     here, there = part(0, graph_of(run_id=b"run no 1")), part(1, graph_of(run_id=b"run no 2"))
-    [read] = there.remote_reads[ConnectionId(0)]
+    [[read]] = there.remote_reads.values()
     assert here.find(read.partition_id, read.subpartition) is None
 
 
@@ -208,7 +208,7 @@ def exchanges_between(has_credit: bool) -> StreamEnvironment:
 ])  # fmt: skip
 def test_exchanges_share_a_connection_only_if_credit_keeps_them_apart(has_credit: bool, names: list[str]) -> None:
     environment = exchanges_between(has_credit)
-    shuffle = Deployment(environment, task_manager=1, num_task_managers=2).shuffle
+    shuffle = Deployment(environment.execution_graph(2), 1).shuffle
     assert [str(each) for each in shuffle.remote_reads] == names
     assert sum(map(len, shuffle.remote_reads.values())) == 2
 

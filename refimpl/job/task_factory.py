@@ -1,0 +1,125 @@
+"""What one task is made of: its outputs with their writers, its input, its chain of operators."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from functools import partial
+
+from refimpl.consumer.network_input import NetworkInput
+from refimpl.errors import USER_CODE_RAISES, failure_of, is_engines
+from refimpl.job.execution_graph import ExecutionGraph, ExecutionVertex
+from refimpl.job.job_graph import JobEdge
+from refimpl.job.shuffle_environment import ShuffleEnvironment
+from refimpl.producer.record_writer import RecordWriter
+from refimpl.records.element_serializer import StreamElementSerializer
+from refimpl.task.chain import ChainEdge, ChainNode, OperatorChain
+from refimpl.task.operators import OperatorContext
+from refimpl.task.task import Task, TaskInput
+
+__all__ = ["TaskFactory"]
+
+
+class TaskFactory:
+    """Makes the tasks of one execution graph on the network memory of one TaskManager.
+
+    `writers` are those made so far, by edge and subtask. `exclusion` is held by writers while they touch
+    what other tasks see; `buffers_per_step` is as in `Task`.
+
+    Ownership: partitions and gates belong to `shuffle`, a task to whoever asked for it.
+
+    Flink:   Task, StreamTask (runtime.taskmanager, streaming.runtime.tasks), 1.11.4, their constructors
+    Differs: outputs come first, for all tasks here: a local channel has its queue from the beginning. In
+             Flink a task asks for what it reads when it begins, and again if it is not there yet.
+    """
+
+    def __init__(
+        self,
+        graph: ExecutionGraph,
+        shuffle: ShuffleEnvironment,
+        exclusion: AbstractContextManager[object] | None = None,
+        buffers_per_step: int = 1,
+    ) -> None:
+        self.graph = graph
+        self.writers: dict[tuple[int, int], RecordWriter] = {}
+        self._parts = graph.job.parts
+        self._config = graph.job.config
+        self._shuffle = shuffle
+        self._makers = shuffle.makers
+        self._exclusion = exclusion
+        self._buffers_per_step = buffers_per_step
+
+    def make_outputs(self, execution: ExecutionVertex) -> None:
+        """Make the partition and the writer of one subtask on each edge that leaves it.
+
+        Raises:
+            InsufficientBuffersError: the pool cannot promise what an output requires.
+        """
+        job = self.graph.job
+        for index, edge in enumerate(job.edges):
+            if edge.source != execution.vertex.id:
+                continue
+            partition = self._shuffle.create_partition(index, execution, self._makers.rules(self._parts))
+            num_key_groups = self.graph.max_parallelism(job.vertices[edge.target])
+            selector = edge.partitioner.make(self._config.seed + execution.subtask, num_key_groups)
+            elements = self._element_serializer(edge)
+            self.writers[index, execution.subtask] = self._makers.writer(
+                partition, selector, elements, self._parts, self._exclusion
+            )
+
+    def make(self, execution: ExecutionVertex) -> Task:
+        """One task; its outputs and the partitions it reads here must have been made.
+
+        Raises:
+            InsufficientBuffersError: the pool cannot promise what its input requires.
+            BuffersStillOutError: as `ShuffleEnvironment.create_input`.
+            UserCodeError: a source's reader, or an operator, could not be made.
+        """
+        vertex, subtask = execution.vertex, execution.subtask
+        head = vertex.nodes[0]
+        chain = self._chain(execution)
+        source: TaskInput
+        if head.make_reader is not None:
+            try:
+                reader = head.make_reader(subtask, vertex.parallelism)
+            except USER_CODE_RAISES as error:
+                if is_engines(error):
+                    raise
+                raise failure_of(head.name, subtask, None, error) from error
+            source = self._makers.source_input(head.name, subtask, reader, self._config.source_batch)
+        else:
+            source = self._network_input(execution)
+        edges = self.graph.job.edges
+        writers = [self.writers[index, subtask] for index, edge in enumerate(edges) if edge.source == vertex.id]
+        trace = self._shuffle.trace
+        return self._makers.task(execution.name, chain, source, writers, self._buffers_per_step, trace)
+
+    def _element_serializer(self, edge: JobEdge) -> StreamElementSerializer:
+        node, tag = self.graph.job.stream_graph.nodes[edge.edge.source], edge.edge.tag
+        value_type = node.value_type if tag is None else tag.value_type
+        return StreamElementSerializer(value_type, self._config.flink_version)
+
+    def _network_input(self, execution: ExecutionVertex) -> NetworkInput:
+        """The gates of one consuming subtask and what reads elements from them."""
+        gate = self._shuffle.create_input(execution)
+        edge = next(edge for edge in self.graph.job.edges if edge.target == execution.vertex.id)
+        make_deserializer = partial(self._makers.deserializer, self._parts, self._config)
+        mode = self._config.checkpointing_mode
+        return self._makers.network_input(gate, self._element_serializer(edge), make_deserializer, mode)
+
+    def _chain(self, execution: ExecutionVertex) -> OperatorChain:
+        job = self.graph.job
+        vertex, subtask = execution.vertex, execution.subtask
+        members = {node.id for node in vertex.nodes}
+        network = {id(edge.edge): index for index, edge in enumerate(job.edges)}
+        nodes = []
+        for node in vertex.nodes:
+            edges = [
+                ChainEdge(None, self.writers[network[id(edge)], subtask], edge.tag, edge.names)
+                if id(edge) in network
+                else ChainEdge(edge.target, None, edge.tag, edge.names)
+                for edge in job.stream_graph.out_edges(node.id)
+            ]
+            assert all(edge.writer or edge.target in members for edge in edges)
+            context = OperatorContext(node.name, subtask, node.parallelism, self.graph.max_parallelism(vertex))
+            nodes.append(ChainNode(node.id, node.make_operator(), context, node.value_type, edges, node.select))
+        return self._makers.chain(nodes, self._config.object_reuse, self._parts.CopyingChainingOutput)
