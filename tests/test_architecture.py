@@ -39,7 +39,7 @@ READING_ORDER = [
     "consumer.barrier_handler", "consumer.alignment", "consumer.network_input",
     "exchange.before_credit.water_marks", "exchange.before_credit.marked_connection",
     "exchange.before_credit.pool_buffers", "exchange.before_credit.pooled_channel", "exchange.before_credit.staging",
-    "task.outputs", "task.collectors", "task.operators", "task.state", "task.window_assigners",
+    "task.outputs", "task.collectors", "task.operators", "task.state", "task.timers", "task.window_assigners",
     "task.triggers", "task.merging_windows", "task.window_operator", "task.chain", "task.source",
     "task.checkpoints", "task.snapshot", "task.task",
     "job.stream_graph", "job.chaining", "job.parts", "job.job_graph",

@@ -1,14 +1,13 @@
-"""What an operator remembers between records: values for each key, and timers in event time."""
+"""What an operator remembers between records: values for each key."""
 
 from __future__ import annotations
 
-import heapq
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable
 from typing import Generic, TypeVar
 
 from refimpl.producer.key_groups import java_identity
 
-__all__ = ["EventTimeTimers", "KeyedState"]
+__all__ = ["KeyedState"]
 
 T = TypeVar("T")
 
@@ -40,41 +39,3 @@ class KeyedState(Generic[T]):
     def remove(self, key: Hashable, namespace: Hashable = None) -> T | None:
         """Forget the value and return it."""
         return self._values.pop((java_identity(key), namespace), None)
-
-
-class EventTimeTimers:
-    """Calls to make when event time reaches a moment; equal ones are kept once.
-
-    Flink:   InternalTimerServiceImpl (streaming.api.operators), 1.11.4
-    Differs: timers of one moment fire in the order they were registered; Flink's order is that of
-             its heap.
-    """
-
-    def __init__(self) -> None:
-        self._heap: list[tuple[int, int, Hashable, Hashable]] = []  # also those that were deleted, until their time
-        self._numbers: dict[tuple[int, Hashable, Hashable], int] = {}  # timer -> the how manieth that was registered
-        self._num_registered = 0
-
-    def __len__(self) -> int:
-        return len(self._numbers)
-
-    def register(self, timestamp: int, key: Hashable, namespace: Hashable) -> None:
-        """Fire for (key, namespace) when the watermark reaches `timestamp` (ms)."""
-        timer = timestamp, java_identity(key), namespace
-        if timer not in self._numbers:
-            self._numbers[timer] = self._num_registered
-            heapq.heappush(self._heap, (timestamp, self._num_registered, key, namespace))
-            self._num_registered += 1
-
-    def delete(self, timestamp: int, key: Hashable, namespace: Hashable) -> None:
-        """Do not fire for (key, namespace) at `timestamp`; nothing happens if there is no such timer."""
-        self._numbers.pop((timestamp, java_identity(key), namespace), None)
-
-    def advance(self, watermark: int) -> Iterator[tuple[int, Hashable, Hashable]]:
-        """The timers due at `watermark`, earliest first, each removed as it is handed out."""
-        while self._heap and self._heap[0][0] <= watermark:
-            timestamp, number, key, namespace = heapq.heappop(self._heap)
-            timer = timestamp, java_identity(key), namespace
-            if self._numbers.get(timer) == number:
-                del self._numbers[timer]
-                yield timestamp, key, namespace

@@ -8,7 +8,8 @@ from typing import Protocol
 
 from refimpl.errors import LocalUsageError
 from refimpl.records.elements import StreamRecord
-from refimpl.task.state import EventTimeTimers, KeyedState
+from refimpl.task.state import KeyedState
+from refimpl.task.timers import TimerQueue
 from refimpl.task.window_assigners import TimeWindow
 
 __all__ = [
@@ -44,7 +45,7 @@ class TriggerContext:
     Flink:   Trigger.TriggerContext (streaming.api.windowing.triggers), 1.11.4
     """
 
-    def __init__(self, timers: EventTimeTimers) -> None:
+    def __init__(self, timers: TimerQueue) -> None:
         self.current_watermark = 0
         self.key: Hashable = None
         self.window = TimeWindow(0, 0)

@@ -16,7 +16,8 @@ from refimpl.records.vectorized import for_one
 from refimpl.task.merging_windows import Merge, MergingWindows
 from refimpl.task.operators import Operator
 from refimpl.task.outputs import OutputTag
-from refimpl.task.state import EventTimeTimers, KeyedState
+from refimpl.task.state import KeyedState
+from refimpl.task.timers import TimerQueue
 from refimpl.task.triggers import EventTimeTrigger, Trigger, TriggerContext, TriggerResult
 from refimpl.task.window_assigners import TimeWindow, WindowAssigner
 
@@ -75,7 +76,7 @@ class WindowOperator(Operator):
         self.trigger = trigger or EventTimeTrigger()
         self.allowed_lateness_ms = allowed_lateness_ms
         self.accumulators: KeyedState[Any] = KeyedState()  # by key and window
-        self.timers = EventTimeTimers()
+        self.timers = TimerQueue()
         self.num_late = 0
         self._key_of_one = for_one(key_of)
         self._context = TriggerContext(self.timers)
