@@ -151,6 +151,18 @@ class Config:
         None, "(what a JIT compiler does)", "", "always",
         "the same bytes with less work (`refimpl.shortcuts`); None is off in a Simulation and on elsewhere",
     )  # fmt: skip
+    auto_watermark_interval_ms: int = option(
+        200, "pipeline.auto-watermark-interval", "ms", "200 ms; 0 in 1.11 without event time",
+        "how often a watermark generator is asked, in processing time; 0 is never",
+    )  # fmt: skip
+    latency_tracking_interval_ms: int = option(
+        0, "metrics.latency.interval", "ms", "0",
+        "how often each source subtask sends a latency marker, in processing time; 0 is never",
+    )  # fmt: skip
+    epoch_ms: int | None = option(
+        None, "(none)", "ms", "the time of day",
+        "what processing time is when a run starts; None is the time of day, and 0 in a Simulation",
+    )  # fmt: skip
     checkpoint_interval_ms: int = option(
         0, "execution.checkpointing.interval", "ms", "none",
         "how often the sources send a barrier, which all tasks align; 0 is never. No state is saved",
@@ -188,6 +200,8 @@ class Config:
             ("first_frame_timeout_ms", 1),
             ("spill_threshold_bytes", 1),
             ("source_batch", 1),
+            ("auto_watermark_interval_ms", 0),
+            ("latency_tracking_interval_ms", 0),
             ("checkpoint_interval_ms", 0),
             ("seed", 0),
         ):
@@ -202,6 +216,9 @@ class Config:
             raise ConfigError("checkpointing_mode", self.checkpointing_mode, f"it must be {modes}")
         if self.segment_size_bytes > 2**30:
             raise ConfigError("segment_size_bytes", self.segment_size_bytes, "at most 1 GiB")
+        epoch: object = self.epoch_ms
+        if epoch is not None and (isinstance(epoch, bool) or not isinstance(epoch, int)):
+            raise ConfigError("epoch_ms", epoch, "a whole number of ms, or None")
         groups = self.max_parallelism
         is_number = isinstance(groups, int) and not isinstance(groups, bool)
         if groups is not None and not (is_number and 1 <= groups <= 32_768):

@@ -15,6 +15,7 @@ from refimpl.records.element_serializer import StreamElementSerializer
 from refimpl.task.chain import ChainEdge, ChainNode, OperatorChain
 from refimpl.task.operators import OperatorContext
 from refimpl.task.task import Task, TaskInput
+from refimpl.task.time_service import ProcessingTimeService
 
 __all__ = ["TaskFactory"]
 
@@ -112,6 +113,7 @@ class TaskFactory:
         members = {node.id for node in vertex.nodes}
         network = {id(edge.edge): index for index, edge in enumerate(job.edges)}
         nodes = []
+        time = ProcessingTimeService()
         for node in vertex.nodes:
             edges = [
                 ChainEdge(None, self.writers[network[id(edge)], subtask], edge.tag, edge.names)
@@ -120,6 +122,7 @@ class TaskFactory:
                 for edge in job.stream_graph.out_edges(node.id)
             ]
             assert all(edge.writer or edge.target in members for edge in edges)
-            context = OperatorContext(node.name, subtask, node.parallelism, self.graph.max_parallelism(vertex))
+            num_groups = self.graph.max_parallelism(vertex)
+            context = OperatorContext(node.name, subtask, node.parallelism, num_groups, time, self._config)
             nodes.append(ChainNode(node.id, node.make_operator(), context, node.value_type, edges, node.select))
         return self._makers.chain(nodes, self._config.object_reuse, self._parts.CopyingChainingOutput)

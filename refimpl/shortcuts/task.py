@@ -29,6 +29,8 @@ class FastTask(Task):
 
     def process(self) -> None:
         self._notes.note(Progress.MADE)
+        if not self._do_what_is_due():
+            return
         source, chain, writers = self.input, self.chain, self.writers
         source.takes_batches = chain.takes_batches
         while True:

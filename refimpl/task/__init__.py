@@ -10,6 +10,7 @@ from refimpl.task.snapshot import *
 from refimpl.task.source import *
 from refimpl.task.state import *
 from refimpl.task.task import *
+from refimpl.task.time_service import *
 from refimpl.task.timers import *
 from refimpl.task.triggers import *
 from refimpl.task.window_assigners import *

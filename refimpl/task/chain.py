@@ -35,6 +35,7 @@ from refimpl.task.outputs import (
     RecordWriterOutput,
     process,
 )
+from refimpl.task.time_service import ProcessingTimeService
 
 __all__ = ["ChainEdge", "ChainNode", "OperatorChain"]
 
@@ -100,6 +101,11 @@ class OperatorChain:
         for node in reversed(nodes):  # a target stands behind its source, so leaves come first
             counter = self.counters[node.id] = self._counter(node, self._output_of(node, by_id))
             node.operator.setup(node.context, counter)
+
+    @property
+    def time(self) -> ProcessingTimeService:
+        """The processing time of the task."""
+        return self.nodes[0].context.time
 
     @property
     def operators(self) -> list[Operator]:

@@ -8,9 +8,10 @@ names operator, subtask, record.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+from refimpl.config import Config
 from refimpl.errors import USER_CODE_RAISES, LocalUsageError, SluiceError, failure_of, is_engines, shown
 from refimpl.records.elements import (
     MAX_WATERMARK,
@@ -22,6 +23,7 @@ from refimpl.records.elements import (
 )
 from refimpl.records.vectorized import for_one
 from refimpl.task.outputs import Output
+from refimpl.task.time_service import ProcessingTimeService
 
 __all__ = [
     "FilterOperator",
@@ -37,12 +39,17 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class OperatorContext:
-    """Where an operator runs: its name, which of `parallelism` subtasks, how many key groups."""
+    """Where an operator runs: its name, which of `parallelism` subtasks, how many key groups.
+
+    `time` is that of its task, which all operators of a chain share; `config` has the options of the job.
+    """
 
     name: str
     subtask: int
     parallelism: int
     max_parallelism: int
+    time: ProcessingTimeService = field(default_factory=ProcessingTimeService, compare=False, repr=False)
+    config: Config = field(default_factory=Config, compare=False, repr=False)
 
 
 class Operator:

@@ -148,7 +148,7 @@ class Task:
                 is_blocked = True
         if is_blocked:
             return False
-        return self.input.is_ready or self.input.is_finished
+        return self.input.is_ready or self.input.is_finished or self.chain.time.is_due
 
     @property
     def moves_much(self) -> bool:
@@ -193,12 +193,16 @@ class Task:
             return False
         if self.input.take(1 if self.rest_ms else self._buffers_per_step) or self.input.is_finished:
             return True
+        if self.chain.time.is_due:
+            return True
         self._say(Progress.IDLE)
         return False
 
     def process(self) -> None:
-        """Send the elements at hand through the operators, until done or an output runs dry."""
+        """Do what is due, and send the elements at hand through the operators, until done or an output runs dry."""
         self._notes.note(Progress.MADE)
+        if not self._do_what_is_due():
+            return
         while (element := self.input.next_element()) is not None:
             self._hand_on(element)
             if self._is_blocked:
@@ -233,6 +237,23 @@ class Task:
             return self.emit()
         return self.progress
 
+    # -- time ----------------------------------------------------------------------------------------
+
+    def next_deadline(self, now_ms: float) -> float | None:
+        """When `on_timeout` wants to be called, in ms of processing time; `None` if nothing waits for time to pass.
+
+        What has come due by the last call is done in the next step, and is no deadline any more.
+        """
+        time = self.chain.time
+        return None if self.is_done or time.is_due else time.next_deadline
+
+    def on_timeout(self, now_ms: float) -> None:
+        """Note that it is `now_ms`: the next step begins with what is due by then. A driver says so before each step.
+
+        Flink:   StreamTask.invokeProcessingTimeCallback, which is a mail there, 1.11.4
+        """
+        self.chain.time.advance(now_ms)
+
     # -- from outside --------------------------------------------------------------------------------
 
     def submit(self, action: Callable[[], None]) -> None:
@@ -263,6 +284,13 @@ class Task:
         """Whether a record in hand waits for a buffer."""
         return any(writer.is_blocked for writer in self.writers)
 
+    def _do_what_is_due(self) -> bool:
+        """Fire processing time's timers before input is taken on; false if they have filled an output."""
+        if self.chain.time.is_due:
+            self.chain.time.fire_due()
+            return not self._is_blocked
+        return True
+
     def _hand_on(self, element: StreamElement | Event) -> None:
         if isinstance(element, StreamElement):
             self.chain.process(element)
@@ -273,6 +301,7 @@ class Task:
         """Finish the operators once, behind the last element."""
         if self.input.is_finished and self._stage is _Stage.OPEN:
             self._stage = _Stage.FINISHED
+            self.chain.time.close()
             self.chain.finish()
 
     def _say(self, progress: Progress) -> None:

@@ -19,6 +19,7 @@ from refimpl.drivers.control import Controls, Stopwatch, pause_ms
 from refimpl.drivers.flush_clock import FlushClock
 from refimpl.drivers.loop.connections import Changes, Connections
 from refimpl.drivers.makers import makers_of
+from refimpl.drivers.processing_clock import ProcessingClock
 from refimpl.errors import LocalUsageError
 from refimpl.invariants import check_end
 from refimpl.job.commands import Command, SetTimeout
@@ -62,6 +63,7 @@ class AsyncRun(Controls):
         partitions = [partition for each in self.deployments for partition in each.partitions]
         self._flush_clock = FlushClock(partitions, environment.config.buffer_timeout_ms, self._tell_all)
         self._timeout_changes = Changes()
+        self._clock = ProcessingClock(environment.config.epoch_ms)
 
     def __enter__(self) -> Self:
         return self
@@ -133,9 +135,13 @@ class AsyncRun(Controls):
     async def _run_task(self, deployment: Deployment, task: Task) -> None:
         changes = self._changes[id(deployment)]
         while not task.is_done:
-            if not task.is_runnable:
-                task.note_rest()
-            await changes.wait_until(lambda: task.is_runnable and not deployment.is_paused)
+            self._clock.tell(task)
+            if deployment.is_paused or not task.is_runnable:
+                if not task.is_runnable:
+                    task.note_rest()
+                most_s = None if deployment.is_paused else self._clock.wait_s(task)
+                await changes.wait_until(lambda: task.is_runnable and not deployment.is_paused, most_s)
+                continue
             task.step()
             changes.tell()
             await asyncio.sleep(0)

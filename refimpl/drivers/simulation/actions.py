@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from refimpl.drivers.simulation.wire import Way
 
-__all__ = ["Action", "AskAgain", "Deliver", "Flush", "ReadOn", "Send", "SendBarrier", "StepTask"]
+__all__ = ["Action", "AskAgain", "Deliver", "Flush", "ReadOn", "Send", "SendBarrier", "StepTask", "Timeout"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,4 +86,15 @@ class SendBarrier:
         return f"send barrier {self.checkpoint_id} at {self.time_ms:.3f} ms, tm-{self.task_manager}"
 
 
-Action = StepTask | Flush | Send | Deliver | AskAgain | ReadOn | SendBarrier
+@dataclass(frozen=True, slots=True)
+class Timeout:
+    """Tell a task that the time of a timer has come, at `time_ms`; it fires in the task's next step."""
+
+    task: str
+    time_ms: float
+
+    def __str__(self) -> str:
+        return f"timeout {self.task} at {self.time_ms:.3f} ms"
+
+
+Action = StepTask | Flush | Send | Deliver | AskAgain | ReadOn | SendBarrier | Timeout

@@ -16,7 +16,17 @@ from typing import ClassVar, Self
 
 from refimpl.drivers.control import Controls
 from refimpl.drivers.makers import makers_of
-from refimpl.drivers.simulation.actions import Action, AskAgain, Deliver, Flush, ReadOn, Send, SendBarrier, StepTask
+from refimpl.drivers.simulation.actions import (
+    Action,
+    AskAgain,
+    Deliver,
+    Flush,
+    ReadOn,
+    Send,
+    SendBarrier,
+    StepTask,
+    Timeout,
+)
 from refimpl.drivers.simulation.policy import Delays, Policy
 from refimpl.drivers.simulation.wire import Link, Way
 from refimpl.errors import LocalUsageError
@@ -133,7 +143,7 @@ class Simulation(Controls):
                     waiting.append(Deliver(name, way, arrival))
         due: list[Action] = [action for action in waiting if action.time_ms <= now]
         if actions or due:
-            return [*actions, *due, *self._barriers_due()]
+            return [*actions, *due, *self._barriers_due(), *self._timeouts_due()]
         return sorted(waiting, key=lambda action: action.time_ms)[:1]
 
     def step(self, action: Action | None = None) -> Action | None:
@@ -201,12 +211,16 @@ class Simulation(Controls):
         return self
 
     def _wait_for_readers(self, action: Action) -> None:
-        """Where all that could happen next is to ask readers again that had nothing, let a moment of real time pass."""
+        """Where all that could happen next is to ask readers again that had nothing, let a moment of real time pass.
+
+        As much of virtual time passes with it.
+        """
         if not self._pause_ms(action):
             return
         pauses_ms = [self._pause_ms(each) for each in self.enabled()]
-        if pauses_ms:
-            time.sleep(min(pauses_ms) / 1000)
+        if pauses_ms and (pause_ms := min(pauses_ms)):
+            time.sleep(pause_ms / 1000)
+            self.time_ms += pause_ms
 
     def _pause_ms(self, action: Action) -> float:
         return self._tasks[action.task].input.pause_ms if isinstance(action, StepTask) else 0.0
@@ -231,13 +245,27 @@ class Simulation(Controls):
             and each.checkpoints.is_last_over
         ]
 
+    def _timeouts_due(self) -> list[Action]:
+        """Nor does time pass for a timer alone: while there is input to come something else can move."""
+        epoch_ms = self.deployment.config.epoch_ms or 0
+        return [
+            Timeout(name, deadline - epoch_ms)
+            for name, task in self._tasks.items()
+            if (deadline := task.next_deadline(self._processing_ms)) is not None and deadline <= self._processing_ms
+        ]
+
+    @property
+    def _processing_ms(self) -> float:
+        return (self.deployment.config.epoch_ms or 0) + self.time_ms
+
     def _do(self, action: Action) -> None:
-        if isinstance(action, Flush | Deliver | AskAgain | SendBarrier):
+        if isinstance(action, Flush | Deliver | AskAgain | SendBarrier | Timeout):
             self.time_ms = max(self.time_ms, action.time_ms)
         else:
             self.time_ms += self._step_ms
         match action:
             case StepTask(name):
+                self._tasks[name].on_timeout(self._processing_ms)
                 progress = self._tasks[name].step()
                 assert progress in Progress, f"{action} returned {progress!r}"
             case Flush(name):
@@ -250,6 +278,8 @@ class Simulation(Controls):
                 self.links[link].consumer.receive_data(b"")
             case AskAgain(link):
                 self.links[link].consumer.on_timeout(self.time_ms)
+            case Timeout(name):
+                self._tasks[name].on_timeout(self._processing_ms)
             case SendBarrier(number):
                 self.deployments[number].checkpoints.on_timeout(self.time_ms)
 

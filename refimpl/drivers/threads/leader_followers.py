@@ -24,6 +24,7 @@ import socket
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Protocol
 
 from refimpl.drivers.threads.wakeup import Waker
@@ -137,8 +138,8 @@ class LeaderFollowers:
 
     # -- tasks -------------------------------------------------------------------------------------
 
-    def wait(self, waker: Waker) -> None:
-        """Wait for a wake-up, or as the leader for bytes, and take them in.
+    def wait(self, waker: Waker, most_s: float | None = None) -> None:
+        """Wait for a wake-up, or as the leader for bytes, and take them in; no longer than `most_s`.
 
         The task looks then whether it can work. If so it calls `promote`, else it waits again.
         """
@@ -146,11 +147,11 @@ class LeaderFollowers:
         if self._deferred:
             self.write_deferred()  # which sends buffers home, perhaps those that the task waits for
         elif self._has_leader or not self._watched or self._poller is None:
-            waker.wait()
+            waker.wait(most_s)
         else:
             self._has_leader = True
             try:
-                ready = waker.wait_elsewhere(self._poller.selector.select, self._poller.interrupt)
+                ready = waker.wait_elsewhere(partial(self._poller.selector.select, most_s), self._poller.interrupt)
             finally:
                 self._has_leader = False
                 self.num_polls += 1

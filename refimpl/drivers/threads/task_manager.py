@@ -219,6 +219,7 @@ class TaskManagerThreads:
             if has_work:
                 task.process()
                 while not (self._is_any_wanted or pause_ms(task)) and task.go_on():
+                    turns.clock.tell(task)
                     task.process()
 
     @property

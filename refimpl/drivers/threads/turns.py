@@ -4,6 +4,7 @@ A task that cannot go on waits at its `Waker`, which is woken by what it waits f
 
     a task without input      its gate, when a first channel has something
     a task without buffers    the pools of its outputs, when a buffer has come home
+    a timer                   nobody: the task waits no longer than until its deadline
 
 No thread looks through the tasks that wait. So a step costs the same however many of them stand still meanwhile.
 A task without work may yield first, on a TaskManager by itself, see `Handoff`; or read for busy connections, see
@@ -16,6 +17,7 @@ import threading
 
 from refimpl.consumer.network_input import NetworkInput
 from refimpl.drivers.control import pause_ms
+from refimpl.drivers.processing_clock import ProcessingClock
 from refimpl.drivers.threads.handoff import Handoff
 from refimpl.drivers.threads.leader_followers import LeaderFollowers
 from refimpl.drivers.threads.wakeup import Waker, let_pass
@@ -38,6 +40,7 @@ class TaskTurns:
         self.wakers = {task.name: Waker(monitor) for task in deployment.tasks}
         self.handoff = Handoff(monitor, self.wakers) if is_alone else None
         self.leader_followers = LeaderFollowers(monitor, self.wakers, deployment.config.buffer_timeout_ms != 0)
+        self.clock = ProcessingClock(deployment.config.epoch_ms)
         self._deployment = deployment
         for task in deployment.tasks:
             if isinstance(task.input, NetworkInput):
@@ -45,7 +48,8 @@ class TaskTurns:
 
     def wait_for_turn(self, task: Task) -> bool:
         """Wait until a step of `task` would do something; false if the job was cancelled."""
-        waker, leader_followers = self.wakers[task.name], self.leader_followers
+        waker, leader_followers, clock = self.wakers[task.name], self.leader_followers, self.clock
+        clock.tell(task)
         if self.handoff is not None and not task.is_runnable:
             self.handoff.give_turn()
             if task.moves_much:
@@ -55,7 +59,8 @@ class TaskTurns:
                 if not writer.is_available:
                     writer.partition.pool.call_when_available(waker.wake)
             task.note_rest()
-            leader_followers.wait(waker)
+            leader_followers.wait(waker, None if self._deployment.is_paused else clock.wait_s(task))
+            clock.tell(task)
         leader_followers.promote()
         return not self.is_cancelled
 

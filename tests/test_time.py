@@ -1,0 +1,122 @@
+"""Processing time in whole jobs: it is passed in, and what waits for it is done on every driver."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from functools import partial
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from refimpl.config import Config
+from refimpl.drivers import AsyncRun, ProcessRun, Simulation, ThreadedRun
+from refimpl.drivers.simulation.actions import StepTask, Timeout
+from refimpl.job import StreamEnvironment
+from refimpl.records import StreamRecord
+from refimpl.task import Operator, OperatorContext, Output, ProcessingTimers
+
+EPOCH_MS = 1_000_000
+
+DRIVERS: dict[str, Callable[[StreamEnvironment], object]] = {
+    "simulation": lambda job: Simulation(job, seed=3, step_ms=1.0).run(),
+    "simulation, 2 TaskManagers": lambda job: Simulation(job, seed=4, step_ms=1.0, num_task_managers=2).run(),
+    "threads": lambda job: ThreadedRun(job).run(),
+    "threads, 2 TaskManagers": lambda job: ThreadedRun(job, num_task_managers=2).run(),
+    "loop": lambda job: AsyncRun(job).run(),
+    "processes": lambda job: ProcessRun(job).run(),
+}
+SLOW = {"processes"}
+EVERY_DRIVER = [pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name for name in DRIVERS]
+
+
+class Ticking(Operator):
+    """Sets a timer `delay_ms` after its first record, and sends the time of its firing on; `count` of them in a row."""
+
+    def __init__(self, delay_ms: int, count: int = 1) -> None:
+        self.delay_ms = delay_ms
+        self.num_left = count
+
+    def setup(self, context: OperatorContext, output: Output) -> None:
+        super().setup(context, output)
+        self.timers = ProcessingTimers(context.time, self._on_timer)
+
+    def process(self, record: StreamRecord) -> None:
+        if self.num_left:
+            self.timers.register(self.context.time.now_ms + self.delay_ms, "key", None)
+
+    def _on_timer(self, timestamp: int, key: Hashable, _namespace: Hashable) -> None:
+        if self.num_left:
+            self.num_left -= 1
+            self.output.collect(StreamRecord((key, timestamp, self.context.time.now_ms)))
+            self.timers.register(timestamp + self.delay_ms, key, None)
+
+
+class UntilTold:
+    """A reader that has one record, then none for `num_empty` reads, each a pause of the driver's."""
+
+    def __init__(self, num_empty: int, *_: int) -> None:
+        self._left: list[Sequence[StreamRecord] | None] = [None, *[()] * num_empty, [StreamRecord("first")]]
+
+    def read(self, max_records: int) -> Sequence[StreamRecord] | None:
+        return self._left.pop()
+
+    def close(self) -> None: ...
+
+
+def ticking_job(num_empty: int, delay_ms: int, count: int, **options: Any) -> tuple[StreamEnvironment, list[Any]]:
+    environment = StreamEnvironment(Config(epoch_ms=EPOCH_MS, **options))
+    results: list[Any] = []
+    source = environment.source(partial(UntilTold, num_empty), "quiet")
+    ticking = source.rebalance().transform("ticking", partial(Ticking, delay_ms, count)).set_parallelism(2)
+    ticking.sink(results.append)
+    return environment, results
+
+
+@pytest.mark.parametrize("drive", EVERY_DRIVER)
+def test_a_task_without_input_fires_its_timers_on_every_driver(drive: str) -> None:
+    """The source is alive and says nothing, so nobody wakes the task but its deadline."""
+    environment, results = ticking_job(num_empty=30, delay_ms=5, count=3)
+    DRIVERS[drive](environment)
+    assert len(results) == 3
+    moments = [timestamp for _, timestamp, _ in results]
+    assert [late - early for early, late in pairwise(moments)] == [5, 5]
+    assert moments[0] >= EPOCH_MS + 5
+    assert all(timestamp <= now for _, timestamp, now in results)
+
+
+@pytest.mark.parametrize("drive", EVERY_DRIVER)
+def test_pending_timers_do_not_fire_at_the_end_of_input(drive: str) -> None:
+    environment, results = ticking_job(num_empty=0, delay_ms=10**9, count=1)
+    DRIVERS[drive](environment)
+    assert results == []
+
+
+def test_in_a_simulation_a_timeout_is_an_action_and_the_step_after_it_fires() -> None:
+    environment, results = ticking_job(num_empty=400, delay_ms=5, count=1, buffer_timeout_ms=0)
+    simulation = Simulation(environment, policy="first", step_ms=0.1)
+    taken = []
+    for _ in range(300):
+        taken.append(simulation.step())
+        if results:
+            break
+    timeouts = [each for each in taken if isinstance(each, Timeout)]
+    assert len(timeouts) == 1
+    name = timeouts[0].task
+    assert str(timeouts[0]) == f"timeout {name} at {timeouts[0].time_ms:.3f} ms"
+    assert taken[taken.index(timeouts[0]) + 1] == StepTask(name)
+    ((_, timestamp, now),) = results
+    assert timestamp == EPOCH_MS + timeouts[0].time_ms <= now
+    with simulation:
+        pass
+
+
+def test_time_does_not_pass_for_a_timer_alone() -> None:
+    """Else a job that stands still for ever would not be found to."""
+    environment, _ = ticking_job(num_empty=10**6, delay_ms=10**6, count=1)
+    simulation = Simulation(environment, step_ms=0.01)
+    for _ in range(200):
+        simulation.step()
+    assert simulation.time_ms < 1_000
+    with simulation:
+        pass
