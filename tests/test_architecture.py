@@ -39,10 +39,11 @@ READING_ORDER = [
     "consumer.barrier_handler", "consumer.alignment", "consumer.network_input",
     "exchange.before_credit.water_marks", "exchange.before_credit.marked_connection",
     "exchange.before_credit.pool_buffers", "exchange.before_credit.pooled_channel", "exchange.before_credit.staging",
-    "task.outputs", "task.collectors", "task.timers", "task.time_service", "task.operators", "task.state",
+    "task.outputs", "task.collectors", "task.timers", "task.time_service", "task.operators", "task.watermarks",
+    "task.state",
     "task.window_assigners", "task.triggers", "task.merging_windows", "task.window_operator", "task.chain",
     "task.source", "task.checkpoints", "task.snapshot", "task.task",
-    "job.stream_graph", "job.chaining", "job.parts", "job.job_graph",
+    "job.watermark_strategy", "job.stream_graph", "job.chaining", "job.parts", "job.job_graph",
     "job.placement", "job.execution_graph", "job.keyed_stream", "job.data_stream", "job.environment",
     "job.makers", "job.shuffle_environment", "job.snapshots", "job.checkpoint_trigger",
     "job.commands", "job.hot_swap", "job.task_factory", "job.deployment",
@@ -82,7 +83,7 @@ MAX_ATTRIBUTES = 12
 # Classes that offer or keep more: how many public methods, how many attributes, and why.
 LARGER_CLASSES: dict[str, tuple[int, int, str]] = {
     "RecordWriter": (14, 12, "what is written, and the three parts that are put in while a job runs"),
-    "DataStream": (21, 12, "the words a job is written in, as Flink has them"),
+    "DataStream": (23, 12, "the words a job is written in, as Flink has them"),
     "MemorySegment": (20, 12, "Flink's own face: a pair of methods for each kind of number"),
     "BufferBuilder": (14, 12, "Flink's own face"),
     "LocalBufferPool": (18, 16, "Flink's own face: requests, listeners and resizing are one class there"),

@@ -17,3 +17,4 @@ from refimpl.job.shuffle_environment import *
 from refimpl.job.snapshots import *
 from refimpl.job.stream_graph import *
 from refimpl.job.task_factory import *
+from refimpl.job.watermark_strategy import *

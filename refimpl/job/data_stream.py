@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Protocol
 
 from refimpl.errors import LocalUsageError
@@ -22,6 +23,7 @@ from refimpl.job.stream_graph import (
     StreamNode,
     checked_parallelism,
 )
+from refimpl.job.watermark_strategy import WatermarkStrategy
 from refimpl.producer.selector import KeyGroupSelector
 from refimpl.records.any_type import ANY
 from refimpl.records.types import TypeSerializer
@@ -35,6 +37,7 @@ from refimpl.task.operators import (
     WatermarkOperator,
 )
 from refimpl.task.outputs import OutputTag
+from refimpl.task.watermarks import IngestionTimeOperator, TimestampsAndWatermarksOperator
 
 __all__ = ["DataStream", "SplitStream", "WrittenJob"]
 
@@ -95,11 +98,19 @@ class DataStream:
         every: int = 64,
     ) -> DataStream:
         """Event time for each value, and a watermark after each `every` of them."""
-        return self.transform(
-            name,
-            lambda: WatermarkOperator(timestamp_of, max_out_of_orderness_ms, every),
-            self.value_type,
-        )
+        return self._timed(name, lambda: WatermarkOperator(timestamp_of, max_out_of_orderness_ms, every), True)
+
+    def assign_timestamps_and_watermarks(self, strategy: WatermarkStrategy, name: str = "timestamps") -> DataStream:
+        """Event time for each value, and watermarks, as `strategy` has them."""
+        make = partial(TimestampsAndWatermarksOperator, strategy.timestamp_of, strategy.create_generator)
+        return self._timed(name, make, is_held_back=strategy.idle_timeout_ms is None)
+
+    def assign_ingestion_time(self, name: str = "ingestion") -> DataStream:
+        """The processing time at which a value comes here as its event time; best right behind a source.
+
+        Flink:   TimeCharacteristic.IngestionTime, 1.11.4
+        """
+        return self._timed(name, IngestionTimeOperator, is_held_back=False)
 
     def sink(self, function: Callable[[Any], object], name: str = "sink") -> DataStream:
         """Call `function` with every value, in the process that runs the job."""
@@ -205,6 +216,11 @@ class DataStream:
         """Share slots only with operators of this group."""
         self._operator().slot_sharing_group = name
         return self
+
+    def _timed(self, name: str, make_operator: Callable[[], Operator], is_held_back: bool) -> DataStream:
+        stream = self.transform(name, make_operator, self.value_type)
+        stream.node.is_held_back = is_held_back
+        return stream
 
     def _operator(self) -> StreamNode:
         """The one operator whose results these are."""

@@ -111,7 +111,27 @@ class JobGraph:
                 reasons.append(f"{MAX_CHAINED_IN_A_ROW} operators in a row are enough for Python's calls")
             verdict = "chained" if is_inside else f"not chained: {'; '.join(reasons) or 'by the rule of this job'}"
             lines.append(f"  {nodes[edge.source].name} → {nodes[edge.target].name}  {verdict}")
+        lines += self._where_quiet_subtasks_hold_back()
         return "\n".join(lines)
+
+    def _where_quiet_subtasks_hold_back(self) -> list[str]:
+        """A line for every exchange that brings watermarks of several subtasks together, the first on their way."""
+        nodes, lines = self.stream_graph.nodes, list[str]()
+        held_back: dict[int, set[str]] = {}  # by node: who makes its watermarks, and came here without an exchange
+        for node in self.stream_graph.in_order():
+            makers: set[str] = {node.name} if node.is_held_back else set()
+            for edge in self.stream_graph.in_edges(node.id):
+                source, way = nodes[edge.source], edge.partitioner
+                if way is None or way == FORWARD:
+                    makers |= set() if node.is_held_back else held_back[edge.source]
+                elif source.parallelism > 1:
+                    lines += [
+                        f"  {maker}, before the {way.name} to {node.name}: one quiet subtask of its "
+                        f"{source.parallelism} holds event time back for all behind; with_idleness lets it not"
+                        for maker in sorted(held_back[edge.source])
+                    ]
+            held_back[node.id] = makers
+        return ["watermarks:", *lines] if lines else []
 
 
 def _chained_and_cut(

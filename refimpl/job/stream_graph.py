@@ -77,7 +77,10 @@ BROADCAST = Partitioner("broadcast", lambda _seed, _groups: BroadcastSelector())
 
 @dataclass(slots=True)
 class StreamNode:
-    """One operator of the job. `make_reader` makes it a source; `sink` is the user's function of a sink."""
+    """One operator of the job. `make_reader` makes it a source; `sink` is the user's function of a sink.
+
+    `is_held_back`: its subtasks make watermarks, each of what it sees itself, and none while it sees nothing.
+    """
 
     id: int
     name: str
@@ -89,6 +92,7 @@ class StreamNode:
     make_reader: ReaderFactory | None = None
     select: Callable[[object], Iterable[str]] | None = None
     sink: Callable[[Any], object] | None = None
+    is_held_back: bool = False
 
     @property
     def is_source(self) -> bool:

@@ -13,5 +13,6 @@ from refimpl.task.task import *
 from refimpl.task.time_service import *
 from refimpl.task.timers import *
 from refimpl.task.triggers import *
+from refimpl.task.watermarks import *
 from refimpl.task.window_assigners import *
 from refimpl.task.window_operator import *

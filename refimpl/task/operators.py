@@ -34,6 +34,7 @@ __all__ = [
     "OperatorContext",
     "SinkOperator",
     "WatermarkOperator",
+    "event_time",
 ]
 
 
@@ -212,7 +213,7 @@ class WatermarkOperator(Operator):
 
     def process(self, record: StreamRecord) -> None:
         try:
-            timestamp = _event_time(self._timestamp_of_one(record.value))
+            timestamp = event_time(self._timestamp_of_one(record.value))
         except USER_CODE_RAISES as error:
             raise self.fail(record.value, error) from error
         record.timestamp = timestamp
@@ -240,7 +241,12 @@ class WatermarkOperator(Operator):
             self.output.emit_watermark(Watermark(timestamp))
 
 
-def _event_time(found: Any) -> int:
+def event_time(found: Any) -> int:
+    """What a user's function found as an event time, in ms; parts of one are rounded down.
+
+    Raises:
+        ValueError: it is no long.
+    """
     timestamp = int(found)
     if not isinstance(found, str) and timestamp > found:  # `int` rounds towards 0
         timestamp -= 1
