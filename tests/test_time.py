@@ -12,9 +12,18 @@ import pytest
 from refimpl.config import Config
 from refimpl.drivers import AsyncRun, ProcessRun, Simulation, ThreadedRun
 from refimpl.drivers.simulation.actions import StepTask, Timeout
-from refimpl.job import StreamEnvironment
-from refimpl.records import StreamRecord
-from refimpl.task import Operator, OperatorContext, Output, ProcessingTimers
+from refimpl.job import StreamEnvironment, WatermarkStrategy
+from refimpl.records import MAX_WATERMARK, StreamRecord, Watermark
+from refimpl.task import (
+    Operator,
+    OperatorContext,
+    Output,
+    ProcessingTimers,
+    ProcessingTimeSessionWindows,
+    SlidingProcessingTimeWindows,
+    TumblingProcessingTimeWindows,
+    WindowAssigner,
+)
 
 EPOCH_MS = 1_000_000
 
@@ -120,3 +129,73 @@ def test_time_does_not_pass_for_a_timer_alone() -> None:
     assert simulation.time_ms < 1_000
     with simulation:
         pass
+
+
+@pytest.mark.parametrize("drive", EVERY_DRIVER)
+@pytest.mark.parametrize(
+    "windows",
+    [TumblingProcessingTimeWindows(4), SlidingProcessingTimeWindows(8, 4), ProcessingTimeSessionWindows(4)],
+    ids=repr,
+)
+def test_windows_of_processing_time_fire_without_input_on_every_driver(windows: WindowAssigner, drive: str) -> None:
+    environment = StreamEnvironment(Config(epoch_ms=EPOCH_MS), parallelism=2)
+    results: list[Any] = []
+    quiet = environment.source(partial(UntilTold, 40), "quiet", parallelism=1)
+    quiet.key_by(lambda value: value).window(windows).aggregate(Count()).sink(results.append)
+    DRIVERS[drive](environment)
+    assert len(results) == (2 if isinstance(windows, SlidingProcessingTimeWindows) else 1)
+    assert {(key, count) for key, _, _, count in results} == {("first", 1)}
+    assert all(start >= EPOCH_MS - 8 and end - start in (4, 8) for _, start, end, _ in results)
+
+
+class Count:
+    def create_accumulator(self) -> int:
+        return 0
+
+    def add(self, value: object, accumulator: int) -> int:
+        return accumulator + 1
+
+    def merge(self, one: int, other: int) -> int:
+        return one + other
+
+    def get_result(self, accumulator: int) -> int:
+        return accumulator
+
+
+class Quiet:
+    """A reader whose first subtask has `values` and ends after `num_empty` reads; the others have nothing for longer."""
+
+    def __init__(self, values: Sequence[int], num_empty: int, subtask: int, _parallelism: int) -> None:
+        mine = [StreamRecord(value) for value in values] if subtask == 0 else []
+        num_empty *= 1 if subtask == 0 else 3
+        self._left: list[Sequence[StreamRecord] | None] = [None, *[()] * num_empty, mine]
+
+    def read(self, max_records: int) -> Sequence[StreamRecord] | None:
+        return self._left.pop()
+
+    def close(self) -> None: ...
+
+
+class Probing(Operator):
+    """Sends each watermark on as a value, but the last."""
+
+    def process(self, record: StreamRecord) -> None: ...
+
+    def process_watermark(self, watermark: Watermark) -> None:
+        super().process_watermark(watermark)
+        if watermark != MAX_WATERMARK:
+            self.output.collect(StreamRecord(watermark.timestamp))
+
+
+@pytest.mark.parametrize("drive", EVERY_DRIVER)
+@pytest.mark.parametrize("is_idle", [False, True])
+def test_one_quiet_subtask_holds_event_time_back_unless_it_is_idle(is_idle: bool, drive: str) -> None:
+    environment = StreamEnvironment(Config(auto_watermark_interval_ms=3), parallelism=2)
+    results: list[Any] = []
+    strategy = WatermarkStrategy.for_bounded_out_of_orderness(10).with_timestamp_assigner(lambda value: value)
+    if is_idle:
+        strategy = strategy.with_idleness(5)
+    timed = environment.source(partial(Quiet, [70, 100, 90], 20), "rows").assign_timestamps_and_watermarks(strategy)
+    timed.rebalance().transform("probing", Probing).set_parallelism(1).sink(results.append)
+    DRIVERS[drive](environment)
+    assert set(results) == ({89} if is_idle else set())

@@ -38,7 +38,7 @@ class KeyedStream(Generic[Stream]):
         self._stream = stream
 
     def window(self, windows: WindowAssigner) -> WindowedStream[Stream]:
-        """Put the records of each key into windows of event time."""
+        """Put the records of each key into windows, of event time or of processing time."""
         return WindowedStream(self._stream, self.key_of, windows)
 
     def transform(self, name: str, make_operator: Callable[[], Operator], type: TypeSerializer = ANY) -> Stream:

@@ -92,6 +92,10 @@ class ProcessingTimers:
         self._armed_ms: int | None = None
         self._call = -1  # the number of the deadline, if there is one
 
+    @property
+    def now_ms(self) -> int:
+        return self._time.now_ms
+
     def register(self, timestamp: int, key: Hashable, namespace: Hashable) -> None:
         """Fire for (key, namespace) when processing time reaches `timestamp` (ms)."""
         self.queue.register(timestamp, key, namespace)

@@ -9,6 +9,7 @@ from typing import Protocol
 from refimpl.errors import LocalUsageError
 from refimpl.records.elements import StreamRecord
 from refimpl.task.state import KeyedState
+from refimpl.task.time_service import ProcessingTimers
 from refimpl.task.timers import TimerQueue
 from refimpl.task.window_assigners import TimeWindow
 
@@ -16,6 +17,7 @@ __all__ = [
     "ContinuousEventTimeTrigger",
     "CountTrigger",
     "EventTimeTrigger",
+    "ProcessingTimeTrigger",
     "PurgingTrigger",
     "Trigger",
     "TriggerContext",
@@ -45,11 +47,12 @@ class TriggerContext:
     Flink:   Trigger.TriggerContext (streaming.api.windowing.triggers), 1.11.4
     """
 
-    def __init__(self, timers: TimerQueue) -> None:
+    def __init__(self, timers: TimerQueue, processing_timers: ProcessingTimers) -> None:
         self.current_watermark = 0
         self.key: Hashable = None
         self.window = TimeWindow(0, 0)
         self._timers = timers
+        self._processing_timers = processing_timers
         self._numbers: KeyedState[int] = KeyedState()
 
     def register_timer(self, timestamp: int) -> None:
@@ -59,6 +62,19 @@ class TriggerContext:
     def delete_timer(self, timestamp: int) -> None:
         """Do not ask at `timestamp` (ms); nothing happens if there is no such timer."""
         self._timers.delete(timestamp, self.key, self.window)
+
+    @property
+    def current_processing_time(self) -> int:
+        """In ms, as the driver passed it in last."""
+        return self._processing_timers.now_ms
+
+    def register_processing_timer(self, timestamp: int) -> None:
+        """Ask again when processing time reaches `timestamp` (ms)."""
+        self._processing_timers.register(timestamp, self.key, self.window)
+
+    def delete_processing_timer(self, timestamp: int) -> None:
+        """Do not ask at `timestamp` (ms) of processing time; nothing happens if there is no such timer."""
+        self._processing_timers.delete(timestamp, self.key, self.window)
 
     @property
     def number(self) -> int | None:
@@ -91,6 +107,10 @@ class Trigger(Protocol):
     def on_event_time(self, timestamp: int, context: TriggerContext) -> TriggerResult:
         """The watermark has reached a timer of the window."""
 
+    def on_processing_time(self, timestamp: int, context: TriggerContext) -> TriggerResult:
+        """Processing time has reached a timer of the window; most triggers set none."""
+        return TriggerResult.CONTINUE
+
     def on_merge(self, merged: Sequence[TimeWindow], context: TriggerContext) -> None:
         """The window has been made of these."""
 
@@ -120,6 +140,30 @@ class EventTimeTrigger(Trigger):
 
     def clear(self, context: TriggerContext) -> None:
         context.delete_timer(context.window.max_timestamp)
+
+
+class ProcessingTimeTrigger(Trigger):
+    """Fires when processing time has passed the window.
+
+    Flink:   ProcessingTimeTrigger (streaming.api.windowing.triggers), 1.11.4
+    """
+
+    def on_element(self, _record: StreamRecord, context: TriggerContext) -> TriggerResult:
+        context.register_processing_timer(context.window.max_timestamp)
+        return TriggerResult.CONTINUE
+
+    def on_event_time(self, _timestamp: int, _context: TriggerContext) -> TriggerResult:
+        return TriggerResult.CONTINUE
+
+    def on_processing_time(self, _timestamp: int, _context: TriggerContext) -> TriggerResult:
+        return TriggerResult.FIRE
+
+    def on_merge(self, _merged: Sequence[TimeWindow], context: TriggerContext) -> None:
+        if context.window.max_timestamp > context.current_processing_time:
+            context.register_processing_timer(context.window.max_timestamp)
+
+    def clear(self, context: TriggerContext) -> None:
+        context.delete_processing_timer(context.window.max_timestamp)
 
 
 class ContinuousEventTimeTrigger(EventTimeTrigger):
@@ -207,6 +251,9 @@ class PurgingTrigger(Trigger):
 
     def on_event_time(self, timestamp: int, context: TriggerContext) -> TriggerResult:
         return _purged(self.trigger.on_event_time(timestamp, context))
+
+    def on_processing_time(self, timestamp: int, context: TriggerContext) -> TriggerResult:
+        return _purged(self.trigger.on_processing_time(timestamp, context))
 
     def on_merge(self, merged: Sequence[TimeWindow], context: TriggerContext) -> None:
         self.trigger.on_merge(merged, context)

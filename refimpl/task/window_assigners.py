@@ -1,4 +1,4 @@
-"""Which windows of event time a record belongs to.
+"""Which windows a record belongs to: by its event time, or by the time at which it arrives.
 
 tumbling   side by side: each record in one
 sliding    one begins every `slide_ms`: each record in several, or in none where the slide is longer than the size
@@ -13,11 +13,20 @@ from typing import Any, NamedTuple, Protocol
 from refimpl.errors import LocalUsageError
 from refimpl.records.elements import MAX_WATERMARK
 
-__all__ = ["SessionWindows", "SlidingWindows", "TimeWindow", "TumblingWindows", "WindowAssigner"]
+__all__ = [
+    "ProcessingTimeSessionWindows",
+    "SessionWindows",
+    "SlidingProcessingTimeWindows",
+    "SlidingWindows",
+    "TimeWindow",
+    "TumblingProcessingTimeWindows",
+    "TumblingWindows",
+    "WindowAssigner",
+]
 
 
 class TimeWindow(NamedTuple):
-    """Event times from `start_ms` up to but not including `end_ms`.
+    """Times from `start_ms` up to but not including `end_ms`.
 
     Flink:   TimeWindow (streaming.api.windowing.windows), 1.11.4
     """
@@ -51,8 +60,11 @@ class WindowAssigner(Protocol):
     is_merging: bool
     """Whether windows of one key that touch become one."""
 
+    is_event_time: bool = True
+    """Whether `assign` is asked with event times; else with the processing time at which a record comes."""
+
     def assign(self, timestamp: int, value: Any = None) -> Sequence[TimeWindow]:
-        """The windows of a record with this event time (ms) and value; maybe none."""
+        """The windows of a record with this time (ms) and value; maybe none."""
 
 
 class TumblingWindows:
@@ -65,6 +77,7 @@ class TumblingWindows:
     """
 
     is_merging = False
+    is_event_time = True
 
     def __init__(self, size_ms: int, offset_ms: int = 0) -> None:
         if size_ms < 1 or abs(offset_ms) >= size_ms:
@@ -76,7 +89,7 @@ class TumblingWindows:
         self.offset_ms = offset_ms
 
     def __repr__(self) -> str:
-        return f"TumblingWindows({self.size_ms}, {self.offset_ms})"
+        return f"{type(self).__name__}({self.size_ms}, {self.offset_ms})"
 
     def assign(self, timestamp: int, value: Any = None) -> Sequence[TimeWindow]:
         """The one window that `timestamp` (ms) falls into."""
@@ -94,6 +107,7 @@ class SlidingWindows:
     """
 
     is_merging = False
+    is_event_time = True
 
     def __init__(self, size_ms: int, slide_ms: int, offset_ms: int = 0) -> None:
         if size_ms < 1 or slide_ms < 1 or abs(offset_ms) >= slide_ms:
@@ -106,7 +120,7 @@ class SlidingWindows:
         self.offset_ms = offset_ms
 
     def __repr__(self) -> str:
-        return f"SlidingWindows({self.size_ms}, {self.slide_ms}, {self.offset_ms})"
+        return f"{type(self).__name__}({self.size_ms}, {self.slide_ms}, {self.offset_ms})"
 
     def assign(self, timestamp: int, value: Any = None) -> Sequence[TimeWindow]:
         """The windows that hold `timestamp` (ms), the one that begins last first."""
@@ -124,6 +138,7 @@ class SessionWindows:
     """
 
     is_merging = True
+    is_event_time = True
 
     def __init__(self, gap_ms: int | Callable[[Any], int]) -> None:
         self.gap_ms = gap_ms
@@ -131,7 +146,7 @@ class SessionWindows:
             _check_gap(gap_ms)
 
     def __repr__(self) -> str:
-        return f"SessionWindows({self.gap_ms})"
+        return f"{type(self).__name__}({self.gap_ms})"
 
     def assign(self, timestamp: int, value: Any = None) -> Sequence[TimeWindow]:
         """The window that the record would have if it were alone.
@@ -144,6 +159,37 @@ class SessionWindows:
             gap = gap(value)
             _check_gap(gap)
         return (TimeWindow(timestamp, timestamp + gap),)
+
+
+class TumblingProcessingTimeWindows(TumblingWindows):
+    """The same by the time at which records arrive: what they hold depends on how fast the job runs.
+
+    Those that are open when input ends give no result.
+
+    Flink:   TumblingProcessingTimeWindows (streaming.api.windowing.assigners), 1.11.4
+    Differs: as `TumblingWindows`.
+    """
+
+    is_event_time = False
+
+
+class SlidingProcessingTimeWindows(SlidingWindows):
+    """The same by the time at which records arrive, as `TumblingProcessingTimeWindows`.
+
+    Flink:   SlidingProcessingTimeWindows (streaming.api.windowing.assigners), 1.11.4
+    Differs: as `SlidingWindows`.
+    """
+
+    is_event_time = False
+
+
+class ProcessingTimeSessionWindows(SessionWindows):
+    """The same by the time at which records arrive, as `TumblingProcessingTimeWindows`.
+
+    Flink:   ProcessingTimeSessionWindows, DynamicProcessingTimeSessionWindows, 1.11.4
+    """
+
+    is_event_time = False
 
 
 def _check_gap(gap_ms: int) -> None:

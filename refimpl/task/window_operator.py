@@ -1,7 +1,8 @@
-"""Records of the same key and the same stretch of event time, put together.
+"""Records of the same key and the same stretch of time, put together.
 
 A window is over when the watermark passes its end and what lateness it allows, however late that is by the clock. A
-record all of whose windows are over is late: it goes to the side output `late`, and is counted.
+record all of whose windows are over is late: it goes to the side output `late`, and is counted. In processing time
+a record belongs to the windows of the moment it arrives at, so none is late.
 """
 
 from __future__ import annotations
@@ -14,11 +15,12 @@ from refimpl.errors import USER_CODE_RAISES, LocalUsageError
 from refimpl.records.elements import MAX_WATERMARK, StreamRecord, Watermark
 from refimpl.records.vectorized import for_one
 from refimpl.task.merging_windows import Merge, MergingWindows
-from refimpl.task.operators import Operator
-from refimpl.task.outputs import OutputTag
+from refimpl.task.operators import Operator, OperatorContext
+from refimpl.task.outputs import Output, OutputTag
 from refimpl.task.state import KeyedState
+from refimpl.task.time_service import ProcessingTimers
 from refimpl.task.timers import TimerQueue
-from refimpl.task.triggers import EventTimeTrigger, Trigger, TriggerContext, TriggerResult
+from refimpl.task.triggers import EventTimeTrigger, ProcessingTimeTrigger, Trigger, TriggerContext, TriggerResult
 from refimpl.task.window_assigners import TimeWindow, WindowAssigner
 
 __all__ = ["LATE", "AggregateFunction", "WindowOperator"]
@@ -49,11 +51,11 @@ class WindowOperator(Operator):
     its end; a record that comes meanwhile makes it fire again, with all its values: an update, not an addition.
 
     Raises:
-        LocalUsageError: windows that grow together, and an aggregate without `merge`.
+        LocalUsageError: windows that grow together, and an aggregate without `merge`; a lateness that is none.
 
     Flink:   WindowOperator (streaming.runtime.operators.windowing), 1.11.4
     Differs: a late record goes to the side output and is counted; Flink does one of both. No evictors; state is one
-             accumulator. Event time only.
+             accumulator. Windows of processing time have no lateness, which is refused; Flink ignores it.
     """
 
     def __init__(
@@ -66,6 +68,9 @@ class WindowOperator(Operator):
     ) -> None:
         if allowed_lateness_ms < 0:
             raise LocalUsageError(f"a lateness of {allowed_lateness_ms} ms is none; use 0 or more")
+        self.is_event_time = getattr(windows, "is_event_time", True)
+        if allowed_lateness_ms and not self.is_event_time:
+            raise LocalUsageError(f"{windows!r} have no late records: an allowed lateness would do nothing")
         self._merge_accumulators = getattr(aggregate, "merge", _cannot_merge)
         if windows.is_merging and self._merge_accumulators is _cannot_merge:
             kind = type(aggregate).__name__
@@ -73,14 +78,18 @@ class WindowOperator(Operator):
         self.key_of = key_of
         self.windows = windows
         self.aggregate = aggregate
-        self.trigger = trigger or EventTimeTrigger()
+        self.trigger = trigger or (EventTimeTrigger() if self.is_event_time else ProcessingTimeTrigger())
         self.allowed_lateness_ms = allowed_lateness_ms
         self.accumulators: KeyedState[Any] = KeyedState()  # by key and window
         self.timers = TimerQueue()
         self.num_late = 0
         self._key_of_one = for_one(key_of)
-        self._context = TriggerContext(self.timers)
         self._merging: KeyedState[MergingWindows] = KeyedState()
+
+    def setup(self, context: OperatorContext, output: Output) -> None:
+        super().setup(context, output)
+        self.processing_timers = ProcessingTimers(context.time, self._on_processing_timer)
+        self._context = TriggerContext(self.timers, self.processing_timers)
 
     @property
     def num_open_windows(self) -> int:
@@ -88,12 +97,13 @@ class WindowOperator(Operator):
         return len(self.accumulators)
 
     def process(self, record: StreamRecord) -> None:
-        if record.timestamp is None:
+        time = record.timestamp if self.is_event_time else self.context.time.now_ms
+        if time is None:
             missing = LocalUsageError("a record without event time cannot be put into a window")
             raise self.fail(record.value, missing)
         try:
             key = self._key_of_one(record.value)
-            windows = self.windows.assign(record.timestamp, record.value)
+            windows = self.windows.assign(time, record.value)
         except USER_CODE_RAISES as error:
             raise self.fail(record.value, error) from error
         self._context.current_watermark = self.current_watermark
@@ -102,16 +112,15 @@ class WindowOperator(Operator):
         for window in windows:
             is_in_one |= self._put(key, window, record)
         # A record that is in no window may also lie between two.
-        if not is_in_one and record.timestamp + self.allowed_lateness_ms <= self.current_watermark:
+        is_behind = self.is_event_time and time + self.allowed_lateness_ms <= self.current_watermark
+        if not is_in_one and is_behind:
             self.num_late += 1
             self.output.collect_side(LATE, record)
 
     def process_watermark(self, watermark: Watermark) -> None:
         self.current_watermark = self._context.current_watermark = watermark.timestamp
         for timestamp, key, window in self.timers.advance(watermark.timestamp):
-            assert isinstance(window, TimeWindow), f"a timer for {window!r} is no window's"
-            self._context.key = key
-            self._on_timer(timestamp, key, window)
+            self._on_timer(timestamp, key, window, is_event_time=True)
         self.output.emit_watermark(watermark)
 
     # -- a record ----------------------------------------------------------------------------------
@@ -121,7 +130,7 @@ class WindowOperator(Operator):
         window = state_window = assigned
         if self.windows.is_merging:
             window, state_window = self._merged(key, assigned)
-        if self._cleanup_time(window) <= self.current_watermark:
+        if self._is_over(window):
             self._retire(key, window)
             return False
         try:
@@ -133,7 +142,7 @@ class WindowOperator(Operator):
         except USER_CODE_RAISES as error:
             raise self.fail(record.value, error) from error
         self._act(result, key, window, state_window)
-        self.timers.register(self._cleanup_time(window), key, window)
+        self._own_timers.register(self._cleanup_time(window), key, window)
         return True
 
     def _merged(self, key: Hashable, assigned: TimeWindow) -> tuple[TimeWindow, TimeWindow]:
@@ -163,7 +172,7 @@ class WindowOperator(Operator):
             for window in merge.merged:
                 self._context.window = window
                 self.trigger.clear(self._context)
-                self.timers.delete(self._cleanup_time(window), key, window)
+                self._own_timers.delete(self._cleanup_time(window), key, window)
             states = [merge.state_window, *merge.other_states]
             held = [found[0] for state in states if (found := self.accumulators.find(key, state))]
             for state in states:
@@ -183,17 +192,24 @@ class WindowOperator(Operator):
 
     # -- a result ----------------------------------------------------------------------------------
 
-    def _on_timer(self, timestamp: int, key: Hashable, window: TimeWindow) -> None:
+    def _on_processing_timer(self, timestamp: int, key: Hashable, window: Hashable) -> None:
+        self._context.current_watermark = self.current_watermark
+        self._on_timer(timestamp, key, window, is_event_time=False)
+
+    def _on_timer(self, timestamp: int, key: Hashable, window: Hashable, is_event_time: bool) -> None:
+        assert isinstance(window, TimeWindow), f"a timer for {window!r} is no window's"
+        self._context.key = key
         state_window = self._state_window(key, window)
         if state_window is None:
             return  # a trigger has left a timer of a window that is over
         self._context.window = window
         try:
-            result = self.trigger.on_event_time(timestamp, self._context)
+            ask = self.trigger.on_event_time if is_event_time else self.trigger.on_processing_time
+            result = ask(timestamp, self._context)
         except USER_CODE_RAISES as error:
             raise self.fail((key, window), error) from error
         self._act(result, key, window, state_window)
-        if timestamp == self._cleanup_time(window):
+        if is_event_time is self.is_event_time and timestamp == self._cleanup_time(window):
             self._clean_up(key, window, state_window)
 
     def _act(self, result: TriggerResult, key: Hashable, window: TimeWindow, state_window: TimeWindow) -> None:
@@ -215,8 +231,16 @@ class WindowOperator(Operator):
         self.trigger.clear(self._context)
         self._retire(key, window)
 
+    @property
+    def _own_timers(self) -> TimerQueue | ProcessingTimers:
+        """Those in the time of the windows."""
+        return self.timers if self.is_event_time else self.processing_timers
+
+    def _is_over(self, window: TimeWindow) -> bool:
+        return self.is_event_time and self._cleanup_time(window) <= self.current_watermark
+
     def _cleanup_time(self, window: TimeWindow) -> int:
-        """When a window is over: no later than event time."""
+        """When a window is over: no later than time itself."""
         return min(window.max_timestamp + self.allowed_lateness_ms, MAX_WATERMARK.timestamp)
 
 

@@ -10,6 +10,7 @@ import pytest
 VECTORS = Path(__file__).parent / "vectors"
 TOPICS = [
     "spanning", "stream_elements", "events", "keygroups", "pool", "selectors", "valve", "alignment", "netty", "credit",
+    "timers", "windows",
 ]  # fmt: skip
 
 

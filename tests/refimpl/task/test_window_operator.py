@@ -18,6 +18,7 @@ from refimpl.task import (
     TimeWindow,
     Trigger,
     TriggerContext,
+    TumblingProcessingTimeWindows,
     TumblingWindows,
     WindowAssigner,
     WindowOperator,
@@ -407,3 +408,26 @@ def test_the_last_results_hold_each_record_that_was_not_late(windows: object, la
                 for window in windows.assign(time):
                     expected.setdefault((key, *window), []).append(number)
             assert {where: values for where, values in results.items() if where[0] == key} == expected
+
+
+def test_windows_of_processing_time_need_no_event_time_and_refuse_a_lateness() -> None:
+    bench = Bench(windows=TumblingProcessingTimeWindows(10))
+    time = bench.operator.context.time
+    time.advance(14)
+    bench.operator.process(StreamRecord(("JFK", 3)))
+    assert (time.next_deadline, bench.operator.num_open_windows) == (19, 1)
+    time.advance(19)
+    time.fire_due()
+    assert (bench.operator.num_open_windows, len(bench.operator.processing_timers.queue)) == (0, 0)
+    with pytest.raises(LocalUsageError, match="no late records"):
+        WindowOperator(len, TumblingProcessingTimeWindows(10), Total(), allowed_lateness_ms=1)
+
+
+def test_an_assigner_that_does_not_say_is_one_of_event_time() -> None:
+    class Everything:
+        is_merging = False
+
+        def assign(self, timestamp: int, value: object = None) -> list[TimeWindow]:
+            return [TimeWindow(0, 100)]
+
+    assert WindowOperator(len, Everything(), Total()).is_event_time
