@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 
 from refimpl.config import Config
-from refimpl.drivers import AsyncRun, ProcessRun, Simulation, ThreadedRun
+from refimpl.drivers import AsyncRun, ProcessRun, RunControl, Simulation, ThreadedRun
 from refimpl.drivers.simulation.actions import StepTask, Timeout
 from refimpl.job import StreamEnvironment, WatermarkStrategy
 from refimpl.records import MAX_WATERMARK, StreamRecord, Watermark
 from refimpl.task import (
+    IterableReader,
     Operator,
     OperatorContext,
     Output,
@@ -22,12 +23,13 @@ from refimpl.task import (
     ProcessingTimeSessionWindows,
     SlidingProcessingTimeWindows,
     TumblingProcessingTimeWindows,
+    TumblingWindows,
     WindowAssigner,
 )
 
 EPOCH_MS = 1_000_000
 
-DRIVERS: dict[str, Callable[[StreamEnvironment], object]] = {
+DRIVERS: dict[str, Callable[[StreamEnvironment], RunControl]] = {
     "simulation": lambda job: Simulation(job, seed=3, step_ms=1.0).run(),
     "simulation, 2 TaskManagers": lambda job: Simulation(job, seed=4, step_ms=1.0, num_task_managers=2).run(),
     "threads": lambda job: ThreadedRun(job).run(),
@@ -163,10 +165,10 @@ class Count:
 
 
 class Quiet:
-    """A reader whose first subtask has `values` and ends after `num_empty` reads; the others have nothing for longer."""
+    """A reader whose first subtask has `values` and ends after `num_empty` reads; the others have none for longer."""
 
     def __init__(self, values: Sequence[int], num_empty: int, subtask: int, _parallelism: int) -> None:
-        mine = [StreamRecord(value) for value in values] if subtask == 0 else []
+        mine = [StreamRecord(value, value) for value in values] if subtask == 0 else []
         num_empty *= 1 if subtask == 0 else 3
         self._left: list[Sequence[StreamRecord] | None] = [None, *[()] * num_empty, mine]
 
@@ -199,3 +201,39 @@ def test_one_quiet_subtask_holds_event_time_back_unless_it_is_idle(is_idle: bool
     timed.rebalance().transform("probing", Probing).set_parallelism(1).sink(results.append)
     DRIVERS[drive](environment)
     assert set(results) == ({89} if is_idle else set())
+
+
+@pytest.mark.parametrize("drive", EVERY_DRIVER)
+def test_how_old_markers_came_to_each_subtask_can_be_read_from_a_run(drive: str) -> None:
+    environment = StreamEnvironment(Config(latency_tracking_interval_ms=2, buffer_timeout_ms=1), parallelism=2)
+    source = environment.source(partial(Quiet, range(5), 20), "rows")
+    windows = source.key_by(lambda value: value).window(TumblingWindows(10**6)).aggregate(Count())
+    windows.map(lambda row: row, name="behind").sink([].append)
+    source.map(lambda value: value, name="beside").sink([].append, "other sink")
+    run = DRIVERS[drive](environment)
+    found = {(each.source, each.operator, each.subtask): each for each in run.snapshot().latencies}
+    named = {operator for _, operator, _ in found}
+    assert named == {"window", "behind", "sink", "beside", "other sink"}
+    assert {source for source, _, _ in found} == {"rows"}
+    assert all(each.min_ms <= each.p50_ms <= each.p95_ms <= each.max_ms for each in found.values())
+    assert sum(each.count for (_, operator, _), each in found.items() if operator == "window") > 5
+
+
+def test_latency_markers_change_nothing_else() -> None:
+    """They are drawn by a seed of their own: records go where they go without them."""
+    answers = []
+    for interval_ms in (0, 1):
+        environment = StreamEnvironment(Config(latency_tracking_interval_ms=interval_ms, seed=5), parallelism=3)
+        results: list[Any] = []
+        source = environment.source(lambda i, n: IterableReader(range(i, 300, n)), "rows")
+        source.shuffle().transform("who", Who).sink(results.append)
+        Simulation(environment, seed=5, step_ms=1.0).run()
+        answers.append(sorted(results))
+    assert answers[0] == answers[1]
+
+
+class Who(Operator):
+    """Sends each value on with the number of the subtask it came to."""
+
+    def process(self, record: StreamRecord) -> None:
+        self.output.collect(StreamRecord((record.value, self.context.subtask)))

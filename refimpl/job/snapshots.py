@@ -10,6 +10,7 @@ from refimpl.exchange.producer_credit import ReaderSnapshot
 from refimpl.exchange.wire_snapshot import WireSnapshot
 from refimpl.memory.pool_snapshots import LocalPoolSnapshot, NetworkPoolSnapshot
 from refimpl.producer.result_partition import PartitionSnapshot
+from refimpl.task.latency import LatencySnapshot
 from refimpl.task.snapshot import TaskSnapshot
 
 __all__ = ["JobSnapshot", "TaskManagerSnapshot"]
@@ -61,6 +62,11 @@ class JobSnapshot:
     @property
     def tasks(self) -> tuple[TaskSnapshot, ...]:
         return tuple(task for each in self.task_managers for task in each.tasks)
+
+    @property
+    def latencies(self) -> tuple[LatencySnapshot, ...]:
+        """How old the markers of each source were when they came to each subtask of each operator."""
+        return tuple(each for task in self.tasks for each in task.latencies)
 
     @property
     def partitions(self) -> tuple[PartitionSnapshot, ...]:

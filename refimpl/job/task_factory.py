@@ -13,6 +13,7 @@ from refimpl.job.shuffle_environment import ShuffleEnvironment
 from refimpl.producer.record_writer import RecordWriter
 from refimpl.records.element_serializer import StreamElementSerializer
 from refimpl.task.chain import ChainEdge, ChainNode, OperatorChain
+from refimpl.task.latency import LatencyMarksEmitter
 from refimpl.task.operators import OperatorContext
 from refimpl.task.task import Task, TaskInput
 from refimpl.task.time_service import ProcessingTimeService
@@ -87,6 +88,7 @@ class TaskFactory:
                     raise
                 raise failure_of(head.name, subtask, None, error) from error
             source = self._makers.source_input(head.name, subtask, reader, self._config.source_batch)
+            self._mark_latency(head.id, subtask, chain)
         else:
             source = self._network_input(execution)
         edges = self.graph.job.edges
@@ -98,6 +100,11 @@ class TaskFactory:
         node, tag = self.graph.job.stream_graph.nodes[edge.edge.source], edge.edge.tag
         value_type = node.value_type if tag is None else tag.value_type
         return StreamElementSerializer(value_type, self._config.flink_version)
+
+    def _mark_latency(self, source_id: int, subtask: int, chain: OperatorChain) -> None:
+        """Let a source send latency markers, if the job has them."""
+        if interval_ms := self._config.latency_tracking_interval_ms:
+            LatencyMarksEmitter(chain.time, chain.head.output.emit_latency_marker, interval_ms, source_id, subtask)
 
     def _network_input(self, execution: ExecutionVertex) -> NetworkInput:
         """The gates of one consuming subtask and what reads elements from them."""
@@ -114,6 +121,7 @@ class TaskFactory:
         network = {id(edge.edge): index for index, edge in enumerate(job.edges)}
         nodes = []
         time = ProcessingTimeService()
+        sources = {node.id: node.name for node in job.stream_graph.nodes.values() if node.is_source}
         for node in vertex.nodes:
             edges = [
                 ChainEdge(None, self.writers[network[id(edge)], subtask], edge.tag, edge.names)
@@ -123,6 +131,6 @@ class TaskFactory:
             ]
             assert all(edge.writer or edge.target in members for edge in edges)
             num_groups = self.graph.max_parallelism(vertex)
-            context = OperatorContext(node.name, subtask, node.parallelism, num_groups, time, self._config)
+            context = OperatorContext(node.name, subtask, node.parallelism, num_groups, time, self._config, sources)
             nodes.append(ChainNode(node.id, node.make_operator(), context, node.value_type, edges, node.select))
         return self._makers.chain(nodes, self._config.object_reuse, self._parts.CopyingChainingOutput)

@@ -3,6 +3,7 @@
 from refimpl.task.chain import *
 from refimpl.task.checkpoints import *
 from refimpl.task.collectors import *
+from refimpl.task.latency import *
 from refimpl.task.merging_windows import *
 from refimpl.task.operators import *
 from refimpl.task.outputs import *

@@ -25,6 +25,7 @@ from refimpl.task.collectors import (
     CopyingDirectedOutput,
     DirectedOutput,
 )
+from refimpl.task.latency import LatencySnapshot
 from refimpl.task.operators import Operator, OperatorContext
 from refimpl.task.outputs import (
     ChainingOutput,
@@ -111,6 +112,13 @@ class OperatorChain:
     def operators(self) -> list[Operator]:
         return [node.operator for node in self.nodes]
 
+    def latencies(self) -> tuple[LatencySnapshot, ...]:
+        """How old latency markers were when they came to each operator."""
+        found = list[LatencySnapshot]()
+        for operator, context in [(node.operator, node.context) for node in self.nodes]:
+            found += operator.latency.snapshots(context.name, context.subtask, context.sources)
+        return tuple(found)
+
     def open(self) -> None:
         """Open the operators, the last first: an operator may emit as soon as it is open."""
         for operator in reversed(self.operators):
@@ -149,6 +157,7 @@ class OperatorChain:
 
     def _output_of(self, node: ChainNode, by_id: Mapping[int, ChainNode]) -> Output:
         outputs = [self._edge_output(edge, node, by_id) for edge in node.edges]
+        seed = node.context.config.seed + node.context.subtask
         if node.select is not None:
             by_name: dict[str, list[Output]] = {}
             for edge, output in zip(node.edges, outputs, strict=True):
@@ -156,14 +165,14 @@ class OperatorChain:
                     by_name.setdefault(name, []).append(output)
             always = [output for edge, output in zip(node.edges, outputs, strict=True) if not edge.names]
             directed = CopyingDirectedOutput if self._object_reuse else DirectedOutput
-            return directed(node.select, by_name, always)
+            return directed(node.select, by_name, always, seed)
         if len(outputs) == 1:
             return outputs[0]
         if not outputs:
             return _Nowhere()
         if self._object_reuse:
-            return CopyingBroadcastingOutputCollector(outputs)
-        return BroadcastingOutputCollector(outputs)
+            return CopyingBroadcastingOutputCollector(outputs, seed)
+        return BroadcastingOutputCollector(outputs, seed)
 
     def _edge_output(self, edge: ChainEdge, node: ChainNode, by_id: Mapping[int, ChainNode]) -> Output:
         if edge.writer is not None:

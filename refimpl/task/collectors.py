@@ -14,6 +14,7 @@ timestamp would show up in another.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from random import Random
 
 from refimpl.records.elements import LatencyMarker, StreamRecord, StreamStatus, Watermark
 from refimpl.task.outputs import Output, OutputTag, WatermarkGauge
@@ -32,9 +33,11 @@ class BroadcastingOutputCollector:
     Flink:   BroadcastingOutputCollector (streaming.runtime.tasks.OperatorChain), 1.11.4
     """
 
-    def __init__(self, outputs: Sequence[Output]) -> None:
+    def __init__(self, outputs: Sequence[Output], seed: int = 0) -> None:
+        """`seed` draws the outputs of latency markers."""
         self.watermark_gauge = WatermarkGauge()
         self.outputs = outputs
+        self._random = Random(seed)
 
     def collect(self, record: StreamRecord) -> None:
         for output in self.outputs:
@@ -55,7 +58,7 @@ class BroadcastingOutputCollector:
 
     def emit_latency_marker(self, marker: LatencyMarker) -> None:
         """Send the marker down one output only, or it would multiply at every branch."""
-        self.outputs[marker.marked_time % len(self.outputs)].emit_latency_marker(marker)
+        self._random.choice(self.outputs).emit_latency_marker(marker)
 
 
 class CopyingBroadcastingOutputCollector(BroadcastingOutputCollector):
@@ -90,8 +93,10 @@ class DirectedOutput:
         select: Callable[[object], Iterable[str]],
         by_name: Mapping[str, Sequence[Output]],
         always: Sequence[Output] = (),
+        seed: int = 0,
     ) -> None:
         self.watermark_gauge = WatermarkGauge()
+        self._random = Random(seed)
         self._select = select
         self._by_name = by_name
         self._always = always
@@ -122,7 +127,7 @@ class DirectedOutput:
 
     def emit_latency_marker(self, marker: LatencyMarker) -> None:
         if self._all:
-            self._all[marker.marked_time % len(self._all)].emit_latency_marker(marker)
+            self._random.choice(self._all).emit_latency_marker(marker)
 
 
 class CopyingDirectedOutput(DirectedOutput):

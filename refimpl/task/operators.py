@@ -7,7 +7,7 @@ names operator, subtask, record.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,6 +22,7 @@ from refimpl.records.elements import (
     Watermark,
 )
 from refimpl.records.vectorized import for_one
+from refimpl.task.latency import LatencyStats
 from refimpl.task.outputs import Output
 from refimpl.task.time_service import ProcessingTimeService
 
@@ -42,7 +43,8 @@ __all__ = [
 class OperatorContext:
     """Where an operator runs: its name, which of `parallelism` subtasks, how many key groups.
 
-    `time` is that of its task, which all operators of a chain share; `config` has the options of the job.
+    `time` is that of its task, which all operators of a chain share; `config` has the options of the job, `sources`
+    the names of its source operators by their ids.
     """
 
     name: str
@@ -51,6 +53,7 @@ class OperatorContext:
     max_parallelism: int
     time: ProcessingTimeService = field(default_factory=ProcessingTimeService, compare=False, repr=False)
     config: Config = field(default_factory=Config, compare=False, repr=False)
+    sources: Mapping[int, str] = field(default_factory=dict, compare=False, repr=False)
 
 
 class Operator:
@@ -68,6 +71,7 @@ class Operator:
         self.context = context
         self.output = output
         self.current_watermark = MIN_TIMESTAMP
+        self.latency = LatencyStats()
 
     def open(self) -> None: ...
 
@@ -82,6 +86,8 @@ class Operator:
         self.output.emit_status(status)
 
     def process_latency_marker(self, marker: LatencyMarker) -> None:
+        """Note how old it is and pass it on, beside user code."""
+        self.latency.report(marker, self.context.time.now_ms)
         self.output.emit_latency_marker(marker)
 
     def finish(self) -> None: ...
@@ -184,7 +190,8 @@ class SinkOperator(FunctionOperator):
 
     def process_status(self, status: StreamStatus) -> None: ...
 
-    def process_latency_marker(self, marker: LatencyMarker) -> None: ...
+    def process_latency_marker(self, marker: LatencyMarker) -> None:
+        self.latency.report(marker, self.context.time.now_ms)
 
 
 class WatermarkOperator(Operator):

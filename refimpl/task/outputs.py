@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from random import Random
 from typing import Protocol
 
 from refimpl.errors import USER_CODE_RAISES, SluiceError, speaks_for_itself
@@ -182,7 +183,8 @@ class RecordWriterOutput:
         self.watermark_gauge = WatermarkGauge()
         self.tag = tag
         self._is_idle = False
-        self._next_marker_channel = 0
+        # Not the selector's draws: a job with markers sends its records where the same job without them does.
+        self._random = Random(f"latency markers of {writer.partition.name}, seed {writer.partition.config.seed}")
 
     def collect(self, record: StreamRecord) -> None:
         if self.tag is None:
@@ -202,10 +204,11 @@ class RecordWriterOutput:
         self.writer.broadcast(status)
 
     def emit_latency_marker(self, marker: LatencyMarker) -> None:
-        """Send the marker down one channel. Differs: in turn; Flink draws the channel."""
-        num_channels = len(self.writer.partition.subpartitions)
-        self.writer.emit_to(marker, self._next_marker_channel % num_channels)
-        self._next_marker_channel += 1
+        """Send the marker down one channel, drawn by the seed of the job.
+
+        Flink:   RecordWriter.randomEmit, 1.11.4
+        """
+        self.writer.emit_to(marker, self._random.randrange(len(self.writer.partition.subpartitions)))
 
 
 class CountingOutput:

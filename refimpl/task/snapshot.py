@@ -7,6 +7,7 @@ from enum import Enum
 
 from refimpl.consumer.barrier_handler import AlignmentSnapshot
 from refimpl.task.checkpoints import Cut
+from refimpl.task.latency import LatencySnapshot
 
 __all__ = ["Progress", "TaskSnapshot"]
 
@@ -25,6 +26,7 @@ class TaskSnapshot:
     """One task at one moment; `watermark` in ms, counts from the start. It rests `rest_ms` after each step.
 
     A task that reads from others has an `alignment`, and a watermark of each channel, of which idle ones do not count.
+    `latencies` are those of its operators.
     """
 
     name: str
@@ -38,3 +40,4 @@ class TaskSnapshot:
     idle_channels: tuple[int, ...] = ()
     alignment: AlignmentSnapshot | None = None
     cut: Cut | None = None
+    latencies: tuple[LatencySnapshot, ...] = ()

@@ -169,6 +169,7 @@ class Task:
             () if valve is None else valve.idle_channels,
             None if alignment is None else alignment.snapshot(),
             self.checkpoints.last_cut,
+            self.chain.latencies(),
         )
 
     # -- the three parts of a step -------------------------------------------------------------------
