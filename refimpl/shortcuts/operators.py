@@ -24,6 +24,7 @@ from refimpl.task.operators import (
     SinkOperator,
     WatermarkOperator,
 )
+from refimpl.task.watermarks import TimestampsAndWatermarksOperator
 from refimpl.task.window_operator import WindowOperator
 
 __all__ = ["Value", "batch_form", "value_form"]
@@ -149,6 +150,36 @@ class _Timing(_Calling):
             start = end
 
 
+class _TimingPeriodically(_Calling):
+    """Gives a batch its times, if the generator needs to know the latest of them only."""
+
+    operator: TimestampsAndWatermarksOperator
+
+    @property
+    def _function(self) -> Callable[..., object]:
+        return self.operator.timestamp_of or _keep
+
+    @property
+    def takes_batches(self) -> bool:
+        return self._many is not None and self.operator.takes_latest
+
+    def _answer(self, batch: RecordBatch, found: Any) -> RecordBatch | None:
+        times = _times_of(found)
+        return None if times is None else batch.with_timestamps(times)
+
+    def _send_on(self, batch: RecordBatch, answer: RecordBatch | None) -> None:
+        if answer is None or answer.timestamps is None or not self.takes_batches:
+            self.process_each(batch)
+        elif len(answer):
+            self.output.collect_batch(answer)
+            self.operator.note_latest(int(answer.timestamps.max()))
+
+
+def _keep(value: object) -> object:
+    """Stands where there is no function: records keep their times, one by one."""
+    return value
+
+
 def _map_value(operator: Operator) -> Value:
     assert isinstance(operator, MapOperator), f"{operator} does not map"
     collect = operator.output.collect
@@ -183,6 +214,7 @@ _FORMS: dict[Callable[..., None], type[BatchForm]] = {
     FlatMapOperator.process: _FlatMapping,
     SinkOperator.process: _Calling,
     WatermarkOperator.process: _Timing,
+    TimestampsAndWatermarksOperator.process: _TimingPeriodically,
     WindowOperator.process: WindowForm,
 }
 _VALUES: dict[Callable[..., None], Callable[[Operator], Value]] = {

@@ -70,11 +70,7 @@ class BoundedOutOfOrderness:
         self.max_timestamp = MIN_TIMESTAMP + bound_ms + 1
 
     def on_event(self, value: Any, timestamp: int, output: WatermarkOutput) -> None:
-        self.on_events(timestamp)
-
-    def on_events(self, latest: int) -> None:
-        """Records up to the time `latest` have gone out."""
-        self.max_timestamp = max(self.max_timestamp, latest)
+        self.max_timestamp = max(self.max_timestamp, timestamp)
 
     def on_periodic_emit(self, output: WatermarkOutput) -> None:
         output.emit_watermark(Watermark(self.max_timestamp - self.bound_ms - 1))
@@ -98,10 +94,6 @@ class WatermarksWithIdleness:
 
     def on_event(self, value: Any, timestamp: int, output: WatermarkOutput) -> None:
         self.generator.on_event(value, timestamp, output)
-        self.note_activity()
-
-    def note_activity(self) -> None:
-        """A record has gone out."""
         self._has_seen_any = True
 
     def on_periodic_emit(self, output: WatermarkOutput) -> None:
@@ -219,6 +211,17 @@ class TimestampsAndWatermarksOperator(_Timed):
         except USER_CODE_RAISES as error:
             raise self.fail(value, error) from error
         self.current_watermark = self.emitter.current_watermark
+
+    @property
+    def takes_latest(self) -> bool:
+        """Whether of records that go out together the generator needs to know the latest time only."""
+        generator = self.generator
+        inner = generator.generator if isinstance(generator, WatermarksWithIdleness) else generator
+        return type(inner) is BoundedOutOfOrderness
+
+    def note_latest(self, timestamp: int) -> None:
+        """Records have gone out together, the latest at `timestamp`; only if it `takes_latest`."""
+        self.generator.on_event(None, timestamp, self.emitter)
 
     def finish(self) -> None:
         self._probe()
