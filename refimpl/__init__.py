@@ -10,6 +10,7 @@ imports only the ones above it:
     producer/               bytes wait: selectors, subpartitions, the record writer
     exchange/               bytes travel: frames, credit, the ends of a connection
     consumer/               bytes arrive: channels, the gate, bytes become elements again
+    state/                  what outlives a failure: state by key, its bytes, where they are kept
     task/                   records are processed: operators, outputs, chains, tasks
     job/                    what the user wants: streams, graphs, chaining, deployment
     invariants              the laws every run keeps

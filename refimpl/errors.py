@@ -3,6 +3,8 @@
 The caller broke a rule: `LocalUsageError`, and the object is as it was before the call.
 The other end broke a rule: `RemoteProtocolError`, and what it sent is lost.
 The other end, or the way to it, failed: `RemoteTransportError`, `PartitionNotFoundError`.
+The place where checkpoints are kept failed: `StoreError`; what lies there is not as it was written:
+`CorruptFileError`; nothing there may be gone on with: `RestoreRefusedError`.
 The machine or the configuration cannot do it: the other classes here.
 A broken law of the engine itself is an `AssertionError` with its story (see `invariants`).
 
@@ -11,22 +13,28 @@ Numbers travel as attributes, so that a test or a widget need not parse a senten
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeGuard
 
 __all__ = [
     "USER_CODE_RAISES",
     "BuffersStillOutError",
     "ConfigError",
+    "CorruptFileError",
     "InsufficientBuffersError",
     "InsufficientSlotsError",
+    "KeyExistsError",
+    "LeadershipLostError",
     "LocalUsageError",
+    "NoSuchKeyError",
     "PartitionNotFoundError",
     "PoolDestroyedError",
     "RemoteProtocolError",
     "RemoteTransportError",
+    "RestoreRefusedError",
     "SluiceError",
     "SpillError",
+    "StoreError",
     "UserCodeError",
     "described",
     "failure_of",
@@ -175,6 +183,64 @@ class SpillError(SluiceError):
         )
         self.record_bytes = record_bytes
         self.directory = directory
+
+
+class StoreError(SluiceError):
+    """The place where checkpoints are kept did not do what it was asked, or did not say whether it did.
+
+    Attributes:
+        key: of the file in question.
+        reason: what was the matter.
+    """
+
+    def __init__(self, key: str, reason: str) -> None:
+        super().__init__(f"{key}: {reason}")
+        self.key = key
+        self.reason = reason
+
+
+class KeyExistsError(StoreError):
+    """There is a file of this name, and it was not to be replaced."""
+
+    def __init__(self, key: str, reason: str = "exists already") -> None:
+        super().__init__(key, reason)
+
+
+class NoSuchKeyError(StoreError):
+    """There is no file of this name."""
+
+    def __init__(self, key: str, reason: str = "missing") -> None:
+        super().__init__(key, reason)
+
+
+class CorruptFileError(SluiceError):
+    """A file of a checkpoint is not as it was written, or was written by an engine this one cannot read.
+
+    Attributes:
+        file: its key in the store.
+        why: such as `short by 3 bytes`.
+    """
+
+    def __init__(self, file: str, why: str) -> None:
+        super().__init__(f"{file}: {why}")
+        self.file = file
+        self.why = why
+
+
+class RestoreRefusedError(SluiceError):
+    """There are checkpoints, and none that this job may go on from; starting empty would lose what they hold.
+
+    Attributes:
+        problems: what was found, such as `chk-7/_metadata: short by 3 bytes`.
+    """
+
+    def __init__(self, reason: str, problems: Sequence[str] = ()) -> None:
+        super().__init__(reason + "".join(f"\n  {problem}" for problem in problems))
+        self.problems = tuple(problems)
+
+
+class LeadershipLostError(SluiceError):
+    """Somebody else leads the job now; what this leader has not yet told anybody never was."""
 
 
 class UserCodeError(SluiceError):

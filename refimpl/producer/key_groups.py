@@ -9,6 +9,7 @@ for strings, so two processes would disagree.
 
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Hashable
 
@@ -21,6 +22,7 @@ __all__ = [
     "java_identity",
     "key_group_of",
     "key_group_range",
+    "key_of_identity",
     "murmur_hash",
     "operator_index_of",
 ]
@@ -86,6 +88,18 @@ def java_identity(key: Hashable) -> Hashable:
         case tuple():
             return tuple(map(java_identity, key))
     return key
+
+
+def key_of_identity(identity: Hashable) -> Hashable:
+    """The key that `java_identity` made this of; of a subclass of a number or of str, a plain one."""
+    match identity:
+        case (type() as kind, part):  # no key has a class in it: that has no hash code
+            if kind is bool:
+                return part
+            return struct.unpack(">d", part)[0] if isinstance(part, bytes) else math.nan
+        case tuple():
+            return tuple(map(key_of_identity, identity))
+    return identity
 
 
 def murmur_hash(code: int) -> int:

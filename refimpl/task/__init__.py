@@ -9,7 +9,6 @@ from refimpl.task.operators import *
 from refimpl.task.outputs import *
 from refimpl.task.snapshot import *
 from refimpl.task.source import *
-from refimpl.task.state import *
 from refimpl.task.task import *
 from refimpl.task.time_service import *
 from refimpl.task.timers import *

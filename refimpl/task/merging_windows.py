@@ -6,12 +6,14 @@ the windows it was made of under which its accumulator lies.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
 
-from refimpl.task.window_assigners import TimeWindow
+from refimpl.records.types import TupleType
+from refimpl.state.state_types import ListType
+from refimpl.task.window_assigners import TIME_WINDOW, TimeWindow
 
-__all__ = ["Merge", "MergingWindows"]
+__all__ = ["MERGING_WINDOWS", "Merge", "MergingWindows"]
 
 
 class Merge(NamedTuple):
@@ -32,11 +34,15 @@ class MergingWindows:
     Flink:   MergingWindowSet, TimeWindow.mergeWindows (streaming.runtime.operators.windowing), 1.11.4
     """
 
-    def __init__(self) -> None:
-        self._state_windows: dict[TimeWindow, TimeWindow] = {}
+    def __init__(self, windows: Iterable[tuple[TimeWindow, TimeWindow]] = ()) -> None:
+        self._state_windows: dict[TimeWindow, TimeWindow] = dict(windows)
 
     def __len__(self) -> int:
         return len(self._state_windows)
+
+    def items(self) -> list[tuple[TimeWindow, TimeWindow]]:
+        """Each open window with the one under which its accumulator lies."""
+        return [*self._state_windows.items()]
 
     def state_window(self, window: TimeWindow) -> TimeWindow | None:
         """The window under which the accumulator of `window` lies; `None` if that is not open."""
@@ -61,3 +67,28 @@ class MergingWindows:
     def retire(self, window: TimeWindow) -> None:
         """Forget a window that is over."""
         del self._state_windows[window]
+
+
+class MergingWindowsType(ListType):
+    """The open windows of a key, each with its state window.
+
+    Flink:   the list state `merging-window-set` of WindowOperator, 1.11.4
+    """
+
+    def __init__(self) -> None:
+        super().__init__(TupleType(TIME_WINDOW, TIME_WINDOW))
+        self.name = "merging windows"
+
+    def serialize(self, value: Any, target: bytearray) -> None:
+        super().serialize(value.items(), target)
+
+    def deserialize(self, source: memoryview, position: int) -> tuple[object, int]:
+        windows: Any
+        windows, position = super().deserialize(source, position)
+        return MergingWindows(windows), position
+
+    def copy(self, value: Any) -> object:
+        return MergingWindows(value.items())
+
+
+MERGING_WINDOWS = MergingWindowsType()

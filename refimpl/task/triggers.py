@@ -8,7 +8,7 @@ from typing import Protocol
 
 from refimpl.errors import LocalUsageError
 from refimpl.records.elements import StreamRecord
-from refimpl.task.state import KeyedState
+from refimpl.state.keyed_state import StateTable
 from refimpl.task.time_service import ProcessingTimers
 from refimpl.task.timers import TimerQueue
 from refimpl.task.window_assigners import TimeWindow
@@ -47,13 +47,15 @@ class TriggerContext:
     Flink:   Trigger.TriggerContext (streaming.api.windowing.triggers), 1.11.4
     """
 
-    def __init__(self, timers: TimerQueue, processing_timers: ProcessingTimers) -> None:
+    def __init__(
+        self, timers: TimerQueue, processing_timers: ProcessingTimers, numbers: StateTable[int]
+    ) -> None:
         self.current_watermark = 0
         self.key: Hashable = None
         self.window = TimeWindow(0, 0)
         self._timers = timers
         self._processing_timers = processing_timers
-        self._numbers: KeyedState[int] = KeyedState()
+        self._numbers = numbers
 
     def register_timer(self, timestamp: int) -> None:
         """Ask again when the watermark reaches `timestamp` (ms)."""

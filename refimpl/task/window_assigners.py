@@ -8,12 +8,14 @@ session    from a record until nothing has come for `gap_ms`: they grow together
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, cast
 
 from refimpl.errors import LocalUsageError
 from refimpl.records.elements import MAX_WATERMARK
+from refimpl.records.types import LONG, TupleType
 
 __all__ = [
+    "TIME_WINDOW",
     "ProcessingTimeSessionWindows",
     "SessionWindows",
     "SlidingProcessingTimeWindows",
@@ -49,6 +51,24 @@ class TimeWindow(NamedTuple):
     def cover(self, other: TimeWindow) -> TimeWindow:
         """The smallest window that holds both."""
         return TimeWindow(min(self.start_ms, other.start_ms), max(self.end_ms, other.end_ms))
+
+
+class TimeWindowType(TupleType):
+    """Start and end, as two longs.
+
+    Flink:   TimeWindow.Serializer (streaming.api.windowing.windows), 1.11.4
+    """
+
+    def __init__(self) -> None:
+        super().__init__(LONG, LONG)
+        self.name = "time window"
+
+    def deserialize(self, source: memoryview, position: int) -> tuple[object, int]:
+        window, position = super().deserialize(source, position)
+        return TimeWindow(*cast("tuple[int, int]", window)), position
+
+
+TIME_WINDOW = TimeWindowType()
 
 
 class WindowAssigner(Protocol):

@@ -12,16 +12,19 @@ from functools import reduce
 from typing import Any, Generic, Protocol, TypeVar
 
 from refimpl.errors import USER_CODE_RAISES, LocalUsageError
+from refimpl.records.any_type import ANY
 from refimpl.records.elements import MAX_WATERMARK, StreamRecord, Watermark
+from refimpl.records.types import LONG
 from refimpl.records.vectorized import for_one
-from refimpl.task.merging_windows import Merge, MergingWindows
+from refimpl.state.keyed_state import KeyedStateBackend, StateTable
+from refimpl.state.state_types import VOID
+from refimpl.task.merging_windows import MERGING_WINDOWS, Merge, MergingWindows
 from refimpl.task.operators import Operator, OperatorContext
 from refimpl.task.outputs import Output, OutputTag
-from refimpl.task.state import KeyedState
 from refimpl.task.time_service import ProcessingTimers
 from refimpl.task.timers import TimerQueue
 from refimpl.task.triggers import EventTimeTrigger, ProcessingTimeTrigger, Trigger, TriggerContext, TriggerResult
-from refimpl.task.window_assigners import TimeWindow, WindowAssigner
+from refimpl.task.window_assigners import TIME_WINDOW, TimeWindow, WindowAssigner
 
 __all__ = ["LATE", "AggregateFunction", "WindowOperator"]
 
@@ -33,6 +36,8 @@ A = TypeVar("A")
 
 class AggregateFunction(Protocol, Generic[A]):
     """Folds values into an accumulator of constant size. Windows that grow together need `merge` of it as well.
+
+    A checkpoint writes accumulators with the serializer `accumulator_type`, if the class has one, else as `ANY`.
 
     Flink:   AggregateFunction (api.common.functions), 1.11.4
     """
@@ -80,16 +85,20 @@ class WindowOperator(Operator):
         self.aggregate = aggregate
         self.trigger = trigger or (EventTimeTrigger() if self.is_event_time else ProcessingTimeTrigger())
         self.allowed_lateness_ms = allowed_lateness_ms
-        self.accumulators: KeyedState[Any] = KeyedState()  # by key and window
+        self.keyed_state = KeyedStateBackend()
+        accumulator_type = getattr(aggregate, "accumulator_type", ANY)
+        self.accumulators: StateTable[Any] = self.keyed_state.table("window-contents", accumulator_type, TIME_WINDOW)
         self.timers = TimerQueue()
         self.num_late = 0
         self._key_of_one = for_one(key_of)
-        self._merging: KeyedState[MergingWindows] = KeyedState()
+        self._merging: StateTable[MergingWindows] = self.keyed_state.table("merging-windows", MERGING_WINDOWS, VOID)
 
     def setup(self, context: OperatorContext, output: Output) -> None:
         super().setup(context, output)
         self.processing_timers = ProcessingTimers(context.time, self._on_processing_timer)
-        self._context = TriggerContext(self.timers, self.processing_timers)
+        self._context = TriggerContext(
+            self.timers, self.processing_timers, self.keyed_state.table("trigger", LONG, TIME_WINDOW)
+        )
 
     @property
     def num_open_windows(self) -> int:
