@@ -2,4 +2,10 @@
 
 from refimpl.state.key_groups_of_state import *
 from refimpl.state.keyed_state import *
+from refimpl.state.layout import *
+from refimpl.state.manifest import *
+from refimpl.state.operator_state import *
+from refimpl.state.sections import *
 from refimpl.state.state_types import *
+from refimpl.state.store import *
+from refimpl.state.subtask_state import *

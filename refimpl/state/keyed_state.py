@@ -15,7 +15,7 @@ from refimpl.producer.key_groups import java_identity, key_of_identity
 from refimpl.records.any_type import ANY
 from refimpl.records.types import TypeSerializer
 from refimpl.state.key_groups_of_state import KeyGroupedBytes, partitioned
-from refimpl.state.state_types import VOID, ListType, MapType, is_pickled
+from refimpl.state.state_types import VOID, ListType, MapType, is_pickled, written_as
 
 __all__ = ["KeyedStateBackend", "ListState", "MapState", "ReducingState", "StateTable", "ValueState"]
 
@@ -310,7 +310,7 @@ class KeyedStateBackend:
                 self._restored[name] = restored
 
     def _types_of(self, table: StateTable[Any]) -> tuple[str, ...]:
-        return self.key_type.name, table.namespace_type.name, table.value_type.name
+        return written_as(self.key_type), written_as(table.namespace_type), written_as(table.value_type)
 
     def _fill(self, table: StateTable[Any], restored: _Restored) -> None:
         types = self._types_of(table)

@@ -11,7 +11,7 @@ from refimpl.errors import USER_CODE_RAISES, LocalUsageError, RemoteProtocolErro
 from refimpl.producer.key_groups import java_identity, key_of_identity
 from refimpl.records.types import BYTES, TypeSerializer, read_varint, write_varint
 
-__all__ = ["PICKLE", "VOID", "ListType", "MapType", "PickleType", "is_pickled", "version_of"]
+__all__ = ["PICKLE", "VOID", "ListType", "MapType", "PickleType", "is_pickled", "written_as"]
 
 
 class VoidType:
@@ -153,6 +153,7 @@ def is_pickled(value_type: TypeSerializer) -> bool:
     return isinstance(value_type, PickleType) or any(map(is_pickled, parts))
 
 
-def version_of(value_type: TypeSerializer) -> int:
-    """The version of what a type writes: its attribute `version`, else 1."""
-    return int(getattr(value_type, "version", 1))
+def written_as(value_type: TypeSerializer) -> str:
+    """What a checkpoint calls a type: its name, and its attribute `version` where that is not 1, as in `fare/2`."""
+    version = int(getattr(value_type, "version", 1))
+    return value_type.name if version == 1 else f"{value_type.name}/{version}"

@@ -22,6 +22,7 @@ from refimpl.records.elements import (
     Watermark,
 )
 from refimpl.records.vectorized import for_one
+from refimpl.state.subtask_state import OperatorStates
 from refimpl.task.latency import LatencyStats
 from refimpl.task.outputs import Output
 from refimpl.task.time_service import ProcessingTimeService
@@ -66,6 +67,8 @@ class Operator:
 
     context: OperatorContext
     output: Output
+    states: OperatorStates | None = None
+    """All it remembers, for checkpoints: written between two records, and brought back before `open`."""
 
     def setup(self, context: OperatorContext, output: Output) -> None:
         self.context = context

@@ -10,7 +10,7 @@ import heapq
 import math
 from collections.abc import Callable, Hashable
 
-from refimpl.task.timers import TimerQueue
+from refimpl.task.timers import Timer, TimerQueue
 
 __all__ = ["ProcessingTimeService", "ProcessingTimers"]
 
@@ -104,6 +104,10 @@ class ProcessingTimers:
     def delete(self, timestamp: int, key: Hashable, namespace: Hashable) -> None:
         """Do not fire for (key, namespace) at `timestamp`; nothing happens if there is no such timer."""
         self.queue.delete(timestamp, key, namespace)
+
+    def items(self) -> list[Timer]:
+        """Those that are set, in the order they would fire."""
+        return self.queue.items()
 
     def _arm(self) -> None:
         head = self.queue.head

@@ -47,9 +47,7 @@ class TriggerContext:
     Flink:   Trigger.TriggerContext (streaming.api.windowing.triggers), 1.11.4
     """
 
-    def __init__(
-        self, timers: TimerQueue, processing_timers: ProcessingTimers, numbers: StateTable[int]
-    ) -> None:
+    def __init__(self, timers: TimerQueue, processing_timers: ProcessingTimers, numbers: StateTable[int]) -> None:
         self.current_watermark = 0
         self.key: Hashable = None
         self.window = TimeWindow(0, 0)

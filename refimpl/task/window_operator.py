@@ -14,10 +14,11 @@ from typing import Any, Generic, Protocol, TypeVar
 from refimpl.errors import USER_CODE_RAISES, LocalUsageError
 from refimpl.records.any_type import ANY
 from refimpl.records.elements import MAX_WATERMARK, StreamRecord, Watermark
-from refimpl.records.types import LONG
+from refimpl.records.types import LONG, TypeSerializer
 from refimpl.records.vectorized import for_one
 from refimpl.state.keyed_state import KeyedStateBackend, StateTable
 from refimpl.state.state_types import VOID
+from refimpl.state.subtask_state import OperatorStates
 from refimpl.task.merging_windows import MERGING_WINDOWS, Merge, MergingWindows
 from refimpl.task.operators import Operator, OperatorContext
 from refimpl.task.outputs import Output, OutputTag
@@ -63,6 +64,8 @@ class WindowOperator(Operator):
              accumulator. Windows of processing time have no lateness, which is refused; Flink ignores it.
     """
 
+    states: OperatorStates
+
     def __init__(
         self,
         key_of: Callable[[object], Hashable],
@@ -70,6 +73,7 @@ class WindowOperator(Operator):
         aggregate: AggregateFunction[Any],
         trigger: Trigger | None = None,
         allowed_lateness_ms: int = 0,
+        key_type: TypeSerializer | None = None,
     ) -> None:
         if allowed_lateness_ms < 0:
             raise LocalUsageError(f"a lateness of {allowed_lateness_ms} ms is none; use 0 or more")
@@ -85,20 +89,20 @@ class WindowOperator(Operator):
         self.aggregate = aggregate
         self.trigger = trigger or (EventTimeTrigger() if self.is_event_time else ProcessingTimeTrigger())
         self.allowed_lateness_ms = allowed_lateness_ms
-        self.keyed_state = KeyedStateBackend()
-        accumulator_type = getattr(aggregate, "accumulator_type", ANY)
-        self.accumulators: StateTable[Any] = self.keyed_state.table("window-contents", accumulator_type, TIME_WINDOW)
         self.timers = TimerQueue()
+        self.states = OperatorStates(KeyedStateBackend(key_type or ANY), {"event": (self.timers, TIME_WINDOW)})
+        accumulator_type, tables = getattr(aggregate, "accumulator_type", ANY), self.states.keyed
+        self.accumulators: StateTable[Any] = tables.table("window-contents", accumulator_type, TIME_WINDOW)
         self.num_late = 0
         self._key_of_one = for_one(key_of)
-        self._merging: StateTable[MergingWindows] = self.keyed_state.table("merging-windows", MERGING_WINDOWS, VOID)
+        self._merging: StateTable[MergingWindows] = tables.table("merging-windows", MERGING_WINDOWS, VOID)
 
     def setup(self, context: OperatorContext, output: Output) -> None:
         super().setup(context, output)
         self.processing_timers = ProcessingTimers(context.time, self._on_processing_timer)
-        self._context = TriggerContext(
-            self.timers, self.processing_timers, self.keyed_state.table("trigger", LONG, TIME_WINDOW)
-        )
+        self.states.timers["processing"] = self.processing_timers, TIME_WINDOW
+        numbers = self.states.keyed.table("trigger", LONG, TIME_WINDOW)
+        self._context = TriggerContext(self.timers, self.processing_timers, numbers)
 
     @property
     def num_open_windows(self) -> int:
