@@ -41,6 +41,7 @@ READING_ORDER = [
     "exchange.before_credit.pool_buffers", "exchange.before_credit.pooled_channel", "exchange.before_credit.staging",
     "state.state_types", "state.key_groups_of_state", "state.keyed_state",
     "state.store", "state.layout", "state.sections", "state.operator_state", "state.manifest", "state.subtask_state",
+    "state.soundness", "state.recovery", "state.retention", "state.assignment",
     "task.outputs", "task.collectors", "task.timers", "task.time_service", "task.latency", "task.operators",
     "task.watermarks",
     "task.window_assigners", "task.triggers", "task.merging_windows", "task.window_operator", "task.chain",

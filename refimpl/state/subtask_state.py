@@ -160,6 +160,6 @@ def _read_timers(piece: bytes, timers: Timers, key_type: TypeSerializer, namespa
             timestamp, position = LONG.deserialize(source, position)
             key, position = key_type.deserialize(source, position)
             namespace, position = namespace_type.deserialize(source, position)
-            timers.register(cast("int", timestamp), cast("Hashable", key), cast("Hashable", namespace))
+            timers.register(cast("int", timestamp), key, namespace)
     except (RemoteProtocolError, TypeError) as error:
         raise RestoreRefusedError(f"timers cannot be read: {error}") from error
