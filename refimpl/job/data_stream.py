@@ -135,7 +135,7 @@ class DataStream:
         """All records of one key to one subtask; `key_of` takes the key out of a value, or names its field."""
         key = key_of if callable(key_of) else Field(key_of)
         by_key = Partitioner("hash", lambda _seed, groups: KeyGroupSelector(key, groups, key_type))
-        return KeyedStream(self._by(by_key), key)
+        return KeyedStream(self._by(by_key), key, key_type)
 
     def forward(self) -> DataStream:
         """To the subtask with the same index."""

@@ -33,13 +33,16 @@ class KeyedStream(Generic[Stream]):
     Flink:   KeyedStream (streaming.api.datastream), 1.11.4
     """
 
-    def __init__(self, stream: Stream, key_of: Callable[[Any], Hashable]) -> None:
+    def __init__(
+        self, stream: Stream, key_of: Callable[[Any], Hashable], key_type: TypeSerializer | None = None
+    ) -> None:
         self.key_of = key_of
+        self.key_type = key_type
         self._stream = stream
 
     def window(self, windows: WindowAssigner) -> WindowedStream[Stream]:
         """Put the records of each key into windows, of event time or of processing time."""
-        return WindowedStream(self._stream, self.key_of, windows)
+        return WindowedStream(self._stream, self.key_of, windows, self.key_type)
 
     def transform(self, name: str, make_operator: Callable[[], Operator], type: TypeSerializer = ANY) -> Stream:
         """Any operator, behind the exchange by key."""
@@ -55,9 +58,16 @@ class WindowedStream(Generic[Stream]):
     Flink:   WindowedStream (streaming.api.datastream), 1.11.4
     """
 
-    def __init__(self, stream: Stream, key_of: Callable[[Any], Hashable], windows: WindowAssigner) -> None:
+    def __init__(
+        self,
+        stream: Stream,
+        key_of: Callable[[Any], Hashable],
+        windows: WindowAssigner,
+        key_type: TypeSerializer | None = None,
+    ) -> None:
         self._stream = stream
         self._key_of = key_of
+        self._key_type = key_type
         self._windows = windows
         self._trigger: Trigger | None = None
         self._lateness_ms = 0
@@ -79,6 +89,7 @@ class WindowedStream(Generic[Stream]):
             LocalUsageError: a lateness that is none, or session windows and a function without `merge`.
         """
         # The parts and not `self`, which would take the job along, sinks and all.
-        make = partial(WindowOperator, self._key_of, self._windows, function, self._trigger, self._lateness_ms)
+        settings = self._trigger, self._lateness_ms, self._key_type
+        make = partial(WindowOperator, self._key_of, self._windows, function, *settings)
         make()  # what cannot be is refused now
         return self._stream.transform(name, make, type)
