@@ -65,6 +65,9 @@ COMMANDS = {
     "run": Subcommand(
         "course.jobs.run", "run a job on any driver, Spark included", "sluice run flights --on processes"
     ),
+    "checkpoints": Subcommand(
+        "course.jobs.checkpoints_command", "list, show and verify what a job has saved", "sluice checkpoints verify DIR"
+    ),
     "cluster": Subcommand(
         "course.spark.cluster", "start a Spark cluster; keys for several machines", "sluice cluster start"
     ),
