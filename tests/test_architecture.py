@@ -50,6 +50,8 @@ READING_ORDER = [
     "job.placement", "job.execution_graph", "job.keyed_stream", "job.data_stream", "job.environment",
     "job.makers", "job.shuffle_environment", "job.snapshots", "job.checkpoint_trigger",
     "job.commands", "job.hot_swap", "job.task_factory", "job.deployment",
+    "checkpoint.options", "checkpoint.reasons", "checkpoint.decider", "checkpoint.periodic", "checkpoint.failures",
+    "checkpoint.pending", "checkpoint.completed", "checkpoint.decisions", "checkpoint.live_tasks", "checkpoint.coordinator",
     "invariants",
     "shortcuts.encoded_batch", "shortcuts.fixed_width", "shortcuts.columns", "shortcuts.columnar_type",
     "shortcuts.lanes", "shortcuts.selectors", "shortcuts.partition", "shortcuts.writer", "shortcuts.channels",

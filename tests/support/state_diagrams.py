@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
+from refimpl.checkpoint import PENDING_TRANSITIONS, TASK_TRANSITIONS
 from refimpl.consumer import CHANNEL_TRANSITIONS
 from refimpl.exchange import FRAME_TRANSITIONS
 from refimpl.producer import SUBPARTITION_TRANSITIONS, VIEW_TRANSITIONS
@@ -41,6 +42,8 @@ MACHINES = [
     ),
     Machine("A decoder, as the parts of a frame come", "exchange/frame_decoder.py", FRAME_TRANSITIONS),
     Machine("A remote channel, as both its ends use it", "consumer/connected_channel.py", CHANNEL_TRANSITIONS),
+    Machine("A checkpoint under way", "checkpoint/pending.py", PENDING_TRANSITIONS),
+    Machine("An attempt, as checkpoints see it", "checkpoint/live_tasks.py", TASK_TRANSITIONS),
 ]
 
 
