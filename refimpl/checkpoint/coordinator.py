@@ -287,7 +287,8 @@ class CheckpointCoordinator:
 
     def _write(self, pending: PendingCheckpoint) -> WriteManifest:
         is_final = pending.checkpoint_id == self.tasks.final_id
-        pending.write(self.tasks.in_phase(TaskPhase.FINISHED) if is_final else ())
+        finished = self.tasks.in_phase(TaskPhase.FINISHED) if is_final else ()
+        pending.write(tuple(attempt for attempt in finished if attempt not in pending.acks))
         acks = tuple(pending.acks.values())
         return WriteManifest(pending.checkpoint_id, pending.request, pending.started_ms, acks, pending.finished)
 

@@ -6,8 +6,8 @@ manifest is there, and if it is, the checkpoint is complete, whatever has happen
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import TypeAlias
 
@@ -42,11 +42,15 @@ class StateFile:
 
 @dataclass(frozen=True, slots=True)
 class Ack:
-    """An attempt's part of a checkpoint: its files are durable. The times are those of the attempt, in ms."""
+    """An attempt's part of a checkpoint: its files are durable. The times are those of the attempt, in ms.
+
+    `states` is what the manifest will say of the states of each operator; nothing here looks at it.
+    """
 
     checkpoint_id: int
     attempt: AttemptId
     files: tuple[StateFile, ...] = ()
+    states: Mapping[str, Sequence[object]] = field(default_factory=dict)
     alignment_ms: float = 0.0
     sync_ms: float = 0.0
     write_ms: float = 0.0
