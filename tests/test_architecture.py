@@ -52,6 +52,7 @@ READING_ORDER = [
     "job.commands", "job.hot_swap", "job.task_factory", "job.deployment",
     "checkpoint.options", "checkpoint.reasons", "checkpoint.decider", "checkpoint.periodic", "checkpoint.failures",
     "checkpoint.pending", "checkpoint.completed", "checkpoint.decisions", "checkpoint.live_tasks", "checkpoint.coordinator",
+    "cluster.restart",
     "invariants",
     "shortcuts.encoded_batch", "shortcuts.fixed_width", "shortcuts.columns", "shortcuts.columnar_type",
     "shortcuts.lanes", "shortcuts.selectors", "shortcuts.partition", "shortcuts.writer", "shortcuts.channels",
