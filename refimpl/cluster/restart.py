@@ -1,9 +1,9 @@
 """Whether a job that has failed begins again, and after how long.
 
-A strategy hears of every failure, and is asked after it. These are the rules people get wrong by one:
+A strategy hears of every failure, and is asked after it. Two rules that are easily wrong by one:
 
     fixed delay    of n restarts allowed, failure number n + 1 is the last
-    failure rate   of n failures allowed in an interval, number n within it is the last already
+    failure rate   of n failures allowed in an interval, number n + 1 within it is the last
 """
 
 from __future__ import annotations
@@ -76,7 +76,9 @@ class FixedDelayRestart:
 
 
 class FailureRateRestart:
-    """As long as fewer than `max_failures` lie within `interval_ms` back from now, each `backoff_ms` after its failure.
+    """As long as no more than `max_failures` lie within `interval_ms` back from now; `backoff_ms` after its failure.
+
+    Both ends of the interval belong to it. In older releases of Flink the last of `max_failures` was final already.
 
     Flink:   FailureRateRestartBackoffTimeStrategy (runtime.executiongraph.failover.flip1), 1.11.4
     """
@@ -90,13 +92,13 @@ class FailureRateRestart:
         self.backoff_ms = backoff_ms
         self._max_failures = max_failures
         self._interval_ms = interval_ms
-        self._last_failures_ms: deque[float] = deque(maxlen=max_failures)
+        self._last_failures_ms: deque[float] = deque(maxlen=max_failures + 1)
 
     def notify_failure(self, now_ms: float) -> None:
         self._last_failures_ms.append(now_ms)
 
     def can_restart(self, now_ms: float) -> bool:
-        if len(self._last_failures_ms) < self._max_failures:
+        if len(self._last_failures_ms) <= self._max_failures:
             return True
         return now_ms - self._last_failures_ms[0] > self._interval_ms
 

@@ -11,6 +11,7 @@ VECTORS = Path(__file__).parent / "vectors"
 TOPICS = [
     "spanning", "stream_elements", "events", "keygroups", "pool", "selectors", "valve", "alignment", "netty", "credit",
     "timers", "windows",
+    "decider", "restart",
 ]  # fmt: skip
 
 
