@@ -45,7 +45,7 @@ READING_ORDER = [
     "task.outputs", "task.collectors", "task.timers", "task.time_service", "task.latency", "task.operators",
     "task.watermarks",
     "task.window_assigners", "task.triggers", "task.merging_windows", "task.window_operator", "task.chain",
-    "task.source", "task.checkpoints", "task.snapshot", "task.task",
+    "task.source", "task.checkpoints", "task.snapshot", "task.snapshotting", "task.task",
     "job.watermark_strategy", "job.stream_graph", "job.chaining", "job.parts", "job.job_graph",
     "job.placement", "job.execution_graph", "job.keyed_stream", "job.data_stream", "job.environment",
     "job.makers", "job.shuffle_environment", "job.snapshots", "job.checkpoint_trigger",

@@ -36,6 +36,7 @@ class AbortReason(Enum):
     SUBSUMED = "CHECKPOINT_DECLINED_SUBSUMED"
     CANCELLED = "CHECKPOINT_DECLINED_ON_CANCELLATION_BARRIER"
     INPUT_ENDED = "CHECKPOINT_DECLINED_INPUT_END_OF_STREAM"
+    IO = "CHECKPOINT_ASYNC_EXCEPTION"  # no handler decides this: the state could not be written
 
 
 @dataclass(frozen=True, slots=True)
