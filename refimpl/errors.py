@@ -35,6 +35,7 @@ __all__ = [
     "SluiceError",
     "SpillError",
     "StoreError",
+    "TransactionLostError",
     "UserCodeError",
     "described",
     "failure_of",
@@ -166,6 +167,20 @@ class InsufficientSlotsError(SluiceError):
         )
         self.num_required = num_required
         self.num_slots = num_slots
+
+
+class TransactionLostError(SluiceError):
+    """A transaction that a checkpoint holds cannot be committed.
+
+    Attributes:
+        pending: the name under which it should wait.
+        final: the name under which it should be seen.
+    """
+
+    def __init__(self, pending: str, final: str, why: str) -> None:
+        super().__init__(f"{pending} cannot be committed as {final}: {why}")
+        self.pending = pending
+        self.final = final
 
 
 class SpillError(SluiceError):

@@ -4,6 +4,7 @@ from refimpl.task.chain import *
 from refimpl.task.checkpoints import *
 from refimpl.task.collectors import *
 from refimpl.task.latency import *
+from refimpl.task.file_transactions import *
 from refimpl.task.merging_windows import *
 from refimpl.task.operators import *
 from refimpl.task.outputs import *
@@ -15,5 +16,6 @@ from refimpl.task.time_service import *
 from refimpl.task.timers import *
 from refimpl.task.triggers import *
 from refimpl.task.watermarks import *
+from refimpl.task.two_phase_sink import *
 from refimpl.task.window_assigners import *
 from refimpl.task.window_operator import *

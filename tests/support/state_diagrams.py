@@ -16,7 +16,7 @@ from refimpl.checkpoint import PENDING_TRANSITIONS, TASK_TRANSITIONS
 from refimpl.consumer import CHANNEL_TRANSITIONS
 from refimpl.exchange import FRAME_TRANSITIONS
 from refimpl.producer import SUBPARTITION_TRANSITIONS, VIEW_TRANSITIONS
-from refimpl.task import SNAPSHOT_TRANSITIONS
+from refimpl.task import SINK_TRANSITIONS, SNAPSHOT_TRANSITIONS
 
 FILE = Path(__file__).parents[2] / "refimpl" / "STATES.md"
 
@@ -44,6 +44,7 @@ MACHINES = [
     Machine("A decoder, as the parts of a frame come", "exchange/frame_decoder.py", FRAME_TRANSITIONS),
     Machine("A remote channel, as both its ends use it", "consumer/connected_channel.py", CHANNEL_TRANSITIONS),
     Machine("One snapshot of a task", "task/snapshotting.py", SNAPSHOT_TRANSITIONS),
+    Machine("A two-phase sink", "task/two_phase_sink.py", SINK_TRANSITIONS),
     Machine("A checkpoint under way", "checkpoint/pending.py", PENDING_TRANSITIONS),
     Machine("An attempt, as checkpoints see it", "checkpoint/live_tasks.py", TASK_TRANSITIONS),
 ]
