@@ -338,7 +338,7 @@ class CheckpointCoordinator:
     @staticmethod
     def _may_expire(pending: PendingCheckpoint) -> bool:
         """Whether it still waits for attempts, and not for the manifest of another one."""
-        return pending.is_collecting and not pending.is_fully_acknowledged
+        return pending.state is PendingState.COLLECTING and not pending.is_fully_acknowledged
 
     def _fail_without(self, attempt: AttemptId, reason: CheckpointFailureReason) -> list[CoordinatorDecision]:
         """Give up the checkpoints that an attempt has not acknowledged, and never will."""

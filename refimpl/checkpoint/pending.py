@@ -160,10 +160,6 @@ class PendingCheckpoint:
         return not self.missing
 
     @property
-    def is_collecting(self) -> bool:
-        return self.state is PendingState.COLLECTING
-
-    @property
     def is_over(self) -> bool:
         return self.state in (PendingState.COMPLETED, PendingState.ABORTED)
 

@@ -9,6 +9,7 @@ from refimpl.task.merging_windows import *
 from refimpl.task.operators import *
 from refimpl.task.outputs import *
 from refimpl.task.snapshot import *
+from refimpl.task.snapshot_decisions import *
 from refimpl.task.snapshotting import *
 from refimpl.task.source import *
 from refimpl.task.task import *
