@@ -11,5 +11,7 @@ from refimpl.consumer.network_input import *
 from refimpl.consumer.received_queue import *
 from refimpl.consumer.remote_channel import *
 from refimpl.consumer.sequence import *
+from refimpl.consumer.two_input_valve import *
+from refimpl.consumer.two_inputs import *
 from refimpl.consumer.union_gate import *
 from refimpl.consumer.watermark_valve import *

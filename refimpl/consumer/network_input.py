@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from refimpl.config import CheckpointingMode
 from refimpl.consumer.alignment import barrier_handler
 from refimpl.consumer.barrier_handler import act_on
 from refimpl.consumer.input_gate import InputGate
+from refimpl.consumer.two_input_valve import TwoInputValve
 from refimpl.consumer.union_gate import UnionInputGate
 from refimpl.consumer.watermark_valve import StatusWatermarkValve
 from refimpl.errors import RemoteProtocolError
@@ -24,7 +26,21 @@ from refimpl.records.elements import StreamElement, StreamStatus, Watermark
 from refimpl.records.events import CancelCheckpointMarker, CheckpointBarrier, EndOfPartition, Event
 from refimpl.records.spanning import RecordDeserializer
 
-__all__ = ["NetworkInput"]
+__all__ = ["EndOfInput", "InputElement", "NetworkInput"]
+
+
+@dataclass(frozen=True, slots=True)
+class EndOfInput:
+    """Input `side` of two has ended: what comes from now on is of the other.
+
+    Flink:   BoundedMultiInput.endInput (streaming.api.operators), 1.11.4
+    """
+
+    side: int
+
+
+InputElement = StreamElement | Event | EndOfInput
+"""What an input hands out."""
 
 
 class NetworkInput:
@@ -48,7 +64,7 @@ class NetworkInput:
     ) -> None:
         self.gate = gate
         self.pause_ms = 0.0  # a gate tells when it has something
-        self.valve = StatusWatermarkValve(len(gate.channels))
+        self.valve: StatusWatermarkValve | TwoInputValve = StatusWatermarkValve(len(gate.channels))
         self.alignment = barrier_handler(mode, len(gate.channels), element_serializer.version)
         self._elements = element_serializer
         self._deserializers: list[RecordDeserializer | None] = [make_deserializer() for _ in gate.channels]
@@ -56,7 +72,7 @@ class NetworkInput:
         self._taken: deque[tuple[int, BufferSlice | Event]] = deque()
         self._active: int | None = None  # the channel whose buffer is being read
         self._active_buffer: BufferSlice | None = None
-        self._decoded: deque[StreamElement | Event] = deque()
+        self._decoded: deque[InputElement] = deque()
         self._consumed: list[Buffer | BufferSlice] = []
 
     @property
@@ -94,7 +110,7 @@ class NetworkInput:
                 return num_taken + 1
         return limit
 
-    def next_element(self) -> StreamElement | Event | None:
+    def next_element(self) -> InputElement | None:
         """The next element or event of what was taken, or `None` when a `take` is needed.
 
         Watermarks, statuses and barriers are those of the whole input. `EndOfPartition` is not handed

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from itertools import accumulate
 
-from refimpl.consumer.channel import BufferOrEvent
+from refimpl.consumer.channel import BufferOrEvent, InputChannel
 from refimpl.consumer.input_gate import InputGate
 
 __all__ = ["UnionInputGate"]
@@ -16,15 +16,18 @@ class UnionInputGate:
     """The gates of a task that reads several exchanges: each time one buffer of the next gate that has any.
 
     So each exchange has the same turn, however many channels it has. `channels` are those of the first gate, then
-    those of the second, and so on; a channel's number here is its place in them.
+    those of the second, and so on; a channel's number here is its place in them. A gate may be a union itself:
+    its exchanges share one turn.
 
     Flink:   UnionInputGate (runtime.io.network.partition.consumer), 1.11.4
     """
 
-    def __init__(self, name: str, gates: Sequence[InputGate], on_ready: Callable[[], None] | None = None) -> None:
+    def __init__(
+        self, name: str, gates: Sequence[InputGate | UnionInputGate], on_ready: Callable[[], None] | None = None
+    ) -> None:
         self.name = name
         self.gates = gates
-        self.channels = [channel for gate in gates for channel in gate.channels]
+        self.channels: list[InputChannel] = [channel for gate in gates for channel in gate.channels]
         self.on_ready = on_ready
         self._first_channels = list(accumulate((len(gate.channels) for gate in gates), initial=0))
         self._line: deque[int] = deque()

@@ -3,6 +3,7 @@
 from refimpl.job.chaining import *
 from refimpl.job.checkpoint_trigger import *
 from refimpl.job.commands import *
+from refimpl.job.connected_streams import *
 from refimpl.job.data_stream import *
 from refimpl.job.deployment import *
 from refimpl.job.environment import *
@@ -17,4 +18,5 @@ from refimpl.job.shuffle_environment import *
 from refimpl.job.snapshots import *
 from refimpl.job.stream_graph import *
 from refimpl.job.task_factory import *
+from refimpl.job.transformed import *
 from refimpl.job.watermark_strategy import *

@@ -7,7 +7,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Protocol
 
+from refimpl.consumer.two_inputs import FIRST, SECOND
 from refimpl.errors import LocalUsageError
+from refimpl.job.connected_streams import ConnectedStreams
 from refimpl.job.keyed_stream import KeyedStream
 from refimpl.job.stream_graph import (
     BROADCAST,
@@ -28,6 +30,7 @@ from refimpl.producer.selector import KeyGroupSelector
 from refimpl.records.any_type import ANY
 from refimpl.records.types import TypeSerializer
 from refimpl.records.vectorized import Field
+from refimpl.task.co_operators import TwoInputOperator
 from refimpl.task.operators import (
     FilterOperator,
     FlatMapOperator,
@@ -120,12 +123,28 @@ class DataStream:
 
     def transform(self, name: str, make_operator: Callable[[], Operator], type: TypeSerializer = ANY) -> DataStream:
         """Any operator; each subtask gets its own from `make_operator`."""
-        environment = self.environment
-        node = StreamNode(environment.graph.next_id, name, environment.parallelism, make_operator, type)
-        environment.graph.add_node(node)
-        for stream in (self, *self._others):
-            stream._connect(node)
-        return DataStream(environment, node)
+        node = self._add(name, make_operator, type)
+        self._enter(node)
+        return DataStream(self.environment, node)
+
+    def transform_with(
+        self,
+        second: DataStream,
+        name: str,
+        make_operator: Callable[[], TwoInputOperator],
+        type: TypeSerializer = ANY,
+    ) -> DataStream:
+        """Any operator of two inputs, this stream and `second`; each subtask gets its own.
+
+        Raises:
+            LocalUsageError: `second` is a stream of another job.
+        """
+        if second.environment is not self.environment:
+            raise LocalUsageError(f"{second} belongs to another environment")
+        node = self._add(name, make_operator, type)
+        self._enter(node)
+        second._enter(node, SECOND)
+        return DataStream(self.environment, node)
 
     # -- which way records leave ---------------------------------------------------------------------
 
@@ -176,6 +195,19 @@ class DataStream:
                     f"{self.value_type.name}; give both the same type"
                 )
         return replace(self, _others=(*self._others, *others))
+
+    def connect(self, other: DataStream) -> ConnectedStreams[DataStream]:
+        """This stream and another, of any type, into one operator that treats the values of each in its own way.
+
+        Raises:
+            LocalUsageError: the other has a key, while this one has none.
+        """
+        if not isinstance(other, DataStream):
+            raise LocalUsageError(
+                f"{self} has no key and {other} has one: records that belong together would not meet; "
+                f"use key_by on both, or on neither"
+            )
+        return ConnectedStreams(self, other)
 
     def side_output(self, tag: OutputTag) -> DataStream:
         """The records the operator sent to `tag`."""
@@ -232,8 +264,17 @@ class DataStream:
         others = tuple(other._by(partitioner) for other in self._others)
         return replace(self, _partitioner=partitioner, _others=others)
 
-    def _connect(self, target: StreamNode) -> None:
-        self.environment.graph.add_edge(StreamEdge(self.node.id, target.id, self._partitioner, self._tag, self._names))
+    def _add(self, name: str, make_operator: Callable[[], Operator], type: TypeSerializer) -> StreamNode:
+        environment = self.environment
+        node = StreamNode(environment.graph.next_id, name, environment.parallelism, make_operator, type)
+        environment.graph.add_node(node)
+        return node
+
+    def _enter(self, target: StreamNode, side: int = FIRST) -> None:
+        """Lead all that is united here to an operator, as its only input or one of two."""
+        for stream in (self, *self._others):
+            edge = StreamEdge(stream.node.id, target.id, stream._partitioner, stream._tag, stream._names, side)
+            self.environment.graph.add_edge(edge)
 
 
 class SplitStream:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from functools import partial
-from typing import Any, Generic, Protocol, Self, TypeVar
+from typing import Any, Generic, TypeVar
 
+from refimpl.errors import LocalUsageError
+from refimpl.job.connected_streams import ConnectedStreams
+from refimpl.job.transformed import Transformed
 from refimpl.records.any_type import ANY
 from refimpl.records.types import TypeSerializer
 from refimpl.task.operators import Operator
@@ -13,15 +16,7 @@ from refimpl.task.triggers import Trigger
 from refimpl.task.window_assigners import WindowAssigner
 from refimpl.task.window_operator import AggregateFunction, WindowOperator
 
-__all__ = ["KeyedStream", "Transformed", "WindowedStream"]
-
-
-class Transformed(Protocol):
-    """A stream an operator can be put behind, which gives another such stream."""
-
-    def transform(self, name: str, make_operator: Callable[[], Operator], type: TypeSerializer = ANY) -> Self: ...
-
-    def sink(self, function: Callable[[Any], object], name: str = "sink") -> Self: ...
+__all__ = ["KeyedStream", "WindowedStream"]
 
 
 Stream = TypeVar("Stream", bound=Transformed)
@@ -40,9 +35,31 @@ class KeyedStream(Generic[Stream]):
         self.key_type = key_type
         self._stream = stream
 
+    def __repr__(self) -> str:
+        return f"KeyedStream({self._stream})"
+
     def window(self, windows: WindowAssigner) -> WindowedStream[Stream]:
         """Put the records of each key into windows, of event time or of processing time."""
         return WindowedStream(self._stream, self.key_of, windows, self.key_type)
+
+    def connect(self, other: KeyedStream[Stream]) -> ConnectedStreams[Stream]:
+        """This stream and another, of which the records of one key meet in one subtask.
+
+        Raises:
+            LocalUsageError: the other has no key, or hashes its keys in another way.
+        """
+        if not isinstance(other, KeyedStream):
+            raise LocalUsageError(
+                f"{self} has a key and {other} has none: records that belong together would not meet; "
+                f"use key_by on both, or on neither"
+            )
+        types = [None if each.key_type is None else each.key_type.name for each in (self, other)]
+        if types[0] != types[1]:
+            raise LocalUsageError(
+                f"keys of type {types[0]} and of type {types[1]} are hashed in two ways, so that equal ones would not "
+                f"meet; give both key_by the same key_type"
+            )
+        return ConnectedStreams(self._stream, other._stream)
 
     def transform(self, name: str, make_operator: Callable[[], Operator], type: TypeSerializer = ANY) -> Stream:
         """Any operator, behind the exchange by key."""

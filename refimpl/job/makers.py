@@ -16,6 +16,7 @@ from refimpl.consumer.input_gate import InputGate
 from refimpl.consumer.local_channel import LocalInputChannel
 from refimpl.consumer.network_input import NetworkInput
 from refimpl.consumer.remote_channel import RemoteInputChannel
+from refimpl.consumer.two_inputs import TwoInputs
 from refimpl.consumer.union_gate import UnionInputGate
 from refimpl.exchange.before_credit.marked_connection import MarkedConnection, UncreditedReader
 from refimpl.exchange.before_credit.pooled_channel import PooledInputChannel
@@ -40,6 +41,7 @@ from refimpl.records.spanning import RecordDeserializer
 from refimpl.task.chain import OperatorChain
 from refimpl.task.source import SourceInput
 from refimpl.task.task import Task
+from refimpl.task.two_input_task import TwoInputTask
 from refimpl.trace import Note, Trace
 
 __all__ = ["Makers"]
@@ -76,9 +78,11 @@ class Makers:
     union_gate: type[UnionInputGate] = UnionInputGate
     # the task
     network_input: type[NetworkInput] = NetworkInput
+    two_inputs: type[TwoInputs] = TwoInputs
     source_input: type[SourceInput] = SourceInput
     chain: type[OperatorChain] = OperatorChain
     task: type[Task] = Task
+    two_input_task: type[TwoInputTask] = TwoInputTask
 
     def output_pool(
         self,

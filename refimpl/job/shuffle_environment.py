@@ -16,6 +16,7 @@ from refimpl.config import Config
 from refimpl.consumer.channel import InputChannel
 from refimpl.consumer.connected_channel import ConnectedChannel
 from refimpl.consumer.input_gate import InputGate
+from refimpl.consumer.two_inputs import FIRST, SECOND
 from refimpl.consumer.union_gate import UnionInputGate
 from refimpl.errors import BuffersStillOutError, LocalUsageError
 from refimpl.exchange.consumer_connection import ConsumerConnection
@@ -132,6 +133,8 @@ class ShuffleEnvironment:
     def create_input(self, consumer: ExecutionVertex) -> InputGate | UnionInputGate:
         """What one subtask reads: the gate of the edge to it, or all of them; the partitions read here must be made.
 
+        Of a task with two inputs it is a union of two: whatever the first reads, and whatever the second.
+
         Raises:
             InsufficientBuffersError: the pool cannot promise what its remote channels require.
             BuffersStillOutError: it can, but others still have what they are to give up for them.
@@ -141,7 +144,19 @@ class ShuffleEnvironment:
             return self._create_gate(consumer.name, consumer, inputs[0])
         names = [f"{consumer.name} #{number}" for number in range(1, len(inputs) + 1)]
         gates = [self._create_gate(name, consumer, plans) for name, plans in zip(names, inputs, strict=True)]
-        return self.makers.union_gate(consumer.name, gates)
+        edges = self.graph.job.in_edges(consumer.vertex.id)
+        of_sides = [
+            [gate for gate, edge in zip(gates, edges, strict=True) if edge.edge.side == side]
+            for side in (FIRST, SECOND)
+        ]
+        if all(of_sides):
+            return self._united(consumer, [self._united(consumer, of_side) for of_side in of_sides])
+        return self._united(consumer, gates)
+
+    def _united(
+        self, consumer: ExecutionVertex, gates: Sequence[InputGate | UnionInputGate]
+    ) -> InputGate | UnionInputGate:
+        return gates[0] if len(gates) == 1 else self.makers.union_gate(consumer.name, gates)
 
     def _create_gate(self, name: str, consumer: ExecutionVertex, plans: Sequence[ChannelPlan]) -> InputGate:
         num_remote = sum(plan.is_remote for plan in plans)

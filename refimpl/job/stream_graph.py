@@ -9,6 +9,7 @@ from graphlib import TopologicalSorter
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Any
 
+from refimpl.consumer.two_inputs import FIRST
 from refimpl.errors import LocalUsageError
 from refimpl.producer.selector import (
     BroadcastSelector,
@@ -103,6 +104,8 @@ class StreamNode:
 class StreamEdge:
     """Records of `source` go to `target`; `tag` and `names` say which, if not all.
 
+    `side` is the input they come to, where `target` has two.
+
     Where the user chose no partitioner it is `None` until the graph is resolved.
     """
 
@@ -111,6 +114,7 @@ class StreamEdge:
     partitioner: Partitioner | None
     tag: OutputTag | None = None
     names: tuple[str, ...] = ()
+    side: int = FIRST
 
 
 class StreamGraph:

@@ -6,6 +6,8 @@ from contextlib import AbstractContextManager
 from functools import partial
 
 from refimpl.consumer.network_input import NetworkInput
+from refimpl.consumer.two_inputs import FIRST, SECOND, TwoInputs
+from refimpl.consumer.union_gate import UnionInputGate
 from refimpl.errors import USER_CODE_RAISES, failure_of, is_engines
 from refimpl.job.execution_graph import ExecutionGraph, ExecutionVertex
 from refimpl.job.job_graph import JobEdge
@@ -93,8 +95,8 @@ class TaskFactory:
             source = self._network_input(execution)
         edges = self.graph.job.edges
         writers = [self.writers[index, subtask] for index, edge in enumerate(edges) if edge.source == vertex.id]
-        trace = self._shuffle.trace
-        return self._makers.task(execution.name, chain, source, writers, self._buffers_per_step, trace)
+        make = self._makers.two_input_task if isinstance(source, TwoInputs) else self._makers.task
+        return make(execution.name, chain, source, writers, self._buffers_per_step, self._shuffle.trace)
 
     def _element_serializer(self, edge: JobEdge) -> StreamElementSerializer:
         node, tag = self.graph.job.stream_graph.nodes[edge.edge.source], edge.edge.tag
@@ -109,10 +111,14 @@ class TaskFactory:
     def _network_input(self, execution: ExecutionVertex) -> NetworkInput:
         """The gates of one consuming subtask and what reads elements from them."""
         gate = self._shuffle.create_input(execution)
-        edge = next(edge for edge in self.graph.job.edges if edge.target == execution.vertex.id)
+        edges = self.graph.job.in_edges(execution.vertex.id)
+        elements = {edge.edge.side: self._element_serializer(edge) for edge in edges}
         make_deserializer = partial(self._makers.deserializer, self._parts, self._config)
         mode = self._config.checkpointing_mode
-        return self._makers.network_input(gate, self._element_serializer(edge), make_deserializer, mode)
+        if SECOND not in elements:
+            return self._makers.network_input(gate, elements[FIRST], make_deserializer, mode)
+        assert isinstance(gate, UnionInputGate), f"{gate} is not of two inputs"
+        return self._makers.two_inputs(gate, [elements[FIRST], elements[SECOND]], make_deserializer, mode)
 
     def _chain(self, execution: ExecutionVertex) -> OperatorChain:
         job = self.graph.job

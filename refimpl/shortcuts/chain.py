@@ -8,9 +8,10 @@ from refimpl.errors import USER_CODE_RAISES, SluiceError, speaks_for_itself
 from refimpl.producer.record_writer import RecordWriter
 from refimpl.records.elements import RecordBatch, StreamRecord
 from refimpl.shortcuts.forms import BatchForm
-from refimpl.shortcuts.operators import Value, batch_form, value_form
+from refimpl.shortcuts.operators import Value, batch_form, co_value_forms, value_form
 from refimpl.shortcuts.writer import FastRecordWriter
 from refimpl.task.chain import ChainNode, OperatorChain
+from refimpl.task.co_operators import TwoInputOperator
 from refimpl.task.collectors import BroadcastingOutputCollector, CopyingBroadcastingOutputCollector
 from refimpl.task.operators import Operator
 from refimpl.task.outputs import ChainingOutput, CopyingChainingOutput, CountingOutput, Output, RecordWriterOutput
@@ -138,6 +139,7 @@ class FastChain(OperatorChain):
         super().__init__(nodes, object_reuse, copying_output)
         self._head_form = self._forms[id(self.head)]
         self._process_value: Value | None = value_form(self.head)
+        self._process_values = co_value_forms(self.head) if isinstance(self.head, TwoInputOperator) else ()
         self._is_head_passing = type(self.head).process is Operator.process
 
     @property
@@ -181,8 +183,18 @@ class FastChain(OperatorChain):
 
     def process_values(self, values: Iterator[tuple[object, int | None]], writers: Sequence[RecordWriter]) -> None:
         """Hand values and their times to the head likewise, if it `takes_values`."""
-        process_value = self._process_value
-        assert process_value is not None, f"{self.head} takes records"
+        assert self._process_value is not None, f"{self.head} takes records"
+        self._process_each(self._process_value, values, writers)
+
+    def process_values_from(
+        self, side: int, values: Iterator[tuple[object, int | None]], writers: Sequence[RecordWriter]
+    ) -> None:
+        """Hand values of input `side` of two and their times to the head likewise."""
+        self._process_each(self._process_values[side], values, writers)
+
+    def _process_each(
+        self, process_value: Value, values: Iterator[tuple[object, int | None]], writers: Sequence[RecordWriter]
+    ) -> None:
         num_records = 0
         try:
             for value, time in values:

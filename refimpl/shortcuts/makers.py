@@ -18,14 +18,14 @@ from refimpl.shortcuts.channels import (
 )
 from refimpl.shortcuts.deserializer import FastDeserializer
 from refimpl.shortcuts.frames import FastFrameDecoder, FastStagingDecoder
-from refimpl.shortcuts.input import FastNetworkInput, FastSourceInput
+from refimpl.shortcuts.input import FastNetworkInput, FastSourceInput, FastTwoInputs
 from refimpl.shortcuts.partition import (
     FastBufferPool,
     FastLocalInputChannel,
     FastPipelinedSubpartition,
     FastResultPartition,
 )
-from refimpl.shortcuts.task import FastTask
+from refimpl.shortcuts.task import FastTask, FastTwoInputTask
 from refimpl.shortcuts.turns import (
     FastMarkedConnection,
     FastPartitionRequestQueue,
@@ -59,9 +59,11 @@ class FastMakers(Makers):
     gate = FastInputGate
     union_gate = FastUnionInputGate
     network_input = FastNetworkInput
+    two_inputs = FastTwoInputs
     source_input = FastSourceInput
     chain = FastChain
     task = FastTask
+    two_input_task = FastTwoInputTask
 
     def rules(self, parts: Parts) -> type[SubpartitionQueue]:
         chosen = parts.PipelinedSubpartition

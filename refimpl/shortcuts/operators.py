@@ -11,10 +11,12 @@ from typing import Any
 
 import numpy as np
 
+from refimpl.consumer.two_inputs import FIRST, SECOND
 from refimpl.errors import USER_CODE_RAISES, shown
 from refimpl.records.elements import Column, RecordBatch, StreamRecord
 from refimpl.shortcuts.forms import BatchForm, BatchOutput
 from refimpl.shortcuts.windows import WindowForm
+from refimpl.task.co_operators import CoMapOperator, TwoInputOperator
 from refimpl.task.operators import (
     FilterOperator,
     FlatMapOperator,
@@ -27,7 +29,7 @@ from refimpl.task.operators import (
 from refimpl.task.watermarks import TimestampsAndWatermarksOperator
 from refimpl.task.window_operator import WindowOperator
 
-__all__ = ["Value", "batch_form", "value_form"]
+__all__ = ["Value", "batch_form", "co_value_forms", "value_form"]
 
 Value = Callable[[object, int | None], None]
 """Treats a value with its time."""
@@ -206,6 +208,30 @@ def _sink_value(operator: Operator) -> Value:
     return process_value
 
 
+def _co_map_value(operator: TwoInputOperator, side: int) -> Value:
+    assert isinstance(operator, CoMapOperator), f"{operator} does not map"
+    function = operator.function_of_first if side == FIRST else operator.function_of_second
+    collect = operator.output.collect
+
+    def process_value(value: object, timestamp: int | None) -> None:
+        try:
+            result = function(value)
+        except USER_CODE_RAISES as error:
+            raise operator.fail(value, error) from error
+        collect(StreamRecord(result, timestamp))
+
+    return process_value
+
+
+def _co_value(operator: TwoInputOperator, side: int) -> Value:
+    process = operator.process_first if side == FIRST else operator.process_second
+
+    def process_value(value: object, timestamp: int | None) -> None:
+        process(StreamRecord(value, timestamp))
+
+    return process_value
+
+
 # By what `process` does: an operator with a `process` of its own is not one of the book's.
 _FORMS: dict[Callable[..., None], type[BatchForm]] = {
     Operator.process: _Passing,
@@ -228,6 +254,13 @@ def batch_form(operator: Operator, output: BatchOutput) -> BatchForm:
     if _is_of_one_class(operator, "process_batch"):
         return _OfUser(operator, output)
     return _FORMS.get(type(operator).process, BatchForm)(operator, output)
+
+
+def co_value_forms(operator: TwoInputOperator) -> Sequence[Value]:
+    """What treats a value of the first input, and of the second, without a record around it."""
+    kind = type(operator)
+    is_map = (kind.process_first, kind.process_second) == (CoMapOperator.process_first, CoMapOperator.process_second)
+    return [(_co_map_value if is_map else _co_value)(operator, side) for side in (FIRST, SECOND)]
 
 
 def value_form(operator: Operator) -> Value | None:

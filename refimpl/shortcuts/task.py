@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from refimpl.shortcuts.chain import FastChain
-from refimpl.shortcuts.input import FastNetworkInput, FastSourceInput
+from refimpl.shortcuts.input import FastNetworkInput, FastSourceInput, FastTwoInputs
 from refimpl.task.snapshot import Progress
 from refimpl.task.task import Task
+from refimpl.task.two_input_task import TwoInputTask
 
-__all__ = ["FastTask"]
+__all__ = ["FastTask", "FastTwoInputTask"]
 
 _SEVERAL = 4
 """Buffers that are much for one step: a quarter of the 16 that a thread may take (`BUFFERS_PER_STEP`)."""
@@ -31,15 +32,10 @@ class FastTask(Task):
         self._notes.note(Progress.MADE)
         if not self._do_what_is_due():
             return
-        source, chain, writers = self.input, self.chain, self.writers
-        source.takes_batches = chain.takes_batches
+        source = self.input
+        source.takes_batches = self.chain.takes_batches
         while True:
-            if source.takes_batches and (batch := source.next_batch()) is not None:
-                chain.process_batch(batch)
-            elif chain.takes_values:
-                chain.process_values(source.next_values(), writers)
-            else:
-                chain.process_records(source.next_records(), writers)
+            self._hand_on_many()
             if self._is_blocked:
                 return
             if (element := source.next_other()) is not None:
@@ -49,6 +45,16 @@ class FastTask(Task):
             elif source.is_drained:
                 break
         self._finish_chain()
+
+    def _hand_on_many(self) -> None:
+        """Hand on the batch or the records that come next, maybe none, or until a writer waits for a buffer."""
+        source, chain = self.input, self.chain
+        if source.takes_batches and (batch := source.next_batch()) is not None:
+            chain.process_batch(batch)
+        elif chain.takes_values:
+            chain.process_values(source.next_values(), self.writers)
+        else:
+            chain.process_records(source.next_records(), self.writers)
 
     def go_on(self) -> bool:
         """Begin another step where the last one was processed, without exclusion; false if it must be as usual.
@@ -60,3 +66,13 @@ class FastTask(Task):
         self._say(Progress.MADE)
         self.num_steps += 1
         return self.input.take() > 0
+
+
+class FastTwoInputTask(FastTask, TwoInputTask):
+    """Takes runs of one input, then of the other."""
+
+    input: FastTwoInputs
+
+    def _hand_on_many(self) -> None:
+        values = self.input.next_values()  # finding them says of which input they are
+        self.chain.process_values_from(self.input.side, values, self.writers)

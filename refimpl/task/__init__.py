@@ -2,9 +2,10 @@
 
 from refimpl.task.chain import *
 from refimpl.task.checkpoints import *
+from refimpl.task.co_operators import *
 from refimpl.task.collectors import *
-from refimpl.task.latency import *
 from refimpl.task.file_transactions import *
+from refimpl.task.latency import *
 from refimpl.task.merging_windows import *
 from refimpl.task.operators import *
 from refimpl.task.outputs import *
@@ -16,7 +17,8 @@ from refimpl.task.task import *
 from refimpl.task.time_service import *
 from refimpl.task.timers import *
 from refimpl.task.triggers import *
-from refimpl.task.watermarks import *
+from refimpl.task.two_input_task import *
 from refimpl.task.two_phase_sink import *
+from refimpl.task.watermarks import *
 from refimpl.task.window_assigners import *
 from refimpl.task.window_operator import *

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from refimpl.errors import USER_CODE_RAISES, speaks_for_itself
 from refimpl.producer.record_writer import RecordWriter
@@ -19,6 +20,7 @@ from refimpl.records.elements import (
     Watermark,
 )
 from refimpl.records.types import TypeSerializer
+from refimpl.task.co_operators import TwoInputOperator
 from refimpl.task.collectors import (
     BroadcastingOutputCollector,
     CopyingBroadcastingOutputCollector,
@@ -137,10 +139,30 @@ class OperatorChain:
             case LatencyMarker():
                 self.head.process_latency_marker(element)
 
+    def process_from(self, side: int, record: StreamRecord) -> None:
+        """Hand a record of input `side` of two to the head."""
+        head = self._two_input_head
+        self.num_records_in += 1
+        try:
+            head.process_from(side, record)
+        except USER_CODE_RAISES as error:
+            if speaks_for_itself(error):
+                raise
+            raise head.fail(record.value, error) from error
+
+    def end_input(self, side: int) -> None:
+        """Tell the head that input `side` of two has ended."""
+        _call(partial(self._two_input_head.end_input, side), self.head)
+
     def finish(self) -> None:
         """End the operators, the head first: what one still emits the next can still take."""
         for operator in self.operators:
             _call(operator.finish, operator)
+
+    @property
+    def _two_input_head(self) -> TwoInputOperator:
+        assert isinstance(self.head, TwoInputOperator), f"{self.nodes[0].context.name} has one input"
+        return self.head
 
     def swap_copying_output(self, copying_output: Callable[..., ChainingOutput]) -> None:
         """Let copies be handed on by another class, between two records."""

@@ -36,6 +36,8 @@ __all__ = [
     "OperatorContext",
     "SinkOperator",
     "WatermarkOperator",
+    "called_for_all",
+    "collect_all",
     "event_time",
 ]
 
@@ -102,6 +104,30 @@ class Operator:
         return failure_of(self.context.name, self.context.subtask, record, error)
 
 
+def called_for_all(operator: Operator, function: Callable[[Any], object], value: object) -> Iterator[object]:
+    """The results of a flat_map function for a value; what it raises names the operator."""
+    try:
+        values = function(value)
+        if isinstance(values, Iterable):
+            return iter(values)
+    except USER_CODE_RAISES as error:
+        raise operator.fail(value, error) from error
+    wrong = TypeError(f"a flat_map function returns an iterable, not {shown(values)}")
+    raise operator.fail(value, wrong)
+
+
+def collect_all(operator: Operator, values: Iterator[object], cause: object, timestamp: int | None) -> None:
+    """Emit the values one by one; what the user's code raises between two of them names `cause`."""
+    while True:
+        try:
+            value = next(values)
+        except StopIteration:
+            return
+        except USER_CODE_RAISES as error:
+            raise operator.fail(cause, error) from error
+        operator.output.collect(StreamRecord(value, timestamp))
+
+
 class FunctionOperator(Operator):
     """An operator around one function of the user's, which is a seam of its own.
 
@@ -155,25 +181,7 @@ class FlatMapOperator(FunctionOperator):
     """
 
     def process(self, record: StreamRecord) -> None:
-        values = self._call(record)
-        while True:
-            try:
-                value = next(values)
-            except StopIteration:
-                return
-            except USER_CODE_RAISES as error:
-                raise self.fail(record.value, error) from error
-            self.output.collect(StreamRecord(value, record.timestamp))
-
-    def _call(self, record: StreamRecord) -> Iterator[object]:
-        try:
-            values = self.function(record.value)
-            if isinstance(values, Iterable):
-                return iter(values)
-        except USER_CODE_RAISES as error:
-            raise self.fail(record.value, error) from error
-        wrong = TypeError(f"a flat_map function returns an iterable, not {shown(values)}")
-        raise self.fail(record.value, wrong)
+        collect_all(self, called_for_all(self, self.function, record.value), record.value, record.timestamp)
 
 
 class SinkOperator(FunctionOperator):

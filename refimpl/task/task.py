@@ -17,11 +17,13 @@ from enum import Enum
 from typing import Protocol
 
 from refimpl.consumer.barrier_handler import BarrierHandler
+from refimpl.consumer.network_input import InputElement
+from refimpl.consumer.two_input_valve import TwoInputValve
 from refimpl.consumer.watermark_valve import StatusWatermarkValve
 from refimpl.memory.buffer import Buffer, BufferSlice
 from refimpl.producer.record_writer import RecordWriter
 from refimpl.records.elements import StreamElement
-from refimpl.records.events import CancelCheckpointMarker, CheckpointBarrier, Event
+from refimpl.records.events import CancelCheckpointMarker, CheckpointBarrier
 from refimpl.task.chain import OperatorChain
 from refimpl.task.checkpoints import SubtaskCheckpoints
 from refimpl.task.snapshot import Progress, TaskSnapshot
@@ -43,7 +45,7 @@ class TaskInput(Protocol):
     def is_finished(self) -> bool: ...
 
     @property
-    def valve(self) -> StatusWatermarkValve | None:
+    def valve(self) -> StatusWatermarkValve | TwoInputValve | None:
         """What makes one watermark of those of several channels, if there are channels."""
 
     @property
@@ -60,7 +62,7 @@ class TaskInput(Protocol):
 
     def take(self, limit: int = 1) -> int: ...
 
-    def next_element(self) -> StreamElement | Event | None: ...
+    def next_element(self) -> InputElement | None: ...
 
     def recycle(self) -> None: ...
 
@@ -292,7 +294,7 @@ class Task:
             return not self._is_blocked
         return True
 
-    def _hand_on(self, element: StreamElement | Event) -> None:
+    def _hand_on(self, element: InputElement) -> None:
         if isinstance(element, StreamElement):
             self.chain.process(element)
         elif isinstance(element, CheckpointBarrier | CancelCheckpointMarker):
