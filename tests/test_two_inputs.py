@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import random
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -12,6 +13,14 @@ from refimpl.config import CheckpointingMode, Config
 from refimpl.drivers import AsyncRun, ProcessRun, Simulation, ThreadedRun
 from refimpl.job import StreamEnvironment
 from refimpl.records import LONG, STRING, TupleType
+from refimpl.task import (
+    BroadcastProcessFunction,
+    FunctionContext,
+    KeyedBroadcastProcessFunction,
+    KeyedCoProcessFunction,
+    MapStateDescriptor,
+    ProcessContext,
+)
 from tests.shortcuts.fast_parts import observe
 from tests.test_barriers import run_with_cuts
 
@@ -113,3 +122,148 @@ def test_a_snapshot_shows_the_channels_of_both_inputs() -> None:
         simulation.run()
         snapshot = next(task for task in simulation.snapshot().tasks if task.operators[0] == "both")
     assert set(snapshot.channel_watermarks) == {snapshot.watermark}
+
+
+# -- by key ------------------------------------------------------------------------------------------
+
+WAIT_MS = 40
+Row = tuple[str, int]
+"""A key and a time in ms, which is the value as well."""
+
+
+class JoinWithin(KeyedCoProcessFunction):
+    """Each pair of one row of either side, of one key, that are at most `WAIT_MS` apart. A timer forgets old rows."""
+
+    def open(self, context: FunctionContext) -> None:
+        self.sides = [context.list_state("first"), context.list_state("second")]
+
+    def process_element1(self, value: Row, ctx: ProcessContext) -> Iterator[object]:
+        return self._join(value, ctx, 0)
+
+    def process_element2(self, value: Row, ctx: ProcessContext) -> Iterator[object]:
+        return self._join(value, ctx, 1)
+
+    def _join(self, value: Row, ctx: ProcessContext, side: int) -> Iterator[object]:
+        self.sides[side].add(value[1])
+        ctx.timers.register_event_time_timer(value[1] + WAIT_MS)
+        for other in self.sides[1 - side].get():
+            if abs(other - value[1]) <= WAIT_MS:
+                pair = (value[1], other) if side == 0 else (other, value[1])
+                yield (ctx.current_key, *pair)
+
+    def on_timer(self, timestamp: int, _ctx: ProcessContext) -> None:
+        for side in self.sides:
+            side.update([time for time in side.get() if time + WAIT_MS > timestamp])
+
+
+def rows(seed: int, count: int) -> list[Row]:
+    rng = random.Random(seed)
+    return [(f"k{rng.randrange(5)}", max(0, number * 3 + rng.randrange(-9, 9))) for number in range(count)]
+
+
+def joined(results: list[Any], width: int, shortcuts: bool | None = None) -> StreamEnvironment:
+    config = Config(segment_size_bytes=256, num_buffers=600, source_batch=8, max_parallelism=16, shortcuts=shortcuts)
+    environment = StreamEnvironment(config, width)
+    sides = []
+    for seed, name, count in ((1, "first", 120), (2, "second", 80)):
+        source = environment.from_collection(rows(seed, count), name, TupleType(STRING, LONG))
+        timed = source.assign_timestamps(lambda row: row[1], 20, f"{name} times", every=4).set_parallelism(1)
+        sides.append(timed.key_by(lambda row: row[0]))
+    both = sides[0].connect(sides[1]).process(JoinWithin(), "join").slot_sharing_group("far")
+    both.sink(results.append, "sink").set_parallelism(1).slot_sharing_group("far")
+    return environment
+
+
+def joined_in_plain_python() -> Counter[Any]:
+    first, second = rows(1, 120), rows(2, 80)
+    return Counter((key, a, b) for key, a in first for other, b in second if key == other and abs(a - b) <= WAIT_MS)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("width", [1, 2, 3, 4])
+@pytest.mark.parametrize("drive", DRIVERS)
+def test_a_join_by_key_is_what_plain_python_joins(drive: str, width: int) -> None:
+    results: list[Any] = []
+    DRIVERS[drive](joined(results, width)).run()
+    assert Counter(results) == joined_in_plain_python()
+
+
+@pytest.mark.parametrize("width", [1, 3])
+def test_a_join_takes_the_same_steps_with_shortcuts(width: int) -> None:
+    plain, fast = (
+        observe(joined(results, width), results, shortcuts, seed=6, check_every=0)
+        for shortcuts, results in ((False, []), (True, []))
+    )
+    assert plain == fast
+    assert plain.elements
+
+
+# -- broadcast ---------------------------------------------------------------------------------------
+
+FACTORS = MapStateDescriptor("factors", STRING, LONG)
+
+
+class Scale(KeyedBroadcastProcessFunction):
+    """Numbers times the factor of their key; those that come before it wait in a list."""
+
+    def open(self, context: FunctionContext) -> None:
+        self.waiting = context.list_state("waiting")
+
+    def process_element(self, value: Row, ctx: ProcessContext) -> Iterator[object]:
+        factor = ctx.broadcast_state(FACTORS).get(value[0])
+        if factor is None:
+            self.waiting.add(value[1])
+        else:
+            yield value[0], value[1] * factor
+
+    def process_broadcast_element(self, value: Row, ctx: ProcessContext) -> list[object]:
+        ctx.broadcast_state(FACTORS).put(*value)
+        found: list[object] = []
+
+        def release(key: str, waiting: Any) -> None:
+            if key == value[0]:
+                found.extend((key, number * value[1]) for number in waiting.get())
+                waiting.clear()
+
+        ctx.for_each_key(self.waiting, release)
+        return found
+
+
+class ScalePlain(BroadcastProcessFunction):
+    """The same without keys: what comes too early waits in an attribute."""
+
+    def __init__(self) -> None:
+        self.waiting: list[Row] = []
+
+    def process_element(self, value: Row, ctx: ProcessContext) -> Iterator[object]:
+        factor = ctx.broadcast_state(FACTORS).get(value[0])
+        if factor is None:
+            self.waiting.append(value)
+        else:
+            yield value[0], value[1] * factor
+
+    def process_broadcast_element(self, value: Row, ctx: ProcessContext) -> list[object]:
+        ctx.broadcast_state(FACTORS).put(*value)
+        found = [(key, number * value[1]) for key, number in self.waiting if key == value[0]]
+        self.waiting = [row for row in self.waiting if row[0] != value[0]]
+        return list(found)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("is_keyed", [True, False], ids=["keyed", "not keyed"])
+@pytest.mark.parametrize("width", [1, 3])
+@pytest.mark.parametrize("drive", DRIVERS)
+def test_every_subtask_has_what_is_broadcast(drive: str, width: int, is_keyed: bool) -> None:
+    results: list[Any] = []
+    environment = StreamEnvironment(Config(segment_size_bytes=128, num_buffers=400, source_batch=8), width)
+    numbers = environment.from_collection(rows(3, 100), "numbers", TupleType(STRING, LONG)).rebalance()
+    factors = environment.from_collection([(f"k{n}", n + 2) for n in range(5)], "factors", TupleType(STRING, LONG))
+    broadcast = factors.broadcast(FACTORS)
+    made = (
+        numbers.key_by(lambda row: row[0]).connect(broadcast).process(Scale())
+        if is_keyed
+        else numbers.connect(broadcast).process(ScalePlain())
+    )
+    made.slot_sharing_group("far").sink(results.append, "sink").set_parallelism(1).slot_sharing_group("far")
+    DRIVERS[drive](environment).run()
+    assert Counter(results) == Counter((key, number * (int(key[1:]) + 2)) for key, number in rows(3, 100))

@@ -5,11 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, Protocol, overload
 
 from refimpl.consumer.two_inputs import FIRST, SECOND
 from refimpl.errors import LocalUsageError
-from refimpl.job.connected_streams import ConnectedStreams
+from refimpl.job.connected_streams import (
+    BroadcastConnectedStream,
+    BroadcastStream,
+    ConnectedStreams,
+    check_function,
+    needs_keys,
+    own_copy,
+)
 from refimpl.job.keyed_stream import KeyedStream
 from refimpl.job.stream_graph import (
     BROADCAST,
@@ -30,6 +37,7 @@ from refimpl.producer.selector import KeyGroupSelector
 from refimpl.records.any_type import ANY
 from refimpl.records.types import TypeSerializer
 from refimpl.records.vectorized import Field
+from refimpl.task.broadcast_states import MapStateDescriptor
 from refimpl.task.co_operators import TwoInputOperator
 from refimpl.task.operators import (
     FilterOperator,
@@ -40,6 +48,8 @@ from refimpl.task.operators import (
     WatermarkOperator,
 )
 from refimpl.task.outputs import OutputTag
+from refimpl.task.process_function import KeyedProcessFunction, ProcessFunction
+from refimpl.task.process_operators import ProcessOperator
 from refimpl.task.watermarks import IngestionTimeOperator, TimestampsAndWatermarksOperator
 
 __all__ = ["DataStream", "SplitStream", "WrittenJob"]
@@ -92,6 +102,17 @@ class DataStream:
     ) -> DataStream:
         """Any number of results for each value: `function` returns an iterable."""
         return self.transform(name, lambda: FlatMapOperator(function), type)
+
+    def process(self, function: ProcessFunction, name: str = "process", type: TypeSerializer = ANY) -> DataStream:
+        """What `function` makes of each value.
+
+        Raises:
+            LocalUsageError: it is no such function, or needs keys, which this stream has not.
+        """
+        check_function(function, ProcessFunction, self)
+        if isinstance(function, KeyedProcessFunction):
+            raise needs_keys(function, self)
+        return self.transform(name, lambda: ProcessOperator(own_copy(function)), type)
 
     def assign_timestamps(
         self,
@@ -172,9 +193,16 @@ class DataStream:
         """To a subtask at random."""
         return self._by(SHUFFLE)
 
-    def broadcast(self) -> DataStream:
-        """To all subtasks, each record."""
-        return self._by(BROADCAST)
+    @overload
+    def broadcast(self) -> DataStream: ...
+
+    @overload
+    def broadcast(self, *descriptors: MapStateDescriptor) -> BroadcastStream[DataStream]: ...
+
+    def broadcast(self, *descriptors: MapStateDescriptor) -> DataStream | BroadcastStream[DataStream]:
+        """To all subtasks, each record; with descriptors for `connect`, where each subtask keeps it in these maps."""
+        to_all = self._by(BROADCAST)
+        return BroadcastStream(to_all, descriptors) if descriptors else to_all
 
     def to_first(self) -> DataStream:
         """To the first subtask (Flink's `global`)."""
@@ -196,12 +224,22 @@ class DataStream:
                 )
         return replace(self, _others=(*self._others, *others))
 
-    def connect(self, other: DataStream) -> ConnectedStreams[DataStream]:
+    @overload
+    def connect(self, other: DataStream) -> ConnectedStreams[DataStream]: ...
+
+    @overload
+    def connect(self, other: BroadcastStream[DataStream]) -> BroadcastConnectedStream[DataStream]: ...
+
+    def connect(
+        self, other: DataStream | BroadcastStream[DataStream]
+    ) -> ConnectedStreams[DataStream] | BroadcastConnectedStream[DataStream]:
         """This stream and another, of any type, into one operator that treats the values of each in its own way.
 
         Raises:
             LocalUsageError: the other has a key, while this one has none.
         """
+        if isinstance(other, BroadcastStream):
+            return BroadcastConnectedStream(self, other)
         if not isinstance(other, DataStream):
             raise LocalUsageError(
                 f"{self} has no key and {other} has one: records that belong together would not meet; "

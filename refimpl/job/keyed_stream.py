@@ -4,14 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from functools import partial
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, overload
 
 from refimpl.errors import LocalUsageError
-from refimpl.job.connected_streams import ConnectedStreams
+from refimpl.job.connected_streams import (
+    BroadcastConnectedStream,
+    BroadcastStream,
+    KeyedConnectedStreams,
+    check_function,
+    own_copy,
+)
 from refimpl.job.transformed import Transformed
 from refimpl.records.any_type import ANY
 from refimpl.records.types import TypeSerializer
 from refimpl.task.operators import Operator
+from refimpl.task.process_function import KeyedProcessFunction, ProcessFunction
+from refimpl.task.process_operators import KeyedProcessOperator, ProcessOperator
 from refimpl.task.triggers import Trigger
 from refimpl.task.window_assigners import WindowAssigner
 from refimpl.task.window_operator import AggregateFunction, WindowOperator
@@ -38,20 +46,34 @@ class KeyedStream(Generic[Stream]):
     def __repr__(self) -> str:
         return f"KeyedStream({self._stream})"
 
+    @property
+    def _key_type(self) -> TypeSerializer:
+        return self.key_type or ANY
+
     def window(self, windows: WindowAssigner) -> WindowedStream[Stream]:
         """Put the records of each key into windows, of event time or of processing time."""
         return WindowedStream(self._stream, self.key_of, windows, self.key_type)
 
-    def connect(self, other: KeyedStream[Stream]) -> ConnectedStreams[Stream]:
-        """This stream and another, of which the records of one key meet in one subtask.
+    @overload
+    def connect(self, other: KeyedStream[Stream]) -> KeyedConnectedStreams[Stream]: ...
+
+    @overload
+    def connect(self, other: BroadcastStream[Stream]) -> BroadcastConnectedStream[Stream]: ...
+
+    def connect(
+        self, other: KeyedStream[Stream] | BroadcastStream[Stream]
+    ) -> KeyedConnectedStreams[Stream] | BroadcastConnectedStream[Stream]:
+        """This stream and another, of which the records of one key meet in one subtask; or one that all subtasks get.
 
         Raises:
             LocalUsageError: the other has no key, or hashes its keys in another way.
         """
+        if isinstance(other, BroadcastStream):
+            return BroadcastConnectedStream(self._stream, other, (self.key_of, self._key_type))
         if not isinstance(other, KeyedStream):
             raise LocalUsageError(
                 f"{self} has a key and {other} has none: records that belong together would not meet; "
-                f"use key_by on both, or on neither"
+                f"use key_by on both, or on neither, or give the other to all with broadcast(descriptor)"
             )
         types = [None if each.key_type is None else each.key_type.name for each in (self, other)]
         if types[0] != types[1]:
@@ -59,7 +81,19 @@ class KeyedStream(Generic[Stream]):
                 f"keys of type {types[0]} and of type {types[1]} are hashed in two ways, so that equal ones would not "
                 f"meet; give both key_by the same key_type"
             )
-        return ConnectedStreams(self._stream, other._stream)
+        return KeyedConnectedStreams(self._stream, other._stream, (self.key_of, other.key_of), self._key_type)
+
+    def process(self, function: ProcessFunction, name: str = "keyed_process", type: TypeSerializer = ANY) -> Stream:
+        """What `function` makes of each value, with state and timers by key if it is a keyed one.
+
+        Raises:
+            LocalUsageError: it is no such function.
+        """
+        check_function(function, ProcessFunction, self)
+        if not isinstance(function, KeyedProcessFunction):
+            return self.transform(name, lambda: ProcessOperator(own_copy(function)), type)
+        key_of, key_type = self.key_of, self._key_type  # and not `self`, which would take the job along
+        return self.transform(name, lambda: KeyedProcessOperator(own_copy(function), key_of, key_type), type)
 
     def transform(self, name: str, make_operator: Callable[[], Operator], type: TypeSerializer = ANY) -> Stream:
         """Any operator, behind the exchange by key."""

@@ -100,6 +100,10 @@ class _KeyedState(Generic[T]):
         """Forget it for this key and namespace."""
         self._table.remove(self._backend.current_key, self.namespace)
 
+    def keys_in_use(self) -> list[Hashable]:
+        """The keys that have something in this namespace, whatever the current one is."""
+        return [key for key, namespace, _ in self._table.items() if namespace == self.namespace]
+
     def _find(self) -> T | None:
         return self._table.get(self._backend.current_key, self.namespace)
 

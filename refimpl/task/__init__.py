@@ -1,5 +1,6 @@
 """Records are processed: operators, where their results go, and the task that drives them."""
 
+from refimpl.task.broadcast_states import *
 from refimpl.task.chain import *
 from refimpl.task.checkpoints import *
 from refimpl.task.co_operators import *
@@ -9,6 +10,9 @@ from refimpl.task.latency import *
 from refimpl.task.merging_windows import *
 from refimpl.task.operators import *
 from refimpl.task.outputs import *
+from refimpl.task.process_context import *
+from refimpl.task.process_function import *
+from refimpl.task.process_operators import *
 from refimpl.task.snapshot import *
 from refimpl.task.snapshot_decisions import *
 from refimpl.task.snapshotting import *
