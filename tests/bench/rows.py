@@ -1,4 +1,4 @@
-"""The 28 goals as data: who takes turns with whom, what is compared, what is asked for.
+"""The 29 goals as data: who takes turns with whom, what is compared, what is asked for.
 
 A contender is known by `family/name`. What cannot be measured here stays in the table and says why.
 
@@ -15,7 +15,7 @@ import importlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from tests.bench import contenders
+from tests.bench import contenders, inputs
 from tests.bench.channels import Plan
 from tests.bench.channels import entry as channels
 from tests.bench.contenders import checksum, expected
@@ -97,6 +97,7 @@ def remote() -> dict[str, Entry]:
 
 ENTRIES: dict[str, Entry] = {
     **family(contenders.BENCHMARKS),
+    **family(inputs.BENCHMARKS),
     **remote(),
     **peers(PEERS),
     **{key: Entry(key, flink, expected, checksum) for key, flink in FLINK.items()},
@@ -229,6 +230,8 @@ ROWS: Sequence[Row] = (
     Row(28, "memory", "memory", [
         Comparison("growth less 2 kB a channel", "pools of 1000 channels", "memory/1000", None, 1.1, 1.5,
                    found="grown_per_pools", is_less_better=True)]),
+    Row(29, "inputs/two", "inputs", [
+        Comparison("two inputs, connected", "one input, united", "inputs/two", "inputs/one", 0.8, 0.7)]),
     Row(0, "job", "record", [
         Comparison("a job of two tasks, local", "emit alone", "record/job", "record/exchange")]),
     Row(0, "reading/pickle", "record", [
