@@ -1,6 +1,7 @@
 """Random jobs give one answer on every driver: that of the same operators in plain Python, and, where it can, Spark's.
 
-Branches, unions, diamonds, side outputs, every partitioner; keys and values of all kinds; sources without a record.
+Branches, unions, diamonds, two inputs, side outputs, every partitioner; keys and values of all kinds; sources without
+a record.
 
     python -m tests.test_differential --jobs 500 --seed 7      # as many as there is time for; `make differential`
 """
@@ -113,6 +114,8 @@ class RandomJob:
             streams.append(self.step(choose(streams)))
         if len(streams) > 1 and self.random.random() < 0.6:  # of one source this makes a diamond
             streams.append(self.united(*self.random.sample(streams, 2)))
+        if len(streams) > 1 and self.random.random() < 0.6:
+            streams.append(self.connected(*self.random.sample(streams, 2)))
         for built in streams[-3:]:
             self.end(built)
         return self.environment
@@ -162,6 +165,20 @@ class RandomJob:
         name = self.name("united")
         made = one.stream.union(other.stream).rebalance().map(shifted, name).set_parallelism(width)
         return Built(made, [*map(shifted, one.rows + other.rows)], width)
+
+    def connected(self, one: Built, other: Built) -> Built:
+        """Two inputs of one task: by key, broadcast or just side by side; one side mapped, the other flat-mapped."""
+        width, route = self.random.choice([1, 2, 3]), self.random.choice(["key_by", "broadcast", "rebalance"])
+        copies = width if route == "broadcast" else 1
+        name = self.name("connected")
+        if route == "key_by":
+            both: Any = one.stream.key_by(key_of).connect(other.stream.key_by(key_of))
+        else:
+            both = one.stream.rebalance().connect(getattr(other.stream, route)())
+        made = both.flat_map(lambda row: [shifted(row)], doubled, name).set_parallelism(width)
+        return Built(
+            made, [*map(shifted, one.rows), *(each for row in other.rows * copies for each in doubled(row))], width
+        )
 
     def end(self, built: Built) -> None:
         if self.random.random() < 0.5:

@@ -20,11 +20,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from textwrap import wrap
-from typing import ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
 import pytest
 
-from refimpl.config import Config
+from refimpl.config import Config, FlinkVersion
 from refimpl.consumer import (
     BufferManager,
     BufferManagerSnapshot,
@@ -39,7 +39,7 @@ from refimpl.drivers.simulation.wire import Link, Way
 from refimpl.errors import RemoteTransportError
 from refimpl.exchange import AddCredit, BufferResponse, CloseRequest, Message, PartitionRequest
 from refimpl.invariants import check_segments
-from refimpl.job import StreamEnvironment
+from refimpl.job import DataStream, StreamEnvironment
 from refimpl.memory import DataType, LocalBufferPool, NetworkBufferPool
 from refimpl.producer import (
     BroadcastRecordWriter,
@@ -55,13 +55,14 @@ from refimpl.records import (
     MIN_TIMESTAMP,
     STRING,
     CancelCheckpointMarker,
+    CheckpointBarrier,
     SpillingAdaptiveSpanningRecordDeserializer,
     StreamElementSerializer,
     StreamRecord,
     StreamStatus,
     Watermark,
 )
-from refimpl.task import FlatMapOperator, IterableReader
+from refimpl.task import FlatMapOperator, IterableReader, KeyedProcessFunction, ProcessContext
 from tests.support.writer_rig import emit_all
 
 SCENARIOS = Path(__file__).parent / "scenarios"
@@ -305,8 +306,58 @@ def pairs(environment: StreamEnvironment, results: list[object]) -> None:
     stream.sink(results.append).set_parallelism(2).slot_sharing_group("far")
 
 
+class Elements:
+    """A reader of elements as they are, one a step: records, watermarks, and whether the source is idle."""
+
+    def __init__(self, elements: Iterable[object]) -> None:
+        self._elements = [
+            each if isinstance(each, Watermark | StreamStatus) else StreamRecord(each) for each in elements
+        ]
+
+    def read(self, _max_records: int) -> list[Any] | None:
+        return [self._elements.pop(0)] if self._elements else None
+
+    def close(self) -> None: ...
+
+
+def elements(environment: StreamEnvironment, name: str, *given: object) -> DataStream:
+    return environment.source(lambda _i, _n: Elements(given), name, STRING).rebalance()
+
+
+def quiet(environment: StreamEnvironment, results: list[object]) -> None:
+    """A stream that says something about time and is idle then, beside one that goes on."""
+    left = elements(environment, "quiet", Watermark(3), StreamStatus.IDLE, StreamStatus.ACTIVE, Watermark(25))
+    right = elements(environment, "busy", Watermark(10), "a", Watermark(20), "b", Watermark(30))
+    left.connect(right).map(str, str, "both").sink(results.append)
+
+
+def flood(environment: StreamEnvironment, results: list[object]) -> None:
+    """Twelve letters of one source and three of another, into the two inputs of one task."""
+    many, few = elements(environment, "many", *"abcdefghijkl"), elements(environment, "few", *"XYZ")
+    many.connect(few).map(str, str, "both").sink(results.append)
+
+
+class Alarms(KeyedProcessFunction):
+    """A value sets a timer for its time; each timer below 20 sets one ten later, and tells its key and time."""
+
+    def process_element(self, value: str, ctx: ProcessContext) -> None:
+        ctx.timers.register_event_time_timer(int(value[1:]))
+
+    def on_timer(self, timestamp: int, ctx: ProcessContext) -> Iterator[object]:
+        yield f"{ctx.current_key}{timestamp}"
+        if timestamp < 20:
+            ctx.timers.register_event_time_timer(timestamp + 10)
+
+
+def alarms(environment: StreamEnvironment, results: list[object]) -> None:
+    """Timers that set timers, of two keys; what is read says when they are to fire, and then what time it is."""
+    stream = elements(environment, "read", "a5", "b7", Watermark(5), "a3", Watermark(16), Watermark(40))
+    stream.key_by(lambda value: value[0]).process(Alarms(), "alarms").sink(results.append)
+
+
 JOBS: dict[str, Callable[[StreamEnvironment, list[object]], None]] = {
-    "words": words, "letters": letters, "clocks": clocks, "far": far, "pairs": pairs,
+    "words": words, "letters": letters, "clocks": clocks, "far": far, "pairs": pairs, "quiet": quiet, "flood": flood,
+    "alarms": alarms,
 }  # fmt: skip
 
 
@@ -328,7 +379,7 @@ class Job:
 
     DEFAULTS: ClassVar[dict[str, object]] = {
         "segment": 32, "buffers": 8, "timeout": -1, "batch": 1, "seed": 0, "policy": "random",
-        "task_managers": 1, "exclusive": 1, "floating": 1, "credit": 1, "delay": 0,
+        "task_managers": 1, "exclusive": 1, "floating": 1, "credit": 1, "delay": 0, "flink": "1.11.4",
     }  # fmt: skip
 
     def __init__(self, words: list[str]) -> None:
@@ -341,6 +392,7 @@ class Job:
             buffers_per_channel=given["exclusive"],
             floating_buffers_per_gate=given["floating"],
             credit_based=bool(given["credit"]),
+            flink_version=FlinkVersion(given["flink"]),
         )
         environment = StreamEnvironment(config)
         self.results: list[object] = []
@@ -368,6 +420,8 @@ class Job:
                 yield from self.step(StepTask(" ".join(name)))
             case ["flush"]:
                 yield from self.step(self.first_enabled(Flush))
+            case ["barrier", number, *name]:
+                self.barrier(CheckpointBarrier(int(number), 0), " ".join(name))
             case ["send", way, *link]:
                 yield from self.send(self.link(link), Way(way))
             case ["deliver", way, *link]:
@@ -388,8 +442,8 @@ class Job:
             case ["results"]:
                 yield f"results: {' '.join(map(str, self.results))}"
             case _:
-                known = "step TASK, flush, send WAY, deliver WAY, lose, enabled, run, run without TASK, results"
-                raise ValueError(f"{' '.join(words)!r} is none of {known}")
+                known = "step TASK, barrier N TASK, flush, send WAY, deliver WAY, lose, enabled, run, run without TASK"
+                raise ValueError(f"{' '.join(words)!r} is none of {known}, results")
 
     def step(self, action: Action) -> Lines:
         try:
@@ -399,6 +453,14 @@ class Job:
             yield from wrap(f"{type(error).__name__}: {error}", 110, initial_indent="  ", subsequent_indent="  ")
         else:
             yield f"{self.simulation.time_ms:g} ms: {action}"
+
+    def barrier(self, barrier: CheckpointBarrier, task: str) -> None:
+        """Put a barrier behind all that a task has written."""
+        for deployment in self.simulation.deployments:
+            for each in deployment.tasks:
+                if each.name == task:
+                    for writer in each.writers:
+                        writer.broadcast_event(barrier)
 
     def run_without(self, asleep: StepTask) -> str:
         """Let everything move but one task."""
@@ -434,6 +496,11 @@ class Job:
             clock = {MIN_TIMESTAMP: "none yet", MAX_WATERMARK.timestamp: "end"}.get(task.watermark, task.watermark)
             moved = f"{task.num_records_in} in, {task.num_records_out} out"
             yield f"{task.name}: {task.progress.value}; {moved}; watermark {clock}"
+            if task.alignment is not None and task.alignment.checkpoint_id >= 0:
+                arrived = ", ".join(map(str, task.alignment.arrived))
+                yield f"  waits for barrier {task.alignment.checkpoint_id}, which came on channel {arrived}"
+            if task.cut is not None:
+                yield f"  cut by barrier {task.cut.checkpoint_id} behind {task.cut.num_records_in} in"
         for deployment in self.simulation.deployments:
             for writer in deployment.writers.values():
                 yield from state_of(writer, self.readers_of(writer.partition))
@@ -545,7 +612,7 @@ def test_a_scenario_goes_as_it_is_written(path: Path) -> None:
 
 
 def test_every_scenario_says_what_it_shows_and_shows_something() -> None:
-    assert len(ALL) >= 17
+    assert len(ALL) >= 22
     for path in ALL:
         script = path.read_text(encoding="utf-8")
         assert script.startswith("# "), f"{path.name}: begin with what it shows"
