@@ -103,6 +103,13 @@ def test_pending_timers_do_not_fire_at_the_end_of_input(drive: str) -> None:
     assert results == []
 
 
+def test_after_the_end_of_input_a_task_waits_for_no_time() -> None:
+    """Also while its last results still wait for buffers: what comes due meanwhile is not done."""
+    environment, _ = ticking_job(num_empty=0, delay_ms=10**9, count=1)
+    simulation = Simulation(environment).run()
+    assert {task.chain.time.next_deadline for task in simulation.deployment.tasks} == {None}
+
+
 def test_in_a_simulation_a_timeout_is_an_action_and_the_step_after_it_fires() -> None:
     environment, results = ticking_job(num_empty=400, delay_ms=5, count=1, buffer_timeout_ms=0)
     simulation = Simulation(environment, policy="first", step_ms=0.1)

@@ -13,8 +13,8 @@ timestamp would show up in another.
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from random import Random
 
 from refimpl.records.elements import LatencyMarker, StreamRecord, StreamStatus, Watermark
 from refimpl.task.outputs import Output, OutputTag, WatermarkGauge
@@ -37,7 +37,7 @@ class BroadcastingOutputCollector:
         """`seed` draws the outputs of latency markers."""
         self.watermark_gauge = WatermarkGauge()
         self.outputs = outputs
-        self._random = Random(seed)
+        self._random = random.Random(seed)
 
     def collect(self, record: StreamRecord) -> None:
         for output in self.outputs:
@@ -96,7 +96,7 @@ class DirectedOutput:
         seed: int = 0,
     ) -> None:
         self.watermark_gauge = WatermarkGauge()
-        self._random = Random(seed)
+        self._random = random.Random(seed)
         self._select = select
         self._by_name = by_name
         self._always = always

@@ -10,9 +10,9 @@ For several outputs at once see `collectors`.
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from random import Random
 from typing import Protocol
 
 from refimpl.errors import USER_CODE_RAISES, SluiceError, speaks_for_itself
@@ -184,7 +184,7 @@ class RecordWriterOutput:
         self.tag = tag
         self._is_idle = False
         # Not the selector's draws: a job with markers sends its records where the same job without them does.
-        self._random = Random(f"latency markers of {writer.partition.name}, seed {writer.partition.config.seed}")
+        self._random = random.Random(f"latency markers of {writer.partition.name}, seed {writer.partition.config.seed}")
 
     def collect(self, record: StreamRecord) -> None:
         if self.tag is None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from refimpl.consumer import StatusWatermarkValve
-from refimpl.records import MIN_TIMESTAMP, StreamStatus, Watermark
+from refimpl.records import MAX_WATERMARK, MIN_TIMESTAMP, StreamStatus, Watermark
 
 IDLE, ACTIVE = StreamStatus.IDLE, StreamStatus.ACTIVE
+MAX = MAX_WATERMARK.timestamp
 
 
 @pytest.mark.parametrize(
@@ -19,8 +20,11 @@ IDLE, ACTIVE = StreamStatus.IDLE, StreamStatus.ACTIVE
              (1, 12, [9])]),
         (1, [(0, 25, [25]), (0, IDLE, [IDLE]), (0, 50, []), (0, ACTIVE, [ACTIVE]), (0, 50, [50])]),
         (1, [(0, 7, [7]), (0, 6, []), (0, 7, [])]),
+        (2, [(0, MAX, []), (1, 5, [5]), (1, IDLE, [MAX])]),
+        (2, [(0, 10, []), (1, 5, [5]), (1, IDLE, [10]), (1, ACTIVE, []), (0, IDLE, []), (1, 7, []), (1, IDLE, [IDLE])]),
     ],
-    ids=["partly idle", "all idle flush the maximum", "realigned", "nothing while idle", "never backwards"],
+    ids=["partly idle", "all idle flush the maximum", "realigned", "nothing while idle", "never backwards",
+         "the end of one counts where the others are idle", "the last to turn idle was behind: no flush"],
 )  # fmt: skip
 def test_the_known_sequences_come_out(channels: int, steps: list[tuple[int, object, list[object]]]) -> None:
     """Flink: `StatusWatermarkValveTest`."""
