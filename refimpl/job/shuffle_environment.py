@@ -91,7 +91,6 @@ class ShuffleEnvironment:
     ) -> None:
         self.graph = graph
         self.makers = makers or Makers()
-        self.config = graph.job.config
         self.trace = trace
         self.pool = _pool_of(self.config, trace) if pool is None else pool
         self._owns_pool = pool is None
@@ -103,6 +102,10 @@ class ShuffleEnvironment:
         self.consumer_connections: list[ConsumerConnection] = []
         self.producer_connections: list[ProducerConnection] = []
         self._partition_by_id: dict[ResultPartitionId, ResultPartition] = {}
+
+    @property
+    def config(self) -> Config:
+        return self.graph.job.config
 
     @property
     def remote_channels(self) -> list[ConnectedChannel]:
