@@ -15,7 +15,8 @@ imports only the ones above it:
     job/                    what the user wants: streams, graphs, chaining, deployment
     checkpoint/             one cut of the whole job: what may start, what counts, what is kept
     cluster/                who decides for a job: whether it begins again after a failure
-    invariants              the laws every run keeps
+    laws/                   what every run keeps, a file for each law
+    invariants              all of them, checked on a whole system
     shortcuts/              the same bytes with less work: read last, deleted without loss
     drivers/                somebody runs it: a simulation to step through, threads, processes, Spark
 

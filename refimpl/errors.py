@@ -6,7 +6,7 @@ The other end, or the way to it, failed: `RemoteTransportError`, `PartitionNotFo
 The place where checkpoints are kept failed: `StoreError`; what lies there is not as it was written:
 `CorruptFileError`; nothing there may be gone on with: `RestoreRefusedError`.
 The machine or the configuration cannot do it: the other classes here.
-A broken law of the engine itself is an `AssertionError` with its story (see `invariants`).
+A broken law of the engine itself is an `AssertionError` with its story (see `laws`).
 
 Numbers travel as attributes, so that a test or a widget need not parse a sentence.
 """

@@ -1,4 +1,4 @@
-"""The laws of `refimpl.invariants`, checked after every step of random small jobs; and that they can be broken.
+"""The laws of `refimpl.laws`, checked after every step of random small jobs; and that they can be broken.
 
 A job is drawn by hypothesis: its shape, parallelism, segment size and policy. All of it runs on one TaskManager; with
 several, and wires between them, see `test_remote_laws.py`.

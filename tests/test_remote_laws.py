@@ -1,4 +1,4 @@
-"""The laws of `refimpl.invariants` on several TaskManagers: with delays, with a lost connection, and broken on purpose.
+"""The laws of `refimpl.laws` on several TaskManagers: with delays, with a lost connection, and broken on purpose.
 
 What `test_laws.py` does for one TaskManager, plus what lies between them. Everything about a run follows from its seed,
 which is the name of the test: `pytest tests/test_remote_laws.py -k 'delays and [17]'` repeats it. No TaskManager has a

@@ -38,8 +38,8 @@ from refimpl.drivers.simulation import Action, Deliver, Flush, Send, StepTask
 from refimpl.drivers.simulation.wire import Link, Way
 from refimpl.errors import RemoteTransportError
 from refimpl.exchange import AddCredit, BufferResponse, CloseRequest, Message, PartitionRequest
-from refimpl.invariants import check_segments
 from refimpl.job import DataStream, StreamEnvironment
+from refimpl.laws import check_segments
 from refimpl.memory import DataType, LocalBufferPool, NetworkBufferPool
 from refimpl.producer import (
     BroadcastRecordWriter,

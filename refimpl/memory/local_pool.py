@@ -56,7 +56,7 @@ class LocalBufferPool:
 
     Flink:   LocalBufferPool (runtime.io.network.buffer), 1.11.4; overdraft from 1.16 on
     Differs: never waits. A version of 2.x keeps one segment fetched ahead, as Flink 2.x does.
-    Invariant: num_requested == idle + lent   (invariants.check_segments)
+    Invariant: num_requested == idle + lent   (laws.check_segments)
     """
 
     def __init__(

@@ -11,8 +11,9 @@ from refimpl.consumer import RemoteInputChannel
 from refimpl.drivers import Simulation
 from refimpl.drivers.simulation.wire import Link, Way
 from refimpl.exchange import ReaderSnapshot, encode
-from refimpl.invariants import StepLaws, check_all, check_end, check_liveness, check_memory, check_segments
+from refimpl.invariants import check_all, check_end
 from refimpl.job import Deployment, StreamEnvironment
+from refimpl.laws import FairnessLaw, check_liveness, check_memory, check_segments
 from refimpl.memory import Buffer, LocalBufferPool
 from refimpl.producer import SubpartitionState
 from refimpl.records import EndOfSuperstep
@@ -320,39 +321,39 @@ def said(*waiting: bytes, **numbers: int) -> dict[bytes, ReaderSnapshot]:
 
 def test_whoever_may_speak_stands_in_the_line() -> None:
     with pytest.raises(AssertionError, match=f"{B.hex()} may speak and is not in the line"):
-        StepLaws().check([], said(A, a=0, b=0), [A, B])
+        FairnessLaw().check(said(A, a=0, b=0), [A, B])
 
 
 def test_nobody_speaks_twice_before_one_who_waits() -> None:
-    laws = StepLaws()
-    laws.check([], said(A, B, a=0, b=0), [A, B])
-    laws.check([], said(A, B, a=1, b=0), [A, B])
+    law = FairnessLaw()
+    law.check(said(A, B, a=0, b=0), [A, B])
+    law.check(said(A, B, a=1, b=0), [A, B])
     with pytest.raises(AssertionError, match=f"{A.hex()} spoke twice while {B.hex()} waited"):
-        laws.check([], said(A, B, a=2, b=0), [A, B])
+        law.check(said(A, B, a=2, b=0), [A, B])
 
 
 def test_the_first_turn_of_one_who_joins_counts() -> None:
-    laws = StepLaws()
-    laws.check([], said(A, a=0), [A])
-    laws.check([], said(A, C, a=0, c=1), [A, C])
+    law = FairnessLaw()
+    law.check(said(A, a=0), [A])
+    law.check(said(A, C, a=0, c=1), [A, C])
     with pytest.raises(AssertionError, match=f"{C.hex()} spoke twice while {A.hex()} waited"):
-        laws.check([], said(A, C, a=0, c=2), [A, C])
+        law.check(said(A, C, a=0, c=2), [A, C])
 
 
 def test_a_wait_begins_anew_after_a_turn_and_with_new_data() -> None:
-    laws = StepLaws()
-    laws.check([], said(A, B, a=0, b=0), [A, B])
-    laws.check([], said(A, B, a=1, b=0), [A, B])
-    laws.check([], said(A, B, a=1, b=1), [A, B])  # B had its turn
-    laws.check([], said(A, B, a=2, b=1), [A, B])
-    laws.check([], said(A, a=2, b=2), [A])  # and now it has nothing to say
-    laws.check([], said(A, a=3, b=2), [A])
-    laws.check([], said(A, B, a=4, b=2), [A, B])
-    laws.check([], said(A, B, C, a=5, b=2, c=0), [A, B, C])  # one that joins stands at the end
-    laws.check([], said(A, B, C, a=5, b=3, c=0), [A, B, C])
-    laws.check([], said(A, B, C, a=6, b=3, c=0), [A, B, C])
+    law = FairnessLaw()
+    law.check(said(A, B, a=0, b=0), [A, B])
+    law.check(said(A, B, a=1, b=0), [A, B])
+    law.check(said(A, B, a=1, b=1), [A, B])  # B had its turn
+    law.check(said(A, B, a=2, b=1), [A, B])
+    law.check(said(A, a=2, b=2), [A])  # and now it has nothing to say
+    law.check(said(A, a=3, b=2), [A])
+    law.check(said(A, B, a=4, b=2), [A, B])
+    law.check(said(A, B, C, a=5, b=2, c=0), [A, B, C])  # one that joins stands at the end
+    law.check(said(A, B, C, a=5, b=3, c=0), [A, B, C])
+    law.check(said(A, B, C, a=6, b=3, c=0), [A, B, C])
     with pytest.raises(AssertionError, match=f"{B.hex()} spoke twice while {C.hex()} waited"):
-        laws.check([], said(A, B, C, a=6, b=4, c=0), [A, B, C])
+        law.check(said(A, B, C, a=6, b=4, c=0), [A, B, C])
 
 
 def test_a_channel_that_has_more_than_it_wants_takes_no_more() -> None:

@@ -26,10 +26,10 @@ from refimpl.errors import (
     failure_of,
     is_engines,
 )
-from refimpl.invariants import check_records
 from refimpl.job.commands import Command, Pause, Resume, SwapFunction
 from refimpl.job.environment import StreamEnvironment
 from refimpl.job.snapshots import JobSnapshot
+from refimpl.laws.records import check_records
 from refimpl.trace import Trace
 
 __all__ = ["ProcessRun"]

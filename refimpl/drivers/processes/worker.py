@@ -35,8 +35,9 @@ from refimpl.drivers.processes.messages import (
 from refimpl.drivers.processes.sent_error import SentError
 from refimpl.drivers.threads.task_manager import TaskManagerThreads
 from refimpl.errors import USER_CODE_RAISES
-from refimpl.invariants import RecordCounts, check_end_here
+from refimpl.invariants import check_end_here
 from refimpl.job.snapshots import JobSnapshot
+from refimpl.laws.records import RecordCounts
 from refimpl.records.elements import StreamRecord
 from refimpl.task.operators import SinkOperator
 

@@ -30,12 +30,13 @@ from refimpl.drivers.simulation.actions import (
 from refimpl.drivers.simulation.policy import Delays, Policy
 from refimpl.drivers.simulation.wire import Link, Way
 from refimpl.errors import LocalUsageError
-from refimpl.invariants import check_all, check_end, check_liveness
+from refimpl.invariants import check_all, check_end
 from refimpl.job.commands import Command, Pause, Resume, Slow
 from refimpl.job.deployment import Deployment
 from refimpl.job.environment import StreamEnvironment
 from refimpl.job.placement import check_num_task_managers
 from refimpl.job.snapshots import JobSnapshot
+from refimpl.laws.liveness import check_liveness
 from refimpl.task.snapshot import Progress
 from refimpl.trace import Trace
 

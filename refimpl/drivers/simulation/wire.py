@@ -20,9 +20,12 @@ from refimpl.exchange.frames import decode
 from refimpl.exchange.framing import FRAME_HEADER, HEADER_BYTES
 from refimpl.exchange.messages import BacklogAnnouncement, BufferResponse, Message
 from refimpl.exchange.wire_snapshot import FrameSnapshot, WireSnapshot
-from refimpl.invariants import StepLaws, check_backlog, check_credit
 from refimpl.job.deployment import Deployment
 from refimpl.job.shuffle_environment import ConnectionId
+from refimpl.laws.backlog import check_backlog
+from refimpl.laws.credit import check_credit
+from refimpl.laws.fairness import FairnessLaw
+from refimpl.laws.hunger import HungerLaw
 
 __all__ = ["CAPACITY", "Link", "Way"]
 
@@ -59,7 +62,7 @@ class Link:
         self._channels = [read.channel for read in self._reads]
         self._find = producer_side.shuffle.find
         self._backlogs: dict[bytes, int] = {}  # the last that came, by receiver
-        self._step_laws = StepLaws()
+        self._step_laws = FairnessLaw(), HungerLaw()
         self._version = consumer_side.config.flink_version
         self._has_credit = consumer_side.config.credit_based
         self._on_the_way: dict[Way, deque[_Piece]] = {way: deque() for way in Way}
@@ -149,7 +152,9 @@ class Link:
                 can_pay = readers[receiver].credit > 0 or not self._has_credit
                 if view.is_data_available if can_pay else view.is_event_available:
                     may_speak.append(receiver)
-        self._step_laws.check(self._channels, readers, may_speak)
+        fairness, hunger = self._step_laws
+        fairness.check(readers, may_speak)
+        hunger.check(self._channels)
 
     def check_end(self) -> None:
         """When nothing can move any more, both ends know that it is over, and nothing is on its way."""

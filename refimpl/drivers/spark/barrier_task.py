@@ -25,8 +25,9 @@ from refimpl.drivers.spark.rows import COUNTS, ERROR, RESULT, TRACE, TaskRows, T
 from refimpl.drivers.threads.task_manager import TaskManagerThreads
 from refimpl.drivers.transport.streams import Security
 from refimpl.errors import RemoteTransportError
-from refimpl.invariants import RecordCounts, check_end_here
+from refimpl.invariants import check_end_here
 from refimpl.job.environment import StreamEnvironment
+from refimpl.laws.records import RecordCounts
 from refimpl.task.source import SourceReader
 
 if TYPE_CHECKING:

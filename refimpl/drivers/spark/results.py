@@ -14,7 +14,7 @@ from typing import IO, TYPE_CHECKING, Any
 from refimpl.drivers.processes.messages import unpack
 from refimpl.drivers.spark.rows import COUNTS, ERROR, RESULT, TRACE
 from refimpl.errors import RemoteTransportError
-from refimpl.invariants import RecordCounts, check_records
+from refimpl.laws.records import RecordCounts, check_records
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -21,10 +21,10 @@ from refimpl.drivers.spark.rows import TraceTable
 from refimpl.drivers.spark.stage import BarrierStage
 from refimpl.drivers.transport.tls import PemPair
 from refimpl.errors import USER_CODE_RAISES, LocalUsageError, failure_of, is_engines
-from refimpl.invariants import RecordCounts
 from refimpl.job.commands import Command
 from refimpl.job.environment import StreamEnvironment
 from refimpl.job.snapshots import JobSnapshot
+from refimpl.laws.records import RecordCounts
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -11,8 +11,9 @@ import pytest
 from refimpl.config import Config, FlinkVersion
 from refimpl.drivers.simulation.wire import Link, Way
 from refimpl.errors import BuffersStillOutError, InsufficientBuffersError, LocalUsageError
-from refimpl.invariants import check_all, check_end, check_memory
+from refimpl.invariants import check_all, check_end
 from refimpl.job import Deployment, ExecutionGraph, StreamEnvironment
+from refimpl.laws import check_memory
 from refimpl.memory import NetworkBufferPool
 from refimpl.task import IterableReader
 

@@ -1,0 +1,36 @@
+"""Memory: no pool has more out than its share, and together they have what there is."""
+
+from __future__ import annotations
+
+from refimpl.job.deployment import Deployment
+from refimpl.laws.holders import local_pools_of, remote_channels_of
+
+__all__ = ["check_memory"]
+
+
+def check_memory(*deployments: Deployment) -> None:
+    """No pool takes more than its share, and together they never promise or hold more than there is.
+
+    The deployments are all those of one TaskManager, which share its pool. Shares are dealt anew when
+    another deployment comes or goes, or a remote channel gives its exclusive buffers back, and one may
+    come out smaller than what its pool has out, which then drains. Before that the bound is strict.
+    """
+    network_pool, channels, pools = deployments[0].pool, remote_channels_of(deployments), local_pools_of(deployments)
+    has_dealt_anew = len(deployments) > 1 or any(channel.is_released for channel in channels)
+    num_overdraft = max(deployment.config.max_overdraft_buffers for deployment in deployments)
+    for pool in pools:
+        limit = (pool.num_max if has_dealt_anew else pool.size) + num_overdraft
+        assert pool.is_destroyed or pool.num_requested <= limit, (
+            f"{pool.name} has {pool.num_requested} segments, its share is {pool.size}, its limit {limit}"
+        )
+    total = len(network_pool.segments)
+    exclusive = sum(len(channel.buffers.exclusive_buffers) for channel in channels)
+    num_out = sum(pool.num_requested for pool in pools)
+    assert num_out + exclusive + network_pool.num_free == total, (
+        f"{num_out} segments are with local pools, {exclusive} with remote channels and "
+        f"{network_pool.num_free} are free, together not {total}"
+    )
+    sizes = sum(pool.size for pool in pools if not pool.is_destroyed)
+    assert sizes + exclusive <= total, (
+        f"local pools may use {sizes} segments and remote channels have {exclusive}, there are {total}"
+    )
