@@ -1,1 +1,1 @@
-"""The kinds of checks that exercises use."""
+"""The check that exercises use, and the drivers that several share."""

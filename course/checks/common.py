@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 from course.curriculum.messages import phrase
 from course.curriculum.seams import seam
@@ -12,7 +13,7 @@ from course.curriculum.stubs import stub
 from course.grading.rules import Case, Finding, Row, Seen, Status
 from course.grading.runner import GraderError
 
-__all__ = ["ending_finding", "letters", "recorded"]
+__all__ = ["by_rule", "ending_finding", "letters", "recorded", "scripts", "without_error"]
 
 
 def letters(length: int, start: int = 0x61) -> bytes:
@@ -58,6 +59,29 @@ def ending_finding(exercise: str, rule: str, case: Case, seen: Seen, rows: Seque
         "vanished": "vanished",
     }.get(str(problem), code)
     return Finding(rule, code, case.ran, rows, values, Status.ERROR, line)
+
+
+def by_rule(cases: Iterable[Case]) -> dict[str, list[Case]]:
+    """Cases by the rule they belong to, in their order."""
+    found: dict[str, list[Case]] = {}
+    for case in cases:
+        found.setdefault(case.rule, []).append(case)
+    return found
+
+
+def scripts(first: str, rules: Mapping[str, Sequence[str]]) -> dict[str, list[list[Any]]]:
+    """The cases of each rule, written in short, `10 20 / hand 7 / written 3`; all begin with the operation `first`."""
+    return {rule: [_script(f"{first} {words}") for words in every] for rule, every in rules.items()}
+
+
+def _script(words: str) -> list[Any]:
+    ops = [each.split() for each in words.split("/")]
+    return [[name, *map(int, rest)] for name, *rest in ops]
+
+
+def without_error(found: Finding, code: str) -> Finding:
+    """The finding for a call that raised, where a belief explains it and its exception does not."""
+    return Finding(found.rule, code, found.ran, values={"where": found.values["where"]})
 
 
 _HOW_IT_IS_CALLED = re.compile(

@@ -15,7 +15,7 @@ Exercise 10.2, where data waits:
     ["ask", c]               data for channel c is here and needs a buffer
     ["read", c]              the task has read the oldest buffer of channel c, and recycles it
 
-An event is [method] before an operation and [method, groups] after it, see `scripts.py`.
+An event is [method] before an operation and [method, {group: {field: value}}] after it.
 """
 
 from __future__ import annotations
@@ -51,15 +51,15 @@ class _Marks:
     def __init__(self, part: Any, low: int, high: int) -> None:
         self.marks = part(low, high)
 
-    def do(self, op: list[Any]) -> list[Any]:
+    def do(self, op: list[Any]) -> dict[str, Any]:
         if op[0] == "hand":
             self.marks.hand_out(op[1])
         elif op[0] == "written":
             self.marks.confirm(op[1])
         may = _plain(self.marks.is_writable)
-        fields = [["out", _plain(self.marks.num_handed_out)], ["written", _plain(self.marks.num_written)],
-                  ["may", bool(may) if isinstance(may, int) else may]]  # fmt: skip
-        return [["marks", fields]]
+        fields = {"out": _plain(self.marks.num_handed_out), "written": _plain(self.marks.num_written),
+                  "may": bool(may) if isinstance(may, int) else may}  # fmt: skip
+        return {"marks": fields}
 
 
 class Gate:
@@ -74,31 +74,31 @@ class Gate:
         self.held: list[list[Buffer]] = [[] for _ in range(num_channels)]
         self.waits: list[BufferWait | None] = [None] * num_channels
 
-    def do(self, op: list[Any]) -> list[Any]:
-        answer: list[Any] = []
+    def do(self, op: list[Any]) -> dict[str, Any]:
+        answer = {}
         if op[0] == "ask":
-            answer = self.answered(op[1], self.channels[op[1]].request_buffer())
+            answer = {"gave": self.answered(op[1], self.channels[op[1]].request_buffer())}
         elif op[0] == "read":
             self.held[op[1]].pop(0).recycle()
         elif op[0] == "grow":
             self.pool.set_num_buffers(op[1])
         shot = self.pool.snapshot()
         lent = sum(map(len, self.held))
-        fields = [["lent", shot.num_in_use], ["read", lent], ["line", shot.num_listeners]]
-        return [*([["answer", answer]] if answer else []), ["pool", fields]]
+        pool = {"lent": shot.num_in_use, "read": lent, "line": shot.num_listeners}
+        return {**({"answer": answer} if answer else {}), "pool": pool}
 
-    def answered(self, channel: int, got: Any) -> list[Any]:
+    def answered(self, channel: int, got: Any) -> str:
         before, self.waits[channel] = self.waits[channel], got if isinstance(got, BufferWait) else None
         if isinstance(got, Buffer):
             is_new = not got.is_recycled and all(got is not each for held in self.held for each in held)
             self.held[channel].append(got)
-            return [["gave", "a buffer" if is_new else "an old buffer"]]
+            return "a buffer" if is_new else "an old buffer"
         if isinstance(got, BufferWait):
             if got.is_over:
-                return [["gave", "a wait that is over"]]
+                return "a wait that is over"
             was_left = before is not None and before is not got and before.is_over
-            return [["gave", "a new place in the line" if was_left else "a wait"]]
-        return [["gave", "nothing" if got is None else f"? {type(got).__name__[:30]}"]]
+            return "a new place in the line" if was_left else "a wait"
+        return "nothing" if got is None else f"? {type(got).__name__[:30]}"
 
 
 _WHERE = {"hand": "hand_out", "written": "written", "ask": "request_buffer", "read": "the task", "grow": "the pool"}

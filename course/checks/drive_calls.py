@@ -10,9 +10,9 @@ the child with the learner's part and in the judge with the reference part. A ca
     ["look", K]                     what call K gave is looked at again, the first is 1: it is still the same
 
 Arguments are JSON, or {"hex": "00ff"} for bytes and {"buffer": "0000"} for a bytearray that may be written to.
-An event is [METHOD] before the call and [METHOD, answer, arguments afterwards] after it; an exception of the
-part's own is an answer too, ["raises", its type], so that "refuses" can be asked for. Then the event ends with the
-exception itself, for where nothing is to be refused.
+An event is [METHOD] before the call and [METHOD, {"answer": …, "given": [argument afterwards, …]}] after it; `plain`
+makes these values. An exception of the part's own is an answer too, ["raises", its type], so that "refuses" can be
+asked for; then "raised" is the exception itself, for where nothing is to be refused.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def run_case(part: Any, case: list[Any], events: list[Any]) -> None:
         arguments = [argument(each) for each in given]
         event: list[Any] = [f"#{name}" if kind == "look" else name]
         events.append(event)
-        refused: list[BaseException] = []
+        refused: dict[str, Any] = {}
         try:
             if kind == "new":
                 target = part(*arguments)
@@ -94,5 +94,5 @@ def run_case(part: Any, case: list[Any], events: list[Any]) -> None:
                 answer = plain(given_back[-1])
         except _REFUSALS as error:
             answer = ["raises", type(error).__name__]
-            refused = [error]
-        event += [answer, [plain(each) for each in arguments], *refused]
+            refused = {"raised": error}
+        event.append({"answer": answer, "given": [plain(each) for each in arguments], **refused})

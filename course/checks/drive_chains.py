@@ -16,7 +16,7 @@ so it imports the engine and the standard library only. A case is a list of oper
     ["watermark", time]   ["idle"]   ["active"]    what else goes through an output: the base class has it
     ["another", {…}]  one more output, with an operator, a type and a tag of its own
 
-An event is [name, fields]: `answer` of is_chainable, `chains` of build_chains, how many operators and edges the graph
+An event is [call, fields]: `answer` of is_chainable, `chains` of build_chains, how many operators and edges the graph
 has afterwards if it is not as it was (`graph`), whether chains that were given before are others now (`earlier`), and
 of an output what the operator behind it was given since (`given`, `time`), how often the type copied (`copies`), what
 the sender's value is now and "exchanged" if it is another object (`kept`), that of the first record it gave (`first`),
@@ -277,12 +277,19 @@ def _spoil(value: Any) -> None:
         value.append("changed")
 
 
+_CALLED = {
+    "ask": "is_chainable", "build": "build_chains", "new": "__init__", "another": "__init__", "side": "collect_side",
+    "own_side": "collect_side", "watermark": "emit_watermark", "idle": "emit_status", "active": "emit_status",
+}  # fmt: skip
+"""What of the part an operation calls; of those that are missing, what bears their name."""
+
+
 def run_case(part: Any, case: list[Any], events: list[Any]) -> None:
     """Run the operations of `case`, appending what is seen to `events`."""
     sending: _Sending | None = None
     built: list[tuple[Callable[[], Any], Any]] = []  # answers, and what they were when they were given
     for name, *given in case:
-        event: list[Any] = [name]
+        event: list[Any] = [_CALLED.get(name, name)]
         events.append(event)
         if name == "ask":
             event.append(_ask(part, given[0]))

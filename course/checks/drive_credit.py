@@ -20,7 +20,7 @@ Exercise 11.2, the sender:
     ["available"]                            may it speak?
     ["next"]                                 it speaks: what goes out, and whether it may go on
 
-An event is [method] before an operation and [method, groups] after it, see `scripts.py`.
+An event is [method] before an operation and [method, {group: {field: value}}] after it.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class Gate:
 
             self.managers.append(part(segments, self.pool, self.floating, on_credit))
 
-    def do(self, op: list[Any]) -> list[Any]:
+    def do(self, op: list[Any]) -> dict[str, Any]:
         match op:
             case ["backlog", channel, n]:
                 self.managers[channel].on_backlog(n)
@@ -114,22 +114,21 @@ class Gate:
                 self.calls[channel] = 0
         return self.seen()
 
-    def seen(self) -> list[Any]:
-        groups = []
+    def seen(self) -> dict[str, Any]:
+        groups: dict[str, Any] = {}
         for number, manager in enumerate(self.managers):
             credit = manager.credit
             unannounced = _plain(credit.num_unannounced)
             # Whoever has something to announce must have said so since the last time; oftener does no harm.
             told = unannounced == 0 or self.calls[number] > 0
-            fields = [
-                ["wanted", _plain(credit.num_required)], ["own", len(manager.exclusive)],
-                ["floating", len(manager.floating)], ["unannounced", unannounced],
-                ["promised", _plain(credit.num_promised)], ["told", told],
-            ]  # fmt: skip
-            groups.append([f"channel {number}", fields])
+            groups[f"channel {number}"] = {
+                "wanted": _plain(credit.num_required), "own": len(manager.exclusive),
+                "floating": len(manager.floating), "unannounced": unannounced,
+                "promised": _plain(credit.num_promised), "told": told,
+            }  # fmt: skip
         shot = self.floating.snapshot()
         empty = shot.num_max - shot.num_in_use
-        return [*groups, ["pool", [["free", empty], ["line", shot.num_listeners]]]]
+        return {**groups, "pool": {"free": empty, "line": shot.num_listeners}}
 
 
 _RECEIVER = {
@@ -198,8 +197,8 @@ class Reader:
         self.reader = part(self.view, request)
         self.view.open(lambda: None)
 
-    def do(self, op: list[Any]) -> list[Any]:
-        answer: list[Any] = []
+    def do(self, op: list[Any]) -> dict[str, Any]:
+        answer: dict[str, Any] = {}
         match op:
             case ["data"]:
                 self.view.queue(DataType.DATA)
@@ -209,17 +208,16 @@ class Reader:
                 self.reader.add_credit(n)
             case ["available"]:
                 may = self.reader.is_available
-                answer = [["may", _truth(may)]]
+                answer = {"may": _truth(may)}
             case ["next"]:
                 self.view.forget()
                 has_any = self.view.is_data_available or self.view.is_event_available
                 answer = self.spoken(self.reader.poll())
                 if not has_any:  # to ask for what is not there takes nothing, and not to ask is as good
-                    answer.pop()
-        groups = [["answer", answer]] if answer else []
-        return [*groups, ["reader", [["credit", _plain(self.reader.credit)]]]]
+                    del answer["asked"]
+        return {**({"answer": answer} if answer else {}), "reader": {"credit": _plain(self.reader.credit)}}
 
-    def spoken(self, turn: Any) -> list[Any]:
+    def spoken(self, turn: Any) -> dict[str, Any]:
         """What went out, whether the reader may go on, and how often it asked its view."""
         polled = self.view.polled
         if turn is None:
@@ -232,7 +230,7 @@ class Reader:
             taken, more = turn
             index = next(i for i, each in enumerate(polled) if each is taken)
             went = _name(taken.buffer, self.view.num_references[index])
-        return [["out", went], ["more", _truth(more)], ["asked", len(polled)]]
+        return {"out": went, "more": _truth(more), "asked": len(polled)}
 
 
 def _name(buffer: BufferSlice, num_references: int) -> str:

@@ -4,7 +4,7 @@ The same text runs in the child with the learner's class and in the judge with t
 engine and the standard library only. For a selector:
 
     ["new", m, n, type]        m key groups, n channels; type is "INT" or None
-    ["call", METHOD, key]      an event is [METHOD, answer, arguments], as in drive_calls; a list is a tuple
+    ["call", METHOD, key]      an event is [METHOD, {"answer": …}], as in drive_calls; a list is a tuple
 
 For a copy, a real writer with a real pool and real queues, which copies with it:
 
@@ -14,9 +14,13 @@ For a copy, a real writer with a real pool and real queues, which copies with it
     ["take", channel]          a buffer is read, and comes home
     ["resume"]                 the writer goes on with what waits
 
-An event is [op] before and [op, answer, channels, free, is blocked, is pruned, records that were said to be in] after
-it; of each channel the buffers in its queue, as hex with "|" behind one that is closed, and whether its reader has been
-told of something to read.
+An event is [op] before and [op, fields] after it:
+
+    answer    what `resume` said, or why a buffer could not be taken
+    queues    of each channel the buffers in its queue, as hex with "|" behind one that is closed
+    told      of each channel, whether its reader has been told of something to read
+    free, blocked, pruned    buffers of the pool, whether the writer waits, whether it has no record
+    after     how many records were said to be in
 """
 
 from __future__ import annotations
@@ -125,15 +129,18 @@ class _Bench:
                 return bool(self.writer.resume())
         return None
 
-    def state(self) -> list[Any]:
-        channels = []
-        for queue, told in zip(self.partition.subpartitions, self.told, strict=True):
+    def state(self) -> dict[str, Any]:
+        queues = []
+        for queue in self.partition.subpartitions:
             entries = []
             for consumer, entry in zip(queue.queue, queue.snapshot().queue, strict=True):
                 data = bytes(consumer.buffer.memory[: entry.written_bytes])
                 entries.append(data.hex() + ("|" if entry.is_finished else ""))
-            channels.append([entries, told])
-        return [channels, self.pool.num_free, self.writer.is_blocked, self.serializer.is_pruned, self.num_after]
+            queues.append(entries)
+        return {
+            "queues": queues, "told": [*self.told], "free": self.pool.num_free, "blocked": self.writer.is_blocked,
+            "pruned": self.serializer.is_pruned, "after": self.num_after,
+        }  # fmt: skip
 
 
 def run_case(part: Any, case: list[Any], events: list[Any]) -> None:
@@ -146,12 +153,12 @@ def run_case(part: Any, case: list[Any], events: list[Any]) -> None:
         if name == "new":
             selector = part(lambda value: value, rest[0], INT if rest[2] else None)
             selector.setup(rest[1])
-            event += [["made", ""], []]
+            event.append({"answer": ["made", ""]})
         elif name == "call":
-            event += [_plain(getattr(selector, rest[0])(key_of(rest[1]))), []]
+            event.append({"answer": _plain(getattr(selector, rest[0])(key_of(rest[1])))})
         elif name == "writer":
             bench = _Bench(part, *rest)
-            event += [None, *bench.state()]
+            event.append({"answer": None, **bench.state()})
         else:
             answer = bench.do(name, rest)
-            event += [answer, *bench.state()]
+            event.append({"answer": answer, **bench.state()})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from course.checks.steps import Difference
+from course.checks.transcript import Difference
 
 __all__ = [
     "EIGHT", "HUNDREDS", "LARGE", "LONG", "THIRTEEN", "about_freed", "about_outside", "alone", "has_calls", "is_large",

@@ -34,13 +34,9 @@ class RuleStatus(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One rule of an exercise. `id` is a letter; the texts are in the message catalogue.
-
-    `aspect` says what is compared: "data" (bytes only), "result" (answers only) or "both".
-    """
+    """One rule of an exercise. `id` is a letter; the texts are in the message catalogue."""
 
     id: str
-    aspect: str = "both"
 
 
 @dataclass(frozen=True, slots=True)

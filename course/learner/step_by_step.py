@@ -102,7 +102,7 @@ def _steps(events: list[Any], *, keeps_buffer: bool) -> list[dict[str, Any]]:
         if event[0] != "copy":
             continue
         buffer += not is_open
-        result, written = (event[1], event[2]) if len(event) > 2 else ("raised", "")
+        result, written = (event[1]["result"], event[1]["bytes"]) if len(event) > 1 else ("raised", "")
         is_open = keeps_buffer and result == _ENDS_IN_ROOM
         steps.append({"buffer": buffer, "bytes_hex": written.partition(":")[0], "result": result.lstrip("?")})
     return steps

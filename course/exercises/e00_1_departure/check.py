@@ -6,13 +6,13 @@ import random
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from course.checks.common import ending_finding
+from course.checks.transcript import Difference, Seeded, TranscriptCheck
+from course.checks.words import Words, pair
 from course.curriculum.messages import phrase
 from course.curriculum.parts import to_departure
 from course.data.flights import FLIGHT_COLUMNS
 from course.exercises.e00_1_departure import driver
-from course.grading.rules import Case, Finding, Row, Rule, Seen
-from course.grading.shrink import smaller_lists
+from course.grading.rules import Case, Finding, Row
 
 __all__ = ["CHECK"]
 
@@ -38,102 +38,81 @@ def _delays(flights: Sequence[dict[str, Any]]) -> str:
     return ", ".join(str(flight["dep_delay_minutes"]) for flight in flights)
 
 
-def _simpler(flight: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def _simpler(op: list[Any]) -> Iterator[list[Any]]:
     """The same flight with a delay nearer to 0, and the first one there is."""
+    flight = op[1]
     delay = flight["dep_delay_minutes"]
     for less in {0, delay // 2 if delay > 0 else -(-delay // 2), delay - 1 if delay > 0 else delay + 1} - {delay}:
-        yield _flight(less, flight["origin"], flight["dest"], flight["carrier"])
-    yield _flight(delay)
+        yield ["call", _flight(less, flight["origin"], flight["dest"], flight["carrier"])]
+    yield ["call", _flight(delay)]
 
 
-class MapCheck:
-    """The check of 0.1, as the judge needs it."""
+def _case(rule: str, flights: Sequence[dict[str, Any]], key: str, **values: object) -> Case:
+    """A case with words of its own."""
+    return Case(rule, [["call", each] for each in flights], _say(key, **values))
 
-    exercise = "0.1"
-    rules: Sequence[Rule] = tuple(Rule(each) for each in "ABCDEFG")
 
-    def cases(self, seed: int) -> list[Case]:
-        """Cases by rule; only those of rule G depend on `seed`."""
-        found: list[Case] = []
+def _calls(*flights: dict[str, Any]) -> list[list[Any]]:
+    """Cases of one call each."""
+    return [[["call", each]] for each in flights]
 
-        def add(rule: str, *flights: dict[str, Any], ran: str = "") -> None:
-            found.append(Case(rule, list(flights), ran or _told(flights[0])))
 
-        for rule in "ABC":
-            add(rule, _flight(83))
-            add(rule, _flight(20, "EWR", "IAH", "UA"))
-        add("B", _shuffled(_flight(7, "LGA", "ATL", "DL"), "dest"), ran=_say("other_order"))
-        for delay in (1, 59, 60, 61, 600, 1301, 20_000):
-            add("C", _flight(delay, "LGA", "ORD", "MQ"))
-        for delay in (-4, 0, -1, -43, -1500):
-            add("D", _flight(delay))
-        add("E", _flight(12), ran=_say("looked_at", delay=12))
-        add("E", _flight(-4), ran=_say("looked_at_early", delay=4))
-        add("F", _flight(9), _flight(9), ran=_say("same_twice"))
-        add(
-            "F",
-            _flight(30),
-            _flight(-2),
-            _flight(0),
-            _flight(5, "EWR"),
-            _flight(30),
-            ran=_say("several", number=5, delays="30, -2, 0, 5, 30"),
-        )
-        add(
-            "F",
-            *({**_flight(30, origin), "event_time_ms": 0} for origin in ("JFK", "EWR", "LGA")),
-            ran=_say("several", number=3, delays="30, 30, 30"),
-        )
-        generator = random.Random(f"sluice 0.1 {seed}")
-        for _ in range(20):
-            flights = []
-            for _ in range(generator.randint(1, 6)):
-                origin, dest = generator.sample(["JFK", "EWR", "LGA", "ATL", "ORD", "BOS"], 2)
-                carrier = generator.choice(["UA", "B6", "EV"])
-                flights.append(_flight(generator.randint(-43, 1301), origin, dest, carrier))
-            add("G", *flights, ran=_say("from_the_seed", number=len(flights)))
+_TWO = _calls(_flight(83), _flight(20, "EWR", "IAH", "UA"))
+_MANY = [_flight(30), _flight(-2), _flight(0), _flight(5, "EWR"), _flight(30)]
+_CASES: dict[str, list[list[Any] | Case]] = {
+    "A": [*_TWO],
+    "B": [*_TWO, _case("B", [_shuffled(_flight(7, "LGA", "ATL", "DL"), "dest")], "other_order")],
+    "C": [*_TWO, *_calls(*(_flight(delay, "LGA", "ORD", "MQ") for delay in (1, 59, 60, 61, 600, 1301, 20_000)))],
+    "D": [*_calls(*map(_flight, (-4, 0, -1, -43, -1500)))],
+    "E": [_case("E", [_flight(12)], "looked_at", delay=12), _case("E", [_flight(-4)], "looked_at_early", delay=4)],
+    "F": [
+        _case("F", [_flight(9), _flight(9)], "same_twice"), [["call", each] for each in _MANY],
+        [["call", {**_flight(30, origin), "event_time_ms": 0}] for origin in ("JFK", "EWR", "LGA")],
+    ],
+}  # fmt: skip
+_LOOKS_AT = {
+    "A": ["shape"], "B": ["shape", "airport"], "C": ["shape", "delay"], "D": ["shape", "delay"], "E": ["flight"],
+    "F": ["shape", "answer"], "G": ["answer", "flight"],
+}  # fmt: skip
+
+
+def _seeded(seed: int) -> Iterator[Case]:
+    generator = random.Random(f"sluice 0.1 {seed}")
+    for _ in range(20):
+        flights = []
+        for _ in range(generator.randint(1, 6)):
+            origin, dest = generator.sample(["JFK", "EWR", "LGA", "ATL", "ORD", "BOS"], 2)
+            carrier = generator.choice(["UA", "B6", "EV"])
+            flights.append(_flight(generator.randint(-43, 1301), origin, dest, carrier))
+        yield _case("G", flights, "from_the_seed", number=len(flights))
+
+
+class _Words(Words):
+    """Flights, and answers as Python writes them."""
+
+    def told(self, ops: Sequence[Any]) -> str:
+        flights = [flight for _, flight in ops]
+        return _told(flights[0]) if len(ops) == 1 else _say("several", number=len(ops), delays=_delays(flights))
+
+    def tell(self, event: Sequence[Any]) -> str:
+        """An answer, and the flight as it is afterwards."""
+        return f"{_text(event[1]['answer'])}   {_say('flight_now')} {_dict(event[1]['flight'])}"
+
+    def values(self, found: Difference) -> dict[str, str]:
+        got, want = map(_text, found.answers)
+        return {**super().values(found), "got": got, "want": want, "delay": str(found.op[1]["dep_delay_minutes"])}
+
+    def rows(self, found: Difference) -> list[Row]:
+        label = _say("call", number=found.index + 1) if len(found.every_op) > 1 else _say("answer")
+        told, field = (_dict, "flight") if found.field == "flight" else (_text, "answer")
+        return pair(label, told(found.got[field]), told(found.want[field]), "right")
+
+
+def _ending(found: Finding, _op: object) -> Finding:
+    """A flight with its keys in another order was too much: it was read by position."""
+    if found.ran != _say("other_order") or found.code == "vanished":
         return found
-
-    def expected(self, cases: Sequence[Case]) -> list[list[Any]]:
-        """The reference function's events."""
-        found: list[list[Any]] = []
-        for case in cases:
-            events: list[Any] = []
-            driver.run_case(to_departure, case.ops, events)
-            found.append(events)
-        return found
-
-    def smaller(self, case: Case) -> Iterator[Case]:
-        """Of the flights made from the seed: fewer, and with delays nearer to 0."""
-        for flights in smaller_lists(case.ops, _simpler) if case.rule == "G" else ():
-            if flights:
-                several = _say("several", number=len(flights), delays=_delays(flights))
-                yield Case(case.rule, flights, _told(flights[0]) if len(flights) == 1 else several)
-
-    def compare(self, rule: Rule, case: Case, seen: Seen, expected: list[Any]) -> Finding | None:
-        """The first call that breaks the rule."""
-        for number, (flight, want) in enumerate(zip(case.ops, expected, strict=True), 1):
-            event = seen.events[number - 1] if number <= len(seen.events) else None
-            if (event is None or len(event) != 3) and case.ran == _say("other_order") and seen.ending:
-                return Finding(rule.id, "by_position", case.ran, values={"got": phrase("an_exception")})
-            if event is None or len(event) != 3:
-                return ending_finding("0.1", rule.id, case, seen, (), "to_departure")
-            code = _broken(rule.id, event, want, flight, number)
-            if code is None:
-                continue
-            changed = rule.id == "E" or (rule.id == "G" and event[1] == want[1])
-            yours, right = (_dict(event[2]), _dict(want[2])) if changed else (_text(event[1]), _text(want[1]))
-            rows = [Row(_say("call", number=number) if len(case.ops) > 1 else _say("answer"), phrase("yours"), yours),
-                    Row("", phrase("right"), right)]  # fmt: skip
-            values = {"got": _text(event[1]), "want": _text(want[1]), "delay": str(flight["dep_delay_minutes"])}
-            return Finding(rule.id, code, case.ran, rows, values)
-        return ending_finding("0.1", rule.id, case, seen, (), phrase("the_end")) if seen.ending is not None else None
-
-    def tell(self, event: list[Any]) -> str:
-        """An answer as Python writes it, and the flight as it is afterwards."""
-        if len(event) != 3:
-            return phrase("no_return", call="to_departure")
-        return f"{_text(event[1])}   {_say('flight_now')} {_dict(event[2])}"
+    return Finding(found.rule, "by_position", found.ran, values={"got": phrase("an_exception")})
 
 
 def _text(plain: list[Any]) -> str:
@@ -155,30 +134,29 @@ def _dict(items: list[Any]) -> str:
     return shown if len(shown) <= 72 else shown[:71] + "…"
 
 
-def _broken(rule: str, event: list[Any], want: list[Any], flight: dict[str, Any], number: int) -> str | None:
-    """The code of what is wrong under this rule, or None."""
-    answer, right = event[1], want[1]
+def _belief(found: Difference) -> str:
+    rule, flight, answer = found.rule, found.op[1], found.got["answer"]
     if rule == "A":
         if answer[0] == "str" and flight["origin"] in answer[1] and str(flight["dep_delay_minutes"]) in answer[1]:
             return "one_text"
         return _shape(answer)
     if rule == "E":
-        return None if event[2] == want[2] else _change(event[2], want[2])
+        return _change(*found.values)
     if rule == "G":
-        return None if event[1:] == want[1:] else "different"
-    if _shape(answer) is not None:
+        return "different"
+    if found.field == "shape":
         return "drops_early" if rule == "D" and answer[0] == "NoneType" else "shape_changes"
     if rule == "B":
-        return None if answer[1][0] == right[1][0] else _about_airport(answer[1], flight)
+        return _about_airport(answer[1], flight)
     if rule in "CD":
-        return None if answer[1][1] == right[1][1] else _about_delay(rule, answer[1][1], flight)
-    return None if answer == right else ("remembers" if number > 1 else "different")
+        return _about_delay(rule, answer[1][1], flight)
+    return "remembers" if found.index else "different"
 
 
-def _shape(answer: list[Any]) -> str | None:
+def _shape(answer: list[Any]) -> str:
     kind = answer[0]
     if kind == "tuple":
-        return None if answer[2] == 2 else "not_a_pair"
+        return "not_a_pair"
     if kind == "generator":
         return "yields"
     if kind == "list":
@@ -243,4 +221,6 @@ def _change(after: list[Any], before: list[Any]) -> str:
     return "removes_key" if then - now else "changes_value"
 
 
-CHECK = MapCheck()
+CHECK = TranscriptCheck(
+    "0.1", to_departure, driver, _CASES, _belief, Seeded("G", _seeded, _simpler), _LOOKS_AT, _Words("0.1"), _ending
+)

@@ -1,8 +1,16 @@
 """Runs one case of lesson 0 against a map function and writes down what was seen.
 
 The same text runs in the child with the learner's function and in the judge with the reference; it
-uses the standard library only. A case is a list of flights (dicts), given to the function in order.
-An event is ["call"] before the call and ["call", answer, flight afterwards] after it.
+uses the standard library only. A case is a list of calls:
+
+    ["call", flight]    the function gets this flight (a dict)
+
+An event is [CALL] before the call and [CALL, fields] after it:
+
+    answer           what it gave, as `plain` makes it, or "the flight" if it is that
+    shape            "pair", or the kind of what came instead
+    airport, delay   the two members of a pair
+    flight           the items of the flight, as they are afterwards
 """
 
 from __future__ import annotations
@@ -45,12 +53,18 @@ def _usual(value: object) -> object:
     return value
 
 
-def run_case(part: Callable[[dict[str, Any]], Any], case: list[dict[str, Any]], events: list[Any]) -> None:
-    """Call `part` once per flight, appending answers to `events`; nothing is hidden or caught."""
-    for given in case:
+def run_case(part: Callable[[dict[str, Any]], Any], case: list[Any], events: list[Any]) -> None:
+    """Call `part` once per flight, appending what is seen to `events`; nothing is hidden or caught."""
+    for _, given in case:
         flight = dict(given)
-        event: list[Any] = ["call"]
+        event: list[Any] = ["to_departure"]
         events.append(event)
         answer = part(flight)
-        event.append(["the flight", ""] if answer is flight else plain(answer))
-        event.append(plain(flight)[1])
+        told = ["the flight", ""] if answer is flight else plain(answer)
+        event.append({"answer": told, **_members(told), "flight": plain(flight)[1]})
+
+
+def _members(told: list[Any]) -> dict[str, Any]:
+    is_pair = told[0] == "tuple" and told[2] == 2
+    airport, delay = told[1] if is_pair else (None, None)
+    return {"shape": "pair" if is_pair else told[0], "airport": airport, "delay": delay}

@@ -22,7 +22,8 @@ from course.checks.segments import (
     on,
     was_freed,
 )
-from course.checks.steps import Difference, StepsCheck
+from course.checks.transcript import Difference, Seeded, TranscriptCheck
+from course.checks.words import TextWords
 from refimpl.memory import MemorySegment
 
 __all__ = ["CHECK"]
@@ -99,6 +100,12 @@ def _about_window(found: Difference) -> str:
     return next((code for code, belief in beliefs.items() if belief.hex(" ") == got), "other_bytes")
 
 
-CHECK = StepsCheck(
-    "1.1", MemorySegment, drive_segments, _WINDOWS, _about_window, seeded=("G", _windows_of), valid=has_calls
+CHECK = TranscriptCheck(
+    "1.1",
+    MemorySegment,
+    drive_segments,
+    _WINDOWS,
+    _about_window,
+    Seeded("G", _windows_of, is_valid=has_calls),
+    words=TextWords("1.1", drive_segments.label),
 )

@@ -25,7 +25,8 @@ from course.checks.segments import (
     put,
     was_freed,
 )
-from course.checks.steps import Difference, StepsCheck
+from course.checks.transcript import Difference, Seeded, TranscriptCheck
+from course.checks.words import TextWords
 from refimpl.memory import MemorySegment
 
 __all__ = ["CHECK"]
@@ -153,6 +154,12 @@ def _about_get(found: Difference) -> str:
     return "other_number"
 
 
-CHECK = StepsCheck(
-    "1.2", MemorySegment, drive_segments, _NUMBERS, _about_number, seeded=("I", _numbers_of), valid=has_calls
+CHECK = TranscriptCheck(
+    "1.2",
+    MemorySegment,
+    drive_segments,
+    _NUMBERS,
+    _about_number,
+    Seeded("I", _numbers_of, is_valid=has_calls),
+    words=TextWords("1.2", drive_segments.label),
 )

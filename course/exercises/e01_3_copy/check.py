@@ -23,7 +23,8 @@ from course.checks.segments import (
     put,
     was_freed,
 )
-from course.checks.steps import Difference, StepsCheck
+from course.checks.transcript import Difference, Seeded, TranscriptCheck
+from course.checks.words import TextWords
 from refimpl.memory import MemorySegment
 
 __all__ = ["CHECK"]
@@ -117,6 +118,12 @@ def _about_copy(found: Difference) -> str:
     return next((code for code, belief in beliefs.items() if belief == yours), "other_bytes")
 
 
-CHECK = StepsCheck(
-    "1.3", MemorySegment, drive_segments, _COPIES, _about_copy, seeded=("H", _copies_of), valid=has_calls
+CHECK = TranscriptCheck(
+    "1.3",
+    MemorySegment,
+    drive_segments,
+    _COPIES,
+    _about_copy,
+    Seeded("H", _copies_of, is_valid=has_calls),
+    words=TextWords("1.3", drive_segments.label),
 )

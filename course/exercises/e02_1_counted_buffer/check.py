@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from course.checks import drive_pools
-from course.checks.steps import Difference, StepsCheck
+from course.checks.transcript import Difference, Seeded, TranscriptCheck
+from course.checks.words import TextWords
 from refimpl.memory import Buffer
 
 __all__ = ["CHECK"]
@@ -97,4 +98,12 @@ def _about_the_end(name: str, home: list[str], right_home: list[str]) -> str:
     return "home_twice" if len(home) > len(right_home) else "twice_unnoticed"
 
 
-CHECK = StepsCheck("2.1", Buffer, drive_pools, _COUNTS, _about_count, seeded=("G", _counts_of))
+CHECK = TranscriptCheck(
+    "2.1",
+    Buffer,
+    drive_pools,
+    _COUNTS,
+    _about_count,
+    Seeded("G", _counts_of),
+    words=TextWords("2.1", drive_pools.label),
+)

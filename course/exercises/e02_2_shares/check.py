@@ -9,7 +9,8 @@ from math import ceil
 from typing import Any
 
 from course.checks import drive_pools
-from course.checks.steps import Difference, StepsCheck
+from course.checks.transcript import Difference, Seeded, TranscriptCheck
+from course.checks.words import TextWords
 from refimpl.config import UNBOUNDED
 from refimpl.memory import share_out
 
@@ -118,4 +119,12 @@ def _about_shares(found: Difference) -> str:
     return "loses" if sum(yours) < sum(right) else "invents"
 
 
-CHECK = StepsCheck("2.2", share_out, drive_pools, _SHARES, _about_shares, seeded=("G", _shares_of))
+CHECK = TranscriptCheck(
+    "2.2",
+    share_out,
+    drive_pools,
+    _SHARES,
+    _about_shares,
+    Seeded("G", _shares_of),
+    words=TextWords("2.2", drive_pools.label),
+)

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from course.checks import drive_pools
-from course.checks.steps import Difference, StepsCheck
+from course.checks.transcript import Difference, Seeded, TranscriptCheck
+from course.checks.words import TextWords
 from refimpl.memory import LocalBufferPool
 
 __all__ = ["CHECK"]
@@ -137,8 +138,7 @@ def _about_refusal(found: Difference) -> str:
 
 def _more(found: Difference, what: str) -> int:
     """How much more of it there is than there should be."""
-    yours, right = found.number(what)
-    return yours - right
+    return int(found.got[what]) - int(found.want[what])
 
 
 def _about_size(found: Difference) -> str:
@@ -191,4 +191,12 @@ def _about_return(found: Difference) -> str:
     return "other_place"
 
 
-CHECK = StepsCheck("2.3", LocalBufferPool, drive_pools, _POOLS, _about_pool, seeded=("K", _pools_of), valid=makes_sense)
+CHECK = TranscriptCheck(
+    "2.3",
+    LocalBufferPool,
+    drive_pools,
+    _POOLS,
+    _about_pool,
+    Seeded("K", _pools_of, is_valid=makes_sense),
+    words=TextWords("2.3", drive_pools.label),
+)

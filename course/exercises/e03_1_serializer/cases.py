@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from typing import Any
 
-from course.checks.common import recorded
+from course.checks.common import by_rule, recorded
+from course.checks.transcript import Cases, Seeded
 from course.curriculum.manifest import VECTORS
 from course.curriculum.messages import phrase
 from course.grading.rules import Case
-from course.grading.shrink import smaller_lists
 
-__all__ = ["cases", "vector_cases"]
+__all__ = ["CASES", "SEEDED", "told", "vector_cases"]
 
 _VECTORS = VECTORS / "spanning.json"
 _LARGEST_VECTOR_BYTES = 300_000
@@ -206,12 +206,10 @@ def _random(seed: int) -> list[Case]:
     return sorted(found, key=lambda case: len(json.dumps(case.ops)))
 
 
-def smaller(case: Case) -> Iterator[Case]:
-    """Cases of rule O with operations left out or records and buffers made shorter, each told in words."""
-    for ops in smaller_lists(case.ops, _simpler):
-        made = {op[1] for op in ops if op[0] == "new"}
-        if ops and all(op[0] == "new" or op[1] in made for op in ops):
-            yield Case(case.rule, ops, _told(ops, len(made) > 1))
+def _is_whole(ops: list[Any]) -> bool:
+    """Whether each serializer of a case is made in it."""
+    made = {op[1] for op in ops if op[0] == "new"}
+    return all(op[0] == "new" or op[1] in made for op in ops)
 
 
 def _simpler(op: list[Any]) -> Iterator[list[Any]]:
@@ -225,8 +223,9 @@ def _simpler(op: list[Any]) -> Iterator[list[Any]]:
             yield ["drain", s, capacity, 0, most]
 
 
-def _told(ops: list[Any], several: bool) -> str:
+def told(ops: Sequence[Any]) -> str:
     """Operations in words, in their order."""
+    several = len({op[1] for op in ops if op[0] == "new"}) > 1
     found = []
     for op in ops:
         whose = _say(("first", "second")[op[1]]) + "." if several else ""
@@ -261,17 +260,11 @@ def _read_vectors() -> Iterator[Case]:
         yield Case("N", ops, _say("recorded", name=case["name"], number=number + 1), recorded)
 
 
-def cases(seed: int) -> list[Case]:
-    """All cases of 3.1, in the order of the rules; only those of rule O depend on `seed`."""
-    return [
-        *_simple(),
-        *_full_buffers(),
-        *_empty_records(),
-        *_many_records(),
-        *_instances(),
-        *_resets(),
-        *_prunes(),
+CASES: dict[str, Cases | Callable[[], Cases]] = {
+    **by_rule([
+        *_simple(), *_full_buffers(), *_empty_records(), *_many_records(), *_instances(), *_resets(), *_prunes(),
         *_long_records(),
-        *vector_cases(),
-        *_random(seed),
-    ]
+    ]),
+    "N": vector_cases,
+}  # fmt: skip
+SEEDED = Seeded("O", _random, _simpler, _is_whole, setup="")

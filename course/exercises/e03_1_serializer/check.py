@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from course.checks.common import ending_finding
 from course.checks.hexdump import first_difference, hex_row
+from course.checks.transcript import Belief, Difference, TranscriptCheck
+from course.checks.words import Words, pair
 from course.curriculum.messages import phrase
 from course.exercises.e03_1_serializer import cases, driver
 from course.exercises.e03_1_serializer.diagnosis import diagnose
 from course.grading.rules import Case, Finding, Row, Rule, Seen
-from course.grading.runner import GraderError
-from refimpl.errors import LocalUsageError
+from refimpl.records.spanning import SpanningRecordSerializer
 
 __all__ = ["CHECK"]
 
-
-_RULES = (
-    Rule("A", "kind"), Rule("B", "data"), Rule("C", "result"), Rule("D"), Rule("E"), Rule("F"), Rule("G"), Rule("H"),
-    Rule("I"), Rule("J"), Rule("K"), Rule("L"), Rule("M"), Rule("N"), Rule("O"),
-)  # fmt: skip
+_LOOKS_AT = {
+    "A": ("is_result", "done"), "B": ("bytes", "uncommitted", "flags", "done"), "C": ("result", "done"),
+}  # fmt: skip
 
 
 @dataclass(slots=True)
@@ -38,7 +35,7 @@ class Step:
 
     op_index: int
     op: str
-    want: list[Any]
+    want: Mapping[str, Any]
     label: str
     record: bytes = b""
     sent: int = 0
@@ -69,14 +66,14 @@ class _Pen:
         self.sent, self.was_reset, self.was_pruned, self.was_asked = 0, False, False, False
 
 
-def walk(case: Case, expected: Sequence[list[Any]]) -> Iterator[Step]:
+def walk(ops: Sequence[Any], expected: Sequence[list[Any]]) -> Iterator[Step]:
     """The expected events of a case with their context."""
-    events = iter(expected)
+    events = (fields for _, fields in expected)
     pens: dict[int, _Pen] = {}
     builders: dict[Any, list[int]] = {}  # builder -> [capacity, used]
     num_buffers = 0
     current = -1
-    for index, op in enumerate(case.ops):
+    for index, op in enumerate(ops):
         name, pen = op[0], pens.setdefault(op[1], _Pen())
         if name in ("serialize", "emit"):
             data = driver.payload(op[2] if name == "serialize" else op[3])
@@ -117,8 +114,8 @@ def walk(case: Case, expected: Sequence[list[Any]]) -> Iterator[Step]:
             taken = min(capacity - used, len(pen.record) - pen.sent)
             pen.sent, pen.was_asked = pen.sent + taken, True
             builders[key][1] += taken
-            current = current if name == "emit" and want[1] == "FULL_RECORD" else -1
-            if name == "copy" or want[1] != "PARTIAL_RECORD_MEMORY_SEGMENT_FULL":
+            current = current if name == "emit" and want["result"] == "FULL_RECORD" else -1
+            if name == "copy" or want["result"] != "PARTIAL_RECORD_MEMORY_SEGMENT_FULL":
                 break
 
 
@@ -134,123 +131,108 @@ def _builder_of(op: list[Any], index: int, attempt: int, current: int) -> tuple[
     return (index, attempt), (min(64 << attempt, 1 << 19), 0)
 
 
-class SpanningCheck:
-    """The check of 3.1, as the judge needs it."""
+class _Words(Words):
+    """Buffers with the bytes that were copied into them."""
 
-    exercise = "3.1"
-    rules: Sequence[Rule] = _RULES
+    def told(self, ops: Sequence[Any]) -> str:
+        return cases.told(ops)
 
-    def cases(self, seed: int) -> list[Case]:
-        """All cases; see cases."""
-        return cases.cases(seed)
+    def where(self, event: Sequence[Any]) -> str:
+        methods = {
+            "copy": "copy_to_buffer_builder",
+            "serialize": "serialize_record",
+            "new": "__init__",
+            "revive": "reset",
+        }
+        return methods.get(event[0], str(event[0]))
 
-    def expected(self, cases: Sequence[Case]) -> list[list[Any]]:
-        """The reference part's events, which must agree with the recorded Flink where there is one: in their
-        answers always, in their bytes where the recording holds them whole.
-
-        Raises:
-            GraderError: they do not agree; the engine's own file has been changed.
-        """
-        from refimpl.records.spanning import SpanningRecordSerializer
-
-        found: list[list[Any]] = []
-        for case in cases:
-            events: list[Any] = []
-            driver.run_case(SpanningRecordSerializer, case.ops, events, math.inf)
-            if case.recorded is not None and not _agrees(events, case.recorded):
-                raise GraderError(
-                    f"refimpl's SpanningRecordSerializer differs from the recorded Flink in {case.ran}; "
-                    "restore refimpl/records/spanning.py"
-                )
-            found.append(events)
-        return found
-
-    def smaller(self, case: Case) -> Iterator[Case]:
-        """Of the mixtures made from the seed: fewer operations, shorter records."""
-        for smaller in cases.smaller(case) if case.rule == "O" else ():
-            with contextlib.suppress(LocalUsageError):  # left out too much: the engine would never do that
-                self.expected([smaller])
-                yield smaller
-
-    def compare(self, rule: Rule, case: Case, seen: Seen, expected: list[Any]) -> Finding | None:
-        """The first event that breaks `rule`, diagnosed; None if there is none."""
-        steps = list(walk(case, expected))
-        same: list[Step] = []
-        position = 0
-        for step in steps:
-            if position < len(seen.events) and seen.events[position] == ["stopped"]:
-                if step.op_index == steps[max(0, len(same) - 1)].op_index:
-                    continue
-                position += 1
-            event = seen.events[position] if position < len(seen.events) else None
-            if event is None or len(event) != len(step.want):
-                where = "copy_to_buffer_builder" if step.op == "copy" else step.label
-                finding = ending_finding("3.1", rule.id, case, seen, _rows(same[-2:], step, None), where)
-                return _about_ending(finding, step)
-            if not _holds(rule.aspect, event, step.want):
-                code, values = diagnose(step, event)
-                return Finding(rule.id, code, case.ran, _rows(same[-2:], step, event), values)
-            same.append(step)
-            position += 1
-        if seen.ending is not None:
-            return ending_finding("3.1", rule.id, case, seen, _rows(same[-2:], None, None), phrase("the_end"))
-        return None
-
-    def tell(self, event: list[Any]) -> str:
+    def tell(self, event: Sequence[Any]) -> str:
         """An event as bytes and answer, or what the call did."""
-        if event[0] == "copy" and len(event) == 5:
-            lost = ", " + phrase("not_committed", "3.1", number=event[3]) if event[3] else ""
-            return f"copy  {hex_row(event[2], 0)}  {str(event[1]).removeprefix('?')}{lost}"
-        return " ".join(str(each) for each in event) if len(event) > 1 else phrase("no_return", call=event[0])
+        name, fields = event
+        if name != "copy":
+            return f"{name} {fields['done']}" if fields else phrase("no_return", call=name)
+        lost = ", " + phrase("not_committed", "3.1", number=fields["uncommitted"]) if fields["uncommitted"] else ""
+        return f"copy  {hex_row(fields['bytes'], 0)}  {str(fields['result']).removeprefix('?')}{lost}"
+
+    def before(self, case: Case, expected: Sequence[Any], index: int) -> list[Row]:
+        return _same(list(walk(case.ops, expected))[:index])
+
+    def rows(self, found: Difference) -> list[Row]:
+        """At most two copies that were the same, then the one that differs, with a caret."""
+        *before, step = list(walk(found.every_op, found.expected))[: found.index + 1]
+        if step.op != "copy":
+            yours, flink = (str(each["done"] or phrase("nothing")) for each in (found.got, step.want))
+            return [*_same(before), *pair(step.label, yours, flink)]
+        yours, flink, result, right = (each[name] for name in ("bytes", "result") for each in (found.got, step.want))
+        at = first_difference(yours, flink)
+        caret = []
+        if at is not None:
+            column = 3 * (at - max(0, at - 6)) + (2 if at > 6 else 0)
+            caret = [Row("", "", " " * column + "^^ " + phrase("first_byte", "3.1", number=at + 1))]
+        elif result != right:
+            caret = [Row("", "", " " * 31 + "^^ " + phrase("only_answer", "3.1"))]
+        result = result.removeprefix("?")
+        if result == right:
+            result = right = _short(right)
+        rows = pair(step.label, *(f"{hex_row(a, at or 0):<29}  {b}" for a, b in ((yours, result), (flink, right))))
+        return [*_same(before), *rows, *caret]
 
 
-def _about_ending(finding: Finding, step: Step) -> Finding:
-    """A copy that never came back from a buffer too small for what was left waits for room."""
-    left = len(step.record) - step.sent
-    if finding.code != "endless" or step.op != "copy" or step.room >= left:
-        return finding
-    values = {**finding.values, "room": str(step.room), "left": f"{left:,}"}
-    return dataclasses.replace(finding, code="waits_for_room", values=values)
-
-
-def _holds(aspect: str, event: list[Any], want: list[Any]) -> bool:
-    if event[0] != "copy" or want[0] != "copy":
-        return event == want
-    if aspect == "kind":
-        return isinstance(event[1], str) and not event[1].startswith("?")
-    if aspect == "data":
-        return event[2:] == want[2:]
-    if aspect == "result":
-        return bool(event[1] == want[1])
-    return event[1:] == want[1:]
-
-
-def _rows(before: Sequence[Step], step: Step | None, event: list[Any] | None) -> list[Row]:
-    """At most two copies that were the same, then the one that differs, with a caret."""
-    rows = [
-        Row(each.label, phrase("yours"), f"{hex_row(each.want[2], 0):<29}  {_short(each.want[1])}", phrase("same"))
-        for each in before
+def _same(steps: Sequence[Step]) -> list[Row]:
+    """The copies among the last two steps, which were the same."""
+    return [
+        Row(each.label, phrase("yours"), f"{hex_row(each.want['bytes'], 0):<29}  {_short(each.want['result'])}",
+            phrase("same"))
+        for each in steps[-2:]
         if each.op == "copy"
-    ]
-    if step is None or event is None:
-        return rows
-    if step.op != "copy":
-        yours, flink = (str(each[1] or phrase("nothing")) for each in (event, step.want))
-        return [*rows, Row(step.label, phrase("yours"), yours), Row("", phrase("flink"), flink)]
-    yours, flink = event[2], step.want[2]
-    at = first_difference(yours, flink)
-    shown_at = at or 0
-    result, right = event[1].removeprefix("?"), step.want[1]
-    if result == right:
-        result = right = _short(right)
-    rows.append(Row(step.label, phrase("yours"), f"{hex_row(yours, shown_at):<29}  {result}"))
-    rows.append(Row("", phrase("flink"), f"{hex_row(flink, shown_at):<29}  {right}"))
-    if at is not None:
-        column = 3 * (at - max(0, at - 6)) + (2 if at > 6 else 0)
-        rows.append(Row("", "", " " * column + "^^ " + phrase("first_byte", "3.1", number=at + 1)))
-    elif event[1] != step.want[1]:
-        rows.append(Row("", "", " " * 31 + "^^ " + phrase("only_answer", "3.1")))
-    return rows
+    ]  # fmt: skip
+
+
+def _belief(found: Difference) -> Belief:
+    return diagnose(list(walk(found.every_op, found.expected))[found.index], found.got)
+
+
+class SpanningCheck(TranscriptCheck):
+    """The check of 3.1, whose driver stops at a copy that is slow in itself: that is not wrong."""
+
+    def run(self, ops: list[Any]) -> list[Any]:
+        events: list[Any] = []
+        driver.run_case(self.part, ops, events, math.inf)
+        return events
+
+    def is_as_recorded(self, events: list[Any], case: Case) -> bool:
+        """Whether the answers are those of Flink, and the bytes where the recording holds them whole."""
+        assert case.recorded is not None, "asked for a recorded case only"
+        results: list[list[str]] = []
+        for name, fields in events:
+            if name == "serialize":
+                results.append([])
+            elif name == "copy":
+                results[-1].append(fields["result"])
+        copied = "".join(fields["bytes"] for name, fields in events if name == "copy")
+        buffers = case.recorded["buffers"]
+        return results == case.recorded["copies"] and (buffers is None or copied == "".join(buffers))
+
+    def ended(self, rule: Rule, case: Case, seen: Seen, expected: list[Any], index: int) -> Finding:
+        """A copy that never came back from a buffer too small for what was left waits for room."""
+        found = super().ended(rule, case, seen, expected, index)
+        step = list(walk(case.ops, expected))[index]
+        left = len(step.record) - step.sent
+        if found.code != "endless" or step.op != "copy" or step.room >= left:
+            return found
+        values = {**found.values, "room": str(step.room), "left": f"{left:,}"}
+        return dataclasses.replace(found, code="waits_for_room", values=values)
+
+    def aligned(self, rule: Rule, seen: Seen, expected: list[Any]) -> tuple[Seen, int]:
+        """Where the driver has stopped, the copies that were not made count as right."""
+        events: list[Any] = []
+        for event in seen.events:
+            if event[:1] != ["stopped"]:
+                events.append(event)
+                continue
+            while len(events) < len(expected) and expected[len(events)][0] == "copy":
+                events.append(expected[len(events)])
+        return dataclasses.replace(seen, events=events), len(expected)
 
 
 def _short(result: str) -> str:
@@ -258,18 +240,6 @@ def _short(result: str) -> str:
     return "PARTIAL" if result.startswith("PARTIAL") else result
 
 
-def _agrees(events: Sequence[list[Any]], recorded: Any) -> bool:
-    results: list[list[str]] = []
-    for event in events:
-        if event[0] == "serialize":
-            results.append([])
-        elif event[0] == "copy":
-            results[-1].append(event[1])
-    if results != recorded["copies"]:
-        return False
-    if recorded["buffers"] is None:
-        return True
-    return "".join(e[2] for e in events if e[0] == "copy") == "".join(recorded["buffers"])
-
-
-CHECK = SpanningCheck()
+CHECK = SpanningCheck(
+    "3.1", SpanningRecordSerializer, driver, cases.CASES, _belief, cases.SEEDED, _LOOKS_AT, _Words("3.1")
+)

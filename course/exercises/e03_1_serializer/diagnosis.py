@@ -6,6 +6,7 @@ the message. The order matters: specific beliefs stand before general ones.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 from course.checks.hexdump import raw_start
@@ -25,7 +26,7 @@ _ANSWERS = {
 
 class _Step(Protocol):
     op: str
-    want: list[Any]
+    want: Mapping[str, Any]
     record: bytes
     sent: int
     capacity: int
@@ -39,17 +40,17 @@ class _Step(Protocol):
     def room(self) -> int: ...
 
 
-def diagnose(step: _Step, event: list[Any]) -> tuple[str, dict[str, str]]:
+def diagnose(step: _Step, seen: Mapping[str, Any]) -> tuple[str, dict[str, str]]:
     """The code of the message and the values its text needs."""
     if step.op == "revive":
         return "prune_keeps_record", {}
-    if step.op != "copy" or event[0] != "copy":
-        return "different", {"got": str(event[0])}
-    result, shown, uncommitted, flags = event[1], event[2], event[3], event[4]
+    if step.op != "copy":
+        return "different", {"got": step.op}
+    result, shown, uncommitted, flags = (seen[each] for each in ("result", "bytes", "uncommitted", "flags"))
     got, length = raw_start(shown)
-    want, want_length = raw_start(step.want[2])
+    want, want_length = raw_start(step.want["bytes"])
     values = {
-        "got": str(result).removeprefix("?"), "want": str(step.want[1]), "room": str(step.room),
+        "got": str(result).removeprefix("?"), "want": str(step.want["result"]), "room": str(step.room),
         "left": str(len(step.record) - step.sent), "uncommitted": str(uncommitted), "sent": str(step.sent),
         "size": f"{max(0, len(step.record) - 4):,}",
     }  # fmt: skip
@@ -59,13 +60,13 @@ def diagnose(step: _Step, event: list[Any]) -> tuple[str, dict[str, str]]:
         return flags, values
     if uncommitted and length < want_length:
         return ("commit_forgotten" if not length else "commit_too_early"), values
-    if shown != step.want[2]:
+    if shown != step.want["bytes"]:
         return _about_bytes(step, got, length, want, want_length), values
-    if not want_length and step.sent == len(step.record) and step.want[1] == _EDGE:
+    if not want_length and step.sent == len(step.record) and step.want["result"] == _EDGE:
         return "full_and_nothing_left", values
     if step.used and result == _as_if_empty(step):
         return "assumes_empty", values
-    return _ANSWERS.get((step.want[1], result), "different"), values
+    return _ANSWERS.get((step.want["result"], result), "different"), values
 
 
 def _as_if_empty(step: _Step) -> str:

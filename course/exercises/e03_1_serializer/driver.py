@@ -13,8 +13,15 @@ so it imports the engine and the standard library only. A case is a list of oper
                                     made or a copy became slow; then ["stopped"] (slow is not wrong)
     ["revive", s]                   reset after prune; an exception counts as "nothing came back"
 
-An event starts as [name] before the call and is completed after it, so that an exception shows
-where it came from. A copy is ["copy", result, bytes, number of appended bytes not committed, flags].
+An event is [name] before the call and [name, fields] after it. Of a copy:
+
+    result        the name of the answer, or "?" and what came instead
+    is_result     whether it is one
+    bytes         what became visible in the builder
+    uncommitted   how many bytes were appended and not committed
+    flags         "finished" or "overwrote", if that was done to the builder
+
+and of any other call `done`: "ok", or what came back for "revive".
 """
 
 from __future__ import annotations
@@ -102,7 +109,11 @@ class _Target:
             flags = "overwrote"
         self.before += fresh
         self.seen = max(self.seen, visible)
-        event += [_answer(result), shown(fresh), builder.written_bytes - visible, flags]
+        named = _answer(result)
+        event.append({
+            "result": named, "is_result": not named.startswith("?"), "bytes": shown(fresh),
+            "uncommitted": builder.written_bytes - visible, "flags": flags,
+        })  # fmt: skip
         return result
 
 
@@ -125,7 +136,7 @@ class _Run:
     def do(self, op: list[Any]) -> None:
         name, number = op[0], op[1]
         if name == "new":
-            self.begin("new").append("ok")
+            self.begin("new").append({"done": "ok"})
             self.serializers[number] = self.make()
             return
         serializer = self.serializers[number]
@@ -147,12 +158,12 @@ class _Run:
             case _:
                 event = self.begin(name)
                 getattr(serializer, name)()
-                event.append("ok")
+                event.append({"done": "ok"})
 
     def serialize(self, serializer: Any, data: str | list[int]) -> None:
         event = self.begin("serialize")
         serializer.serialize_record(payload(data))
-        event.append("ok")
+        event.append({"done": "ok"})
 
     def drain(self, serializer: Any, capacity: int, used: int, limit: int) -> None:
         for attempt in range(limit):
@@ -168,7 +179,7 @@ class _Run:
                 return
             if time.process_time() - started > self.slow_seconds:
                 break
-        self.begin("stopped")
+        self.begin("stopped").append({})
 
     def emit(self, serializer: Any, capacity: int, data: str | list[int], limit: int) -> None:
         self.serialize(serializer, data)
@@ -187,9 +198,9 @@ class _Run:
             serializer.reset()
             target = _Target(64, 0)
             target.copy_from(serializer, [])
-            event.append(shown(target.before))
+            event.append({"done": shown(target.before)})
         except Exception:  # noqa: BLE001 - there is no record to go back to: refusing is right too
-            event.append("")
+            event.append({"done": ""})
 
 
 def run_case(

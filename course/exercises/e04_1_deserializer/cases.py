@@ -7,18 +7,19 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from typing import Any
 
-from course.checks.common import recorded
+from course.checks.common import by_rule, recorded
+from course.checks.transcript import Cases, Seeded
 from course.curriculum.manifest import VECTORS
 from course.curriculum.messages import phrase
 from course.exercises.e04_1_deserializer.driver import pieces
 from course.grading.rules import Case
 from course.grading.shrink import smaller_lists
 
-__all__ = ["cases", "smaller", "vector_cases"]
+__all__ = ["CASES", "SEEDED", "told", "vector_cases"]
 
 _VECTORS = VECTORS / "spanning.json"
 _LARGEST_VECTOR_BYTES = 100_000
@@ -167,18 +168,22 @@ def _random(seed: int) -> list[Case]:
     return sorted(found, key=lambda case: len(json.dumps(case.ops)))
 
 
-def smaller(case: Case) -> Iterator[Case]:
-    """Cases of rule M with one channel: with records left out or shorter, and simpler buffers."""
-    streams = [op for op in case.ops if op[0] == "stream"]
-    if len(streams) != 1:
-        return
-    _, _, records, sizes = streams[0]
-    for fewer in smaller_lists(records, lambda text: {"", text[:2], text[: len(text) // 4 * 2], text[:-2]} - {text}):
-        if fewer:
-            yield Case(case.rule, _ops(fewer, sizes), told(fewer, sizes))
-    for other in smaller_lists(sizes, lambda size: {size // 2, 8} - {size, 0}):
-        if other:
-            yield Case(case.rule, _ops(records, other), told(records, other))
+class _Streams(Seeded):
+    """Cases with one channel are made smaller: with records left out or shorter, and simpler buffers."""
+
+    def smaller(self, ops: list[Any]) -> Iterator[list[Any]]:
+        streams = [op for op in ops if op[0] == "stream"]
+        if len(streams) != 1:
+            return
+        _, _, records, sizes = streams[0]
+        for fewer in smaller_lists(
+            records, lambda text: {"", text[:2], text[: len(text) // 4 * 2], text[:-2]} - {text}
+        ):
+            if fewer:
+                yield _ops(fewer, sizes)
+        for other in smaller_lists(sizes, lambda size: {size // 2, 8} - {size, 0}):
+            if other:
+                yield _ops(records, other)
 
 
 @cache
@@ -196,15 +201,10 @@ def _read_vectors() -> Iterator[Case]:
         yield Case("L", _ops(records, [case["segment_size"]]), ran, {"reads": case["reads"]})
 
 
-def cases(seed: int) -> list[Case]:
-    """All cases of 4.1, in the order of the rules; only those of rule M depend on `seed`."""
-    return [
-        *_in_one_buffer(),
-        *_over_buffers(),
-        *_empty_records(),
-        *_buffers(),
-        *_two_channels(),
-        *_long_records(),
-        *vector_cases(),
-        *_random(seed),
-    ]
+CASES: dict[str, Cases | Callable[[], Cases]] = {
+    **by_rule([
+        *_in_one_buffer(), *_over_buffers(), *_empty_records(), *_buffers(), *_two_channels(), *_long_records(),
+    ]),
+    "L": vector_cases,
+}  # fmt: skip
+SEEDED = _Streams("M", _random)

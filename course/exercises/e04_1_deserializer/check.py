@@ -6,21 +6,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from course.checks.common import ending_finding
 from course.checks.hexdump import first_difference, hex_row
+from course.checks.transcript import Belief, Difference, TranscriptCheck
+from course.checks.words import Words, pair
 from course.curriculum.messages import phrase
 from course.exercises.e04_1_deserializer import cases, driver
 from course.exercises.e04_1_deserializer.diagnosis import diagnose
-from course.grading.rules import Case, Finding, Row, Rule, Seen
-from course.grading.runner import GraderError
+from course.grading.rules import Case, Row, Rule, Seen
+from refimpl.records.spanning import SpillingAdaptiveSpanningRecordDeserializer
 
 __all__ = ["CHECK"]
 
 
-_RULES = (
-    Rule("A", "kind"), Rule("B", "first"), Rule("C", "records"), Rule("D", "records"), Rule("E", "records"),
-    Rule("F", "records"), Rule("G", "records"), Rule("H"), Rule("I"), Rule("J"), Rule("K"), Rule("L"), Rule("M"),
-)  # fmt: skip
+_RECORDS = ("result", "record", "flags")
+_LOOKS_AT = {"A": ("is_answer",), "B": ("record",), **dict.fromkeys("CDEFG", _RECORDS)}
 
 _ONLY_CAUSE = {"I": "beyond_the_window", "J": "shared_by_all", "K": "long_record"}
 """What it must be if the rules before hold: these cases are like earlier ones but for one thing."""
@@ -36,7 +35,7 @@ class Step:
     """
 
     op: str
-    want: list[Any]
+    want: Mapping[str, Any]
     label: str
     piece: bytes = b""
     begun: bytes = b""
@@ -66,12 +65,12 @@ class _Reader:
         self.delivered: list[bytes] = []
 
 
-def walk(case: Case, expected: Sequence[list[Any]]) -> Iterator[Step]:
+def walk(ops: Sequence[Any], expected: Sequence[list[Any]]) -> Iterator[Step]:
     """The expected events of a case with their context."""
-    events = iter(expected)
+    events = (fields for _, fields in expected)
     readers: dict[int, _Reader] = {}
     number = 0
-    for name, channel, *rest in case.ops:
+    for name, channel, *rest in ops:
         reader = readers.setdefault(channel, _Reader())
         if name in ("new", "again"):
             yield Step(name, next(events), "__init__" if name == "new" else "get_current_buffer")
@@ -97,7 +96,7 @@ def _others(readers: Mapping[int, _Reader], channel: int) -> list[bytes]:
     return [each for s, other in readers.items() if s != channel for each in other.records if each]
 
 
-def _buffer(reader: _Reader, events: Iterator[list[Any]], label: str, others: list[bytes]) -> Iterator[Step]:
+def _buffer(reader: _Reader, events: Iterator[Mapping[str, Any]], label: str, others: list[bytes]) -> Iterator[Step]:
     """The events of one buffer."""
     piece = reader.coming.pop(0)
     before, left = reader.begun, piece
@@ -106,118 +105,106 @@ def _buffer(reader: _Reader, events: Iterator[list[Any]], label: str, others: li
     while True:
         want = next(events)
         yield Step("get", want, label, piece, before, left, index, list(reader.delivered), others)
-        if want[1] == "PARTIAL_RECORD":
+        if want["result"] == "PARTIAL_RECORD":
             reader.begun = (before if not index else b"") + left
             break
         record = reader.records[len(reader.delivered)]
         left = left[4 + len(record) - (len(before) if not index else 0) :]
         reader.delivered.append(record)
         index += 1
-        if want[1] == "LAST_RECORD_FROM_BUFFER":
+        if want["result"] == "LAST_RECORD_FROM_BUFFER":
             reader.begun = b""
             break
     yield Step("back", next(events), label, piece)
 
 
-class DeserializerCheck:
-    """The check of 4.1, as the judge needs it."""
+_METHODS = {
+    "new": "__init__", "set": "set_next_buffer", "get": "get_next_record", "back": "get_current_buffer",
+    "again": "get_current_buffer",
+}  # fmt: skip
 
-    exercise = "4.1"
-    rules: Sequence[Rule] = _RULES
 
-    def cases(self, seed: int) -> list[Case]:
-        """All cases; see cases."""
-        return cases.cases(seed)
+class _Words(Words):
+    """Buffers and the answers about them."""
 
-    def expected(self, cases: Sequence[Case]) -> list[list[Any]]:
-        """The reference part's events, which must agree with the recorded Flink where there is one.
+    def told(self, ops: Sequence[Any]) -> str:
+        return next(cases.told(records, sizes) for name, _, records, sizes in ops if name == "stream")
 
-        Raises:
-            GraderError: they do not agree; the engine's own file has been changed.
-        """
-        from refimpl.records.spanning import SpillingAdaptiveSpanningRecordDeserializer
+    def where(self, event: Sequence[Any]) -> str:
+        return _METHODS[event[0]]
 
-        found: list[list[Any]] = []
-        for case in cases:
-            events: list[Any] = []
-            driver.run_case(SpillingAdaptiveSpanningRecordDeserializer, case.ops, events)
-            if case.recorded is not None and not _agrees(events, case):
-                raise GraderError(
-                    f"refimpl's deserializer differs from the recorded Flink in {case.ran}; "
-                    "restore refimpl/records/spanning.py"
-                )
-            found.append(events)
-        return found
-
-    def smaller(self, case: Case) -> Iterator[Case]:
-        """Of the mixtures made from the seed: fewer and shorter records, simpler buffers."""
-        return cases.smaller(case) if case.rule == "M" else iter(())
-
-    def compare(self, rule: Rule, case: Case, seen: Seen, expected: list[Any]) -> Finding | None:
-        """The first event that breaks `rule`, diagnosed; None if there is none."""
-        same: list[Step] = []
-        for position, step in enumerate(walk(case, expected)):
-            event = seen.events[position] if position < len(seen.events) else None
-            if event is None or len(event) != len(step.want) or event[0] != step.want[0]:
-                if event is not None and event[0] != step.want[0]:
-                    break  # it went another way before, which this rule does not look at
-                where = {"get": "get_next_record", "set": "set_next_buffer", "new": "__init__"}
-                name = where.get(step.op, "get_current_buffer")
-                return ending_finding("4.1", rule.id, case, seen, _rows(same, step, None), name)
-            if not _holds(rule.aspect, step, event):
-                code, values = diagnose(step, event)
-                code = _ONLY_CAUSE.get(rule.id, code) if step.op == "get" else code
-                return Finding(rule.id, code, case.ran, _rows(same, step, event), values)
-            same.append(step)
-            if rule.aspect == "first" and step.op == "get":
-                return None
-        if seen.ending is not None:
-            return ending_finding("4.1", rule.id, case, seen, _rows(same, None, None), phrase("the_end"))
-        return None
-
-    def tell(self, event: list[Any]) -> str:
+    def tell(self, event: Sequence[Any]) -> str:
         """An event as result and record, or what the call did."""
-        if event[0] == "get" and len(event) == 4:
-            return f"get   {_short(event[1])}  {_record(event[2], 0)}"
-        if event[0] in ("back", "again") and len(event) > 1:
-            return f"get_current_buffer  {_given(event[1])}"
-        return " ".join(str(each) for each in event) if len(event) > 1 else phrase("no_return", call=event[0])
+        name, fields = event
+        if name == "get":
+            return f"get   {_short(fields['result'])}  {_record(fields['record'], 0)}"
+        return f"get_current_buffer  {_given(fields['buffer'])}" if "buffer" in fields else f"{name} {fields['done']}"
+
+    def before(self, case: Case, expected: Sequence[Any], index: int) -> list[Row]:
+        return _same(list(walk(case.ops, expected))[:index])
+
+    def rows(self, found: Difference) -> list[Row]:
+        """What came last and was the same, in its order, and then the answer that differs."""
+        *before, step = list(walk(found.every_op, found.expected))[: found.index + 1]
+        if step.op != "get":
+            label = "get_current_…" if step.op in ("back", "again") else step.label
+            yours, right = (_given(str(next(iter(each.values())))) for each in (found.got, step.want))
+            return [*_same(before), *pair(label, yours, right)]
+        around, records = 0, (found.got["record"], step.want["record"])
+        if all(isinstance(each, str) and not each.startswith("?") for each in records):
+            around = first_difference(*records) or 0
+        return [*_same(before), *pair(_call(step), *(_line(each, around) for each in (found.got, step.want)))]
 
 
-def _holds(aspect: str, step: Step, event: list[Any]) -> bool:
-    if step.op != "get":
-        return aspect in ("kind", "first", "records") or event == step.want
-    if aspect == "kind":
-        is_record = event[2] is None or not event[2].startswith("?")
-        return is_record and isinstance(event[1], str) and not event[1].startswith("?")
-    if aspect == "first":
-        return bool(event[2] == step.want[2])
-    return event == step.want
-
-
-def _rows(before: Sequence[Step], step: Step | None, event: list[Any] | None) -> list[Row]:
-    """What came last and was the same, in its order, and then the answer that differs."""
-    rows = [
+def _same(steps: Sequence[Step]) -> list[Row]:
+    """The last of the steps that were the same."""
+    return [
         Row(each.label, "", hex_row(each.piece.hex(), 0))
         if each.op == "set"
         else Row(_call(each), phrase("yours"), _line(each.want), phrase("same"))
-        for each in before
+        for each in steps
         if each.op in ("set", "get")
     ][-4:]
-    if step is None or event is None:
-        return rows
-    if step.op != "get":
-        label = "get_current_…" if step.op in ("back", "again") else step.label
-        yours, right = (_given(str(each[1])) for each in (event, step.want))
-        return [*rows, Row(label, phrase("yours"), yours), Row("", phrase("flink"), right)]
-    around = 0
-    if isinstance(event[2], str) and isinstance(step.want[2], str) and not event[2].startswith("?"):
-        around = first_difference(event[2], step.want[2]) or 0
-    return [
-        *rows,
-        Row(_call(step), phrase("yours"), _line(event, around)),
-        Row("", phrase("flink"), _line(step.want, around)),
-    ]
+
+
+def _belief(found: Difference) -> Belief:
+    step = list(walk(found.every_op, found.expected))[found.index]
+    code, values = diagnose(step, found.got)
+    return _ONLY_CAUSE.get(found.rule, code) if step.op == "get" else code, values
+
+
+class DeserializerCheck(TranscriptCheck):
+    """The check of 4.1, whose first rules look at a part of an answer, after which a part may go another way."""
+
+    def is_as_recorded(self, events: list[Any], case: Case) -> bool:
+        """Whether the reference part read each recorded buffer as Flink did: the same results, the same records."""
+        assert case.recorded is not None, "asked for a recorded case only"
+        records = [driver.shown(driver.payload(each)) for each in case.ops[1][2]]
+        reads: list[dict[str, list[Any]]] = []
+        for name, fields in events:
+            if name == "set":
+                reads.append({"results": [], "records": []})
+            elif name == "get":
+                reads[-1]["results"].append(fields["result"])
+                reads[-1]["records"] += [fields["record"]] if fields["record"] is not None else []
+        wanted = [
+            {"results": each["results"], "records": [records[i] for i in each["records"]]}
+            for each in case.recorded["reads"]
+        ]
+        return reads == wanted
+
+    def aligned(self, rule: Rule, seen: Seen, expected: list[Any]) -> tuple[Seen, int]:
+        """For rule B up to the first answer; for both as far as the part goes the way of the right one."""
+        num = len(expected)
+        if rule.id not in "AB":
+            return seen, num
+        pairs = zip(seen.events, expected, strict=False)
+        num = next((number for number, (mine, want) in enumerate(pairs) if mine[0] != want[0]), num)
+        first = next((number for number, want in enumerate(expected, 1) if want[0] == "get"), num)
+        if rule.id == "A" or first > num:
+            return seen, num
+        has_answered = len(seen.events) >= first and len(seen.events[first - 1]) > 1
+        return Seen(seen.events, None) if has_answered else seen, first
 
 
 def _given(what: str) -> str:
@@ -229,8 +216,8 @@ def _call(step: Step) -> str:
     return phrase("call", "4.1", number=step.index + 1)
 
 
-def _line(event: list[Any], around: int = 0) -> str:
-    return f"{_short(event[1]):<13} {_record(event[2], around)}"
+def _line(fields: Mapping[str, Any], around: int = 0) -> str:
+    return f"{_short(fields['result']):<13} {_record(fields['record'], around)}"
 
 
 def _short(result: str) -> str:
@@ -249,22 +236,7 @@ def _record(shown: str | None, around: int) -> str:
     return hex_row(shown, around) if shown else phrase("empty_record", "4.1")
 
 
-def _agrees(events: Sequence[list[Any]], case: Case) -> bool:
-    """Whether the reference part read each recorded buffer as Flink did: the same results, the same records."""
-    assert case.recorded is not None, "asked for a recorded case only"
-    records = [driver.shown(driver.payload(each)) for each in case.ops[1][2]]
-    reads: list[dict[str, list[Any]]] = []
-    for event in events:
-        if event[0] == "set":
-            reads.append({"results": [], "records": []})
-        elif event[0] == "get":
-            reads[-1]["results"].append(event[1])
-            reads[-1]["records"] += [event[2]] if event[2] is not None else []
-    wanted = [
-        {"results": each["results"], "records": [records[i] for i in each["records"]]}
-        for each in case.recorded["reads"]
-    ]
-    return reads == wanted
-
-
-CHECK = DeserializerCheck()
+CHECK = DeserializerCheck(
+    "4.1", SpillingAdaptiveSpanningRecordDeserializer, driver, cases.CASES, _belief, cases.SEEDED, _LOOKS_AT,
+    _Words("4.1"),
+)  # fmt: skip

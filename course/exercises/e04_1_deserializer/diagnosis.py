@@ -6,6 +6,7 @@ The order matters: specific beliefs stand before general ones.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 from course.checks.hexdump import raw_start
@@ -27,7 +28,7 @@ _BACK = {"nothing": "buffer_kept", "another": "other_buffer", "retained": "buffe
 
 class _Step(Protocol):
     op: str
-    want: list[Any]
+    want: Mapping[str, Any]
     piece: bytes
     begun: bytes
     rest: bytes
@@ -42,15 +43,16 @@ class _Step(Protocol):
     def follows_joined(self) -> bool: ...
 
 
-def diagnose(step: _Step, event: list[Any]) -> tuple[str, dict[str, str]]:
+def diagnose(step: _Step, seen: Mapping[str, Any]) -> tuple[str, dict[str, str]]:
     """The code of the message and the values its text needs."""
-    if event[0] != "get" or step.op != "get":
-        given = str(event[1]) if len(event) > 1 else "?"
-        return ("given_twice" if step.want[0] == "again" else _BACK.get(given, "different")), {"got": given}
-    result, shown, flags = str(event[1]), event[2], event[3]
+    if step.op != "get":
+        given = str(seen.get("buffer"))
+        return ("given_twice" if step.op == "again" else _BACK.get(given, "different")), {"got": given}
+    result, shown, flags = str(seen["result"]), seen["record"], seen["flags"]
     values = {
-        "got": result.removeprefix("?").removeprefix("alone "), "want": str(step.want[1]), "left": str(len(step.rest)),
-        "begun": str(len(step.begun)), "here": str(min(len(step.rest), 4)), "kind": str(shown or "").removeprefix("?"),
+        "got": result.removeprefix("?").removeprefix("alone "), "want": str(step.want["result"]),
+        "left": str(len(step.rest)), "begun": str(len(step.begun)),
+        "here": str(min(len(step.rest), 4)), "kind": str(shown or "").removeprefix("?"),
         "little": f"{int.from_bytes(step.rest[:4], 'little'):,}", "missing": str(max(0, 4 - len(step.begun))),
     }  # fmt: skip
     if flags:
@@ -60,11 +62,11 @@ def diagnose(step: _Step, event: list[Any]) -> tuple[str, dict[str, str]]:
         return kinds.get(result, "returns_one" if result.startswith("?alone") else "other_result"), values
     if isinstance(shown, str) and shown.startswith("?"):
         return "other_record", values
-    if shown != step.want[2]:
-        return _about_record(step, shown, step.want[2]), values
-    if (step.want[1], result) == (_MORE, _LAST) and step.is_joined:
+    if shown != step.want["record"]:
+        return _about_record(step, shown, step.want["record"]), values
+    if (step.want["result"], result) == (_MORE, _LAST) and step.is_joined:
         return "rest_called_last", values
-    return _RESULTS.get((step.want[1], result), "different"), values
+    return _RESULTS.get((step.want["result"], result), "different"), values
 
 
 def _about_record(step: _Step, shown: str | None, right: str | None) -> str:

@@ -17,9 +17,13 @@ the buffer is recycled, and its memory is written over, as the next producer wou
 A record is looked at until the next call of its own deserializer: in place or in an array that is used again, it may
 be another one after that. If calls of another deserializer change it, the answer ends with "changed".
 
-An event starts as [name] before the call and is completed after it: ["set", "ok"], ["get", result, record, flags]
-with the record as hex, None, or "?" and what came instead, and ["back", "the buffer" | "nothing" | "another"]; a buffer
-that the part has recycled itself is "recycled", one that is not home when its reader gave it back is "retained".
+An event is [name] before the call and [name, fields] after it:
+
+    new, set       done: "ok"
+    get            result; record, as hex, None, or "?" and what came instead; is_answer: whether both are what they may
+                   be; flags
+    back, again    buffer: "the buffer", "nothing" or "another"; one that the part has recycled itself is "recycled",
+                   one that is not home when its reader gave it back is "retained"
 """
 
 from __future__ import annotations
@@ -95,17 +99,26 @@ def _record(value: Any) -> str | None:
         return f"?{type(value).__name__}"[:60]
 
 
-def _answer(value: object) -> list[str | None]:
-    """Result and record as text, or "?" and what came instead of them."""
+def _answer(value: object) -> dict[str, Any]:
+    """Result and record as text, or "?" and what came instead of them; and whether nothing did."""
+    result, record = _pair(value)
+    return {
+        "result": result,
+        "record": record,
+        "is_answer": not any((each or "").startswith("?") for each in (result, record)),
+    }
+
+
+def _pair(value: object) -> tuple[str, str | None]:
     if value is None:
-        return ["?None", None]
+        return "?None", None
     if not isinstance(value, tuple | list) or len(value) != 2:
         alone = _name(value) or (f"{len(value)} values" if isinstance(value, tuple | list) else type(value).__name__)
-        return ["?alone " + alone[:60], None]
+        return "?alone " + alone[:60], None
     first, second = value
     if _name(second) is not None and _name(first) is None:
-        return ["?turned", None]
-    return [_name(first) or f"?{first!r}"[:60], _record(second)]
+        return "?turned", None
+    return _name(first) or f"?{first!r}"[:60], _record(second)
 
 
 class _Pool:
@@ -143,18 +156,19 @@ class _Channel:
         window = BufferSlice(Buffer(MemorySegment(bytearray(data)), pool, size=len(data)), lead, lead + len(piece))
         event = self.begin("set")
         self.part.set_next_buffer(window)
-        event.append("ok")
+        event.append({"done": "ok"})
         for _ in range(len(piece) // 4 + 3):
             event = self.begin("get")
             answer = self.part.get_next_record()
-            event += [*_answer(answer), "recycled" if pool.num_recycled else ""]
+            seen = {**_answer(answer), "flags": "recycled" if pool.num_recycled else ""}
+            event.append(seen)
             is_pair = isinstance(answer, tuple | list) and len(answer) == 2
             is_more = is_pair and answer[0] is _MORE
             if meanwhile is not None:
                 meanwhile.read()
                 meanwhile = None
-                if is_pair and _record(answer[1]) != event[2]:
-                    event[3] = "changed"
+                if is_pair and _record(answer[1]) != seen["record"]:
+                    seen["flags"] = "changed"
             del answer
             if not is_more:
                 break
@@ -163,13 +177,13 @@ class _Channel:
         was_recycled = window.is_recycled
         if not was_recycled:
             window.recycle()
-        if event[1] == "the buffer" and (was_recycled or not window.is_recycled):
-            event[1] = "recycled" if was_recycled else "retained"
+        if event[1]["buffer"] == "the buffer" and (was_recycled or not window.is_recycled):
+            event[1]["buffer"] = "recycled" if was_recycled else "retained"
 
     def ask_for_it(self, name: str) -> list[Any]:
         event = self.begin(name)
         given = self.part.get_current_buffer()
-        event.append("nothing" if given is None else "the buffer" if given is self.last else "another")
+        event.append({"buffer": "nothing" if given is None else "the buffer" if given is self.last else "another"})
         return event
 
 
@@ -181,7 +195,7 @@ def run_case(make: Callable[[], Any], case: list[Any], events: list[Any]) -> Non
             event: list[Any] = ["new"]
             events.append(event)
             channels[number] = _Channel(make(), events)
-            event.append("ok")
+            event.append({"done": "ok"})
         elif name == "stream":
             channels[number].coming = pieces(*rest)
         elif name == "begin":

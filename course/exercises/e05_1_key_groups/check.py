@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import dataclasses
 import random
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from course.checks import drive_writer
-from course.checks.calls import CallsCheck, Difference
+from course.checks.transcript import Belief, Difference, Seeded, TranscriptCheck
+from course.checks.words import CallWords
 from course.curriculum.messages import phrase
-from course.grading.rules import Case, Finding, Rule, Seen
 from refimpl.producer.key_groups import java_hash_code, murmur_hash
 from refimpl.producer.selector import KeyGroupSelector
 from refimpl.records.types import INT
@@ -74,19 +73,26 @@ def _seeded_keys(seed: int) -> Iterator[list[Any]]:
         yield _keys(groups, channels, *keys)
 
 
-def _belief(found: Difference) -> str:
+def _belief(found: Difference) -> Belief:
     """What is no whole number; a channel is named by all answers of its case, see `_named`."""
-    kind = found.got[0]
-    if kind != "int":
-        return {"NoneType": "returns_nothing", "float": "a_fraction"}.get(kind, "no_number")
-    return "different"
+    kind, content = found.answers[0]
+    code = {"NoneType": "returns_nothing", "float": "a_fraction"}.get(kind, "no_number")
+    if kind == "int":
+        code = _named(found.rule, int(content), found.every_op, found.events)
+    return code, {"key": _key(found)}
+
+
+def _key(found: Difference) -> str:
+    key = repr(drive_writer.key_of(found.op[2]))
+    return key if len(key) <= 16 else f"{key[:15]}…"
 
 
 def _named(rule: str, got: int, ops: Sequence[Any], events: Sequence[Any]) -> str:
     """The belief that fits every answer of a case; if none does, what can be seen."""
     _, groups, channels, key_type = ops[0]
     keys = [drive_writer.key_of(op[2]) for op in ops[1:]]
-    answers = [int(event[1][1]) if event[1][0] == "int" else None for event in events[1:] if len(event) > 1]
+    given = [event[1]["answer"] for event in events[1:] if len(event) > 1]
+    answers = [int(content) if kind == "int" else None for kind, content in given]
     if rule == "F":
         as_long = [_group(key, groups, None) * channels // groups for key in keys]
         return "not_as_it_is" if not key_type else "type_ignored" if _fits(as_long, answers) else "different"
@@ -145,27 +151,19 @@ def _with_larger_first(group: int, groups: int, channels: int) -> int:
     return group // (width + 1) if group < in_larger else num_larger + (group - in_larger) // width
 
 
-class SelectorCheck(CallsCheck):
-    """The check of 5.1: a selector is made for each case, and asked key by key."""
+class _Words(CallWords):
+    """A selector is made for each case, and asked key by key."""
 
-    def _told(self, ops: Sequence[Any]) -> str:
+    def told(self, ops: Sequence[Any]) -> str:
         _, groups, channels, key_type = ops[0]
         keys = ", ".join(repr(drive_writer.key_of(op[2])) for op in ops[1:6]) + (", …" if len(ops) > 6 else "")
         words = phrase("asked", "5.1", keys=keys, groups=groups, channels=channels)
         return words + (phrase("as_int", "5.1") if key_type else "")
 
-    def compare(self, rule: Rule, case: Case, seen: Seen, expected: list[Any]) -> Finding | None:
-        found = super().compare(rule, case, seen, expected)
-        if found is None or len(found.rows) != 2:
-            return found
-        got, index = found.values["got"], next(i for i, want in enumerate(expected) if seen.events[i][:3] != want)
-        key = repr(drive_writer.key_of(case.ops[index][2]))
-        key = key if len(key) <= 16 else f"{key[:15]}…"
-        code = found.code
-        if code == "different" and got.removeprefix("-").isdecimal():
-            code = _named(rule.id, int(got), case.ops, seen.events)
-        rows = [dataclasses.replace(found.rows[0], label=phrase("answer", "5.1", asked=key)[:13]), found.rows[1]]
-        return dataclasses.replace(found, code=code, rows=rows, values={**found.values, "key": key})
+    def label(self, found: Difference) -> str:
+        return phrase("answer", "5.1", asked=_key(found))[:13]
 
 
-CHECK = SelectorCheck("5.1", KeyGroupSelector, _SELECTOR_CASES, _belief, ("G", _seeded_keys), drive_writer.run_case)
+CHECK = TranscriptCheck(
+    "5.1", KeyGroupSelector, drive_writer, _SELECTOR_CASES, _belief, Seeded("G", _seeded_keys), words=_Words("5.1")
+)

@@ -8,13 +8,16 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from course.checks import drive_writer
-from course.checks.common import ending_finding, letters
-from course.checks.driven import DrivenCheck
+from course.checks.common import letters
+from course.checks.transcript import Difference, Seeded, TranscriptCheck
+from course.checks.words import Words, pair
 from course.curriculum.messages import phrase
-from course.grading.rules import Case, Finding, Row, Rule, Seen
+from course.grading.rules import Finding, Row
 from refimpl.producer.channel_copy import ChannelCopy
 
 __all__ = ["CHECK"]
+
+_MOST_CHANNELS = 2
 
 
 def _data(length: int, start: int = 0x61) -> str:
@@ -81,91 +84,75 @@ def _seeded_writing(seed: int) -> Iterator[list[Any]]:
         yield _ops(channels, generator.randint(5, 24), generator.randint(2, 12), *ops)
 
 
-class CopyCheck(DrivenCheck):
-    """The check of 5.2: after each operation, all that stands in the queues."""
-
-    def _told(self, ops: Sequence[Any]) -> str:
-        (_, channels, segment, buffers, _), *rest = ops
-        told = ", ".join(_call(op) for op in rest[:6]) + (", …" if len(rest) > 6 else "")
-        return phrase("ran", "5.2", channels=channels, segment=segment, buffers=buffers, ops=told)
-
-    def _shorter(self, ops: list[Any]) -> Iterator[list[Any]]:
-        """One operation fewer."""
-        first, *rest = ops
-        return ([first, *rest[:index], *rest[index + 1 :]] for index in range(len(rest)) if len(rest) > 1)
-
-    def _ended(self, rule: Rule, case: Case, seen: Seen, index: int, want: list[Any]) -> Finding:
-        found = ending_finding(self.exercise, rule.id, case, seen, (), "copy_to_channels")
-        is_of_serializer = found.values["error"] == "LocalUsageError" and found.line is None
-        return dataclasses.replace(found, code="reset_at_the_end") if is_of_serializer and index else found
-
-    def _difference(
-        self, rule: Rule, case: Case, index: int, event: list[Any], expected: Sequence[list[Any]]
-    ) -> Finding | None:
-        want, op = expected[index], case.ops[index]
-        is_kept = rule.id in "HI" and want[5] and not event[5]
-        if not is_kept and _seen_by(rule.id, event) == _seen_by(rule.id, want):
-            return None
-        code = _about(rule.id, op, event, want, expected[index - 1] if index else [])
-        return Finding(rule.id, code, case.ran, _rows(op, event, want), {"where": "copy_to_channels"})
-
-    def tell(self, event: list[Any]) -> str:
-        """The queues, channel by channel."""
-        if len(event) < 7:
-            return phrase("no_return", call="copy_to_channels")
-        return f"{event[0]}  " + "   ".join(f"{n}: {_queue(entries)}" for n, (entries, _) in enumerate(event[2]))
+_SEEN = ("answer", "queues", "free", "blocked")
+_LOOKS_AT = {
+    **dict.fromkeys("ABCDEF", _SEEN), "G": (*_SEEN, "told", "after"), "H": (*_SEEN, "pruned"),
+    "I": (*_SEEN, "told", "after", "pruned"),
+}  # fmt: skip
+"""Announcements are for G and I, and what is kept for H and I; the rest is for all."""
 
 
-def _seen_by(rule: str, event: list[Any]) -> Any:
-    """What a rule looks at: announcements are for G and I; the rest is for all. To prune more often does no harm."""
-    name, answer, channels, free, is_blocked, _, num_after = event
-    told = [num_after, *[told for _, told in channels]] if rule in "GI" else None
-    return [name, answer, [entries for entries, _ in channels], free, is_blocked, told]
+class CopyCheck(TranscriptCheck):
+    """The check of 5.2: to prune more often does no harm."""
+
+    def agree(self, name: str, got: Any, want: Any) -> bool:
+        return super().agree(name, got, want) or (name == "pruned" and not want)
 
 
-def _about(rule: str, op: list[Any], event: list[Any], want: list[Any], before: list[Any]) -> str:
+def _ending(found: Finding, op: Sequence[Any]) -> Finding:
+    is_of_serializer = found.values["error"] == "LocalUsageError" and found.line is None
+    return dataclasses.replace(found, code="reset_at_the_end") if is_of_serializer and op[0] != "writer" else found
+
+
+def _about(found: Difference) -> str:
     """The belief behind the first difference."""
-    got, right = ([entries for entries, _ in each[2]] for each in (event, want))
-    if event[1] != want[1] and op[0] == "take":
+    rule, op, event, want = found.rule, found.op, found.got, found.want
+    got, right = event["queues"], want["queues"]
+    is_kept = want["pruned"] and not event["pruned"]
+    if event["answer"] != want["answer"] and op[0] == "take":
         return "not_closed"
     if got == right:
-        if op[0] == "resume" and event[1] != want[1]:
+        if op[0] == "resume" and event["answer"] != want["answer"]:
             return "wrong_return"
-        if event[4] != want[4]:
-            return "not_blocked" if want[4] else "blocked_for_nothing"
-        if rule in "GI" and event[6] > want[6]:
+        if event["blocked"] != want["blocked"]:
+            return "not_blocked" if want["blocked"] else "blocked_for_nothing"
+        if rule in "GI" and event["after"] > want["after"]:
             return "announced_in_the_middle"
-        if rule in "GI" and event[2:3] + event[6:] != want[2:3] + want[6:]:
+        if rule in "GI" and (event["told"], event["after"]) != (want["told"], want["after"]):
             return "not_announced"
-        return "not_pruned" if want[5] and not event[5] else "different"
+        return "not_pruned" if is_kept else "different"
     channel = next(n for n, (mine, theirs) in enumerate(zip(got, right, strict=True)) if mine != theirs)
     mine, theirs = got[channel], right[channel]
     data, wanted = ("".join(each).replace("|", "") for each in (mine, theirs))
     if data == wanted:
-        if len(mine) > len(theirs) and not mine[-1]:
-            return "opens_for_nothing"
-        return (
-            "not_closed"
-            if len(mine) == len(theirs) and sum(map(_closed, mine)) < sum(map(_closed, theirs))
-            else ("closes_too_early" if any(map(_closed, mine)) else "different")
-        )
-    if op[0] == "broadcast" and event[5] and not want[5]:
+        return _about_edges(mine, theirs)
+    if op[0] == "broadcast" and event["pruned"] and not want["pruned"]:
         return "pruned_too_early"
-    if op[0] == "emit" and rule == "B" and event[5] and len(mine) > 1 and not mine[-1]:
+    if op[0] == "emit" and rule == "B" and event["pruned"] and len(mine) > 1 and not mine[-1]:
         return "pruned_in_the_loop"
-    earlier = "".join(before[2][channel][0]).replace("|", "") if before else ""
     if op[0] == "resume":
         return "begins_again" if len(data) > len(wanted) or not wanted.startswith(data) else "not_resumed"
     if op[0] == "take":
         return "not_closed"
     if op[0] == "emit" and channel != op[1]:
         return "wrong_channel"
-    if op[0] == "broadcast" and channel and data == earlier:
-        has_opened = any("".join(each) for each in got[:channel]) and mine != before[2][channel][0]
+    earlier = found.was["queues"][channel] if found.was else []
+    if op[0] == "broadcast" and channel and data == "".join(earlier).replace("|", ""):
+        has_opened = any("".join(each) for each in got[:channel]) and mine != earlier
         return "no_reset" if has_opened else "not_to_all"
     if len(data) > len(wanted):
         return "copied_twice"
     return "rest_missing" if wanted.startswith(data) else "wrong_bytes"
+
+
+def _about_edges(mine: Sequence[str], theirs: Sequence[str]) -> str:
+    """The bytes of a queue are right, and the buffers they are in are not."""
+    if len(mine) > len(theirs) and not mine[-1]:
+        return "opens_for_nothing"
+    num_closed, right = (sum(map(_closed, each)) for each in (mine, theirs))
+    if len(mine) == len(theirs) and num_closed < right:
+        return "not_closed"
+    return "closes_too_early" if num_closed else "different"
 
 
 def _closed(entry: str) -> bool:
@@ -182,27 +169,40 @@ def _bytes(text: str) -> str:
     return (raw[:6].hex(" ") + f" +{len(raw) - 6}" if len(raw) > 8 else raw.hex(" ")) or phrase("empty", "5.2")
 
 
-def _rows(op: list[Any], event: list[Any], want: list[Any]) -> list[Row]:
-    """The queues of the channels that differ, or what else does."""
-    rows = [Row(phrase("after", "5.2"), "", _call(op))]
-    for number, ((mine, told), (theirs, right)) in enumerate(zip(event[2], want[2], strict=True)):
-        if mine != theirs:
-            rows += [
-                Row(phrase("channel", "5.2", number=number), phrase("yours"), _queue(mine)),
-                Row("", phrase("flink"), _queue(theirs)),
-            ]
-        elif told != right:
-            words = [phrase("told" if each else "not_told", "5.2") for each in (told, right)]
-            rows += [
-                Row(phrase("channel", "5.2", number=number), phrase("yours"), words[0]),
-                Row("", phrase("flink"), words[1]),
-            ]
-    if len(rows) == 1 and op[0] == "resume" and event[1] != want[1]:
-        rows += [Row(phrase("answer", "5.2"), phrase("yours"), str(event[1])), Row("", phrase("flink"), str(want[1]))]
-    if len(rows) == 1 and event[4] != want[4]:
-        words = [phrase("blocked" if each else "going_on", "5.2") for each in (event[4], want[4])]
-        rows += [Row(phrase("writer", "5.2"), phrase("yours"), words[0]), Row("", phrase("flink"), words[1])]
-    return rows[:5]
+class _Words(Words):
+    """The queues of all channels."""
+
+    def call(self, _event: Sequence[Any]) -> str:
+        return "copy_to_channels"
+
+    def told(self, ops: Sequence[Any]) -> str:
+        (_, channels, segment, buffers, _), *rest = ops
+        told = ", ".join(_call(op) for op in rest[:6]) + (", …" if len(rest) > 6 else "")
+        return phrase("ran", "5.2", channels=channels, segment=segment, buffers=buffers, ops=told)
+
+    def tell(self, event: Sequence[Any]) -> str:
+        return f"{event[0]}  " + "   ".join(f"{n}: {_queue(entries)}" for n, entries in enumerate(event[1]["queues"]))
+
+    def rows(self, found: Difference) -> list[Row]:
+        """The queues of the channels that differ, or what else does."""
+        got, want = found.got, found.want
+        rows = []
+        sides = (zip(each["queues"], each["told"], strict=True) for each in (got, want))
+        for number, ((mine, told), (theirs, right)) in enumerate(zip(*sides, strict=True)):
+            label = phrase("channel", "5.2", number=number)
+            if mine != theirs:
+                rows += pair(label, _queue(mine), _queue(theirs))
+            elif told != right:
+                rows += pair(label, *(phrase("told" if each else "not_told", "5.2") for each in (told, right)))
+        if not rows and found.op[0] == "resume" and got["answer"] != want["answer"]:
+            rows += pair(phrase("answer", "5.2"), str(got["answer"]), str(want["answer"]))
+        if not rows and got["blocked"] != want["blocked"]:
+            words = (phrase("blocked" if each["blocked"] else "going_on", "5.2") for each in (got, want))
+            rows += pair(phrase("writer", "5.2"), *words)
+        return [Row(phrase("after", "5.2"), "", _call(found.op)), *rows[: 2 * _MOST_CHANNELS]]
 
 
-CHECK = CopyCheck("5.2", ChannelCopy, drive_writer.run_case, _WRITER_CASES, ("I", _seeded_writing))
+CHECK = CopyCheck(
+    "5.2", ChannelCopy, drive_writer, _WRITER_CASES, _about, Seeded("I", _seeded_writing, setup="writer"), _LOOKS_AT,
+    _Words("5.2"), _ending,
+)  # fmt: skip

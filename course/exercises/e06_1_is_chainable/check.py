@@ -8,14 +8,14 @@ from typing import Any
 
 from course.checks import drive_chains
 from course.checks.chains import tell_graph
-from course.checks.scenes import Difference, ScenesCheck, Seeded
+from course.checks.transcript import Difference, Seeded, TranscriptCheck
+from course.checks.words import FieldWords
 from course.curriculum.messages import phrase
 from refimpl.job.chaining import is_chainable
 
 __all__ = ["CHECK"]
 
 
-_OF_ASKED = ("answer", "graph")
 _WAYS = ("rebalance", "rescale", "shuffle", "global", "broadcast", "hash")
 
 
@@ -23,25 +23,25 @@ def _asked(*specs: Mapping[str, Any]) -> list[list[Any]]:
     return [[["ask", dict(spec)]] for spec in specs]
 
 
-_ASK_RULES: dict[str, tuple[Sequence[str], list[list[Any]]]] = {
-    "A": (_OF_ASKED, _asked({}, {"parallelism": [1, 1]}, {"parallelism": [8, 8]}, {"parallelism": [1000, 1000]},
-                              {"sources": 1}, {"sources": 2}, {"sinks": 1}, {"sources": 1, "sinks": 2},
-                              {"last": True}, {"ids": [42, 7], "last": True}, {"sources": 2, "last": True},
-                              {"sinks": 1, "last": True}, {"ids": [0, 1]}, {"ids": [1, 0]})),
-    "B": (_OF_ASKED, _asked({"way": "hash"}, *({"way": way} for way in _WAYS),
-                              *({"way": way, "parallelism": [1, 1]} for way in _WAYS))),
-    "C": (_OF_ASKED, _asked({"parallelism": [1, 2]}, {"parallelism": [4, 2]})),
-    "D": (_OF_ASKED, _asked({"inputs": 2}, {"inputs": 3}, {"outputs": 2}, {"outputs": 3},
-                              {"parallel": 2}, {"parallel": 3, "sources": 1}, {"inputs": 2, "parallel": 2},
-                              {"inputs": 2, "last": True}, {"outputs": 2, "sinks": 1})),
-    "E": (_OF_ASKED, _asked({"down": "NEVER"}, {"up": "NEVER"}, {"down": "HEAD"}, {"up": "HEAD"},
-                              {"up": "HEAD", "down": "HEAD"}, {"up": "NEVER", "down": "NEVER"},
-                              {"up": "HEAD", "last": True}, {"up": "HEAD", "sources": 1},
-                              {"down": "HEAD", "last": True})),
-    "F": (_OF_ASKED, _asked({"groups": ["default", "gpu"]}, {"groups": ["gpu", "default"]},
-                              {"groups": ["gpu", "gpu"]})),
-    "G": (_OF_ASKED, _asked({"chaining": False}, {"chaining": False, "parallelism": [1, 1]})),
-    "H": (_OF_ASKED, _asked({"tag": "late"}, {"tag": "late", "way": "hash"}, {"tag": "late", "outputs": 2})),
+_ASK_RULES: dict[str, list[list[Any]]] = {
+    "A": _asked({}, {"parallelism": [1, 1]}, {"parallelism": [8, 8]}, {"parallelism": [1000, 1000]},
+                {"sources": 1}, {"sources": 2}, {"sinks": 1}, {"sources": 1, "sinks": 2},
+                {"last": True}, {"ids": [42, 7], "last": True}, {"sources": 2, "last": True},
+                {"sinks": 1, "last": True}, {"ids": [0, 1]}, {"ids": [1, 0]}),
+    "B": _asked({"way": "hash"}, *({"way": way} for way in _WAYS),
+                *({"way": way, "parallelism": [1, 1]} for way in _WAYS)),
+    "C": _asked({"parallelism": [1, 2]}, {"parallelism": [4, 2]}),
+    "D": _asked({"inputs": 2}, {"inputs": 3}, {"outputs": 2}, {"outputs": 3},
+                {"parallel": 2}, {"parallel": 3, "sources": 1}, {"inputs": 2, "parallel": 2},
+                {"inputs": 2, "last": True}, {"outputs": 2, "sinks": 1}),
+    "E": _asked({"down": "NEVER"}, {"up": "NEVER"}, {"down": "HEAD"}, {"up": "HEAD"},
+                {"up": "HEAD", "down": "HEAD"}, {"up": "NEVER", "down": "NEVER"},
+                {"up": "HEAD", "last": True}, {"up": "HEAD", "sources": 1},
+                {"down": "HEAD", "last": True}),
+    "F": _asked({"groups": ["default", "gpu"]}, {"groups": ["gpu", "default"]},
+                {"groups": ["gpu", "gpu"]}),
+    "G": _asked({"chaining": False}, {"chaining": False, "parallelism": [1, 1]}),
+    "H": _asked({"tag": "late"}, {"tag": "late", "way": "hash"}, {"tag": "late", "outputs": 2}),
 }  # fmt: skip
 
 
@@ -82,12 +82,12 @@ _BROKEN: dict[str, Callable[[dict[str, Any]], bool]] = {
 
 
 def _about_asked(found: Difference) -> str:
-    spec = found.op[1]
+    spec, (got, want) = found.op[1], found.values
     if found.field == "graph":
         return "changes_graph"
-    if str(found.got).startswith("?"):
-        return "no_answer" if found.got == "?NoneType" else "no_truth"
-    if not found.want:
+    if str(got).startswith("?"):
+        return "no_answer" if got == "?NoneType" else "no_truth"
+    if not want:
         broken = [name for name, is_broken in _BROKEN.items() if is_broken(spec)]
         if broken == ["downstream"]:
             return "ignores_downstream_head" if spec["down"] == "HEAD" else "ignores_downstream_never"
@@ -142,7 +142,7 @@ def _tell_answer(name: str, value: Any) -> str:
     return phrase("of_type", "6.1", kind=str(value)[1:])
 
 
-CHECK = ScenesCheck(
-    "6.1", is_chainable, drive_chains, _ASK_RULES, _about_asked, _tell_asked, _tell_answer,
-    Seeded("I", _asked_at_random, _simpler_asked), call=lambda _name: "is_chainable",
+CHECK = TranscriptCheck(
+    "6.1", is_chainable, drive_chains, _ASK_RULES, _about_asked, Seeded("I", _asked_at_random, _simpler_asked),
+    words=FieldWords("6.1", _tell_asked, _tell_answer),
 )  # fmt: skip

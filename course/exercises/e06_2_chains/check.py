@@ -8,14 +8,14 @@ from typing import Any
 
 from course.checks import drive_chains
 from course.checks.chains import tell_graph
-from course.checks.scenes import Difference, ScenesCheck, Seeded
+from course.checks.common import without_error
+from course.checks.transcript import Difference, Seeded, TranscriptCheck
+from course.checks.words import FieldWords
 from course.curriculum.messages import phrase
+from course.grading.rules import Finding
 from refimpl.job.chaining import build_chains
 
 __all__ = ["CHECK"]
-
-
-_OF_BUILT = ("chains", "graph", "earlier")
 
 
 def _graph(nodes: Sequence[int], edges: str, chained: str) -> list[list[Any]]:
@@ -25,28 +25,28 @@ def _graph(nodes: Sequence[int], edges: str, chained: str) -> list[list[Any]]:
 
 
 _LINE = " ".join(f"{each}-{each + 1}" for each in range(1, 16))
-_BUILD_RULES: dict[str, tuple[Sequence[str], list[list[Any]]]] = {
-    "A": (_OF_BUILT, [_graph([1], "", ""), _graph([1, 2], "1-2", "")]),
-    "B": (_OF_BUILT, [_graph([1, 2], "1-2", "1-2"), _graph([1, 2, 3], "1-2 2-3", "1-2 2-3"),
-                        _graph([1, 2, 3, 4, 5], "1-2 2-3 3-4 4-5", "1-2 2-3 3-4 4-5"),
-                        _graph([7001, 7002, 7003], "7001-7002 7002-7003", "7001-7002 7002-7003"),
-                        _graph(range(1, 17), _LINE, _LINE)]),
-    "C": (_OF_BUILT, [_graph([1, 2, 3], "1-2 2-3", "1-2"), _graph([1, 2, 3], "1-2 2-3", "2-3"),
-                        _graph([1, 2, 3, 4, 5, 6], "1-2 2-3 3-4 4-5 5-6", "1-2 3-4 4-5")]),
-    "D": (_OF_BUILT, [_graph([1, 2, 3], "1-2 1-3", "1-2 1-3"), _graph([1, 2, 3], "1-2 1-3", "1-2"),
-                        [*_graph([1, 2, 3], "1-2 2-3", "1-2"), *_graph([4, 5], "4-5", "4-5")],
-                        _graph([1, 2, 3, 4, 5], "1-2 1-3 2-4 3-5", "1-2 1-3 2-4 3-5"),
-                        _graph([1, 2, 3, 4, 5], "1-2 1-3 2-4 3-5", "1-3 2-4 3-5")]),
-    "E": (_OF_BUILT, [_graph([1, 2, 3], "1-3 2-3", ""), _graph([1, 2, 3, 4], "1-2 3-4", "1-2 3-4"),
-                        _graph([1, 2, 3, 4, 5], "1-2 3-4 2-5 4-5", "1-2 3-4"),
-                        _graph([1, 2, 3, 4, 5, 6], "1-3 2-3 3-4 4-5 5-6", "3-4 4-5 5-6")]),
-    "F": (_OF_BUILT, [_graph([2, 1], "2-1", "2-1"), _graph([7, 3, 5], "7-3 3-5", "7-3 3-5"),
-                        _graph([4, 3, 2, 1], "4-3 3-2 2-1", "4-3 2-1"),
-                        _graph([9, 1, 8, 2], "9-1 9-8 8-2", "9-1 9-8 8-2"), _graph([2, 1], "1-2", "1-2"),
-                        _graph([2, 1], "1-2", ""), _graph([3, 1, 2], "1-2 2-3", "1-2 2-3"),
-                        _graph([0, 1, 2], "0-1 1-2", "0-1 1-2"), _graph([0, 1, 2], "0-1 1-2", "1-2"),
-                        _graph([1, 0], "1-0", "1-0"),
-                        _graph([5, 4, 1, 3, 2], "1-2 2-3 2-4 3-5", "1-2 2-4 3-5")]),
+_BUILD_RULES: dict[str, list[list[Any]]] = {
+    "A": [_graph([1], "", ""), _graph([1, 2], "1-2", "")],
+    "B": [_graph([1, 2], "1-2", "1-2"), _graph([1, 2, 3], "1-2 2-3", "1-2 2-3"),
+          _graph([1, 2, 3, 4, 5], "1-2 2-3 3-4 4-5", "1-2 2-3 3-4 4-5"),
+          _graph([7001, 7002, 7003], "7001-7002 7002-7003", "7001-7002 7002-7003"),
+          _graph(range(1, 17), _LINE, _LINE)],
+    "C": [_graph([1, 2, 3], "1-2 2-3", "1-2"), _graph([1, 2, 3], "1-2 2-3", "2-3"),
+          _graph([1, 2, 3, 4, 5, 6], "1-2 2-3 3-4 4-5 5-6", "1-2 3-4 4-5")],
+    "D": [_graph([1, 2, 3], "1-2 1-3", "1-2 1-3"), _graph([1, 2, 3], "1-2 1-3", "1-2"),
+          [*_graph([1, 2, 3], "1-2 2-3", "1-2"), *_graph([4, 5], "4-5", "4-5")],
+          _graph([1, 2, 3, 4, 5], "1-2 1-3 2-4 3-5", "1-2 1-3 2-4 3-5"),
+          _graph([1, 2, 3, 4, 5], "1-2 1-3 2-4 3-5", "1-3 2-4 3-5")],
+    "E": [_graph([1, 2, 3], "1-3 2-3", ""), _graph([1, 2, 3, 4], "1-2 3-4", "1-2 3-4"),
+          _graph([1, 2, 3, 4, 5], "1-2 3-4 2-5 4-5", "1-2 3-4"),
+          _graph([1, 2, 3, 4, 5, 6], "1-3 2-3 3-4 4-5 5-6", "3-4 4-5 5-6")],
+    "F": [_graph([2, 1], "2-1", "2-1"), _graph([7, 3, 5], "7-3 3-5", "7-3 3-5"),
+          _graph([4, 3, 2, 1], "4-3 3-2 2-1", "4-3 2-1"),
+          _graph([9, 1, 8, 2], "9-1 9-8 8-2", "9-1 9-8 8-2"), _graph([2, 1], "1-2", "1-2"),
+          _graph([2, 1], "1-2", ""), _graph([3, 1, 2], "1-2 2-3", "1-2 2-3"),
+          _graph([0, 1, 2], "0-1 1-2", "0-1 1-2"), _graph([0, 1, 2], "0-1 1-2", "1-2"),
+          _graph([1, 0], "1-0", "1-0"),
+          _graph([5, 4, 1, 3, 2], "1-2 2-3 2-4 3-5", "1-2 2-4 3-5")],
 }  # fmt: skip
 
 
@@ -76,7 +76,7 @@ def _simpler_built(op: list[Any]) -> Iterator[list[Any]]:
 
 
 def _about_built(found: Difference) -> str:
-    got, want, spec = found.got, found.want, found.op[1]
+    (got, want), spec = found.values, found.op[1]
     if found.field == "earlier":
         return "overwrites_earlier"
     if found.field == "graph":
@@ -102,10 +102,11 @@ def _about_built(found: Difference) -> str:
     return "splits_chains"
 
 
-def _ending_built(op: Sequence[Any], error: str) -> str:
+def _ending_built(found: Finding, op: Sequence[Any]) -> Finding:
     """A look for an operator that comes later, where the graph holds one before the one it reads from."""
     spec = op[1]
-    return "goes_as_added" if not _is_in_order(spec) and error in map(str, spec["nodes"]) else ""
+    is_of_order = not _is_in_order(spec) and found.values["text"] in map(str, spec["nodes"])
+    return without_error(found, "goes_as_added") if is_of_order else found
 
 
 def _is_in_order(spec: Mapping[str, Any]) -> bool:
@@ -148,7 +149,7 @@ def _tell_chains(name: str, value: Any) -> str:
     return "  ".join(f"{head}: [{', '.join(map(str, each))}]" for head, each, _ in value) or phrase("no_chain", "6.2")
 
 
-CHECK = ScenesCheck(
-    "6.2", build_chains, drive_chains, _BUILD_RULES, _about_built, _tell_built, _tell_chains,
-    Seeded("G", _built_at_random, _simpler_built), ending=_ending_built, call=lambda _name: "build_chains",
+CHECK = TranscriptCheck(
+    "6.2", build_chains, drive_chains, _BUILD_RULES, _about_built, Seeded("G", _built_at_random, _simpler_built),
+    words=FieldWords("6.2", _tell_built, _tell_chains), ending=_ending_built,
 )  # fmt: skip

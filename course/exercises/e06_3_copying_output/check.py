@@ -7,8 +7,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from course.checks import drive_chains
-from course.checks.scenes import Difference, ScenesCheck, Seeded
+from course.checks.common import without_error
+from course.checks.transcript import Difference, Seeded, TranscriptCheck
+from course.checks.words import FieldWords
 from course.curriculum.messages import phrase
+from course.grading.rules import Finding
 from refimpl.task.outputs import CopyingChainingOutput
 
 __all__ = ["CHECK"]
@@ -21,21 +24,29 @@ def _sent(*ops: list[Any], tag: str = "") -> list[list[Any]]:
     return [["new", {"tag": tag} if tag else {}], *ops]
 
 
-_SEND_RULES: dict[str, tuple[Sequence[str], list[list[Any]]]] = {
-    "A": (("given", "answer", "passed"), [
+_LOOKS_AT = {
+    "A": ("given", "answer", "passed"),
+    "B": ("kept", "first"),
+    "C": ("time",),
+    "D": ("given", "kept", "answer", "passed"),
+    "E": ("time",),
+    "F": ("copies",),
+}
+_SEND_RULES: dict[str, list[list[Any]]] = {
+    "A": [
         _sent(["collect", 5, None]), _sent(["collect", {"a": 1}, 7], ["collect", [2], 8]),
         _sent(["watermark", 7]), _sent(["idle"], ["watermark", 9], ["active"], ["watermark", 12]),
         _sent(["watermark", 7], ["idle"], tag="late"),
         _sent(["another", {}], ["collect", 5, 7], ["watermark", 8]),
-        _sent(["another", {"tag": "late"}], ["collect", 5, 7])]),
-    "B": (("kept", "first"), [_sent(["collect", {"a": 1}, 7], ["change"]), _sent(["collect", _FLIGHT, 7], ["change"]),
-                      _sent(["collect", [[1], [2]], None], ["change"]),
-                      _sent(["collect", 5, 1], ["collect", 6, 2]),
-                      _sent(["collect", [], 7], ["change"]), _sent(["collect", {}, 7], ["change"])]),
-    "C": (("time",), [_sent(["collect", 5, 1000]), _sent(["collect", 5, None]), _sent(["collect", 5, 0]),
-                      _sent(["collect", 5, 1], ["collect", 6, None], ["collect", 7, 3]),
-                      _sent(["collect", 5, -1])]),
-    "D": (("given", "kept", "answer", "passed"), [
+        _sent(["another", {"tag": "late"}], ["collect", 5, 7])],
+    "B": [_sent(["collect", {"a": 1}, 7], ["change"]), _sent(["collect", _FLIGHT, 7], ["change"]),
+          _sent(["collect", [[1], [2]], None], ["change"]),
+          _sent(["collect", 5, 1], ["collect", 6, 2]),
+          _sent(["collect", [], 7], ["change"]), _sent(["collect", {}, 7], ["change"])],
+    "C": [_sent(["collect", 5, 1000]), _sent(["collect", 5, None]), _sent(["collect", 5, 0]),
+          _sent(["collect", 5, 1], ["collect", 6, None], ["collect", 7, 3]),
+          _sent(["collect", 5, -1])],
+    "D": [
         _sent(["side", "late", 5, 1]), _sent(["collect", 5, 1], tag="late"),
         _sent(["own_side", 5, 1], tag="late"),
         _sent(["side", "late", [5], 1], tag="late"),
@@ -43,15 +54,15 @@ _SEND_RULES: dict[str, tuple[Sequence[str], list[list[Any]]]] = {
         _sent(["side", "late", _FLIGHT, 1], ["change"], tag="late"),
         _sent(["side", "late", [1], 1], ["side", "early", [2], 2], ["side", "late", [3], 3], tag="late"),
         _sent(["another", {"tag": "early"}], ["side", "late", 5, 1], tag="late"),
-        _sent(["another", {}], ["side", "late", 5, 1], ["collect", 5, 1], tag="late")]),
-    "E": (("time",), [_sent(["side", "late", 5, 44], tag="late"), _sent(["side", "late", 5, 0], tag="late"),
-                      _sent(["side", "late", 5, None], tag="late"), _sent(["side", "late", 5, -1], tag="late")]),
-    "F": (("copies",), [_sent(["collect", [1], 1]), _sent(["collect", 1, 1], ["collect", "a", 1]),
-                        _sent(["side", "late", [1], 1], tag="late"), _sent(["side", "early", [1], 1], tag="late"),
-                        _sent(["side", "later", [1], 1], tag="late"), _sent(["collect", [1], 1], tag="late"),
-                        _sent(["side", "late", [1], 1]),
-                       _sent(["another", {}], ["collect", [1], 1]),
-                       _sent(["another", {}], ["side", "late", [1], 1], tag="late")]),
+        _sent(["another", {}], ["side", "late", 5, 1], ["collect", 5, 1], tag="late")],
+    "E": [_sent(["side", "late", 5, 44], tag="late"), _sent(["side", "late", 5, 0], tag="late"),
+          _sent(["side", "late", 5, None], tag="late"), _sent(["side", "late", 5, -1], tag="late")],
+    "F": [_sent(["collect", [1], 1]), _sent(["collect", 1, 1], ["collect", "a", 1]),
+          _sent(["side", "late", [1], 1], tag="late"), _sent(["side", "early", [1], 1], tag="late"),
+          _sent(["side", "later", [1], 1], tag="late"), _sent(["collect", [1], 1], tag="late"),
+          _sent(["side", "late", [1], 1]),
+          _sent(["another", {}], ["collect", [1], 1]),
+          _sent(["another", {}], ["side", "late", [1], 1], tag="late")],
 }  # fmt: skip
 
 
@@ -77,13 +88,14 @@ _SIDES = ("side", "own_side")
 _OF_THE_BASE = ("watermark", "idle", "active")
 
 
-def _ending_sent(op: Sequence[Any], error: str) -> str:
+def _ending_sent(found: Finding, op: Sequence[Any]) -> Finding:
     """The base class does these; where it stops, it was not made ready."""
-    return "base_not_ready" if op[0] in _OF_THE_BASE and error != "6.3" else ""
+    is_base = op[0] in _OF_THE_BASE and found.values["error"] and found.values["text"] != "6.3"
+    return without_error(found, "base_not_ready") if is_base else found
 
 
 def _about_sent(found: Difference) -> str:
-    got, want, name = found.got, found.want, found.op[0]
+    (got, want), name = found.values, found.op[0]
     if any(op[0] == "another" for op in found.before):
         return "kept_in_the_class"
     if found.field == "answer":
@@ -107,7 +119,7 @@ def _about_sent(found: Difference) -> str:
 
 
 def _about_given(found: Difference) -> str:
-    got, want, is_side = found.got, found.want, found.op[0] in _SIDES
+    (got, want), is_side = found.values, found.op[0] in _SIDES
     if not want:
         if not is_side:
             return "main_into_side"
@@ -123,7 +135,7 @@ def _about_given(found: Difference) -> str:
 
 def _about_kept(found: Difference) -> str:
     """The sender's own record has changed: at the hand-over, or when the one behind changed what it was given."""
-    got, want = found.got, found.want
+    got, want = found.values
     if got[:2] == want[:2]:
         return "values_exchanged"
     if found.op[0] != "change":
@@ -166,13 +178,7 @@ def _tell_given(name: str, value: Any) -> str:
     return phrase(name, "6.3", value=value)
 
 
-_CALLED = {
-    "new": "__init__", "another": "__init__", "side": "collect_side", "own_side": "collect_side",
-    "watermark": "emit_watermark", "idle": "emit_status", "active": "emit_status",
-}  # fmt: skip
-
-CHECK = ScenesCheck(
-    "6.3", CopyingChainingOutput, drive_chains, _SEND_RULES, _about_sent, _tell_sent, _tell_given,
-    Seeded("G", _sent_at_random, is_valid=lambda ops: bool(ops) and ops[0][0] == "new"),
-    ending=_ending_sent, call=lambda name: _CALLED.get(name, name),
+CHECK = TranscriptCheck(
+    "6.3", CopyingChainingOutput, drive_chains, _SEND_RULES, _about_sent, Seeded("G", _sent_at_random), _LOOKS_AT,
+    FieldWords("6.3", _tell_sent, _tell_given), _ending_sent,
 )  # fmt: skip

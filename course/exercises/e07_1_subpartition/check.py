@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from course.checks.scenes import Difference, ScenesCheck, Seeded
+from course.checks.common import without_error
+from course.checks.transcript import Belief, Difference, Seeded, TranscriptCheck
+from course.checks.words import FieldWords
 from course.curriculum.messages import phrase
 from course.exercises.e07_1_subpartition import driver
+from course.grading.rules import Finding
 from refimpl.producer.subpartition import PipelinedSubpartition
 
 __all__ = ["CHECK"]
 
 
 _CAPACITY = 16
-_CALLS = {"open": "add", "event": "add", "barrier": "add", "end": "finish"}
 _TEXTS = ("Ab", "cde", "F", "ghij", "kLm", "nopqr", "s")
 
 
@@ -32,41 +34,53 @@ def _cases(*texts: str) -> list[list[Any]]:
     return [_ops(text) for text in texts]
 
 
-_RULES: dict[str, tuple[Sequence[str], list[list[Any]]]] = {
-    "A": (("answer",), _cases(
+_LOOKS_AT = {
+    "A": ("answer",),
+    "B": ("piece", "queued"),
+    "C": ("piece", "queued"),
+    "D": ("answer", "piece", "queued"),
+    "E": ("told", "ready"),
+    "F": ("told", "mark", "ready"),
+    "G": ("mark", "told", "more"),
+    "H": ("backlog", "sent"),
+    "I": ("answer", "piece", "told", "queued", "mark", "ready"),
+    "J": ("refs", "queued"),
+}
+_RULES: dict[str, list[list[Any]]] = {
+    "A": _cases(
         "open:ab open:cd poll", "event poll poll", "poll", "open:ab poll flush",
-    )),
-    "B": (("piece", "queued"), _cases(
+    ),
+    "B": _cases(
         "open:ab poll", "open:ab poll write:cde poll poll", "open:ab close poll", "open:ab poll close poll",
         "open:ab poll write:cde close poll poll",
-    )),
-    "C": (("piece", "queued"), _cases(
+    ),
+    "C": _cases(
         "open:ab open:cde poll", "open:ab open:cde open:f poll poll poll poll", "open:ab event open:cde poll poll poll",
         "open:ab poll write:cde open:f poll poll poll", "open:ab open:cde poll poll write:f poll close poll",
-    )),
-    "D": (("answer", "piece", "queued"), _cases(
+    ),
+    "D": _cases(
         "open poll", "open open:ab poll", "open open open:ab poll poll", "open close poll poll",
         "open:ab poll open:cd poll poll", "open open event poll poll", " ".join(["open"] * 12 + ["open:ab", "poll"]),
         " ".join(["open"] * 300 + ["open:ab", "poll"]),
-    )),
-    "E": (("told", "ready"), _cases(
+    ),
+    "E": _cases(
         "open", "open:ab write:cde", "open:ab open:cde", "open:ab open:cde open:f open:ghij", "event",
         "event poll event",
         "open:ab event", "open:ab open:cde poll open:f", "open:ab open:cde poll poll open:f", "open:ab poll open:cde",
-    )),
-    "F": (("told", "mark", "ready"), _cases(
+    ),
+    "F": _cases(
         "flush", "open:ab flush", "open flush", "open:ab poll flush", "open:ab poll write:cde flush",
         "open:ab open:cde flush", "open:ab flush flush", "open:ab flush open:cde", "open:ab flush open:cde open:f",
         "open:ab open:cde flush flush", "open flush write:ab flush", "open:ab poll flush write:cde flush",
         "open:ab poll close flush",
-    )),
-    "G": (("mark", "told", "more"), _cases(
+    ),
+    "G": _cases(
         "open:ab flush poll", "open:ab open:cde flush poll", "open:ab open:cde flush poll poll",
         "open:ab flush poll write:cde flush", "open:ab flush poll open:cde", "open:ab flush poll open:cde open:f",
         "open:ab flush open:cde poll poll write:f flush", "open:ab open:cde open:f flush poll poll",
         "open:ab open flush poll poll", "open:ab flush poll poll write:cde open:f",
-    )),
-    "H": (("backlog", "sent"), _cases(
+    ),
+    "H": _cases(
         "open:ab", "open:ab open:cde", "event", "event event", "open:ab open:cde open:f", "open:ab event open:cde",
         "event open:ab event open", "open:ab flush", "open:ab open:cde flush", "open:ab end",
         "open:ab open:cde end poll",
@@ -74,17 +88,17 @@ _RULES: dict[str, tuple[Sequence[str], list[list[Any]]]] = {
         "event flush", "event open:ab flush poll", "open:ab open:cde poll", "open:ab open:cde open:f poll poll",
         "open:ab close poll", "open:ab open:cde end poll poll poll", "event open:ab open:cde poll poll",
         " ".join(["open:ab"] * 20 + ["flush"]), " ".join(["open:ab"] * 300 + ["flush"]),
-    )),
-    "I": (("answer", "piece", "told", "queued", "mark", "ready"), _cases(
+    ),
+    "I": _cases(
         "barrier open:ab poll poll", "barrier open:ab open:cde poll poll resume poll", "barrier poll open:ab open:cde",
         "barrier poll open:ab flush", "barrier poll open:ab open:cde flush resume poll", "barrier poll event",
         "barrier poll open:ab flush resume flush poll", "end open:ab", "release open:ab", "end poll event poll",
         "open:ab release poll open:cde poll flush",
-    )),
-    "J": (("refs", "queued"), _cases(
+    ),
+    "J": _cases(
         "open:ab open:cde poll", "open:ab close poll", "open open:ab poll", "open:ab poll", "open:ab poll poll",
         "open:ab poll close poll poll", "open poll poll", "end open:ab close", "release open close",
-    )),
+    ),
 }  # fmt: skip
 
 
@@ -128,10 +142,9 @@ def _simpler(op: list[Any]) -> Iterator[list[Any]]:
 # -- the belief behind a difference ----------------------------------------------------------------
 
 
-def _belief(found: Difference) -> str:
-    if found.field == "answer":
-        return _about_answer(found)
+def _belief(found: Difference) -> Belief:
     about = {
+        "answer": _about_answer,
         "piece": _about_piece,
         "queued": _about_queue,
         "told": _about_telling,
@@ -141,21 +154,22 @@ def _belief(found: Difference) -> str:
         "ready": _about_ready,
         "more": _about_deliver,
         "sent": _about_deliver,
-    }.get(found.field)
-    return about(found) if about is not None else "different"
+    }[found.field]
+    values = {"got": _named(found.values[0]), "place": str(found.want["queued"])}
+    return about(found), values
 
 
 def _about_answer(found: Difference) -> str:
-    name, got, want = found.op[0], found.got, found.want
+    name, (got, want) = found.op[0], found.values
     if name == "poll":
         if str(got).startswith("?"):
             return "poll_without_deliver"
         if _is_blocked(found):
             return "reads_while_blocked"
-        if found.now["queued"] == 0 and found.right["queued"]:
+        if found.got["queued"] == 0 and found.want["queued"]:
             return "not_queued"
         if want == "nothing":
-            return "empty_piece_delivered" if found.now.get("piece") == "" else "gives_too_much"
+            return "empty_piece_delivered" if found.got.get("piece") == "" else "gives_too_much"
         return "stops_at_empty" if _empties(found) else "gives_nothing"
     if name == "flush":
         return "flush_answers"
@@ -167,7 +181,7 @@ def _about_answer(found: Difference) -> str:
 
 
 def _about_piece(found: Difference) -> str:
-    got, want = found.got, found.want
+    got, want = found.values
     if _is_blocked(found):
         return "reads_while_blocked"
     if want is None:
@@ -179,20 +193,21 @@ def _about_piece(found: Difference) -> str:
     later = "".join(op[1] for op in found.before if len(op) > 1)
     if got != "event" and got not in later:
         return "wrong_piece"
-    return "newest_first" if found.now["queued"] > found.right["queued"] else "buffer_skipped"
+    return "newest_first" if found.got["queued"] > found.want["queued"] else "buffer_skipped"
 
 
 def _about_queue(found: Difference) -> str:
+    got, want = found.values
     if found.op[0] != "poll":
         return "queue_differs"
-    if found.got < found.want:
+    if got < want:
         return "open_taken_away"
-    return "finished_stays" if found.now.get("piece") == found.right.get("piece") else "queue_differs"
+    return "finished_stays" if found.got.get("piece") == found.want.get("piece") else "queue_differs"
 
 
 def _about_telling(found: Difference) -> str:
-    name, got, want = found.op[0], found.got, found.want
-    past = found.past[-1][1] if found.past else {"queued": 0, "mark": False}
+    name, (got, want) = found.op[0], found.values
+    past = found.was or {"queued": 0, "mark": False}
     if got is None or want is None:
         return "queue_differs"
     if _is_blocked(found) and got > want:
@@ -223,20 +238,21 @@ def _about_ready(found: Difference) -> str:
 
 def _about_deliver(found: Difference) -> str:
     """What `deliver` says of the rest: it looks when it is called."""
-    if type(found.got) is not type(found.want) or found.got < found.want:
+    got, want = found.values
+    if type(got) is not type(want) or got < want:
         return "other_words_with_the_piece"
-    past = found.past[-1][1] if found.past else {"mark": False}
-    if past["mark"] and not found.right["mark"] and found.right["queued"] == 1:
+    past = found.was or {"mark": False}
+    if past["mark"] and not found.want["mark"] and found.want["queued"] == 1:
         return "mark_after_deliver"
-    return "removed_after_deliver" if int(found.got) == int(found.want) + 1 else "other_words_with_the_piece"
+    return "removed_after_deliver" if int(got) == int(want) + 1 else "other_words_with_the_piece"
 
 
 def _about_mark(found: Difference) -> str:
-    past = found.past[-1][1] if found.past else {"queued": 0, "mark": False}
+    past = found.was or {"queued": 0, "mark": False}
     if found.op[0] == "poll":
-        return "mark_stays" if found.got else "mark_down_too_early"
+        return "mark_stays" if found.got["mark"] else "mark_down_too_early"
     if found.op[0] == "flush":
-        if not found.got:
+        if not found.got["mark"]:
             return "flush_takes_it_down" if past["mark"] else "no_mark"
         if _is_blocked(found):
             return "mark_while_blocked"
@@ -245,38 +261,40 @@ def _about_mark(found: Difference) -> str:
 
 
 def _about_backlog(found: Difference) -> str:
-    got, want = found.got, found.want
+    got, want = found.values
     if isinstance(got, bool) or not isinstance(got, int):
         return "backlog_no_number"
     if got < 0:
         return "backlog_below_zero"
     has_ended = any(op[0] == "end" for op in [*found.before, found.op])
-    num_queued = found.right["queued"]
+    num_queued = found.want["queued"]
     if got > want:
         events = any(op[0] in ("event", "barrier", "end") for op in [*found.before, found.op])
         return "events_counted" if events and got in (num_queued, num_queued - 1) else "tail_counted"
-    if found.right["mark"]:
+    if found.want["mark"]:
         return "flushed_tail_not_counted"
     return "ended_tail_not_counted" if has_ended else "backlog_too_small"
 
 
 def _about_references(found: Difference) -> str:
+    got, want = found.values
     if found.op[0] in ("open", "close"):
         return "refused_not_closed"
-    if found.got < found.want:
+    if got < want:
         return "recycled_too_early"
     return "empty_not_recycled" if _empties(found) else "finished_not_closed"
 
 
-def _ending(_op: Sequence[Any], error: str) -> str:
-    return "recycled_too_early" if "was recycled before" in error else ""
+def _ending(found: Finding, _op: Sequence[Any]) -> Finding:
+    is_recycled = "was recycled before" in found.values["text"]
+    return without_error(found, "recycled_too_early") if is_recycled else found
 
 
 def _is_blocked(found: Difference) -> bool:
     """Whether a blocking event was taken and nobody resumed since."""
     is_blocked = False
     barriers = [op[0] == "barrier" for op in found.before if op[0] in ("barrier", "event", "open")]
-    for op, event in zip(found.before, found.past, strict=True):
+    for op, event in zip(found.before, found.expected, strict=False):
         if op[0] == "resume":
             is_blocked = False
         if op[0] == "poll" and event[1].get("piece") == "event" and any(barriers):
@@ -324,11 +342,7 @@ def _named(value: Any) -> str:
     return _say("an_object", kind=text[1:]) if text.startswith("?") else text
 
 
-def _values(found: Difference) -> Mapping[str, str]:
-    return {"got": _named(found.got), "place": str(found.right["queued"])}
-
-
-CHECK = ScenesCheck(
-    "7.1", PipelinedSubpartition, driver, _RULES, _belief, _tell_op, _tell_field,
-    Seeded("K", _seeded, _simpler, _is_valid), _values, _ending, lambda name: _CALLS.get(name, name), _is_shown,
+CHECK = TranscriptCheck(
+    "7.1", PipelinedSubpartition, driver, _RULES, _belief, Seeded("K", _seeded, _simpler, _is_valid), _LOOKS_AT,
+    FieldWords("7.1", _tell_op, _tell_field, _is_shown), _ending,
 )  # fmt: skip

@@ -9,7 +9,7 @@ so it imports the engine and the standard library only. A case is a list of oper
     ["event"]          an event joins         ["barrier"]  one that blocks
     ["flush"]  ["poll"]  ["resume"]  ["end"]  ["release"]
 
-Nothing is written before a case makes the subpartition; a reader is there from the start. An event is [name, fields]:
+Nothing is written before a case makes the subpartition; a reader is there from the start. An event is [call, fields]:
 
     answer      what the call returned: of `poll` "taken", "nothing", or what came instead
     piece       the bytes `poll` gave, as text; "event" for those of an event
@@ -163,11 +163,15 @@ def _plain(value: Any) -> Any:
     return f"?{type(value).__name__}"[:60]
 
 
+_CALLED = {"open": "add", "event": "add", "barrier": "add", "end": "finish"}
+"""What of the part an operation calls; of those that are missing, what bears their name."""
+
+
 def run_case(part: Any, case: list[Any], events: list[Any]) -> None:
     """Run the operations of `case`, appending what is seen to `events`."""
     run: _Run | None = None
     for op in case:
-        event: list[Any] = [op[0]]
+        event: list[Any] = [_CALLED.get(op[0], op[0])]
         events.append(event)
         run = run or _Run(part)
         event.append(run.do(op))

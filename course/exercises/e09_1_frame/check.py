@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from course.checks import drive_calls
-from course.checks.calls import CallsCheck, Difference
 from course.checks.common import letters
+from course.checks.transcript import Difference, Seeded, TranscriptCheck
 from refimpl.exchange.framing import to_frame
 
 __all__ = ["CHECK"]
@@ -39,10 +39,11 @@ def _mixed_frames(seed: int) -> Iterator[list[Any]]:
 
 
 def _frame_belief(found: Difference) -> str:
-    if not found.arguments:
+    if found.op[0] == "look":
         return "overwrites_earlier"
-    frame_id, body = found.arguments[0], bytes.fromhex(found.arguments[1]["hex"])
-    kind = found.got[0]
+    frame_id, body = found.op[2], bytes.fromhex(found.op[3]["hex"])
+    answer, _ = found.answers
+    kind = answer[0]
     if kind == "NoneType":
         return "returns_nothing"
     if kind != "bytes":
@@ -75,12 +76,12 @@ def _frame_belief(found: Difference) -> str:
         ("length_ends_early", bytes(2) + length[2:] + magic + one + body),
         ("length_ends_early", bytes(1) + length[1:] + magic + one + body),
     ]  # fmt: skip
-    found_one = next((each for each in beliefs if drive_calls.plain(each[1]) == list(found.got)), None)
+    found_one = next((each for each in beliefs if drive_calls.plain(each[1]) == answer), None)
     if found_one is None:
-        got = found.got[1]
+        got = answer[1]
         is_id = len(got) == 2 * (9 + size) and got[:16] == (length + magic).hex() and got[18:] == body.hex()
         return "id_other" if is_id else "bytes_wrong"
     return found_one[0]
 
 
-CHECK = CallsCheck("9.1", to_frame, _FRAMES, _frame_belief, ("D", _mixed_frames))
+CHECK = TranscriptCheck("9.1", to_frame, drive_calls, _FRAMES, _frame_belief, Seeded("D", _mixed_frames))

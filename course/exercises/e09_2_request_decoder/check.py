@@ -8,7 +8,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from course.checks.common import letters
-from course.checks.scripts import Difference, ScriptCheck
+from course.checks.transcript import Belief, Difference, Seeded, TranscriptCheck
+from course.checks.words import StateWords
 from course.exercises.e09_2_request_decoder import driver
 from course.exercises.e09_2_request_decoder.driver import MAX_FRAME_BYTES, frame
 from refimpl.exchange.request_decoder import RequestDecoder
@@ -104,7 +105,7 @@ def _blanks(op: Sequence[Any], first: Sequence[Any]) -> dict[str, Any]:
     return {**values, "a": f"{op[1]}." if first[1] > 1 else ""}
 
 
-def _stream_belief(found: Difference) -> tuple[str, dict[str, str]]:
+def _stream_belief(found: Difference) -> Belief:
     name, decoder = found.op[0], found.op[1]
     got, want = str(found.got.get("answer", {}).get("found")), str(found.want.get("answer", {}).get("found"))
     values = {"got": got.removeprefix("? "), "want": want}
@@ -184,12 +185,7 @@ def _was_given(found: Difference, raw: bytes) -> bool:
     return bool(raw) and stream.startswith(raw)
 
 
-CHECK = ScriptCheck(
-    "9.2",
-    RequestDecoder,
-    driver.run_case,
-    _STREAMS,
-    _stream_belief,
-    ("J", _mixed_streams),
-    values=_blanks,
-)
+CHECK = TranscriptCheck(
+    "9.2", RequestDecoder, driver, _STREAMS, _stream_belief,
+    Seeded("J", _mixed_streams, setup="decoders"), words=StateWords("9.2", _blanks),
+)  # fmt: skip

@@ -14,7 +14,7 @@ engine and the standard library only. A case begins with how many connections th
                              more and more is kept meanwhile, large ones follow, until it is let go of
     ["parts", d, n, size]    the same, and with each comes the beginning of the next
 
-An event is [method] before an operation and [method, groups] after it, see `scripts.py`.
+An event is [method] before an operation and [method, {"answer": {field: value}}] after it, or [method, {}].
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ class _Flow:
         return _kept(_roots(self.decoder))
 
 
-def _many(decoder: Any, times: int, size: int, largest: int, *, in_parts: bool) -> list[Any]:
+def _many(decoder: Any, times: int, size: int, largest: int, *, in_parts: bool) -> dict[str, Any]:
     """Frames one by one: how many were given right, each at once, and whether more and more is kept."""
     flow, kept = _Flow(decoder, in_parts=in_parts), list[int]()
     for turn in range(times):
@@ -132,7 +132,7 @@ def _many(decoder: Any, times: int, size: int, largest: int, *, in_parts: bool) 
         is_early = times // 10 <= turn < times // 5
         kept.append(flow.kept() if is_early or turn % 25 == 0 else kept[-1])
     grows = _grows(kept) and not _lets_go(flow, min(kept), largest)
-    return [["answer", [["wrong", flow.num_come - flow.num_right], ["kept", "more and more" if grows else "little"]]]]
+    return {"wrong": flow.num_come - flow.num_right, "kept": "more and more" if grows else "little"}
 
 
 def _lets_go(flow: _Flow, least: int, size: int) -> bool:
@@ -167,28 +167,29 @@ class _Transport:
         self.lent: list[tuple[bytearray, bytes]] = []
         self.given: list[tuple[Any, Any]] = []  # frames, and what they were when they were given
 
-    def do(self, op: list[Any]) -> list[Any]:
+    def do(self, op: list[Any]) -> dict[str, Any]:
+        """An operation, and what can be said of it."""
         kind, decoder = op[0], self.decoders[op[1]]
-        answer: list[Any] = []
+        answer: dict[str, Any] = {}
         if kind in ("many", "parts"):
             return _many(decoder, op[2], op[3], self.segment_bytes, in_parts=kind == "parts")
         if kind == "feed":
             decoder.feed(bytes.fromhex(op[2]))
         elif kind == "next":
-            answer.append(["found", _next(decoder, self.given)])
+            answer["found"] = _next(decoder, self.given)
         elif kind == "again":
-            answer.append(["found", " ".join(_found(each) for each, was in self.given if _found(each) != was)])
+            answer["found"] = " ".join(_found(each) for each, was in self.given if _found(each) != was)
         else:
             memory = bytearray.fromhex(op[2])
             self.lent.append((memory, bytes(memory)))
             decoder.feed(memoryview(memory) if kind == "view" else memory)
         if self.lent:
             is_whole = all(memory == right for memory, right in self.lent)
-            answer.append(["lent", "as it was" if is_whole else "changed"])
+            answer["lent"] = "as it was" if is_whole else "changed"
         if kind in ("lend", "view"):
             memory[:] = bytes([_OVERWRITTEN]) * len(memory)
             self.lent[-1] = memory, bytes(memory)
-        return [["answer", answer]] if answer else []
+        return answer
 
 
 def run_case(part: Any, case: list[Any], events: list[Any]) -> None:
@@ -197,13 +198,14 @@ def run_case(part: Any, case: list[Any], events: list[Any]) -> None:
     first: list[Any] = ["__init__"]
     events.append(first)
     transport = _Transport(part, *given)
-    first.append([])
+    first.append({})
     for op in rest:
         event: list[Any] = [
             "feed" if op[0] in ("feed", "lend", "view") else "again" if op[0] == "again" else "next_frame"
         ]
         events.append(event)
-        event.append(transport.do(op))
+        answer = transport.do(op)
+        event.append({"answer": answer} if answer else {})
 
 
 _LOADED = RequestDecoder  # so that a learner's own import of it costs nothing

@@ -6,7 +6,8 @@ import random
 from collections.abc import Iterator
 from typing import Any
 
-from course.checks.calls import CallsCheck, Difference
+from course.checks import drive_calls
+from course.checks.transcript import Difference, Seeded, TranscriptCheck
 from refimpl.consumer.sequence import SequenceNumbers
 
 __all__ = ["CHECK"]
@@ -60,15 +61,15 @@ def _mixed_numbers(seed: int) -> Iterator[list[Any]]:
 
 
 def _number_belief(found: Difference) -> str:
-    kind, content = found.got[0], found.got[1]
+    (kind, content), right = found.answers
     steps = sum(1 for op in found.before if op[1:2] == [_GO])
     started = next((op[2] for op in found.before if op[0] == "set"), 0)
-    if found.method == _KEPT:
+    if found.call == _KEPT:
         return "kept_elsewhere"
-    if found.method == _ASK:
+    if found.call == _ASK:
         if kind != "bool":
             return "no_truth"
-        asked = found.arguments[0]
+        asked = found.op[2]
         if content == "False":
             if any(op[1:2] == [_ASK] for op in found.before) and not steps:
                 return "asking_moves"
@@ -82,7 +83,7 @@ def _number_belief(found: Difference) -> str:
         return "advance_gives_nothing"
     if kind != "int":
         return "advance_no_number"
-    got, want = int(content), int(found.want[1])
+    got, want = int(content), int(right[1])
     if any(op[1:2] == [_ASK] for op in found.before) and not started:
         return "asking_moves"  # without a question it gave the right number, or it would have failed before
     if started and steps:
@@ -102,4 +103,4 @@ def _about_wrap(got: int, want: int) -> str:
     return "wraps_to_zero" if got == 0 else "wraps_wrong"
 
 
-CHECK = CallsCheck("9.3", SequenceNumbers, _SEQUENCES, _number_belief, ("F", _mixed_numbers))
+CHECK = TranscriptCheck("9.3", SequenceNumbers, drive_calls, _SEQUENCES, _number_belief, Seeded("F", _mixed_numbers))

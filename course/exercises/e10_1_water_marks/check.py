@@ -7,7 +7,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from course.checks import drive_before_credit
-from course.checks.scripts import Difference, Found, ScriptCheck, scripts
+from course.checks.common import scripts
+from course.checks.transcript import Belief, Difference, Seeded, TranscriptCheck
+from course.checks.words import StateWords
 from refimpl.exchange.before_credit.water_marks import WaterMarks
 
 __all__ = ["CHECK"]
@@ -57,10 +59,10 @@ def _simpler_marks(op: list[Any]) -> Iterator[list[Any]]:
         yield [op[0], op[1] // 2]
 
 
-def _marks_belief(found: Difference) -> Found:
+def _marks_belief(found: Difference) -> Belief:
     name, number = found.op[0], found.op[1]
     _, low, high = found.ops[0]
-    got, want, before = (state.get("marks", {}) for state in (found.got, found.want, found.before))
+    got, want, before = (state.get("marks", {}) for state in (found.got, found.want, found.was))
     if name == "marks" or any(not isinstance(each, int) for each in got.values()):
         return "no_number", {"got": ", ".join(map(str, got.values()))}
     pending = want["out"] - want["written"]
@@ -92,7 +94,7 @@ def _about_stopping(may: Any, might: Any, pending: int, low: int, high: int) -> 
     return "stops_at_low" if pending >= low else "stops_always"
 
 
-CHECK = ScriptCheck(
-    "10.1", WaterMarks, drive_before_credit.run_case, scripts("marks", _MARKS), _marks_belief, ("H", _mixed_marks),
-    simpler=_simpler_marks,
+CHECK = TranscriptCheck(
+    "10.1", WaterMarks, drive_before_credit, scripts("marks", _MARKS), _marks_belief,
+    Seeded("H", _mixed_marks, _simpler_marks, setup="marks"), words=StateWords("10.1"),
 )  # fmt: skip

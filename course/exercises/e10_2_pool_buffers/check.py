@@ -7,7 +7,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from course.checks import drive_before_credit
-from course.checks.scripts import Difference, Found, ScriptCheck, scripts
+from course.checks.common import scripts
+from course.checks.transcript import Belief, Difference, Seeded, TranscriptCheck
+from course.checks.words import StateWords
 from refimpl.exchange.before_credit.pool_buffers import PoolBuffers
 
 __all__ = ["CHECK"]
@@ -51,7 +53,7 @@ def _mixed_waits(seed: int) -> Iterator[list[Any]]:
         yield ops
 
 
-def _waits_belief(found: Difference) -> Found:
+def _waits_belief(found: Difference) -> Belief:
     if found.op[0] == "gate":
         return "different", {}
     got, want = (str(state.get("answer", {}).get("gave", "")) for state in (found.got, found.want))
@@ -83,6 +85,7 @@ def _about_gift(found: Difference, got: str, want: str) -> str:
     return "old_wait" if got == "a wait that is over" else "takes_too_many"
 
 
-CHECK = ScriptCheck(
-    "10.2", PoolBuffers, drive_before_credit.run_case, scripts("gate", _WAITS), _waits_belief, ("G", _mixed_waits),
+CHECK = TranscriptCheck(
+    "10.2", PoolBuffers, drive_before_credit, scripts("gate", _WAITS), _waits_belief,
+    Seeded("G", _mixed_waits, setup="gate"), words=StateWords("10.2"),
 )  # fmt: skip

@@ -7,7 +7,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from course.checks import drive_credit
-from course.checks.scripts import Difference, Found, ScriptCheck, scripts
+from course.checks.common import scripts
+from course.checks.transcript import Belief, Difference, Seeded, TranscriptCheck
+from course.checks.words import StateWords
 from refimpl.consumer.buffer_manager import BufferManager
 
 __all__ = ["CHECK"]
@@ -93,9 +95,9 @@ def _simpler_receiver(op: list[Any]) -> Iterator[list[Any]]:
         yield from (["backlog", op[1], less] for less in {0, op[2] // 2, op[2] - 1})
 
 
-def _receiver_belief(found: Difference) -> Found:
+def _receiver_belief(found: Difference) -> Belief:
     name, channel = found.op[0], f"channel {found.op[1]}" if len(found.op) > 1 else ""
-    got, want, before = (state.get(channel, {}) for state in (found.got, found.want, found.before))
+    got, want, before = (state.get(channel, {}) for state in (found.got, found.want, found.was))
     values = {"backlog": str(found.op[2]) if name in ("backlog", "meanwhile") else "", "own": str(found.ops[0][2]),
               "got": str(got.get("unannounced")), "want": str(want.get("unannounced"))}  # fmt: skip
     if name in ("channels", "data", "announce"):
@@ -115,7 +117,7 @@ def _receiver_belief(found: Difference) -> Found:
 def _elsewhere(found: Difference) -> str:
     """The channel itself is as it should be: its pool, or a neighbour, is not."""
     pools = found.got.get("pool", {}), found.want["pool"]
-    if any(group.startswith("channel") for group, _ in found.fields):
+    if any(group.startswith("channel") for group in found.names):
         return "other_channel"
     if pools[0].get("line") != pools[1]["line"]:
         return "in_line_twice" if pools[0].get("line", 0) > pools[1]["line"] else "not_in_line"
@@ -149,7 +151,7 @@ def _on_backlog(found: Difference, got: dict[str, Any], want: dict[str, Any], be
 
 def _how_many(found: Difference, got: dict[str, Any], want: dict[str, Any], before: dict[str, Any]) -> str:
     taken, right = got["floating"] - before["floating"], want["floating"] - before["floating"]
-    backlog, free = found.op[2], found.before["pool"]["free"]
+    backlog, free = found.op[2], found.was["pool"]["free"]
     missing = want["wanted"] - before["own"] - before["floating"]
     if taken < 0:
         return "gives_back"
@@ -191,7 +193,7 @@ def _on_recycled(found: Difference, got: dict[str, Any], want: dict[str, Any], b
     if is_surplus:
         if got["floating"] == want["floating"]:
             return "returns_and_announces"
-        if found.got["pool"].get("free") != found.before["pool"]["free"]:
+        if found.got["pool"].get("free") != found.was["pool"]["free"]:
             return "sent_and_kept"
         return "keeps_floating" if credit else "quiet_surplus"
     if got["floating"] > want["floating"]:
@@ -205,7 +207,7 @@ def _on_recycled(found: Difference, got: dict[str, Any], want: dict[str, Any], b
     return "announces_more" if got["unannounced"] != want["unannounced"] else "nobody_told"
 
 
-CHECK = ScriptCheck(
-    "11.1", BufferManager, drive_credit.run_case, scripts("channels", _RECEIVER), _receiver_belief,
-    ("K", _mixed_receiver), simpler=_simpler_receiver,
+CHECK = TranscriptCheck(
+    "11.1", BufferManager, drive_credit, scripts("channels", _RECEIVER), _receiver_belief,
+    Seeded("K", _mixed_receiver, _simpler_receiver, setup="channels"), words=StateWords("11.1"),
 )  # fmt: skip

@@ -7,7 +7,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from course.checks import drive_credit
-from course.checks.scripts import Difference, Found, ScriptCheck, scripts
+from course.checks.common import scripts
+from course.checks.transcript import Belief, Difference, Seeded, TranscriptCheck
+from course.checks.words import StateWords
 from refimpl.exchange.producer_credit import SubpartitionReader
 
 __all__ = ["CHECK"]
@@ -69,9 +71,9 @@ def _queue(ops: Any) -> list[str]:
     return queue
 
 
-def _sender_belief(found: Difference) -> Found:
+def _sender_belief(found: Difference) -> Belief:
     name = found.op[0]
-    credit, before = found.got.get("reader", {}).get("credit"), found.before.get("reader", {}).get("credit", 0)
+    credit, before = found.got.get("reader", {}).get("credit"), found.was.get("reader", {}).get("credit", 0)
     want = found.want["reader"]["credit"]
     values = {"got": str(credit), "want": str(want)}
     if name in ("reader", "data", "event"):
@@ -145,7 +147,7 @@ def _about_more(more: Any, left: list[str], before: int, credit: int) -> str:
     return "stops_with_credit"
 
 
-CHECK = ScriptCheck(
-    "11.2", SubpartitionReader, drive_credit.run_case, scripts("reader", _SENDER), _sender_belief,
-    ("J", _mixed_sender), simpler=_simpler_sender,
+CHECK = TranscriptCheck(
+    "11.2", SubpartitionReader, drive_credit, scripts("reader", _SENDER), _sender_belief,
+    Seeded("J", _mixed_sender, _simpler_sender, setup="reader"), words=StateWords("11.2"),
 )  # fmt: skip

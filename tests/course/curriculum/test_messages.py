@@ -33,9 +33,9 @@ def strings_returned(module) -> set[str]:
 
 NOT_CODES = {
     "big", "little", "str", "dict", "tuple", "list", "set", "generator", "int", "float", "bool", "call",
-    "yours", "right", "answer", "stopped", "a", "vanished", "the", "copy", "dep_delay_minutes",
+    "yours", "right", "answer", "stopped", "a", "vanished", "the", "copy", "delay", "dep_delay_minutes",
     "to_departure", "origin", "dest", "got", "want", "sent", "size", "left", "room", "uncommitted", "tail",
-    "an_exception", "other_order", "no_return", "flight_now", "several", "flight", "the_end",
+    "result", "bytes", "an_exception", "other_order", "no_return", "flight_now", "several", "flight", "the_end",
 }  # fmt: skip
 
 

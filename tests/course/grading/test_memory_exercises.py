@@ -11,7 +11,8 @@ import types
 import pytest
 
 from course import swap
-from course.checks import segments, steps
+from course.checks import segments
+from course.checks.transcript import TranscriptCheck
 from course.curriculum.messages import text
 from course.curriculum.seams import stripped_modules
 from course.curriculum.specimens import right_answers
@@ -131,7 +132,7 @@ def test_repeated_calls_are_told_once_and_shrunk_cases_make_sense():
     for smaller in check.smaller(case):
         assert POOL.makes_sense(smaller.ops)
     assert not POOL.makes_sense([["new", 4, 1, 3], ["back", 0]])
-    assert isinstance(check, steps.StepsCheck)
+    assert isinstance(check, TranscriptCheck)
 
 
 # -- into the running job ----------------------------------------------------------------------------

@@ -8,7 +8,7 @@ import re
 
 import pytest
 
-from course.checks.scripts import ScriptCheck
+from course.checks.words import StateWords
 from course.curriculum.manifest import EXERCISES
 from course.curriculum.messages import text
 from course.curriculum.seams import seam, seams, stripped_modules
@@ -18,7 +18,7 @@ from course.grading.judge import judge
 from course.grading.loading import check_of
 from tests.support.exercise_modules import exercise_module
 
-SCRIPTED = [each for each in EXERCISES if isinstance(check_of(each), ScriptCheck)]
+SCRIPTED = [each for each in EXERCISES if isinstance(getattr(check_of(each), "words", None), StateWords)]
 LESSONS = sorted({each.partition(".")[0] for each in SCRIPTED})
 KEEPING = [each for each, wanted in seams().items() if wanted.extends]
 

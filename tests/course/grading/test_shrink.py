@@ -31,7 +31,7 @@ def test_one_flight_is_left_of_a_mixture(seed):
     report = judge("0.1", HIDDEN, seed)
     assert report.failed_rule.id == "G"
     assert len(report.trace["ops"]) == 1
-    assert 200 < report.trace["ops"][0]["dep_delay_minutes"] < 500
+    assert 200 < report.trace["ops"][0][1]["dep_delay_minutes"] < 500
     assert str(report) == str(judge("0.1", HIDDEN, seed))
 
 

@@ -30,16 +30,16 @@ def test_buffers_stay_open_between_records_that_leave_room():
             [
                 ["new", "ok"],
                 ["serialize", "ok"],
-                ["copy", "FULL_RECORD", "000000026869", 0, ""],
+                ["copy", {"result": "FULL_RECORD", "bytes": "000000026869"}],
                 ["serialize", "ok"],
-                ["copy", "FULL_RECORD", "000000026869", 0, ""],
+                ["copy", {"result": "FULL_RECORD", "bytes": "000000026869"}],
             ],
             [
                 ["new", "ok"],
                 ["serialize", "ok"],
-                ["copy", "FULL_RECORD", "000000026869", 0, ""],
+                ["copy", {"result": "FULL_RECORD", "bytes": "000000026869"}],
                 ["serialize", "ok"],
-                ["copy", "FULL_RECORD", "000000026869", 0, ""],
+                ["copy", {"result": "FULL_RECORD", "bytes": "000000026869"}],
             ],
         )
     )
