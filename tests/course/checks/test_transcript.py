@@ -6,10 +6,11 @@ from types import SimpleNamespace
 
 import pytest
 
+from course.checks import drive_calls
 from course.checks.transcript import Seeded, TranscriptCheck
 from course.checks.words import CallWords, StateWords, TextWords, around, joined
 from course.curriculum.manifest import EXERCISES
-from course.grading.loading import check_of, drive_calls
+from course.grading.loading import check_of
 from course.grading.rules import Case, Seen
 from tests.support.exercise_modules import exercise_module
 
