@@ -309,6 +309,11 @@ class FastSourceInput(SourceInput):
         self._run, self._batch = iter(()), None
         super().close()
 
+    @property
+    def _num_at_hand(self) -> int:
+        num_in_batch = 0 if self._batch is None else len(self._batch)
+        return len(self._elements) + length_hint(self._run) + num_in_batch
+
     def _read(self) -> None:
         records = self._read_now()
         if records is None:

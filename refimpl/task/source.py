@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
-from typing import Protocol, TypeVar
+from typing import Protocol, TypeVar, runtime_checkable
 
 from refimpl.errors import USER_CODE_RAISES, SluiceError, UserCodeError, failure_of
 from refimpl.records.elements import MAX_WATERMARK, RecordBatch, StreamElement, StreamRecord
 
-__all__ = ["IterableReader", "ReaderFactory", "SourceInput", "SourceReader"]
+__all__ = ["IterableReader", "ReaderFactory", "SeekableReader", "SourceInput", "SourceReader"]
 
 
 T = TypeVar("T")
@@ -38,6 +38,17 @@ ReaderFactory = Callable[[int, int], SourceReader]
 """Makes the reader of subtask i of n: `make_reader(i, n)`."""
 
 
+@runtime_checkable
+class SeekableReader(SourceReader, Protocol):
+    """A reader that need not read what comes before the place where it is to begin.
+
+    Flink:   CheckpointedFunction of a source (streaming.api.checkpoint), 1.11.4
+    """
+
+    def seek(self, position: int) -> None:
+        """Begin behind the first `position` records; called once, before the first `read`."""
+
+
 class IterableReader:
     """Reads values from an iterable. A value that is a `StreamRecord` keeps its event time."""
 
@@ -56,10 +67,11 @@ class IterableReader:
 class SourceInput:
     """The input of a source task: what `NetworkInput` is to the others, but from a reader.
 
-    The last element is the watermark that ends event time.
+    The last element is the watermark that ends event time. A new input with another reader of the same records goes
+    on where this one is: after `seek` to its `position`.
 
     Raises:
-        UserCodeError: the reader raised; names the source and the subtask.
+        UserCodeError: the reader raised, or has fewer records than it had; names the source and the subtask.
     """
 
     valve = None  # one stream of records needs none
@@ -74,8 +86,15 @@ class SourceInput:
         self._num_empty_reads = 0  # in a row
         self._has_turn = False
         self._elements: deque[StreamElement] = deque()
+        self._num_read = 0
+        self._num_to_skip = 0
         self._has_ended = False
         self._is_closed = False
+
+    @property
+    def position(self) -> int:
+        """How many of the reader's elements have been handed on; the last watermark is none of them."""
+        return self._num_read - max(0, self._num_at_hand - self._has_ended)
 
     @property
     def is_ready(self) -> bool:
@@ -93,6 +112,15 @@ class SourceInput:
     @property
     def is_finished(self) -> bool:
         return self._has_ended and self.is_drained
+
+    def seek(self, position: int) -> None:
+        """Begin behind the first `position` elements; a reader that cannot do so reads and forgets them."""
+        if isinstance(self._reader, SeekableReader):
+            reader = self._reader
+            self._call(lambda: reader.seek(position))
+            self._num_read = position
+        else:
+            self._num_to_skip = position
 
     def take(self, limit: int = 1) -> int:
         """Allow one batch to be read; reading itself waits for `next_element`."""
@@ -118,6 +146,11 @@ class SourceInput:
             self._is_closed = True
             self._call(self._reader.close)
 
+    @property
+    def _num_at_hand(self) -> int:
+        """Elements that have been read and not been handed on, the last watermark among them."""
+        return len(self._elements)
+
     def _read(self) -> None:
         records = self._read_now()
         if records is None:
@@ -129,6 +162,21 @@ class SourceInput:
             self._elements.extend(self._checked(records))
 
     def _read_now(self) -> Sequence[StreamRecord] | RecordBatch | None:
+        """What the reader has behind the position it was to begin at."""
+        while True:
+            records = self._answer()
+            self._num_read += 0 if records is None else len(records)
+            if not self._num_to_skip:
+                return records
+            if records is None:
+                shorter = ValueError(f"the source ends {self._num_to_skip} records before the place it had come to")
+                raise UserCodeError(self._name, self._subtask, None, shorter)
+            if len(records) > self._num_to_skip or not len(records):
+                behind, self._num_to_skip = slice(self._num_to_skip, None), max(0, self._num_to_skip - len(records))
+                return records.take(behind) if isinstance(records, RecordBatch) else records[behind]
+            self._num_to_skip -= len(records)
+
+    def _answer(self) -> Sequence[StreamRecord] | RecordBatch | None:
         """What the reader answers, if that is an answer."""
         records = self._call(lambda: self._reader.read(self._batch_size))
         if isinstance(records, str | bytes) or not isinstance(records, Sequence | RecordBatch | None):

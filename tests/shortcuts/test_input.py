@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 from refimpl.records import (
     INT,
     LONG,
+    MAX_WATERMARK,
     STRING,
     CheckpointBarrier,
     EndOfSuperstep,
@@ -27,7 +29,7 @@ from refimpl.records import (
     Watermark,
 )
 from refimpl.shortcuts.deserializer import FastDeserializer
-from refimpl.shortcuts.input import FastNetworkInput
+from refimpl.shortcuts.input import FastNetworkInput, FastSourceInput
 from tests.refimpl.consumer import test_network_input
 from tests.refimpl.consumer.test_network_input import *  # noqa: F403 - the same tests
 from tests.refimpl.consumer.test_network_input import Bench
@@ -321,3 +323,34 @@ def test_a_part_of_the_books_kind_is_asked_for_each_record(takes_batches: bool) 
     bench.emit(*records)
     assert bench.read(limit=8) == records
     assert learners.num_calls < 130
+
+
+class Answers:
+    """A reader that gives these answers."""
+
+    def __init__(self, answers: list[Any]) -> None:
+        self._answers = iter(answers)
+
+    def read(self, max_records: int) -> Any:
+        return next(self._answers)
+
+    def close(self) -> None: ...
+
+
+@pytest.mark.parametrize("num_elements", range(9))
+def test_a_fast_source_is_behind_what_it_has_handed_on(num_elements: int) -> None:
+    batch = RecordBatch([np.arange(2, 5)], None, None, False)
+    answers = [[StreamRecord(0), StreamRecord(1)], batch, [], [StreamRecord(5), Watermark(7)], None]
+    sources = [FastSourceInput("numbers", 0, Answers(answers), 64) for _ in range(2)]
+    for _ in range(num_elements):
+        while (element := sources[0].next_element()) is None:
+            sources[0].take()
+    assert sources[0].position == min(num_elements, 7), element
+    sources[1].seek(sources[0].position)
+    rest = []
+    while not sources[1].is_finished:
+        sources[1].take()
+        while (element := sources[1].next_element()) is not None:
+            rest.append(element)
+    every = [*map(StreamRecord, range(6)), Watermark(7), MAX_WATERMARK]
+    assert rest == every[min(num_elements, 7) :]

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import pytest
 
 from refimpl.errors import LocalUsageError, UserCodeError
-from refimpl.records import MAX_WATERMARK, StreamRecord
+from refimpl.records import MAX_WATERMARK, RecordBatch, StreamRecord
 from refimpl.task import IterableReader, SourceInput
 
 
@@ -133,3 +133,63 @@ def test_closing_closes_the_reader_and_drops_what_was_read() -> None:
     source.close()
     assert reader.is_closed
     assert source.next_element() is None
+
+
+# -- going on where another was --------------------------------------------------------------------
+
+
+class Seeking(Scripted):
+    """A reader that begins where it is told to."""
+
+    sought: int | None = None
+
+    def seek(self, position: int) -> None:
+        self.sought = position
+
+
+LETTERS = [[StreamRecord(letter) for letter in part] for part in ("abc", "", "de", "f")]
+
+
+def go_on_behind(num_elements: int) -> tuple[int, list[object]]:
+    """Where an input is behind `num_elements`, and what another gives from there on."""
+    first = SourceInput("letters", 0, Scripted(*LETTERS, None), 64)
+    for _ in range(num_elements):
+        while first.next_element() is None:
+            first.take()
+    second = SourceInput("letters", 0, Scripted(*LETTERS, None), 64)
+    second.seek(first.position)
+    rest = list[object]()
+    while not second.is_finished:
+        rest += read(second)
+    assert second.position == 6
+    return first.position, rest
+
+
+@pytest.mark.parametrize("num_elements", range(8))
+def test_another_input_goes_on_behind_what_has_been_handed_on(num_elements: int) -> None:
+    position, rest = go_on_behind(num_elements)
+    assert position == min(num_elements, 6)
+    assert rest == [StreamRecord(letter) for letter in "abcdef"[num_elements:]] + [MAX_WATERMARK]
+
+
+def test_a_reader_that_can_begin_elsewhere_is_told_to() -> None:
+    reader = Seeking(LETTERS[2], None)
+    source = SourceInput("letters", 0, reader, 64)
+    source.seek(3)
+    assert (reader.sought, source.position) == (3, 3)
+    assert read(source) == LETTERS[2]
+    assert source.position == 5
+
+
+def test_a_source_that_has_become_shorter_is_refused() -> None:
+    source = SourceInput("letters", 2, Scripted(*LETTERS[::2], None), 64)
+    source.seek(7)
+    with pytest.raises(UserCodeError, match=r"letters.*subtask 2.*ends 2 records before the place it had come to"):
+        read(source)
+
+
+def test_a_batch_is_cut_where_the_input_is_to_begin() -> None:
+    batch = RecordBatch([memoryview(bytes(range(5)))], None, None, False)
+    source = SourceInput("bytes", 0, Scripted(batch, None), 64)  # type: ignore[arg-type]
+    source.seek(3)
+    assert read(source) == [StreamRecord(3), StreamRecord(4)]
