@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 
-from refimpl.checkpoint.decider import CheckpointKind
 from refimpl.checkpoint.pending import Ack, AttemptId
 from refimpl.errors import LocalUsageError
+from refimpl.state.manifest import CheckpointKind
 
 __all__ = ["CompletedCheckpoint", "CompletedCheckpoints", "JobEnd", "Retention"]
 

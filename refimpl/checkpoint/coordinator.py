@@ -21,7 +21,6 @@ from dataclasses import dataclass, replace
 
 from refimpl.checkpoint.completed import CompletedCheckpoint, CompletedCheckpoints
 from refimpl.checkpoint.decider import (
-    CheckpointKind,
     CheckpointRequest,
     CheckpointRequestDecider,
     DeciderDecision,
@@ -49,6 +48,7 @@ from refimpl.checkpoint.pending import Ack, AckResult, AttemptId, PendingCheckpo
 from refimpl.checkpoint.periodic import PeriodicTrigger
 from refimpl.checkpoint.reasons import CheckpointFailureReason
 from refimpl.errors import LocalUsageError
+from refimpl.state.manifest import CheckpointKind
 
 __all__ = ["CheckpointCoordinator", "CoordinatorSnapshot"]
 

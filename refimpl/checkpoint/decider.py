@@ -13,14 +13,13 @@ from __future__ import annotations
 
 from bisect import insort
 from dataclasses import dataclass
-from enum import Enum
 
 from refimpl.checkpoint.reasons import CheckpointFailureReason
 from refimpl.errors import LocalUsageError
+from refimpl.state.manifest import CheckpointKind
 
 __all__ = [
     "MAX_QUEUED_REQUESTS",
-    "CheckpointKind",
     "CheckpointRequest",
     "CheckpointRequestDecider",
     "DeciderDecision",
@@ -30,14 +29,6 @@ __all__ = [
 ]
 
 MAX_QUEUED_REQUESTS = 1_000
-
-
-class CheckpointKind(Enum):
-    """What a checkpoint is for."""
-
-    CHECKPOINT = "checkpoint"
-    SAVEPOINT = "savepoint"
-    FINAL = "final"  # of a bounded job, when all input has ended; nobody asks for it
 
 
 @dataclass(frozen=True, slots=True)

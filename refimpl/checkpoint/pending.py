@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TypeAlias
 
-from refimpl.checkpoint.decider import CheckpointKind, CheckpointRequest
+from refimpl.checkpoint.decider import CheckpointRequest
 from refimpl.checkpoint.reasons import CheckpointFailureReason
+from refimpl.state.manifest import CheckpointKind, StateFile, StateRecord
 from refimpl.transitions import next_state
 
 __all__ = [
@@ -24,20 +25,10 @@ __all__ = [
     "PendingEvent",
     "PendingSnapshot",
     "PendingState",
-    "StateFile",
 ]
 
 AttemptId: TypeAlias = Hashable
 """One attempt of one subtask; no two of a job are equal, whatever they are made of."""
-
-
-@dataclass(frozen=True, slots=True)
-class StateFile:
-    """A durable object of the store: its key, its size in bytes, and the sha256 of it in hex."""
-
-    key: str
-    size: int
-    sha256: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +41,7 @@ class Ack:
     checkpoint_id: int
     attempt: AttemptId
     files: tuple[StateFile, ...] = ()
-    states: Mapping[str, Sequence[object]] = field(default_factory=dict)
+    states: Mapping[str, Sequence[StateRecord]] = field(default_factory=dict)
     alignment_ms: float = 0.0
     sync_ms: float = 0.0
     write_ms: float = 0.0

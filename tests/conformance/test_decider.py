@@ -16,7 +16,6 @@ import pytest
 
 from refimpl.checkpoint import (
     CheckpointFailureReason,
-    CheckpointKind,
     CheckpointRequest,
     CheckpointRequestDecider,
     DeciderDecision,
@@ -24,6 +23,7 @@ from refimpl.checkpoint import (
     MoveTimer,
     StartCheckpoint,
 )
+from refimpl.state.manifest import CheckpointKind
 
 TOPIC = "decider"
 BY_VERSION = False

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from refimpl.checkpoint import CheckpointKind, CompletedCheckpoint, CompletedCheckpoints, JobEnd, Retention
+from refimpl.checkpoint import CompletedCheckpoint, CompletedCheckpoints, JobEnd, Retention
 from refimpl.errors import LocalUsageError
+from refimpl.state.manifest import CheckpointKind
 
 
 def checkpoint(checkpoint_id: int, kind: CheckpointKind = CheckpointKind.CHECKPOINT) -> CompletedCheckpoint:

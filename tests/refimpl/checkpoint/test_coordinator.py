@@ -13,7 +13,6 @@ from refimpl.checkpoint import (
     CheckpointCompleted,
     CheckpointCoordinator,
     CheckpointFailureReason,
-    CheckpointKind,
     CheckpointOptions,
     CheckpointRequest,
     CompletedCheckpoint,
@@ -25,12 +24,12 @@ from refimpl.checkpoint import (
     NotifyAborted,
     NotifyComplete,
     RequestRefused,
-    StateFile,
     TaskEvent,
     TriggerCheckpoint,
     WriteManifest,
 )
 from refimpl.errors import LocalUsageError
+from refimpl.state.manifest import CheckpointKind, StateFile
 
 TASKS = ("source", "map", "sink")
 

@@ -22,7 +22,6 @@ from refimpl.checkpoint import (
     CheckpointCoordinator,
     CheckpointFailureManager,
     CheckpointFailureReason,
-    CheckpointKind,
     CheckpointOptions,
     CheckpointRequest,
     CompletedCheckpoints,
@@ -37,13 +36,13 @@ from refimpl.checkpoint import (
     PendingEvent,
     PendingState,
     RequestRefused,
-    StateFile,
     TaskEvent,
     TaskPhase,
     TriggerCheckpoint,
     WriteManifest,
 )
 from refimpl.errors import LocalUsageError
+from refimpl.state.manifest import CheckpointKind, StateFile
 
 SEEDS = range(150)
 NUM_STEPS = 150

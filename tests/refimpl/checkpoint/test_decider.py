@@ -7,7 +7,6 @@ import pytest
 from refimpl.checkpoint import (
     MAX_QUEUED_REQUESTS,
     CheckpointFailureReason,
-    CheckpointKind,
     CheckpointRequest,
     CheckpointRequestDecider,
     DropRequest,
@@ -15,6 +14,7 @@ from refimpl.checkpoint import (
     StartCheckpoint,
 )
 from refimpl.errors import LocalUsageError
+from refimpl.state.manifest import CheckpointKind
 
 
 def periodic(number: int, submitted_ms: float = 0) -> CheckpointRequest:

@@ -15,9 +15,9 @@ from refimpl.checkpoint import (
     PendingCheckpoint,
     PendingEvent,
     PendingState,
-    StateFile,
 )
 from refimpl.errors import LocalUsageError
+from refimpl.state.manifest import StateFile
 
 DO: dict[PendingEvent, Callable[[PendingCheckpoint], object]] = {
     PendingEvent.ACK: lambda pending: pending.acknowledge(ack("a")),
