@@ -165,7 +165,27 @@ class Config:
     )  # fmt: skip
     checkpoint_interval_ms: int = option(
         0, "execution.checkpointing.interval", "ms", "none",
-        "how often the sources send a barrier, which all tasks align; 0 is never. No state is saved",
+        "how often the sources send a barrier, which all tasks align; 0 is never. State is saved if a run has a store",
+    )  # fmt: skip
+    checkpoint_timeout_ms: int = option(
+        600_000, "execution.checkpointing.timeout", "ms", "10 min",
+        "a checkpoint that is not complete after so long is given up",
+    )  # fmt: skip
+    max_concurrent_checkpoints: int = option(
+        1, "execution.checkpointing.max-concurrent-checkpoints", "checkpoints", "1",
+        "checkpoints that may be under way at one time",
+    )  # fmt: skip
+    min_pause_ms: int = option(
+        0, "execution.checkpointing.min-pause", "ms", "0",
+        "least time from the end of a checkpoint to the next one",
+    )  # fmt: skip
+    tolerable_failed_checkpoints: int = option(
+        0, "execution.checkpointing.tolerable-failed-checkpoints", "checkpoints", "0",
+        "so many may fail one after the other before the job does",
+    )  # fmt: skip
+    checkpoints_retained: int = option(
+        1, "state.checkpoints.num-retained", "checkpoints", "1",
+        "complete checkpoints that are kept in the store, the newest ones",
     )  # fmt: skip
     checkpointing_mode: CheckpointingMode = option(
         CheckpointingMode.EXACTLY_ONCE, "execution.checkpointing.mode", "", "EXACTLY_ONCE",
@@ -203,6 +223,11 @@ class Config:
             ("auto_watermark_interval_ms", 0),
             ("latency_tracking_interval_ms", 0),
             ("checkpoint_interval_ms", 0),
+            ("checkpoint_timeout_ms", 1),
+            ("max_concurrent_checkpoints", 1),
+            ("min_pause_ms", 0),
+            ("tolerable_failed_checkpoints", 0),
+            ("checkpoints_retained", 1),
             ("seed", 0),
         ):
             value = getattr(self, name)

@@ -87,6 +87,19 @@ class DataStream:
         """How the values of this stream are written."""
         return self.node.value_type if self._tag is None else self._tag.value_type
 
+    def uid(self, uid: str) -> DataStream:
+        """Let checkpoints know this operator by `uid` and not by its name.
+
+        Flink:   SingleOutputStreamOperator.uid (streaming.api.datastream), 1.11.4
+
+        Raises:
+            LocalUsageError: it is empty.
+        """
+        if not uid:
+            raise LocalUsageError("a uid has at least one character")
+        self.node.given_uid = uid
+        return self
+
     # -- operators ---------------------------------------------------------------------------------
 
     def map(self, function: Callable[[Any], object], name: str = "map", type: TypeSerializer = ANY) -> DataStream:

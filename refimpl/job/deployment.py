@@ -23,7 +23,7 @@ from refimpl.job.makers import Makers
 from refimpl.job.parts import Parts
 from refimpl.job.shuffle_environment import ShuffleEnvironment
 from refimpl.job.snapshots import JobSnapshot, TaskManagerSnapshot
-from refimpl.job.task_factory import TaskFactory
+from refimpl.job.task_factory import Snapshots, TaskFactory
 from refimpl.memory.network_pool import NetworkBufferPool
 from refimpl.producer.record_writer import RecordWriter
 from refimpl.producer.result_partition import ResultPartition
@@ -60,6 +60,7 @@ class Deployment:
         buffers_per_step: int = 1,
         makers: Makers | None = None,
         pool: NetworkBufferPool | None = None,
+        snapshots: Snapshots | None = None,
     ) -> None:
         self.graph = graph
         self.config = graph.job.config
@@ -67,7 +68,7 @@ class Deployment:
         self.task_manager = task_manager
         self.trace = trace
         self.shuffle = ShuffleEnvironment(graph, trace, makers or Makers(), pool)
-        factory = TaskFactory(graph, self.shuffle, exclusion, buffers_per_step)
+        factory = TaskFactory(graph, self.shuffle, exclusion, buffers_per_step, snapshots)
         self.writers: Mapping[tuple[int, int], RecordWriter] = factory.writers
         self.tasks: list[Task] = []
         self.is_paused = False  # its tasks are not to be stepped
@@ -80,7 +81,8 @@ class Deployment:
         except BaseException as error:
             self.close_after(error)
             raise
-        self.checkpoints = CheckpointTrigger(self.tasks, self.config)
+        # Where state is saved, a coordinator tells the sources when.
+        self.checkpoints = CheckpointTrigger(() if snapshots is not None else self.tasks, self.config)
         for task in self.tasks:
             if isinstance(task.input, NetworkInput):
                 task.input.gate.open()

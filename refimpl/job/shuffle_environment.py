@@ -33,7 +33,7 @@ from refimpl.producer.subpartition_queue import SubpartitionQueue
 from refimpl.producer.subpartition_view import PipelinedSubpartitionView
 from refimpl.trace import Trace, noting
 
-__all__ = ["ConnectionId", "RemoteRead", "ShuffleEnvironment"]
+__all__ = ["ConnectionId", "RemoteRead", "ShuffleEnvironment", "pool_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,7 @@ class ShuffleEnvironment:
         self.graph = graph
         self.makers = makers or Makers()
         self.trace = trace
-        self.pool = _pool_of(self.config, trace) if pool is None else pool
+        self.pool = pool_of(self.config, trace) if pool is None else pool
         self._owns_pool = pool is None
         _check_pool(self.pool, self.config)
         self.partitions: dict[tuple[int, int], ResultPartition] = {}
@@ -273,7 +273,8 @@ class ShuffleEnvironment:
         return channel
 
 
-def _pool_of(config: Config, trace: Trace | None) -> NetworkBufferPool:
+def pool_of(config: Config, trace: Trace | None) -> NetworkBufferPool:
+    """The network memory of a TaskManager, as `config` wants it."""
     return NetworkBufferPool(config.num_buffers, config.segment_size_bytes, config.flink_version, trace)
 
 

@@ -81,6 +81,7 @@ class StreamNode:
     """One operator of the job. `make_reader` makes it a source; `sink` is the user's function of a sink.
 
     `is_held_back`: its subtasks make watermarks, each of what it sees itself, and none while it sees nothing.
+    By `uid` a checkpoint knows it; that is its name, unless the user has given it another.
     """
 
     id: int
@@ -94,6 +95,11 @@ class StreamNode:
     select: Callable[[object], Iterable[str]] | None = None
     sink: Callable[[Any], object] | None = None
     is_held_back: bool = False
+    given_uid: str | None = None
+
+    @property
+    def uid(self) -> str:
+        return self.given_uid or self.name
 
     @property
     def is_source(self) -> bool:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from functools import partial
 
 from refimpl.consumer.network_input import NetworkInput
@@ -14,20 +16,33 @@ from refimpl.job.job_graph import JobEdge
 from refimpl.job.shuffle_environment import ShuffleEnvironment
 from refimpl.producer.record_writer import RecordWriter
 from refimpl.records.element_serializer import StreamElementSerializer
+from refimpl.state.subtask_state import RestoredStates
 from refimpl.task.chain import ChainEdge, ChainNode, OperatorChain
+from refimpl.task.checkpoints import StatePlace
 from refimpl.task.latency import LatencyMarksEmitter
 from refimpl.task.operators import OperatorContext
 from refimpl.task.task import Task, TaskInput
 from refimpl.task.time_service import ProcessingTimeService
 
-__all__ = ["TaskFactory"]
+__all__ = ["Snapshots", "TaskFactory"]
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshots:
+    """What checkpoints are to the tasks of a graph: how the files of each are called, and what each goes on from.
+
+    `states` are by the task's name, then by the operator's uid.
+    """
+
+    place_of: Callable[[ExecutionVertex], StatePlace]
+    states: Mapping[str, Mapping[str, RestoredStates]]
 
 
 class TaskFactory:
     """Makes the tasks of one execution graph on the network memory of one TaskManager.
 
     `writers` are those made so far, by edge and subtask. `exclusion` is held by writers while they touch
-    what other tasks see; `buffers_per_step` is as in `Task`.
+    what other tasks see; `buffers_per_step` is as in `Task`. Without `snapshots` checkpoints keep no state.
 
     Ownership: partitions and gates belong to `shuffle`, a task to whoever asked for it.
 
@@ -42,6 +57,7 @@ class TaskFactory:
         shuffle: ShuffleEnvironment,
         exclusion: AbstractContextManager[object] | None = None,
         buffers_per_step: int = 1,
+        snapshots: Snapshots | None = None,
     ) -> None:
         self.graph = graph
         self.writers: dict[tuple[int, int], RecordWriter] = {}
@@ -51,6 +67,7 @@ class TaskFactory:
         self._makers = shuffle.makers
         self._exclusion = exclusion
         self._buffers_per_step = buffers_per_step
+        self._snapshots = snapshots
 
     def make_outputs(self, execution: ExecutionVertex) -> None:
         """Make the partition and the writer of one subtask on each edge that leaves it.
@@ -77,6 +94,7 @@ class TaskFactory:
             InsufficientBuffersError: the pool cannot promise what its input requires.
             BuffersStillOutError: as `ShuffleEnvironment.create_input`.
             UserCodeError: a source's reader, or an operator, could not be made.
+            RestoreRefusedError: an operator cannot go on from what a checkpoint has of it.
         """
         vertex, subtask = execution.vertex, execution.subtask
         head = vertex.nodes[0]
@@ -96,7 +114,12 @@ class TaskFactory:
         edges = self.graph.job.edges
         writers = [self.writers[index, subtask] for index, edge in enumerate(edges) if edge.source == vertex.id]
         make = self._makers.two_input_task if isinstance(source, TwoInputs) else self._makers.task
-        return make(execution.name, chain, source, writers, self._buffers_per_step, self._shuffle.trace)
+        snapshots = self._snapshots
+        place = None if snapshots is None else snapshots.place_of(execution)
+        task = make(execution.name, chain, source, writers, self._buffers_per_step, self._shuffle.trace, place)
+        if snapshots is not None:
+            task.restore(snapshots.states.get(execution.name, {}))
+        return task
 
     def _element_serializer(self, edge: JobEdge) -> StreamElementSerializer:
         node, tag = self.graph.job.stream_graph.nodes[edge.edge.source], edge.edge.tag
@@ -137,6 +160,8 @@ class TaskFactory:
             ]
             assert all(edge.writer or edge.target in members for edge in edges)
             num_groups = self.graph.max_parallelism(vertex)
-            context = OperatorContext(node.name, subtask, node.parallelism, num_groups, time, self._config, sources)
+            context = OperatorContext(
+                node.name, subtask, node.parallelism, num_groups, time, self._config, sources, node.uid
+            )
             nodes.append(ChainNode(node.id, node.make_operator(), context, node.value_type, edges, node.select))
         return self._makers.chain(nodes, self._config.object_reuse, self._parts.CopyingChainingOutput)

@@ -1,15 +1,52 @@
-"""Barriers on their way through one task, and where the last one cut it."""
+"""The checkpoints of one task: what is decided about its snapshots is carried out here, between two elements.
+
+What only a driver can do waits here for it: `writes` are to be put into the store, `reports` are for the coordinator.
+A task without a `StatePlace` cuts its streams, and keeps nothing.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import struct
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 
+from refimpl.consumer.barrier_handler import AbortReason
+from refimpl.errors import USER_CODE_RAISES, StoreError, speaks_for_itself
+from refimpl.producer.key_groups import key_group_range
 from refimpl.producer.record_writer import RecordWriter
-from refimpl.records.events import CancelCheckpointMarker, CheckpointBarrier
+from refimpl.records.events import CancelCheckpointMarker, CheckpointBarrier, CheckpointType
+from refimpl.state.layout import checkpoint_folder, savepoint_folder, state_key
+from refimpl.state.manifest import StateFile, StateRecord
+from refimpl.state.sections import Section, SectionKind
+from refimpl.state.subtask_state import RestoredStates, SubtaskState
 from refimpl.task.chain import OperatorChain
+from refimpl.task.snapshot_decisions import (
+    BroadcastBarrier,
+    BroadcastCancelMarker,
+    CancelWrite,
+    CaptureInputs,
+    DropCapture,
+    DropWritten,
+    FailTask,
+    FinishTask,
+    OperatorAborted,
+    OperatorComplete,
+    PrepareBarrier,
+    SendAck,
+    SendDecline,
+    SendEnded,
+    SnapshotDecision,
+    TakeState,
+    WriteState,
+)
+from refimpl.task.snapshotting import FINAL_SNAPSHOT, SubtaskSnapshotting
+from refimpl.task.source import SourceInput
 
-__all__ = ["Cut", "SubtaskCheckpoints"]
+__all__ = ["Cut", "Declined", "Report", "Snapshotted", "StatePlace", "SubtaskCheckpoints", "Unwanted"]
+
+_POSITION = struct.Struct(">q")
+_POSITION_NAME = "source-position"
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,24 +58,245 @@ class Cut:
     num_records_out: int
 
 
+@dataclass(frozen=True, slots=True)
+class StatePlace:
+    """What the state files of a task are called: `attempt` is a number that no other attempt of the job has had."""
+
+    vertex: str
+    subtask: int
+    attempt: int
+
+    def key(self, folder: str) -> str:
+        return state_key(folder, self.vertex, self.subtask, self.attempt)
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshotted:
+    """A task's state is durable: its file, and what it has of each operator by uid. `is_final` at the end of input."""
+
+    checkpoint_id: int
+    file: StateFile | None
+    states: Mapping[str, tuple[StateRecord, ...]] = field(default_factory=dict)
+    is_final: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Declined:
+    """A checkpoint will not be."""
+
+    checkpoint_id: int
+    reason: AbortReason
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unwanted:
+    """A file that was put for a checkpoint that is over."""
+
+    key: str
+
+
+Report = Snapshotted | Declined | Unwanted
+
+
 class SubtaskCheckpoints:
     """The checkpoints of one task: `last_id` has passed it, or never will; `last_cut` is that of the last barrier.
 
-    Flink:   SubtaskCheckpointCoordinatorImpl (streaming.runtime.tasks), 1.11.4
-    Differs: no state is saved.
+    Of `source`, the task's input, the position is kept if it is one. The driver takes what is in `writes`, puts it
+    into the store, and says `written` or `write_failed`; and takes `reports`.
+
+    Flink:   SubtaskCheckpointCoordinatorImpl, AsyncCheckpointRunnable (streaming.runtime.tasks), 1.11.4
+    Differs: unaligned barriers are passed on in their turn.
     """
 
-    def __init__(self, chain: OperatorChain, writers: Sequence[RecordWriter]) -> None:
-        self.last_id = 0
+    def __init__(
+        self,
+        chain: OperatorChain,
+        writers: Sequence[RecordWriter],
+        source: object,
+        place: StatePlace | None = None,
+    ) -> None:
         self.last_cut: Cut | None = None
+        self.writes: deque[tuple[int, SubtaskState]] = deque()
+        self.reports: deque[Report] = deque()
         self._chain = chain
         self._writers = writers
+        self._place = place
+        self._source = source if isinstance(source, SourceInput) else None
+        self._operators = {str(node.id): node.operator for node in chain.nodes}
+        self._snapshotting = SubtaskSnapshotting(tuple(self._operators))
+        self._folders: dict[int, str] = {}
+        self._sections: dict[int, list[Section]] = {}
+        self._written: dict[int, SubtaskState] = {}
+        self._is_finished = False
+
+    def restore(self, states: Mapping[str, RestoredStates]) -> None:
+        """Give each operator what a checkpoint has of it, by uid, and the source its position."""
+        for operator in self._chain.operators:
+            restored = states.get(operator.context.uid)
+            if restored is None:
+                continue
+            operator.restore(restored)
+            if operator is self._chain.head and self._source is not None:
+                self._source.seek(_position_in(restored))
+
+    # -- what happens ----------------------------------------------------------------------------------
+
+    @property
+    def last_id(self) -> int:
+        return self._snapshotting.last_id
 
     def pass_on(self, event: CheckpointBarrier | CancelCheckpointMarker) -> None:
-        """Send an event behind all that has been emitted, to everybody who reads from here; a barrier is a cut."""
-        self.last_id = max(self.last_id, event.checkpoint_id)
+        """A barrier or its cancellation has come, behind all elements before it; `go_on` does what follows."""
         if isinstance(event, CheckpointBarrier):
-            num_records_out = sum(writer.num_records for writer in self._writers)
-            self.last_cut = Cut(event.checkpoint_id, self._chain.num_records_in, num_records_out)
+            self._folders[event.checkpoint_id] = _folder_of(event)
+            self._snapshotting.trigger(event)
+        else:
+            self._snapshotting.abort(event.checkpoint_id, AbortReason.CANCELLED)
+
+    def notify_complete(self, checkpoint_id: int) -> None:
+        """The coordinator says that a checkpoint counts."""
+        self._snapshotting.notify_complete(checkpoint_id)
+
+    def notify_aborted(self, checkpoint_id: int) -> None:
+        """The coordinator says that a checkpoint will never count."""
+        self._snapshotting.notify_aborted(checkpoint_id)
+
+    def written(self, checkpoint_id: int) -> None:
+        """What was among `writes` is durable."""
+        self._snapshotting.written(checkpoint_id)
+
+    def write_failed(self, checkpoint_id: int, detail: str) -> None:
+        """What was among `writes` could not be put, or nobody knows."""
+        self._snapshotting.write_failed(checkpoint_id, detail)
+
+    def end_of_input(self) -> None:
+        """All has been processed; what wants to be told once more gets a last snapshot."""
+        if self._place is not None and any(operator.wants_final_checkpoint for operator in self._chain.operators):
+            self._snapshotting.end_of_input()
+        else:
+            self._is_finished = True
+
+    # -- what follows ----------------------------------------------------------------------------------
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether no input may be taken before `go_on` has done what is to be done."""
+        return self._snapshotting.is_waiting
+
+    @property
+    def is_over(self) -> bool:
+        """After the end of input: whether nothing is being written and nobody waits to be told."""
+        return self._is_finished and not self._snapshotting.num_writing and not self._snapshotting.is_waiting
+
+    def go_on(self, is_blocked: Callable[[], bool]) -> None:
+        """Do what follows from what has happened, up to where a blocked output must have a buffer first."""
+        while (decision := self._snapshotting.next_decision(is_blocked())) is not None:
+            self._carry_out(decision)
+
+    def _carry_out(self, decision: SnapshotDecision) -> None:
+        match decision:
+            case PrepareBarrier(checkpoint_id, operator):
+                self._call(self._operators[operator].prepare_barrier, operator, checkpoint_id)
+            case BroadcastBarrier(barrier):
+                self._cut(barrier)
+            case TakeState(checkpoint_id, operator):
+                self._take(checkpoint_id, operator)
+            case WriteState(checkpoint_id):
+                self._write(checkpoint_id)
+            case OperatorComplete(checkpoint_id, operator):
+                self._call(self._operators[operator].notify_complete, operator, checkpoint_id)
+            case OperatorAborted(checkpoint_id, operator):
+                self._call(self._operators[operator].notify_aborted, operator, checkpoint_id)
+            case BroadcastCancelMarker(checkpoint_id):
+                for writer in self._writers:
+                    writer.broadcast_event(CancelCheckpointMarker(checkpoint_id))
+            case _:
+                self._report(decision)
+
+    def _report(self, decision: SnapshotDecision) -> None:
+        """Carry out what concerns the driver and the coordinator."""
+        match decision:
+            case SendAck(checkpoint_id):
+                self._send_state(checkpoint_id)
+            case SendEnded():
+                self._send_state(FINAL_SNAPSHOT)
+            case SendDecline(checkpoint_id, reason, detail):
+                if self._place is not None:
+                    self.reports.append(Declined(checkpoint_id, reason, detail))
+            case CancelWrite(checkpoint_id) | DropCapture(checkpoint_id):
+                self._sections.pop(checkpoint_id, None)
+            case DropWritten(checkpoint_id):
+                self.reports.append(Unwanted(self._written.pop(checkpoint_id).file.key))
+            case FailTask(detail):
+                raise StoreError("the final snapshot", detail)
+            case FinishTask():
+                self._is_finished = True
+            case CaptureInputs():
+                """What is in flight stays where it is: the barrier does not overtake it."""
+
+    # -- the snapshot ----------------------------------------------------------------------------------
+
+    def _cut(self, barrier: CheckpointBarrier) -> None:
+        num_records_out = sum(writer.num_records for writer in self._writers)
+        self.last_cut = Cut(barrier.checkpoint_id, self._chain.num_records_in, num_records_out)
         for writer in self._writers:
-            writer.broadcast_event(event)
+            writer.broadcast_event(barrier)
+
+    def _take(self, checkpoint_id: int, operator_id: str) -> None:
+        if self._place is None:
+            return
+        operator = self._operators[operator_id]
+        sections = self._sections.setdefault(checkpoint_id, [])
+        if operator is self._chain.head and self._source is not None:
+            raw = _POSITION.pack(self._source.position)
+            sections.append(Section(operator.context.uid, _POSITION_NAME, SectionKind.SOURCE_POSITION, raw))
+        if operator.states is not None:
+            context = operator.context
+            groups = key_group_range(context.subtask, context.max_parallelism, context.parallelism)
+            sections += operator.states.snapshot(context.uid, groups, context.max_parallelism)
+
+    def _write(self, checkpoint_id: int) -> None:
+        """Hand the state to the driver; none is none to wait for."""
+        folder = self._folders.pop(checkpoint_id, checkpoint_folder(checkpoint_id))
+        sections = self._sections.pop(checkpoint_id, [])
+        if not sections or self._place is None:
+            self._snapshotting.written(checkpoint_id)
+            return
+        state = SubtaskState.of(self._place.key(folder), sections)
+        self._written[checkpoint_id] = state
+        self.writes.append((checkpoint_id, state))
+
+    def _send_state(self, checkpoint_id: int) -> None:
+        if self._place is None:
+            return
+        is_final = checkpoint_id == FINAL_SNAPSHOT
+        state = self._written.pop(checkpoint_id, None)
+        if state is None:
+            self.reports.append(Snapshotted(checkpoint_id, None, is_final=is_final))
+        else:
+            self.reports.append(Snapshotted(checkpoint_id, state.file, state.states, is_final))
+
+    def _call(self, method: Callable[[int], None], operator_id: str, checkpoint_id: int) -> None:
+        """Call an operator's method; what the user's code raises names the operator."""
+        try:
+            method(checkpoint_id)
+        except USER_CODE_RAISES as error:
+            if speaks_for_itself(error):
+                raise
+            raise self._operators[operator_id].fail(None, error) from error
+
+
+def _position_in(restored: RestoredStates) -> int:
+    """How far a source had come, 0 if the checkpoint does not say."""
+    for section in restored.others:
+        if section.kind is SectionKind.SOURCE_POSITION:
+            return int(_POSITION.unpack(section.raw)[0])
+    return 0
+
+
+def _folder_of(barrier: CheckpointBarrier) -> str:
+    """Where the state for a barrier belongs: a savepoint's has its name with it."""
+    if barrier.type is CheckpointType.SAVEPOINT and barrier.location is not None:
+        return savepoint_folder(barrier.location.decode("utf-8", "replace"))
+    return checkpoint_folder(barrier.checkpoint_id)

@@ -12,7 +12,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from refimpl.config import Config
-from refimpl.errors import USER_CODE_RAISES, LocalUsageError, SluiceError, failure_of, is_engines, shown
+from refimpl.errors import (
+    USER_CODE_RAISES,
+    LocalUsageError,
+    RestoreRefusedError,
+    SluiceError,
+    failure_of,
+    is_engines,
+    shown,
+)
 from refimpl.records.elements import (
     MAX_WATERMARK,
     MIN_TIMESTAMP,
@@ -22,7 +30,7 @@ from refimpl.records.elements import (
     Watermark,
 )
 from refimpl.records.vectorized import for_one
-from refimpl.state.subtask_state import OperatorStates
+from refimpl.state.subtask_state import OperatorStates, RestoredStates
 from refimpl.task.latency import LatencyStats
 from refimpl.task.outputs import Output
 from refimpl.task.time_service import ProcessingTimeService
@@ -47,7 +55,7 @@ class OperatorContext:
     """Where an operator runs: its name, which of `parallelism` subtasks, how many key groups.
 
     `time` is that of its task, which all operators of a chain share; `config` has the options of the job, `sources`
-    the names of its source operators by their ids.
+    the names of its source operators by their ids. By `uid` a checkpoint knows the operator.
     """
 
     name: str
@@ -57,6 +65,7 @@ class OperatorContext:
     time: ProcessingTimeService = field(default_factory=ProcessingTimeService, compare=False, repr=False)
     config: Config = field(default_factory=Config, compare=False, repr=False)
     sources: Mapping[int, str] = field(default_factory=dict, compare=False, repr=False)
+    uid: str = ""
 
 
 class Operator:
@@ -71,6 +80,9 @@ class Operator:
     output: Output
     states: OperatorStates | None = None
     """All it remembers, for checkpoints: written between two records, and brought back before `open`."""
+
+    wants_final_checkpoint = False
+    """Whether it has something to do when all that it has got is in a checkpoint that counts, also at the end."""
 
     def setup(self, context: OperatorContext, output: Output) -> None:
         self.context = context
@@ -96,6 +108,26 @@ class Operator:
         self.output.emit_latency_marker(marker)
 
     def finish(self) -> None: ...
+
+    def restore(self, restored: RestoredStates) -> None:
+        """Take over what a checkpoint has of this operator.
+
+        Raises:
+            RestoreRefusedError: it has what this operator cannot have.
+        """
+        if self.states is not None:
+            self.states.restore(restored)
+        elif restored.keyed or restored.timers or restored.elements:
+            raise RestoreRefusedError(f"the checkpoint has state of {self.context.name!r}, which remembers nothing")
+
+    def prepare_barrier(self, checkpoint_id: int) -> None:
+        """A barrier is about to go out: this is the last chance to emit before it."""
+
+    def notify_complete(self, checkpoint_id: int) -> None:
+        """A checkpoint counts: nothing before it will come again. May be missing; the next one covers it."""
+
+    def notify_aborted(self, checkpoint_id: int) -> None:
+        """A checkpoint will never count."""
 
     def fail(self, record: object, error: BaseException) -> SluiceError:
         """The error to raise when the user's function raised `error` on `record`."""

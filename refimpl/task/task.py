@@ -12,7 +12,7 @@ look the same from outside: `BACKPRESSURED`.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from typing import Protocol
 
@@ -24,8 +24,9 @@ from refimpl.memory.buffer import Buffer, BufferSlice
 from refimpl.producer.record_writer import RecordWriter
 from refimpl.records.elements import StreamElement
 from refimpl.records.events import CancelCheckpointMarker, CheckpointBarrier
+from refimpl.state.subtask_state import RestoredStates
 from refimpl.task.chain import OperatorChain
-from refimpl.task.checkpoints import SubtaskCheckpoints
+from refimpl.task.checkpoints import StatePlace, SubtaskCheckpoints
 from refimpl.task.snapshot import Progress, TaskSnapshot
 from refimpl.trace import Trace
 
@@ -70,11 +71,15 @@ class TaskInput(Protocol):
 
 
 class _Stage(Enum):
-    """How far the operators of a task are: a task opens them in its first step, and finishes them once."""
+    """How far a task is: it opens its operators in its first step, finishes them once, and then ends its outputs.
+
+    It may have to wait then, for a last checkpoint.
+    """
 
     CREATED = "created"
     OPEN = "open"
     FINISHED = "finished"
+    ENDED = "ended"
 
 
 class _ProgressNotes:
@@ -94,6 +99,8 @@ class _ProgressNotes:
 class Task:
     """One parallel instance of a chain, with its input and its outputs.
 
+    `state_place` says what the files of its state are called; without one checkpoints keep nothing of it.
+
     A driver that has a clock lets `rest_ms` pass after each step, or the `pause_ms` of its input if they are more.
 
     Invariant: what is neither in a buffer nor in an accumulator is at most the elements of
@@ -110,6 +117,7 @@ class Task:
         writers: Sequence[RecordWriter],
         buffers_per_step: int = 1,
         trace: Trace | None = None,
+        state_place: StatePlace | None = None,
     ) -> None:
         self.name = name
         self.chain = chain
@@ -118,7 +126,7 @@ class Task:
         self.progress = Progress.IDLE
         self.num_steps = 0
         self.rest_ms = 0.0
-        self.checkpoints = SubtaskCheckpoints(chain, writers)
+        self.checkpoints = SubtaskCheckpoints(chain, writers, source, state_place)
         self._buffers_per_step = buffers_per_step
         self._notes = _ProgressNotes(name, trace)
         self._mail: deque[Callable[[], None]] = deque()
@@ -150,6 +158,10 @@ class Task:
                 is_blocked = True
         if is_blocked:
             return False
+        if self.checkpoints.is_waiting:
+            return True
+        if self._stage is _Stage.ENDED:
+            return self.checkpoints.is_over
         return self.input.is_ready or self.input.is_finished or self.chain.time.is_due
 
     @property
@@ -182,14 +194,16 @@ class Task:
         if self._stage is _Stage.CREATED:
             self._stage = _Stage.OPEN
             self.chain.open()
-        while self._mail:
-            self._mail.popleft()()
+        if self._mail:
+            while self._mail:
+                self._mail.popleft()()
+            self.checkpoints.go_on(lambda: True)  # what touches no output does not wait for one
         # Each blocked writer gets its turn, also when another one stays blocked: no short cut here.
         resumed = [writer.resume() for writer in self.writers if writer.is_blocked]
         if not all(resumed):
             self._say(Progress.BACKPRESSURED)
             return False
-        if not self.input.is_drained:
+        if self._stage is _Stage.ENDED or self.checkpoints.is_waiting or not self.input.is_drained:
             return True
         if not all(writer.is_available for writer in self.writers):
             self._say(Progress.BACKPRESSURED)
@@ -221,7 +235,10 @@ class Task:
             for writer in self.writers:
                 writer.finish()
             self.input.close()
-            self._say(Progress.DONE)
+            self._stage = _Stage.ENDED
+            self._say(Progress.DONE if self.checkpoints.is_over else Progress.IDLE)
+        elif self._stage is _Stage.ENDED:
+            self._say(Progress.DONE if self.checkpoints.is_over else Progress.IDLE)
         else:
             self._say(Progress.MADE)
         return self.progress
@@ -259,6 +276,14 @@ class Task:
 
     # -- from outside --------------------------------------------------------------------------------
 
+    def restore(self, states: Mapping[str, RestoredStates]) -> None:
+        """Go on from what a checkpoint has of the operators, by uid. Before the first step.
+
+        Raises:
+            RestoreRefusedError: an operator cannot go on from it.
+        """
+        self.checkpoints.restore(states)
+
     def submit(self, action: Callable[[], None]) -> None:
         """Do `action` between two steps, when nothing of this task is in motion.
 
@@ -288,7 +313,11 @@ class Task:
         return any(writer.is_blocked for writer in self.writers)
 
     def _do_what_is_due(self) -> bool:
-        """Fire processing time's timers before input is taken on; false if they have filled an output."""
+        """Snapshots and processing time's timers come before more input; false if they have filled an output."""
+        if self.checkpoints.is_waiting:
+            self.checkpoints.go_on(lambda: self._is_blocked)
+            if self._is_blocked:
+                return False
         if self.chain.time.is_due:
             self.chain.time.fire_due()
             return not self._is_blocked
@@ -299,6 +328,7 @@ class Task:
             self.chain.process(element)
         elif isinstance(element, CheckpointBarrier | CancelCheckpointMarker):
             self.checkpoints.pass_on(element)
+            self.checkpoints.go_on(lambda: self._is_blocked)
 
     def _finish_chain(self) -> None:
         """Finish the operators once, behind the last element."""
@@ -306,6 +336,7 @@ class Task:
             self._stage = _Stage.FINISHED
             self.chain.time.close()
             self.chain.finish()
+            self.checkpoints.end_of_input()
 
     def _say(self, progress: Progress) -> None:
         self.progress = progress
