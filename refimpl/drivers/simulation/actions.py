@@ -6,7 +6,20 @@ from dataclasses import dataclass
 
 from refimpl.drivers.simulation.wire import Way
 
-__all__ = ["Action", "AskAgain", "Deliver", "Flush", "ReadOn", "Send", "SendBarrier", "StepTask", "Timeout"]
+__all__ = [
+    "Action",
+    "AskAgain",
+    "CallStore",
+    "Coordinate",
+    "Deliver",
+    "Flush",
+    "ReadOn",
+    "Restart",
+    "Send",
+    "SendBarrier",
+    "StepTask",
+    "Timeout",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,4 +110,36 @@ class Timeout:
         return f"timeout {self.task} at {self.time_ms:.3f} ms"
 
 
-Action = StepTask | Flush | Send | Deliver | AskAgain | ReadOn | SendBarrier | Timeout
+@dataclass(frozen=True, slots=True)
+class Coordinate:
+    """Let the coordinator of the checkpoints do what is due, at `time_ms`."""
+
+    time_ms: float
+
+    def __str__(self) -> str:
+        return f"coordinate checkpoints at {self.time_ms:.3f} ms"
+
+
+@dataclass(frozen=True, slots=True)
+class CallStore:
+    """Let one call be made of the store in which checkpoints are kept."""
+
+    what: str
+
+    def __str__(self) -> str:
+        return f"store: {self.what}"
+
+
+@dataclass(frozen=True, slots=True)
+class Restart:
+    """Let the job begin again after a failure, at `time_ms`, from the newest checkpoint."""
+
+    time_ms: float
+
+    def __str__(self) -> str:
+        return f"restart at {self.time_ms:.3f} ms"
+
+
+Action = (
+    StepTask | Flush | Send | Deliver | AskAgain | ReadOn | SendBarrier | Timeout | Coordinate | CallStore | Restart
+)

@@ -14,14 +14,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import ClassVar, Self
 
+from refimpl.cluster.restart import GiveUp, RestartAt, RestartStrategy
 from refimpl.drivers.control import Controls
 from refimpl.drivers.makers import makers_of
+from refimpl.drivers.recovery import JobRecovery
 from refimpl.drivers.simulation.actions import (
     Action,
     AskAgain,
+    CallStore,
+    Coordinate,
     Deliver,
     Flush,
     ReadOn,
+    Restart,
     Send,
     SendBarrier,
     StepTask,
@@ -29,15 +34,20 @@ from refimpl.drivers.simulation.actions import (
 )
 from refimpl.drivers.simulation.policy import Delays, Policy
 from refimpl.drivers.simulation.wire import Link, Way
-from refimpl.errors import LocalUsageError
+from refimpl.errors import LocalUsageError, RemoteTransportError
 from refimpl.invariants import check_all, check_end
 from refimpl.job.commands import Command, Pause, Resume, Slow
 from refimpl.job.deployment import Deployment
 from refimpl.job.environment import StreamEnvironment
 from refimpl.job.placement import check_num_task_managers
+from refimpl.job.shuffle_environment import pool_of
 from refimpl.job.snapshots import JobSnapshot
 from refimpl.laws.liveness import check_liveness
+from refimpl.memory.network_pool import NetworkBufferPool
+from refimpl.producer.result_partition import ResultPartition
+from refimpl.state.store import SnapshotStore
 from refimpl.task.snapshot import Progress
+from refimpl.task.task import Task
 from refimpl.trace import Trace
 
 __all__ = ["Simulation"]
@@ -53,8 +63,9 @@ class Simulation(Controls):
     With several TaskManagers a message between them takes up to `max_delay_ms`, by `seed`.
     `policy` picks among `enabled()` actions: `random` by `seed`, `round_robin` gives every task its
     turn, `first` is the order of the job (data flows only when it must). `check_every` n checks the
-    laws after each n-th step, 0 only at the end. `error` is why the job failed. After a failure, and after
-    leaving a `with` block, all has been given back: it can be looked at, and takes no step.
+    laws after each n-th step, 0 only at the end. With a `store`, checkpoints are kept there under the name `job`, and
+    after a failure the job begins again from the newest, as `restart` says. `error` is why the job failed for ever.
+    After that, and after leaving a `with` block, all has been given back: it can be looked at, and takes no step.
 
     Raises (step, run):
         LocalUsageError: it was closed before its job was done, or the job has failed before.
@@ -74,6 +85,9 @@ class Simulation(Controls):
         trace: Trace | None = None,
         num_task_managers: int = 1,
         max_delay_ms: float = 0.0,
+        store: SnapshotStore | None = None,
+        restart: RestartStrategy | None = None,
+        job: str = "job",
     ) -> None:
         check_num_task_managers(num_task_managers)
         self._policy, self._delays = Policy(policy, seed), Delays(max_delay_ms, seed)
@@ -87,12 +101,23 @@ class Simulation(Controls):
         self._step_ms = step_ms
         if trace is not None:
             trace.use_clock(lambda: round(self.time_ms * 1e6))
-        self._deploy(environment, trace, num_task_managers)
-        in_order = {each.name: None for each in self.deployment.graph.vertices}
-        tasks = {task.name: task for deployment in self.deployments for task in deployment.tasks}
-        self._tasks = {name: tasks[name] for name in in_order}
-        writers = [writer for deployment in self.deployments for writer in deployment.writers.values()]
-        self._partitions = {writer.partition.name: writer.partition for writer in writers}
+        self._trace = trace
+        self._graph = environment.execution_graph(num_task_managers)
+        self._restart: RestartAt | None = None
+        self._tasks: dict[str, Task] = {}
+        self._partitions: dict[str, ResultPartition] = {}
+        epoch_ms = environment.config.epoch_ms or 0
+        self.recovery: JobRecovery | None = None
+        self._pools: list[NetworkBufferPool] = []
+        try:
+            if store is not None:
+                self.recovery = JobRecovery(self._graph, store, job, restart, epoch_ms)
+                # That of a TaskManager outlives what is deployed there.
+                self._pools = [pool_of(environment.config, trace) for _ in range(num_task_managers)]
+            self._deploy()
+        except BaseException as error:
+            self._close_after(error)
+            raise
 
     def __enter__(self) -> Self:
         return self
@@ -113,7 +138,7 @@ class Simulation(Controls):
 
     @property
     def is_done(self) -> bool:
-        return all(deployment.is_done for deployment in self.deployments)
+        return self._restart is None and all(deployment.is_done for deployment in self.deployments)
 
     def snapshot(self) -> JobSnapshot:
         parts = [deployment.snapshot(self.time_ms) for deployment in self.deployments]
@@ -124,7 +149,13 @@ class Simulation(Controls):
         if self.is_closed:
             return ()
         now = self.time_ms
+        calls: list[Action] = []
+        if self.recovery is not None and (work := self.recovery.checkpoints.work):
+            calls = [CallStore(work[0].what)]
+        if self._restart is not None:  # what has been begun in the store decides from where
+            return calls or [Restart(self._restart.at_ms)]
         actions: list[Action] = [StepTask(name) for name, task in self._tasks.items() if task.is_runnable]
+        actions += calls
         waiting: list[Flush | Deliver | AskAgain] = []
         for name, partition in self._partitions.items():
             deadline = partition.next_deadline(now)
@@ -144,7 +175,7 @@ class Simulation(Controls):
                     waiting.append(Deliver(name, way, arrival))
         due: list[Action] = [action for action in waiting if action.time_ms <= now]
         if actions or due:
-            return [*actions, *due, *self._barriers_due(), *self._timeouts_due()]
+            return [*actions, *due, *self._barriers_due(), *self._timeouts_due(), *self._checkpoints_due()]
         return sorted(waiting, key=lambda action: action.time_ms)[:1]
 
     def step(self, action: Action | None = None) -> Action | None:
@@ -166,9 +197,11 @@ class Simulation(Controls):
             raise LocalUsageError(f"{action} is not enabled; enabled: {', '.join(map(str, enabled))}")
         try:
             self._do(action)
+            self._coordinate()
         except BaseException as error:
-            self._close_after(error)
-            raise
+            if not self._begins_again(error):
+                self._close_after(error)
+                raise
         if self.deployment.trace is not None:
             for task in self._tasks.values():
                 if not task.is_runnable:
@@ -180,6 +213,8 @@ class Simulation(Controls):
 
     def check(self) -> None:
         """Check every law that holds between two steps."""
+        if self._restart is not None:
+            return
         check_all(*self.deployments)
         for link in self.links.values():
             link.check()
@@ -224,13 +259,25 @@ class Simulation(Controls):
             self.time_ms += pause_ms
 
     def _pause_ms(self, action: Action) -> float:
-        return self._tasks[action.task].input.pause_ms if isinstance(action, StepTask) else 0.0
+        task = self._tasks.get(action.task) if isinstance(action, StepTask) else None
+        return 0.0 if task is None else task.input.pause_ms
 
     def lose(self, link: str) -> None:
         """Cut a connection, by its name in `links`, between two steps: the tasks that read there fail."""
         if link not in self.links:
             raise LocalUsageError(f"no link {link!r}; there are {list(self.links)}")
         self.links[link].lose()
+
+    def crash(self, why: str = "its TaskManager is gone") -> None:
+        """Let the job fail here, between two steps. With a store it begins again.
+
+        Raises:
+            RemoteTransportError: it does not.
+        """
+        error = RemoteTransportError(f"the job was crashed: {why}")
+        if not self._begins_again(error):
+            self._close_after(error)
+            raise error
 
     def _command(self, command: Command) -> None:
         for deployment in self.deployments:
@@ -255,12 +302,19 @@ class Simulation(Controls):
             if (deadline := task.next_deadline(self._processing_ms)) is not None and deadline <= self._processing_ms
         ]
 
+    def _checkpoints_due(self) -> list[Action]:
+        """Nor for a checkpoint."""
+        if self.recovery is None or self.is_done:
+            return []
+        deadline = self.recovery.checkpoints.next_deadline
+        return [] if deadline is None or deadline > self.time_ms else [Coordinate(deadline)]
+
     @property
     def _processing_ms(self) -> float:
         return (self.deployment.config.epoch_ms or 0) + self.time_ms
 
     def _do(self, action: Action) -> None:
-        if isinstance(action, Flush | Deliver | AskAgain | SendBarrier | Timeout):
+        if isinstance(action, Flush | Deliver | AskAgain | SendBarrier | Timeout | Coordinate | Restart):
             self.time_ms = max(self.time_ms, action.time_ms)
         else:
             self.time_ms += self._step_ms
@@ -283,21 +337,68 @@ class Simulation(Controls):
                 self._tasks[name].on_timeout(self._processing_ms)
             case SendBarrier(number):
                 self.deployments[number].checkpoints.on_timeout(self.time_ms)
+            case Coordinate() if self.recovery is not None:
+                self.recovery.checkpoints.on_timeout(self.time_ms)
+            case CallStore():
+                self._call_store()
+            case Restart():
+                self._restart = None
+                self._deploy()
 
-    def _deploy(self, environment: StreamEnvironment, trace: Trace | None, num_task_managers: int) -> None:
+    def _deploy(self) -> None:
         """Make every TaskManager's part of the job, and the links that the parts need."""
-        try:
-            for number in range(num_task_managers):
-                makers = makers_of(environment.config, default=False)
-                graph = environment.execution_graph(num_task_managers)
-                self.deployments.append(Deployment(graph, number, trace, makers=makers))
-        except BaseException as error:
-            self._close_after(error)
-            raise
+        self.deployments.clear()
+        graph, snapshots = self._graph, None
+        if self.recovery is not None:
+            graph, snapshots = self.recovery.graph, self.recovery.snapshots()
+        for number in range(graph.placement.num_task_managers):
+            makers = makers_of(graph.job.config, default=False)
+            pool = self._pools[number] if self._pools else None
+            self.deployments.append(
+                Deployment(graph, number, self._trace, makers=makers, pool=pool, snapshots=snapshots)
+            )
         for consumer in self.deployments:
             for connection_id in consumer.shuffle.remote_reads:
                 link = Link(consumer, self.deployments[connection_id.task_manager], connection_id)
                 self.links[link.name] = link
+        tasks = {task.name: task for deployment in self.deployments for task in deployment.tasks}
+        self._tasks = {each.name: tasks[each.name] for each in graph.vertices}
+        writers = [writer for deployment in self.deployments for writer in deployment.writers.values()]
+        self._partitions = {writer.partition.name: writer.partition for writer in writers}
+        if self.recovery is not None:
+            self.recovery.start(self._tasks, self.time_ms)
+
+    # -- checkpoints and restarts ----------------------------------------------------------------------
+
+    def _call_store(self) -> None:
+        """Make the oldest call that waits, and say what came of it."""
+        assert self.recovery is not None, "there is no store"
+        work = self.recovery.checkpoints.work.popleft()
+        work.then(work.call(), self.time_ms)
+
+    def _coordinate(self) -> None:
+        """Take to the coordinator what the last step has brought."""
+        if self.recovery is None or self._restart is not None:
+            return
+        self.recovery.collect(self.time_ms)
+        if self.recovery.failure is not None:
+            raise self.recovery.failure
+        if self.is_done and self.recovery.is_at_work:
+            self.recovery.finished(self.time_ms)
+
+    def _begins_again(self, error: BaseException) -> bool:
+        """Whether the job is to go on after a failure; then everything it held has been given back."""
+        if self.recovery is None or self.is_closed:
+            return False
+        decision = self.recovery.failed(error, self.time_ms)
+        if isinstance(decision, GiveUp):
+            return False
+        self._restart = decision
+        self.links.clear()
+        self._tasks, self._partitions = {}, {}
+        for deployment in self.deployments:
+            deployment.close_after(error)
+        return True
 
     def _refuse_unless_done(self) -> None:
         if self.error is not None:

@@ -1,0 +1,368 @@
+"""The checkpoints of a run: what the coordinator decides, carried out with a store and the tasks of the job.
+
+A driver has one, and says when: `on_timeout` at `next_deadline`, and what its tasks report as it comes. It tells the
+tasks what is handed to `tell`. What has to be done with the store waits in `work`: the driver does one call after the
+other, outside of whatever keeps its tasks apart, and then says what came of it.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from refimpl.checkpoint.completed import CompletedCheckpoint, CompletedCheckpoints, JobEnd
+from refimpl.checkpoint.coordinator import CheckpointCoordinator
+from refimpl.checkpoint.decider import CheckpointRequest
+from refimpl.checkpoint.decisions import (
+    CheckpointAborted,
+    CheckpointCompleted,
+    CoordinatorDecision,
+    Delete,
+    DeleteManifest,
+    FailJob,
+    NotifyAborted,
+    NotifyComplete,
+    RequestRefused,
+    TriggerCheckpoint,
+    WriteManifest,
+)
+from refimpl.checkpoint.live_tasks import TaskEvent
+from refimpl.checkpoint.options import CheckpointOptions
+from refimpl.checkpoint.pending import Ack
+from refimpl.checkpoint.reasons import CheckpointFailureReason
+from refimpl.config import Config
+from refimpl.errors import LeadershipLostError, LocalUsageError, SluiceError, StoreError
+from refimpl.job.execution_graph import ExecutionGraph, ExecutionVertex
+from refimpl.state.assignment import OperatorPlan, assign, read_share
+from refimpl.state.layout import (
+    JobStore,
+    checkpoint_folder,
+    claimed_epoch,
+    manifest_key,
+    savepoint_folder,
+)
+from refimpl.state.manifest import CheckpointKind, Manifest, OperatorRecord, StateRecord
+from refimpl.state.recovery import Leader, Recovered
+from refimpl.state.store import SnapshotStore
+from refimpl.state.subtask_state import RestoredStates, SubtaskState
+from refimpl.task.checkpoints import Declined, Report, Snapshotted, StatePlace, Unwanted
+
+__all__ = ["Attempt", "RunCheckpoints", "StoreWork", "ToTask", "restored_states"]
+
+_NUM_REMEMBERED = 100
+
+ToTask = TriggerCheckpoint | NotifyComplete | NotifyAborted
+"""What a task is told about checkpoints."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One attempt of one subtask: the task's name, and the generation of the graph it belongs to."""
+
+    task: str
+    generation: int
+
+    def __str__(self) -> str:
+        return self.task
+
+
+@dataclass(frozen=True, slots=True)
+class StoreWork:
+    """A call of the store that is to be made: `do` makes it, `then` hears what it raised, if anything, and when."""
+
+    what: str
+    do: Callable[[], None]
+    then: Callable[[SluiceError | None, float], None]
+
+    def call(self) -> SluiceError | None:
+        """Make the call; what it raised, for `then`."""
+        try:
+            self.do()
+        except SluiceError as error:
+            return error
+        return None
+
+
+class RunCheckpoints:
+    """The checkpoints of the job called `job` in `store`, for one run, which becomes their leader.
+
+    `tell` gives a task a message, by the attempt it is for; a message to a task that is no more may be dropped.
+    `on_failure` hears why the job is to fail: too many checkpoints did, or somebody else leads. `history` has what
+    became of the last ones. Times are the driver's, in ms; `epoch_ms` is when they began, in ms since 1970.
+
+    Raises:
+        LeadershipLostError: somebody else became leader at the same moment.
+        StoreError: the store did not answer.
+
+    Flink:   JobMaster, SchedulerNG (runtime.jobmaster, runtime.scheduler), 1.11.4, what they do for checkpoints
+    """
+
+    def __init__(
+        self,
+        store: SnapshotStore,
+        job: str,
+        config: Config,
+        tell: Callable[[Attempt, ToTask], None],
+        on_failure: Callable[[SluiceError], None],
+        epoch_ms: float = 0.0,
+        run: str | None = None,
+    ) -> None:
+        self.store = JobStore(store, job)
+        claims = [claimed_epoch(key) or 0 for key in self.store.list("leader-")]
+        self.leader = Leader(self.store, max(claims, default=0) + 1, run or secrets.token_hex(8))
+        self.recovered: Recovered | None = None
+        self.work: deque[StoreWork] = deque()
+        self.history: deque[CheckpointCompleted | CheckpointAborted | RequestRefused] = deque(maxlen=_NUM_REMEMBERED)
+        self._config = config
+        self._tell = tell
+        self._on_failure = on_failure
+        self._epoch_ms = epoch_ms
+        self._coordinator: CheckpointCoordinator | None = None
+        self._executions: dict[Attempt, ExecutionVertex] = {}
+        self._graph: ExecutionGraph | None = None
+        self._doomed: list[str] = []  # to be deleted, in this order
+        self._num_requests = 0
+
+    # -- the job -------------------------------------------------------------------------------------
+
+    def recover(self, graph: ExecutionGraph, savepoint: str | None = None) -> dict[str, dict[str, RestoredStates]]:
+        """What the tasks of `graph` go on from, by task and uid: the newest checkpoint, or nothing if there is none.
+
+        Raises:
+            RestoreRefusedError: there are checkpoints, and none that is sound, or that this job can go on from.
+            LeadershipLostError: somebody else leads.
+            StoreError, CorruptFileError: the store did not answer, or a file is damaged.
+            LocalUsageError: two operators have one uid.
+        """
+        _check_uids(graph)
+        self.recovered = recovered = self.leader.recover(savepoint)
+        if self._coordinator is None:
+            kept = [] if recovered.manifest is None else [_as_completed(recovered.manifest)]
+            completed = CompletedCheckpoints(self._config.checkpoints_retained, restored=kept)
+            options = CheckpointOptions(
+                self._config.checkpoint_interval_ms,
+                self._config.checkpoint_timeout_ms,
+                self._config.max_concurrent_checkpoints,
+                self._config.min_pause_ms,
+                self._config.tolerable_failed_checkpoints,
+                self._config.seed,
+            )
+            self._coordinator = CheckpointCoordinator(options, completed, recovered.next_checkpoint_id)
+        if recovered.manifest is None:
+            return {}
+        return restored_states(self.store, recovered.manifest, graph)
+
+    def start(self, graph: ExecutionGraph, now_ms: float) -> None:
+        """The tasks of `graph` run from now on; `recover` has come before."""
+        self._graph = graph
+        self._executions = {Attempt(each.name, graph.generation): each for each in graph.vertices}
+        sources = [attempt for attempt, each in self._executions.items() if each.vertex.nodes[0].make_reader]
+        self.coordinator.start(list(self._executions), sources, now_ms)
+        for attempt in self._executions:
+            self._carry_out(self.coordinator.task_reports(attempt, TaskEvent.RUN, now_ms), now_ms)
+
+    def stop(self, now_ms: float) -> None:
+        """The tasks do not run any more; a manifest that is being written will be, or not."""
+        if self.coordinator.tasks.attempts:
+            self._carry_out(self.coordinator.stop(now_ms), now_ms)
+
+    def dispose(self, end: JobEnd) -> None:
+        """The job has ended for ever."""
+        for each in self.coordinator.completed.dispose(end):
+            self._doom([self._manifest_key(each.checkpoint_id), *each.keys])
+
+    @property
+    def coordinator(self) -> CheckpointCoordinator:
+        assert self._coordinator is not None, "recover comes first"
+        return self._coordinator
+
+    @property
+    def is_writing_manifest(self) -> bool:
+        """Whether nobody knows yet from which checkpoint a job would go on."""
+        return self.coordinator.snapshot().writing_id is not None
+
+    def place_of(self, execution: ExecutionVertex, graph: ExecutionGraph) -> StatePlace:
+        """What the state files of a task are called."""
+        return StatePlace(execution.vertex.nodes[0].uid, execution.subtask, self.leader.epoch << 16 | graph.generation)
+
+    # -- time, and who asks ----------------------------------------------------------------------------
+
+    @property
+    def next_deadline(self) -> float | None:
+        """When `on_timeout` wants to be called, in ms."""
+        return self.coordinator.next_deadline
+
+    def on_timeout(self, now_ms: float) -> None:
+        """Do what is due."""
+        self._carry_out(self.coordinator.on_timeout(now_ms), now_ms)
+
+    def savepoint(self, name: str, now_ms: float) -> CheckpointRequest:
+        """Ask for a savepoint; in `history` it is told with this request."""
+        self._num_requests += 1
+        request = CheckpointRequest.for_savepoint(self._num_requests, now_ms, name)
+        self._carry_out(self.coordinator.submit(request, now_ms), now_ms)
+        return request
+
+    # -- what tasks say ----------------------------------------------------------------------------------
+
+    def task_finished(self, attempt: Attempt, now_ms: float) -> None:
+        """A task has ended well."""
+        self._carry_out(self.coordinator.task_reports(attempt, TaskEvent.FINISH, now_ms), now_ms)
+
+    def task_says(self, attempt: Attempt, report: Report, now_ms: float) -> None:
+        """What a task has done of a checkpoint."""
+        match report:
+            case Snapshotted(checkpoint_id, file, states, is_final):
+                ack = Ack(checkpoint_id, attempt, () if file is None else (file,), states)
+                if is_final:
+                    self._carry_out(self.coordinator.task_ended(ack, now_ms), now_ms)
+                else:
+                    self._carry_out(self.coordinator.acknowledge(ack, now_ms)[1], now_ms)
+            case Declined(checkpoint_id, reason, detail):
+                why = CheckpointFailureReason(reason.value)
+                self._carry_out(self.coordinator.decline(checkpoint_id, attempt, why, detail, now_ms), now_ms)
+            case Unwanted(key):
+                self._doom([key])
+
+    def write_state(self, state: SubtaskState, then: Callable[[SluiceError | None, float], None]) -> StoreWork:
+        """The call that puts a task's state into the store."""
+        return StoreWork(f"write {state.file.key}", partial(self.store.put, state.file.key, state.parts), then)
+
+    # -- what is decided ---------------------------------------------------------------------------------
+
+    def _carry_out(self, decisions: Iterable[CoordinatorDecision], now_ms: float) -> None:
+        for decision in decisions:
+            match decision:
+                case TriggerCheckpoint() | NotifyComplete() | NotifyAborted():
+                    for attempt in decision.attempts:
+                        assert isinstance(attempt, Attempt), f"{attempt!r} is no attempt of ours"
+                        self._tell(attempt, decision)
+                case WriteManifest():
+                    self._write_manifest(decision, now_ms)
+                case DeleteManifest(checkpoint_id):
+                    self._doom([self._manifest_key(checkpoint_id)])
+                case Delete(keys):
+                    self._doom(keys)
+                case CheckpointCompleted() | CheckpointAborted() | RequestRefused():
+                    self.history.append(decision)
+                case FailJob(cause):
+                    self._on_failure(StoreError("checkpoints", cause))
+
+    # -- the store ---------------------------------------------------------------------------------------
+
+    @staticmethod
+    def _manifest_key(checkpoint_id: int) -> str:
+        return manifest_key(checkpoint_folder(checkpoint_id))
+
+    def _doom(self, keys: Iterable[str]) -> None:
+        """Delete these files, behind what could not be deleted before: a manifest always goes before its files."""
+        self._doomed += keys
+        self.work.append(StoreWork("delete what no checkpoint names", self._delete, _ignore))
+
+    def _delete(self) -> None:
+        """Delete all that is to be; what could not be is to be still, with the next ones."""
+        doomed = list(self._doomed)
+        self.store.delete(doomed)
+        del self._doomed[: len(doomed)]
+
+    def _write_manifest(self, decision: WriteManifest, now_ms: float) -> None:
+        request = decision.request
+        is_savepoint = request.kind is CheckpointKind.SAVEPOINT
+        folder = savepoint_folder(request.name) if is_savepoint else checkpoint_folder(decision.checkpoint_id)
+        key = manifest_key(folder)
+        do = partial(self.leader.complete, self._manifest(decision, now_ms), key)
+        self.work.append(StoreWork(f"write {key}", do, partial(self._manifest_put, decision.checkpoint_id)))
+
+    def _manifest_put(self, checkpoint_id: int, error: SluiceError | None, now_ms: float) -> None:
+        if error is None:
+            self._carry_out(self.coordinator.manifest_written(checkpoint_id, now_ms), now_ms)
+            return
+        self._carry_out(self.coordinator.manifest_not_written(checkpoint_id, str(error), now_ms), now_ms)
+        if isinstance(error, LeadershipLostError):
+            self._on_failure(error)
+
+    def _manifest(self, decision: WriteManifest, now_ms: float) -> Manifest:
+        assert self._graph is not None, "no job was started"
+        acks: dict[tuple[int, int], Ack] = {}
+        for ack in decision.acks:
+            assert isinstance(ack.attempt, Attempt), f"{ack.attempt!r} is no attempt of ours"
+            execution = self._executions[ack.attempt]
+            acks[execution.vertex.id, execution.subtask] = ack
+        return Manifest(
+            self.store.job,
+            self.leader.run,
+            self.leader.epoch,
+            decision.checkpoint_id,
+            decision.request.kind,
+            round(self._epoch_ms + decision.started_ms),
+            round(self._epoch_ms + now_ms),
+            tuple(_operators(self._graph, acks)),
+        )
+
+
+def restored_states(
+    store: SnapshotStore, manifest: Manifest, graph: ExecutionGraph, *, allow_non_restored: bool = False
+) -> dict[str, dict[str, RestoredStates]]:
+    """What a checkpoint has for each task of `graph`, by the task's name and the operator's uid.
+
+    Raises:
+        RestoreRefusedError: the job cannot go on from it.
+        CorruptFileError, StoreError: a file is damaged, or the store did not answer.
+    """
+    plans = [
+        OperatorPlan(node.uid, graph.max_parallelism(vertex), vertex.parallelism)
+        for vertex in graph.job.vertices.values()
+        for node in vertex.nodes
+    ]
+    shares = assign(manifest.operators, plans, allow_non_restored=allow_non_restored)
+    found: dict[str, dict[str, RestoredStates]] = {}
+    for execution in graph.vertices:
+        for node in execution.vertex.nodes:
+            if node.uid in shares:
+                share = shares[node.uid][execution.subtask]
+                states = read_share(store, node.uid, share, trust_pickle=True)
+                found.setdefault(execution.name, {})[node.uid] = states
+    return found
+
+
+def _check_uids(graph: ExecutionGraph) -> None:
+    uids = [node.uid for vertex in graph.job.vertices.values() for node in vertex.nodes]
+    if twice := sorted({uid for uid in uids if uids.count(uid) > 1}):
+        raise LocalUsageError(
+            f"several operators are called {twice[0]!r}, so a checkpoint could not tell their states apart; "
+            f"give each a name, or a uid: stream.map(f).uid('prices')"
+        )
+
+
+def _operators(graph: ExecutionGraph, acks: Mapping[tuple[int, int], Ack]) -> Iterator[OperatorRecord]:
+    """The lines of a manifest."""
+    for vertex in graph.job.vertices.values():
+        own = [acks.get((vertex.id, subtask)) for subtask in range(vertex.parallelism)]
+        for node in vertex.nodes:
+            states: dict[tuple[str, str], StateRecord] = {}
+            for ack in own:
+                for record in () if ack is None else ack.states.get(node.uid, ()):
+                    states[record.kind, record.name] = record
+            files = [ack.files[0] if ack is not None and ack.files and node.uid in ack.states else None for ack in own]
+            yield OperatorRecord(
+                node.uid,
+                node.name,
+                graph.max_parallelism(vertex),
+                vertex.parallelism,
+                tuple(states.values()),
+                tuple(files),
+            )
+
+
+def _as_completed(manifest: Manifest) -> CompletedCheckpoint:
+    """A checkpoint of an earlier leader, as one that is kept."""
+    files: Sequence[object] = tuple(manifest.files().values())
+    acks = (Ack(manifest.checkpoint_id, "an earlier run", tuple(manifest.files().values())),) if files else ()
+    return CompletedCheckpoint(manifest.checkpoint_id, manifest.kind, acks, manifest.started_ms, manifest.completed_ms)
+
+
+def _ignore(error: SluiceError | None, now_ms: float) -> None:
+    """What could not be deleted is deleted with the next ones."""
