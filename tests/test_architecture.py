@@ -67,6 +67,7 @@ READING_ORDER = [
     "shortcuts.chain", "shortcuts.task", "shortcuts.makers",
     "drivers.file_store", "drivers.object_store",
     "drivers.makers", "drivers.control", "drivers.flush_clock", "drivers.processing_clock", "drivers.file_transactions",
+    "drivers.run_checkpoints", "drivers.recovery",
     "drivers.transport.addresses", "drivers.transport.few_warnings", "drivers.transport.sockets",
     "drivers.transport.pace", "drivers.transport.streams", "drivers.transport.refusals",
     "drivers.transport.tls_stream", "drivers.transport.tls", "drivers.transport.ends",
@@ -97,7 +98,7 @@ MAX_ATTRIBUTES = 12
 # Classes that offer or keep more: how many public methods, how many attributes, and why.
 LARGER_CLASSES: dict[str, tuple[int, int, str]] = {
     "RecordWriter": (14, 12, "what is written, and the three parts that are put in while a job runs"),
-    "DataStream": (24, 12, "the words a job is written in, as Flink has them"),
+    "DataStream": (27, 12, "the words a job is written in, as Flink has them"),
     "MemorySegment": (20, 12, "Flink's own face: a pair of methods for each kind of number"),
     "BufferBuilder": (14, 12, "Flink's own face"),
     "LocalBufferPool": (18, 16, "Flink's own face: requests, listeners and resizing are one class there"),

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from course.checks.common import ending_finding
+from course.checks.difference import RAISED, Difference, error_of
 from course.checks.words import CallWords, Words
 from course.curriculum.messages import phrase, word
 from course.grading.rules import Case, Finding, Rule, Seen
@@ -26,9 +27,6 @@ from course.grading.runner import GraderError
 from course.grading.shrink import smaller_lists
 
 __all__ = ["Belief", "Difference", "Driver", "Seeded", "TranscriptCheck"]
-
-RAISED = "raised"
-"""The field of an exception that is an answer; and the code of the message where that is all there is to say."""
 
 _NOT_OF_A_DRIVER = (ValueError, LookupError, ArithmeticError, TypeError, AttributeError)
 
@@ -41,98 +39,14 @@ class Driver(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
-    """The first event that came to something else than the reference part's.
-
-    Fields:
-        rule: the letter of the rule.
-        every_op: all operations of the case.
-        index: the number of the event, from 0.
-        names: the fields that differ, of those that the rule looks at; never empty.
-        same: those that do not.
-        events, expected: all events, the part's and the reference part's.
-    """
-
-    rule: str
-    every_op: Sequence[Any]
-    index: int
-    names: Sequence[str]
-    same: Sequence[str]
-    events: Sequence[Any]
-    expected: Sequence[Any]
-
-    @property
-    def ops(self) -> Sequence[Any]:
-        """The operations up to this one, where each leaves one event."""
-        return self.every_op[: self.index + 1]
-
-    @property
-    def before(self) -> Sequence[Any]:
-        """The operations before this one."""
-        return self.every_op[: self.index]
-
-    @property
-    def op(self) -> Any:
-        """The operation."""
-        return self.every_op[self.index]
-
-    @property
-    def call(self) -> str:
-        """What of the part it calls."""
-        return str(self.expected[self.index][0])
-
-    @property
-    def got(self) -> Mapping[str, Any]:
-        """What was seen after it, field by field."""
-        return _fields(self.events[self.index])
-
-    @property
-    def want(self) -> Mapping[str, Any]:
-        """What should have been."""
-        return _fields(self.expected[self.index])
-
-    @property
-    def was(self) -> Mapping[str, Any]:
-        """What could be seen before it, when all was still right."""
-        return _fields(self.expected[self.index - 1]) if self.index else {}
-
-    @property
-    def field(self) -> str:
-        """The first field that differs."""
-        return self.names[0]
-
-    @property
-    def values(self) -> tuple[Any, Any]:
-        """The values of that field: the part's and the right one."""
-        return self.got.get(self.field), self.want.get(self.field)
-
-    @property
-    def answers(self) -> tuple[Any, Any]:
-        """What the call gave, and should have."""
-        return self.got.get("answer", ""), self.want.get("answer", "")
-
-    @property
-    def is_unasked_refusal(self) -> bool:
-        """Whether the answer is an exception, in the plain form of `drive_calls.py`, and should be none."""
-        got, want = (isinstance(each, list) and each[:1] == ["raises"] for each in self.answers)
-        return got and not want
-
-    @property
-    def raised(self) -> str:
-        """The text of the exception, if the answer is one."""
-        error = _error(self.events[self.index])
-        return "" if error is None else str(error.get("text"))
+def _nothing_simpler(_op: Any) -> Iterable[Any]:
+    return ()
 
 
 Cases = Sequence[list[Any] | Case]
 
 Belief = str | tuple[str, Mapping[str, str]]
 """The code of a message; and what else than `got`, `want` and `where` fills its blanks."""
-
-
-def _nothing_simpler(_op: Any) -> Iterable[Any]:
-    return ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,7 +218,7 @@ class TranscriptCheck:
             values |= {name: word(value, self.exercise) for name, value in own.items()}
         rows = self.words.rows(found)
         if code == RAISED:
-            raised = Seen([], {"problem": "raised", "error": _error(found.events[found.index])})
+            raised = Seen([], {"problem": "raised", "error": error_of(found.events[found.index])})
             return ending_finding(self.exercise, found.rule, case, raised, rows, values["where"])
         return Finding(found.rule, code, self.words.ran(case, found), rows, values)
 
@@ -315,13 +229,3 @@ class TranscriptCheck:
             return self.belief(found)
         except _NOT_OF_A_DRIVER:
             return "different"
-
-
-def _fields(event: Sequence[Any]) -> Mapping[str, Any]:
-    found: Mapping[str, Any] = event[1]
-    return found
-
-
-def _error(event: Sequence[Any]) -> Mapping[str, Any] | None:
-    error = event[1].get(RAISED)
-    return error if isinstance(error, dict) else None

@@ -10,14 +10,12 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from course.checks import drive_calls
+from course.checks.difference import Difference
 from course.curriculum.messages import phrase, word
 from course.grading.rules import Case, Row
-
-if TYPE_CHECKING:
-    from course.checks.transcript import Difference
 
 __all__ = ["CallWords", "FieldWords", "StateWords", "TextWords", "Words", "caret", "joined", "pair", "value"]
 

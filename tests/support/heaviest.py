@@ -7,7 +7,7 @@ from collections.abc import Sequence
 __all__ = ["HEAVIEST", "place"]
 
 HEAVIEST: Sequence[str] = (
-    "tests/course/test_graders.py",
+    "tests/course/author/test_graders.py",
     "tests/lessons/test_notebooks.py",
     "tests/lessons/test_solved_notebooks.py",
     "tests/cluster/test_local_cluster.py",
@@ -17,19 +17,19 @@ HEAVIEST: Sequence[str] = (
     "tests/browser/test_module_format.py",
     "tests/browser/test_class.py",
     "tests/browser/test_lab.py",
-    "tests/course/test_session.py",
+    "tests/course/data/test_session.py",
     "tests/test_remote_laws.py",
-    "tests/course/test_children.py",
+    "tests/course/grading/test_children.py",
     "tests/drivers/test_processes.py",
     "tests/test_odd_values.py",
     "tests/test_differential.py",
     "tests/test_drivers.py",
-    "tests/course/test_channel_graders.py",
-    "tests/course/test_boundary.py",
+    "tests/course/grading/test_channel_graders.py",
+    "tests/course/grading/test_boundary.py",
     "tests/interop/test_both_ways.py",
-    "tests/course/test_right_answers.py",
-    "tests/course/test_subtle_answers.py",
-    "tests/course/test_isolation.py",
+    "tests/course/grading/test_right_answers.py",
+    "tests/course/grading/test_subtle_answers.py",
+    "tests/course/grading/test_isolation.py",
 )
 """About half a minute or more each, the longest first. One that is missing, or in another place, costs time only."""
 
