@@ -201,6 +201,24 @@ class Config:
     )  # fmt: skip
 
     def __post_init__(self) -> None:
+        self._check_numbers()
+        if self.request_backoff_max_ms < self.request_backoff_initial_ms:
+            expected = f"at least request_backoff_initial_ms, {self.request_backoff_initial_ms}"
+            raise ConfigError("request_backoff_max_ms", self.request_backoff_max_ms, expected)
+        if not isinstance(self.checkpointing_mode, CheckpointingMode):
+            modes = " or ".join(map(str, CheckpointingMode))
+            raise ConfigError("checkpointing_mode", self.checkpointing_mode, f"it must be {modes}")
+        if self.segment_size_bytes > 2**30:
+            raise ConfigError("segment_size_bytes", self.segment_size_bytes, "at most 1 GiB")
+        epoch: object = self.epoch_ms
+        if epoch is not None and (isinstance(epoch, bool) or not isinstance(epoch, int)):
+            raise ConfigError("epoch_ms", epoch, "a whole number of ms, or None")
+        groups = self.max_parallelism
+        is_number = isinstance(groups, int) and not isinstance(groups, bool)
+        if groups is not None and not (is_number and 1 <= groups <= 32_768):
+            raise ConfigError("max_parallelism", groups, "between 1 and 32768, or None")
+
+    def _check_numbers(self) -> None:
         for name, least in (
             ("segment_size_bytes", 1),
             ("num_buffers", 1),
@@ -233,21 +251,6 @@ class Config:
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or value < least:
                 raise ConfigError(name, value, f"it must be a whole number, at least {least}")
-        if self.request_backoff_max_ms < self.request_backoff_initial_ms:
-            expected = f"at least request_backoff_initial_ms, {self.request_backoff_initial_ms}"
-            raise ConfigError("request_backoff_max_ms", self.request_backoff_max_ms, expected)
-        if not isinstance(self.checkpointing_mode, CheckpointingMode):
-            modes = " or ".join(map(str, CheckpointingMode))
-            raise ConfigError("checkpointing_mode", self.checkpointing_mode, f"it must be {modes}")
-        if self.segment_size_bytes > 2**30:
-            raise ConfigError("segment_size_bytes", self.segment_size_bytes, "at most 1 GiB")
-        epoch: object = self.epoch_ms
-        if epoch is not None and (isinstance(epoch, bool) or not isinstance(epoch, int)):
-            raise ConfigError("epoch_ms", epoch, "a whole number of ms, or None")
-        groups = self.max_parallelism
-        is_number = isinstance(groups, int) and not isinstance(groups, bool)
-        if groups is not None and not (is_number and 1 <= groups <= 32_768):
-            raise ConfigError("max_parallelism", groups, "between 1 and 32768, or None")
 
     @property
     def frame_limit_bytes(self) -> int:

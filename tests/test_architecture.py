@@ -47,7 +47,7 @@ READING_ORDER = [
     "task.co_operators", "task.broadcast_states", "task.process_context", "task.process_function",
     "task.process_operators", "task.watermarks",
     "task.window_assigners", "task.triggers", "task.merging_windows", "task.window_operator", "task.chain",
-    "task.source", "task.checkpoints", "task.snapshot", "task.snapshot_decisions", "task.snapshotting",
+    "task.source", "task.snapshot_decisions", "task.snapshotting", "task.checkpoints", "task.snapshot",
     "task.task", "task.two_input_task",
     "task.two_phase_sink", "task.file_transactions",
     "job.watermark_strategy", "job.stream_graph", "job.chaining", "job.parts", "job.job_graph",
@@ -71,7 +71,8 @@ READING_ORDER = [
     "drivers.transport.addresses", "drivers.transport.few_warnings", "drivers.transport.sockets",
     "drivers.transport.pace", "drivers.transport.streams", "drivers.transport.refusals",
     "drivers.transport.tls_stream", "drivers.transport.tls", "drivers.transport.ends",
-    "drivers.simulation.wire", "drivers.simulation.actions", "drivers.simulation.policy", "drivers.simulation.run",
+    "drivers.simulation.wire", "drivers.simulation.actions", "drivers.simulation.policy",
+    "drivers.simulation.deployer", "drivers.simulation.run",
     "drivers.threads.wakeup", "drivers.threads.handoff", "drivers.threads.leader_followers",
     "drivers.threads.connection_io", "drivers.threads.connections", "drivers.threads.flusher",
     "drivers.threads.switch_interval", "drivers.threads.turns", "drivers.threads.task_manager", "drivers.threads.run",
@@ -104,6 +105,7 @@ LARGER_CLASSES: dict[str, tuple[int, int, str]] = {
     "LocalBufferPool": (18, 16, "Flink's own face: requests, listeners and resizing are one class there"),
     "Task": (14, 12, "the parts of a step and its time, which a driver asks for, and what it is asked from outside"),
     "WindowOperator": (12, 13, "what windows are made of, and the tables of what is in them"),
+    "Simulation": (12, 15, "the actions of all that can move, with what can be looked at between two of them"),
     "ResultPartition": (16, 12, "Flink's own face: what the task, its readers and the flush timer ask of an output"),
 }
 MAX_LINES_THAT_SPEAK_FOR_THEMSELVES = 3

@@ -13,7 +13,7 @@ from refimpl.checkpoint.completed import JobEnd
 from refimpl.checkpoint.decisions import NotifyAborted, NotifyComplete, TriggerCheckpoint
 from refimpl.cluster.restart import FixedDelayRestart, GiveUp, RestartAt, Restarts, RestartStrategy
 from refimpl.config import CheckpointingMode
-from refimpl.drivers.run_checkpoints import Attempt, RunCheckpoints, ToTask
+from refimpl.drivers.run_checkpoints import Attempt, RunCheckpoints, StoreWork, ToTask
 from refimpl.errors import (
     ConfigError,
     InsufficientBuffersError,
@@ -109,8 +109,9 @@ class JobRecovery:
             held = task.checkpoints
             while held.writes:
                 checkpoint_id, state = held.writes.popleft()
+                put = partial(self.checkpoints.leader.store.put, state.file.key, state.parts)
                 then = partial(self._put, attempt, checkpoint_id, state)
-                self.checkpoints.work.append(self.checkpoints.write_state(state, then))
+                self.checkpoints.work.append(StoreWork(f"write {state.file.key}", put, then))
             while held.reports:
                 self.checkpoints.task_says(attempt, held.reports.popleft(), now_ms)
             if task.is_done:

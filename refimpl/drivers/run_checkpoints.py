@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import count
 
 from refimpl.checkpoint.completed import CompletedCheckpoint, CompletedCheckpoints, JobEnd
 from refimpl.checkpoint.coordinator import CheckpointCoordinator
@@ -47,10 +48,10 @@ from refimpl.state.layout import (
 from refimpl.state.manifest import CheckpointKind, Manifest, OperatorRecord, StateRecord
 from refimpl.state.recovery import Leader, Recovered
 from refimpl.state.store import SnapshotStore
-from refimpl.state.subtask_state import RestoredStates, SubtaskState
+from refimpl.state.subtask_state import RestoredStates
 from refimpl.task.checkpoints import Declined, Report, Snapshotted, StatePlace, Unwanted
 
-__all__ = ["Attempt", "RunCheckpoints", "StoreWork", "ToTask", "restored_states"]
+__all__ = ["Attempt", "RunCheckpoints", "StoreCalls", "StoreWork", "ToTask", "restored_states"]
 
 _NUM_REMEMBERED = 100
 
@@ -86,6 +87,28 @@ class StoreWork:
         return None
 
 
+class StoreCalls:
+    """The calls of a store that wait for a driver, in order.
+
+    What could not be deleted is deleted with the next ones, and before them: a manifest always goes before its files.
+    """
+
+    def __init__(self, store: SnapshotStore) -> None:
+        self.waiting: deque[StoreWork] = deque()
+        self._store = store
+        self._doomed: list[str] = []
+
+    def delete(self, keys: Iterable[str]) -> None:
+        """Delete these files, in this order."""
+        self._doomed += keys
+        self.waiting.append(StoreWork("delete what no checkpoint names", self._delete, _ignore))
+
+    def _delete(self) -> None:
+        doomed = list(self._doomed)
+        self._store.delete(doomed)
+        del self._doomed[: len(doomed)]
+
+
 class RunCheckpoints:
     """The checkpoints of the job called `job` in `store`, for one run, which becomes their leader.
 
@@ -110,11 +133,11 @@ class RunCheckpoints:
         epoch_ms: float = 0.0,
         run: str | None = None,
     ) -> None:
-        self.store = JobStore(store, job)
-        claims = [claimed_epoch(key) or 0 for key in self.store.list("leader-")]
-        self.leader = Leader(self.store, max(claims, default=0) + 1, run or secrets.token_hex(8))
+        own = JobStore(store, job)
+        claims = [claimed_epoch(key) or 0 for key in own.list("leader-")]
+        self.leader = Leader(own, max(claims, default=0) + 1, run or secrets.token_hex(8))
         self.recovered: Recovered | None = None
-        self.work: deque[StoreWork] = deque()
+        self._calls = StoreCalls(own)
         self.history: deque[CheckpointCompleted | CheckpointAborted | RequestRefused] = deque(maxlen=_NUM_REMEMBERED)
         self._config = config
         self._tell = tell
@@ -123,8 +146,7 @@ class RunCheckpoints:
         self._coordinator: CheckpointCoordinator | None = None
         self._executions: dict[Attempt, ExecutionVertex] = {}
         self._graph: ExecutionGraph | None = None
-        self._doomed: list[str] = []  # to be deleted, in this order
-        self._num_requests = 0
+        self._requests = count(1)
 
     # -- the job -------------------------------------------------------------------------------------
 
@@ -153,7 +175,7 @@ class RunCheckpoints:
             self._coordinator = CheckpointCoordinator(options, completed, recovered.next_checkpoint_id)
         if recovered.manifest is None:
             return {}
-        return restored_states(self.store, recovered.manifest, graph)
+        return restored_states(self.leader.store, recovered.manifest, graph)
 
     def start(self, graph: ExecutionGraph, now_ms: float) -> None:
         """The tasks of `graph` run from now on; `recover` has come before."""
@@ -172,17 +194,17 @@ class RunCheckpoints:
     def dispose(self, end: JobEnd) -> None:
         """The job has ended for ever."""
         for each in self.coordinator.completed.dispose(end):
-            self._doom([self._manifest_key(each.checkpoint_id), *each.keys])
+            self._calls.delete([self._manifest_key(each.checkpoint_id), *each.keys])
+
+    @property
+    def work(self) -> deque[StoreWork]:
+        """The calls of the store that are to be made, in this order."""
+        return self._calls.waiting
 
     @property
     def coordinator(self) -> CheckpointCoordinator:
         assert self._coordinator is not None, "recover comes first"
         return self._coordinator
-
-    @property
-    def is_writing_manifest(self) -> bool:
-        """Whether nobody knows yet from which checkpoint a job would go on."""
-        return self.coordinator.snapshot().writing_id is not None
 
     def place_of(self, execution: ExecutionVertex, graph: ExecutionGraph) -> StatePlace:
         """What the state files of a task are called."""
@@ -201,8 +223,7 @@ class RunCheckpoints:
 
     def savepoint(self, name: str, now_ms: float) -> CheckpointRequest:
         """Ask for a savepoint; in `history` it is told with this request."""
-        self._num_requests += 1
-        request = CheckpointRequest.for_savepoint(self._num_requests, now_ms, name)
+        request = CheckpointRequest.for_savepoint(next(self._requests), now_ms, name)
         self._carry_out(self.coordinator.submit(request, now_ms), now_ms)
         return request
 
@@ -225,11 +246,7 @@ class RunCheckpoints:
                 why = CheckpointFailureReason(reason.value)
                 self._carry_out(self.coordinator.decline(checkpoint_id, attempt, why, detail, now_ms), now_ms)
             case Unwanted(key):
-                self._doom([key])
-
-    def write_state(self, state: SubtaskState, then: Callable[[SluiceError | None, float], None]) -> StoreWork:
-        """The call that puts a task's state into the store."""
-        return StoreWork(f"write {state.file.key}", partial(self.store.put, state.file.key, state.parts), then)
+                self._calls.delete([key])
 
     # -- what is decided ---------------------------------------------------------------------------------
 
@@ -243,9 +260,9 @@ class RunCheckpoints:
                 case WriteManifest():
                     self._write_manifest(decision, now_ms)
                 case DeleteManifest(checkpoint_id):
-                    self._doom([self._manifest_key(checkpoint_id)])
+                    self._calls.delete([self._manifest_key(checkpoint_id)])
                 case Delete(keys):
-                    self._doom(keys)
+                    self._calls.delete(keys)
                 case CheckpointCompleted() | CheckpointAborted() | RequestRefused():
                     self.history.append(decision)
                 case FailJob(cause):
@@ -256,17 +273,6 @@ class RunCheckpoints:
     @staticmethod
     def _manifest_key(checkpoint_id: int) -> str:
         return manifest_key(checkpoint_folder(checkpoint_id))
-
-    def _doom(self, keys: Iterable[str]) -> None:
-        """Delete these files, behind what could not be deleted before: a manifest always goes before its files."""
-        self._doomed += keys
-        self.work.append(StoreWork("delete what no checkpoint names", self._delete, _ignore))
-
-    def _delete(self) -> None:
-        """Delete all that is to be; what could not be is to be still, with the next ones."""
-        doomed = list(self._doomed)
-        self.store.delete(doomed)
-        del self._doomed[: len(doomed)]
 
     def _write_manifest(self, decision: WriteManifest, now_ms: float) -> None:
         request = decision.request
@@ -292,7 +298,7 @@ class RunCheckpoints:
             execution = self._executions[ack.attempt]
             acks[execution.vertex.id, execution.subtask] = ack
         return Manifest(
-            self.store.job,
+            self.leader.store.job,
             self.leader.run,
             self.leader.epoch,
             decision.checkpoint_id,

@@ -118,7 +118,7 @@ class TaskFactory:
         place = None if snapshots is None else snapshots.place_of(execution)
         task = make(execution.name, chain, source, writers, self._buffers_per_step, self._shuffle.trace, place)
         if snapshots is not None:
-            task.restore(snapshots.states.get(execution.name, {}))
+            task.checkpoints.restore(snapshots.states.get(execution.name, {}))
         return task
 
     def _element_serializer(self, edge: JobEdge) -> StreamElementSerializer:

@@ -99,6 +99,15 @@ class Unwanted:
 Report = Snapshotted | Declined | Unwanted
 
 
+@dataclass(slots=True)
+class _Snapshot:
+    """One snapshot under way: where it belongs, what has been taken of the state, and then all of it."""
+
+    folder: str
+    sections: list[Section] = field(default_factory=list)
+    state: SubtaskState | None = None
+
+
 class SubtaskCheckpoints:
     """The checkpoints of one task: `last_id` has passed it, or never will; `last_cut` is that of the last barrier.
 
@@ -125,9 +134,7 @@ class SubtaskCheckpoints:
         self._source = source if isinstance(source, SourceInput) else None
         self._operators = {str(node.id): node.operator for node in chain.nodes}
         self._snapshotting = SubtaskSnapshotting(tuple(self._operators))
-        self._folders: dict[int, str] = {}
-        self._sections: dict[int, list[Section]] = {}
-        self._written: dict[int, SubtaskState] = {}
+        self._under_way: dict[int, _Snapshot] = {}
         self._is_finished = False
 
     def restore(self, states: Mapping[str, RestoredStates]) -> None:
@@ -149,7 +156,8 @@ class SubtaskCheckpoints:
     def pass_on(self, event: CheckpointBarrier | CancelCheckpointMarker) -> None:
         """A barrier or its cancellation has come, behind all elements before it; `go_on` does what follows."""
         if isinstance(event, CheckpointBarrier):
-            self._folders[event.checkpoint_id] = _folder_of(event)
+            if event.checkpoint_id > self.last_id:
+                self._snapshot(event.checkpoint_id).folder = _folder_of(event)
             self._snapshotting.trigger(event)
         else:
             self._snapshotting.abort(event.checkpoint_id, AbortReason.CANCELLED)
@@ -224,10 +232,14 @@ class SubtaskCheckpoints:
             case SendDecline(checkpoint_id, reason, detail):
                 if self._place is not None:
                     self.reports.append(Declined(checkpoint_id, reason, detail))
-            case CancelWrite(checkpoint_id) | DropCapture(checkpoint_id):
-                self._sections.pop(checkpoint_id, None)
+            case DropCapture(checkpoint_id):
+                if (snapshot := self._under_way.get(checkpoint_id)) is not None and snapshot.state is None:
+                    del self._under_way[checkpoint_id]
+            case CancelWrite():
+                """The driver writes what it has been given; it is dropped then."""
             case DropWritten(checkpoint_id):
-                self.reports.append(Unwanted(self._written.pop(checkpoint_id).file.key))
+                if (state := self._under_way.pop(checkpoint_id).state) is not None:
+                    self.reports.append(Unwanted(state.file.key))
             case FailTask(detail):
                 raise StoreError("the final snapshot", detail)
             case FinishTask():
@@ -236,6 +248,9 @@ class SubtaskCheckpoints:
                 """What is in flight stays where it is: the barrier does not overtake it."""
 
     # -- the snapshot ----------------------------------------------------------------------------------
+
+    def _snapshot(self, checkpoint_id: int) -> _Snapshot:
+        return self._under_way.setdefault(checkpoint_id, _Snapshot(checkpoint_folder(checkpoint_id)))
 
     def _cut(self, barrier: CheckpointBarrier) -> None:
         num_records_out = sum(writer.num_records for writer in self._writers)
@@ -247,7 +262,7 @@ class SubtaskCheckpoints:
         if self._place is None:
             return
         operator = self._operators[operator_id]
-        sections = self._sections.setdefault(checkpoint_id, [])
+        sections = self._snapshot(checkpoint_id).sections
         if operator is self._chain.head and self._source is not None:
             raw = _POSITION.pack(self._source.position)
             sections.append(Section(operator.context.uid, _POSITION_NAME, SectionKind.SOURCE_POSITION, raw))
@@ -258,20 +273,18 @@ class SubtaskCheckpoints:
 
     def _write(self, checkpoint_id: int) -> None:
         """Hand the state to the driver; none is none to wait for."""
-        folder = self._folders.pop(checkpoint_id, checkpoint_folder(checkpoint_id))
-        sections = self._sections.pop(checkpoint_id, [])
-        if not sections or self._place is None:
+        snapshot = self._snapshot(checkpoint_id)
+        if not snapshot.sections or self._place is None:
             self._snapshotting.written(checkpoint_id)
             return
-        state = SubtaskState.of(self._place.key(folder), sections)
-        self._written[checkpoint_id] = state
-        self.writes.append((checkpoint_id, state))
+        snapshot.state = SubtaskState.of(self._place.key(snapshot.folder), snapshot.sections)
+        self.writes.append((checkpoint_id, snapshot.state))
 
     def _send_state(self, checkpoint_id: int) -> None:
+        state = self._under_way.pop(checkpoint_id).state
         if self._place is None:
             return
         is_final = checkpoint_id == FINAL_SNAPSHOT
-        state = self._written.pop(checkpoint_id, None)
         if state is None:
             self.reports.append(Snapshotted(checkpoint_id, None, is_final=is_final))
         else:

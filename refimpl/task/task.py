@@ -12,7 +12,7 @@ look the same from outside: `BACKPRESSURED`.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import Protocol
 
@@ -24,7 +24,6 @@ from refimpl.memory.buffer import Buffer, BufferSlice
 from refimpl.producer.record_writer import RecordWriter
 from refimpl.records.elements import StreamElement
 from refimpl.records.events import CancelCheckpointMarker, CheckpointBarrier
-from refimpl.state.subtask_state import RestoredStates
 from refimpl.task.chain import OperatorChain
 from refimpl.task.checkpoints import StatePlace, SubtaskCheckpoints
 from refimpl.task.snapshot import Progress, TaskSnapshot
@@ -275,14 +274,6 @@ class Task:
         self.chain.time.advance(now_ms)
 
     # -- from outside --------------------------------------------------------------------------------
-
-    def restore(self, states: Mapping[str, RestoredStates]) -> None:
-        """Go on from what a checkpoint has of the operators, by uid. Before the first step.
-
-        Raises:
-            RestoreRefusedError: an operator cannot go on from it.
-        """
-        self.checkpoints.restore(states)
 
     def submit(self, action: Callable[[], None]) -> None:
         """Do `action` between two steps, when nothing of this task is in motion.

@@ -16,7 +16,6 @@ from typing import ClassVar, Self
 
 from refimpl.cluster.restart import GiveUp, RestartAt, RestartStrategy
 from refimpl.drivers.control import Controls
-from refimpl.drivers.makers import makers_of
 from refimpl.drivers.recovery import JobRecovery
 from refimpl.drivers.simulation.actions import (
     Action,
@@ -32,6 +31,7 @@ from refimpl.drivers.simulation.actions import (
     StepTask,
     Timeout,
 )
+from refimpl.drivers.simulation.deployer import Deployer, links_between
 from refimpl.drivers.simulation.policy import Delays, Policy
 from refimpl.drivers.simulation.wire import Link, Way
 from refimpl.errors import LocalUsageError, RemoteTransportError
@@ -40,10 +40,8 @@ from refimpl.job.commands import Command, Pause, Resume, Slow
 from refimpl.job.deployment import Deployment
 from refimpl.job.environment import StreamEnvironment
 from refimpl.job.placement import check_num_task_managers
-from refimpl.job.shuffle_environment import pool_of
 from refimpl.job.snapshots import JobSnapshot
 from refimpl.laws.liveness import check_liveness
-from refimpl.memory.network_pool import NetworkBufferPool
 from refimpl.producer.result_partition import ResultPartition
 from refimpl.state.store import SnapshotStore
 from refimpl.task.snapshot import Progress
@@ -101,19 +99,14 @@ class Simulation(Controls):
         self._step_ms = step_ms
         if trace is not None:
             trace.use_clock(lambda: round(self.time_ms * 1e6))
-        self._trace = trace
-        self._graph = environment.execution_graph(num_task_managers)
+        graph = environment.execution_graph(num_task_managers)
         self._restart: RestartAt | None = None
         self._tasks: dict[str, Task] = {}
         self._partitions: dict[str, ResultPartition] = {}
         epoch_ms = environment.config.epoch_ms or 0
-        self.recovery: JobRecovery | None = None
-        self._pools: list[NetworkBufferPool] = []
+        self.recovery = None if store is None else JobRecovery(graph, store, job, restart, epoch_ms)
+        self._deployer = Deployer(graph, trace, self.recovery)
         try:
-            if store is not None:
-                self.recovery = JobRecovery(self._graph, store, job, restart, epoch_ms)
-                # That of a TaskManager outlives what is deployed there.
-                self._pools = [pool_of(environment.config, trace) for _ in range(num_task_managers)]
             self._deploy()
         except BaseException as error:
             self._close_after(error)
@@ -348,21 +341,10 @@ class Simulation(Controls):
     def _deploy(self) -> None:
         """Make every TaskManager's part of the job, and the links that the parts need."""
         self.deployments.clear()
-        graph, snapshots = self._graph, None
-        if self.recovery is not None:
-            graph, snapshots = self.recovery.graph, self.recovery.snapshots()
-        for number in range(graph.placement.num_task_managers):
-            makers = makers_of(graph.job.config, default=False)
-            pool = self._pools[number] if self._pools else None
-            self.deployments.append(
-                Deployment(graph, number, self._trace, makers=makers, pool=pool, snapshots=snapshots)
-            )
-        for consumer in self.deployments:
-            for connection_id in consumer.shuffle.remote_reads:
-                link = Link(consumer, self.deployments[connection_id.task_manager], connection_id)
-                self.links[link.name] = link
+        self._deployer.deploy(self.deployments)
+        self.links.update(links_between(self.deployments))
         tasks = {task.name: task for deployment in self.deployments for task in deployment.tasks}
-        self._tasks = {each.name: tasks[each.name] for each in graph.vertices}
+        self._tasks = {each.name: tasks[each.name] for each in self._deployer.graph.vertices}
         writers = [writer for deployment in self.deployments for writer in deployment.writers.values()]
         self._partitions = {writer.partition.name: writer.partition for writer in writers}
         if self.recovery is not None:
