@@ -194,6 +194,13 @@ def test_without_restarts_the_first_failure_is_the_last() -> None:
     assert run.is_closed
 
 
+def test_a_job_that_is_over_cannot_be_crashed() -> None:
+    run = simulation(job(lambda _: None), MemoryStore()).run()
+    with pytest.raises(LocalUsageError, match="over"):
+        run.crash()
+    assert run.is_done
+
+
 # -- the store fails -------------------------------------------------------------------------------
 
 FAULTS = [

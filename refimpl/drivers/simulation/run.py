@@ -266,7 +266,10 @@ class Simulation(Controls):
 
         Raises:
             RemoteTransportError: it does not.
+            LocalUsageError: it is over.
         """
+        if self.is_done or self.is_closed:
+            raise LocalUsageError("the job is over; there is nothing left to crash")
         error = RemoteTransportError(f"the job was crashed: {why}")
         if not self._begins_again(error):
             self._close_after(error)
