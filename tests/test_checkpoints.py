@@ -14,7 +14,7 @@ from refimpl.drivers import Simulation
 from refimpl.errors import LocalUsageError, RemoteTransportError, RestoreRefusedError, SluiceError, UserCodeError
 from refimpl.job import StreamEnvironment
 from refimpl.records import StreamRecord
-from refimpl.state import Fault, FaultKind, MemoryStore
+from refimpl.state import PICKLE, Fault, FaultKind, MemoryStore
 from refimpl.task import SessionWindows, SlidingWindows, TumblingWindows, WindowAssigner
 
 STEP_MS = 0.2
@@ -41,6 +41,7 @@ def job(
     sink: Callable[[Any], object],
     windows: WindowAssigner = WINDOWS["tumbling"],
     num_records: int = 60,
+    aggregate: Count | None = None,
     **options: Any,
 ) -> StreamEnvironment:
     """Numbers by key in windows, which two subtasks count; small buffers, and a barrier now and then."""
@@ -52,7 +53,7 @@ def job(
         .assign_timestamps(lambda value: value[1], 3, every=4)
         .key_by(lambda value: value[0])
         .window(windows)
-        .aggregate(Count())
+        .aggregate(aggregate or Count())
         .sink(sink)
     )
     return environment
@@ -272,6 +273,24 @@ def test_another_run_goes_on_where_the_last_one_was_left() -> None:
     assert set(results) == set(undisturbed(WINDOWS["tumbling"]))
     assert min(completed(run)) > 1
     assert len(results) - len(before) < len(undisturbed(WINDOWS["tumbling"])) + 10
+
+
+class PickledCount(Count):
+    """A count that is kept as whatever can be pickled."""
+
+    accumulator_type = PICKLE
+
+
+def test_what_another_run_has_pickled_is_read_only_by_who_trusts_it() -> None:
+    store = MemoryStore()
+    with simulation(job(print, aggregate=PickledCount()), store) as left:
+        while not completed(left):
+            left.step()
+        left.crash()
+        left.run(60)  # its own it reads
+    with pytest.raises(RestoreRefusedError, match="trust_pickle"):
+        simulation(job(print, aggregate=PickledCount()), store)
+    assert simulation(job(lambda _: None, aggregate=PickledCount()), store, trust_pickle=True).run().is_done
 
 
 def test_a_run_that_has_lost_its_lead_stops() -> None:

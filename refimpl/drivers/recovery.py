@@ -41,7 +41,7 @@ class JobRecovery:
     """The checkpoints of the job called `job`, and its restarts.
 
     `graph` is that of the attempts that run, or are to be deployed next. `failure` is set when the coordinator wants
-    the job to fail.
+    the job to fail. What another run has pickled is read with `trust_pickle` only: to read it is to run what it says.
 
     Flink:   JobMaster, DefaultScheduler (runtime.jobmaster, runtime.scheduler), 1.11.4
     Differs: a failure restarts every task.
@@ -54,9 +54,11 @@ class JobRecovery:
         job: str,
         restart: RestartStrategy | None = None,
         epoch_ms: float = 0.0,
+        trust_pickle: bool = False,
     ) -> None:
         self.graph = graph
         self.checkpoints = RunCheckpoints(store, job, graph.job.config, self._tell, self._fail, epoch_ms)
+        self._trust_pickle = trust_pickle
         self.failure: SluiceError | None = None
         self._restarts = Restarts(restart or FixedDelayRestart(3, 1_000.0))
         self._tasks: dict[Attempt, Task] = {}
@@ -70,7 +72,7 @@ class JobRecovery:
         Raises:
             RestoreRefusedError, LeadershipLostError, StoreError, CorruptFileError: as `RunCheckpoints.recover`.
         """
-        states = self.checkpoints.recover(self.graph)
+        states = self.checkpoints.recover(self.graph, trust_pickle=self._trust_pickle)
         return Snapshots(partial(self.checkpoints.place_of, graph=self.graph), states)
 
     def start(self, tasks: Mapping[str, Task], now_ms: float) -> None:

@@ -150,8 +150,12 @@ class RunCheckpoints:
 
     # -- the job -------------------------------------------------------------------------------------
 
-    def recover(self, graph: ExecutionGraph, savepoint: str | None = None) -> dict[str, dict[str, RestoredStates]]:
+    def recover(
+        self, graph: ExecutionGraph, savepoint: str | None = None, *, trust_pickle: bool = False
+    ) -> dict[str, dict[str, RestoredStates]]:
         """What the tasks of `graph` go on from, by task and uid: the newest checkpoint, or nothing if there is none.
+
+        What is pickled in it is read if this run has written it, or with `trust_pickle`.
 
         Raises:
             RestoreRefusedError: there are checkpoints, and none that is sound, or that this job can go on from.
@@ -175,7 +179,8 @@ class RunCheckpoints:
             self._coordinator = CheckpointCoordinator(options, completed, recovered.next_checkpoint_id)
         if recovered.manifest is None:
             return {}
-        return restored_states(self.leader.store, recovered.manifest, graph)
+        is_own = recovered.manifest.run == self.leader.run
+        return restored_states(self.leader.store, recovered.manifest, graph, trust_pickle=is_own or trust_pickle)
 
     def start(self, graph: ExecutionGraph, now_ms: float) -> None:
         """The tasks of `graph` run from now on; `recover` has come before."""
@@ -310,7 +315,12 @@ class RunCheckpoints:
 
 
 def restored_states(
-    store: SnapshotStore, manifest: Manifest, graph: ExecutionGraph, *, allow_non_restored: bool = False
+    store: SnapshotStore,
+    manifest: Manifest,
+    graph: ExecutionGraph,
+    *,
+    allow_non_restored: bool = False,
+    trust_pickle: bool = False,
 ) -> dict[str, dict[str, RestoredStates]]:
     """What a checkpoint has for each task of `graph`, by the task's name and the operator's uid.
 
@@ -329,7 +339,7 @@ def restored_states(
         for node in execution.vertex.nodes:
             if node.uid in shares:
                 share = shares[node.uid][execution.subtask]
-                states = read_share(store, node.uid, share, trust_pickle=True)
+                states = read_share(store, node.uid, share, trust_pickle=trust_pickle)
                 found.setdefault(execution.name, {})[node.uid] = states
     return found
 

@@ -62,8 +62,9 @@ class Simulation(Controls):
     `policy` picks among `enabled()` actions: `random` by `seed`, `round_robin` gives every task its
     turn, `first` is the order of the job (data flows only when it must). `check_every` n checks the
     laws after each n-th step, 0 only at the end. With a `store`, checkpoints are kept there under the name `job`, and
-    after a failure the job begins again from the newest, as `restart` says. `error` is why the job failed for ever.
-    After that, and after leaving a `with` block, all has been given back: it can be looked at, and takes no step.
+    after a failure the job begins again from the newest, as `restart` says; `trust_pickle` as in `JobRecovery`.
+    `error` is why the job failed for ever. After that, and after leaving a `with` block, all has been given back: it
+    can be looked at, and takes no step.
 
     Raises (step, run):
         LocalUsageError: it was closed before its job was done, or the job has failed before.
@@ -86,6 +87,7 @@ class Simulation(Controls):
         store: SnapshotStore | None = None,
         restart: RestartStrategy | None = None,
         job: str = "job",
+        trust_pickle: bool = False,
     ) -> None:
         check_num_task_managers(num_task_managers)
         self._policy, self._delays = Policy(policy, seed), Delays(max_delay_ms, seed)
@@ -104,7 +106,7 @@ class Simulation(Controls):
         self._tasks: dict[str, Task] = {}
         self._partitions: dict[str, ResultPartition] = {}
         epoch_ms = environment.config.epoch_ms or 0
-        self.recovery = None if store is None else JobRecovery(graph, store, job, restart, epoch_ms)
+        self.recovery = None if store is None else JobRecovery(graph, store, job, restart, epoch_ms, trust_pickle)
         self._deployer = Deployer(graph, trace, self.recovery)
         try:
             self._deploy()
