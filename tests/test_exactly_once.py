@@ -1,0 +1,162 @@
+"""What a job remembers and what leaves it, when it fails at any step: as if nothing had happened."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import pytest
+
+from refimpl.cluster import FixedDelayRestart
+from refimpl.config import Config
+from refimpl.drivers import Simulation
+from refimpl.job import StreamEnvironment
+from refimpl.records import StreamRecord
+from refimpl.state import MemoryStore
+from refimpl.task import (
+    FunctionContext,
+    KeyedBroadcastProcessFunction,
+    KeyedCoProcessFunction,
+    KeyedProcessFunction,
+    MapStateDescriptor,
+    ProcessContext,
+    TimeDomain,
+)
+
+Collect = Callable[[Any], object]
+
+STEP_MS = 0.2
+BUCKET_MS = 10
+AFTER_MS = 5
+RULES = MapStateDescriptor("rules")
+
+
+def numbers(num_records: int, num_keys: int = 5) -> list[StreamRecord]:
+    return [StreamRecord((number % num_keys, number), number) for number in range(num_records)]
+
+
+def environment(**options: Any) -> StreamEnvironment:
+    """Small buffers, and a barrier now and then."""
+    given: dict[str, Any] = {"checkpoint_interval_ms": 1, "source_batch": 4, "segment_size_bytes": 64, **options}
+    return StreamEnvironment(Config(num_buffers=96, **given), parallelism=2)
+
+
+def simulation(job: StreamEnvironment, store: MemoryStore | None = None, **options: Any) -> Simulation:
+    given = {"restart": FixedDelayRestart(9, 1.0), "step_ms": STEP_MS, "store": store or MemoryStore(), **options}
+    return Simulation(job, **given)
+
+
+# -- process functions -----------------------------------------------------------------------------
+
+
+class Buckets(KeyedProcessFunction):
+    """The how manieth value of its key each is, and how many there are in each stretch of event time.
+
+    The first value of a key sets a timer of processing time besides.
+    """
+
+    def open(self, context: FunctionContext) -> None:
+        self.count = context.value_state("count")
+        self.buckets = context.map_state("buckets")
+
+    def process_element(self, value: Any, ctx: ProcessContext) -> Iterable[Any]:
+        count = (self.count.value() or 0) + 1
+        self.count.update(count)
+        if count == 1:
+            ctx.timers.register_processing_time_timer(ctx.timers.current_processing_time + AFTER_MS)
+        end = value[1] // BUCKET_MS * BUCKET_MS + BUCKET_MS - 1
+        self.buckets.put(end, (self.buckets.get(end) or 0) + 1)
+        ctx.timers.register_event_time_timer(end)
+        yield "seen", value[0], value[1], count
+
+    def on_timer(self, timestamp: int, ctx: ProcessContext) -> Iterable[Any]:
+        if ctx.time_domain is TimeDomain.PROCESSING_TIME:
+            yield "after", ctx.current_key
+        else:
+            yield "bucket", ctx.current_key, timestamp, self.buckets.get(timestamp)
+            self.buckets.remove(timestamp)
+
+
+class Join(KeyedCoProcessFunction):
+    """Each value of one side with each of the other."""
+
+    def open(self, context: FunctionContext) -> None:
+        self.sides = context.list_state("first"), context.list_state("second")
+
+    def process_element1(self, value: Any, ctx: ProcessContext) -> Iterable[Any]:
+        self.sides[0].add(value[1])
+        return [(value[0], value[1], other) for other in self.sides[1].get()]
+
+    def process_element2(self, value: Any, ctx: ProcessContext) -> Iterable[Any]:
+        self.sides[1].add(value[1])
+        return [(value[0], other, value[1]) for other in self.sides[0].get()]
+
+
+class WithRules(KeyedBroadcastProcessFunction):
+    """Each value with each rule, whichever came first."""
+
+    def open(self, context: FunctionContext) -> None:
+        self.values = context.list_state("values")
+
+    def process_element(self, value: Any, ctx: ProcessContext) -> Iterable[Any]:
+        self.values.add(value[1])
+        return [(value[1], rule) for rule, _ in ctx.broadcast_state(RULES).items()]
+
+    def process_broadcast_element(self, value: Any, ctx: ProcessContext) -> Iterable[Any]:
+        ctx.broadcast_state(RULES).put(value, True)
+        found: list[Any] = []
+        ctx.for_each_key(self.values, lambda _key, state: found.extend((each, value) for each in state.get()))
+        return found
+
+
+def buckets(sink: Collect) -> StreamEnvironment:
+    job = environment()
+    (
+        job.from_collection(numbers(60), name="numbers")
+        .assign_timestamps(lambda value: value[1], 3, every=4)
+        .set_parallelism(1)
+        .key_by(lambda value: value[0])
+        .process(Buckets())
+        .sink(sink)
+    )
+    return job
+
+
+def join(sink: Collect) -> StreamEnvironment:
+    job = environment()
+    first = job.from_collection(numbers(20), name="first").key_by(lambda value: value[0])
+    second = job.from_collection(numbers(15), name="second").key_by(lambda value: value[0])
+    first.connect(second).process(Join()).sink(sink)
+    return job
+
+
+def with_rules(sink: Collect) -> StreamEnvironment:
+    job = environment()
+    rules = job.from_collection(["a", "b", "c", "d", "e", "f"], name="rules").broadcast(RULES)
+    values = job.from_collection(numbers(20), name="numbers").key_by(lambda value: value[0])
+    values.connect(rules).process(WithRules()).sink(sink)
+    return job
+
+
+@pytest.mark.parametrize("make", [buckets, join, with_rules])
+def test_what_a_process_function_remembers_survives_a_crash_after_any_step(
+    make: Callable[[Collect], StreamEnvironment],
+) -> None:
+    expected: list[Any] = []
+    simulation(make(expected.append)).run()
+    assert len(set(expected)) == len(expected) >= 60
+    num_steps, sources = 0, set()
+    while True:
+        results: list[Any] = []
+        run = simulation(make(results.append))
+        run.run(num_steps)
+        if run.is_done:
+            break
+        run.crash()
+        run.run()
+        assert run.recovery is not None
+        recovered = run.recovery.checkpoints.recovered
+        sources.add(recovered is not None and recovered.manifest is not None)
+        assert set(results) == set(expected), num_steps
+        num_steps += 3
+    assert sources == {False, True}
