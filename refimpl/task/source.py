@@ -94,7 +94,7 @@ class SourceInput:
     @property
     def position(self) -> int:
         """How many of the reader's elements have been handed on; the last watermark is none of them."""
-        return self._num_read - max(0, self._num_at_hand - self._has_ended)
+        return self._num_read + self._num_to_skip - max(0, self._num_at_hand - self._has_ended)
 
     @property
     def is_ready(self) -> bool:

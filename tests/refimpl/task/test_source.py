@@ -158,6 +158,7 @@ def go_on_behind(num_elements: int) -> tuple[int, list[object]]:
             first.take()
     second = SourceInput("letters", 0, Scripted(*LETTERS, None), 64)
     second.seek(first.position)
+    assert second.position == first.position, "it has not read yet"
     rest = list[object]()
     while not second.is_finished:
         rest += read(second)
