@@ -46,10 +46,11 @@ READING_ORDER = [
     "task.outputs", "task.collectors", "task.timers", "task.time_service", "task.latency", "task.operators",
     "task.co_operators", "task.broadcast_states", "task.process_context", "task.process_function",
     "task.process_operators", "task.watermarks",
+    "task.two_phase_sink", "task.sink_operators",
     "task.window_assigners", "task.triggers", "task.merging_windows", "task.window_operator", "task.chain",
     "task.source", "task.snapshot_decisions", "task.snapshotting", "task.checkpoints", "task.snapshot",
     "task.task", "task.two_input_task",
-    "task.two_phase_sink", "task.file_transactions",
+    "task.file_transactions",
     "job.watermark_strategy", "job.stream_graph", "job.chaining", "job.parts", "job.job_graph",
     "job.placement", "job.execution_graph", "job.transformed", "job.connected_streams",
     "job.keyed_stream", "job.data_stream", "job.environment",
@@ -99,7 +100,7 @@ MAX_ATTRIBUTES = 12
 # Classes that offer or keep more: how many public methods, how many attributes, and why.
 LARGER_CLASSES: dict[str, tuple[int, int, str]] = {
     "RecordWriter": (14, 12, "what is written, and the three parts that are put in while a job runs"),
-    "DataStream": (27, 12, "the words a job is written in, as Flink has them"),
+    "DataStream": (28, 12, "the words a job is written in, as Flink has them"),
     "MemorySegment": (20, 12, "Flink's own face: a pair of methods for each kind of number"),
     "BufferBuilder": (14, 12, "Flink's own face"),
     "LocalBufferPool": (18, 16, "Flink's own face: requests, listeners and resizing are one class there"),

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
 
 from refimpl.cluster import FixedDelayRestart
 from refimpl.config import Config
-from refimpl.drivers import Simulation
+from refimpl.drivers import FileSink, Simulation
+from refimpl.errors import LocalUsageError
 from refimpl.job import StreamEnvironment
 from refimpl.records import StreamRecord
-from refimpl.state import MemoryStore
+from refimpl.state import Fault, FaultKind, MemoryStore
 from refimpl.task import (
     FunctionContext,
     KeyedBroadcastProcessFunction,
@@ -160,3 +163,132 @@ def test_what_a_process_function_remembers_survives_a_crash_after_any_step(
         assert set(results) == set(expected), num_steps
         num_steps += 3
     assert sources == {False, True}
+
+
+# -- sinks -----------------------------------------------------------------------------------------
+
+
+Outside = tuple[list[Any], Path]
+"""What was given to a function, and the folder of the files."""
+
+
+def sinks(outside: Outside, num_records: int = 12, **options: Any) -> StreamEnvironment:
+    """Numbers to two subtasks of a file sink and of one that calls a function."""
+    values, folder = outside
+    job = environment(**options)
+    squares = job.from_collection(range(num_records), name="numbers").map(lambda number: number * number)
+    squares.sink_to(FileSink(folder), name="files")
+    squares.rebalance().sink(values.append, name="values", exactly_once=True)
+    return job
+
+
+def committed(outside: Outside) -> tuple[list[int], list[int]]:
+    """All that anybody outside can see, in order; and nothing else is there."""
+    values, folder = outside
+    files = sorted(folder.iterdir())
+    assert not [file.name for file in files if file.name.startswith(".")]
+    return sorted(values), sorted(int(line) for file in files for line in file.read_text().splitlines())
+
+
+def squares(num_records: int) -> tuple[list[int], list[int]]:
+    wanted = [number * number for number in range(num_records)]
+    return wanted, wanted
+
+
+@pytest.mark.parametrize("interval_ms", [0, 1])
+def test_an_undisturbed_run_commits_all_at_the_latest_at_its_end(interval_ms: int, tmp_path: Path) -> None:
+    outside: Outside = [], tmp_path
+    simulation(sinks(outside, 60, checkpoint_interval_ms=interval_ms)).run()
+    assert committed(outside) == squares(60)
+
+
+def test_a_crash_after_any_step_commits_every_value_once(tmp_path: Path) -> None:
+    num_steps = 0
+    while True:
+        outside: Outside = [], tmp_path / str(num_steps)
+        run = simulation(sinks(outside))
+        run.run(num_steps)
+        if run.is_done:
+            break
+        run.crash()
+        run.run()
+        assert committed(outside) == squares(12), num_steps
+        num_steps += 1
+    assert num_steps > 40
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_crashes_at_random_steps_of_a_longer_job(seed: int, tmp_path: Path) -> None:
+    print(f"seed {seed}")
+    rng = Random(seed)
+    outside: Outside = [], tmp_path
+    run = simulation(sinks(outside, 80), seed=seed, num_task_managers=1 + seed % 2)
+    for _ in range(5):
+        run.run(rng.randrange(1, 90))
+        if not run.is_done:
+            run.crash()
+    run.run()
+    assert committed(outside) == squares(80)
+
+
+@pytest.mark.parametrize("kind", [FaultKind.FAIL, FaultKind.LOSE_ANSWER, FaultKind.NO_SPACE])
+@pytest.mark.parametrize("crash_after", [0, 40, 75, 110])
+def test_a_fault_at_any_put_commits_every_value_once(kind: FaultKind, crash_after: int, tmp_path: Path) -> None:
+    number = 1
+    while True:
+        outside: Outside = [], tmp_path / str(number)
+        store = MemoryStore([Fault(kind, "put", "chk-", number)])
+        run = simulation(sinks(outside, 20), store)
+        run.run(crash_after)
+        if crash_after and not run.is_done:
+            run.crash()
+        run.run()
+        assert committed(outside) == squares(20), number
+        if sum(call.startswith("put") and "chk-" in call for call in store.calls) < number:
+            break
+        number += 1
+    assert number > 5
+
+
+def test_another_run_at_another_parallelism_commits_what_the_first_has_left(tmp_path: Path) -> None:
+    store = MemoryStore()
+    outside: Outside = [], tmp_path
+
+    def job(parallelism: int) -> StreamEnvironment:
+        made = environment()
+        numbers = made.from_collection(range(40), name="numbers")
+        numbers.sink_to(FileSink(tmp_path), name="files").set_parallelism(parallelism)
+        return made
+
+    with simulation(job(2), store) as left:
+        while not any(call.startswith("put") and call.endswith("chk-2/_metadata") for call in store.calls):
+            left.step()
+    assert list(tmp_path.glob(".part-*.pending"))
+    simulation(job(3), store).run()
+    assert committed(outside)[1] == list(range(40))
+
+
+@pytest.mark.parametrize("sink", ["sink_to", "sink"])
+def test_without_a_store_it_says_at_once_that_it_needs_one(sink: str, tmp_path: Path) -> None:
+    job = environment()
+    stream = job.from_collection([1])
+    if sink == "sink_to":
+        stream.sink_to(FileSink(tmp_path))
+    else:
+        stream.sink(print, exactly_once=True)
+    with pytest.raises(LocalUsageError, match=r"sink gives its results exactly once.*give the run a store"):
+        Simulation(job)
+
+
+def test_a_function_that_fails_within_an_epoch_goes_on_behind_what_it_has_had() -> None:
+    values, failures = list[int](), iter([True])
+
+    def sink(value: int) -> None:
+        if len(values) == 3 and next(failures, False):
+            raise OSError("the disk is full")
+        values.append(value)
+
+    job = environment(checkpoint_interval_ms=0)
+    job.from_collection(range(10)).sink(sink, exactly_once=True)
+    simulation(job).run()
+    assert sorted(values) == list(range(10))

@@ -17,7 +17,35 @@ from refimpl.task.file_transactions import (
     pending_name,
 )
 
-__all__ = ["FileTransactions", "remove_leftovers"]
+__all__ = ["FileSink", "FileTransactions", "line", "remove_leftovers"]
+
+
+def line(value: object) -> bytes:
+    """A value as a line of text, in UTF-8."""
+    return f"{value}\n".encode()
+
+
+class FileSink:
+    """Files in `folder` with every value once, for `stream.sink_to`; `to_bytes` makes bytes of a value.
+
+    Whoever reads there leaves out names with a dot in front: those files do not count yet. What is left of them when
+    the job has finished is removed. A folder is of one sink of one job.
+
+    Flink:   StreamingFileSink.forRowFormat (streaming.api.functions.sink.filesystem), 1.11.4
+    Differs: a new file for each checkpoint and subtask, in one folder.
+    """
+
+    def __init__(self, folder: Path | str, to_bytes: Callable[[object], bytes] = line) -> None:
+        self.folder = Path(folder)
+        self._to_bytes = to_bytes
+
+    def transactions(self, subtask: int, attempt: int) -> FileTransactions:
+        """Those of one attempt of one subtask."""
+        return FileTransactions(self.folder, subtask, str(attempt), self._to_bytes)
+
+    def job_finished(self) -> None:
+        """Remove what dead attempts have left."""
+        remove_leftovers(self.folder)
 
 
 class FileTransactions:

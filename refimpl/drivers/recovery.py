@@ -99,9 +99,17 @@ class JobRecovery:
         return bool(self.checkpoints.coordinator.tasks.attempts)
 
     def finished(self, now_ms: float) -> None:
-        """All tasks have ended well: what was kept for a restart is not needed any more."""
+        """All tasks have ended well: what was kept for a restart is not needed any more.
+
+        Raises:
+            OSError: what a sink has left could not be removed.
+        """
         self.checkpoints.stop(now_ms)
         self.checkpoints.dispose(JobEnd.FINISHED)
+        for vertex in self.graph.job.vertices.values():
+            for node in vertex.nodes:
+                if node.on_job_finished is not None:
+                    node.on_job_finished()
 
     # -- between tasks and coordinator -------------------------------------------------------------------
 

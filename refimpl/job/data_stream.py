@@ -50,6 +50,7 @@ from refimpl.task.operators import (
 from refimpl.task.outputs import OutputTag
 from refimpl.task.process_function import KeyedProcessFunction, ProcessFunction
 from refimpl.task.process_operators import ProcessOperator
+from refimpl.task.sink_operators import HeldSinkOperator, TransactionalSink, TwoPhaseSinkOperator
 from refimpl.task.watermarks import IngestionTimeOperator, TimestampsAndWatermarksOperator
 
 __all__ = ["DataStream", "SplitStream", "WrittenJob"]
@@ -149,10 +150,28 @@ class DataStream:
         """
         return self._timed(name, IngestionTimeOperator, is_held_back=False)
 
-    def sink(self, function: Callable[[Any], object], name: str = "sink") -> DataStream:
-        """Call `function` with every value, in the process that runs the job."""
+    def sink(self, function: Callable[[Any], object], name: str = "sink", exactly_once: bool = False) -> DataStream:
+        """Call `function` with every value, in the process that runs the job.
+
+        After a restart it is at least once: what came behind the checkpoint comes again. With `exactly_once` values
+        are held back until a checkpoint that has them counts; at the end of a bounded job one more does. That needs a
+        store, and holds for one run: another one that goes on from the same checkpoint gives what waits in it again.
+        """
+        if exactly_once:
+            value_type, given = self.value_type, dict[str, int]()
+            return self.transform(name, lambda: HeldSinkOperator(function, given, value_type), ANY)
         stream = self.transform(name, lambda: SinkOperator(function), ANY)
         stream.node.sink = function
+        return stream
+
+    def sink_to(self, sink: TransactionalSink, name: str = "sink") -> DataStream:
+        """Write every value into `sink`, such as a `FileSink`, exactly once. That needs a store.
+
+        Flink:   DataStream.addSink of a TwoPhaseCommitSinkFunction, 1.11.4; sinkTo since 1.12
+        """
+        value_type = self.value_type
+        stream = self.transform(name, lambda: TwoPhaseSinkOperator(sink, value_type), ANY)
+        stream.node.on_job_finished = sink.job_finished
         return stream
 
     def transform(self, name: str, make_operator: Callable[[], Operator], type: TypeSerializer = ANY) -> DataStream:

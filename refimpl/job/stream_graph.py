@@ -81,7 +81,7 @@ class StreamNode:
     """One operator of the job. `make_reader` makes it a source; `sink` is the user's function of a sink.
 
     `is_held_back`: its subtasks make watermarks, each of what it sees itself, and none while it sees nothing.
-    By `uid` a checkpoint knows it; that is its name, unless the user has given it another.
+    `on_job_finished` is called once, when the whole job has FINISHED. By `uid` a checkpoint knows it; that is its name, unless the user has given it another.
     """
 
     id: int
@@ -96,6 +96,7 @@ class StreamNode:
     sink: Callable[[Any], object] | None = None
     is_held_back: bool = False
     given_uid: str | None = None
+    on_job_finished: Callable[[], None] | None = None
 
     @property
     def uid(self) -> str:

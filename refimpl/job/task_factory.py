@@ -150,6 +150,7 @@ class TaskFactory:
         network = {id(edge.edge): index for index, edge in enumerate(job.edges)}
         nodes = []
         time = ProcessingTimeService()
+        attempt = None if self._snapshots is None else self._snapshots.place_of(execution).attempt
         sources = {node.id: node.name for node in job.stream_graph.nodes.values() if node.is_source}
         for node in vertex.nodes:
             edges = [
@@ -161,7 +162,7 @@ class TaskFactory:
             assert all(edge.writer or edge.target in members for edge in edges)
             num_groups = self.graph.max_parallelism(vertex)
             context = OperatorContext(
-                node.name, subtask, node.parallelism, num_groups, time, self._config, sources, node.uid
+                node.name, subtask, node.parallelism, num_groups, time, self._config, sources, node.uid, attempt
             )
             nodes.append(ChainNode(node.id, node.make_operator(), context, node.value_type, edges, node.select))
         return self._makers.chain(nodes, self._config.object_reuse, self._parts.CopyingChainingOutput)

@@ -147,6 +147,10 @@ class OperatorStateBackend:
         """A list that after a restore has the elements of all subtasks. Raises as `list_state`."""
         return self._list(SectionKind.UNION, name, element_type)
 
+    def transactions(self, name: str, element_type: TypeSerializer = ANY) -> OperatorListState:
+        """A list of what is under way outside the job, dealt out as `list_state` is. Raises as that."""
+        return self._list(SectionKind.TRANSACTION, name, element_type)
+
     def broadcast_state(
         self, name: str, key_type: TypeSerializer = ANY, value_type: TypeSerializer = ANY
     ) -> BroadcastState:

@@ -13,6 +13,7 @@ from refimpl.task.outputs import *
 from refimpl.task.process_context import *
 from refimpl.task.process_function import *
 from refimpl.task.process_operators import *
+from refimpl.task.sink_operators import *
 from refimpl.task.snapshot import *
 from refimpl.task.snapshot_decisions import *
 from refimpl.task.snapshotting import *

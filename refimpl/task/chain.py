@@ -7,6 +7,7 @@ is set up. Records enter at the head.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 
@@ -159,6 +160,12 @@ class OperatorChain:
         for operator in self.operators:
             _call(operator.finish, operator)
 
+    def close(self) -> None:
+        """Close all operators; one that cannot be closed does not keep the others open."""
+        with ExitStack() as stack:
+            for operator in self.operators:
+                stack.callback(_call, operator.close, operator)
+
     @property
     def _two_input_head(self) -> TwoInputOperator:
         assert isinstance(self.head, TwoInputOperator), f"{self.nodes[0].context.name} has one input"
@@ -208,7 +215,7 @@ class OperatorChain:
 
 
 def _call(method: Callable[[], None], operator: Operator) -> None:
-    """Call `open` or `finish`; what the user's code raises names the operator."""
+    """Call `open`, `finish` or `close`; what the user's code raises names the operator."""
     try:
         method()
     except USER_CODE_RAISES as error:

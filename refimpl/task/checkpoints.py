@@ -179,8 +179,8 @@ class SubtaskCheckpoints:
         self._snapshotting.write_failed(checkpoint_id, detail)
 
     def end_of_input(self) -> None:
-        """All has been processed; what wants to be told once more gets a last snapshot."""
-        if self._place is not None and any(operator.wants_final_checkpoint for operator in self._chain.operators):
+        """All has been processed: a last snapshot says so, that nothing of it is done again; and who waits is told."""
+        if self._place is not None:
             self._snapshotting.end_of_input()
         else:
             self._is_finished = True

@@ -55,7 +55,8 @@ class OperatorContext:
     """Where an operator runs: its name, which of `parallelism` subtasks, how many key groups.
 
     `time` is that of its task, which all operators of a chain share; `config` has the options of the job, `sources`
-    the names of its source operators by their ids. By `uid` a checkpoint knows the operator.
+    the names of its source operators by their ids. By `uid` a checkpoint knows the operator; `attempt` is a number that
+    no other attempt of the job has had, `None` where checkpoints keep no state.
     """
 
     name: str
@@ -66,6 +67,7 @@ class OperatorContext:
     config: Config = field(default_factory=Config, compare=False, repr=False)
     sources: Mapping[int, str] = field(default_factory=dict, compare=False, repr=False)
     uid: str = ""
+    attempt: int | None = None
 
 
 class Operator:
@@ -108,6 +110,9 @@ class Operator:
         self.output.emit_latency_marker(marker)
 
     def finish(self) -> None: ...
+
+    def close(self) -> None:
+        """Give up what it holds outside the job. Once or more, after a failure too, also where it was never opened."""
 
     def restore(self, restored: RestoredStates) -> None:
         """Take over what a checkpoint has of this operator.

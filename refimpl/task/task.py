@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from enum import Enum
 from typing import Protocol
 
@@ -290,11 +291,11 @@ class Task:
 
     def close(self) -> None:
         """Give back everything held, after a failure or a cancellation."""
-        try:
-            self.input.close()
-        finally:
-            for writer in self.writers:
-                writer.close()
+        with ExitStack() as stack:
+            for writer in reversed(self.writers):
+                stack.callback(writer.close)
+            stack.callback(self.input.close)
+            stack.callback(self.chain.close)
 
     # -- helpers -----------------------------------------------------------------------------------
 

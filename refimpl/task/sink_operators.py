@@ -1,0 +1,185 @@
+"""Sinks whose results leave the job exactly once: a two-phase commit, with what waits in the operator's state."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from refimpl.errors import LocalUsageError
+from refimpl.records.elements import LatencyMarker, StreamRecord, StreamStatus, Watermark
+from refimpl.records.types import LONG, STRING, TupleType, TypeSerializer
+from refimpl.records.vectorized import for_one
+from refimpl.state.keyed_state import KeyedStateBackend
+from refimpl.state.state_types import ListType
+from refimpl.state.subtask_state import OperatorStates
+from refimpl.task.operators import Operator, OperatorContext
+from refimpl.task.outputs import Output
+from refimpl.task.two_phase_sink import SinkState, Transactions, TwoPhaseCommitSink
+
+__all__ = ["HeldSinkOperator", "TransactionalSink", "TwoPhaseSinkOperator"]
+
+
+class TransactionalSink(Protocol):
+    """Where the results of a job go, in transactions.
+
+    Flink:   TwoPhaseCommitSinkFunction (streaming.api.functions.sink), FinalizeOnMaster (api.common.io), 1.11.4
+    """
+
+    def transactions(self, subtask: int, attempt: int) -> Transactions:
+        """Those of one attempt of one subtask; no other attempt of the job has had this number."""
+
+    def job_finished(self) -> None:
+        """The whole job has FINISHED: what was not committed by now never will be."""
+
+
+class _ExactlyOnce(Operator):
+    """The end of a stream: a `TwoPhaseCommitSink` that lives with checkpoints.
+
+    Raises (setup):
+        LocalUsageError: the run has no store.
+    """
+
+    states: OperatorStates
+    wants_final_checkpoint = True
+
+    def __init__(self, value_type: TypeSerializer) -> None:
+        self.states = OperatorStates(KeyedStateBackend(), {})
+        self._value_type = value_type
+
+    def setup(self, context: OperatorContext, output: Output) -> None:
+        super().setup(context, output)
+        if context.attempt is None:
+            raise LocalUsageError(
+                f"{context.name} gives its results exactly once, so it needs checkpoints to say what counts; "
+                f"give the run a store"
+            )
+        pending = TupleType(LONG, STRING, ListType(self._value_type))
+        self._opened = self.states.by_no_key.transactions("open", STRING)
+        self._pending = self.states.by_no_key.transactions("pending", pending)
+        self._sink = TwoPhaseCommitSink(self._transactions(context.subtask, context.attempt))
+
+    def open(self) -> None:
+        opened = [SinkState(name, ()) for name in self._opened.get()]
+        pending = self._pending.get()
+        for _, name, values in pending:
+            self._take_over(name, values)
+        self._sink.restore([*opened, SinkState(None, tuple((number, name) for number, name, _ in pending))])
+        self._remember()
+
+    def process(self, record: StreamRecord) -> None:
+        self._sink.invoke(record.value)
+
+    def process_watermark(self, watermark: Watermark) -> None:
+        self.current_watermark = watermark.timestamp
+
+    def process_status(self, status: StreamStatus) -> None: ...
+
+    def process_latency_marker(self, marker: LatencyMarker) -> None:
+        self.latency.report(marker, self.context.time.now_ms)
+
+    def finish(self) -> None:
+        self._sink.end_of_input()
+        self._remember()
+
+    def prepare_barrier(self, checkpoint_id: int) -> None:
+        self._sink.snapshot(checkpoint_id)
+        self._remember()
+
+    def notify_complete(self, checkpoint_id: int) -> None:
+        try:
+            self._sink.complete(checkpoint_id)
+        finally:
+            self._remember()
+
+    def notify_aborted(self, checkpoint_id: int) -> None:
+        self._sink.aborted(checkpoint_id)
+
+    def close(self) -> None:
+        self._sink.close()
+
+    def _transactions(self, subtask: int, attempt: int) -> Transactions:
+        raise NotImplementedError(f"{type(self).__name__}._transactions")
+
+    def _values_of(self, transaction: str) -> list[Any]:
+        """What the state must have of a pending transaction, beside its name."""
+        return []
+
+    def _take_over(self, transaction: str, values: list[Any]) -> None:
+        """Hear what the state has of a pending transaction."""
+
+    def _remember(self) -> None:
+        """Let the state say what a snapshot is to hold."""
+        state = self._sink.state
+        self._opened.update(() if state.open is None else (state.open,))
+        self._pending.update((number, name, self._values_of(name)) for number, name in state.pending)
+
+
+class TwoPhaseSinkOperator(_ExactlyOnce):
+    """Writes into the transactions of `sink`; the state has their names.
+
+    Flink:   StreamSink of a TwoPhaseCommitSinkFunction (streaming.api.functions.sink), 1.11.4
+    """
+
+    def __init__(self, sink: TransactionalSink, value_type: TypeSerializer) -> None:
+        super().__init__(value_type)
+        self._target = sink
+
+    def _transactions(self, subtask: int, attempt: int) -> Transactions:
+        return self._target.transactions(subtask, attempt)
+
+
+class _HeldValues:
+    """Transactions that are lists of values; a commit gives them to `function`, from where one before has stopped."""
+
+    def __init__(self, function: Callable[[Any], object], given: dict[str, int], prefix: str) -> None:
+        self.values: dict[str, list[Any]] = {}
+        self._function = for_one(function)
+        self._given = given
+        self._prefix = prefix
+        self._num_begun = 0
+
+    def begin(self) -> str:
+        transaction = f"{self._prefix}-{self._num_begun}"
+        self._num_begun += 1
+        self.values[transaction] = []
+        return transaction
+
+    def write(self, transaction: str, value: object) -> None:
+        self.values[transaction].append(value)
+
+    def pre_commit(self, transaction: str) -> None: ...
+
+    def commit(self, transaction: str) -> None:
+        values = self.values[transaction]
+        for value in values[self._given.get(transaction, 0) :]:
+            self._function(value)
+            self._given[transaction] = self._given.get(transaction, 0) + 1
+        del self.values[transaction]
+
+    def abort(self, transaction: str) -> None:
+        self.values.pop(transaction, None)
+
+
+class HeldSinkOperator(_ExactlyOnce):
+    """Calls `function` with the values of an epoch once a checkpoint that has them counts.
+
+    `given` says how many values of each epoch the function has had: one for all attempts of all subtasks.
+
+    Flink:   GenericWriteAheadSink with a CheckpointCommitter (streaming.runtime.operators), 1.11.4
+    Differs: the end of a bounded job gives the last epoch too.
+    """
+
+    def __init__(self, function: Callable[[Any], object], given: dict[str, int], value_type: TypeSerializer) -> None:
+        super().__init__(value_type)
+        self._function = function
+        self._given = given
+
+    def _transactions(self, subtask: int, attempt: int) -> Transactions:
+        self._held = _HeldValues(self._function, self._given, f"{subtask}-{attempt}")
+        return self._held
+
+    def _values_of(self, transaction: str) -> list[Any]:
+        return self._held.values[transaction]
+
+    def _take_over(self, transaction: str, values: list[Any]) -> None:
+        self._held.values[transaction] = values
