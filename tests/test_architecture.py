@@ -101,6 +101,7 @@ MAX_ATTRIBUTES = 12
 LARGER_CLASSES: dict[str, tuple[int, int, str]] = {
     "RecordWriter": (14, 12, "what is written, and the three parts that are put in while a job runs"),
     "DataStream": (28, 12, "the words a job is written in, as Flink has them"),
+    "Operator": (13, 12, "what a chain may tell an operator, from its setup to its close"),
     "MemorySegment": (20, 12, "Flink's own face: a pair of methods for each kind of number"),
     "BufferBuilder": (14, 12, "Flink's own face"),
     "LocalBufferPool": (18, 16, "Flink's own face: requests, listeners and resizing are one class there"),

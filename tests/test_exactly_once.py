@@ -11,7 +11,8 @@ import pytest
 
 from refimpl.cluster import FixedDelayRestart
 from refimpl.config import Config
-from refimpl.drivers import FileSink, Simulation
+from refimpl.drivers import Simulation
+from refimpl.drivers.file_transactions import FileSink
 from refimpl.errors import LocalUsageError
 from refimpl.job import StreamEnvironment
 from refimpl.records import StreamRecord

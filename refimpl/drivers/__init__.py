@@ -24,7 +24,6 @@ One job runs on each of them, on one TaskManager or several, with the same resul
 """
 
 from refimpl.drivers.control import RunControl
-from refimpl.drivers.file_transactions import FileSink
 from refimpl.drivers.loop.run import AsyncRun
 from refimpl.drivers.processes.run import ProcessRun
 from refimpl.drivers.simulation.run import Simulation
@@ -35,7 +34,6 @@ from refimpl.job.commands import Command, Pause, Resume, SetTimeout, Slow, Swap,
 __all__ = [
     "AsyncRun",
     "Command",
-    "FileSink",
     "Pause",
     "ProcessRun",
     "Resume",

@@ -81,7 +81,8 @@ class StreamNode:
     """One operator of the job. `make_reader` makes it a source; `sink` is the user's function of a sink.
 
     `is_held_back`: its subtasks make watermarks, each of what it sees itself, and none while it sees nothing.
-    `on_job_finished` is called once, when the whole job has FINISHED. By `uid` a checkpoint knows it; that is its name, unless the user has given it another.
+    `on_job_finished` is called once, when the whole job has FINISHED. By `uid` a checkpoint knows it;
+    that is its name, unless the user has given it another.
     """
 
     id: int
