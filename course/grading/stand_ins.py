@@ -88,13 +88,21 @@ class StrippedModules:
 
     def find_spec(self, fullname: str, path: object = None, target: object = None) -> ModuleSpec | None:
         if fullname not in self._modules:
-            return None
+            return self._room(fullname)
         return importlib.util.spec_from_loader(fullname, self)  # type: ignore[arg-type]  # lacks only what is deprecated
+
+    def _room(self, fullname: str) -> ModuleSpec | None:
+        """A package of the course in which such a module lies, and nothing else."""
+        if not fullname.startswith("course.") or not any(name.startswith(f"{fullname}.") for name in self._modules):
+            return None
+        return importlib.util.spec_from_loader(fullname, self, is_package=True)  # type: ignore[arg-type]  # as above
 
     def create_module(self, spec: ModuleSpec) -> None:
         """A usual module will do."""
 
     def exec_module(self, module: types.ModuleType) -> None:
+        if module.__name__ not in self._modules:
+            return
         module.__dict__.update(_reference_part=reference_part, _reference_method=reference_method)
         code = compile(self._modules[module.__name__], f"<{module.__name__} without the reference part>", "exec")
         exec(code, module.__dict__)  # noqa: S102 - the engine's own source
