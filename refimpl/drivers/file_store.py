@@ -36,8 +36,8 @@ class FileStore(SnapshotStore):
     Differs: syncs; Flink leaves the bytes of a local file to the system.
     """
 
-    def __init__(self, folder: Path, *, epoch: int = 0, fsync: bool = True) -> None:
-        self.folder = folder.absolute()
+    def __init__(self, folder: Path | str, *, epoch: int = 0, fsync: bool = True) -> None:
+        self.folder = Path(folder).absolute()
         self.epoch = epoch
         self.fsync = fsync
         with _named("", self.folder):

@@ -17,7 +17,7 @@ from refimpl.state import Fault, FaultKind, JobStore, MemoryStore, SnapshotStore
 BACK_ENDS: dict[str, Callable[[Path], SnapshotStore]] = {
     "memory": lambda _folder: MemoryStore(),
     "file": lambda folder: FileStore(folder / "store"),
-    "file without fsync": lambda folder: FileStore(folder / "store", fsync=False),
+    "file without fsync": lambda folder: FileStore(str(folder / "store"), fsync=False),
     "object": lambda _folder: ObjectStore(f"memory://{uuid.uuid4()}/checkpoints"),
     "a job's part": lambda folder: JobStore(FileStore(folder), "job/1 ü"),
 }
