@@ -20,6 +20,7 @@ import refimpl.shortcuts
 from refimpl.config import Config
 from refimpl.consumer import NetworkInput
 from refimpl.drivers import Simulation
+from refimpl.drivers.simulation import Deployer
 from refimpl.job import Makers, StreamEnvironment
 from refimpl.memory import BufferSlice
 from refimpl.shortcuts.makers import FastMakers
@@ -50,14 +51,14 @@ def _is_made_of(kind: type) -> list[str]:
 @contextmanager
 def fast_in(*modules: ModuleType) -> Iterator[None]:
     """Under the names of the book's parts these modules find the fast ones, and a Simulation takes shortcuts."""
-    of_simulation = sys.modules[Simulation.__module__]
-    parts, decide = fast_parts(), vars(of_simulation)["makers_of"]
+    deployer = sys.modules[Deployer.__module__]
+    parts, decide = fast_parts(), vars(deployer)["makers_of"]
 
     def makers_of(config: Config, default: bool = True) -> Makers:
         return FastMakers() if config.shortcuts is None else decide(config, default)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(of_simulation, "makers_of", makers_of)
+        patch.setattr(deployer, "makers_of", makers_of)
         for module in modules:
             for name, value in list(vars(module).items()):
                 if inspect.isclass(value) and value in parts:
