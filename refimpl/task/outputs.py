@@ -184,7 +184,8 @@ class RecordWriterOutput:
         self.tag = tag
         self._is_idle = False
         # Not the selector's draws: a job with markers sends its records where the same job without them does.
-        self._random = random.Random(f"latency markers of {writer.partition.name}, seed {writer.partition.config.seed}")
+        whose = f"latency markers of {writer.partition.name}, seed {writer.partition.config.seed}"
+        self._random = random.Random(whose.encode("utf-8", "surrogatepass"))  # a name may be no text
 
     def collect(self, record: StreamRecord) -> None:
         if self.tag is None:
