@@ -58,7 +58,7 @@ READING_ORDER = [
     "job.commands", "job.hot_swap", "job.task_factory", "job.deployment",
     "checkpoint.options", "checkpoint.reasons", "checkpoint.decider", "checkpoint.periodic", "checkpoint.failures",
     "checkpoint.pending", "checkpoint.completed", "checkpoint.decisions", "checkpoint.live_tasks",
-    "checkpoint.coordinator", "cluster.restart",
+    "checkpoint.snapshot", "checkpoint.coordinator", "cluster.restart",
     "laws.holders", "laws.segments", "laws.credit", "laws.backlog", "laws.fairness", "laws.hunger",
     "laws.records", "laws.liveness", "laws.memory", "invariants",
     "shortcuts.encoded_batch", "shortcuts.fixed_width", "shortcuts.columns", "shortcuts.columnar_type",

@@ -316,6 +316,34 @@ def test_a_savepoint_stays_and_another_job_can_begin_with_it() -> None:
     assert [key for key in store.files if key.endswith("/_metadata")] == ["job/sp-before%20the%20sale/_metadata"]
 
 
+def test_a_savepoint_of_a_name_that_is_taken_is_refused_and_harms_nothing() -> None:
+    store = MemoryStore()
+    run = simulation(job(lambda _: None, num_records=200), store)
+    run.run(30)
+    assert run.recovery is not None
+    run.recovery.checkpoints.savepoint("one", run.time_ms)
+    with pytest.raises(LocalUsageError, match="'one' already"):
+        run.recovery.checkpoints.savepoint("one", run.time_ms)
+    while "job/sp-one/_metadata" not in store.files:
+        run.step()
+    with pytest.raises(LocalUsageError, match="'one' already"):
+        run.recovery.checkpoints.savepoint("one", run.time_ms)
+    assert run.run().recovery is not None
+    assert run.recovery.graph.generation == 0
+
+
+def test_what_a_job_that_has_failed_for_ever_leaves_is_there_for_another_run() -> None:
+    store = MemoryStore()
+    run = simulation(job(lambda _: None), store, restart=NoRestart())
+    while not completed(run):
+        run.step()
+    with pytest.raises(RemoteTransportError):
+        run.crash()
+    assert run.recovery is not None
+    assert not run.recovery.checkpoints.work, "nothing is to be deleted"
+    assert went_on_from(simulation(job(lambda _: None), store)) == 1
+
+
 def test_two_operators_of_one_uid_are_refused_before_anything_runs() -> None:
     environment = StreamEnvironment(Config())
     environment.from_collection([1]).map(abs).map(abs, name="again").uid("map").sink(print)

@@ -10,3 +10,4 @@ from refimpl.checkpoint.options import *
 from refimpl.checkpoint.pending import *
 from refimpl.checkpoint.periodic import *
 from refimpl.checkpoint.reasons import *
+from refimpl.checkpoint.snapshot import *

@@ -17,7 +17,7 @@ still may, name.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from refimpl.checkpoint.completed import CompletedCheckpoint, CompletedCheckpoints
 from refimpl.checkpoint.decider import (
@@ -44,29 +44,18 @@ from refimpl.checkpoint.decisions import (
 from refimpl.checkpoint.failures import CheckpointFailureManager
 from refimpl.checkpoint.live_tasks import LiveTasks, TaskEvent, TaskPhase
 from refimpl.checkpoint.options import CheckpointOptions
-from refimpl.checkpoint.pending import Ack, AckResult, AttemptId, PendingCheckpoint, PendingSnapshot, PendingState
+from refimpl.checkpoint.pending import Ack, AckResult, AttemptId, PendingCheckpoint, PendingState
 from refimpl.checkpoint.periodic import PeriodicTrigger
 from refimpl.checkpoint.reasons import CheckpointFailureReason
+from refimpl.checkpoint.snapshot import CoordinatorSnapshot
 from refimpl.errors import LocalUsageError
 from refimpl.state.manifest import CheckpointKind
 
-__all__ = ["CheckpointCoordinator", "CoordinatorSnapshot"]
+__all__ = ["CheckpointCoordinator"]
 
 _NUM_REMEMBERED = 16
 _REMINDER_MS = 1_000.0
 _LIVE = (TaskPhase.DEPLOYED, TaskPhase.RUNNING, TaskPhase.ENDED)
-
-
-@dataclass(frozen=True, slots=True)
-class CoordinatorSnapshot:
-    """A coordinator at one moment; `writing_id` is the checkpoint whose manifest is being written."""
-
-    next_id: int
-    pending: tuple[PendingSnapshot, ...]
-    queued: tuple[CheckpointRequest, ...]
-    kept: tuple[CompletedCheckpoint, ...]
-    num_failed: int
-    writing_id: int | None
 
 
 class CheckpointCoordinator:

@@ -76,7 +76,10 @@ class FileTransactions:
         self._number += 1
         for name in (open_name(transaction), pending_name(transaction), transaction):
             if (self._folder / name).exists():
-                raise LocalUsageError(f"{self._folder / name} is there already: attempt {self._attempt} is not new")
+                raise LocalUsageError(
+                    f"{self._folder / name} is there already: attempt {self._attempt} is not new; give this run "
+                    f"the store that goes with the folder, or an empty folder"
+                )
         self._files[transaction] = (self._folder / open_name(transaction)).open("xb")
         return transaction
 

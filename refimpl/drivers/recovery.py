@@ -44,7 +44,8 @@ class JobRecovery:
     the job to fail. What another run has pickled is read with `trust_pickle` only: to read it is to run what it says.
 
     Flink:   JobMaster, DefaultScheduler (runtime.jobmaster, runtime.scheduler), 1.11.4
-    Differs: a failure restarts every task.
+    Differs: a failure restarts every task. What a job that has failed for ever leaves stays in the store, so that
+             another run can go on; Flink deletes it unless it is told not to.
     """
 
     def __init__(
@@ -89,8 +90,6 @@ class JobRecovery:
         decision = self._restarts.failed(now_ms, is_recoverable)
         if isinstance(decision, RestartAt):
             self.graph = self.graph.restarted()
-        else:
-            self.checkpoints.dispose(JobEnd.FAILED)
         return decision
 
     @property

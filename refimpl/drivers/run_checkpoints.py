@@ -227,7 +227,15 @@ class RunCheckpoints:
         self._carry_out(self.coordinator.on_timeout(now_ms), now_ms)
 
     def savepoint(self, name: str, now_ms: float) -> CheckpointRequest:
-        """Ask for a savepoint; in `history` it is told with this request."""
+        """Ask for a savepoint; in `history` it is told with this request.
+
+        Raises:
+            LocalUsageError: there is one of this name, or has been asked for.
+        """
+        snapshot = self.coordinator.snapshot()
+        asked = [*snapshot.queued, *(pending.request for pending in snapshot.pending)]
+        if any(each.name == name for each in asked) or self.leader.store.list(savepoint_folder(name)):
+            raise LocalUsageError(f"there is a savepoint {name!r} already; take another name")
         request = CheckpointRequest.for_savepoint(next(self._requests), now_ms, name)
         self._carry_out(self.coordinator.submit(request, now_ms), now_ms)
         return request

@@ -83,9 +83,6 @@ class Operator:
     states: OperatorStates | None = None
     """All it remembers, for checkpoints: written between two records, and brought back before `open`."""
 
-    wants_final_checkpoint = False
-    """Whether it has something to do when all that it has got is in a checkpoint that counts, also at the end."""
-
     def setup(self, context: OperatorContext, output: Output) -> None:
         self.context = context
         self.output = output

@@ -40,7 +40,6 @@ class _ExactlyOnce(Operator):
     """
 
     states: OperatorStates
-    wants_final_checkpoint = True
 
     def __init__(self, value_type: TypeSerializer) -> None:
         self.states = OperatorStates(KeyedStateBackend(), {})
@@ -51,7 +50,7 @@ class _ExactlyOnce(Operator):
         if context.attempt is None:
             raise LocalUsageError(
                 f"{context.name} gives its results exactly once, so it needs checkpoints to say what counts; "
-                f"give the run a store"
+                f"give the run a store: Simulation(job, store=...)"
             )
         pending = TupleType(LONG, STRING, ListType(self._value_type))
         self._opened = self.states.by_no_key.transactions("open", STRING)
