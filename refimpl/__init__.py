@@ -14,7 +14,7 @@ imports only the ones above it:
     task/                   records are processed: operators, outputs, chains, tasks
     job/                    what the user wants: streams, graphs, chaining, deployment
     checkpoint/             one cut of the whole job: what may start, what counts, what is kept
-    cluster/                who decides for a job: whether it begins again after a failure
+    cluster/                who decides for a job: who leads, who lives, who has a slot, what begins again
     laws/                   what every run keeps, a file for each law
     invariants              all of them, checked on a whole system
     shortcuts/              the same bytes with less work: read last, deleted without loss

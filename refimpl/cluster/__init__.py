@@ -1,3 +1,14 @@
-"""Who decides for a job as a whole: whether it goes on after a failure, and when."""
+"""Who decides for a job as a whole, who has a slot for it, who leads, and who still lives."""
 
+from refimpl.cluster.executions import *
+from refimpl.cluster.failover import *
+from refimpl.cluster.fencing import *
+from refimpl.cluster.heartbeat import *
+from refimpl.cluster.job_status import *
+from refimpl.cluster.leader import *
+from refimpl.cluster.registration import *
 from refimpl.cluster.restart import *
+from refimpl.cluster.slot_manager import *
+from refimpl.cluster.slot_pool import *
+from refimpl.cluster.slot_table import *
+from refimpl.cluster.slots import *

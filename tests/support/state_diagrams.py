@@ -13,6 +13,15 @@ from enum import Enum
 from pathlib import Path
 
 from refimpl.checkpoint import PENDING_TRANSITIONS, TASK_TRANSITIONS
+from refimpl.cluster import (
+    EXECUTION_TRANSITIONS,
+    HEARTBEAT_TRANSITIONS,
+    JOB_TRANSITIONS,
+    LEADER_TRANSITIONS,
+    MANAGED_SLOT_TRANSITIONS,
+    REGISTRATION_TRANSITIONS,
+    SLOT_TRANSITIONS,
+)
 from refimpl.consumer import CHANNEL_TRANSITIONS
 from refimpl.exchange import FRAME_TRANSITIONS
 from refimpl.producer import SUBPARTITION_TRANSITIONS, VIEW_TRANSITIONS
@@ -47,6 +56,13 @@ MACHINES = [
     Machine("A two-phase sink", "task/two_phase_sink.py", SINK_TRANSITIONS),
     Machine("A checkpoint under way", "checkpoint/pending.py", PENDING_TRANSITIONS),
     Machine("An attempt, as checkpoints see it", "checkpoint/live_tasks.py", TASK_TRANSITIONS),
+    Machine("A component that wants to lead", "cluster/leader.py", LEADER_TRANSITIONS),
+    Machine("A component's registration with a leader", "cluster/registration.py", REGISTRATION_TRANSITIONS),
+    Machine("A peer, as heartbeats show it", "cluster/heartbeat.py", HEARTBEAT_TRANSITIONS),
+    Machine("A slot, as its TaskManager sees it", "cluster/slot_table.py", SLOT_TRANSITIONS),
+    Machine("A slot, as the ResourceManager sees it", "cluster/slot_manager.py", MANAGED_SLOT_TRANSITIONS),
+    Machine("An attempt, as its JobMaster sees it", "cluster/executions.py", EXECUTION_TRANSITIONS),
+    Machine("A job as a whole", "cluster/job_status.py", JOB_TRANSITIONS),
 ]
 
 
