@@ -26,6 +26,8 @@ __all__ = [
 class ExecutionId:
     """Attempt `attempt` of subtask `subtask` of job vertex `vertex`, in generation `generation` of the job's graph.
 
+    `epoch` is that of the leader who made it: the next one counts its attempts from 0 again.
+
     Flink:   ExecutionAttemptID (runtime.executiongraph), 1.11.4
     Differs: random there.
     """
@@ -35,6 +37,7 @@ class ExecutionId:
     subtask: int
     attempt: int = 0
     generation: int = 0
+    epoch: int = 0
 
     @property
     def place(self) -> tuple[int, int]:

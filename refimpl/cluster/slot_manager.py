@@ -173,6 +173,22 @@ class SlotManager:
             del self._wishes[allocation]
         return self._serve(now_ms)
 
+    def wishes_are(
+        self, allocations: Sequence[AllocationId], job_master: str, now_ms: float
+    ) -> list[SlotManagerDecision]:
+        """All that a JobMaster waits for: what was not heard of is asked for, what is not among them is dropped."""
+        decisions: list[SlotManagerDecision] = []
+        for wish in list(self._wishes.values()):
+            if wish.job_master == job_master and not wish.is_served and wish.allocation not in allocations:
+                del self._wishes[wish.allocation]
+        for allocation in allocations:
+            decisions += self.request(allocation, job_master, now_ms)
+        return decisions
+
+    def job_master_gone(self, job_master: str, now_ms: float) -> list[SlotManagerDecision]:
+        """Nobody waits for what this JobMaster has wished for; what it has got is its TaskManagers' to tell of."""
+        return self.wishes_are((), job_master, now_ms) + self._serve(now_ms)
+
     # -- TaskManagers ------------------------------------------------------------------------------------
 
     def register(self, task_manager: str, report: Sequence[SlotStatus], now_ms: float) -> list[SlotManagerDecision]:

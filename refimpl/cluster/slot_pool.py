@@ -7,7 +7,7 @@ longest; the id of a wish that was served in another way is cancelled, so that n
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Collection, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from refimpl.cluster.slots import AllocationId, SlotId
@@ -152,9 +152,9 @@ class SlotPool:
         return tuple(self._slots.values())
 
     @property
-    def waiting(self) -> tuple[Hashable, ...]:
-        """The wishes without a slot, the oldest first."""
-        return tuple(each.wish for each in self._wishes)
+    def waiting(self) -> dict[Hashable, AllocationId]:
+        """The wishes without a slot, the oldest first, with the ids under which they are asked for."""
+        return {each.wish: each.allocation for each in self._wishes}
 
     def allocations_at(self, task_manager: str) -> tuple[AllocationId, ...]:
         """What the job has there; the payload of a heartbeat to that TaskManager."""
@@ -223,6 +223,10 @@ class SlotPool:
         """All its slots are gone."""
         self._task_managers.discard(task_manager)
         return self._lose(self.allocations_at(task_manager), why)
+
+    def reconcile(self, task_manager: str, there: Collection[AllocationId], why: str) -> list[SlotPoolDecision]:
+        """A TaskManager has said which slots the job has there: others are gone."""
+        return self._lose([each for each in self.allocations_at(task_manager) if each not in there], why)
 
     def offer(
         self, task_manager: str, offers: Iterable[tuple[AllocationId, SlotId]], now_ms: float

@@ -153,9 +153,9 @@ class SlotTable:
     def state_of(self, index: int) -> SlotState:
         return self._slots[index].state
 
-    def active_allocations(self, job_id: str) -> tuple[AllocationId, ...]:
-        """What a job's JobMaster uses here, as far as is known here."""
-        return tuple(each.allocation for each in self._of(job_id) if each.allocation and each.state is _S.ACTIVE)
+    def allocations_of(self, job_id: str) -> tuple[AllocationId, ...]:
+        """The slots that a job has here, or is to have."""
+        return tuple(each.allocation for each in self._of(job_id) if each.allocation is not None)
 
     # -- the ResourceManager -----------------------------------------------------------------------------
 

@@ -16,6 +16,7 @@ from refimpl.checkpoint import PENDING_TRANSITIONS, TASK_TRANSITIONS
 from refimpl.cluster import (
     EXECUTION_TRANSITIONS,
     HEARTBEAT_TRANSITIONS,
+    JOB_RECORD_TRANSITIONS,
     JOB_TRANSITIONS,
     LEADER_TRANSITIONS,
     MANAGED_SLOT_TRANSITIONS,
@@ -63,6 +64,7 @@ MACHINES = [
     Machine("A slot, as the ResourceManager sees it", "cluster/slot_manager.py", MANAGED_SLOT_TRANSITIONS),
     Machine("An attempt, as its JobMaster sees it", "cluster/executions.py", EXECUTION_TRANSITIONS),
     Machine("A job as a whole", "cluster/job_status.py", JOB_TRANSITIONS),
+    Machine("A job, as the Dispatcher has it stored", "cluster/dispatcher.py", JOB_RECORD_TRANSITIONS),
 ]
 
 

@@ -53,5 +53,5 @@ def test_suspended_is_an_end_here_and_for_nobody_else() -> None:
 
 
 def test_what_cannot_happen_is_refused() -> None:
-    with pytest.raises(LocalUsageError, match="job job is running: it can .* not begin again"):
+    with pytest.raises(LocalUsageError, match=r"job job is running: it can .* not begin again"):
         after(_E.START).on(_E.RESTARTED, 9)

@@ -140,6 +140,27 @@ def test_who_waits_no_longer_is_not_served() -> None:
     assert slots.slot_available(S0, C, 2) == []
 
 
+def test_what_a_lost_job_master_wished_for_is_dropped_and_what_it_has_is_not() -> None:
+    slots = manager(None)
+    slots.request(A, "jm", 0)
+    slots.answered(S0, S0, A, 0)
+    slots.request(B, "jm", 0)
+    slots.request(C, "other", 0)
+    assert slots.job_master_gone("jm", 1) == []
+    assert slots.waiting == (C,)
+    assert states(slots) == [taken(A)]
+    assert slots.slot_available(S0, A, 2) == [AskForSlot(S0, C, "other")]
+
+
+def test_what_a_job_master_says_it_waits_for_is_what_it_waits_for() -> None:
+    slots = manager(C)
+    slots.request(A, "jm", 0)
+    assert slots.wishes_are([B], "jm", 1) == []
+    assert slots.waiting == (B,)
+    assert slots.slot_available(S0, C, 2) == [AskForSlot(S0, B, "jm")]
+    assert slots.wishes_are([B], "jm", 3) == []
+
+
 def test_workers_are_started_for_wishes_and_not_for_those_that_are_coming() -> None:
     """Flink: SlotManagerImpl.fulfillPendingSlotRequestWithPendingTaskManagerSlot, 1.11.4."""
     slots = manager(slots_per_worker=2)

@@ -40,7 +40,7 @@ def test_a_wish_is_asked_for_and_served_by_its_own_slot() -> None:
     assert slots.request("a", 0) == [AskResourceManager(ID[1])]
     assert slots.request("b", 0) == [AskResourceManager(ID[2])]
     assert offered(slots, 2, S[0]) == [SlotAssigned("b", ID[2], S[0])]
-    assert slots.waiting == ("a",)
+    assert slots.waiting == {"a": ID[1]}
 
 
 def test_without_a_resource_manager_wishes_wait_for_one_and_are_asked_of_each_new_one() -> None:
@@ -122,7 +122,7 @@ def test_a_wish_that_waits_too_long_or_cannot_be_served_fails_and_says_what_ther
     assert isinstance(none, NoSlot)
     assert none.wish == "c"
     assert "no TaskManager" in none.why
-    assert slots.waiting == ()
+    assert slots.waiting == {}
 
 
 def test_who_waits_no_longer_takes_its_wish_back() -> None:
@@ -147,6 +147,16 @@ def test_with_a_task_manager_all_its_slots_are_lost_and_only_those_in_use_are_to
     assert slots.offer("tm", [(ID[1], S[0])], 1)[0] == OfferAnswer((), (ID[1],))
 
 
+def test_what_a_task_manager_does_not_name_is_lost() -> None:
+    slots = pool()
+    slots.request("a", 0)
+    offered(slots, 1, S[0])
+    offered(slots, 5, S[1])
+    assert slots.reconcile("tm", [ID[1], ID[5]], "why") == []
+    assert slots.reconcile("tm", [ID[5]], "why") == [SlotsLost((ID[1],), "why")]
+    assert [each.slot for each in slots.slots] == [S[1]]
+
+
 def test_a_slot_that_the_resource_manager_calls_gone_is_lost() -> None:
     slots = pool()
     slots.request("a", 0)
@@ -164,5 +174,5 @@ def test_at_the_end_all_goes_back_and_for_another_leader_nothing_does() -> None:
     slots.request("a", 0)
     offered(slots, 1, S[0])
     slots.suspend()
-    assert (slots.slots, slots.waiting, slots.next_deadline) == ((), (), None)
+    assert (slots.slots, slots.waiting, slots.next_deadline) == ((), {}, None)
     assert slots.offer("tm", [(ID[1], S[0])], 1)[0] == OfferAnswer((), (ID[1],))

@@ -41,7 +41,7 @@ def test_a_slot_is_offered_and_accepted(table: SlotTable) -> None:
     assert table.request(1, B, 0) == (SlotAnswer(S1, B), [OfferSlots("job", ((B, S1),))])
     assert table.offer_answered([A], [B], 5) == [SlotAvailable(S1, B)]
     assert (table.state_of(0), table.state_of(1)) == (SlotState.ACTIVE, SlotState.FREE)
-    assert table.active_allocations("job") == (A,)
+    assert table.allocations_of("job") == (A,)
     assert table.next_deadline is None
 
 

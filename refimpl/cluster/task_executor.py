@@ -1,0 +1,283 @@
+"""The TaskManager: it lends its slots to jobs, runs what their JobMasters send, and says how that is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from refimpl.cluster.endpoint import Endpoint
+from refimpl.cluster.executions import ExecutionId
+from refimpl.cluster.fencing import FencingToken
+from refimpl.cluster.heartbeat import (
+    HEARTBEAT_INTERVAL_MS,
+    AskForHeartbeat,
+    HeartbeatDecision,
+    Heartbeats,
+    PeerIsSilent,
+)
+from refimpl.cluster.messages import (
+    AllocationsReport,
+    AnswerOffer,
+    AnswerSlot,
+    AskAlive,
+    CancelTask,
+    FreeSlot,
+    GiveSlot,
+    Message,
+    OfferedSlots,
+    Registered,
+    RegisterTaskManager,
+    SlotReport,
+    SlotWasFreed,
+    StillAlive,
+    SubmittedTask,
+    TaskReport,
+    TaskState,
+)
+from refimpl.cluster.registration import AskToRegister, CloseConnection, Registration, RegistrationDecision
+from refimpl.cluster.slot_table import FailTasks, OfferSlots, SlotAvailable, SlotTable, SlotTableDecision
+
+__all__ = ["MAX_WITHOUT_RESOURCE_MANAGER_MS", "StartTask", "StopTask", "TaskExecutor", "TaskOrder"]
+
+MAX_WITHOUT_RESOURCE_MANAGER_MS = 300_000.0
+
+
+@dataclass(frozen=True, slots=True)
+class StartTask:
+    """Run this attempt, and say `task_is` of it; the last thing that is said is how it ended."""
+
+    task: SubmittedTask
+
+
+@dataclass(frozen=True, slots=True)
+class StopTask:
+    """Stop this attempt, then say how it ended; one that has ended by itself meanwhile is no mistake."""
+
+    execution: ExecutionId
+    why: str
+
+
+TaskOrder = StartTask | StopTask
+"""What whoever runs the tasks of a TaskManager is asked to do."""
+
+
+@dataclass(slots=True)
+class _Job:
+    """A job that has slots here, and how this TaskManager is with its JobMaster."""
+
+    registration: Registration
+
+
+class TaskExecutor(Endpoint):
+    """The TaskManager at `address`; its token is that of one life, and another life has a newer one.
+
+    What has to be done with tasks is in `task_orders`. `has_given_up` is set when no ResourceManager has taken this
+    TaskManager for five minutes: then it is of use to nobody.
+
+    Flink:   TaskExecutor, JobLeaderService (runtime.taskexecutor), 1.11.4
+    Differs: who leads a job is said with each slot that is given, and by the driver when that changes.
+    """
+
+    def __init__(self, address: str, token: FencingToken, num_slots: int, now_ms: float) -> None:
+        super().__init__(address, token)
+        self.slots = SlotTable(address, num_slots)
+        self.task_orders: list[TaskOrder] = []
+        self.has_given_up = False
+        self._resource_manager = Registration(address)
+        self._give_up_at_ms: float | None = now_ms + MAX_WITHOUT_RESOURCE_MANAGER_MS
+        self._jobs: dict[str, _Job] = {}
+        self._tasks: dict[ExecutionId, TaskState] = {}
+        self._heartbeats = Heartbeats(asks=False)
+
+    @property
+    def executions(self) -> tuple[ExecutionId, ...]:
+        """The attempts that have not ended here."""
+        return tuple(self._tasks)
+
+    # -- who leads ---------------------------------------------------------------------------------------
+
+    def resource_manager_is(self, address: str, token: FencingToken, now_ms: float) -> None:
+        """Somebody leads the cluster's resources."""
+        self._to_resource_manager(self._resource_manager.leader_is(address, token, now_ms), now_ms)
+
+    def job_master_is(self, job_id: str, address: str, token: FencingToken, now_ms: float) -> None:
+        """Somebody leads a job; of interest while the job has slots here."""
+        job = self._jobs.get(job_id)
+        if job is not None:
+            self._to_job_master(job_id, job.registration.leader_is(address, token, now_ms), now_ms)
+
+    def peer_is_gone(self, address: str, why: str, now_ms: float) -> None:
+        """The connection to a leader has ended, or it is silent."""
+        self._heartbeats.stop_watching(address)
+        if (leader := self._resource_manager.leader) is not None and leader[0] == address:
+            self._to_resource_manager(self._resource_manager.lost(leader[1], now_ms), now_ms)
+        for job_id, job in list(self._jobs.items()):
+            if (leader := job.registration.leader) is not None and leader[0] == address:
+                self._to_job_master(job_id, job.registration.lost(leader[1], now_ms), now_ms, why)
+
+    # -- tasks -------------------------------------------------------------------------------------------
+
+    def task_is(self, execution: ExecutionId, state: TaskState, why: str, now_ms: float) -> None:
+        """What became of an attempt that was started here: it runs, or has ended."""
+        if execution not in self._tasks:
+            return
+        if state is TaskState.RUNNING:
+            self._tasks[execution] = state
+        else:
+            del self._tasks[execution]
+        self._tell_job_master(execution.job_id, TaskReport(execution, state, why))
+        if state is not TaskState.RUNNING:
+            self._slots(self.slots.task_gone(execution), now_ms)
+
+    # -- time --------------------------------------------------------------------------------------------
+
+    @property
+    def next_deadline(self) -> float | None:
+        ends = [self._resource_manager.next_deadline, self._give_up_at_ms, self._heartbeats.next_deadline]
+        ends += [self.slots.next_deadline, *(job.registration.next_deadline for job in self._jobs.values())]
+        return min((end for end in ends if end is not None), default=None)
+
+    def on_timeout(self, now_ms: float) -> None:
+        if self._give_up_at_ms is not None and now_ms >= self._give_up_at_ms:
+            self.has_given_up, self._give_up_at_ms = True, None
+        self._watch(self._heartbeats.on_timeout(now_ms), now_ms)
+        self._to_resource_manager(self._resource_manager.on_timeout(now_ms), now_ms)
+        for job_id, job in list(self._jobs.items()):
+            self._to_job_master(job_id, job.registration.on_timeout(now_ms), now_ms)
+        self._slots(self.slots.on_timeout(now_ms), now_ms)
+
+    # -- messages ----------------------------------------------------------------------------------------
+
+    def _handle(self, message: Message, sender: str, token: FencingToken, now_ms: float) -> None:
+        if (sender, token) == self._resource_manager.leader:
+            self._heartbeats.heard(sender, now_ms)
+            self._from_resource_manager(message, token, now_ms)
+            return
+        for job_id, job in list(self._jobs.items()):
+            if (sender, token) == job.registration.leader:
+                self._heartbeats.heard(sender, now_ms)
+                self._from_job_master(job_id, job, message, token, now_ms)
+                return
+
+    def _from_resource_manager(self, message: Message, token: FencingToken, now_ms: float) -> None:
+        if isinstance(message, Registered):
+            if self._resource_manager.accepted(token):
+                self._give_up_at_ms = None
+                self._heartbeats.watch(self._leader_address(self._resource_manager), now_ms)
+            return
+        if not self._resource_manager.is_registered:
+            return
+        match message:
+            case AskAlive():
+                self._tell_resource_manager(SlotReport(self.slots.report()))
+            case GiveSlot(slot, allocation, job_master, job_master_token):
+                answer, decisions = self.slots.request(slot.index, allocation, now_ms)
+                if answer.allocation == allocation:
+                    self._jobs.setdefault(allocation.job_id, _Job(Registration(self.address)))
+                    self.job_master_is(allocation.job_id, job_master, job_master_token, now_ms)
+                self._tell_resource_manager(AnswerSlot(slot, answer.slot, answer.allocation))
+                self._slots(decisions, now_ms)
+
+    def _from_job_master(self, job_id: str, job: _Job, message: Message, token: FencingToken, now_ms: float) -> None:
+        if isinstance(message, Registered):
+            if job.registration.accepted(token):
+                self._heartbeats.watch(self._leader_address(job.registration), now_ms)
+                self._slots(self.slots.job_master_found(job_id, now_ms), now_ms)
+            return
+        if not job.registration.is_registered:
+            return
+        match message:
+            case AnswerOffer(accepted, rejected):
+                self._slots(self.slots.offer_answered(accepted, rejected, now_ms), now_ms)
+            case FreeSlot(allocation):
+                self._slots(self.slots.free(allocation, "the JobMaster does not need the slot"), now_ms)
+            case AllocationsReport(known):
+                own = tuple(each for each in self._tasks if each.job_id == job_id)
+                self._tell_job_master(job_id, StillAlive(self.slots.allocations_of(job_id), own))
+                self._slots(self.slots.reconcile(job_id, known, now_ms, HEARTBEAT_INTERVAL_MS), now_ms)
+            case SubmittedTask():
+                self._start(message)
+            case CancelTask(execution):
+                self._stop(execution, "the JobMaster has cancelled it")
+
+    def _start(self, task: SubmittedTask) -> None:
+        if task.execution in self._tasks:
+            return  # it was asked for again
+        if not self.slots.add_task(task.allocation, task.execution):
+            why = f"{self.address} has no slot for {task.allocation}"
+            self._tell_job_master(task.execution.job_id, TaskReport(task.execution, TaskState.FAILED, why))
+            return
+        self._tasks[task.execution] = TaskState.RUNNING
+        self.task_orders.append(StartTask(task))
+
+    def _stop(self, execution: ExecutionId, why: str) -> None:
+        if execution in self._tasks:
+            self.task_orders.append(StopTask(execution, why))
+        else:
+            self._tell_job_master(execution.job_id, TaskReport(execution, TaskState.CANCELED, "it is not there"))
+
+    # -- what follows ------------------------------------------------------------------------------------
+
+    def _watch(self, decisions: Iterable[HeartbeatDecision], now_ms: float) -> None:
+        for decision in decisions:
+            match decision:
+                case PeerIsSilent(peer, silent_ms):
+                    self.peer_is_gone(peer, f"{peer} was silent for {silent_ms:.0f} ms", now_ms)
+                case AskForHeartbeat():
+                    raise AssertionError("a TaskManager answers, and asks nobody")
+
+    def _to_resource_manager(self, decisions: Iterable[RegistrationDecision], now_ms: float) -> None:
+        for decision in decisions:
+            match decision:
+                case AskToRegister(address, token):
+                    self._send(address, token, RegisterTaskManager(self.slots.report()))
+                case CloseConnection(address):
+                    self._heartbeats.stop_watching(address)
+                    self._give_up_at_ms = now_ms + MAX_WITHOUT_RESOURCE_MANAGER_MS
+
+    def _to_job_master(
+        self, job_id: str, decisions: Iterable[RegistrationDecision], now_ms: float, why: str = "another leads the job"
+    ) -> None:
+        for decision in decisions:
+            match decision:
+                case AskToRegister(address, token):
+                    self._send(address, token, RegisterTaskManager())
+                case CloseConnection(address):
+                    self._heartbeats.stop_watching(address)
+                    self._slots(self.slots.job_master_lost(job_id, why, now_ms), now_ms)
+
+    def _slots(self, decisions: Iterable[SlotTableDecision], now_ms: float) -> None:
+        for decision in decisions:
+            match decision:
+                case OfferSlots(job_id, offers):
+                    self._tell_job_master(job_id, OfferedSlots(offers))
+                case SlotAvailable(slot, allocation):
+                    self._tell_resource_manager(SlotWasFreed(slot, allocation))
+                    self._forget_job(allocation.job_id)
+                case FailTasks(tasks, why):
+                    for task in tasks:
+                        assert isinstance(task, ExecutionId), f"{task!r} is no attempt"
+                        self.task_orders.append(StopTask(task, why))
+
+    def _forget_job(self, job_id: str) -> None:
+        """Whose last slot has gone has no business here."""
+        allocations = (each.allocation for each in self.slots.report())
+        if any(each is not None and each.job_id == job_id for each in allocations):
+            return
+        job = self._jobs.pop(job_id, None)
+        if job is not None and job.registration.leader is not None:
+            self._heartbeats.stop_watching(job.registration.leader[0])
+
+    def _tell_resource_manager(self, message: Message) -> None:
+        if self._resource_manager.is_registered and self._resource_manager.leader is not None:
+            self._send(*self._resource_manager.leader, message)
+
+    def _tell_job_master(self, job_id: str, message: Message) -> None:
+        job = self._jobs.get(job_id)
+        if job is not None and job.registration.is_registered and job.registration.leader is not None:
+            self._send(*job.registration.leader, message)
+
+    @staticmethod
+    def _leader_address(registration: Registration) -> str:
+        assert registration.leader is not None, "it was accepted by nobody"
+        return registration.leader[0]
