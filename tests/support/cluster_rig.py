@@ -55,6 +55,9 @@ class ClusterRig:
     stopping: dict[str, set[ExecutionId]] = field(default_factory=dict)
     task_failures: float = 0.0
     ends: list[tuple[ExecutionId, TaskState]] = field(default_factory=list)
+    is_endless: bool = False  # tasks do not end by themselves
+    paused: set[str] = field(default_factory=set)  # those that hear, say and do nothing for a while
+    sent: list[Message] = field(default_factory=list)
     zombies: list[Endpoint] = field(default_factory=list)
     _heard: dict[tuple[str, FencingToken, str], int] = field(default_factory=dict)
     _epochs: dict[str, int] = field(default_factory=dict)
@@ -103,8 +106,7 @@ class ClusterRig:
         for zombie in self.zombies:
             if (end := zombie.next_deadline) is not None and end <= self.now_ms:
                 zombie.on_timeout(self.now_ms)
-            for envelope in zombie.messages_to_send():
-                self._wires.setdefault((zombie.address, envelope.receiver), deque()).append(envelope)
+            self._put_on_wires(zombie)
 
     def _tell_of_leaders(self) -> None:
         for component in list(self.alive.values()):
@@ -134,18 +136,18 @@ class ClusterRig:
 
     def step(self) -> None:
         """One message, one task's end, or the next deadline."""
-        wires = [pair for pair, wire in self._wires.items() if wire]
-        tasks = [(address, task) for address, each in self.running.items() for task in sorted(each)]
+        wires = [pair for pair, wire in self._wires.items() if wire and not self.paused.intersection(pair)]
+        tasks = [] if self.is_endless else [(at, task) for at, each in self.running.items() for task in sorted(each)]
         stops = [(address, task) for address, each in self.stopping.items() for task in sorted(each)]
         if stops and self.rng.random() < 0.3:
             address, task = self.rng.choice(stops)
-            self._end(address, task, TaskState.CANCELED)
+            self.end(address, task, TaskState.CANCELED)
         elif wires and self.rng.random() < 0.9:
             self._deliver(self.rng.choice(wires))
         elif tasks and self.rng.random() < 0.3:
             address, task = self.rng.choice(tasks)
             is_failed = self.rng.random() < self.task_failures
-            self._end(address, task, TaskState.FAILED if is_failed else TaskState.FINISHED)
+            self.end(address, task, TaskState.FAILED if is_failed else TaskState.FINISHED)
         elif not wires or self.rng.random() < self.delay:
             self._wait()
         self.check()
@@ -188,18 +190,19 @@ class ClusterRig:
 
     def _wait(self) -> None:
         """Let time pass up to the next deadline, and a little more by chance."""
-        ends = {address: each.next_deadline for address, each in self.alive.items()}
-        due = [end for end in ends.values() if end is not None]
+        ends = [each.next_deadline for address, each in self.alive.items() if address not in self.paused]
+        due = [end for end in ends if end is not None]
         if not due:
             return
         self.now_ms = max(self.now_ms, min(due)) + self.rng.choice([0, 0, 1, 700])
         self._wake_zombies()
-        for address, component in list(self.alive.items()):
-            if (end := component.next_deadline) is not None and end <= self.now_ms:
+        for address, component in self.alive.items():
+            if address not in self.paused and (end := component.next_deadline) is not None and end <= self.now_ms:
                 component.on_timeout(self.now_ms)
                 self.collect(address)
 
-    def _end(self, address: str, task: ExecutionId, state: TaskState) -> None:
+    def end(self, address: str, task: ExecutionId, state: TaskState) -> None:
+        """A task has ended, and its TaskManager says so."""
         self.running[address].discard(task)
         self.stopping[address].discard(task)
         self.ends.append((task, state))
@@ -211,8 +214,7 @@ class ClusterRig:
     def collect(self, address: str) -> None:
         """Put what a component has to say on its wires, and begin and stop tasks as it wants."""
         component = self.alive[address]
-        for envelope in component.messages_to_send():
-            self._wires.setdefault((address, envelope.receiver), deque()).append(envelope)
+        self._put_on_wires(component)
         if isinstance(component, TaskExecutor):
             orders, component.task_orders = component.task_orders, []
             for order in orders:
@@ -222,8 +224,12 @@ class ClusterRig:
                 elif order.execution in self.running[address]:
                     self.running[address].remove(order.execution)
                     self.stopping[address].add(order.execution)
-            for envelope in component.messages_to_send():
-                self._wires.setdefault((address, envelope.receiver), deque()).append(envelope)
+            self._put_on_wires(component)
+
+    def _put_on_wires(self, component: Endpoint) -> None:
+        for envelope in component.messages_to_send():
+            self.sent.append(envelope.message)
+            self._wires.setdefault((component.address, envelope.receiver), deque()).append(envelope)
 
     # -- laws --------------------------------------------------------------------------------------------
 
