@@ -63,7 +63,7 @@ READING_ORDER = [
     "cluster.slots", "cluster.slot_table", "cluster.slot_pool", "cluster.slot_manager",
     "cluster.executions", "cluster.job_status", "cluster.failover", "cluster.restart", "cluster.messages",
     "cluster.endpoint", "cluster.scheduler", "cluster.task_executor", "cluster.resource_manager",
-    "cluster.job_master", "cluster.dispatcher",
+    "cluster.job_master", "cluster.dispatcher", "cluster.back_pressure", "cluster.bottleneck",
     "laws.holders", "laws.segments", "laws.credit", "laws.backlog", "laws.fairness", "laws.hunger",
     "laws.records", "laws.liveness", "laws.memory", "invariants",
     "shortcuts.encoded_batch", "shortcuts.fixed_width", "shortcuts.columns", "shortcuts.columnar_type",

@@ -1,5 +1,7 @@
 """Who decides for a job as a whole, who has a slot for it, who leads, and who still lives."""
 
+from refimpl.cluster.back_pressure import *
+from refimpl.cluster.bottleneck import *
 from refimpl.cluster.dispatcher import *
 from refimpl.cluster.endpoint import *
 from refimpl.cluster.executions import *
