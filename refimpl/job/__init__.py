@@ -7,6 +7,7 @@ from refimpl.job.connected_streams import *
 from refimpl.job.data_stream import *
 from refimpl.job.deployment import *
 from refimpl.job.environment import *
+from refimpl.job.exchange_mode import *
 from refimpl.job.execution_graph import *
 from refimpl.job.hot_swap import *
 from refimpl.job.job_graph import *
@@ -14,6 +15,7 @@ from refimpl.job.keyed_stream import *
 from refimpl.job.makers import *
 from refimpl.job.parts import *
 from refimpl.job.placement import *
+from refimpl.job.scheduling_modes import *
 from refimpl.job.shuffle_environment import *
 from refimpl.job.snapshots import *
 from refimpl.job.stream_graph import *

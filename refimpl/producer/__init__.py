@@ -1,9 +1,12 @@
 """Bytes wait: which channel, which queue, and when a buffer leaves."""
 
+from refimpl.producer.bounded_blocking import *
+from refimpl.producer.bounded_data import *
 from refimpl.producer.broadcast_writer import *
 from refimpl.producer.channel_copy import *
 from refimpl.producer.dirty_channels import *
 from refimpl.producer.key_groups import *
+from refimpl.producer.partition_type import *
 from refimpl.producer.record_writer import *
 from refimpl.producer.result_partition import *
 from refimpl.producer.result_subpartition import *

@@ -25,7 +25,7 @@ from refimpl.cluster import (
 )
 from refimpl.consumer import CHANNEL_TRANSITIONS
 from refimpl.exchange import FRAME_TRANSITIONS
-from refimpl.producer import SUBPARTITION_TRANSITIONS, VIEW_TRANSITIONS
+from refimpl.producer import BLOCKING_TRANSITIONS, SUBPARTITION_TRANSITIONS, VIEW_TRANSITIONS
 from refimpl.task import SINK_TRANSITIONS, SNAPSHOT_TRANSITIONS
 
 FILE = Path(__file__).parents[2] / "refimpl" / "STATES.md"
@@ -51,6 +51,7 @@ MACHINES = [
     Machine(
         "A subpartition's view, as its one reader comes and goes", "producer/subpartition_view.py", VIEW_TRANSITIONS
     ),
+    Machine("A blocking result, written and then read", "producer/bounded_blocking.py", BLOCKING_TRANSITIONS),
     Machine("A decoder, as the parts of a frame come", "exchange/frame_decoder.py", FRAME_TRANSITIONS),
     Machine("A remote channel, as both its ends use it", "consumer/connected_channel.py", CHANNEL_TRANSITIONS),
     Machine("One snapshot of a task", "task/snapshotting.py", SNAPSHOT_TRANSITIONS),
