@@ -220,9 +220,9 @@ class MomentView(View):
                 parts(run.begun() if isinstance(run, OnSight) else run)
             else:
                 run.do(Swap(dict(parts)) if parts is not None else self._command(kind, content))
-            self.send({"type": "refused", "words": ""})
             if parts is not None:
                 self.on_swap(str(content.get("name")))
+            self.send({"type": "refused", "words": ""})
 
         if self._sampler is not None:
             self._sampler.submit(change)

@@ -70,7 +70,10 @@ class ThroughputView(FactView):
     def mark(self, words: str) -> None:
         """Write `words` above the moment that is now."""
         if self._source is not None and not isinstance(self._source, Recording | JobSnapshot):
-            self._marks.append((self._source.snapshot().time_ms, shortened(str(words), 12)))
+            snapshot = self._source.snapshot()
+            if not action_of(self._source):  # else what is shown begins behind the mark
+                self._keep((snapshot.time_ms, self._counts(snapshot)))
+            self._marks.append((snapshot.time_ms, shortened(str(words), 12)))
 
     def on_swap(self, name: str) -> None:
         self.mark(name)
@@ -122,10 +125,7 @@ class ThroughputView(FactView):
             has_ended = bool(getattr(self._source, "is_done", False))
             if has_ended and self._samples and self._samples[-1][1] == now[1]:
                 now = self._samples[-1]  # the clock of a job goes on behind its end
-            if self._samples and self._samples[-1][0] == now[0] and _total(self._samples[-1]) < _total(now):
-                self._samples.pop()  # a later moment of the same time
-            if not self._samples or self._samples[-1][0] < now[0]:
-                self._samples.append(now)
+            self._keep(now)
             samples = [each for each in list(self._samples) if each[0] < now[0]] + [now]
             end = max(now[0], samples[0][0] + 1e-6)
             start = max(samples[0][0], end - 1_000 * self.options["seconds"])
@@ -139,6 +139,16 @@ class ThroughputView(FactView):
             "series": series,
             "marks": [{"at_ms": round(at, 3), "words": words} for at, words in list(self._marks) if start <= at <= end],
         }
+
+    def _keep(self, now: Sample) -> None:
+        """Have it as the last sample, if it is later than that."""
+        if self._samples and self._samples[-1][0] == now[0] and _total(self._samples[-1]) < _total(now):
+            self._samples.pop()  # a later moment of the same time
+        nearest_ms = 1_000 * self.options["seconds"] / _KEPT
+        if len(self._samples) > 1 and self._samples[-1][0] - self._samples[-2][0] < nearest_ms:
+            self._samples.pop()  # so that as many seconds as are shown have room
+        if not self._samples or self._samples[-1][0] < now[0]:
+            self._samples.append(now)
 
     @staticmethod
     def facts_of(model: Model) -> Facts:

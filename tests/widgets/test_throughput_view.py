@@ -9,7 +9,8 @@ import pytest
 from refimpl.drivers import Simulation, ThreadedRun
 from refimpl.errors import LocalUsageError
 from refimpl.job import JobSnapshot
-from widgets import Recording, ThroughputView
+from tests.support.polling import until
+from widgets import OnSight, Recording, ThroughputView
 from widgets.throughput_view import _heights, _number, _round_up
 
 
@@ -97,6 +98,32 @@ def test_a_mark_stands_where_it_was_made(job):
         assert "30 % &amp; less…" in view.svg()
         assert "30 % & less…" in view.text()
         view.close()
+
+
+def test_a_mark_made_before_the_first_look_is_shown(job):
+    """A browser asks for the job to begin and for a swap; both can come before the first frame."""
+    sight = OnSight(job(200_000))
+    view = ThroughputView(sight)
+    sight.begin()
+    view.mark("first")
+    time_ms = sight.snapshot().time_ms
+    until(lambda: sight.snapshot().time_ms > time_ms)
+    assert [mark["words"] for mark in view.model()["marks"]] == ["first"]
+    view.close()
+    sight.cancel()
+
+
+def test_as_many_seconds_as_are_asked_for_are_shown_however_often_it_is_looked(flow):
+    view = ThroughputView(flow, seconds=3_600)
+    view.mark("first")
+    for time_ms in range(0, 300_001, 33):
+        flow.time_ms = float(time_ms)
+        view.model()
+    model = view.model()
+    view.close()
+    assert model["start_ms"] == 0.0
+    assert [mark["words"] for mark in model["marks"]] == ["first"]
+    assert model["series"][0]["rates_per_s"][-30:] == [30_000.0] * 30
 
 
 @pytest.mark.parametrize(

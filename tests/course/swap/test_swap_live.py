@@ -45,11 +45,13 @@ def num_arrived(view: Any) -> int:
 def test_a_part_goes_in_and_out_while_records_go_on(exercise, answers):
     part = part_of(right_answers(exercise)[0]) if exercise not in ("0.1", "2.2", "9.1") else function_of(exercise)
     view = swap.run(exercise, part, records=50).look()
+    view.options["seconds"] = 3_600  # all of it is in view, however slow the machine is
     view._on_message(view, {"type": "visible", "view": "one"}, None)
     until(lambda: view._source.run and num_arrived(view) > 20)
     for name in ("your part", "our part", "your part"):
         view._on_message(view, {"type": "swap", "name": name}, None)
         assert answers.get(timeout=DEADLINE_S) == ""
+        assert view.model()["marks"][-1]["words"] == name
         before = num_arrived(view)
         until(lambda before=before: num_arrived(view) > before + 200)
     assert [mark["words"] for mark in view.model()["marks"]] == ["your part", "our part", "your part"]
