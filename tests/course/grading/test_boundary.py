@@ -19,7 +19,7 @@ import pytest
 
 from course.curriculum import seams, stubs
 from course.curriculum.manifest import EXERCISES
-from course.grading import boundary, runner
+from course.grading import boundary, children, runner
 from course.grading.judge import judge
 from course.grading.loading import check_of
 from course.grading.rules import Seen, Status
@@ -210,10 +210,16 @@ def test_nothing_of_the_environment_is_there(monkeypatch: pytest.MonkeyPatch) ->
 
 @needs_boundary
 def test_no_process_and_no_thread_is_left(tmp_path: Path) -> None:
+    before = below_us()  # other tests' too: a Spark session's Java has processes below it for as long as it runs
     judge("3.1", f"import threading, time\nthreading.Thread(target=time.sleep, args=(60,)).start()\n{RIGHT}")
-    servers = psutil.Process().children()  # which wait for the next run; nothing of this one is below them
+    servers = [psutil.Process(each.pid) for each in children._servers._by_job.values() if each is not None]
     assert [each for server in servers for each in server.children()] == []
-    assert {server.num_threads() for server in servers if "child.py" in str(server.cmdline())} <= {1}
+    assert {server.num_threads() for server in servers} <= {1}
+    assert below_us() - before <= set(servers), "which wait for the next run"
+
+
+def below_us() -> set[psutil.Process]:
+    return set(psutil.Process().children(recursive=True))
 
 
 # -- receipts ----------------------------------------------------------------------------------------
