@@ -26,6 +26,7 @@ settings.load_profile("sluice")
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--whole", action="store_true", help="all of what is otherwise a sample (`make test-whole`)")
+    parser.addoption("--rewrite", action="store_true", help="rewrite golden files instead of comparing")
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -11,9 +11,9 @@ Every cell has exactly one role TAG. The output of the code cell behind a predic
 folded until it is run, or unfolded; a cell with tags=only-here is shipped without one, since what it says holds for
 one machine.
 
-A notebook is built twice over: as a learner gets it (stubs), into lessons/NN_name.ipynb, and solved (reference
-parts), into tests/solved/NN_name.ipynb. The recap is followed by the lesson's words, with links into the glossary.
-The first page, 00_start_here, has no parts to solve; the glossary is lessons/glossary.md.
+A notebook is built as a learner gets it, with stubs, into lessons/NN_name.ipynb; tests build it solved, with the
+reference parts. The recap is followed by the lesson's words, with links into the glossary. The first page,
+00_start_here, has no parts to solve; the glossary is lessons/glossary.md.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import itertools
 import os
 import re
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -241,13 +241,18 @@ def merged_streams(notebook: nbformat.NotebookNode) -> None:
             cell.outputs = joined
 
 
-def build(source: str, name: str, *, solved: bool = False, words: str = "") -> str:
+def build(
+    source: str, name: str, *, solved: bool = False, words: str = "", roles: Collection[str] | None = None
+) -> str:
     """The notebook of one source as text, executed; its recap ends with `words`.
+
+    With `roles` it has only the cells of these.
 
     Raises:
         BuildError: the source is malformed, or a cell that may not fail did.
     """
     notebook = _notebook(parse(source, name), solved=solved, words=words)
+    notebook.cells = [cell for cell in notebook.cells if roles is None or cell.metadata.tags[0] in roles]
     _execute(notebook, name)
     _normalise(notebook)
     nbformat.validate(notebook)
@@ -256,7 +261,7 @@ def build(source: str, name: str, *, solved: bool = False, words: str = "") -> s
 
 
 def build_all(numbers: Iterable[int] | None = None, *, writes: bool = True) -> list[str]:
-    """Build lessons and their solved twins, all of them with the first page and the glossary.
+    """Build lessons, all of them with the first page and the glossary.
 
     Return what is new or different, in words.
 
@@ -266,22 +271,18 @@ def build_all(numbers: Iterable[int] | None = None, *, writes: bool = True) -> l
     said = []
     if numbers is None:
         said += _compare(_ROOT / "lessons" / "glossary.md", glossary_page(), writes)
-        said += _build_one(START, "", (False,), writes)
+        said += _build_one(START, "", writes)
     for number in LESSONS if numbers is None else numbers:
         if number not in LESSONS:
             raise BuildError(f"there is no lesson {number}; there are {', '.join(map(str, LESSONS))}")
-        said += _build_one(LESSONS[number].name, words_of(number), (False, True), writes)
+        said += _build_one(LESSONS[number].name, words_of(number), writes)
     return said
 
 
-def _build_one(name: str, words: str, twins: Iterable[bool], writes: bool) -> list[str]:
+def _build_one(name: str, words: str, writes: bool) -> list[str]:
     source = source_of(name)
-    said = []
-    for solved in twins:
-        place = _ROOT / "tests" / "solved" if solved else _ROOT / "lessons"
-        made = build(source.read_text(encoding="utf-8"), source.name, solved=solved, words=words)
-        said += _compare(place / f"{name}.ipynb", made, writes)
-    return said
+    made = build(source.read_text(encoding="utf-8"), source.name, words=words)
+    return _compare(_ROOT / "lessons" / f"{name}.ipynb", made, writes)
 
 
 def source_of(name: str) -> Path:

@@ -1,14 +1,10 @@
-"""Fixtures of these tests; `--rewrite` writes the golden messages anew instead of comparing them."""
+"""Fixtures of these tests."""
 
 from __future__ import annotations
 
 import pytest
 
 from tests.support.class_ends import served
-
-
-def pytest_addoption(parser):
-    parser.addoption("--rewrite", action="store_true", help="rewrite golden files instead of comparing")
 
 
 @pytest.fixture

@@ -7,11 +7,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-__all__ = ["ROOT", "SHIPPED", "SOLVED", "check_unchanged"]
+__all__ = ["ROOT", "SHIPPED", "check_unchanged"]
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 SHIPPED = sorted((ROOT / "lessons").glob("*.ipynb"))
-SOLVED = sorted((ROOT / "tests" / "solved").glob("*.ipynb"))
 
 
 def check_unchanged(notebook: Path, folder: Path) -> None:

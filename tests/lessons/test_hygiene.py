@@ -16,7 +16,6 @@ from course.curriculum.questions import question, questions
 ROOT = Path(__file__).resolve().parent.parent.parent
 PAGES = sorted((ROOT / "lessons").glob("*.ipynb"))
 LESSONS = [path for path in PAGES if path.stem != START]
-SOLVED = sorted((ROOT / "tests" / "solved").glob("*.ipynb"))
 
 MUST_SHOW = {"check", "figure", "spark", "swap", "zoo", "predict", "quiz", "receipt"}
 IGNORED = {"setup": "names the version, the machine, or what a learner has done so far"}
@@ -38,17 +37,17 @@ def shown(output):
     return "\n".join("".join(part) if isinstance(part, list | str) else json.dumps(part) for part in parts)
 
 
-both = pytest.mark.parametrize("path", PAGES + SOLVED, ids=lambda path: f"{path.parent.name}/{path.name}")
+page = pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
 lesson = pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.name)
 
 
-@both
+@page
 def test_every_code_cell_was_run_in_order(path):
     counts = [cell["execution_count"] for cell in cells(path) if cell["cell_type"] == "code"]
     assert counts == list(range(1, len(counts) + 1))
 
 
-@both
+@page
 def test_cells_that_must_show_something_do(path):
     empty = [
         cell["id"]
@@ -58,7 +57,7 @@ def test_cells_that_must_show_something_do(path):
     assert empty == []
 
 
-@both
+@page
 def test_no_output_names_a_machine_an_address_or_a_picture_without_words(path):
     forbidden = re.compile(r"object at 0x|/home/|/Users/|/root|/tmp/|/var/|localhost|127\.0\.0\.1|\.local\b")
     for cell in cells(path):
@@ -74,7 +73,7 @@ def test_no_output_names_a_machine_an_address_or_a_picture_without_words(path):
                 assert "text/plain" in data, f"{cell['id']}: a picture without a text twin"
 
 
-@both
+@page
 def test_only_setup_cells_are_left_out_of_the_comparison(path):
     left_out = {role(cell) for cell in cells(path) if "nbval-ignore-output" in cell["metadata"]["tags"]}
     assert left_out <= set(IGNORED)
@@ -98,7 +97,7 @@ def test_a_lesson_keeps_its_budget(path):
             assert len("".join(cell["source"]).split()) <= 220, cell["id"]
 
 
-@both
+@page
 def test_what_spark_predicted_is_what_the_engine_measured(path):
     if path.stem == START:
         return
@@ -109,7 +108,7 @@ def test_what_spark_predicted_is_what_the_engine_measured(path):
         assert (number, sign, right) == (path.stem[:2], "✓", of)
 
 
-@both
+@page
 def test_what_answers_a_prediction_is_folded_below_its_question(path):
     """And what is seen of a prediction before a choice holds no answer to any."""
     code = [cell for cell in cells(path) if cell["cell_type"] == "code"]
@@ -158,7 +157,7 @@ def test_what_is_shipped_is_not_started(path):
     assert set(statuses) == {"not_started"}
 
 
-@both
+@page
 def test_ids_are_unique_and_stable(path):
     ids = [cell["id"] for cell in cells(path)]
     assert len(ids) == len(set(ids))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, partial
 
 import pytest
 
@@ -21,7 +21,13 @@ UNSTEADY = {("5.1", "w01_python_hash")}
 """Python's hash of a text is another one in every process, which is what is wrong with it."""
 ZOO = [pytest.param(e, s, id=f"{e}-{s.name}") for e in EXERCISES for s in zoo(e)]
 
-measured = cache(measure)
+SAMPLE = 4
+"""One mutant in so many is judged when not the whole is."""
+
+
+@pytest.fixture(scope="session")
+def measured(is_whole):
+    return cache(partial(measure, one_in=1 if is_whole else SAMPLE))
 
 
 # -- the zoo -----------------------------------------------------------------------------------------
@@ -29,7 +35,7 @@ measured = cache(measure)
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("exercise", "specimen"), ZOO)
-def test_a_known_wrong_part_gets_its_message(exercise, specimen, request):
+def test_a_known_wrong_part_gets_its_message(exercise, specimen, measured, request):
     (report,) = [report for each, report in measured(exercise).told if each.name == specimen.name]
     assert not report.passed
     assert specimen.belief
@@ -37,7 +43,7 @@ def test_a_known_wrong_part_gets_its_message(exercise, specimen, request):
     lines = text.splitlines()
     assert len(lines) <= MAX_LINES
     assert max(map(len, lines)) <= COLUMNS
-    if request.config.getoption("--rewrite", default=False):
+    if request.config.getoption("--rewrite"):
         record(exercise, specimen.name, text)
     golden = recorded(exercise)[specimen.name]
     if (exercise, specimen.name) in UNSTEADY:
@@ -57,8 +63,9 @@ def test_the_zoo_is_large_enough_and_has_no_stale_golden_file(exercise):
 
 
 @pytest.mark.slow
+@pytest.mark.sampled
 @pytest.mark.parametrize("exercise", EXERCISES)
-def test_mutants_of_the_reference_part_are_killed(exercise):
+def test_mutants_of_the_reference_part_are_killed(exercise, measured):
     each = measured(exercise)
     unexcused = [name for name, reason in each.survivors.items() if not reason]
     assert each.killed >= KILLED, unexcused
@@ -68,7 +75,7 @@ def test_mutants_of_the_reference_part_are_killed(exercise):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("exercise", EXERCISES)
-def test_at_least_four_of_five_wrong_parts_have_a_message_of_their_own(exercise):
+def test_at_least_four_of_five_wrong_parts_have_a_message_of_their_own(exercise, measured):
     each = measured(exercise)
     assert each.num_caught == len(each.told) == len(zoo(exercise)) >= 6
     assert each.num_alone >= PRECISION * len(each.told)
@@ -76,19 +83,20 @@ def test_at_least_four_of_five_wrong_parts_have_a_message_of_their_own(exercise)
 
 @pytest.mark.slow
 @pytest.mark.parametrize("exercise", EXERCISES)
-def test_the_stub_is_not_started_and_right_parts_pass(exercise):
+def test_the_stub_is_not_started_and_right_parts_pass(exercise, measured):
     assert measured(exercise).wrongly == []
     assert measured(exercise).num_right >= 3
 
 
 @pytest.mark.slow
-def test_the_page_says_what_is_so():
+@pytest.mark.sampled
+def test_the_page_says_what_is_so(measured):
     said = document([measured(each) for each in EXERCISES])
     assert TABLE.read_text(encoding="utf-8") == said, "run: sluice graders --write"
 
 
 @pytest.mark.slow
-def test_a_goal_that_is_missed_is_said():
+def test_a_goal_that_is_missed_is_said(measured):
     good = measured("0.1")
     assert good.is_good
     told = good.told[:-1] + good.told[:1]

@@ -246,7 +246,7 @@ def test_each_specimen_is_one_that_its_rule_catches(request):
             caught.setdefault(re.search(r"rule (\w+)", head)[1], name)
         lines += ["", f'["{exercise}"]', *(f'{rule} = "{name}"' for rule, name in sorted(caught.items()))]
     table = model_module._SPECIMENS
-    if request.config.getoption("--rewrite", default=False):
+    if request.config.getoption("--rewrite"):
         table.write_text("\n".join(lines) + "\n", encoding="utf-8")
     assert table.read_text(encoding="utf-8") == "\n".join(lines) + "\n"
     assert specimen_of("3.1", "E")[1]

@@ -12,9 +12,11 @@ ALL = [pytest.param(e, s, id=f"{e}-{s.name}") for e in EXERCISES for s in right_
 
 
 @pytest.mark.slow
+@pytest.mark.sampled
 @pytest.mark.parametrize(("exercise", "specimen"), ALL)
-def test_a_right_part_passes(exercise, specimen):
-    for seed in (1, 99):
+def test_a_right_part_passes_with_other_seeds(exercise, specimen, is_whole):
+    """With the usual seed `test_graders.py` asks it."""
+    for seed in (1, 99) if is_whole else (99,):
         report = judge(exercise, specimen.source, seed)
         assert report.passed, str(report)
 
