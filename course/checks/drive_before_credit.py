@@ -20,9 +20,9 @@ An event is [method] before an operation and [method, {group: {field: value}}] a
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
+from course.grading.kinds import own, whole
 from refimpl.exchange.before_credit.pool_buffers import BufferWait
 from refimpl.memory.buffer import Buffer
 from refimpl.memory.local_pool import LocalBufferPool
@@ -36,13 +36,11 @@ WATCHED = (Buffer, BufferWait, LocalBufferPool)
 
 def _plain(value: Any) -> Any:
     """A truth value or a whole number as it is; of everything else what it is."""
-    if type(value).__module__ == "numpy" and getattr(value, "ndim", None) == 0:
-        value = value.item()  # numpy has numbers and truth values of its own
-    if type(value) is bool:
+    value = own(value)
+    if isinstance(value, bool):
         return value
-    if hasattr(type(value), "__index__"):
-        return operator.index(value)
-    return "None" if value is None else type(value).__name__[:30]
+    number = whole(value)
+    return ("None" if value is None else type(value).__name__[:30]) if number is None else number
 
 
 class _Marks:

@@ -20,6 +20,8 @@ from __future__ import annotations
 import zlib
 from typing import Any
 
+from course.grading.kinds import octets, own, whole
+
 __all__ = ["argument", "plain", "run_case"]
 
 _MOST_BYTES = 600
@@ -31,16 +33,13 @@ def plain(value: Any, depth: int = 0) -> Any:
 
     Of many bytes the content is the first; their number and a checksum of all follow.
     """
-    if type(value).__module__ == "numpy" and getattr(value, "ndim", None) == 0:
-        value = value.item()  # numpy has numbers and truth values of its own
-    if isinstance(value, bytes | bytearray | memoryview):
-        raw = bytes(value)
+    if (raw := octets(value)) is not None:
         rest = [len(raw), zlib.crc32(raw)] if len(raw) > _MOST_BYTES else []
         return ["bytes", raw[:_MOST_BYTES].hex(), *rest]
-    if value is None or type(value) in (bool, int, float, str):
-        return [type(value).__name__, str(value)[:200]]
-    if isinstance(value, int):
-        return ["int", str(int.__int__(value))]
+    if (number := whole(value)) is not None:
+        return ["int", str(number)[:200]]
+    if type(usual := own(value)) in (type(None), bool, float, str):
+        return [type(usual).__name__, str(usual)[:200]]
     name = getattr(value, "name", None)
     if hasattr(type(value), "__members__") and isinstance(name, str):
         return ["member", name]
@@ -86,7 +85,7 @@ def run_case(part: Any, case: list[Any], events: list[Any]) -> None:
                 setattr(target, name, *arguments)
                 answer = ["made", ""]
             elif kind == "get":
-                answer = plain(getattr(target, name))
+                answer = plain(own(getattr(target, name)))
             elif kind == "look":
                 answer = plain(given_back[name - 1])
             else:

@@ -27,10 +27,10 @@ itself as "raised".
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable
 from typing import Any
 
+from course.grading.kinds import members, whole
 from refimpl.errors import LocalUsageError
 from refimpl.memory.buffer import Buffer, BufferSlice
 from refimpl.memory.local_pool import LocalBufferPool, NotificationResult
@@ -163,9 +163,9 @@ class _Sharing:
         """One call of 2.2."""
         self._left = list(op[2])
         given = self._part(op[1], self._left)
-        if given is None or isinstance(given, str | bytes | dict) or not hasattr(type(given), "__iter__"):
+        if (shared := members(given)) is None:
             return "None" if given is None else type(given).__name__
-        shares = _shares(given)
+        shares = _shares(shared)
         if iter(given) is not given:  # what can be read only once is over
             self._earlier.append((given, shares))
         return shares
@@ -181,9 +181,8 @@ def _shares(given: Any) -> str:
 
 
 def _whole(value: Any) -> str:
-    if isinstance(value, bool) or not hasattr(type(value), "__index__"):
-        return f"{value} ({type(value).__name__})"[:40]
-    return str(operator.index(value))
+    number = whole(value)
+    return f"{value} ({type(value).__name__})"[:40] if number is None else str(number)
 
 
 class _Listener:

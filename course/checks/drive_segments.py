@@ -20,11 +20,11 @@ something else than the memory.
 
 from __future__ import annotations
 
-import operator
 import struct
 import zlib
 from typing import Any
 
+from course.grading.kinds import whole
 from refimpl.errors import LocalUsageError
 from refimpl.memory.segment import ByteOrder, MemorySegment
 
@@ -133,9 +133,8 @@ def _bytes(value: Any) -> str:
 
 def _number(value: Any) -> str:
     """A whole number of any kind; what is none, by its type."""
-    if isinstance(value, bool) or not hasattr(type(value), "__index__"):
-        return "None" if value is None else type(value).__name__
-    return str(operator.index(value))
+    number = whole(value)
+    return ("None" if value is None else type(value).__name__) if number is None else str(number)
 
 
 def _answer(op: list[Any], segments: list[Any], windows: list[_Window]) -> dict[str, Any]:

@@ -28,6 +28,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+from course.grading.kinds import whole
 from refimpl.config import Config
 from refimpl.memory import LocalBufferPool, NetworkBufferPool
 from refimpl.producer import (
@@ -52,12 +53,11 @@ def key_of(written: object) -> object:
 
 
 def _plain(value: Any) -> list[str]:
-    if value is None or type(value) in (bool, int, float, str):
+    if (number := whole(value)) is not None:
+        return ["int", str(number)[:80]]
+    if type(value) in (type(None), bool, float, str):
         return [type(value).__name__, str(value)[:80]]
-    try:
-        return ["int", str(int(value.__index__()))]
-    except (AttributeError, TypeError):
-        return ["object", type(value).__name__[:40]]
+    return ["object", type(value).__name__[:40]]
 
 
 class _Payload:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from course.checks.common import ending_finding
@@ -40,6 +41,11 @@ def _mixed(some: Sequence[Specimen], others: Sequence[Specimen], generator: rand
     return [next(left[is_some]) for is_some in are_some]
 
 
+def _parts(case: Case) -> list[list[Any]]:
+    """The operations that ask about a part."""
+    return [op for op in case.ops if op[0] == "part"]
+
+
 class WrittenRuleCheck:
     """The check of one exercise.
 
@@ -63,21 +69,25 @@ class WrittenRuleCheck:
         )
 
     def cases(self, seed: int) -> list[Case]:
-        """A part that is right, one that is wrong; then all together, once for each of the two other rules.
+        """A part that is right, one that is wrong, and each again behind the other: a verdict is about one part.
 
-        Where they stand says nothing of them: for rule B a wrong one comes first, for rule C the seed mixes them.
+        Then all together, once for each of the two other rules. Where they stand says nothing of them: for rule B a
+        wrong one comes first, for rule C the seed mixes them.
         """
         right, wrong = self.chosen(seed)
         all_of_them = phrase("all_parts", self.exercise, right=NUM_RIGHT, wrong=NUM_WRONG)
         one = phrase("one_part", self.exercise)
         first = [rule_case(self.exercise, self.member, each[:1], "A", one) for each in (right, wrong)]
+        for each, other in ((right[0], wrong[0]), (wrong[0], right[0])):
+            among = rule_case(self.exercise, self.member, [each, other, each, other])
+            first.append(replace(among, ops=[*among.ops[:4], ["forget"], among.ops[4]]))
         generator = random.Random(f"sluice {self.exercise} order {seed}")
         orders = {"B": [*wrong[:1], *_mixed(right, wrong[1:], generator)], "C": _mixed(right, wrong, generator)}
         return [*first, *(rule_case(self.exercise, self.member, orders[each], each, all_of_them) for each in "BC")]
 
     def expected(self, cases: Sequence[Case]) -> list[list[Any]]:
         """What a rule that misses nothing says; no rule has to be that good."""
-        return [[_KEEPS if self._is_right(op[1]) else _BREAKS for op in case.ops[1:]] for case in cases]
+        return [[_KEEPS if self._is_right(op[1]) else _BREAKS for op in _parts(case)] for case in cases]
 
     def _is_right(self, source: str) -> bool:
         return any(each.source == source for each in right_answers(self.parts))
@@ -88,10 +98,12 @@ class WrittenRuleCheck:
 
     def compare(self, rule: Rule, case: Case, seen: Seen, expected: list[Any]) -> Finding | None:
         """What is wrong with the verdicts under this rule."""
-        said: list[Any] = [event[1] if len(event) == 3 else None for event in seen.events]
+        said: list[Any] = [event[1] if len(event) == 4 else None for event in seen.events]
         if seen.ending is not None or len(said) < len(expected) or None in said:
             return ending_finding(self.exercise, rule.id, case, seen, (), phrase("your_rule", self.exercise))
-        code = self._broken(rule.id, said, expected)
+        verdicts = {(op[1], verdict) for op, verdict in zip(_parts(case), said, strict=True)}
+        has_changed = len(verdicts) > len({source for source, _ in verdicts})
+        code = "remembers" if has_changed else self._broken(rule.id, said, expected)
         if code is None:
             return None
         if code.startswith("kills"):
@@ -100,7 +112,9 @@ class WrittenRuleCheck:
         killed = sum(verdict != "keeps" for verdict, want in zip(said, expected, strict=True) if want == _BREAKS)
         values = {"got": said[0].removeprefix("?"), "killed": str(killed), "of": str(NUM_WRONG),
                   "least": str(NUM_TO_KILL)}  # fmt: skip
-        return Finding(rule.id, code, case.ran, self._rows(rule.id, case, said, expected), values)
+        lines = [event[3] for event, want in zip(seen.events, expected, strict=False) if want == _KEEPS]
+        line = next((each for each in lines if isinstance(each, int)), None) if rule.id == "B" else None
+        return Finding(rule.id, code, case.ran, self._rows(rule.id, case, said, expected), values, line=line)
 
     def _broken(self, rule: str, said: Sequence[str], expected: Sequence[Any]) -> str | None:
         if rule == "A":
@@ -123,7 +137,7 @@ class WrittenRuleCheck:
         """The parts that this rule is about, each on a line: what was said of it, and what it is."""
         about = [
             each
-            for each in zip(said, expected, case.ops[1:], strict=True)
+            for each in zip(said, expected, _parts(case), strict=True)
             if rule == "A" or each[1] == (_KEEPS if rule == "B" else _BREAKS)
         ]
         rows = []
@@ -142,6 +156,6 @@ class WrittenRuleCheck:
 
     def tell(self, event: list[Any]) -> str:
         """A verdict in words."""
-        if len(event) != 3:
+        if len(event) != 4:
             return phrase("no_return", call=phrase("your_rule", self.exercise))
         return self._told(str(event[1]))

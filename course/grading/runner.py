@@ -100,9 +100,8 @@ class Grader:
 
     def __init__(self, job: Mapping[str, Any], limits: Limits | None = None, *, keeps_one_ready: bool = False) -> None:
         self._limits = limits or Limits()
-        texts = {
-            name: (_HERE / f"{name}.py").read_text(encoding="utf-8") for name in ("boundary", "fence", "stand_ins")
-        }
+        lent = ("boundary", "fence", "stand_ins", "kinds")
+        texts = {name: (_HERE / f"{name}.py").read_text(encoding="utf-8") for name in lent}
         has_boundary = boundary.available() is not None
         self._job = {**job, **texts, "has_boundary": has_boundary, "native": _native_folders()}
         self._keeps_one_ready = keeps_one_ready

@@ -128,6 +128,11 @@ print(flights_job(lambda subtask, of: IterableReader([]), print).explain())
 # - A flight that left early counts as 0 minutes late.
 # - **Not needed:** anything about streams, time or other flights.
 # - **Done when** `check("0.1")` says so. It shows the first thing that is wrong, and why.
+#
+# In every exercise the **value** counts, not its class. numpy's whole numbers are whole numbers while twice the
+# number still fits: an `np.int32` that would overflow is none. A bytearray or a memoryview is as good as bytes, a
+# tuple or an iterator as a list. A truth value or a float is no whole number, and a text is no bytes. Only here it
+# must be a tuple of a text and an `int`, because the type of a record decides how it is written.
 #! The exercise is one line, on purpose: today they learn the way, not the function. Ask two volunteers to be wrong
 #! first, one to return a list and one to change the flight, so that everybody has seen a failing check before their
 #! own fails.

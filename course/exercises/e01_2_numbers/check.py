@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import struct
 from collections.abc import Iterator
 from typing import Any
@@ -134,7 +135,7 @@ def _about_get(found: Difference) -> str:
     if found.got["memory"] != found.want["memory"]:
         return "reading_writes"
     if not got.lstrip("-").isdecimal():
-        return "no_number"
+        return "overflows" if re.fullmatch(r"u?int(8|16|32)", got) else "no_number"
     if is_large(found):
         return "only_small"
     if int(got) == int(want) + 2**32:

@@ -33,6 +33,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
+from course.grading.kinds import octets
 from refimpl.memory.buffer import Buffer, BufferSlice
 from refimpl.memory.segment import MemorySegment
 from refimpl.records.spanning import DeserializationResult
@@ -91,8 +92,8 @@ def _name(value: object) -> str | None:
 def _record(value: Any) -> str | None:
     if value is None:
         return None
-    if isinstance(value, bytes | bytearray | memoryview):
-        return shown(bytes(value))
+    if (raw := octets(value)) is not None:
+        return shown(raw)
     try:
         return shown(bytes(memoryview(value)))
     except TypeError:

@@ -25,9 +25,9 @@ Nothing is written before a case makes the subpartition; a reader is there from 
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
+from course.grading.kinds import own, whole
 from refimpl.memory.buffer import Buffer, BufferSlice
 from refimpl.memory.builder import BufferBuilder, BufferConsumer
 from refimpl.memory.segment import MemorySegment
@@ -156,11 +156,11 @@ class _Run:
 
 def _plain(value: Any) -> Any:
     """A number, a truth or nothing as it is, whatever its type; of anything else the type."""
+    value = own(value)
     if value is None or isinstance(value, bool):
         return value
-    if hasattr(type(value), "__index__"):
-        return operator.index(value)
-    return f"?{type(value).__name__}"[:60]
+    number = whole(value)
+    return f"?{type(value).__name__}"[:60] if number is None else number
 
 
 _CALLED = {"open": "add", "event": "add", "barrier": "add", "end": "finish"}

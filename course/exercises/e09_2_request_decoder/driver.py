@@ -27,6 +27,7 @@ from gc import get_referents
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any
 
+from course.grading.kinds import octets
 from refimpl.config import Config
 from refimpl.errors import RemoteProtocolError
 from refimpl.exchange.request_decoder import RequestDecoder
@@ -55,9 +56,8 @@ def _found(answer: object) -> Any:
     """What next_frame gave: bytes as hex, a long one as its length and first bytes."""
     if answer is None:
         return "nothing"
-    if not isinstance(answer, bytes | bytearray | memoryview):
+    if (raw := octets(answer)) is None:
         return f"? {type(answer).__name__[:30]}"
-    raw = bytes(answer)
     return f"{len(raw)}: {raw[:_SHOWN_BYTES].hex(' ', -4)}"
 
 

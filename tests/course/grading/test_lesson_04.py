@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from course import swap
@@ -308,6 +310,48 @@ def test_a_rule_with_a_mistake_of_its_own_is_told_its_line():
     assert report.failed_rule.id == "A"
     assert "read takes a list of bytes" in report.failed_rule.message
     assert "your line" in report.failed_rule.message
+
+
+REMEMBERS = [
+    "verdicts = []\ndef rule(read):\n    verdicts.append(holds(read))\n    return all(verdicts)\n",
+    "def rule(read, verdicts=[]):\n    verdicts.append(holds(read))\n    return any(verdicts)\n",
+    "it = None\ndef rule(read):\n    global it\n    it = holds(read) if it is None else it\n    return it\n",
+]
+HOLDS = """
+def holds(read):
+    return [each for _, each in read([b"\\0\\0\\0\\5he", b"llo"])][-1:] == [b"hello"] and tells(read)
+
+def tells(read):
+    stream = b"\\0\\0\\0\\5hello\\0\\0\\0\\0\\0\\0\\0\\2hi" * 3
+    cuts = [[stream[start : start + size] for start in range(0, len(stream), size)] for size in range(1, 30)]
+    return all([each for _, each in read(pieces) if each is not None] == [b"hello", b"", b"hi"] * 3 for pieces in cuts)
+"""
+
+
+def mark(rule):
+    """The source with the function `rule` marked as the one to check."""
+    return rule.replace("def rule", "@L.exercise('4.2')\ndef rule")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rule", REMEMBERS)
+def test_a_verdict_that_is_kept_from_one_part_to_the_next_is_told_as_such(rule):
+    report = judge("4.2", HOLDS + mark(rule))
+    assert (report.failed_rule.id, report.failed_rule.finding.code) == ("A", "remembers"), str(report)
+    assert "what of yours outlives the call" in report.failed_rule.message
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "too_much", ["assert len(answers) == 1, answers", "def asks():\n        assert not answers\n    asks()"]
+)
+def test_an_assertion_that_fails_of_a_right_part_is_told_its_line(too_much):
+    rule = f"def rule(read):\n    answers = read([b'\\0\\0\\0\\1ab'])\n    {too_much}\n    return True\n"
+    report = judge("4.2", rule)
+    line = next(number for number, text in enumerate(rule.splitlines(), 1) if "assert" in text)
+    finding = report.failed_rule.finding
+    assert (report.failed_rule.id, finding.line) == ("B", line), str(report)
+    assert re.search(rf"your line +{line} > assert", str(report))
 
 
 def test_the_reference_part_is_shown_without_what_the_exercise_does_not_need():
