@@ -9,6 +9,7 @@ import pytest
 from hypothesis import settings
 
 from tests.support.heaviest import place
+from tests.support.sampling import sample
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -31,6 +32,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if not config.getoption("whole") and not config.getoption("keyword"):  # who names a test wants that one
+        kept = set(sample(items))
+        if left_out := [item for item in items if item not in kept]:
+            items[:] = [item for item in items if item in kept]
+            config.hook.pytest_deselected(items=left_out)
     if hasattr(config, "workerinput"):  # several processes share the tests
         items.sort(key=lambda item: place(item.nodeid))
 

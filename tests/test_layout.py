@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from tests.support.heaviest import HEAVIEST, place
+from tests.support.sampling import places
 
 TESTS = Path(__file__).parent
 REFIMPL = TESTS.parent / "refimpl"
@@ -50,6 +54,34 @@ def test_the_heaviest_files_come_first_and_each_keeps_the_order_of_its_tests() -
     given = [f"{name}::{test}" for name in ("tests/a.py", *reversed(HEAVIEST), "tests/b.py") for test in "ba"]
     wanted = [f"{name}::{test}" for name in (*HEAVIEST, "tests/a.py", "tests/b.py") for test in "ba"]
     assert sorted(given, key=place) == wanted
+
+
+def test_a_sample_has_its_share_is_never_empty_and_begins_somewhere_else_for_each_name() -> None:
+    names = [f"tests/test_a.py::test_{number}" for number in range(60)]
+    for one_in in (1, 2, 3, 4):
+        for num_tests in (1, 2, 3, 20, 300):
+            samples = [list(places(name, num_tests, one_in)) for name in names]
+            assert all(1 <= len(each) <= -(-num_tests // one_in) for each in samples)
+            assert all(num_tests // one_in <= len(each) for each in samples)
+            assert {place for each in samples for place in each} == set(range(num_tests))
+            assert samples == [list(places(name, num_tests, one_in)) for name in names]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("options", "num_kept"), [([], 2), (["--whole"], 6), (["-k", "odd"], 6), (["-m", "sampled"], 2)]
+)
+def test_an_ordinary_run_has_the_sample_and_a_whole_one_everything(
+    tmp_path: Path, options: list[str], num_kept: int
+) -> None:
+    (tmp_path / "conftest.py").write_text((TESTS / "conftest.py").read_text(encoding="utf-8"))
+    (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = sampled")
+    lines = ["import pytest", "@pytest.mark.sampled(one_in=3)", "@pytest.mark.parametrize('number', range(6))"]
+    (tmp_path / "test_it.py").write_text("\n".join([*lines, "def test_odd(number): pass"]))
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *options]
+    environment = {**os.environ, "PYTHONPATH": str(TESTS.parent)}
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert f"{num_kept} passed" in done.stdout, done.stdout + done.stderr
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(TESTS)))

@@ -24,7 +24,7 @@ def check_unchanged(notebook: Path, folder: Path) -> None:
     command = [
         sys.executable, "-m", "pytest", "-c", os.devnull, f"--rootdir={notebook.parent}", "-p", "no:cacheprovider",
         "-p", "tests.lessons.no_addresses", "-p", "nbval.plugin",
-        "--nbval", "--nbval-current-env", "--nbval-cell-timeout=120", "-q", str(notebook),
+        "--nbval", "--nbval-current-env", "--nbval-cell-timeout=300", "-q", str(notebook),
     ]  # fmt: skip
-    done = subprocess.run(command, env=environment, cwd=folder, capture_output=True, text=True, timeout=600)
+    done = subprocess.run(command, env=environment, cwd=folder, capture_output=True, text=True, timeout=850)
     assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]

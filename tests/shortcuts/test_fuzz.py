@@ -23,6 +23,7 @@ def numbered_fast(seed: str, number: int) -> Input:
 
 
 @pytest.mark.slow
+@pytest.mark.sampled(one_in=4)
 @pytest.mark.parametrize("seed", [f"test-{number}" for number in range(NUM_BATCHES)])
 def test_whatever_comes_nothing_breaks(seed: str) -> None:
     for number in range(BATCH):

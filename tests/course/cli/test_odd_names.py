@@ -58,6 +58,7 @@ def test_modules_beside_a_job_are_its_own_and_nobody_elses(folder: Path, on: str
     assert sorted(done.stdout.split()) == ["0", "2", "4", "6"], done.stderr
 
 
+@pytest.mark.sampled(one_in=3)
 @pytest.mark.parametrize("name", ["refimpl", "course", "widgets", "types", "queue", "numpy"])
 @pytest.mark.parametrize("on", ["threads", "processes"])
 def test_a_job_may_be_called_as_something_else_is(folder: Path, name: str, on: str) -> None:
@@ -88,6 +89,7 @@ def test_a_job_that_ends_the_program_is_no_success(folder: Path, code: str) -> N
 # -- output ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.sampled(one_in=4)
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no full device")
 @pytest.mark.parametrize("words", [["--help"], ["progress"], ["zoo", "3.1"], ["run", "course/example_job.py"],
                                    ["doctor"], ["data", "list"],
