@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
+from tests.support.flink_scenarios import numbers_in
 from tests.support.heaviest import place
 from tests.support.sampling import sample
 
@@ -37,6 +38,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if left_out := [item for item in items if item not in kept]:
             items[:] = [item for item in items if item in kept]
             config.hook.pytest_deselected(items=left_out)
+    for item in items:
+        for number in numbers_in(getattr(getattr(item, "function", None), "__doc__", None)):
+            item.add_marker(pytest.mark.peer(number=number))
+            item.extra_keyword_matches.add(f"P{number}")
     if hasattr(config, "workerinput"):  # several processes share the tests
         items.sort(key=lambda item: place(item.nodeid))
 

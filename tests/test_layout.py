@@ -86,6 +86,6 @@ def test_an_ordinary_run_has_the_sample_and_a_whole_one_everything(
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(TESTS)))
 def test_no_test_refers_to_a_numbered_list_that_is_not_here(path: Path) -> None:
-    """What a test repeats of Flink's it names: `Flink: RecordWriterTest#testIsAvailableOrNot`."""
+    """What a test repeats of Flink's it names, and behind it the row of the table in `peer/README.md`, in brackets."""
     numbered = re.search(r"\b(?:[Bb]ehaviou?rs?|[Tt]raps?) \d+|\bP\d+[.,:;]", path.read_text(encoding="utf-8"))
     assert numbered is None, numbered

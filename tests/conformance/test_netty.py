@@ -172,6 +172,7 @@ def frames_in(data: bytes) -> Iterator[bytes]:
 
 
 def test_a_frame_has_flinks_bytes_and_fields(case: dict, version: FlinkVersion) -> None:
+    """Flink: `NettyMessageSerializationTest#testEncodeDecode` (P71)."""
     data = bytes.fromhex(case["hex"])
     if "messages_in_order" in case:
         messages = [decode(frame[8], memoryview(frame)[HEADER_BYTES:], version) for frame in frames_in(data)]

@@ -122,3 +122,34 @@ def test_what_was_decided_is_done_and_told():
     decisions = [ResumeChannel(1), Complete(barrier(3)), Abort(4, AbortReason.CANCELLED)]
     assert list(act_on(decisions, channels)) == [barrier(3), CancelCheckpointMarker(4)]
     assert [each.num_resumed for each in channels] == [0, 1]
+
+
+def completed(num_channels: int, *steps: str) -> list[int]:
+    """Which checkpoints a tracker completes; `3@1` is barrier 3 on channel 1."""
+    tracker = BarrierTracker(num_channels)
+    found = []
+    for number, channel in (map(int, step.split("@")) for line in steps for step in line.split()):
+        decided = tracker.on_event(channel, loose(number))
+        found += [each.barrier.checkpoint_id for each in decided if isinstance(each, Complete)]
+    return found
+
+
+def test_a_tracker_waits_for_late_barriers_although_newer_ones_have_come():
+    """Where inputs are slow in different ways, no checkpoint would be completed otherwise.
+
+    Flink: `BarrierTrackerTest#testCompleteCheckpointsOnLateBarriers` (P108).
+    """
+    steps = (
+        "2@1 2@0 2@2",
+        "3@1 3@2  4@2 4@1  3@0 4@0",
+        "5@1 5@0 5@2",
+        "6@1 6@0  7@1 7@2 8@2 8@1 9@1  7@0",  # 6 never comes on channel 2
+        "9@2 10@2 8@0 9@0",
+    )
+    assert completed(3, *steps) == [2, 3, 4, 5, 7, 8, 9]
+    assert completed(3, *steps, "10@0 10@1") == [2, 3, 4, 5, 7, 8, 9, 10]
+
+
+def test_a_tracker_skips_what_a_channel_never_delivers():
+    """Flink: `BarrierTrackerTest#testMultiChannelSkippingCheckpoints` (P109)."""
+    assert completed(3, "1@1 1@2 1@0", "2@0 2@1 2@2", "3@2", "4@0 4@1 4@2") == [1, 2, 4]

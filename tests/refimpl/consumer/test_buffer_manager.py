@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from refimpl.exchange import AddCredit
+from hypothesis import given
+from hypothesis import strategies as st
+
+from refimpl.exchange import AddCredit, ResumeConsumption
 from refimpl.memory import NotificationResult
+from refimpl.records import CheckpointBarrier
 from tests.support.consumer_rig import Bench, receiver
 
 
@@ -32,7 +36,7 @@ def test_a_floating_buffer_is_used_before_an_exclusive_one() -> None:
 def test_as_many_floating_buffers_are_taken_as_the_backlog_asks_for() -> None:
     """Available = required, all announced in one number.
 
-    Flink: `RemoteInputChannelTest#testAvailableBuffersLessThanRequiredBuffers`.
+    Flink: `RemoteInputChannelTest#testAvailableBuffersLessThanRequiredBuffers` (P82).
     """
     bench = Bench(floating=8).request()
     bench.data(0, backlog=5)
@@ -41,7 +45,7 @@ def test_as_many_floating_buffers_are_taken_as_the_backlog_asks_for() -> None:
 
 
 def test_a_smaller_backlog_lowers_what_is_wanted_and_returns_nothing() -> None:
-    """Flink: `RemoteInputChannelTest#testAvailableBuffersMoreThanRequiredBuffers`."""
+    """Flink: `RemoteInputChannelTest#testAvailableBuffersMoreThanRequiredBuffers` (P84)."""
     bench = Bench(floating=8).request()
     bench.data(0, backlog=5)
     bench.sent()
@@ -70,7 +74,7 @@ def test_a_backlog_below_zero_says_nothing() -> None:
 
 
 def test_an_exclusive_buffer_that_comes_home_is_announced_if_it_is_needed() -> None:
-    """Flink: `RemoteInputChannelTest#testAvailableBuffersEqualToRequiredBuffers`."""
+    """Flink: `RemoteInputChannelTest#testAvailableBuffersEqualToRequiredBuffers` (P83)."""
     bench = Bench(floating=0).request()
     bench.data(0)
     [buffer] = take(bench)
@@ -82,7 +86,7 @@ def test_an_exclusive_buffer_that_comes_home_is_announced_if_it_is_needed() -> N
 def test_an_exclusive_buffer_that_comes_home_sends_a_floating_one_away_if_there_are_enough() -> None:
     """Nothing is announced, since one promise took the other's place.
 
-    Flink: `RemoteInputChannelTest#testAvailableBuffersEqualToRequiredBuffers`.
+    Flink: `RemoteInputChannelTest#testAvailableBuffersEqualToRequiredBuffers` (P83).
     """
     bench = Bench(floating=1).request()
     bench.data(0)  # an exclusive one is used, the floating one takes its place
@@ -107,7 +111,7 @@ def test_a_floating_buffer_goes_home_to_the_pool() -> None:
 
 
 def test_a_channel_stands_in_the_pools_line_once() -> None:
-    """Flink: `RemoteInputChannelTest#testAvailableBuffersLessThanRequiredBuffers`."""
+    """Flink: `RemoteInputChannelTest#testAvailableBuffersLessThanRequiredBuffers` (P82)."""
     bench = Bench(floating=1).request()
     bench.data(0, backlog=4)
     bench.sent()
@@ -119,7 +123,7 @@ def test_a_channel_stands_in_the_pools_line_once() -> None:
 def test_a_floating_buffer_goes_to_the_first_in_line_who_then_goes_to_its_end() -> None:
     """Three channels, three floating buffers, each gets one.
 
-    Flink: `RemoteInputChannelTest#testFairDistributionFloatingBuffers`.
+    Flink: `RemoteInputChannelTest#testFairDistributionFloatingBuffers` (P85).
     """
     bench = Bench(num_channels=4, exclusive=1, floating=3).request()
     bench.data(0, backlog=2, channel=3)  # holds all three
@@ -217,3 +221,80 @@ def test_the_manager_says_what_it_has() -> None:
     assert repr(bench.channels[0].buffers).startswith("BufferManager(2 exclusive, 0 floating")
     assert bench.channels[0].snapshot().buffers.num_available == 2
     assert len(bench.channels[0].held_buffers) == 2
+
+
+def test_a_buffer_is_in_use_from_its_backlog_until_it_is_polled() -> None:
+    """What the producer says waits there counts as well as what waits here.
+
+    Flink: `RemoteInputChannelTest#testBuffersInUseCount` (P91).
+    """
+    bench = Bench(floating=8).request()
+
+    def num_in_use() -> int:
+        shot = bench.channels[0].snapshot()
+        return shot.num_available + shot.buffers.num_required - 2
+
+    counts = []
+    for number, backlog in enumerate((1, 3)):
+        bench.data(number, backlog)
+        bench.sent()
+        counts.append(num_in_use())
+    for _ in range(2):
+        take(bench)
+        counts.append(num_in_use())
+    assert counts == [2, 5, 4, 3]
+    assert bench.gate.poll_next() is None
+    assert num_in_use() == 3
+
+
+def test_a_blocked_producer_keeps_the_buffers_it_was_promised() -> None:
+    """It needs them when it goes on. (A channel without buffers of its own, which 2.x may have, gives them back.)
+
+    Flink: `RemoteInputChannelTest#testOnUpstreamBlockedAndResumed` (P89).
+    """
+    bench = Bench(floating=8).request()
+    bench.data(0, backlog=2)
+    [buffer] = take(bench)
+    buffer.recycle()
+    assert bench.state() == (2, 2, 4)
+    bench.event(1, CheckpointBarrier(1, 0))
+    bench.gate.poll_next()
+    bench.sent()
+    assert bench.state() == (2, 2, 2)  # nothing waits there that may come, and nothing goes back for that
+    bench.channels[0].resume()
+    assert bench.sent() == [ResumeConsumption(receiver(0))]
+    bench.data(2, backlog=4)
+    assert bench.state() == (2, 4, 6)
+    bench.check(*take(bench))
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from(["data", "take", "recycle", "release"]), st.integers(0, 2), st.integers(0, 6)))
+)
+def test_backlogs_buffers_coming_home_and_releases_leak_nothing_in_any_order(steps: list[tuple[str, int, int]]) -> None:
+    """In Flink several threads do it at once; here every order of theirs may come.
+
+    Flink: `RemoteInputChannelTest#testConcurrentOnSenderBacklogAndRelease` (P88), and two beside it.
+    """
+    bench = Bench(num_channels=3, floating=5).request()
+    numbers, held = [0, 0, 0], []
+    for what, channel, backlog in steps:
+        reader = bench.channels[channel]
+        match what:
+            case "data" if not reader.is_released and reader.snapshot().buffers.num_promised:
+                bench.data(numbers[channel], backlog, channel=channel)
+                numbers[channel] += 1
+            case "take" if (arrived := bench.gate.poll_next()) is not None:
+                held.append(arrived.buffer)
+            case "recycle" if held:
+                held.pop(backlog % len(held)).recycle()
+            case "release":
+                reader.release()
+        bench.sent()
+        bench.check(*held)
+    for buffer in held:
+        buffer.recycle()
+    for reader in bench.channels:
+        reader.release()
+    bench.floating.destroy()
+    assert bench.pool.num_free == bench.num_segments

@@ -44,7 +44,7 @@ class Bench:
 
 
 def test_channels_take_turns_and_only_the_last_says_there_is_no_more() -> None:
-    """Flink: `SingleInputGateTest#testBasicGetNextLogic`."""
+    """Flink: `SingleInputGateTest#testBasicGetNextLogic` (P92)."""
     bench = Bench(2)
     bench.fill(0, 2)
     bench.partition.subpartitions[0].flush()
@@ -66,7 +66,7 @@ def test_channels_take_turns_and_only_the_last_says_there_is_no_more() -> None:
 def test_no_channel_is_ever_more_than_one_buffer_ahead() -> None:
     """37 channels with 27 buffers each.
 
-    Flink: `InputGateFairnessTest#testFairConsumptionRemoteChannelsPreFilled`.
+    Flink: `InputGateFairnessTest#testFairConsumptionRemoteChannelsPreFilled` (P98).
     """
     bench = Bench(37, 37 * 27)
     for channel in range(37):

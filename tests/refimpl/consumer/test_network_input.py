@@ -16,8 +16,11 @@ from refimpl.producer import RecordWriter, ResultPartition, RoundRobinSelector
 from refimpl.records import (
     LONG,
     STRING,
+    CancelCheckpointMarker,
     CheckpointBarrier,
+    EndOfPartition,
     EndOfSuperstep,
+    Event,
     SpillingAdaptiveSpanningRecordDeserializer,
     StreamElementSerializer,
     StreamRecord,
@@ -75,7 +78,7 @@ class Bench:
 
 
 def test_two_records_of_one_buffer_need_one_take() -> None:
-    """Flink: `StreamTaskNetworkInputTest#testIsAvailableWithBufferedDataInDeserializer`."""
+    """Flink: `StreamTaskNetworkInputTest#testIsAvailableWithBufferedDataInDeserializer` (P100)."""
     bench = Bench()
     bench.emit(StreamRecord(1), StreamRecord(2))
     bench.partition.flush_all()
@@ -88,7 +91,7 @@ def test_two_records_of_one_buffer_need_one_take() -> None:
 
 
 def test_nothing_behind_a_barrier_is_read_with_it() -> None:
-    """Flink: `StreamTaskNetworkInputTest#testNoDataProcessedAfterCheckpointBarrier`."""
+    """Flink: `StreamTaskNetworkInputTest#testNoDataProcessedAfterCheckpointBarrier` (P101)."""
     bench = Bench()
     bench.writer.broadcast_event(CheckpointBarrier(1, 0))
     bench.writer.emit(StreamRecord(1))
@@ -110,8 +113,66 @@ def test_a_barrier_that_comes_twice_names_gate_and_channel() -> None:
         bench.input.take(limit=8)
 
 
+def script(bench: Bench, steps: str) -> list[object]:
+    """What comes of channels a, b, c. `b2` is record 2 on b, `b|1` barrier 1, `b!1` its cancellation, `b.` the end."""
+    for step in steps.split():
+        channel, what, number = "abc".index(step[0]), step[1], step[2:]
+        subpartition = bench.partition.subpartitions[channel]
+        match what:
+            case "|":
+                event: Event = CheckpointBarrier(int(number), 0)
+            case "!":
+                event = CancelCheckpointMarker(int(number))
+            case ".":
+                event = EndOfPartition()
+            case _:
+                bench.writer.emit_to(StreamRecord(int(step[1:])), channel)
+                continue
+        bench.writer.copy.close(channel)
+        subpartition.add(BufferConsumer.of_buffer(event_to_buffer(event)))
+    found = bench.read()
+    return [each.value if isinstance(each, StreamRecord) else type(each).__name__ for each in found]
+
+
+def test_blocked_channels_come_behind_the_last_barrier_and_before_what_is_new() -> None:
+    """Their data stays in the queues of their producers. (1.5 keeps it at the consumer, and counts it.)
+
+    Flink: `BarrierBufferTestBase#testMultiChannelWithBarriers` (P106).
+    """
+    bench = Bench(channels=3, segment=16)
+    assert sorted(script(bench, "a1 b2 c3")) == [1, 2, 3]
+    assert script(bench, "b|1 c|1 b4 b5 c6 a7 a8") == [7, 8]
+    assert bench.input.alignment.snapshot().arrived == (1, 2)
+    cut, *rest = script(bench, "a|1 a9 b10")
+    assert (cut, sorted(rest[:3]), sorted(rest)) == ("CheckpointBarrier", [4, 6, 9], [4, 5, 6, 9, 10])
+    assert script(bench, "c|2 b|2 a|2") == ["CheckpointBarrier"]
+    assert script(bench, "b11") == [11]
+
+
+@pytest.mark.parametrize("last", ["a!1", "a."])
+def test_a_cancellation_or_an_end_gives_an_alignment_up_and_frees_who_waited(last: str) -> None:
+    """No cut is made for it; the next barrier makes one.
+
+    Flink: `BarrierBufferTestBase#testMultiChannelAbortCheckpoint` (P107),
+    `BarrierBufferTestBase#testEndOfStreamWhileCheckpoint` (P107).
+    """
+    bench = Bench(channels=3, segment=16)
+    assert script(bench, "b|1 c|1 b4 c6 a7") == [7]
+    abort, *rest = script(bench, last)
+    assert (abort, sorted(rest)) == ("CancelCheckpointMarker", [4, 6])
+    assert bench.input.alignment.snapshot().num_completed == 0
+    assert script(bench, "b|2 c|2" + (" a|2" if "!" in last else "")) == ["CheckpointBarrier"]
+
+
+def test_a_barrier_behind_its_cancellation_stops_nobody() -> None:
+    """Flink: `BarrierBufferTestBase#testMultiChannelAbortCheckpoint` (P107)."""
+    bench = Bench(channels=3, segment=16)
+    assert script(bench, "a!4") == ["CancelCheckpointMarker"]
+    assert sorted(script(bench, "b|4 b1 c|4 c2 a3")) == [1, 2, 3]
+
+
 def test_the_end_of_a_channel_lets_its_deserializer_go() -> None:
-    """Flink: `StreamTaskNetworkInputTest#testReleasingDeserializerTimely`."""
+    """Flink: `StreamTaskNetworkInputTest#testReleasingDeserializerTimely` (P102)."""
     bench = Bench(channels=2)
     bench.writer.emit(StreamRecord(1))
     bench.writer.finish()

@@ -66,7 +66,7 @@ def test_each_backlog_gets_room_when_it_comes() -> None:
 def test_a_run_that_ends_in_a_mistake_is_queued_as_far_as_it_was_right() -> None:
     """Nothing is lost of what came with it.
 
-    Flink: `RemoteInputChannelTest#testExceptionOnReordering`.
+    Flink: `RemoteInputChannelTest#testExceptionOnReordering` (P86).
     """
     bench = Bench().request()
     bench.say(*(BufferResponse(receiver(0), number, 0, DataType.DATA, b"x") for number in (0, 2)))
@@ -96,7 +96,7 @@ def test_a_gate_that_opens_late_is_told_what_is_there() -> None:
 
 @pytest.mark.parametrize("sequence_number", [1, -1, 29])
 def test_a_gap_fails_the_channel_and_gives_the_buffer_back(sequence_number: int) -> None:
-    """Flink: `RemoteInputChannelTest#testExceptionOnReordering`."""
+    """Flink: `RemoteInputChannelTest#testExceptionOnReordering` (P86)."""
     bench = Bench().request()
     bench.data(sequence_number)
     message = f"expected buffer with sequence number 0, but received {sequence_number}"
@@ -109,7 +109,7 @@ def test_a_gap_fails_the_channel_and_gives_the_buffer_back(sequence_number: int)
 def test_sequence_numbers_go_from_the_largest_int_to_the_smallest() -> None:
     """An `int` of Java overflows.
 
-    Flink: `RemoteInputChannelTest#testGetInflightBuffersOverflow`.
+    Flink: `RemoteInputChannelTest#testGetInflightBuffersOverflow` (P90).
     """
     bench = Bench().request()
     bench.channels[0].received.sequence.expected = 2**31 - 1
@@ -121,7 +121,7 @@ def test_sequence_numbers_go_from_the_largest_int_to_the_smallest() -> None:
 def test_data_without_credit_fails_the_channel_and_names_the_numbers() -> None:
     """As of 1.11; the sentence begins as Flink's does.
 
-    Flink: `CreditBasedPartitionRequestClientHandlerTest#testThrowExceptionForNoAvailableBuffer`.
+    Flink: `CreditBasedPartitionRequestClientHandlerTest#testThrowExceptionForNoAvailableBuffer` (P80).
     """
     bench = Bench(exclusive=1, floating=0).request()
     bench.data(0)
@@ -154,7 +154,7 @@ def test_only_the_first_error_counts() -> None:
 
 
 def test_an_event_needs_no_credit() -> None:
-    """Flink: `PartitionRequestQueueTest#testEnqueueReaderByNotifyingEventBuffer`."""
+    """Flink: `PartitionRequestQueueTest#testEnqueueReaderByNotifyingEventBuffer` (P73)."""
     bench = Bench(exclusive=1, floating=0).request()
     bench.data(0)
     bench.event(1, EndOfPartition())

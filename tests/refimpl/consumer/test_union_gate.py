@@ -58,7 +58,7 @@ class Bench:
 
 
 def test_each_exchange_has_the_same_turn_however_many_channels_it_has() -> None:
-    """Flink: `UnionInputGateTest#testBasicGetNextLogic`, `InputGateFairnessTest`."""
+    """Flink: `UnionInputGateTest#testBasicGetNextLogic` (P97), `InputGateFairnessTest`."""
     bench = Bench([3, 1])
     for channel in range(3):
         bench.fill(0, channel, 2)

@@ -27,7 +27,7 @@ MAX = MAX_WATERMARK.timestamp
          "the end of one counts where the others are idle", "the last to turn idle was behind: no flush"],
 )  # fmt: skip
 def test_the_known_sequences_come_out(channels: int, steps: list[tuple[int, object, list[object]]]) -> None:
-    """Flink: `StatusWatermarkValveTest`."""
+    """Flink: `StatusWatermarkValveTest` (P105)."""
     valve = StatusWatermarkValve(channels)
     for number, (channel, given, expected) in enumerate(steps):
         if isinstance(given, StreamStatus):

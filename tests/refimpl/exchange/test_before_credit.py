@@ -58,6 +58,7 @@ def test_data_without_a_buffer_stops_the_whole_connection() -> None:
 
 
 def test_a_buffer_that_comes_home_is_for_what_is_staged_and_the_others_follow_in_order() -> None:
+    """Flink: `PartitionRequestClientHandlerTest#testReceiveBuffer` (P81)."""
     consumer, buffer = jammed()
     buffer.recycle()
     assert can_resume(consumer.connection)
@@ -329,7 +330,7 @@ def test_staged_bytes_that_are_no_frames_end_the_connection() -> None:
 def test_a_gap_in_the_numbers_fails_the_channel_and_its_buffer_goes_home() -> None:
     """Without credits.
 
-    Flink: `RemoteInputChannelTest#testExceptionOnReordering`.
+    Flink: `RemoteInputChannelTest#testExceptionOnReordering` (P86).
     """
     consumer = Consumer(num_buffers=1)
     consumer.say(data(0, 29, b"?"))

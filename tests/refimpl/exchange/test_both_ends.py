@@ -214,6 +214,7 @@ class World:
 
 @pytest.mark.parametrize("seed", range(40))
 def test_every_record_arrives_once_and_in_order_and_every_buffer_comes_home(seed: int) -> None:
+    """Flink: `PipelinedSubpartitionTest#testConcurrentFastProduceAndSlowConsume` (P62)."""
     print(f"seed {seed}")
     world = World(seed)
     sent = list(world.left)

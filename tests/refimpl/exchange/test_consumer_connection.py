@@ -31,7 +31,7 @@ STRANGER = b"nobody's receiver"[:16]
 
 
 def test_each_channel_asks_for_its_partition_with_its_exclusive_buffers_as_credit() -> None:
-    """Flink: `PartitionRequestQueueTest#testEnqueueReaderByNotifyingBufferAndCredit`."""
+    """Flink: `PartitionRequestQueueTest#testEnqueueReaderByNotifyingBufferAndCredit` (P72)."""
     bench = Bench(num_channels=2, exclusive=3)
     bench.connection.request(bench.channels[0], partition(5), 7)
     bench.connection.request(bench.channels[1], partition(6), 0)
@@ -51,7 +51,7 @@ def test_two_channels_cannot_have_one_receiver() -> None:
 def test_credit_that_gathers_goes_out_as_one_number_when_it_can() -> None:
     """The amount is read when it is sent.
 
-    Flink: `CreditBasedPartitionRequestClientHandlerTest#testNotifyCreditAvailable`.
+    Flink: `CreditBasedPartitionRequestClientHandlerTest#testNotifyCreditAvailable` (P78).
     """
     bench = Bench(exclusive=3, floating=4).request()
     bench.data(0)
@@ -78,7 +78,7 @@ def test_a_channel_may_announce_credit_and_resume_at_once() -> None:
 def test_a_backlog_that_is_announced_alone_is_heard() -> None:
     """As of 2.x.
 
-    Flink: `PartitionRequestQueueTest#testAnnounceBacklog`.
+    Flink: `PartitionRequestQueueTest#testAnnounceBacklog` (P76).
     """
     bench = Bench(num_channels=1, flink_version=FlinkVersion.V2_2).request()
     bench.say(BacklogAnnouncement(2, receiver(0)), BacklogAnnouncement(2, STRANGER))
@@ -104,7 +104,7 @@ def test_the_end_of_a_channel_cancels_it_and_the_end_of_the_last_closes_the_conn
 
 
 def test_a_released_channel_announces_nothing() -> None:
-    """Flink: `CreditBasedPartitionRequestClientHandlerTest#testNotifyCreditAvailableAfterReleased`."""
+    """Flink: `CreditBasedPartitionRequestClientHandlerTest#testNotifyCreditAvailableAfterReleased` (P79)."""
     bench = Bench(num_channels=2).request()
     bench.data(0, backlog=3)
     bench.channels[0].release()
@@ -283,13 +283,17 @@ def waits(bench: Bench) -> list[float]:
         (500, 3_000, [500, 1_000, 2_000, 3_000]),
         (500, 500, [500]),
         (0, 0, []),
+        (137, 1_001, [137, 274, 548, 1_001]),
         (100, 10_000, [100, 200, 400, 800, 1_600, 3_200, 6_400, 10_000]),
     ],
 )
 def test_the_wait_doubles_up_to_the_longest_and_then_the_channel_fails(
     initial: int, longest: int, expected: list[float]
 ) -> None:
-    """Flink: `RemoteInputChannelTest#testPartitionRequestExponentialBackoff`."""
+    """Flink: `RemoteInputChannelTest#testPartitionRequestExponentialBackoff` (P87).
+
+    And `SingleInputGateTest#testRequestBackoffConfiguration` (P93).
+    """
     bench = Bench(request_backoff_initial_ms=initial, request_backoff_max_ms=longest).request()
     assert waits(bench) == expected
     with pytest.raises(PartitionNotFoundError, match=f"asked {len(expected) + 1} times") as caught:

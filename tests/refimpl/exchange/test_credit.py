@@ -28,7 +28,7 @@ def test_a_channel_without_a_buffer_of_its_own_is_refused() -> None:
 def test_credit_is_a_flow_and_goes_out_as_one_number() -> None:
     """The amount is read when it is sent, so credit that came in between goes with it.
 
-    Flink: `CreditBasedPartitionRequestClientHandlerTest#testNotifyCreditAvailable`.
+    Flink: `CreditBasedPartitionRequestClientHandlerTest#testNotifyCreditAvailable` (P78).
     """
     credit = ConsumerCredit(1)
     credit.add(2)
@@ -38,7 +38,7 @@ def test_credit_is_a_flow_and_goes_out_as_one_number() -> None:
 
 
 def test_only_the_step_from_nothing_to_something_calls_for_the_connection() -> None:
-    """Flink: `CreditBasedPartitionRequestClientHandlerTest#testNotifyCreditAvailable`."""
+    """Flink: `CreditBasedPartitionRequestClientHandlerTest#testNotifyCreditAvailable` (P78)."""
     credit = ConsumerCredit(1)
     assert [credit.add(0), credit.add(1), credit.add(1), credit.add(0)] == [False, True, False, False]
     credit.announce()

@@ -151,7 +151,7 @@ def data(receiver: bytes, sequence: int, backlog: int, payload: bytes) -> Buffer
 
 
 def test_a_buffer_costs_a_credit_and_carries_the_backlog(exchange: Exchange) -> None:
-    """Flink: `PartitionRequestQueueTest#testEnqueueReaderByNotifyingBufferAndCredit`."""
+    """Flink: `PartitionRequestQueueTest#testEnqueueReaderByNotifyingBufferAndCredit` (P72)."""
     exchange.request(A, 0, 2)
     exchange.write(0, b"one", b"two", b"three")
     assert exchange.hear() == [data(A, 0, 2, b"one"), data(A, 1, 1, b"two")]
@@ -165,7 +165,7 @@ def test_a_buffer_costs_a_credit_and_carries_the_backlog(exchange: Exchange) -> 
 def test_an_event_needs_no_credit_and_is_counted(exchange: Exchange) -> None:
     """A job whose consumer has no room could not end otherwise.
 
-    Flink: `PartitionRequestQueueTest#testEnqueueReaderByNotifyingEventBuffer`.
+    Flink: `PartitionRequestQueueTest#testEnqueueReaderByNotifyingEventBuffer` (P73).
     """
     exchange.request(A, 0, 0)
     exchange.event(LOOSE)
@@ -248,7 +248,7 @@ def test_readers_take_turns_by_single_buffers(exchange: Exchange) -> None:
 
 
 def test_a_reader_stands_in_line_once_however_often_it_is_told(exchange: Exchange) -> None:
-    """Flink: `PartitionRequestQueueTest#testEnqueueReaderByNotifyingBufferAndCredit`."""
+    """Flink: `PartitionRequestQueueTest#testEnqueueReaderByNotifyingBufferAndCredit` (P72)."""
     exchange.request(A, 0, 1)
     exchange.request(B, 1, 1)
     exchange.write(0, b"1", b"2", b"3")
@@ -263,7 +263,7 @@ def test_a_reader_stands_in_line_once_however_often_it_is_told(exchange: Exchang
 def test_a_reader_without_credit_does_not_stand_in_line(exchange: Exchange) -> None:
     """Five buffers, no credit; then three credits.
 
-    Flink: `PartitionRequestQueueTest#testEnqueueReaderByNotifyingBufferAndCredit`.
+    Flink: `PartitionRequestQueueTest#testEnqueueReaderByNotifyingBufferAndCredit` (P72).
     """
     exchange.request(A, 0, 0)
     exchange.write(0, *[b"x"] * 5)
@@ -291,6 +291,7 @@ def test_frames_are_whole_and_end_with_the_one_that_reaches_the_limit(exchange: 
 
 
 def test_a_reader_with_nothing_but_empty_buffers_is_passed_over(exchange: Exchange) -> None:
+    """Flink: `PartitionRequestQueueTest#testNotifyReaderNonEmptyOnEmptyReaders` (P74)."""
     exchange.request(A, 0, 9)
     exchange.request(B, 1, 9)
     exchange.open(0)
@@ -306,6 +307,7 @@ def test_a_reader_with_nothing_but_empty_buffers_is_passed_over(exchange: Exchan
 
 
 def test_a_blocking_barrier_stops_a_reader_until_it_is_resumed(exchange: Exchange) -> None:
+    """Flink: `PartitionRequestQueueTest#testEnqueueReaderByResumingConsumption` (P75)."""
     exchange.request(A, 0, 5)
     exchange.event(BLOCKING)
     exchange.write(0, b"one", b"two")

@@ -55,7 +55,7 @@ def test_a_recycled_buffer_cannot_be_used(buffer: Buffer, home: Home, use: str) 
 def test_a_slice_shares_memory_and_life_with_its_parent(buffer: Buffer, home: Home) -> None:
     """Slicing does not retain; recycling the slice recycles the parent.
 
-    Flink: `ReadOnlySlicedBufferTest#testForwardsRecycleBuffer1`.
+    Flink: `ReadOnlySlicedBufferTest#testForwardsRecycleBuffer1` (P31).
     """
     piece = buffer.read_only_slice(2, 3)
     assert bytes(piece.data) == bytes((2, 3, 4))
@@ -69,14 +69,14 @@ def test_a_slice_shares_memory_and_life_with_its_parent(buffer: Buffer, home: Ho
 
 
 def test_slices_have_positions_of_their_own(buffer: Buffer) -> None:
-    """Flink: `ReadOnlySlicedBufferTest`."""
+    """Flink: `ReadOnlySlicedBufferTest#testGetSetReaderIndex1` (P32)."""
     one, two = buffer.read_only_slice(0, 4), buffer.read_only_slice(4)
     assert (bytes(one.data), bytes(two.data)) == (bytes(range(4)), bytes(range(4, 10)))
     assert buffer.size == 10
 
 
 def test_a_slice_cannot_be_written_and_cannot_leave_its_segment(buffer: Buffer) -> None:
-    """Flink: `ReadOnlySlicedBufferTest`."""
+    """Flink: `ReadOnlySlicedBufferTest#testGetSetReaderIndex1` (P32)."""
     with pytest.raises(TypeError):
         buffer.read_only_slice().data[0] = 1
     with pytest.raises(IndexError, match="outside the buffer of 16 B"):

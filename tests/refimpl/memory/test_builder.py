@@ -43,7 +43,7 @@ def built(consumer: BufferConsumer) -> tuple[int, ...]:
 
 
 def test_nothing_is_visible_before_the_commit(builder: BufferBuilder) -> None:
-    """Flink: `BufferBuilderAndConsumerTest#multipleNotCommittedAppends`."""
+    """Flink: `BufferBuilderAndConsumerTest#multipleNotCommittedAppends` (P24)."""
     consumer = builder.create_consumer()
     builder.append(ints(0, 1))
     builder.append(ints(2))
@@ -56,7 +56,7 @@ def test_nothing_is_visible_before_the_commit(builder: BufferBuilder) -> None:
 
 
 def test_an_append_takes_what_fits_and_the_rest_goes_into_the_next(builder: BufferBuilder, home: Home) -> None:
-    """Flink: `BufferBuilderAndConsumerTest#appendOverSize`."""
+    """Flink: `BufferBuilderAndConsumerTest#appendOverSize` (P25)."""
     source = ints(*range(11))
     assert builder.append_and_commit(source) == 40
     assert builder.is_full
@@ -67,7 +67,7 @@ def test_an_append_takes_what_fits_and_the_rest_goes_into_the_next(builder: Buff
 
 
 def test_copies_start_where_the_original_stands(builder: BufferBuilder) -> None:
-    """Flink: `BufferBuilderAndConsumerTest#copy`."""
+    """Flink: `BufferBuilderAndConsumerTest#copy` (P26)."""
     one = builder.create_consumer()
     builder.append_and_commit(ints(0, 1))
     two = one.copy()
@@ -80,7 +80,7 @@ def test_copies_start_where_the_original_stands(builder: BufferBuilder) -> None:
 
 
 def test_successive_builds_never_overlap(builder: BufferBuilder) -> None:
-    """Flink: `BufferBuilderAndConsumerTest#buildingBufferMultipleTimes`."""
+    """Flink: `BufferBuilderAndConsumerTest#buildingBufferMultipleTimes` (P27)."""
     consumer = builder.create_consumer()
     builder.append_and_commit(ints(0, 1))
     builder.append_and_commit(ints(2))
@@ -97,7 +97,7 @@ def test_successive_builds_never_overlap(builder: BufferBuilder) -> None:
 def test_a_consumer_notices_the_end_only_when_it_builds(builder: BufferBuilder, num_ints: int) -> None:
     """An end with nothing written needs a number of its own, since minus zero is zero.
 
-    Flink: `BufferBuilderAndConsumerTest#emptyIsFinished`.
+    Flink: `BufferBuilderAndConsumerTest#emptyIsFinished` (P28).
     """
     consumer = builder.create_consumer()
     builder.append_and_commit(ints(*range(num_ints)))
@@ -113,7 +113,7 @@ def test_a_consumer_notices_the_end_only_when_it_builds(builder: BufferBuilder, 
 
 
 def test_the_segment_goes_home_when_both_ends_are_done(builder: BufferBuilder, home: Home) -> None:
-    """Flink: `BufferBuilderAndConsumerTest#recycleConsumerAndBufferBuilder`."""
+    """Flink: `BufferBuilderAndConsumerTest#recycleConsumerAndBufferBuilder` (P29)."""
     consumer = builder.create_consumer()
     builder.finish()
     assert home.num_recycled == 0
@@ -186,7 +186,7 @@ def test_what_is_taken_is_what_is_built(home: Home) -> None:
     [(0, 20, 20), (0, 0, 0), (0, -1, 0), (12, 4, 12), (0, 41, 40), (12, -1, 12)],
 )
 def test_trimming_keeps_what_is_written(builder: BufferBuilder, num_written: int, capacity: int, expected: int) -> None:
-    """Flink: `BufferBuilderAndConsumerTest#trimToSizeLessThanWritten`."""
+    """Flink: `BufferBuilderAndConsumerTest#trimToSizeLessThanWritten` (P30)."""
     builder.append_and_commit(bytes(num_written))
     builder.trim(capacity)
     assert builder.capacity == expected
@@ -241,7 +241,7 @@ def test_a_finished_builder_takes_nothing_more(builder: BufferBuilder) -> None:
 
 
 def test_an_event_is_finished_from_birth_and_built_once() -> None:
-    """Flink: `EventSerializerTest#testToBufferConsumer`."""
+    """Flink: `EventSerializerTest#testToBufferConsumer` (P104)."""
     consumer = BufferConsumer.of_buffer(heap_buffer(ints(5), DataType.EVENT))
     assert consumer.is_finished
     assert not consumer.is_buffer

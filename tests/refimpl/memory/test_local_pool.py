@@ -43,7 +43,7 @@ def take(pool: LocalBufferPool, count: int) -> list[Buffer]:
 
 @pytest.mark.parametrize(("version", "expected"), [(LAZY, [0, 1, 2, 3, 4]), (AHEAD, [1, 2, 3, 4, 4])])
 def test_segments_are_fetched_when_needed_and_in_2_one_ahead(version: FlinkVersion, expected: list[int]) -> None:
-    """Flink: `LocalBufferPoolTest#testRequestMoreThanAvailable`."""
+    """Flink: `LocalBufferPoolTest#testRequestMoreThanAvailable` (P14)."""
     pool = make(10, 1, 4, version)
     requested = [pool.num_requested]
     for _ in range(4):
@@ -54,7 +54,7 @@ def test_segments_are_fetched_when_needed_and_in_2_one_ahead(version: FlinkVersi
 
 
 def test_shrinking_takes_lent_buffers_back_one_by_one() -> None:
-    """Flink: `LocalBufferPoolTest#testRecycleExcessBuffersAfterRecycling`."""
+    """Flink: `LocalBufferPoolTest#testRecycleExcessBuffersAfterRecycling` (P15)."""
     pool = make(10, 1, 10)
     buffers = take(pool, 10)
     pool.set_num_buffers(5)
@@ -67,7 +67,7 @@ def test_shrinking_takes_lent_buffers_back_one_by_one() -> None:
 
 
 def test_shrinking_returns_idle_segments_at_once() -> None:
-    """Flink: `LocalBufferPoolTest#testRecycleExcessBuffersAfterChangingNumBuffers`."""
+    """Flink: `LocalBufferPoolTest#testRecycleExcessBuffersAfterChangingNumBuffers` (P16)."""
     pool = make(10, 1, 10)
     for buffer in take(pool, 10):
         buffer.recycle()
@@ -79,7 +79,7 @@ def test_shrinking_returns_idle_segments_at_once() -> None:
 def test_a_waiting_listener_gets_the_buffer_and_then_the_next_one_does() -> None:
     """The buffer A gives back inside its callback reaches B, re-entrantly.
 
-    Flink: `LocalBufferPoolTest#testPendingRequestWithListenersAfterRecycle`.
+    Flink: `LocalBufferPoolTest#testPendingRequestWithListenersAfterRecycle` (P17).
     """
     pool = make(2, 2)
     first, second = take(pool, 2)
@@ -96,7 +96,7 @@ def test_a_waiting_listener_gets_the_buffer_and_then_the_next_one_does() -> None
 def test_a_listener_that_needs_more_goes_to_the_end_of_the_line() -> None:
     """Buffers rotate over who waits.
 
-    Flink: `LocalBufferPoolTest#testPendingRequestWithListenersAfterRecycle`.
+    Flink: `LocalBufferPoolTest#testPendingRequestWithListenersAfterRecycle` (P17).
     """
     pool = make(4, 4)
     buffers = take(pool, 4)
@@ -124,7 +124,7 @@ def test_a_refused_buffer_goes_to_the_next_in_line_or_stays() -> None:
 
 
 def test_nobody_waits_while_a_buffer_lies_idle() -> None:
-    """Flink: `LocalBufferPoolTest#testPendingRequestWithListenersAfterRecycle`."""
+    """Flink: `LocalBufferPoolTest#testPendingRequestWithListenersAfterRecycle` (P17)."""
     pool = make(1, 1)
     (buffer,) = take(pool, 1)
     buffer.recycle()
@@ -132,7 +132,7 @@ def test_nobody_waits_while_a_buffer_lies_idle() -> None:
 
 
 def test_a_listener_is_told_of_the_end_once_and_of_nothing_after() -> None:
-    """Flink: `LocalBufferPoolTest#testCancelPendingRequestsAfterDestroy`."""
+    """Flink: `LocalBufferPoolTest#testCancelPendingRequestsAfterDestroy` (P18)."""
     pool = make(1, 1)
     (buffer,) = take(pool, 1)
     listener = Waiting()
@@ -145,7 +145,7 @@ def test_a_listener_is_told_of_the_end_once_and_of_nothing_after() -> None:
 
 
 def test_a_bounded_pool_never_has_more_out_than_its_bound() -> None:
-    """Flink: `LocalBufferPoolTest#testBoundedBuffer`."""
+    """Flink: `LocalBufferPoolTest#testBoundedBuffer` (P19)."""
     pool = make(10, 1, 2)
     for size, expected in ((1, 1), (2, 2), (3, 2), (1, 1)):
         pool.set_num_buffers(size)
@@ -167,7 +167,7 @@ def test_fewer_buffers_than_required_are_refused() -> None:
 def test_a_channel_over_its_cap_makes_the_pool_unavailable_but_not_empty(version: FlinkVersion, most: int) -> None:
     """1.11 trips above the maximum, 2.x at it.
 
-    Flink: `LocalBufferPoolTest#testMaxBuffersPerChannelAndAvailability`.
+    Flink: `LocalBufferPoolTest#testMaxBuffersPerChannelAndAvailability` (P20).
     """
     pool = make(10, 1, 10, version, num_channels=3, max_per_channel=most)
     seen = []
@@ -191,7 +191,7 @@ def test_a_channel_over_its_cap_makes_the_pool_unavailable_but_not_empty(version
 
 
 def test_a_pool_becomes_available_when_it_grows_or_a_buffer_returns() -> None:
-    """Flink: `LocalBufferPoolTest#testIsAvailableOrNot`."""
+    """Flink: `LocalBufferPoolTest#testIsAvailableOrNot` (P21)."""
     pool = make(10, 1, 10)
     pool.set_num_buffers(1)
     (first,) = take(pool, 1)
@@ -222,7 +222,7 @@ def test_a_pool_becomes_available_when_it_grows_or_a_buffer_returns() -> None:
 def test_shrinking_relabels_buffers_as_overdraft(
     large: int, small: int, most_overdraft: int, num_taken: int, expected: tuple[int, int, bool]
 ) -> None:
-    """Flink: `LocalBufferPoolTest#testDecreasePoolSize`."""
+    """Flink: `LocalBufferPoolTest#testDecreasePoolSize` (P22)."""
     pool = make(30, 1, 30, AHEAD, max_overdraft=most_overdraft)
     pool.set_num_buffers(large)
     assert len(take(pool, num_taken)) == num_taken
@@ -233,7 +233,7 @@ def test_shrinking_relabels_buffers_as_overdraft(
 def test_growing_relabels_overdraft_as_ordinary() -> None:
     """Size 5 with 2 overdrafts out, then 6, 7 and 8.
 
-    Flink: `LocalBufferPoolTest#testIncreasePoolSize`.
+    Flink: `LocalBufferPoolTest#testIncreasePoolSize` (P22).
     """
     pool = make(30, 1, 30, AHEAD, max_overdraft=2)
     pool.set_num_buffers(5)
@@ -349,6 +349,7 @@ def test_who_waits_is_told_once_when_a_buffer_comes_home(version: FlinkVersion) 
 
 
 def test_who_waits_is_told_when_another_pool_gives_a_segment_back() -> None:
+    """Flink: `NetworkBufferPoolTest#testIsAvailableOrNotAfterRequestAndRecycleSingleSegment` (P7)."""
     home = NetworkBufferPool(4, 16)
     one = LocalBufferPool(home, 1, 4)
     held = take(one, 4)

@@ -55,7 +55,7 @@ def test_memory_that_is_not_there_is_an_error_with_its_size(num_segments: int) -
 
 
 def test_segments_outside_the_pools_come_back() -> None:
-    """Flink: `NetworkBufferPoolTest#testRequestMemorySegmentsLessThanTotalBuffers`."""
+    """Flink: `NetworkBufferPoolTest#testRequestMemorySegmentsLessThanTotalBuffers` (P1)."""
     pool = NetworkBufferPool(10, 16)
     segments = pool.request_unpooled(5, "channel")
     assert (len(segments or ()), pool.num_free, pool.promises.num_unpromised) == (5, 5, 5)
@@ -64,7 +64,7 @@ def test_segments_outside_the_pools_come_back() -> None:
 
 
 def test_too_many_segments_outside_the_pools_leak_nothing() -> None:
-    """Flink: `NetworkBufferPoolTest#testRequestMemorySegmentsMoreThanTotalBuffers`."""
+    """Flink: `NetworkBufferPoolTest#testRequestMemorySegmentsMoreThanTotalBuffers` (P2)."""
     pool = NetworkBufferPool(10, 16)
     with pytest.raises(InsufficientBuffersError, match="11 buffers of 16 B, 10 of 10 are promised") as caught:
         pool.request_unpooled(11, "channel")
@@ -84,7 +84,8 @@ def test_asking_for_no_segments_is_a_mistake(count: int) -> None:
 def test_segments_lent_to_a_pool_are_waited_for_without_keeping_the_promise() -> None:
     """We say "not now" where Flink waits; asking again after a recycle works.
 
-    Flink: `NetworkBufferPoolTest#testRequestMemorySegmentsTimeout`.
+    Flink: `NetworkBufferPoolTest#testRequestMemorySegmentsWithBuffersTaken` (P3),
+    `NetworkBufferPoolTest#testRequestMemorySegmentsTimeout` (P5).
     """
     pool = NetworkBufferPool(10, 16)
     local = LocalBufferPool(pool, 5, 10)
@@ -100,7 +101,7 @@ def test_segments_lent_to_a_pool_are_waited_for_without_keeping_the_promise() ->
 
 
 def test_a_promise_that_cannot_be_kept_is_refused_and_leaves_nothing() -> None:
-    """Flink: `BufferPoolFactoryTest#testRequireMoreThanPossible2`."""
+    """Flink: `BufferPoolFactoryTest#testRequireMoreThanPossible2` (P8)."""
     pool = NetworkBufferPool(10, 16)
     first = LocalBufferPool(pool, 6, name="map-0")
     with pytest.raises(InsufficientBuffersError, match="Insufficient number of network buffers") as caught:
@@ -110,7 +111,7 @@ def test_a_promise_that_cannot_be_kept_is_refused_and_leaves_nothing() -> None:
 
 
 def test_everything_drains_back_after_all_pools_are_destroyed() -> None:
-    """Flink: `NetworkBufferPoolTest#testDestroyAll`."""
+    """Flink: `NetworkBufferPoolTest#testDestroyAll` (P6)."""
     pool = NetworkBufferPool(10, 16)
     locals_ = [LocalBufferPool(pool, 2, 2), LocalBufferPool(pool, 0, 1), LocalBufferPool(pool, 5)]
     buffers = [buffer for local in locals_ for buffer in take(local, 10)]
@@ -136,7 +137,7 @@ def test_a_destroyed_global_pool_makes_no_new_pools() -> None:
 
 
 def test_pools_without_bounds_share_evenly() -> None:
-    """Flink: `BufferPoolFactoryTest#testUniformDistribution`."""
+    """Flink: `BufferPoolFactoryTest#testUniformDistribution` (P9)."""
     pool = NetworkBufferPool(1024, 16)
     first = LocalBufferPool(pool, 0)
     assert sizes(first) == [1024]
@@ -147,7 +148,7 @@ def test_pools_without_bounds_share_evenly() -> None:
 
 
 def test_three_segments_for_three_pools_are_one_each() -> None:
-    """Flink: `BufferPoolFactoryTest#testUniformDistributionBounded3`."""
+    """Flink: `BufferPoolFactoryTest#testUniformDistributionBounded3` (P10)."""
     pool = NetworkBufferPool(3, 16)
     one = LocalBufferPool(pool, 0, 10)
     assert sizes(one) == [3]
@@ -159,7 +160,7 @@ def test_three_segments_for_three_pools_are_one_each() -> None:
 
 
 def test_pools_shrink_and_grow_around_segments_outside_them() -> None:
-    """Flink: `BufferPoolFactoryTest#testUniformDistributionBounded4`."""
+    """Flink: `BufferPoolFactoryTest#testUniformDistributionBounded4` (P11)."""
     pool = NetworkBufferPool(10, 16)
     one = LocalBufferPool(pool, 0, 10)
     seen = [sizes(one)]
@@ -177,7 +178,7 @@ def test_pools_shrink_and_grow_around_segments_outside_them() -> None:
 
 
 def test_a_bounded_appetite_gets_its_share() -> None:
-    """Flink: `BufferPoolFactoryTest#testBufferRedistributionMixed1`."""
+    """Flink: `BufferPoolFactoryTest#testBufferRedistributionMixed1` (P12)."""
     pool = NetworkBufferPool(1024, 16)
     pools = [LocalBufferPool(pool, 0, 10), LocalBufferPool(pool, 0, 10), LocalBufferPool(pool, 0)]
     for extra, divisor in ((False, 1044), (True, 2068)):
@@ -190,7 +191,7 @@ def test_a_bounded_appetite_gets_its_share() -> None:
 
 
 def test_a_pool_holds_what_it_has_beyond_its_size_until_it_recycles() -> None:
-    """Flink: `BufferPoolFactoryTest#testOverprovisioned`."""
+    """Flink: `BufferPoolFactoryTest#testOverprovisioned` (P13)."""
     pool = NetworkBufferPool(1024, 16)
     one = LocalBufferPool(pool, 511, 1024)
     held = take(one, 513)
@@ -232,7 +233,7 @@ def test_shares_never_lose_or_invent_a_segment(
 ) -> None:
     """In whatever order the pools are visited.
 
-    Flink: `BufferPoolFactoryTest#testBufferRedistributionMixed1`.
+    Flink: `BufferPoolFactoryTest#testBufferRedistributionMixed1` (P12).
     """
     pool = NetworkBufferPool(total, 1, version)
     pool.promises.visit = lambda pools: sorted(pools, key=lambda _: shuffle.random())

@@ -42,7 +42,7 @@ ROW = TupleType(LONG, LONG)
 
 
 def test_an_event_reaches_every_channel_and_costs_no_buffer() -> None:
-    """Flink: `RecordWriterTest#testBroadcastEventNoRecords`."""
+    """Flink: `RecordWriterTest#testBroadcastEventNoRecords` (P40)."""
     bench = Bench(channels=4)
     bench.writer.broadcast_event(EndOfSuperstep())
     assert bench.queued() == [1, 1, 1, 1]
@@ -54,7 +54,7 @@ def test_an_event_reaches_every_channel_and_costs_no_buffer() -> None:
 def test_an_event_follows_the_records_before_it() -> None:
     """Payloads of 16, 33 and 28 bytes over four channels, then a barrier.
 
-    Flink: `RecordWriterTest#testBroadcastEventMixedRecords`.
+    Flink: `RecordWriterTest#testBroadcastEventMixedRecords` (P41).
     """
     bench = Bench(channels=4, segment=32, kind=Payload())
     for size in (16, 33, 28):
@@ -69,7 +69,7 @@ def test_an_event_follows_the_records_before_it() -> None:
 def test_one_broadcast_buffer_serves_four_channels() -> None:
     """Three buffers, and each queue holds them and the barrier.
 
-    Flink: `RecordWriterTest#testBroadcastEventMixedRecords`.
+    Flink: `RecordWriterTest#testBroadcastEventMixedRecords` (P41).
     """
     bench = Bench(channels=4, segment=32, kind=Payload(), selector=BroadcastSelector())
     for size in (16, 33, 28):
@@ -80,7 +80,7 @@ def test_one_broadcast_buffer_serves_four_channels() -> None:
 
 
 def test_a_shared_event_lives_until_its_last_reader() -> None:
-    """Flink: `RecordWriterTest#testBroadcastEventBufferReferenceCounting`."""
+    """Flink: `RecordWriterTest#testBroadcastEventBufferReferenceCounting` (P42)."""
     bench = Bench(channels=2)
     bench.writer.broadcast_event(EndOfPartition())
     first = bench.partition.subpartitions[0].poll().buffer
@@ -93,7 +93,7 @@ def test_a_shared_event_lives_until_its_last_reader() -> None:
 
 
 def test_copies_of_a_broadcast_have_positions_of_their_own() -> None:
-    """Flink: `RecordWriterTest#testBroadcastEmitBufferIndependence`."""
+    """Flink: `RecordWriterTest#testBroadcastEmitBufferIndependence` (P43)."""
     bench = Bench(channels=2, selector=BroadcastSelector())
     bench.writer.emit(StreamRecord(1))
     bench.read(0)
@@ -106,7 +106,7 @@ def test_copies_of_a_broadcast_have_positions_of_their_own() -> None:
 def test_a_broadcast_writer_needs_the_buffers_of_one_channel(is_broadcast: bool, num_buffers: int) -> None:
     """8 records of 8 bytes, 32-byte buffers, 4 channels.
 
-    Flink: `RecordWriterTest#testBroadcastEmitRecord`.
+    Flink: `RecordWriterTest#testBroadcastEmitRecord` (P44).
     """
     selector = BroadcastSelector() if is_broadcast else RoundRobinSelector()
     bench = Bench(channels=4, segment=32, kind=Payload(), selector=selector)
@@ -123,7 +123,7 @@ def test_a_broadcast_writer_needs_the_buffers_of_one_channel(is_broadcast: bool,
 
 
 def test_private_and_shared_records_keep_their_order() -> None:
-    """Flink: `BroadcastRecordWriterTest#testBroadcastMixedRandomEmitRecord`."""
+    """Flink: `BroadcastRecordWriterTest#testBroadcastMixedRandomEmitRecord` (P45)."""
     bench = Bench(channels=4, segment=32, selector=BroadcastSelector())
     expected = [b""] * 4
     for number in range(8):
@@ -140,7 +140,7 @@ def test_private_and_shared_records_keep_their_order() -> None:
 def test_a_shared_buffer_goes_home_when_all_channels_have_read_it() -> None:
     """Two buffers of two records each; the private one is seen by channel 0 alone.
 
-    Flink: `BroadcastRecordWriterTest#testRandomEmitAndBufferRecycling`.
+    Flink: `BroadcastRecordWriterTest#testRandomEmitAndBufferRecycling` (P46).
     """
     bench = Bench(channels=2, segment=26, buffers=2, selector=BroadcastSelector())
     bench.writer.emit_to(StreamRecord(1), 0)
@@ -156,7 +156,7 @@ def test_a_shared_buffer_goes_home_when_all_channels_have_read_it() -> None:
 
 
 def test_a_pool_of_one_is_available_until_a_buffer_is_out() -> None:
-    """Flink: `RecordWriterTest#testIsAvailableOrNot`."""
+    """Flink: `RecordWriterTest#testIsAvailableOrNot` (P47)."""
     bench = Bench(buffers=1)
     assert bench.writer.is_available
     bench.writer.emit(StreamRecord(1))
@@ -167,7 +167,7 @@ def test_a_pool_of_one_is_available_until_a_buffer_is_out() -> None:
 
 
 def test_a_blocked_writer_gives_everything_up_when_closed() -> None:
-    """Flink: `RecordWriterTest#testClearBuffersAfterInterruptDuringBlockingBufferRequest`."""
+    """Flink: `RecordWriterTest#testClearBuffersAfterInterruptDuringBlockingBufferRequest` (P48)."""
     bench = Bench(segment=8, buffers=1)
     bench.writer.emit(StreamRecord(1))
     bench.writer.emit(StreamRecord(2))

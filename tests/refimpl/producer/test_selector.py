@@ -37,7 +37,7 @@ def identity(value: object) -> object:
 def test_round_robin_and_rescale_take_turns_from_channel_0(make: Callable[[], ChannelSelector]) -> None:
     """As of 1.8.
 
-    Flink: `RebalancePartitionerTest`.
+    Flink: `RescalePartitionerTest#testSelectChannelsInterval` (P49).
     """
     selector = make()
     selector.setup(3)
@@ -45,7 +45,10 @@ def test_round_robin_and_rescale_take_turns_from_channel_0(make: Callable[[], Ch
 
 
 def test_rebalance_takes_turns_from_a_channel_its_seed_draws() -> None:
-    """Not every producer starts on the same channel."""
+    """Not every producer starts on the same channel.
+
+    Flink: `RebalancePartitionerTest#testSelectChannelsInterval` (P49).
+    """
     firsts = set()
     for seed in range(20):
         selector = RebalanceSelector(seed)

@@ -84,7 +84,7 @@ BARRIER = CheckpointBarrier(1, 1000)
 
 
 def test_two_open_buffers_break_a_law(bench: Bench) -> None:
-    """Flink: `PipelinedSubpartitionWithReadViewTest#testAddTwoNonFinishedBuffer`."""
+    """Flink: `PipelinedSubpartitionWithReadViewTest#testAddTwoNonFinishedBuffer` (P50)."""
     bench.add_open()
     bench.add_open()
     with pytest.raises(AssertionError, match="the buffer at the head is open"):
@@ -92,7 +92,7 @@ def test_two_open_buffers_break_a_law(bench: Bench) -> None:
 
 
 def test_an_empty_open_buffer_is_nothing_to_read(bench: Bench) -> None:
-    """Flink: `PipelinedSubpartitionWithReadViewTest#testAddEmptyNonFinishedBuffer`."""
+    """Flink: `PipelinedSubpartitionWithReadViewTest#testAddEmptyNonFinishedBuffer` (P51)."""
     builder = bench.add_open()
     assert (bench.num_told, bench.poll()) == (0, None)
     builder.finish()
@@ -107,7 +107,7 @@ def test_an_empty_open_buffer_is_nothing_to_read(bench: Bench) -> None:
 def test_an_open_buffer_with_bytes_can_be_read(bench: Bench) -> None:
     """And read again when there is more.
 
-    Flink: `PipelinedSubpartitionWithReadViewTest#testAddNonEmptyNotFinishedBuffer`.
+    Flink: `PipelinedSubpartitionWithReadViewTest#testAddNonEmptyNotFinishedBuffer` (P52).
     """
     builder = bench.add_open(1024)
     assert (bench.num_told, bench.subpartition.count_backlog()) == (0, 0)
@@ -119,7 +119,7 @@ def test_an_open_buffer_with_bytes_can_be_read(bench: Bench) -> None:
 
 
 def test_an_open_buffer_behind_a_finished_one_is_deliverable_but_not_announced(bench: Bench) -> None:
-    """Flink: `PipelinedSubpartitionWithReadViewTest#testUnfinishedBufferBehindFinished`."""
+    """Flink: `PipelinedSubpartitionWithReadViewTest#testUnfinishedBufferBehindFinished` (P53)."""
     bench.add_finished(1025)
     bench.add_open(1024)
     assert bench.num_told == 1
@@ -129,7 +129,7 @@ def test_an_open_buffer_behind_a_finished_one_is_deliverable_but_not_announced(b
 
 
 def test_a_flush_announces_the_open_buffer_behind_a_finished_one(bench: Bench) -> None:
-    """Flink: `PipelinedSubpartitionWithReadViewTest#testFlushWithUnfinishedBufferBehindFinished`."""
+    """Flink: `PipelinedSubpartitionWithReadViewTest#testFlushWithUnfinishedBufferBehindFinished` (P54)."""
     bench.add_finished(1025)
     bench.add_open(1024)
     assert bench.subpartition.count_backlog() == 1
@@ -140,7 +140,7 @@ def test_a_flush_announces_the_open_buffer_behind_a_finished_one(bench: Bench) -
 
 
 def test_a_flush_tells_once(bench: Bench) -> None:
-    """Flink: `PipelinedSubpartitionWithReadViewTest#testFlushWithUnfinishedBufferBehindFinished2`."""
+    """Flink: `PipelinedSubpartitionWithReadViewTest#testFlushWithUnfinishedBufferBehindFinished2` (P55)."""
     bench.subpartition.flush()
     assert bench.num_told == 0
     bench.add_finished(1025)
@@ -164,7 +164,7 @@ def test_a_flush_of_an_empty_open_buffer_tells_nobody(bench: Bench) -> None:
 
 
 def test_empty_buffers_are_skipped(bench: Bench) -> None:
-    """Flink: `PipelinedSubpartitionWithReadViewTest#testMultipleEmptyBuffers`."""
+    """Flink: `PipelinedSubpartitionWithReadViewTest#testMultipleEmptyBuffers` (P56)."""
     told = []
     for num_bytes in (0, 0, 0):
         bench.add_finished(num_bytes)
@@ -177,7 +177,7 @@ def test_empty_buffers_are_skipped(bench: Bench) -> None:
 
 
 def test_totals_count_buffers_when_added_and_bytes_when_read(bench: Bench) -> None:
-    """Flink: `PipelinedSubpartitionWithReadViewTest#testBasicPipelinedProduceConsumeLogic`."""
+    """Flink: `PipelinedSubpartitionWithReadViewTest#testBasicPipelinedProduceConsumeLogic` (P57)."""
     bench.add_finished(1024)
     shot = bench.subpartition.snapshot()
     assert (shot.num_buffers_total, shot.num_bytes_total) == (1, 0)
@@ -218,7 +218,7 @@ def test_sequence_numbers_count_pieces_and_events(bench: Bench) -> None:
 
 @pytest.mark.parametrize("end", ["finish", "release"])
 def test_what_is_added_after_the_end_is_closed_and_refused(bench: Bench, end: str) -> None:
-    """Flink: `SubpartitionTestBase#testAddAfterRelease`."""
+    """Flink: `SubpartitionTestBase#testAddAfterRelease` (P63)."""
     getattr(bench.subpartition, end)()
     builder, consumer = bench.builder(4)
     builder.finish()
@@ -227,7 +227,7 @@ def test_what_is_added_after_the_end_is_closed_and_refused(bench: Bench, end: st
 
 
 def test_release_closes_what_is_queued_and_can_be_repeated(bench: Bench) -> None:
-    """Flink: `SubpartitionTestBase#testReleaseIsIdempotent`."""
+    """Flink: `SubpartitionTestBase#testReleaseIsIdempotent` (P63)."""
     bench.add_finished(4)
     bench.add_finished(4)
     bench.subpartition.release()
@@ -237,7 +237,7 @@ def test_release_closes_what_is_queued_and_can_be_repeated(bench: Bench) -> None
 
 
 def test_a_pipelined_result_is_read_once(bench: Bench) -> None:
-    """Flink: `PipelinedSubpartitionTest#testIllegalReadViewRequest`."""
+    """Flink: `PipelinedSubpartitionTest#testIllegalReadViewRequest` (P61)."""
     with pytest.raises(LocalUsageError, match="is being read: it can block or close, not open"):
         bench.subpartition.view.open(bench.on_data_available)
 
@@ -285,7 +285,10 @@ def test_a_blocking_event_stops_everything_until_resume(bench: Bench) -> None:
     ("behind", "is_told"), [("event", True), ("two", True), ("flushed", False), ("unflushed", False)]
 )
 def test_resume_tells_only_of_what_can_be_read(bench: Bench, behind: str, is_told: bool) -> None:
-    """As 1.11.4 has it: it forgets the flush of a single buffer while blocked; 2.x remembers."""
+    """As 1.11.4 has it: it forgets the flush of a single buffer while blocked; 2.x remembers.
+
+    Flink: `PipelinedSubpartitionWithReadViewTest#testResumeBlockedSubpartition…` (P60).
+    """
     bench.add_event(BARRIER)
     bench.poll()
     if behind == "event":

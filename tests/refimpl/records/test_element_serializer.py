@@ -48,7 +48,7 @@ CASES = [(element, data, version) for element, data, versions in LAYOUTS for ver
 def test_an_element_has_its_tag_and_fields_and_comes_back(
     element: StreamElement, data: bytes, version: FlinkVersion
 ) -> None:
-    """Flink: `StreamElementSerializerTest#testSerialization`."""
+    """Flink: `StreamElementSerializerTest#testSerialization` (P103)."""
     serializer = StreamElementSerializer(LONG, version)
     assert serializer.serialize(element) == data
     read = serializer.deserialize(data)

@@ -62,7 +62,7 @@ CASES = [(event, V1) for event in IN_BOTH + ONLY_IN_1_11] + [(event, V2) for eve
 
 @pytest.mark.parametrize(("event", "version"), CASES)
 def test_an_event_comes_back_whatever_follows_it(event: Event, version: FlinkVersion) -> None:
-    """Flink: `EventSerializerTest#testSerializeDeserializeEvent`."""
+    """Flink: `EventSerializerTest#testSerializeDeserializeEvent` (P104)."""
     data = event_to_bytes(event, version)
     for trailing in (b"", b"\0", bytes(99)):
         read = event_from_bytes(data + trailing, version)

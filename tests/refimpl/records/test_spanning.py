@@ -63,7 +63,7 @@ def read_all(reader: SpillingAdaptiveSpanningRecordDeserializer, buffers: Sequen
 
 
 def test_a_record_is_pending_until_its_last_byte_is_copied() -> None:
-    """Flink: `SpanningRecordSerializerTest#testHasSerializedData`."""
+    """Flink: `SpanningRecordSerializerTest#testHasSerializedData` (P34)."""
     serializer = SpanningRecordSerializer()
     assert not serializer.has_serialized_data
     serializer.serialize_record(bytes(4))
@@ -81,7 +81,7 @@ def test_a_record_is_pending_until_its_last_byte_is_copied() -> None:
 def test_empty_records_cost_four_bytes_and_can_be_cut() -> None:
     """Segments of 11 bytes.
 
-    Flink: `SpanningRecordSerializerTest#testEmptyRecords`.
+    Flink: `SpanningRecordSerializerTest#testEmptyRecords` (P35).
     """
     serializer = SpanningRecordSerializer()
     builder = builder_of(11)
@@ -100,7 +100,7 @@ def test_empty_records_cost_four_bytes_and_can_be_cut() -> None:
 def test_results_follow_from_byte_arithmetic(segment_size: int, num_records: int) -> None:
     """Ints of 4 + 4 bytes.
 
-    Flink: `SpanningRecordSerializerTest#testIntRecordsSpanningMultipleSegments`.
+    Flink: `SpanningRecordSerializerTest#testIntRecordsSpanningMultipleSegments` (P36).
     """
     serializer = SpanningRecordSerializer()
     builder = builder_of(segment_size)
@@ -172,7 +172,7 @@ def test_a_result_answers_two_questions(
 def test_records_come_back_whole_from_any_cuts(payloads: list[bytes], cuts: list[int], threshold: int) -> None:
     """Pieces of any lengths, in memory and spilled.
 
-    Flink: `SpanningRecordSerializerTest#testIntRecordsSpanningMultipleSegments`.
+    Flink: `SpanningRecordSerializerTest#testIntRecordsSpanningMultipleSegments` (P36).
     """
     stream = framed(*payloads)
     pieces = []
@@ -215,7 +215,7 @@ def test_a_record_inside_one_buffer_is_not_copied() -> None:
 def test_unconsumed_bytes_are_everything_of_the_record_begun() -> None:
     """One byte at a time.
 
-    Flink: `SpanningRecordSerializationTest#testSpanningRecordUnconsumedBuffer`.
+    Flink: `SpanningRecordSerializationTest#testSpanningRecordUnconsumedBuffer` (P38).
     """
     reader = deserializer()
     stream = framed(b"hello")
@@ -233,7 +233,7 @@ def test_unconsumed_bytes_are_everything_of_the_record_begun() -> None:
 def test_unconsumed_bytes_after_a_spanning_record_are_what_follows(threshold: int) -> None:
     """42, 43, 44 after the record.
 
-    Flink: `SpanningRecordSerializationTest#testLargeSpanningRecordUnconsumedBufferWithLeftOverBytes`.
+    Flink: `SpanningRecordSerializationTest#testLargeSpanningRecordUnconsumedBufferWithLeftOverBytes` (P39).
     """
     reader = deserializer(spill_threshold_bytes=threshold)
     reader.set_next_buffer(data(framed(b"spanning")[:6]))
@@ -286,7 +286,7 @@ def test_clearing_gives_the_buffer_back_and_forgets_the_record() -> None:
 def test_large_and_small_records_mix_and_no_file_is_left(tmp_path: Path) -> None:
     """With a threshold of 100 bytes instead of 5 MiB.
 
-    Flink: `SpanningRecordSerializationTest#testHandleMixedLargeRecords`.
+    Flink: `SpanningRecordSerializationTest#testHandleMixedLargeRecords` (P37).
     """
     payloads = [bytes([i]) * (4 if i % 2 else 101 + i * 31) for i in range(99)]
     stream = framed(*payloads)

@@ -145,7 +145,7 @@ ELEMENTS = [
 @pytest.mark.parametrize("element", ELEMENTS, ids=repr)
 @pytest.mark.parametrize("version", FlinkVersion)
 def test_an_element_comes_back(element: object, version: FlinkVersion) -> None:
-    """Flink: `StreamElementSerializerTest#testSerialization`."""
+    """Flink: `StreamElementSerializerTest#testSerialization` (P103)."""
     serializer = StreamElementSerializer(LONG, version)
     data = serializer.serialize(element)
     assert serializer.deserialize(data) == element
