@@ -6,6 +6,8 @@ is about, and each block ends with the state: who is blocked, how many buffers a
     exchange segment=16 buffers=3 …     writers and readers alone; the script decides who does what
     job words segment=32 buffers=8 …    a whole job in the simulation; see JOBS for those there are
     job far task_managers=2 …           the same, with a wire between its tasks
+    coordinator timeout=100 …           the coordinator of checkpoints alone, whose tasks and store the script plays
+    stored counts every=2 …             a whole job with a store, which outlives its crashes
 
     python -m tests.test_scenarios --rewrite [NAME …]     write what happens now; then read the diff as prose
 
@@ -57,17 +59,27 @@ from refimpl.records import (
     CancelCheckpointMarker,
     CheckpointBarrier,
     SpillingAdaptiveSpanningRecordDeserializer,
+    StreamElement,
     StreamElementSerializer,
     StreamRecord,
     StreamStatus,
     Watermark,
 )
-from refimpl.task import FlatMapOperator, IterableReader, KeyedProcessFunction, ProcessContext
+from refimpl.task import (
+    LATE,
+    FlatMapOperator,
+    IterableReader,
+    KeyedProcessFunction,
+    ProcessContext,
+    SessionWindows,
+    TumblingWindows,
+    WindowAssigner,
+)
+from tests.support.checkpoint_worlds import Coordinator, Lines, Recovering, numbers_of
 from tests.support.writer_rig import emit_all
 
 SCENARIOS = Path(__file__).parent / "scenarios"
 MOST_STEPS = 1_000  # no job here needs a tenth of them: a broken engine fails and does not hang
-Lines = Iterator[str]
 
 
 class World(Protocol):
@@ -114,17 +126,6 @@ def in_words(element: object) -> str:
         case StreamStatus():
             return f"status {element.name.lower()}"
     return type(element).__name__
-
-
-def numbers_of(words: Iterable[str], known: dict[str, object]) -> dict[str, object]:
-    """The `name=value` words of a first command over the defaults in `known`."""
-    given = dict(known)
-    for word in words:
-        name, equals, value = word.partition("=")
-        if not equals or name not in known:
-            raise ValueError(f"{word!r} is none of {', '.join(f'{name}=' for name in known)}")
-        given[name] = value if isinstance(known[name], str) else int(value)
-    return given
 
 
 # -- writers and readers alone -----------------------------------------------------------------------
@@ -310,9 +311,7 @@ class Elements:
     """A reader of elements as they are, one a step: records, watermarks, and whether the source is idle."""
 
     def __init__(self, elements: Iterable[object]) -> None:
-        self._elements = [
-            each if isinstance(each, Watermark | StreamStatus) else StreamRecord(each) for each in elements
-        ]
+        self._elements = [each if isinstance(each, StreamElement) else StreamRecord(each) for each in elements]
 
     def read(self, _max_records: int) -> list[Any] | None:
         return [self._elements.pop(0)] if self._elements else None
@@ -355,9 +354,69 @@ def alarms(environment: StreamEnvironment, results: list[object]) -> None:
     stream.key_by(lambda value: value[0]).process(Alarms(), "alarms").sink(results.append)
 
 
+def three(environment: StreamEnvironment, results: list[object]) -> None:
+    """Three sources of one task; each has three letters of its own."""
+    one, *others = (elements(environment, name, *(f"{name[0]}{n}" for n in (1, 2, 3))) for name in ("x", "y", "z"))
+    one.union(*others).sink(results.append, "sink")
+
+
+def at(value: str) -> StreamRecord:
+    """A record whose event time is the number behind its key: `a12`."""
+    return StreamRecord(value, int(value[1:]))
+
+
+class Listing:
+    """The values of a window, in the order in which they came."""
+
+    def create_accumulator(self) -> tuple[str, ...]:
+        return ()
+
+    def add(self, value: str, accumulator: tuple[str, ...]) -> tuple[str, ...]:
+        return (*accumulator, value)
+
+    def merge(self, one: tuple[str, ...], other: tuple[str, ...]) -> tuple[str, ...]:
+        return one + other
+
+    def get_result(self, accumulator: tuple[str, ...]) -> str:
+        return "+".join(accumulator)
+
+
+def windowed(
+    environment: StreamEnvironment, results: list[object], windows: WindowAssigner, lateness: int, *given: object
+) -> None:
+    """Windows by key; each is told with its start and end, and what is late with "late" before it."""
+    stream = elements(environment, "read", *given).key_by(lambda value: value[0])
+    found = stream.window(windows).allowed_lateness(lateness).aggregate(Listing(), "windows")
+    found.map(lambda row: f"[{row[1]},{row[2]}):{row[3]}", "told").sink(results.append)
+    found.side_output(LATE).map(lambda value: f"late:{value}", "late").sink(results.append, "late sink")
+
+
+def visits(environment: StreamEnvironment, results: list[object]) -> None:
+    """Sessions with a gap of 10: two, then one that touches both, then one a tick too far."""
+    given = at("a0"), at("a20"), Watermark(5), at("a10"), at("a31"), Watermark(29), Watermark(40)
+    windowed(environment, results, SessionWindows(10), 0, *given)
+
+
+def updates(environment: StreamEnvironment, results: list[object]) -> None:
+    """Windows of 10 that wait 5 longer: one late record is an update, the next comes too late."""
+    given = at("a1"), at("a7"), Watermark(9), at("a3"), Watermark(13), at("a4"), Watermark(14), at("a5"), at("a12")
+    windowed(environment, results, TumblingWindows(10), 5, *given)
+
+
+def idle(environment: StreamEnvironment, results: list[object]) -> None:
+    """A stream that falls silent and says so, united with one that goes on."""
+    silent = elements(
+        environment, "silent", Watermark(5), StreamStatus.IDLE, StreamStatus.ACTIVE, at("a30"), Watermark(40)
+    )
+    busy = elements(
+        environment, "busy", at("b7"), Watermark(10), at("b12"), Watermark(25), at("b26"), Watermark(35), Watermark(50)
+    )
+    silent.union(busy).sink(results.append)
+
+
 JOBS: dict[str, Callable[[StreamEnvironment, list[object]], None]] = {
     "words": words, "letters": letters, "clocks": clocks, "far": far, "pairs": pairs, "quiet": quiet, "flood": flood,
-    "alarms": alarms,
+    "alarms": alarms, "three": three, "visits": visits, "updates": updates, "idle": idle,
 }  # fmt: skip
 
 
@@ -422,6 +481,8 @@ class Job:
                 yield from self.step(self.first_enabled(Flush))
             case ["barrier", number, *name]:
                 self.barrier(CheckpointBarrier(int(number), 0), " ".join(name))
+            case ["cancel", number, *name]:
+                self.barrier(CancelCheckpointMarker(int(number)), " ".join(name))
             case ["send", way, *link]:
                 yield from self.send(self.link(link), Way(way))
             case ["deliver", way, *link]:
@@ -442,8 +503,8 @@ class Job:
             case ["results"]:
                 yield f"results: {' '.join(map(str, self.results))}"
             case _:
-                known = "step TASK, barrier N TASK, flush, send WAY, deliver WAY, lose, enabled, run, run without TASK"
-                raise ValueError(f"{' '.join(words)!r} is none of {known}, results")
+                known = "step TASK, barrier N TASK, cancel N TASK, flush, send WAY, deliver WAY, lose, enabled, run"
+                raise ValueError(f"{' '.join(words)!r} is none of {known}, run without TASK, results")
 
     def step(self, action: Action) -> Lines:
         try:
@@ -454,8 +515,8 @@ class Job:
         else:
             yield f"{self.simulation.time_ms:g} ms: {action}"
 
-    def barrier(self, barrier: CheckpointBarrier, task: str) -> None:
-        """Put a barrier behind all that a task has written."""
+    def barrier(self, barrier: CheckpointBarrier | CancelCheckpointMarker, task: str) -> None:
+        """Put a barrier, or the marker that cancels one, behind all that a task has written."""
         for deployment in self.simulation.deployments:
             for each in deployment.tasks:
                 if each.name == task:
@@ -564,7 +625,9 @@ class Job:
             assert pool.num_free == len(pool.segments), "a buffer did not come home"
 
 
-WORLDS: dict[str, Callable[[list[str]], World]] = {"exchange": Exchange, "job": Job}
+WORLDS: dict[str, Callable[[list[str]], World]] = {
+    "exchange": Exchange, "job": Job, "coordinator": Coordinator, "stored": Recovering,
+}  # fmt: skip
 
 
 # -- the runner ----------------------------------------------------------------------------------------
@@ -612,7 +675,7 @@ def test_a_scenario_goes_as_it_is_written(path: Path) -> None:
 
 
 def test_every_scenario_says_what_it_shows_and_shows_something() -> None:
-    assert len(ALL) >= 22
+    assert len(ALL) >= 39
     for path in ALL:
         script = path.read_text(encoding="utf-8")
         assert script.startswith("# "), f"{path.name}: begin with what it shows"
