@@ -80,7 +80,7 @@ READING_ORDER = [
     "drivers.transport.addresses", "drivers.transport.few_warnings", "drivers.transport.sockets",
     "drivers.transport.pace", "drivers.transport.streams", "drivers.transport.refusals",
     "drivers.transport.tls_stream", "drivers.transport.tls", "drivers.transport.ends",
-    "drivers.simulation.wire", "drivers.simulation.actions", "drivers.simulation.policy",
+    "drivers.simulation.wire", "drivers.simulation.actions", "drivers.simulation.policy", "drivers.simulation.work",
     "drivers.simulation.deployer", "drivers.simulation.run",
     "drivers.threads.wakeup", "drivers.threads.handoff", "drivers.threads.leader_followers",
     "drivers.threads.connection_io", "drivers.threads.connections", "drivers.threads.flusher",

@@ -5,3 +5,4 @@ from refimpl.drivers.simulation.deployer import *
 from refimpl.drivers.simulation.policy import *
 from refimpl.drivers.simulation.run import *
 from refimpl.drivers.simulation.wire import *
+from refimpl.drivers.simulation.work import *

@@ -10,11 +10,13 @@ from refimpl.errors import LocalUsageError
 
 __all__ = ["Delays", "Policy"]
 
-_POLICIES = ("random", "round_robin", "first")
+_POLICIES = ("random", "round_robin", "first", "timed")
 
 
 class Policy:
     """Picks among enabled actions: `random` by `seed`, `round_robin` in turn, `first` the most downstream task.
+
+    `timed` is `random` among what is possible at one moment of a time that work takes.
 
     Raises:
         LocalUsageError: there is no policy called `name`.
@@ -41,17 +43,17 @@ class Policy:
 
 
 class Delays:
-    """How long each message is on its way: up to `max_ms`, by `seed`.
+    """How long each message is on its way: up to `max_ms`, by `seed`, and `least_ms` before that.
 
     Raises:
         LocalUsageError: `max_ms` is below 0.
     """
 
-    def __init__(self, max_ms: float, seed: int) -> None:
+    def __init__(self, max_ms: float, seed: int, least_ms: float = 0.0) -> None:
         if max_ms < 0:
             raise LocalUsageError(f"a delay of {max_ms} ms would arrive before it was sent")
-        self._max_ms = max_ms
+        self._max_ms, self._least_ms = max_ms, least_ms
         self._random = Random(f"delays of seed {seed}")  # not the policy's draws
 
     def next_ms(self) -> float:
-        return self._random.random() * self._max_ms
+        return self._least_ms + self._random.random() * self._max_ms

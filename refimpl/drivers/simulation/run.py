@@ -3,6 +3,9 @@
 Time is virtual. Every step takes `step_ms`; when nothing can move, time jumps to the next flush or
 arrival. The same job, seed and policy take the same steps on every machine.
 
+Under `policy="timed"` work takes time instead: a task is busy for as long as its records cost, while others work beside
+it, and time jumps to whatever comes next.
+
 With several TaskManagers each has its own memory, and what they send one another is on a simulated
 wire: sending and arriving are steps too.
 """
@@ -34,6 +37,7 @@ from refimpl.drivers.simulation.actions import (
 from refimpl.drivers.simulation.deployer import Deployer, links_between
 from refimpl.drivers.simulation.policy import Delays, Policy
 from refimpl.drivers.simulation.wire import Link, Way
+from refimpl.drivers.simulation.work import Costs, TaskTimes, Work
 from refimpl.errors import LocalUsageError, RemoteTransportError
 from refimpl.invariants import check_all, check_end
 from refimpl.job.commands import Command, Pause, Resume, Slow
@@ -60,9 +64,11 @@ class Simulation(Controls):
 
     With several TaskManagers a message between them takes up to `max_delay_ms`, by `seed`.
     `policy` picks among `enabled()` actions: `random` by `seed`, `round_robin` gives every task its
-    turn, `first` is the order of the job (data flows only when it must). `check_every` n checks the
-    laws after each n-th step, 0 only at the end. With a `store`, checkpoints are kept there under the name `job`, and
-    after a failure the job begins again from the newest, as `restart` says; `trust_pickle` as in `JobRecovery`.
+    turn, `first` is the order of the job (data flows only when it must). With `timed` work takes as long as `costs`
+    say, and a busy task is not enabled; `task_times` tells how long each was busy, idle and back-pressured.
+    `check_every` n checks the laws after each n-th step, 0 only at the end. With a `store`, checkpoints are kept there
+    under the name `job`, and after a failure the job begins again from the newest, as `restart` says; `trust_pickle` as
+    in `JobRecovery`.
     `error` is why the job failed for ever. After that, and after leaving a `with` block, all has been given back: it
     can be looked at, and takes no step.
 
@@ -88,9 +94,14 @@ class Simulation(Controls):
         restart: RestartStrategy | None = None,
         job: str = "job",
         trust_pickle: bool = False,
+        costs: Costs | None = None,
     ) -> None:
         check_num_task_managers(num_task_managers)
-        self._policy, self._delays = Policy(policy, seed), Delays(max_delay_ms, seed)
+        if costs is not None and policy != "timed":
+            raise LocalUsageError(f'costs are those of policy="timed"; under {policy!r} a step takes step_ms')
+        self._work = Work(step_ms, (costs or Costs()) if policy == "timed" else None)
+        self._policy = Policy(policy, seed)
+        self._delays = Delays(max_delay_ms, seed, costs.link_delay_ms if costs else 0.0)
         self.error: BaseException | None = None
         self.is_closed = False
         self.deployments: list[Deployment] = []
@@ -98,7 +109,6 @@ class Simulation(Controls):
         self.time_ms = 0.0
         self.num_steps = 0
         self._check_every = check_every
-        self._step_ms = step_ms
         if trace is not None:
             trace.use_clock(lambda: round(self.time_ms * 1e6))
         graph = environment.execution_graph(num_task_managers)
@@ -132,6 +142,11 @@ class Simulation(Controls):
         return self.deployments[0]
 
     @property
+    def task_times(self) -> dict[str, TaskTimes]:
+        """How the virtual time of each task went under `policy="timed"`, since it was last deployed."""
+        return self._work.times
+
+    @property
     def is_done(self) -> bool:
         return self._restart is None and all(deployment.is_done for deployment in self.deployments)
 
@@ -149,17 +164,18 @@ class Simulation(Controls):
             calls = [CallStore(work[0].what)]
         if self._restart is not None:  # what has been begun in the store decides from where
             return calls or [Restart(self._restart.at_ms)]
-        actions: list[Action] = [StepTask(name) for name, task in self._tasks.items() if task.is_runnable]
+        runnable = [StepTask(name) for name, task in self._tasks.items() if task.is_runnable]
+        actions: list[Action] = [each for each in runnable if self._work.free_at_ms(each.task) <= now]
         actions += calls
-        waiting: list[Flush | Deliver | AskAgain] = []
+        waiting: list[tuple[float, Action]] = []
         for name, partition in self._partitions.items():
             deadline = partition.next_deadline(now)
             if deadline is not None:
-                waiting.append(Flush(name, deadline))
+                waiting.append((deadline, Flush(name, deadline)))
         for name, link in self.links.items():
             again = link.consumer.next_deadline(now)
             if again is not None:
-                waiting.append(AskAgain(name, again))
+                waiting.append((again, AskAgain(name, again)))
             if (pause := link.consumer.pause) is not None and pause.is_over:
                 actions.append(ReadOn(name))
             for way in Way:
@@ -167,11 +183,14 @@ class Simulation(Controls):
                     actions.append(Send(name, way))
                 arrival = link.next_arrival_ms(way)
                 if arrival is not None:
-                    waiting.append(Deliver(name, way, arrival))
-        due: list[Action] = [action for action in waiting if action.time_ms <= now]
+                    waiting.append((arrival, Deliver(name, way, arrival)))
+        due = [action for at_ms, action in waiting if at_ms <= now]
         if actions or due:
-            return [*actions, *due, *self._barriers_due(), *self._timeouts_due(), *self._checkpoints_due()]
-        return sorted(waiting, key=lambda action: action.time_ms)[:1]
+            return [*actions, *due, *(action for _, action in self._timers_by(now))]
+        if self._work.is_timed:
+            waiting += [(self._work.free_at_ms(each.task), each) for each in runnable]
+            waiting += self._timers_by(min((at_ms for at_ms, _ in waiting), default=now))
+        return [action for _, action in sorted(waiting, key=lambda each: each[0])[:1]]
 
     def step(self, action: Action | None = None) -> Action | None:
         """Do `action`, or the one the policy picks; return it, or `None` if nothing is enabled.
@@ -246,7 +265,7 @@ class Simulation(Controls):
 
         As much of virtual time passes with it.
         """
-        if not self._pause_ms(action):
+        if self._work.is_timed or not self._pause_ms(action):
             return
         pauses_ms = [self._pause_ms(each) for each in self.enabled()]
         if pauses_ms and (pause_ms := min(pauses_ms)):
@@ -281,31 +300,26 @@ class Simulation(Controls):
         for deployment in self.deployments:
             deployment.do(command)
 
-    def _barriers_due(self) -> list[Action]:
-        """Time does not pass for a barrier alone: it is sent while the job can go on without it."""
-        return [
-            SendBarrier(each.task_manager, each.checkpoints.next_id, deadline)
+    def _timers_by(self, until_ms: float) -> list[tuple[float, Action]]:
+        """What else is due until then, and when: barriers, timers and checkpoints.
+
+        Time does not pass for one of them alone: it comes while the job can go on without it.
+        """
+        found: list[tuple[float, Action]] = [
+            (deadline, SendBarrier(each.task_manager, each.checkpoints.next_id, deadline))
             for each in self.deployments
-            if (deadline := each.checkpoints.next_deadline) is not None
-            and deadline <= self.time_ms
-            and each.checkpoints.is_last_over
+            if (deadline := each.checkpoints.next_deadline) is not None and each.checkpoints.is_last_over
         ]
-
-    def _timeouts_due(self) -> list[Action]:
-        """Nor does time pass for a timer alone: while there is input to come something else can move."""
-        epoch_ms = self.deployment.config.epoch_ms or 0
-        return [
-            Timeout(name, deadline - epoch_ms)
+        epoch_ms = self._processing_ms - self.time_ms
+        found += [
+            (deadline - epoch_ms, Timeout(name, deadline - epoch_ms))
             for name, task in self._tasks.items()
-            if (deadline := task.next_deadline(self._processing_ms)) is not None and deadline <= self._processing_ms
+            if (deadline := task.next_deadline(self._processing_ms)) is not None
         ]
-
-    def _checkpoints_due(self) -> list[Action]:
-        """Nor for a checkpoint."""
-        if self.recovery is None or self.is_done:
-            return []
-        deadline = self.recovery.checkpoints.next_deadline
-        return [] if deadline is None or deadline > self.time_ms else [Coordinate(deadline)]
+        if self.recovery is not None and not self.is_done:
+            deadline = self.recovery.checkpoints.next_deadline
+            found += [] if deadline is None else [(deadline, Coordinate(deadline))]
+        return [each for each in found if each[0] <= until_ms]
 
     @property
     def _processing_ms(self) -> float:
@@ -313,18 +327,21 @@ class Simulation(Controls):
 
     def _do(self, action: Action) -> None:
         if isinstance(action, Flush | Deliver | AskAgain | SendBarrier | Timeout | Coordinate | Restart):
-            self.time_ms = max(self.time_ms, action.time_ms)
+            at_ms: float | None = action.time_ms
         else:
-            self.time_ms += self._step_ms
+            at_ms = self._work.free_at_ms(action.task) if self._work.is_timed and isinstance(action, StepTask) else None
+        self.time_ms = self._work.after_action_ms(self.time_ms, at_ms)
         match action:
             case StepTask(name):
                 self._tasks[name].on_timeout(self._processing_ms)
                 progress = self._tasks[name].step()
                 assert progress in Progress, f"{action} returned {progress!r}"
+                self._work.stepped(name, self.time_ms)
             case Flush(name):
                 self._partitions[name].on_timeout(self.time_ms)
             case Send(link, way):
-                self.links[link].send(way, self.time_ms + self._delays.next_ms())
+                bytes_per_ms = self._work.costs.link_bytes_per_ms if self._work.costs else None
+                self.links[link].send(way, self.time_ms + self._delays.next_ms(), bytes_per_ms)
             case Deliver(link, way):
                 self.links[link].deliver(way)
             case ReadOn(link):
@@ -350,6 +367,7 @@ class Simulation(Controls):
         self.links.update(links_between(self.deployments))
         tasks = {task.name: task for deployment in self.deployments for task in deployment.tasks}
         self._tasks = {each.name: tasks[each.name] for each in self._deployer.graph.vertices}
+        self._work.deploy(self._tasks)
         writers = [writer for deployment in self.deployments for writer in deployment.writers.values()]
         self._partitions = {writer.partition.name: writer.partition for writer in writers}
         if self.recovery is not None:

@@ -83,8 +83,11 @@ class Link:
         end = self.consumer if way is Way.REQUESTS else self.producer
         return end.has_data_to_send
 
-    def send(self, way: Way, arrival_ms: float) -> None:
-        """Put the messages of an end on the wire: requests all at once, responses one by one."""
+    def send(self, way: Way, arrival_ms: float, bytes_per_ms: float | None = None) -> None:
+        """Put the messages of an end on the wire: requests all at once, responses one by one.
+
+        They arrive at `arrival_ms`, or later by the time their bytes take: of each direction one after the other.
+        """
         if way is Way.REQUESTS:
             data = self.consumer.data_to_send()
         else:
@@ -93,7 +96,8 @@ class Link:
         pieces = self._on_the_way[way]
         if data:
             earliest = pieces[-1].arrival_ms if pieces else arrival_ms
-            pieces.append(_Piece(data, max(earliest, arrival_ms)))
+            takes_ms = len(data) / bytes_per_ms if bytes_per_ms else 0.0
+            pieces.append(_Piece(data, max(earliest, arrival_ms) + takes_ms))
 
     def next_arrival_ms(self, way: Way) -> float | None:
         """When the oldest piece of one direction arrives; `None` if there is none, or nobody reads."""
