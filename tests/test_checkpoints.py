@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from refimpl.checkpoint import CheckpointAborted, CheckpointCompleted, CheckpointFailureReason
+from refimpl.checkpoint import CheckpointAborted, CheckpointCompleted, CheckpointFailureReason, CheckpointStatus
 from refimpl.cluster import FixedDelayRestart, NoRestart
 from refimpl.config import CheckpointingMode, Config
 from refimpl.drivers import Simulation
@@ -124,6 +124,40 @@ def test_the_newest_checkpoints_are_kept() -> None:
         run.step(next(action for action in run.enabled() if str(action).startswith("store")))
     there = {key.split("/")[1] for key in store.files if key.endswith("/_metadata")}
     assert there == {"chk-4", "chk-5"}
+
+
+# -- what is seen of them ----------------------------------------------------------------------------
+
+
+def test_a_run_without_a_store_says_nothing_of_checkpoints() -> None:
+    assert Simulation(job(print)).snapshot().checkpoints is None
+
+
+def test_a_look_at_the_run_tells_what_became_of_its_checkpoints() -> None:
+    store = MemoryStore()
+    run = simulation(job(lambda _: None, num_records=400), store)
+    while len(completed(run)) < 2:
+        run.step()
+    seen = run.snapshot().checkpoints
+    assert seen is not None
+    newest = next(each for each in seen.history if each.checkpoint_id == 2)
+    keys = [key for key in store.files if "/chk-2/" in key and key.endswith(".state")]
+    assert newest.state_bytes == sum(len(store.files[key]) for key in keys) > 0
+    assert [each.task for each in newest.subtasks] == [task.name for task in run.snapshot().tasks]
+    assert all(newest.triggered_ms <= (each.acked_ms or 0) <= (newest.ended_ms or 0) for each in newest.subtasks)
+    run.crash()
+    while run.enabled() and went_on_from(run) is None:
+        run.step()
+    assert went_on_from(run) == 2
+    run.run()
+    seen = run.snapshot().checkpoints
+    assert seen is not None
+    assert seen.latest_restored is not None
+    assert (seen.latest_restored.checkpoint_id, seen.counts.num_restored) == (2, 1)
+    assert seen.counts.num_completed == len(completed(run))
+    assert seen.counts.num_failed == len(aborted(run))
+    assert seen.counts.num_in_progress == 0
+    assert all(each.is_discarded for each in seen.history if each.status is CheckpointStatus.COMPLETED)
 
 
 # -- a crash, anywhere -----------------------------------------------------------------------------

@@ -13,12 +13,22 @@ from enum import Enum
 from itertools import repeat
 from typing import Any, get_args, get_origin, get_type_hints
 
+from refimpl.checkpoint import (
+    CheckpointCounts,
+    CheckpointFailureReason,
+    CheckpointStats,
+    CheckpointStatsSnapshot,
+    CheckpointStatus,
+    RestoredCheckpoint,
+    SubtaskStats,
+)
 from refimpl.config import CheckpointingMode
 from refimpl.consumer import AlignmentSnapshot, BufferManagerSnapshot, ChannelSnapshot, GateSnapshot
 from refimpl.exchange import FrameSnapshot, ReaderSnapshot, WireSnapshot
 from refimpl.job import JobSnapshot, TaskManagerSnapshot
 from refimpl.memory import DataType, LocalPoolSnapshot, NetworkPoolSnapshot
 from refimpl.producer import PartitionSnapshot, QueuedBufferSnapshot, SubpartitionSnapshot
+from refimpl.state import CheckpointKind
 from refimpl.task import Cut, Progress, TaskSnapshot
 
 __all__ = ["from_nodes", "to_nodes"]
@@ -32,6 +42,9 @@ _CLASSES: dict[str, type] = {
         AlignmentSnapshot,
         BufferManagerSnapshot,
         ChannelSnapshot,
+        CheckpointCounts,
+        CheckpointStats,
+        CheckpointStatsSnapshot,
         Cut,
         FrameSnapshot,
         GateSnapshot,
@@ -41,13 +54,18 @@ _CLASSES: dict[str, type] = {
         PartitionSnapshot,
         QueuedBufferSnapshot,
         ReaderSnapshot,
+        RestoredCheckpoint,
         SubpartitionSnapshot,
+        SubtaskStats,
         TaskManagerSnapshot,
         TaskSnapshot,
         WireSnapshot,
     )
 }
-_ENUMS: dict[str, type[Enum]] = {each.__name__: each for each in (CheckpointingMode, DataType, Progress)}
+_ENUMS: dict[str, type[Enum]] = {
+    each.__name__: each
+    for each in (CheckpointFailureReason, CheckpointKind, CheckpointStatus, CheckpointingMode, DataType, Progress)
+}
 
 
 def to_nodes(snapshots: Sequence[JobSnapshot]) -> tuple[list[Node], list[int]]:

@@ -11,3 +11,5 @@ from refimpl.checkpoint.pending import *
 from refimpl.checkpoint.periodic import *
 from refimpl.checkpoint.reasons import *
 from refimpl.checkpoint.snapshot import *
+from refimpl.checkpoint.stats import *
+from refimpl.checkpoint.stats_tracker import *

@@ -34,6 +34,7 @@ from refimpl.checkpoint.live_tasks import TaskEvent
 from refimpl.checkpoint.options import CheckpointOptions
 from refimpl.checkpoint.pending import Ack
 from refimpl.checkpoint.reasons import CheckpointFailureReason
+from refimpl.checkpoint.stats_tracker import CheckpointStatsTracker
 from refimpl.config import Config
 from refimpl.errors import LeadershipLostError, LocalUsageError, SluiceError, StoreError
 from refimpl.job.execution_graph import ExecutionGraph, ExecutionVertex
@@ -114,7 +115,8 @@ class RunCheckpoints:
 
     `tell` gives a task a message, by the attempt it is for; a message to a task that is no more may be dropped.
     `on_failure` hears why the job is to fail: too many checkpoints did, or somebody else leads. `history` has what
-    became of the last ones. Times are the driver's, in ms; `epoch_ms` is when they began, in ms since 1970.
+    became of the last ones, `stats` too, for whoever looks on. Times are the driver's, in ms; `epoch_ms` is when they
+    began, in ms since 1970.
 
     Raises:
         LeadershipLostError: somebody else became leader at the same moment.
@@ -137,6 +139,7 @@ class RunCheckpoints:
         claims = [claimed_epoch(key) or 0 for key in own.list("leader-")]
         self.leader = Leader(own, max(claims, default=0) + 1, run or secrets.token_hex(8))
         self.recovered: Recovered | None = None
+        self.stats = CheckpointStatsTracker()
         self._calls = StoreCalls(own)
         self.history: deque[CheckpointCompleted | CheckpointAborted | RequestRefused] = deque(maxlen=_NUM_REMEMBERED)
         self._config = config
@@ -144,7 +147,6 @@ class RunCheckpoints:
         self._on_failure = on_failure
         self._epoch_ms = epoch_ms
         self._coordinator: CheckpointCoordinator | None = None
-        self._executions: dict[Attempt, ExecutionVertex] = {}
         self._graph: ExecutionGraph | None = None
         self._requests = count(1)
 
@@ -185,10 +187,13 @@ class RunCheckpoints:
     def start(self, graph: ExecutionGraph, now_ms: float) -> None:
         """The tasks of `graph` run from now on; `recover` has come before."""
         self._graph = graph
-        self._executions = {Attempt(each.name, graph.generation): each for each in graph.vertices}
-        sources = [attempt for attempt, each in self._executions.items() if each.vertex.nodes[0].make_reader]
-        self.coordinator.start(list(self._executions), sources, now_ms)
-        for attempt in self._executions:
+        executions = _by_attempt(graph)
+        self.stats.started(list(executions))
+        if self.recovered is not None and (manifest := self.recovered.manifest) is not None:
+            self.stats.restored(manifest.checkpoint_id, manifest.kind, now_ms)
+        sources = [attempt for attempt, each in executions.items() if each.vertex.nodes[0].make_reader]
+        self.coordinator.start(list(executions), sources, now_ms)
+        for attempt in executions:
             self._carry_out(self.coordinator.task_reports(attempt, TaskEvent.RUN, now_ms), now_ms)
 
     def stop(self, now_ms: float) -> None:
@@ -199,6 +204,7 @@ class RunCheckpoints:
     def dispose(self, end: JobEnd) -> None:
         """The job has ended for ever."""
         for each in self.coordinator.completed.dispose(end):
+            self.stats.note(DeleteManifest(each.checkpoint_id), each.completed_ms)
             self._calls.delete([self._manifest_key(each.checkpoint_id), *each.keys])
 
     @property
@@ -251,6 +257,7 @@ class RunCheckpoints:
         match report:
             case Snapshotted(checkpoint_id, file, states, is_final):
                 ack = Ack(checkpoint_id, attempt, () if file is None else (file,), states)
+                self.stats.acknowledged(ack, now_ms, is_final=is_final)
                 if is_final:
                     self._carry_out(self.coordinator.task_ended(ack, now_ms), now_ms)
                 else:
@@ -265,6 +272,7 @@ class RunCheckpoints:
 
     def _carry_out(self, decisions: Iterable[CoordinatorDecision], now_ms: float) -> None:
         for decision in decisions:
+            self.stats.note(decision, now_ms)
             match decision:
                 case TriggerCheckpoint() | NotifyComplete() | NotifyAborted():
                     for attempt in decision.attempts:
@@ -306,9 +314,10 @@ class RunCheckpoints:
     def _manifest(self, decision: WriteManifest, now_ms: float) -> Manifest:
         assert self._graph is not None, "no job was started"
         acks: dict[tuple[int, int], Ack] = {}
+        executions = _by_attempt(self._graph)
         for ack in decision.acks:
             assert isinstance(ack.attempt, Attempt), f"{ack.attempt!r} is no attempt of ours"
-            execution = self._executions[ack.attempt]
+            execution = executions[ack.attempt]
             acks[execution.vertex.id, execution.subtask] = ack
         return Manifest(
             self.leader.store.job,
@@ -350,6 +359,10 @@ def restored_states(
                 states = read_share(store, node.uid, share, trust_pickle=trust_pickle)
                 found.setdefault(execution.name, {})[node.uid] = states
     return found
+
+
+def _by_attempt(graph: ExecutionGraph) -> dict[Attempt, ExecutionVertex]:
+    return {Attempt(each.name, graph.generation): each for each in graph.vertices}
 
 
 def _check_uids(graph: ExecutionGraph) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from refimpl.checkpoint.stats import CheckpointStatsSnapshot
 from refimpl.consumer.input_gate import GateSnapshot
 from refimpl.exchange.producer_credit import ReaderSnapshot
 from refimpl.exchange.wire_snapshot import WireSnapshot
@@ -42,13 +43,15 @@ class TaskManagerSnapshot:
 class JobSnapshot:
     """A whole job at one moment; `time_ms` is the driver's clock, `num_steps` steps of all tasks.
 
-    `wires` are the connections between TaskManagers, of a driver that can look at what is on its way.
+    `wires` are the connections between TaskManagers, of a driver that can look at what is on its way. `checkpoints` are
+    those of a run with a store.
     """
 
     time_ms: float
     num_steps: int
     task_managers: tuple[TaskManagerSnapshot, ...]
     wires: tuple[WireSnapshot, ...] = ()
+    checkpoints: CheckpointStatsSnapshot | None = None
 
     @staticmethod
     def joined(parts: Sequence[JobSnapshot]) -> JobSnapshot:

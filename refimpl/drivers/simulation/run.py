@@ -54,7 +54,6 @@ from refimpl.trace import Trace
 
 __all__ = ["Simulation"]
 
-
 _STANDS_STILL = "it moves only while you call step() or run(), and stands still in between"
 _VIRTUAL = "its time is virtual, and you choose which task goes next: step(action)"
 
@@ -152,7 +151,9 @@ class Simulation(Controls):
 
     def snapshot(self) -> JobSnapshot:
         parts = [deployment.snapshot(self.time_ms) for deployment in self.deployments]
-        return replace(JobSnapshot.joined(parts), wires=tuple(link.snapshot() for link in self.links.values()))
+        wires = tuple(link.snapshot() for link in self.links.values())
+        stats = None if self.recovery is None else self.recovery.checkpoints.stats.snapshot()
+        return replace(JobSnapshot.joined(parts), wires=wires, checkpoints=stats)
 
     def enabled(self) -> Sequence[Action]:
         """The actions that could be next. None means quiescent: the job is done, a law is broken, or it is closed."""
