@@ -144,6 +144,8 @@ def test_a_look_at_the_run_tells_what_became_of_its_checkpoints() -> None:
     keys = [key for key in store.files if "/chk-2/" in key and key.endswith(".state")]
     assert newest.state_bytes == sum(len(store.files[key]) for key in keys) > 0
     assert [each.task for each in newest.subtasks] == [task.name for task in run.snapshot().tasks]
+    assert [each.task for each in newest.subtasks if each.alignment_ms is None] == ["numbers-0"]
+    assert max(each.alignment_ms or 0.0 for each in newest.subtasks) > 0
     assert all(newest.triggered_ms <= (each.acked_ms or 0) <= (newest.ended_ms or 0) for each in newest.subtasks)
     run.crash()
     while run.enabled() and went_on_from(run) is None:

@@ -33,18 +33,19 @@ AttemptId: TypeAlias = Hashable
 
 @dataclass(frozen=True, slots=True)
 class Ack:
-    """An attempt's part of a checkpoint: its files are durable. The times are those of the attempt, in ms.
+    """An attempt's part of a checkpoint: its files are durable.
 
-    `states` is what the manifest will say of the states of each operator; nothing here looks at it.
+    `alignment_ms` lies between its first barrier and its last, `None` where nobody told. Of what was in flight
+    `buffered_bytes` are kept in its files: none while barriers do not overtake. `states` is what
+    the manifest will say of the states of each operator; nothing here looks at it.
     """
 
     checkpoint_id: int
     attempt: AttemptId
     files: tuple[StateFile, ...] = ()
     states: Mapping[str, Sequence[StateRecord]] = field(default_factory=dict)
-    alignment_ms: float = 0.0
-    sync_ms: float = 0.0
-    write_ms: float = 0.0
+    alignment_ms: float | None = None
+    buffered_bytes: int = 0
 
 
 class AckResult(Enum):

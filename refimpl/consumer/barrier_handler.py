@@ -81,7 +81,7 @@ class AlignmentSnapshot:
 
 
 class BarrierHandler(ABC):
-    """Decides for one input of `num_channels` channels.
+    """Decides for one input of `num_channels` channels. `now_ms` is what the task was told last, `None` before that.
 
     Flink:   CheckpointBarrierHandler (streaming.runtime.io), 1.11.4
     Differs: tells the caller what to do; Flink's calls the channels and the task.
@@ -91,6 +91,9 @@ class BarrierHandler(ABC):
 
     def __init__(self, num_channels: int, version: FlinkVersion = FlinkVersion.V1_11) -> None:
         self.latest_checkpoint_id = -1
+        self.now_ms: float | None = None
+        self._first_ms: dict[int, float | None] = {}  # when the first barrier of each checkpoint came
+        self._last_alignment_ms: float | None = None
         self._num_channels = num_channels
         self._counts_ended = version is not FlinkVersion.V1_11  # from 1.14 on an ended channel holds nothing back
         self._ended: set[int] = set()
@@ -109,6 +112,7 @@ class BarrierHandler(ABC):
         """
         match event:
             case CheckpointBarrier():
+                self._first_ms.setdefault(event.checkpoint_id, self.now_ms)
                 decisions = self.on_barrier(channel, event)
             case CancelCheckpointMarker():
                 decisions = self.on_cancellation(channel, event.checkpoint_id)
@@ -121,9 +125,23 @@ class BarrierHandler(ABC):
             if isinstance(decision, Complete):
                 self._num_completed += 1
                 self._last_completed_id = decision.barrier.checkpoint_id
+                self._last_alignment_ms = self._since_first(self._last_completed_id)
             elif isinstance(decision, Abort):
                 self._num_aborted += 1
         return decisions
+
+    def alignment_ms(self, checkpoint_id: int) -> float | None:
+        """How long after its first barrier the last one came, if that was the last cut and the time is known.
+
+        Flink:   CheckpointBarrierHandler.getAlignmentDurationNanos (streaming.runtime.io), 1.11.4
+        """
+        return self._last_alignment_ms if checkpoint_id == self._last_completed_id else None
+
+    def _since_first(self, checkpoint_id: int) -> float | None:
+        """The time since the first barrier of a checkpoint; those of older ones do not matter any more."""
+        first_ms = self._first_ms.get(checkpoint_id)
+        self._first_ms = {each: ms for each, ms in self._first_ms.items() if each > checkpoint_id}
+        return None if first_ms is None or self.now_ms is None else self.now_ms - first_ms
 
     @abstractmethod
     def on_barrier(self, channel: int, barrier: CheckpointBarrier) -> list[Decision]:

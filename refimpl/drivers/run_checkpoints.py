@@ -255,8 +255,8 @@ class RunCheckpoints:
     def task_says(self, attempt: Attempt, report: Report, now_ms: float) -> None:
         """What a task has done of a checkpoint."""
         match report:
-            case Snapshotted(checkpoint_id, file, states, is_final):
-                ack = Ack(checkpoint_id, attempt, () if file is None else (file,), states)
+            case Snapshotted(checkpoint_id, file, states, is_final, took_ms):
+                ack = Ack(checkpoint_id, attempt, () if file is None else (file,), states, took_ms)
                 self.stats.acknowledged(ack, now_ms, is_final=is_final)
                 if is_final:
                     self._carry_out(self.coordinator.task_ended(ack, now_ms), now_ms)

@@ -72,12 +72,16 @@ class StatePlace:
 
 @dataclass(frozen=True, slots=True)
 class Snapshotted:
-    """A task's state is durable: its file, and what it has of each operator by uid. `is_final` at the end of input."""
+    """A task's state is durable: its file, and what it has of each operator by uid. `is_final` at the end of input.
+
+    `alignment_ms` lies between the first barrier and the last, `None` where there was none or nobody told the time.
+    """
 
     checkpoint_id: int
     file: StateFile | None
     states: Mapping[str, tuple[StateRecord, ...]] = field(default_factory=dict)
     is_final: bool = False
+    alignment_ms: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,9 +105,10 @@ Report = Snapshotted | Declined | Unwanted
 
 @dataclass(slots=True)
 class _Snapshot:
-    """One snapshot under way: where it belongs, what has been taken of the state, and then all of it."""
+    """One snapshot under way: where it belongs, how long its barriers took, what is taken of the state, all of it."""
 
     folder: str
+    alignment_ms: float | None = None
     sections: list[Section] = field(default_factory=list)
     state: SubtaskState | None = None
 
@@ -153,11 +158,15 @@ class SubtaskCheckpoints:
     def last_id(self) -> int:
         return self._snapshotting.last_id
 
-    def pass_on(self, event: CheckpointBarrier | CancelCheckpointMarker) -> None:
-        """A barrier or its cancellation has come, behind all elements before it; `go_on` does what follows."""
+    def pass_on(self, event: CheckpointBarrier | CancelCheckpointMarker, alignment_ms: float | None = None) -> None:
+        """A barrier or its cancellation has come, behind all elements before it; `go_on` does what follows.
+
+        The barrier has taken `alignment_ms` from its first channel to its last.
+        """
         if isinstance(event, CheckpointBarrier):
             if event.checkpoint_id > self.last_id:
-                self._snapshot(event.checkpoint_id).folder = _folder_of(event)
+                snapshot = self._snapshot(event.checkpoint_id)
+                snapshot.folder, snapshot.alignment_ms = _folder_of(event), alignment_ms
             self._snapshotting.trigger(event)
         else:
             self._snapshotting.abort(event.checkpoint_id, AbortReason.CANCELLED)
@@ -281,14 +290,14 @@ class SubtaskCheckpoints:
         self.writes.append((checkpoint_id, snapshot.state))
 
     def _send_state(self, checkpoint_id: int) -> None:
-        state = self._under_way.pop(checkpoint_id).state
+        snapshot = self._under_way.pop(checkpoint_id)
         if self._place is None:
             return
-        is_final = checkpoint_id == FINAL_SNAPSHOT
+        state, is_final, took_ms = snapshot.state, checkpoint_id == FINAL_SNAPSHOT, snapshot.alignment_ms
         if state is None:
-            self.reports.append(Snapshotted(checkpoint_id, None, is_final=is_final))
+            self.reports.append(Snapshotted(checkpoint_id, None, {}, is_final, took_ms))
         else:
-            self.reports.append(Snapshotted(checkpoint_id, state.file, state.states, is_final))
+            self.reports.append(Snapshotted(checkpoint_id, state.file, state.states, is_final, took_ms))
 
     def _call(self, method: Callable[[int], None], operator_id: str, checkpoint_id: int) -> None:
         """Call an operator's method; what the user's code raises names the operator."""

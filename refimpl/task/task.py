@@ -273,6 +273,8 @@ class Task:
         Flink:   StreamTask.invokeProcessingTimeCallback, which is a mail there, 1.11.4
         """
         self.chain.time.advance(now_ms)
+        if (alignment := self.input.alignment) is not None:
+            alignment.now_ms = now_ms
 
     # -- from outside --------------------------------------------------------------------------------
 
@@ -319,7 +321,9 @@ class Task:
         if isinstance(element, StreamElement):
             self.chain.process(element)
         elif isinstance(element, CheckpointBarrier | CancelCheckpointMarker):
-            self.checkpoints.pass_on(element)
+            alignment = self.input.alignment
+            took_ms = None if alignment is None else alignment.alignment_ms(element.checkpoint_id)
+            self.checkpoints.pass_on(element, took_ms)
             self.checkpoints.go_on(lambda: self._is_blocked)
 
     def _finish_chain(self) -> None:

@@ -107,6 +107,35 @@ def test_channels_that_have_ended_are_not_waited_for_by_the_next_barrier(version
     assert set(aligner.on_event(1, barrier(1))) == {ResumeChannel(1), Complete(barrier(1))}
 
 
+@pytest.mark.parametrize("mode", CheckpointingMode)
+def test_the_time_of_an_alignment_is_from_the_first_barrier_to_the_last(mode):
+    handler = barrier_handler(mode, 3, FlinkVersion.V1_11)
+    for channel, now_ms in ((1, 10.0), (0, 12.0), (2, 17.5)):
+        handler.now_ms = now_ms
+        assert handler.alignment_ms(1) is None
+        handler.on_event(channel, barrier(1))
+    assert handler.alignment_ms(1) == 7.5
+    handler.now_ms = 40.0
+    for channel in range(3):
+        handler.on_event(channel, barrier(2))
+    assert (handler.alignment_ms(1), handler.alignment_ms(2)) == (None, 0.0)
+
+
+def test_an_alignment_that_was_given_up_leaves_the_next_its_own_time():
+    aligner = BarrierAligner(2)
+    for channel, number, now_ms in ((0, 1, 1.0), (0, 2, 5.0), (1, 2, 6.0), (1, 1, 7.0)):
+        aligner.now_ms = now_ms
+        aligner.on_event(channel, barrier(number))
+    assert aligner.alignment_ms(2) == 1.0
+    assert aligner.alignment_ms(1) is None
+
+
+def test_without_a_time_nobody_knows_how_long_it_took():
+    aligner = BarrierAligner(1)
+    aligner.on_event(0, barrier(1))
+    assert aligner.alignment_ms(1) is None
+
+
 class Channel:
     """Stands for a channel that waits."""
 
