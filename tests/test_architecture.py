@@ -57,7 +57,7 @@ READING_ORDER = [
     "job.placement", "job.exchange_mode", "job.scheduling_modes", "job.execution_graph",
     "job.transformed", "job.connected_streams",
     "job.keyed_stream", "job.data_stream", "job.environment",
-    "job.makers", "job.shuffle_environment", "checkpoint.reasons", "checkpoint.stats",
+    "job.makers", "job.shuffle_environment", "checkpoint.reasons", "checkpoint.stats", "checkpoint.words",
     "job.snapshots", "job.checkpoint_trigger",
     "job.commands", "job.hot_swap", "job.task_factory", "job.deployment",
     "checkpoint.options", "checkpoint.decider", "checkpoint.periodic", "checkpoint.failures",

@@ -2,6 +2,7 @@
 
 from widgets.alignment_view import AlignmentView
 from widgets.bytes_beside_flink import BytesBesideFlink, bytes_model
+from widgets.checkpoint_view import CheckpointView
 from widgets.cluster_view import ClusterView
 from widgets.copies import Copy, copies_of
 from widgets.credit_view import CreditView, credit_model
@@ -33,6 +34,7 @@ __all__ = [
     "AlignmentView",
     "BytesBesideFlink",
     "Change",
+    "CheckpointView",
     "ClusterView",
     "ConsumerSpeed",
     "Copy",

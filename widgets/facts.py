@@ -6,8 +6,8 @@ parts, and knows no view by name, so the live picture cannot differ from the sti
 
 Rules of this file:
 - Facts have the same names in the same order at every moment of a job.
-- A part follows one fact: as its words, as its state (one of a few, by number), as its level, as its place, or as a
-  curve.
+- A part follows one fact: as its words, as its state (one of a few, by number), as its level, as its length, as its
+  place, or as a curve.
 """
 
 from __future__ import annotations
@@ -106,6 +106,21 @@ class Pen:
             data_most=max(1, most),
             data_bottom=y + height,
             data_tall=height,
+        )
+
+    def length(self, fact: str, most: int, x: float, y: float, width: float, height: float, class_: str) -> str:
+        """A rectangle that fills from the left, all of it when the fact is `most`."""
+        return element(
+            "rect",
+            x=x,
+            width=width * min(1.0, int(self._facts[fact]) / max(1, most)),
+            y=y,
+            height=height,
+            class_=class_,
+            data_fact=self._number[fact],
+            data_as="length",
+            data_most=max(1, most),
+            data_full=width,
         )
 
     def moving(self, fact: str, columns: int, step_x: int, step_y: int, body: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import deque
 from collections.abc import Mapping
+from copy import copy
 from pathlib import Path
 from typing import Any
 
@@ -84,6 +85,10 @@ class Recording:
             oldest = id(self._moments[0][0])
             if self._numbers.get(oldest) == self._num_added - self.max_frames:
                 del self._numbers[oldest]
+        if (place := self.place_of(snapshot)) is not None:  # nothing has changed since, and still it is another moment
+            earlier = copy(snapshot)
+            self._numbers[id(earlier)] = self._numbers[id(snapshot)]
+            self._moments[place] = (earlier, self._moments[place][1])
         self._numbers[id(snapshot)] = self._num_added
         self._num_added += 1
         self._moments.append((snapshot, action))

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from refimpl.checkpoint.words import LIST_HEAD, duration_words, list_row, size_words
 from refimpl.drivers.file_store import FileStore
 from refimpl.errors import CorruptFileError, StoreError
 from refimpl.state.layout import checkpoint_id_of, manifest_key
@@ -112,14 +113,14 @@ def _list(found: list[Found], arguments: argparse.Namespace) -> int:
     if arguments.json:
         print(json.dumps({"checkpoints": rows}, indent=2))
         return PASSED
-    print(f"{'id':>6}  {'kind':<10}  {'size':>10}  {'duration':>9}  {'job':<16}  operators")
+    print(f"{LIST_HEAD}  {'job':<16}  operators")
     for row in rows:
         if "problem" in row:
             print(f"{row['name']:>6}  damaged: {row['problem']}")
             continue
-        size, duration = _bytes(row["bytes"]), f"{row['duration_ms']} ms"
         operators = ", ".join(row["operators"]) or "none with state"
-        print(f"{row['id']:>6}  {row['kind']:<10}  {size:>10}  {duration:>9}  {row['job']:<16}  {operators}")
+        begun = list_row(row["id"], row["kind"], row["bytes"], row["duration_ms"])
+        print(f"{begun}  {row['job']:<16}  {operators}")
     return PASSED
 
 
@@ -161,7 +162,8 @@ def _show(found: list[Found], arguments: argparse.Namespace) -> int:
 def _lines(manifest: Manifest) -> Iterator[str]:
     yield f"{manifest.kind.value} {manifest.checkpoint_id} of job {manifest.job}"
     yield f"  written by {manifest.engine}, leader of epoch {manifest.epoch}, run {manifest.run}"
-    yield f"  took {manifest.completed_ms - manifest.started_ms} ms, from {manifest.started_ms} ms since 1970"
+    took = duration_words(manifest.completed_ms - manifest.started_ms)
+    yield f"  took {took}, from {manifest.started_ms} ms since 1970"
     if not manifest.fsync:
         yield "  nobody waited for the disk: a power failure may have taken parts of it"
     for operator in manifest.operators:
@@ -171,7 +173,7 @@ def _lines(manifest: Manifest) -> Iterator[str]:
             pickled = ", PICKLED: restored only by who trusts the store" if state.pickled else ""
             yield f"  state {state.name}: {state.kind}, written as {state.serializer}{pickled}"
         for number, file in enumerate(operator.subtasks):
-            where = "nothing" if file is None else f"{file.key}, {_bytes(file.size)}, SHA-256 {file.sha256[:12]}…"
+            where = "nothing" if file is None else f"{file.key}, {size_words(file.size)}, SHA-256 {file.sha256[:12]}…"
             yield f"  subtask {number}: {where}"
 
 
@@ -196,11 +198,3 @@ def _verify(found: list[Found], arguments: argparse.Namespace) -> int:
         if not unique:
             print(f"{len(found)} checkpoints with {files} state files: all as they were written")
     return NOT_PASSED if unique else PASSED
-
-
-def _bytes(count: int) -> str:
-    size, unit = float(count), "B"
-    for larger in ("KiB", "MiB", "GiB"):
-        if size >= 1024:
-            size, unit = size / 1024, larger
-    return f"{count} B" if unit == "B" else f"{size:.1f} {unit}"

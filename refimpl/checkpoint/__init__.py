@@ -13,3 +13,4 @@ from refimpl.checkpoint.reasons import *
 from refimpl.checkpoint.snapshot import *
 from refimpl.checkpoint.stats import *
 from refimpl.checkpoint.stats_tracker import *
+from refimpl.checkpoint.words import *

@@ -18,7 +18,7 @@ VIEWS = [
     ("PipelineMap", "map"), ("PoolView", "pools"), ("QueueView", "queues"), ("CreditView", "credits"),
     ("SegmentView", "segments"), ("JobView", "job"), ("ExchangeView", "exchange"),
     ("ThroughputView", "throughput"), ("WatermarkView", "watermarks"), ("TimelineView", "timeline"),
-    ("ClusterView", "cluster"), ("AlignmentView", "alignment"),
+    ("ClusterView", "cluster"), ("AlignmentView", "alignment"), ("CheckpointView", "checkpoints"),
 ]  # fmt: skip
 
 # Everything a frame changes in a drawing.

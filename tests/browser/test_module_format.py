@@ -26,7 +26,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 JOB_VIEWS = [
     "PipelineMap", "PoolView", "QueueView", "CreditView", "SegmentView", "JobView", "ExchangeView", "ThroughputView",
-    "WatermarkView", "TimelineView", "ClusterView", "AlignmentView",
+    "WatermarkView", "TimelineView", "ClusterView", "AlignmentView", "CheckpointView",
 ]  # fmt: skip
 
 # Loads a module from a blob, as anywidget does, and keeps count of all it hangs on the page.

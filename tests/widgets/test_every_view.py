@@ -19,11 +19,13 @@ from refimpl.config import Config
 from refimpl.drivers import AsyncRun, ProcessRun, Simulation, ThreadedRun
 from refimpl.errors import LocalUsageError, UserCodeError
 from refimpl.job import StreamEnvironment
+from refimpl.state import MemoryStore
 from refimpl.task import IterableReader
 from tests.support.polling import until
 from widgets import (
     AlignmentView,
     BytesBesideFlink,
+    CheckpointView,
     ClusterView,
     CreditView,
     ExchangeView,
@@ -57,7 +59,7 @@ JOB_VIEWS = [
     Row(PipelineMap, 0.5), Row(PoolView, 0.3), Row(QueueView, 0.3), Row(CreditView, 0.3), Row(SegmentView, 0.05),
     Row(JobView, 0.3), Row(ExchangeView, 0.3), Row(ThroughputView, 0.3, remembers=True),
     Row(WatermarkView, 0.0), Row(TimelineView, 0.5, remembers=True),
-    Row(ClusterView, 0.3), Row(AlignmentView, 0.3),
+    Row(ClusterView, 0.3), Row(AlignmentView, 0.3), Row(CheckpointView, 0.1),
 ]  # fmt: skip
 ALL_VIEWS = [*JOB_VIEWS, Row(TwoBufferRibbon), Row(BytesBesideFlink)]
 
@@ -81,7 +83,8 @@ all_views = pytest.mark.parametrize("row", ALL_VIEWS, ids=lambda row: row.view._
 @pytest.fixture(scope="module")
 def run(request: pytest.FixtureRequest) -> Recording:
     """A job on two TaskManagers, so that there is something to see of everything."""
-    with Simulation(two_places(), seed=3, num_task_managers=2, max_delay_ms=0.05) as simulation:
+    given = {"num_task_managers": 2, "max_delay_ms": 0.05, "step_ms": 0.1, "store": MemoryStore()}
+    with Simulation(two_places(), seed=3, **given) as simulation:
         return Recording.of(simulation)
 
 

@@ -11,10 +11,12 @@ import pytest
 from refimpl.config import Config
 from refimpl.drivers import Simulation
 from refimpl.job import JobSnapshot, StreamEnvironment
+from refimpl.state import MemoryStore
 from refimpl.task import Progress
 from tests.support.drawings import SVG, box_of, measured, words_in, words_on_words
 from widgets import (
     AlignmentView,
+    CheckpointView,
     ClusterView,
     CreditView,
     ExchangeView,
@@ -33,7 +35,7 @@ from widgets.svg import name_element
 ASCII = "".join(map(chr, range(32, 127)))
 JOB_VIEWS = [
     PipelineMap, PoolView, QueueView, CreditView, SegmentView, JobView, ExchangeView, ThroughputView, WatermarkView,
-    TimelineView, ClusterView, AlignmentView,
+    TimelineView, ClusterView, AlignmentView, CheckpointView,
 ]  # fmt: skip
 
 
@@ -77,7 +79,7 @@ def snapshot() -> JobSnapshot:
     environment = StreamEnvironment(config, 2)
     stream = environment.from_collection(range(90), long("Where")).rebalance().map(str, long("What")).filter(bool)
     stream.rebalance().sink(bool, long("Who"))
-    with Simulation(environment, seed=3, num_task_managers=2) as simulation:
+    with Simulation(environment, seed=3, num_task_managers=2, step_ms=0.05, store=MemoryStore()) as simulation:
         simulation.run(max_steps=40)
         return simulation.snapshot()
 

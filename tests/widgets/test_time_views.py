@@ -199,3 +199,4 @@ def test_a_recording_knows_which_of_its_moments_one_is():
     assert (run.place_of(again), run.place_of(other)) == (5, 0)
     run.add(again)
     assert (run.place_of(again), run.place_of(other)) == (5, None)
+    assert [run.place_of(moment) for moment, _ in run.moments] == list(range(6))

@@ -8,6 +8,7 @@ const FOLLOW = {
     put(node, "y", bottom - level);
     put(node, "height", level);
   },
+  length: (node, value) => put(node, "width", node.dataset.full * Math.min(1, value / node.dataset.most)),
   place: (node, value) => {
     const { columns, dx, dy } = node.dataset;
     put(node, "data-state", value < 0 ? "absent" : "here");
