@@ -345,7 +345,7 @@ def test_a_savepoint_stays_and_another_job_can_begin_with_it() -> None:
     run = simulation(job(results.append), store)
     run.run(30)
     assert run.recovery is not None
-    request = run.recovery.checkpoints.savepoint("before the sale", run.time_ms)
+    request = run.savepoint("before the sale")
     run.run()
     told = [each.request for each in run.recovery.checkpoints.history if isinstance(each, CheckpointCompleted)]
     assert request in told
@@ -357,13 +357,13 @@ def test_a_savepoint_of_a_name_that_is_taken_is_refused_and_harms_nothing() -> N
     run = simulation(job(lambda _: None, num_records=200), store)
     run.run(30)
     assert run.recovery is not None
-    run.recovery.checkpoints.savepoint("one", run.time_ms)
+    run.savepoint("one")
     with pytest.raises(LocalUsageError, match="'one' already"):
-        run.recovery.checkpoints.savepoint("one", run.time_ms)
+        run.savepoint("one")
     while "job/sp-one/_metadata" not in store.files:
         run.step()
     with pytest.raises(LocalUsageError, match="'one' already"):
-        run.recovery.checkpoints.savepoint("one", run.time_ms)
+        run.savepoint("one")
     assert run.run().recovery is not None
     assert run.recovery.graph.generation == 0
 

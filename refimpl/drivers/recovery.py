@@ -1,7 +1,8 @@
 """How a run goes on after a failure: whether it restarts, when, and from which checkpoint.
 
-In-process drivers share this. They give it the tasks of each deployment, ask it what they need for the next one, and
-let it carry messages between the tasks and the coordinator; the clock and the threads are theirs.
+Drivers share this. They give it the tasks of each deployment, ask it what they need for the next one, and let it
+carry messages between the tasks and the coordinator; the clock and the threads are theirs. What those do next whose
+clock runs by itself is in `RestartingJob`.
 """
 
 from __future__ import annotations
@@ -10,10 +11,13 @@ from collections.abc import Mapping
 from functools import partial
 
 from refimpl.checkpoint.completed import JobEnd
+from refimpl.checkpoint.decider import CheckpointRequest
 from refimpl.checkpoint.decisions import NotifyAborted, NotifyComplete, TriggerCheckpoint
 from refimpl.cluster.restart import FixedDelayRestart, GiveUp, RestartAt, Restarts, RestartStrategy
 from refimpl.config import CheckpointingMode
-from refimpl.drivers.run_checkpoints import Attempt, RunCheckpoints, StoreWork, ToTask
+from refimpl.drivers.run_checkpoints import Attempt, RunCheckpoints, ToTask
+from refimpl.drivers.store_calls import StoreWork
+from refimpl.drivers.task_gateways import StateToPut, TaskGateway
 from refimpl.errors import (
     ConfigError,
     InsufficientBuffersError,
@@ -28,8 +32,7 @@ from refimpl.records.events import Alignment, CheckpointBarrier, CheckpointType
 from refimpl.state.manifest import CheckpointKind
 from refimpl.state.store import SnapshotStore
 from refimpl.state.subtask_state import SubtaskState
-from refimpl.task.checkpoints import Unwanted
-from refimpl.task.task import Task
+from refimpl.task.checkpoints import Snapshotted, Unwanted
 
 __all__ = ["JobRecovery"]
 
@@ -62,8 +65,9 @@ class JobRecovery:
         self._trust_pickle = trust_pickle
         self.failure: SluiceError | None = None
         self._restarts = Restarts(restart or FixedDelayRestart(3, 1_000.0))
-        self._tasks: dict[Attempt, Task] = {}
-        self._running: dict[Attempt, Task] = {}
+        self._tasks: dict[Attempt, TaskGateway] = {}
+        self._running: dict[Attempt, TaskGateway] = {}
+        self._untold: dict[str, Attempt] = {}  # files that were put, and their tasks have not spoken of
 
     # -- deployments -----------------------------------------------------------------------------------
 
@@ -76,16 +80,24 @@ class JobRecovery:
         states = self.checkpoints.recover(self.graph, trust_pickle=self._trust_pickle)
         return Snapshots(partial(self.checkpoints.place_of, graph=self.graph), states)
 
-    def start(self, tasks: Mapping[str, Task], now_ms: float) -> None:
+    def start(self, tasks: Mapping[str, TaskGateway], now_ms: float) -> None:
         """These tasks, by name, are deployed and about to run."""
         self._tasks = {Attempt(name, self.graph.generation): task for name, task in tasks.items()}
         self._running = dict(self._tasks)
         self.checkpoints.start(self.graph, now_ms)
 
+    def stop(self, now_ms: float) -> None:
+        """The tasks are no more. What they have put and nobody has heard of is deleted."""
+        self._tasks, self._running = {}, {}
+        self.checkpoints.stop(now_ms)
+        for key, attempt in self._untold.items():
+            self.checkpoints.task_says(attempt, Unwanted(key), now_ms)
+        self._untold.clear()
+
     def failed(self, error: BaseException, now_ms: float) -> RestartAt | GiveUp:
         """The job has failed: its tasks are no more. With a time to restart, the graph is that of the next attempts."""
-        self._tasks, self._running, self.failure = {}, {}, None
-        self.checkpoints.stop(now_ms)
+        self.stop(now_ms)
+        self.failure = None
         is_recoverable = isinstance(error, SluiceError) and not isinstance(error, _NOT_AGAIN)
         decision = self._restarts.failed(now_ms, is_recoverable)
         if isinstance(decision, RestartAt):
@@ -97,14 +109,32 @@ class JobRecovery:
         """Whether the coordinator counts on tasks."""
         return bool(self.checkpoints.coordinator.tasks.attempts)
 
+    def savepoint(self, name: str, now_ms: float) -> CheckpointRequest:
+        """Ask for a savepoint; `check_savepoint` comes before, outside of whatever keeps calls apart.
+
+        Raises:
+            LocalUsageError: one of this name has been asked for, or no task runs.
+        """
+        if not self.is_at_work:
+            raise LocalUsageError("no task runs that could save anything")
+        return self.checkpoints.savepoint(name, now_ms)
+
     def finished(self, now_ms: float) -> None:
         """All tasks have ended well: what was kept for a restart is not needed any more.
 
         Raises:
             OSError: what a sink has left could not be removed.
         """
-        self.checkpoints.stop(now_ms)
+        self.stop(now_ms)
         self.checkpoints.dispose(JobEnd.FINISHED)
+        self._clean_up()
+
+    def dispose(self) -> None:
+        """As `finished`, after `stop`; what is to be done waits among the calls of the store."""
+        self.checkpoints.dispose(JobEnd.FINISHED)
+        self.checkpoints.work.append(StoreWork("remove what sinks have left", self._clean_up, _ignore))
+
+    def _clean_up(self) -> None:
         for vertex in self.graph.job.vertices.values():
             for node in vertex.nodes:
                 if node.on_job_finished is not None:
@@ -113,31 +143,38 @@ class JobRecovery:
     # -- between tasks and coordinator -------------------------------------------------------------------
 
     def collect(self, now_ms: float) -> None:
-        """Take what tasks have for the store and for the coordinator. None of them is at work meanwhile."""
+        """Take what tasks have for the store and for the coordinator."""
         for attempt, task in list(self._running.items()):
-            held = task.checkpoints
-            while held.writes:
-                checkpoint_id, state = held.writes.popleft()
-                put = partial(self.checkpoints.leader.store.put, state.file.key, state.parts)
-                then = partial(self._put, attempt, checkpoint_id, state)
-                self.checkpoints.work.append(StoreWork(f"write {state.file.key}", put, then))
-            while held.reports:
-                self.checkpoints.task_says(attempt, held.reports.popleft(), now_ms)
-            if task.is_done:
+            is_done = task.is_done  # asked first: what a task says comes before its end
+            for said in task.take():
+                if isinstance(said, StateToPut):
+                    self._put(attempt, said)
+                    continue
+                if isinstance(said, Snapshotted) and said.file is not None:
+                    self._untold.pop(said.file.key, None)
+                elif isinstance(said, Unwanted):
+                    self._untold.pop(said.key, None)
+                self.checkpoints.task_says(attempt, said, now_ms)
+            if is_done:
                 del self._running[attempt]
                 self.checkpoints.task_finished(attempt, now_ms)
 
-    def _put(
-        self, attempt: Attempt, checkpoint_id: int, state: SubtaskState, error: SluiceError | None, now_ms: float
-    ) -> None:
+    def _put(self, attempt: Attempt, said: StateToPut) -> None:
+        do, then = partial(self._put_state, attempt, said.state), partial(self._was_put, attempt, said)
+        self.checkpoints.work.append(StoreWork(f"write {said.state.file.key}", do, then))
+
+    def _put_state(self, attempt: Attempt, state: SubtaskState) -> None:
+        if attempt in self._tasks:  # or else nobody wants it any more
+            self.checkpoints.leader.store.put(state.file.key, state.parts)
+
+    def _was_put(self, attempt: Attempt, said: StateToPut, error: SluiceError | None, now_ms: float) -> None:
         """A task's state has been put, or not; a task that is no more has left a file that nobody wants."""
-        task = self._tasks.get(attempt)
+        task, key = self._tasks.get(attempt), said.state.file.key
         if task is None:
-            self.checkpoints.task_says(attempt, Unwanted(state.file.key), now_ms)
-        elif error is None:
-            task.submit(partial(task.checkpoints.written, checkpoint_id))
-        else:
-            task.submit(partial(task.checkpoints.write_failed, checkpoint_id, str(error)))
+            self.checkpoints.task_says(attempt, Unwanted(key), now_ms)
+            return
+        self._untold[key] = attempt
+        task.written(said.checkpoint_id, None if error is None else str(error))
 
     def _tell(self, attempt: Attempt, message: ToTask) -> None:
         task = self._tasks.get(attempt)
@@ -145,11 +182,11 @@ class JobRecovery:
             return
         match message:
             case TriggerCheckpoint():
-                task.submit(partial(task.checkpoints.pass_on, self._barrier(message)))
+                task.send_barrier(self._barrier(message))
             case NotifyComplete(checkpoint_id):
-                task.submit(partial(task.checkpoints.notify_complete, checkpoint_id))
+                task.notify_complete(checkpoint_id)
             case NotifyAborted(checkpoint_id):
-                task.submit(partial(task.checkpoints.notify_aborted, checkpoint_id))
+                task.notify_aborted(checkpoint_id)
 
     def _barrier(self, trigger: TriggerCheckpoint) -> CheckpointBarrier:
         is_exact = self.graph.job.config.checkpointing_mode is CheckpointingMode.EXACTLY_ONCE
@@ -164,3 +201,7 @@ class JobRecovery:
 
     def _fail(self, error: SluiceError) -> None:
         self.failure = self.failure or error
+
+
+def _ignore(_error: SluiceError | None, _now_ms: float) -> None:
+    """Nothing follows from it."""

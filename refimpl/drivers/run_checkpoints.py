@@ -36,6 +36,7 @@ from refimpl.checkpoint.pending import Ack
 from refimpl.checkpoint.reasons import CheckpointFailureReason
 from refimpl.checkpoint.stats_tracker import CheckpointStatsTracker
 from refimpl.config import Config
+from refimpl.drivers.store_calls import StoreCalls, StoreWork
 from refimpl.errors import LeadershipLostError, LocalUsageError, SluiceError, StoreError
 from refimpl.job.execution_graph import ExecutionGraph, ExecutionVertex
 from refimpl.state.assignment import OperatorPlan, assign, read_share
@@ -52,7 +53,7 @@ from refimpl.state.store import SnapshotStore
 from refimpl.state.subtask_state import RestoredStates
 from refimpl.task.checkpoints import Declined, Report, Snapshotted, StatePlace, Unwanted
 
-__all__ = ["Attempt", "RunCheckpoints", "StoreCalls", "StoreWork", "ToTask", "restored_states"]
+__all__ = ["Attempt", "RunCheckpoints", "ToTask", "check_savepoint", "restored_states"]
 
 _NUM_REMEMBERED = 100
 
@@ -69,45 +70,6 @@ class Attempt:
 
     def __str__(self) -> str:
         return self.task
-
-
-@dataclass(frozen=True, slots=True)
-class StoreWork:
-    """A call of the store that is to be made: `do` makes it, `then` hears what it raised, if anything, and when."""
-
-    what: str
-    do: Callable[[], None]
-    then: Callable[[SluiceError | None, float], None]
-
-    def call(self) -> SluiceError | None:
-        """Make the call; what it raised, for `then`."""
-        try:
-            self.do()
-        except SluiceError as error:
-            return error
-        return None
-
-
-class StoreCalls:
-    """The calls of a store that wait for a driver, in order.
-
-    What could not be deleted is deleted with the next ones, and before them: a manifest always goes before its files.
-    """
-
-    def __init__(self, store: SnapshotStore) -> None:
-        self.waiting: deque[StoreWork] = deque()
-        self._store = store
-        self._doomed: list[str] = []
-
-    def delete(self, keys: Iterable[str]) -> None:
-        """Delete these files, in this order."""
-        self._doomed += keys
-        self.waiting.append(StoreWork("delete what no checkpoint names", self._delete, _ignore))
-
-    def _delete(self) -> None:
-        doomed = list(self._doomed)
-        self._store.delete(doomed)
-        del self._doomed[: len(doomed)]
 
 
 class RunCheckpoints:
@@ -233,15 +195,15 @@ class RunCheckpoints:
         self._carry_out(self.coordinator.on_timeout(now_ms), now_ms)
 
     def savepoint(self, name: str, now_ms: float) -> CheckpointRequest:
-        """Ask for a savepoint; in `history` it is told with this request.
+        """Ask for a savepoint; in `history` it is told with this request. `check_savepoint` comes before.
 
         Raises:
-            LocalUsageError: there is one of this name, or has been asked for.
+            LocalUsageError: one of this name has been asked for.
         """
         snapshot = self.coordinator.snapshot()
         asked = [*snapshot.queued, *(pending.request for pending in snapshot.pending)]
-        if any(each.name == name for each in asked) or self.leader.store.list(savepoint_folder(name)):
-            raise LocalUsageError(f"there is a savepoint {name!r} already; take another name")
+        if any(each.name == name for each in asked):
+            raise _taken(name)
         request = CheckpointRequest.for_savepoint(next(self._requests), now_ms, name)
         self._carry_out(self.coordinator.submit(request, now_ms), now_ms)
         return request
@@ -365,6 +327,17 @@ def _by_attempt(graph: ExecutionGraph) -> dict[Attempt, ExecutionVertex]:
     return {Attempt(each.name, graph.generation): each for each in graph.vertices}
 
 
+def check_savepoint(store: JobStore, name: str) -> None:
+    """Refuse the name of a savepoint that is there. The store is asked.
+
+    Raises:
+        LocalUsageError: it is taken.
+        StoreError: the store did not answer.
+    """
+    if store.list(savepoint_folder(name)):
+        raise _taken(name)
+
+
 def _check_uids(graph: ExecutionGraph) -> None:
     uids = [node.uid for vertex in graph.job.vertices.values() for node in vertex.nodes]
     if twice := sorted({uid for uid in uids if uids.count(uid) > 1}):
@@ -394,12 +367,12 @@ def _operators(graph: ExecutionGraph, acks: Mapping[tuple[int, int], Ack]) -> It
             )
 
 
+def _taken(name: str) -> LocalUsageError:
+    return LocalUsageError(f"there is a savepoint {name!r} already; take another name")
+
+
 def _as_completed(manifest: Manifest) -> CompletedCheckpoint:
     """A checkpoint of an earlier leader, as one that is kept."""
     files: Sequence[object] = tuple(manifest.files().values())
     acks = (Ack(manifest.checkpoint_id, "an earlier run", tuple(manifest.files().values())),) if files else ()
     return CompletedCheckpoint(manifest.checkpoint_id, manifest.kind, acks, manifest.started_ms, manifest.completed_ms)
-
-
-def _ignore(error: SluiceError | None, now_ms: float) -> None:
-    """What could not be deleted is deleted with the next ones."""

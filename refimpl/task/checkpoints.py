@@ -117,7 +117,8 @@ class SubtaskCheckpoints:
     """The checkpoints of one task: `last_id` has passed it, or never will; `last_cut` is that of the last barrier.
 
     Of `source`, the task's input, the position is kept if it is one. The driver takes what is in `writes`, puts it
-    into the store, and says `written` or `write_failed`; and takes `reports`.
+    into the store, and says `written` or `write_failed`; and takes `reports`. One that does not look after each step
+    is called at `on_news`, on the task's thread, with or without the exclusion.
 
     Flink:   SubtaskCheckpointCoordinatorImpl, AsyncCheckpointRunnable (streaming.runtime.tasks), 1.11.4
     Differs: unaligned barriers are passed on in their turn.
@@ -133,6 +134,7 @@ class SubtaskCheckpoints:
         self.last_cut: Cut | None = None
         self.writes: deque[tuple[int, SubtaskState]] = deque()
         self.reports: deque[Report] = deque()
+        self.on_news: Callable[[], None] = _nobody_waits
         self._chain = chain
         self._writers = writers
         self._place = place
@@ -240,7 +242,7 @@ class SubtaskCheckpoints:
                 self._send_state(FINAL_SNAPSHOT)
             case SendDecline(checkpoint_id, reason, detail):
                 if self._place is not None:
-                    self.reports.append(Declined(checkpoint_id, reason, detail))
+                    self._say(Declined(checkpoint_id, reason, detail))
             case DropCapture(checkpoint_id):
                 if (snapshot := self._under_way.get(checkpoint_id)) is not None and snapshot.state is None:
                     del self._under_way[checkpoint_id]
@@ -248,7 +250,7 @@ class SubtaskCheckpoints:
                 """The driver writes what it has been given; it is dropped then."""
             case DropWritten(checkpoint_id):
                 if (state := self._under_way.pop(checkpoint_id).state) is not None:
-                    self.reports.append(Unwanted(state.file.key))
+                    self._say(Unwanted(state.file.key))
             case FailTask(detail):
                 raise StoreError("the final snapshot", detail)
             case FinishTask():
@@ -288,6 +290,7 @@ class SubtaskCheckpoints:
             return
         snapshot.state = SubtaskState.of(self._place.key(snapshot.folder), snapshot.sections)
         self.writes.append((checkpoint_id, snapshot.state))
+        self.on_news()
 
     def _send_state(self, checkpoint_id: int) -> None:
         snapshot = self._under_way.pop(checkpoint_id)
@@ -295,9 +298,13 @@ class SubtaskCheckpoints:
             return
         state, is_final, took_ms = snapshot.state, checkpoint_id == FINAL_SNAPSHOT, snapshot.alignment_ms
         if state is None:
-            self.reports.append(Snapshotted(checkpoint_id, None, {}, is_final, took_ms))
+            self._say(Snapshotted(checkpoint_id, None, {}, is_final, took_ms))
         else:
-            self.reports.append(Snapshotted(checkpoint_id, state.file, state.states, is_final, took_ms))
+            self._say(Snapshotted(checkpoint_id, state.file, state.states, is_final, took_ms))
+
+    def _say(self, report: Report) -> None:
+        self.reports.append(report)
+        self.on_news()
 
     def _call(self, method: Callable[[int], None], operator_id: str, checkpoint_id: int) -> None:
         """Call an operator's method; what the user's code raises names the operator."""
@@ -307,6 +314,10 @@ class SubtaskCheckpoints:
             if speaks_for_itself(error):
                 raise
             raise self._operators[operator_id].fail(None, error) from error
+
+
+def _nobody_waits() -> None:
+    """The driver looks by itself."""
 
 
 def _position_in(restored: RestoredStates) -> int:

@@ -17,9 +17,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import ClassVar, Self
 
+from refimpl.checkpoint.decider import CheckpointRequest
 from refimpl.cluster.restart import GiveUp, RestartAt, RestartStrategy
 from refimpl.drivers.control import Controls
 from refimpl.drivers.recovery import JobRecovery
+from refimpl.drivers.savepoints import TakesSavepoints
 from refimpl.drivers.simulation.actions import (
     Action,
     AskAgain,
@@ -38,6 +40,7 @@ from refimpl.drivers.simulation.deployer import Deployer, links_between
 from refimpl.drivers.simulation.policy import Delays, Policy
 from refimpl.drivers.simulation.wire import Link, Way
 from refimpl.drivers.simulation.work import Costs, TaskTimes, Work
+from refimpl.drivers.task_gateways import LocalTask
 from refimpl.errors import LocalUsageError, RemoteTransportError
 from refimpl.invariants import check_all, check_end
 from refimpl.job.commands import Command, Pause, Resume, Slow
@@ -58,7 +61,7 @@ _STANDS_STILL = "it moves only while you call step() or run(), and stands still 
 _VIRTUAL = "its time is virtual, and you choose which task goes next: step(action)"
 
 
-class Simulation(Controls):
+class Simulation(TakesSavepoints, Controls):
     """Runs a job in one thread, one action after the other.
 
     With several TaskManagers a message between them takes up to `max_delay_ms`, by `seed`.
@@ -297,6 +300,9 @@ class Simulation(Controls):
             self._close_after(error)
             raise error
 
+    def _savepoint(self, recovery: JobRecovery, name: str) -> CheckpointRequest:
+        return recovery.savepoint(name, self.time_ms)
+
     def _command(self, command: Command) -> None:
         for deployment in self.deployments:
             deployment.do(command)
@@ -372,7 +378,7 @@ class Simulation(Controls):
         writers = [writer for deployment in self.deployments for writer in deployment.writers.values()]
         self._partitions = {writer.partition.name: writer.partition for writer in writers}
         if self.recovery is not None:
-            self.recovery.start(self._tasks, self.time_ms)
+            self.recovery.start({each.name: LocalTask(each) for each in self._tasks.values()}, self.time_ms)
 
     # -- checkpoints and restarts ----------------------------------------------------------------------
 
