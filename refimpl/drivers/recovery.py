@@ -15,6 +15,7 @@ from refimpl.checkpoint.decider import CheckpointRequest
 from refimpl.checkpoint.decisions import NotifyAborted, NotifyComplete, TriggerCheckpoint
 from refimpl.cluster.restart import FixedDelayRestart, GiveUp, RestartAt, Restarts, RestartStrategy
 from refimpl.config import CheckpointingMode
+from refimpl.drivers.restore_point import RestorePoint
 from refimpl.drivers.run_checkpoints import Attempt, RunCheckpoints, ToTask
 from refimpl.drivers.store_calls import StoreWork
 from refimpl.drivers.task_gateways import StateToPut, TaskGateway
@@ -62,7 +63,7 @@ class JobRecovery:
     ) -> None:
         self.graph = graph
         self.checkpoints = RunCheckpoints(store, job, graph.job.config, self._tell, self._fail, epoch_ms)
-        self._trust_pickle = trust_pickle
+        self._store, self._trust_pickle = store, trust_pickle
         self.failure: SluiceError | None = None
         self._restarts = Restarts(restart or FixedDelayRestart(3, 1_000.0))
         self._tasks: dict[Attempt, TaskGateway] = {}
@@ -71,14 +72,21 @@ class JobRecovery:
 
     # -- deployments -----------------------------------------------------------------------------------
 
-    def snapshots(self) -> Snapshots:
+    def restore_point(self) -> RestorePoint:
         """What the next deployment goes on from; the store is asked.
 
         Raises:
-            RestoreRefusedError, LeadershipLostError, StoreError, CorruptFileError: as `RunCheckpoints.recover`.
+            RestoreRefusedError, LeadershipLostError, StoreError: as `RunCheckpoints.recover`.
         """
-        states = self.checkpoints.recover(self.graph, trust_pickle=self._trust_pickle)
-        return Snapshots(partial(self.checkpoints.place_of, graph=self.graph), states)
+        return self.checkpoints.recover(self.graph, trust_pickle=self._trust_pickle)
+
+    def snapshots(self) -> Snapshots:
+        """The same, with all states read.
+
+        Raises:
+            RestoreRefusedError, LeadershipLostError, StoreError, CorruptFileError: as `RestorePoint.snapshots` too.
+        """
+        return self.restore_point().snapshots(self._store, self.graph)
 
     def start(self, tasks: Mapping[str, TaskGateway], now_ms: float) -> None:
         """These tasks, by name, are deployed and about to run."""

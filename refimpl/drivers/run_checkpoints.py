@@ -36,10 +36,10 @@ from refimpl.checkpoint.pending import Ack
 from refimpl.checkpoint.reasons import CheckpointFailureReason
 from refimpl.checkpoint.stats_tracker import CheckpointStatsTracker
 from refimpl.config import Config
+from refimpl.drivers.restore_point import RestorePoint, check_uids
 from refimpl.drivers.store_calls import StoreCalls, StoreWork
 from refimpl.errors import LeadershipLostError, LocalUsageError, SluiceError, StoreError
 from refimpl.job.execution_graph import ExecutionGraph, ExecutionVertex
-from refimpl.state.assignment import OperatorPlan, assign, read_share
 from refimpl.state.layout import (
     JobStore,
     checkpoint_folder,
@@ -50,10 +50,9 @@ from refimpl.state.layout import (
 from refimpl.state.manifest import CheckpointKind, Manifest, OperatorRecord, StateRecord
 from refimpl.state.recovery import Leader, Recovered
 from refimpl.state.store import SnapshotStore
-from refimpl.state.subtask_state import RestoredStates
-from refimpl.task.checkpoints import Declined, Report, Snapshotted, StatePlace, Unwanted
+from refimpl.task.checkpoints import Declined, Report, Snapshotted, Unwanted
 
-__all__ = ["Attempt", "RunCheckpoints", "ToTask", "check_savepoint", "restored_states"]
+__all__ = ["Attempt", "RunCheckpoints", "ToTask", "check_savepoint"]
 
 _NUM_REMEMBERED = 100
 
@@ -116,18 +115,18 @@ class RunCheckpoints:
 
     def recover(
         self, graph: ExecutionGraph, savepoint: str | None = None, *, trust_pickle: bool = False
-    ) -> dict[str, dict[str, RestoredStates]]:
-        """What the tasks of `graph` go on from, by task and uid: the newest checkpoint, or nothing if there is none.
+    ) -> RestorePoint:
+        """What the tasks of `graph` go on from: the newest checkpoint, or nothing if there is none.
 
         What is pickled in it is read if this run has written it, or with `trust_pickle`.
 
         Raises:
             RestoreRefusedError: there are checkpoints, and none that is sound, or that this job can go on from.
             LeadershipLostError: somebody else leads.
-            StoreError, CorruptFileError: the store did not answer, or a file is damaged.
+            StoreError: the store did not answer.
             LocalUsageError: two operators have one uid.
         """
-        _check_uids(graph)
+        check_uids(graph)
         self.recovered = recovered = self.leader.recover(savepoint)
         if self._coordinator is None:
             kept = [] if recovered.manifest is None else [_as_completed(recovered.manifest)]
@@ -141,10 +140,11 @@ class RunCheckpoints:
                 self._config.seed,
             )
             self._coordinator = CheckpointCoordinator(options, completed, recovered.next_checkpoint_id)
-        if recovered.manifest is None:
-            return {}
-        is_own = recovered.manifest.run == self.leader.run
-        return restored_states(self.leader.store, recovered.manifest, graph, trust_pickle=is_own or trust_pickle)
+        is_own = recovered.manifest is not None and recovered.manifest.run == self.leader.run
+        attempt = self.leader.epoch << 16 | graph.generation
+        point = RestorePoint(self.leader.store.job, attempt, recovered.manifest, is_own or trust_pickle)
+        point.check(graph)
+        return point
 
     def start(self, graph: ExecutionGraph, now_ms: float) -> None:
         """The tasks of `graph` run from now on; `recover` has come before."""
@@ -178,10 +178,6 @@ class RunCheckpoints:
     def coordinator(self) -> CheckpointCoordinator:
         assert self._coordinator is not None, "recover comes first"
         return self._coordinator
-
-    def place_of(self, execution: ExecutionVertex, graph: ExecutionGraph) -> StatePlace:
-        """What the state files of a task are called."""
-        return StatePlace(execution.vertex.nodes[0].uid, execution.subtask, self.leader.epoch << 16 | graph.generation)
 
     # -- time, and who asks ----------------------------------------------------------------------------
 
@@ -293,36 +289,6 @@ class RunCheckpoints:
         )
 
 
-def restored_states(
-    store: SnapshotStore,
-    manifest: Manifest,
-    graph: ExecutionGraph,
-    *,
-    allow_non_restored: bool = False,
-    trust_pickle: bool = False,
-) -> dict[str, dict[str, RestoredStates]]:
-    """What a checkpoint has for each task of `graph`, by the task's name and the operator's uid.
-
-    Raises:
-        RestoreRefusedError: the job cannot go on from it.
-        CorruptFileError, StoreError: a file is damaged, or the store did not answer.
-    """
-    plans = [
-        OperatorPlan(node.uid, graph.max_parallelism(vertex), vertex.parallelism)
-        for vertex in graph.job.vertices.values()
-        for node in vertex.nodes
-    ]
-    shares = assign(manifest.operators, plans, allow_non_restored=allow_non_restored)
-    found: dict[str, dict[str, RestoredStates]] = {}
-    for execution in graph.vertices:
-        for node in execution.vertex.nodes:
-            if node.uid in shares:
-                share = shares[node.uid][execution.subtask]
-                states = read_share(store, node.uid, share, trust_pickle=trust_pickle)
-                found.setdefault(execution.name, {})[node.uid] = states
-    return found
-
-
 def _by_attempt(graph: ExecutionGraph) -> dict[Attempt, ExecutionVertex]:
     return {Attempt(each.name, graph.generation): each for each in graph.vertices}
 
@@ -336,15 +302,6 @@ def check_savepoint(store: JobStore, name: str) -> None:
     """
     if store.list(savepoint_folder(name)):
         raise _taken(name)
-
-
-def _check_uids(graph: ExecutionGraph) -> None:
-    uids = [node.uid for vertex in graph.job.vertices.values() for node in vertex.nodes]
-    if twice := sorted({uid for uid in uids if uids.count(uid) > 1}):
-        raise LocalUsageError(
-            f"several operators are called {twice[0]!r}, so a checkpoint could not tell their states apart; "
-            f"give each a name, or a uid: stream.map(f).uid('prices')"
-        )
 
 
 def _operators(graph: ExecutionGraph, acks: Mapping[tuple[int, int], Ack]) -> Iterator[OperatorRecord]:
