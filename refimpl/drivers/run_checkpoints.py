@@ -52,7 +52,7 @@ from refimpl.state.recovery import Leader, Recovered
 from refimpl.state.store import SnapshotStore
 from refimpl.task.checkpoints import Declined, Report, Snapshotted, Unwanted
 
-__all__ = ["Attempt", "RunCheckpoints", "ToTask", "check_savepoint"]
+__all__ = ["Attempt", "CheckpointHistory", "RunCheckpoints", "ToTask", "check_savepoint"]
 
 _NUM_REMEMBERED = 100
 
@@ -69,6 +69,20 @@ class Attempt:
 
     def __str__(self) -> str:
         return self.task
+
+
+class CheckpointHistory(deque[CheckpointCompleted | CheckpointAborted | RequestRefused]):
+    """What became of the last hundred checkpoints; of all of them it knows how many."""
+
+    def __init__(self) -> None:
+        super().__init__(maxlen=_NUM_REMEMBERED)
+        self.num_completed = 0
+        self.num_aborted = 0
+
+    def append(self, outcome: CheckpointCompleted | CheckpointAborted | RequestRefused) -> None:
+        self.num_completed += isinstance(outcome, CheckpointCompleted)
+        self.num_aborted += isinstance(outcome, CheckpointAborted)
+        super().append(outcome)
 
 
 class RunCheckpoints:
@@ -102,7 +116,7 @@ class RunCheckpoints:
         self.recovered: Recovered | None = None
         self.stats = CheckpointStatsTracker()
         self._calls = StoreCalls(own)
-        self.history: deque[CheckpointCompleted | CheckpointAborted | RequestRefused] = deque(maxlen=_NUM_REMEMBERED)
+        self.history = CheckpointHistory()
         self._config = config
         self._tell = tell
         self._on_failure = on_failure

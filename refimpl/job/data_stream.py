@@ -50,7 +50,7 @@ from refimpl.task.operators import (
 from refimpl.task.outputs import OutputTag
 from refimpl.task.process_function import KeyedProcessFunction, ProcessFunction
 from refimpl.task.process_operators import ProcessOperator
-from refimpl.task.sink_operators import HeldSinkOperator, TransactionalSink, TwoPhaseSinkOperator
+from refimpl.task.sink_operators import HeldBack, HeldSinkOperator, TransactionalSink, TwoPhaseSinkOperator
 from refimpl.task.watermarks import IngestionTimeOperator, TimestampsAndWatermarksOperator
 
 __all__ = ["DataStream", "SplitStream", "WrittenJob"]
@@ -158,8 +158,10 @@ class DataStream:
         store, and holds for one run: another one that goes on from the same checkpoint gives what waits in it again.
         """
         if exactly_once:
-            value_type, given = self.value_type, dict[str, int]()
-            return self.transform(name, lambda: HeldSinkOperator(function, given, value_type), ANY)
+            held = HeldBack(function, self.value_type)
+            stream = self.transform(name, lambda: HeldSinkOperator(held.give, held.value_type), ANY)
+            stream.node.held_sink = held
+            return stream
         stream = self.transform(name, lambda: SinkOperator(function), ANY)
         stream.node.sink = function
         return stream

@@ -23,6 +23,7 @@ from refimpl.producer.selector import (
 from refimpl.records.types import TypeSerializer
 from refimpl.task.operators import Operator
 from refimpl.task.outputs import OutputTag
+from refimpl.task.sink_operators import HeldBack
 from refimpl.task.source import ReaderFactory
 
 if TYPE_CHECKING:
@@ -80,6 +81,7 @@ BROADCAST = Partitioner("broadcast", lambda _seed, _groups: BroadcastSelector())
 class StreamNode:
     """One operator of the job. `make_reader` makes it a source; `sink` is the user's function of a sink.
 
+    `held_sink` is that of a sink which holds values back until a checkpoint counts.
     `is_held_back`: its subtasks make watermarks, each of what it sees itself, and none while it sees nothing.
     `on_job_finished` is called once, when the whole job has FINISHED. By `uid` a checkpoint knows it;
     that is its name, unless the user has given it another.
@@ -98,6 +100,7 @@ class StreamNode:
     is_held_back: bool = False
     given_uid: str | None = None
     on_job_finished: Callable[[], None] | None = None
+    held_sink: HeldBack | None = None
 
     @property
     def uid(self) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from refimpl.errors import LocalUsageError
@@ -16,7 +16,7 @@ from refimpl.task.operators import Operator, OperatorContext
 from refimpl.task.outputs import Output
 from refimpl.task.two_phase_sink import SinkState, Transactions, TwoPhaseCommitSink
 
-__all__ = ["HeldSinkOperator", "TransactionalSink", "TwoPhaseSinkOperator"]
+__all__ = ["HeldBack", "HeldSinkOperator", "TransactionalSink", "TwoPhaseSinkOperator"]
 
 
 class TransactionalSink(Protocol):
@@ -127,13 +127,31 @@ class TwoPhaseSinkOperator(_ExactlyOnce):
         return self._target.transactions(subtask, attempt)
 
 
-class _HeldValues:
-    """Transactions that are lists of values; a commit gives them to `function`, from where one before has stopped."""
+class HeldBack:
+    """The function of a sink that holds values back until a checkpoint counts: one for all attempts of all subtasks.
 
-    def __init__(self, function: Callable[[Any], object], given: dict[str, int], prefix: str) -> None:
-        self.values: dict[str, list[Any]] = {}
+    It remembers how many values of each transaction `function` has had, and goes on from there when it is given the
+    transaction again.
+    """
+
+    def __init__(self, function: Callable[[Any], object], value_type: TypeSerializer) -> None:
+        self.value_type = value_type
         self._function = for_one(function)
-        self._given = given
+        self._num_given: dict[str, int] = {}
+
+    def give(self, transaction: str, values: Sequence[Any]) -> None:
+        """Call the function with the values of a transaction that it has not had."""
+        for value in values[self._num_given.get(transaction, 0) :]:
+            self._function(value)
+            self._num_given[transaction] = self._num_given.get(transaction, 0) + 1
+
+
+class _HeldValues:
+    """Transactions that are lists of values; `give` gets them at a commit."""
+
+    def __init__(self, give: Callable[[str, Sequence[Any]], None], prefix: str) -> None:
+        self.values: dict[str, list[Any]] = {}
+        self._give = give
         self._prefix = prefix
         self._num_begun = 0
 
@@ -149,10 +167,7 @@ class _HeldValues:
     def pre_commit(self, transaction: str) -> None: ...
 
     def commit(self, transaction: str) -> None:
-        values = self.values[transaction]
-        for value in values[self._given.get(transaction, 0) :]:
-            self._function(value)
-            self._given[transaction] = self._given.get(transaction, 0) + 1
+        self._give(transaction, self.values[transaction])
         del self.values[transaction]
 
     def abort(self, transaction: str) -> None:
@@ -160,21 +175,20 @@ class _HeldValues:
 
 
 class HeldSinkOperator(_ExactlyOnce):
-    """Calls `function` with the values of an epoch once a checkpoint that has them counts.
+    """Hands the values of an epoch to `give`, with their transaction, once a checkpoint that has them counts.
 
-    `given` says how many values of each epoch the function has had: one for all attempts of all subtasks.
+    The same ones may be handed over again by another attempt.
 
     Flink:   GenericWriteAheadSink with a CheckpointCommitter (streaming.runtime.operators), 1.11.4
     Differs: the end of a bounded job gives the last epoch too.
     """
 
-    def __init__(self, function: Callable[[Any], object], given: dict[str, int], value_type: TypeSerializer) -> None:
+    def __init__(self, give: Callable[[str, Sequence[Any]], None], value_type: TypeSerializer) -> None:
         super().__init__(value_type)
-        self._function = function
-        self._given = given
+        self._give = give
 
     def _transactions(self, subtask: int, attempt: int) -> Transactions:
-        self._held = _HeldValues(self._function, self._given, f"{subtask}-{attempt}")
+        self._held = _HeldValues(self._give, f"{subtask}-{attempt}")
         return self._held
 
     def _values_of(self, transaction: str) -> list[Any]:

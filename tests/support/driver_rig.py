@@ -104,9 +104,8 @@ class Side:
         self, environment: StreamEnvironment, number: int, width: int = 2, security: Security | None = None
     ) -> None:
         self.has_ended = threading.Event()
-        self.threads = TaskManagerThreads(
-            environment, None, number, width, bytes(8), security=security, on_end=self.has_ended.set
-        )
+        graph = environment.execution_graph(width)
+        self.threads = TaskManagerThreads(graph, None, number, security=security, on_end=self.has_ended.set)
         self.deployment = self.threads.deployment
 
     def __enter__(self) -> Self:

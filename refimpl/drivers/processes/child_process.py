@@ -17,7 +17,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from refimpl.drivers.processes.messages import TICKET_BYTES, Answer, Close, Ended, Results, pack, unpack
+from refimpl.drivers.processes.messages import TICKET_BYTES, Answer, Close, Outgoing, pack, unpack
 from refimpl.drivers.processes.sent_error import SentError
 from refimpl.errors import LocalUsageError, RemoteTransportError
 
@@ -37,28 +37,27 @@ _SIGNALS = {each.value: each.name for each in signal.Signals}
 class ChildProcess:
     """The process of TaskManager `number`, on any core or on `core`.
 
-    `deliver` gets its results and `on_change` is called when its tasks or it have ended, both on threads
-    of this object: one hears answers and the end of the process, the other one results, so that a slow
-    sink keeps no answer waiting. A third one sends requests, so that a process that takes none in keeps
-    no caller waiting.
+    `hear` gets what its tasks have to say, and `on_gone` is called when it has ended, both on threads of this object:
+    one hears answers, errors and the end of the process, the other one all else, so that a slow sink keeps no answer
+    waiting. A third one sends requests, so that a process that takes none in keeps no caller waiting.
     """
 
     def __init__(
         self,
         number: int,
-        deliver: Callable[[list[tuple[int, int, bytes]]], None],
-        on_change: Callable[[ChildProcess], None],
+        hear: Callable[[ChildProcess, Outgoing], None],
+        on_gone: Callable[[ChildProcess], None],
         core: int | None = None,
     ) -> None:
         self.number = number
-        self.error: BaseException | None = None  # that ended its tasks
         self.is_gone = False
-        self._deliver = deliver
-        self._on_change = on_change
+        self._hear = hear
+        self._on_gone = on_gone
         self._requests = _Requests()
         self._closing: Future[Any] | None = None  # the answer to the last request
         self._has_obeyed = False  # that request
-        self._was_killed = False
+        self._why_killed = ""
+        self._is_ending = False
         self.process, requests, answers, results = _spawn(core)
         self._threads = [
             threading.Thread(target=work, args=(pipe,), name=f"tm-{number} ({what})", daemon=True)
@@ -77,8 +76,13 @@ class ChildProcess:
 
     @property
     def has_died(self) -> bool:
-        """Whether it has ended, and neither because we said so nor by our force."""
-        return self.is_gone and not self._has_obeyed and not self._was_killed
+        """Whether it has ended before its time, and not because the whole run has."""
+        return self.is_gone and not self._has_obeyed and not self._is_ending
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether it runs no more, or is being killed."""
+        return self.is_gone or bool(self._why_killed)
 
     @property
     def is_unresponsive(self) -> bool:
@@ -102,8 +106,8 @@ class ChildProcess:
     def death(self) -> RemoteTransportError:
         """The error of a process that has ended before its time."""
         status = self.process.wait()
-        how = f"ended with status {status}"
-        if status < 0:
+        how = self._why_killed or f"ended with status {status}"
+        if status < 0 and not self._why_killed:
             how = f"was killed by {_SIGNALS.get(-status, f'signal {-status}')}"
         return RemoteTransportError(f"TaskManager tm-{self.number}, process {self.process.pid}, {how}")
 
@@ -115,6 +119,11 @@ class ChildProcess:
             answer.set_exception(self.death())
         return answer
 
+    def kill(self, why: str) -> None:
+        """End the process by force, also one that was stopped; `why` is for its `death`."""
+        self._why_killed = why
+        self.process.kill()
+
     def close(self) -> None:
         """Tell the process to end."""
         if self._closing is None:
@@ -125,8 +134,8 @@ class ChildProcess:
         try:
             self.process.wait(max(0.0, give_up_s - time.monotonic()))
         except subprocess.TimeoutExpired:
-            self._was_killed = True
-            self.process.kill()
+            self._is_ending = True
+            self.kill("did not end, and was ended")
             self.process.wait()
         self._requests.end()
         for thread in self._threads:
@@ -150,7 +159,7 @@ class ChildProcess:
                     answer = Answer(error=SentError.of(error))
                 ticket = int.from_bytes(message[:TICKET_BYTES], "big")
                 if ticket == 0:
-                    self._end(answer.error.error())
+                    self._hear(self, answer)
                 else:
                     self._requests.answer(ticket, answer)
         death = self.death()
@@ -159,24 +168,12 @@ class ChildProcess:
         unanswered = self._requests.close()
         for asked in unanswered:
             asked.set_exception(death)
-        self._on_change(self)
+        self._on_gone(self)
 
     def _hear_results(self, pipe: Connection) -> None:
         with suppress(EOFError, OSError), pipe:
             while True:
-                message = pipe.recv_bytes()
-                try:
-                    match unpack(message):
-                        case Results(values):
-                            self._deliver(values)
-                        case Ended(sent):
-                            self._end(None if sent is None else sent.error())
-                except BaseException as error:  # noqa: BLE001 - raised by who waits for the results
-                    self._end(error)
-
-    def _end(self, error: BaseException | None) -> None:
-        self.error = self.error or error
-        self._on_change(self)
+                self._hear(self, unpack(pipe.recv_bytes()))
 
 
 class _Requests:

@@ -10,12 +10,12 @@ from __future__ import annotations
 import dataclasses
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, wait
 from typing import Any
 
 from refimpl.drivers.processes.child_process import ChildProcess
-from refimpl.drivers.processes.messages import Look, Request, pack
+from refimpl.drivers.processes.messages import Look, Request, Stop, pack
 from refimpl.errors import LocalUsageError, RemoteTransportError
 from refimpl.job.snapshots import JobSnapshot
 
@@ -24,6 +24,7 @@ __all__ = ["SECONDS_TO_SETTLE", "ProcessGroup"]
 SECONDS_TO_SETTLE = 30.0
 _SECONDS_TO_ANSWER = 10.0  # a slow machine may have to import what it is given
 _SECONDS_TO_STOP = 10.0
+_SECONDS_TO_STOP_TASKS = 20.0  # a TaskManager gives its tasks 5 s, its connections and its store as many
 
 
 class ProcessGroup:
@@ -86,9 +87,33 @@ class ProcessGroup:
         ]
         return dataclasses.replace(whole, task_managers=tuple(parts))
 
+    def stop(self) -> None:
+        """End what runs in the processes, which stay for others; one that does not do it in time is killed."""
+        answers = {child: child.ask(pack(Stop())) for child in self.children if not child.is_lost}
+        wait(answers.values(), _SECONDS_TO_STOP_TASKS)
+        for child, answer in answers.items():
+            if not answer.done() or answer.exception() is not None or not answer.result():
+                child.kill("did not let go of its tasks, and was ended")
+
+    def replace_lost(self, spawn: Callable[[int], ChildProcess]) -> None:
+        """Put another process in the place of each that has ended.
+
+        Raises:
+            LocalUsageError: the group is closed.
+            OSError: the system has no more processes.
+        """
+        for number, child in enumerate(self.children):
+            if child.is_lost:
+                child.end(time.monotonic())
+                with self._asking:
+                    if self.is_closed:
+                        raise LocalUsageError("this run has ended, and its processes with it")
+                    self.children[number] = spawn(number)
+
     def close(self) -> None:
         """End every process, with a word first, by force if that does not help. Safe to repeat."""
-        self.is_closed = True
+        with self._asking:  # nobody is put in the place of another any more
+            self.is_closed = True
         for child in self.children:
             child.close()
         give_up = time.monotonic() + _SECONDS_TO_STOP

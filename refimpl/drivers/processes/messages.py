@@ -1,33 +1,45 @@
 """The messages between the processes of a run, and how they cross the pipes between them.
 
 Three pipes join a TaskManager's process to the one that started it: requests come in, a `Command` of the job among
-them; each is answered by one `Answer`; `Results` go out, and behind the last of them `Ended`. Answers have a pipe of
-their own, since results wait while a sink is slow. An error takes it too.
+them; each is answered by one `Answer`; what the tasks have to say goes out in order: `Results`, `Committed`,
+`TaskSaid`, and behind the last of them `Ended`. Answers have a pipe of their own, since results wait while a sink is
+slow. An error takes it too.
 
     request    answer's value
     Deploy     where others connect to read, or None
     Start      None
     Look       the snapshot of this part of the job
     Settle     counts of the records here (`RecordCounts`), and the last snapshot
+    Tell       None
+    Stop       whether nothing of the attempts is at work any more
     Close      None; the process ends then
     a Command  None
+
+After `Stop` comes another `Deploy`, of the next attempts. What goes out has the generation of the attempts with it: of
+older ones nothing counts any more. That a task has saved its state is said behind the results that went before: so a
+checkpoint counts only if the sinks have had them.
 
 What crosses is pickled: both ends are processes of one user, and no socket is near.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import cloudpickle
 
 from refimpl.drivers.processes.sent_error import SentError
+from refimpl.drivers.restore_point import RestorePoint
 from refimpl.drivers.transport.streams import Security
 from refimpl.errors import USER_CODE_RAISES, LocalUsageError, described
 from refimpl.job.commands import Command
 from refimpl.job.environment import StreamEnvironment
+from refimpl.records.events import CheckpointBarrier
+from refimpl.records.types import TypeSerializer
+from refimpl.state.store import SnapshotStore
+from refimpl.task.checkpoints import Report
 from refimpl.task.operators import Operator
 from refimpl.trace import Trace
 
@@ -35,13 +47,21 @@ __all__ = [
     "TICKET_BYTES",
     "Answer",
     "Close",
+    "Committed",
     "Deploy",
     "Ended",
+    "JobOrder",
     "Look",
+    "Outgoing",
     "Request",
     "Results",
+    "Saved",
     "Settle",
     "Start",
+    "Stop",
+    "TaskSaid",
+    "Tell",
+    "Verdict",
     "pack",
     "unpack",
     "without_sinks",
@@ -52,20 +72,52 @@ TICKET_BYTES = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Deploy:
-    """The first request: become TaskManager `number`. `sinks` are operators of `job` whose values we get.
+class JobOrder:
+    """A job for another process: without the functions of its sinks, whose numbers are there instead.
 
-    `make_trace` makes the trace of a TaskManager, by its number, in its own process.
+    `held` are the sinks that hold values back, with the types of their values.
     """
 
-    job: StreamEnvironment
-    sinks: list[int]
+    environment: StreamEnvironment
+    sinks: list[int] = field(default_factory=list)
+    held: Mapping[int, TypeSerializer] = field(default_factory=dict)
+
+    @staticmethod
+    def of(environment: StreamEnvironment) -> JobOrder:
+        """The job, to be sent."""
+        job, sinks = without_sinks(environment)
+        nodes = job.graph.nodes
+        held = {number: node.held_sink.value_type for number, node in nodes.items() if node.held_sink is not None}
+        for number in held:
+            nodes[number] = replace(nodes[number], held_sink=None, make_operator=Operator)
+        return JobOrder(job, sinks, held)
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """Where the attempts of a deployment keep their states, and what they go on from."""
+
+    store: SnapshotStore
+    point: RestorePoint
+
+
+@dataclass(frozen=True, slots=True)
+class Deploy:
+    """The first request, and again after `Stop`: become TaskManager `number` of the attempts of a generation.
+
+    `make_trace` makes the trace of a TaskManager, by its number, in its own process. Without `saved` checkpoints keep
+    no state.
+    """
+
+    job: JobOrder
     number: int
     num_task_managers: int
     run_id: bytes
     host: str
     security: Security | None
     make_trace: Callable[[int], Trace] | None = None
+    generation: int = 0
+    saved: Saved | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,11 +138,33 @@ class Settle:
 
 
 @dataclass(frozen=True, slots=True)
+class Verdict:
+    """A checkpoint counts, or never will."""
+
+    checkpoint_id: int
+    is_complete: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Tell:
+    """A word to a task of these attempts about a checkpoint; one that is not here any more does not hear it."""
+
+    generation: int
+    task: str
+    what: CheckpointBarrier | Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """End the tasks that still run, and give back what they hold; the process stays for others."""
+
+
+@dataclass(frozen=True, slots=True)
 class Close:
     """End the tasks that still run, and the process."""
 
 
-Request = Deploy | Start | Look | Settle | Close | Command
+Request = Deploy | Start | Look | Settle | Tell | Stop | Close | Command
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,14 +179,39 @@ class Answer:
 class Results:
     """Values for the sinks, in order: operator, subtask, and the value as `pack` makes it."""
 
+    generation: int
     values: list[tuple[int, int, bytes]]
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
-    """No task runs any more, or one has failed."""
+class Committed:
+    """The values of a transaction of a sink that holds values back, as `pack` makes them: their checkpoint counts."""
 
+    generation: int
+    node_id: int
+    transaction: str
+    values: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class TaskSaid:
+    """What a task has done of a checkpoint, or without `report` that it has ended well."""
+
+    generation: int
+    task: str
+    report: Report | None
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """No task of these attempts runs any more, or one has failed."""
+
+    generation: int
     error: SentError | None
+
+
+Outgoing = Results | Committed | TaskSaid | Ended
+"""What a TaskManager has to say unasked."""
 
 
 def pack(value: object) -> bytes:

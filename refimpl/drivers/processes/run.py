@@ -12,27 +12,25 @@ import threading
 from collections.abc import Callable, Collection
 from typing import Self
 
+from refimpl.cluster.restart import RestartStrategy
 from refimpl.drivers.control import BackgroundRun
-from refimpl.drivers.processes.child_process import ChildProcess
-from refimpl.drivers.processes.group import SECONDS_TO_SETTLE, ProcessGroup
-from refimpl.drivers.processes.messages import Deploy, Settle, Start, pack, unpack, without_sinks
+from refimpl.drivers.job_master import JobMaster
+from refimpl.drivers.processes.attempts import RemoteAttempts
+from refimpl.drivers.processes.cluster import ProcessCluster, WhereItRuns
+from refimpl.drivers.processes.heartbeats import HEARTBEAT_TIMEOUT_S, Heartbeats
+from refimpl.drivers.processing_clock import ProcessingClock
+from refimpl.drivers.recovery import JobRecovery
 from refimpl.drivers.transport.streams import Security
-from refimpl.errors import (
-    USER_CODE_RAISES,
-    LocalUsageError,
-    RemoteTransportError,
-    SluiceError,
-    UserCodeError,
-    failure_of,
-    is_engines,
-)
+from refimpl.errors import LocalUsageError, RemoteTransportError, SluiceError
 from refimpl.job.commands import Command, Pause, Resume, SwapFunction
 from refimpl.job.environment import StreamEnvironment
 from refimpl.job.snapshots import JobSnapshot
-from refimpl.laws.records import check_records
+from refimpl.state.store import MemoryStore, SnapshotStore
 from refimpl.trace import Trace
 
 __all__ = ["ProcessRun"]
+
+_SECONDS_TO_CANCEL = 5.0
 
 
 class ProcessRun(BackgroundRun):
@@ -53,12 +51,19 @@ class ProcessRun(BackgroundRun):
     processes are faster: `make bench ONLY=remote-batch/cores`. Only for cores that no other process wants: it
     would be waited for, even while other cores are free.
 
+    With a `store` checkpoints are kept there under the name `job`, put by the processes themselves, and a failed job
+    goes on from the newest, as `restart` says; 3 times after 1 s each if it is `None`. Processes stay, and those that
+    have died are replaced; so is one that does not answer for `heartbeat_timeout_s`. The first attempts go on from what
+    another run has left; `trust_pickle` as in `JobRecovery`. Functions begin each time as they were when the run was
+    made.
+
     Raises (constructor):
         LocalUsageError: something in the job belongs to this process, such as an open file; or `cores` are
-            not to be had.
+            not to be had; or the store is none that processes share.
+        RestoreRefusedError, LeadershipLostError, StoreError, CorruptFileError: as `JobRecovery.snapshots`.
         InsufficientBuffersError: a TaskManager's pool is too small for its part.
     Raises (run, join):
-        SluiceError: the job failed; the first error, after every process has ended.
+        SluiceError: the job failed for ever; the first error of the last attempts, after every process has ended.
         KeyboardInterrupt: passed on after every process has ended.
     Raises (from outside, while it runs):
         RemoteTransportError: a process does not answer; the others have done it, and it does it when it goes on.
@@ -74,28 +79,38 @@ class ProcessRun(BackgroundRun):
         host: str = "127.0.0.1",
         make_trace: Callable[[int], Trace] | None = None,
         cores: Collection[int] | None = None,
+        store: SnapshotStore | None = None,
+        restart: RestartStrategy | None = None,
+        job: str = "job",
+        trust_pickle: bool = False,
+        heartbeat_timeout_s: float = HEARTBEAT_TIMEOUT_S,
     ) -> None:
         environment.execution_graph(num_task_managers)  # what cannot be is refused here
-        chosen_cores = _each_core(cores, num_task_managers)
-        run_id = secrets.token_bytes(8)
-        job, sinks = without_sinks(environment)
-        orders = [
-            pack(Deploy(job, sinks, number, num_task_managers, run_id, host, security, make_trace))
-            for number in range(num_task_managers)
-        ]
+        if store is not None:
+            _check_can_restart(store, make_trace, heartbeat_timeout_s)
+        where = WhereItRuns(_each_core(cores, num_task_managers), host, security, make_trace)
         super().__init__()
         self._error: BaseException | None = None  # the first one, as soon as it has happened
-        self._nodes = environment.graph.nodes
-        self._sinks = {number: environment.graph.nodes[number].sink for number in sinks}
-        self._over: set[int] = set()  # the TaskManagers whose end is known, with its reason
         self._last_snapshot: JobSnapshot | None = None
-        self._is_paused = False
-        self._group = ProcessGroup()
+        self._is_over = False
+        self._master: JobMaster[RemoteAttempts] | None = None
+        self._heartbeats: Heartbeats | None = None
+        self.recovery: JobRecovery | None = None
+        if store is not None:
+            graph = environment.execution_graph(num_task_managers, secrets.token_bytes(8))
+            self.recovery = JobRecovery(graph, store, job, restart, trust_pickle=trust_pickle)
+        saved = None if store is None or self.recovery is None else (store, self.recovery)
+        self._cluster = ProcessCluster(environment, where, self._on_change, saved, self._on_unwanted)
+        self._group = self._cluster.group
         try:
-            for number, core in enumerate(chosen_cores):
-                self._group.children.append(ChildProcess(number, self._deliver, self._on_change, core))
-            requests = dict(zip(self._group.children, orders, strict=True))
-            self._addresses = self._group.ask(requests, most_s=threading.TIMEOUT_MAX)
+            self._cluster.spawn_all()
+            if self.recovery is None:
+                self._cluster.deploy()
+            else:
+                clock = ProcessingClock(environment.config.epoch_ms)
+                self._heartbeats = Heartbeats(lambda: [*self._group.children], heartbeat_timeout_s)
+                self._heartbeats.start()
+                self._master = JobMaster(self.recovery, self._cluster, clock, self._on_over)
         except BaseException:
             self._close()
             raise
@@ -106,7 +121,10 @@ class ProcessRun(BackgroundRun):
         """Start all tasks; returns at once."""
         self._stopwatch.start()
         try:
-            self._group.ask_all(Start(self._addresses), threading.TIMEOUT_MAX)
+            if self._master is not None:
+                self._master.start()
+            else:
+                self._cluster.start(self._attempts)
         except BaseException as error:
             self._fail(error)
             self._close()
@@ -119,9 +137,8 @@ class ProcessRun(BackgroundRun):
             return False
         try:
             if self._error is None and not self._group.is_closed:
-                parts = self._group.ask_all(Settle(), SECONDS_TO_SETTLE)
-                check_records([counts for counts, _ in parts])
-                self._group.remember([snapshot for _, snapshot in parts])
+                if self._master is None:
+                    self._cluster.settle(self._attempts)
                 self._last_snapshot = self._group.seen()
         except SluiceError as error:
             if not self._group.is_closed:  # else somebody has cancelled the run meanwhile
@@ -135,15 +152,16 @@ class ProcessRun(BackgroundRun):
         return True
 
     def cancel(self) -> None:
-        """End every process, with all that it holds. Does nothing after the end."""
+        """End every process, with all that it holds. Does nothing after the end. Checkpoints stay in the store."""
         self._close()
 
     # -- from outside ----------------------------------------------------------------------------------
 
     @property
     def is_done(self) -> bool:
-        """Whether no task runs any more."""
-        return self._stopwatch.is_started and len(self._over) == len(self._group.children)
+        """Whether no task runs any more, nor will."""
+        is_over = self._attempts.is_over if self._master is None else self._is_over
+        return self._stopwatch.is_started and is_over
 
     @property
     def error(self) -> BaseException | None:
@@ -152,13 +170,14 @@ class ProcessRun(BackgroundRun):
 
     @property
     def process_ids(self) -> list[int]:
-        """The process of each TaskManager."""
+        """The process of each TaskManager; after a restart there may be others."""
         return [child.process.pid for child in self._group.children]
 
     def snapshot(self) -> JobSnapshot:
         """The whole job; each TaskManager at one moment, one after the other. At last as it ended.
 
-        One whose process has ended before the job, or does not answer, is shown as it was seen last.
+        One whose process has ended before the job, or does not answer, or waits for a restart, is shown as it was seen
+        last.
 
         Raises:
             LocalUsageError: the processes have ended before anybody looked.
@@ -169,65 +188,51 @@ class ProcessRun(BackgroundRun):
             try:
                 self._group.look()
             except (LocalUsageError, RemoteTransportError):
-                if self._error is None and not any(child.is_gone for child in self._group.children):
+                if self._attempts.is_wanted and not any(child.is_gone for child in self._group.children):
                     raise
         return self._group.seen()
 
     @property
     def is_paused(self) -> bool:
         """Whether it was paused, and not resumed since."""
-        return self._is_paused
+        return self._cluster.is_paused
 
     def _command(self, command: Command) -> None:
-        if isinstance(command, SwapFunction) and self._swap_sink(command):
+        if isinstance(command, SwapFunction) and self._cluster.sinks.swap(command.operator_name, command.function):
             return
         if isinstance(command, Pause | Resume):
-            self._is_paused = isinstance(command, Pause) and not self._group.is_closed
+            self._cluster.is_paused = isinstance(command, Pause) and not self._group.is_closed
         self._group.ask_all(command)
-
-    def _swap_sink(self, command: SwapFunction) -> bool:
-        """Put another function in the place of a sink's, which is called here; false if it is no sink."""
-        named = [number for number in self._sinks if self._nodes[number].name == command.operator_name]
-        for number in named[:1]:
-            self._sinks[number] = command.function
-        return bool(named)
 
     # -- the children --------------------------------------------------------------------------------
 
-    def _deliver(self, values: list[tuple[int, int, bytes]]) -> None:
-        """Call the functions of the sinks, as long as nothing has failed."""
-        for node_id, subtask, data in values:
-            if self._error is not None or self._group.is_closed:
-                return
-            sink = self._sinks[node_id]
-            assert sink is not None, f"{self._nodes[node_id].name} sent results and is no sink"
-            value = None
-            try:
-                value = unpack(data)
-                sink(value)
-            except BaseException as error:  # noqa: BLE001 - the user's function; raised by `join`
-                self._fail(self._failure_of(node_id, subtask, value, error))
+    @property
+    def _attempts(self) -> RemoteAttempts:
+        attempts = self._cluster.attempts
+        assert attempts is not None, "the first ones are made where the run is"
+        return attempts
 
-    def _failure_of(self, node_id: int, subtask: int, value: object, error: BaseException) -> BaseException:
-        """What to raise for what a sink raised: the same as where sinks run in their tasks."""
-        if is_engines(error) or not issubclass(type(error), USER_CODE_RAISES):
-            return error
-        try:
-            raise failure_of(self._nodes[node_id].name, subtask, value, error) from error
-        except (SystemExit, UserCodeError) as failure:
-            return failure
-
-    def _on_change(self, child: ChildProcess) -> None:
-        """A TaskManager's tasks have ended, or its process has."""
-        if not self._group.is_closed:  # else they lose each other's connections one after the other
-            if child.error is not None:
-                self._fail(child.error)
-            if child.is_gone:
-                self._fail(child.death())
+    def _on_change(self) -> None:
+        """The tasks of a TaskManager have ended, or its process has, or there is other news of them."""
+        if self._master is not None:
+            self._master.note_news()
+        attempts = self._cluster.attempts
         with self._changed:
-            self._over.add(child.number)
-            if self.is_done:
-                self._stopwatch.stop()
+            if self.recovery is None and attempts is not None and not self._group.is_closed:
+                self._error = self._error or attempts.error
+                if self.is_done:
+                    self._stopwatch.stop()
+            self._changed.notify_all()
+
+    def _on_unwanted(self, task: str, generation: int, key: str) -> None:
+        if self._master is not None:
+            self._master.disown(task, generation, key)
+
+    def _on_over(self, error: BaseException | None) -> None:
+        """The job has ended for ever, and nothing of it runs."""
+        with self._changed:
+            self._error, self._is_over = self._error or error, True
+            self._stopwatch.stop()
             self._changed.notify_all()
 
     def _fail(self, error: BaseException) -> None:
@@ -237,10 +242,34 @@ class ProcessRun(BackgroundRun):
 
     def _close(self) -> None:
         """End every process, with a word first, by force if that does not help."""
-        with self._changed:
-            self._group.is_closed = True
-            self._changed.notify_all()
+        if self._heartbeats is not None:
+            self._heartbeats.end()
+        if self._master is not None:
+            self._master.cancel(_SECONDS_TO_CANCEL)
         self._group.close()
+        with self._changed:
+            self._changed.notify_all()
+        if self._master is not None:
+            self._master.cancel(_SECONDS_TO_CANCEL)  # again: it may have waited for a process
+
+
+def _check_can_restart(
+    store: SnapshotStore, make_trace: Callable[[int], Trace] | None, heartbeat_timeout_s: float
+) -> None:
+    """Refuse what cannot work with restarts.
+
+    Raises:
+        LocalUsageError: which of it, and why.
+    """
+    if isinstance(store, MemoryStore):
+        raise LocalUsageError(
+            "a MemoryStore is in the memory of one process, and TaskManagers in others put their states into copies of "
+            "it that nobody sees; take a FileStore"
+        )
+    if make_trace is not None:
+        raise LocalUsageError("a trace of a process that is replaced would begin anew: leave make_trace or store out")
+    if isinstance(heartbeat_timeout_s, bool) or not 0 < heartbeat_timeout_s < threading.TIMEOUT_MAX:
+        raise LocalUsageError(f"heartbeat_timeout_s={heartbeat_timeout_s!r} is no time of more than 0 s")
 
 
 def _each_core(cores: Collection[int] | None, num_task_managers: int) -> list[int] | list[None]:

@@ -18,6 +18,7 @@ from functools import partial
 from multiprocessing.connection import Connection
 from typing import Protocol
 
+from refimpl.drivers.processes.attempt_checkpoints import AttemptCheckpoints, check_shared
 from refimpl.drivers.processes.messages import (
     TICKET_BYTES,
     Answer,
@@ -26,98 +27,31 @@ from refimpl.drivers.processes.messages import (
     Ended,
     Look,
     Request,
-    Results,
+    Saved,
     Settle,
     Start,
+    Stop,
+    Tell,
     pack,
     unpack,
 )
+from refimpl.drivers.processes.pipe_sender import AttemptOutlet, PipeSender
 from refimpl.drivers.processes.sent_error import SentError
 from refimpl.drivers.threads.task_manager import TaskManagerThreads
 from refimpl.errors import USER_CODE_RAISES
 from refimpl.invariants import check_end_here
+from refimpl.job.execution_graph import ExecutionGraph
 from refimpl.job.snapshots import JobSnapshot
+from refimpl.job.task_factory import Snapshots
 from refimpl.laws.records import RecordCounts
 from refimpl.records.elements import StreamRecord
 from refimpl.task.operators import SinkOperator
+from refimpl.task.sink_operators import HeldSinkOperator
+from refimpl.trace import Trace
 
 __all__ = ["Delivery", "Outlet", "Worker", "obey"]
 
-_MOST_RESULTS_WAITING = 128
-_MOST_BYTES_WAITING = 1024 * 1024
-
-
-class PipeSender:
-    """Sends answers to the parent at once, and results in batches that gather while one batch is sent.
-
-    `put` waits when too many have gathered: the parent's sinks are slow, and the task is with them.
-    """
-
-    def __init__(self, answers: Connection, results: Connection) -> None:
-        self._answers = answers
-        self._results = results
-        self._answering = threading.Lock()
-        self._changed = threading.Condition()
-        self._waiting: list[tuple[int, int, bytes]] = []
-        self._num_bytes = 0
-        self._is_sending = False
-        self._is_closed = False
-        threading.Thread(target=self._run, name="results", daemon=True).start()
-
-    def put(self, node_id: int, subtask: int, value: bytes) -> None:
-        """Send one value, soon; none after `close`."""
-        with self._changed:
-            while not self._is_closed and (
-                len(self._waiting) >= _MOST_RESULTS_WAITING or self._num_bytes >= _MOST_BYTES_WAITING
-            ):
-                self._changed.wait()
-            if self._is_closed:
-                return
-            self._waiting.append((node_id, subtask, value))
-            self._num_bytes += len(value)
-            if not self._is_sending:
-                self._changed.notify_all()
-
-    def answer(self, ticket: bytes, answer: Answer | Ended) -> None:
-        """Send the answer to the request with this number."""
-        data = ticket + pack(answer)
-        with self._answering, suppress(OSError):  # the parent is gone; the thread that hears requests sees it
-            self._answers.send_bytes(data)
-
-    def end(self, error: BaseException | None) -> None:
-        """Send that the tasks have ended: if all is well, behind the last result."""
-        if error is not None:
-            self.answer(bytes(TICKET_BYTES), Ended(SentError.of(error)))
-            return
-        with self._changed:
-            while (self._waiting or self._is_sending) and not self._is_closed:
-                self._changed.wait()
-            if self._is_closed:  # a result may still be on its way, and the parent reads no further
-                return
-        self._send(Ended(None))
-
-    def close(self) -> None:
-        """End all waits here, for good."""
-        with self._changed:
-            self._is_closed = True
-            self._changed.notify_all()
-
-    def _send(self, message: Ended | Results) -> None:
-        with suppress(OSError):  # as above
-            self._results.send_bytes(pack(message))
-
-    def _run(self) -> None:
-        while True:
-            with self._changed:
-                self._is_sending = False
-                self._changed.notify_all()
-                while not self._waiting:
-                    self._changed.wait()
-                values, self._waiting = self._waiting, []
-                self._num_bytes = 0
-                self._is_sending = True
-                self._changed.notify_all()
-            self._send(Results(values))
+_SECONDS_TO_PUT = 5.0
 
 
 class Outlet(Protocol):
@@ -145,25 +79,37 @@ class Delivery(SinkOperator):
 
 
 class Worker:
-    """One TaskManager, and its answers to the parent's requests."""
+    """The attempts of one deployment on this TaskManager, and its answers to the parent's requests."""
 
-    def __init__(self, order: Deploy, sender: PipeSender) -> None:
-        for number in order.sinks:
-            order.job.graph.nodes[number].make_operator = partial(Delivery, sender, number)
+    def __init__(self, order: Deploy, sender: PipeSender, trace: Trace | None = None) -> None:
+        outlet = AttemptOutlet(sender, order.generation)
+        environment = order.job.environment
+        for number in order.job.sinks:
+            environment.graph.nodes[number].make_operator = partial(Delivery, outlet, number)
+        for number, value_type in order.job.held.items():
+            give = partial(outlet.commit, number)
+            environment.graph.nodes[number].make_operator = partial(HeldSinkOperator, give, value_type)
         self._sender = sender
+        self._generation = order.generation
         self._saying = threading.Lock()
         self._has_said_end = False
-        self._trace = None if order.make_trace is None else order.make_trace(order.number)
+        self._trace = trace
+        graph = environment.execution_graph(order.num_task_managers, order.run_id)
+        for _ in range(order.generation):
+            graph = graph.restarted()
+        self._checkpoints: AttemptCheckpoints | None = None
         self._threads = TaskManagerThreads(
-            order.job,
-            self._trace,
+            graph,
+            trace,
             order.number,
-            order.num_task_managers,
-            order.run_id,
             order.host,
             order.security,
             self._on_end,
+            None if order.saved is None else _snapshots(order.saved, graph, order.number),
+            self._on_news,
         )
+        if order.saved is not None:
+            self._checkpoints = AttemptCheckpoints(self._threads, order.saved, order.generation, sender.say)
 
     @property
     def address(self) -> tuple[str, int] | None:
@@ -174,13 +120,18 @@ class Worker:
         """Obey a request, and return the value of its answer."""
         match request:
             case Start(addresses):
+                if self._checkpoints is not None:
+                    self._checkpoints.start()
                 self._threads.start(addresses)
             case Look():
                 return self._threads.snapshot()
             case Settle():
                 return self._settle()
-            case Close():
-                self._close()
+            case Tell():
+                if self._checkpoints is not None:
+                    self._checkpoints.tell(request)
+            case Stop() | Close():
+                return self._stop()
             case Deploy():
                 raise AssertionError("this process is a TaskManager already")
             case _:
@@ -194,19 +145,34 @@ class Worker:
             self._trace.close()
         return RecordCounts.of(self._threads.deployment), self._threads.snapshot()
 
-    def _close(self) -> None:
-        self._sender.close()
+    def _stop(self) -> bool:
+        """End all; whether nothing is at work any more: user code may be, and a store, for as long as they like."""
+        self._sender.close(self._generation)
         self._threads.close()
-        if self._trace is not None:
-            self._trace.close()
+        has_put = self._checkpoints is None or self._checkpoints.stop(_SECONDS_TO_PUT)
+        return self._threads.is_ended and has_put
+
+    def _on_news(self) -> None:
+        if self._checkpoints is not None:
+            self._checkpoints.note_news()
 
     def _on_end(self) -> None:
-        """Tell the parent, once, behind the last result."""
+        """Tell the parent, once, behind the last result; where checkpoints are, behind what is said of them."""
         with self._saying:
-            if self._has_said_end:
+            if self._has_said_end or (self._checkpoints is not None and self._threads.error is None):
                 return
             self._has_said_end = True
-        self._sender.end(self._threads.error)
+        if self._threads.error is not None:
+            self._sender.fail(self._generation, self._threads.error)
+        else:
+            self._sender.say(Ended(self._generation, None))
+
+
+def _snapshots(saved: Saved, graph: ExecutionGraph, number: int) -> Snapshots:
+    """What the tasks of a TaskManager go on from."""
+    check_shared(saved)
+    here = [each for each in graph.vertices if each.task_manager == number]
+    return saved.point.snapshots(saved.store, graph, here)
 
 
 # -- the process -------------------------------------------------------------------------------------
@@ -218,9 +184,10 @@ def obey(commands: int, answers: int, results: int) -> None:
     if isinstance(sys.stdout, io.TextIOWrapper):  # user code's lines are seen at once
         sys.stdout.reconfigure(line_buffering=True, write_through=False)
     requests: queue.SimpleQueue[bytes] = queue.SimpleQueue()
-    threading.Thread(target=_hear, args=(commands, requests), name="requests", daemon=True).start()
     sender = PipeSender(Connection(answers, readable=False), Connection(results, readable=False))
+    threading.Thread(target=_hear, args=(commands, requests, sender), name="requests", daemon=True).start()
     worker: Worker | None = None
+    trace: Trace | None = None
     is_last = False
     while not is_last:
         message = requests.get()
@@ -229,10 +196,16 @@ def obey(commands: int, answers: int, results: int) -> None:
             value: object = None
             is_last = isinstance(request, Close)
             if isinstance(request, Deploy):
-                worker = Worker(request, sender)
+                if trace is None and request.make_trace is not None:
+                    trace = request.make_trace(request.number)
+                worker = Worker(request, sender, trace)
                 value = worker.address
             elif worker is not None:
                 value = worker.answer(request)
+            if isinstance(request, Stop):
+                value, worker = worker is None or value, None
+            if is_last:
+                _end(sender, trace)
             answer = Answer(value)
         except BaseException as error:  # noqa: BLE001 - it is raised where the request came from
             answer = Answer(error=SentError.of(error))
@@ -242,10 +215,23 @@ def obey(commands: int, answers: int, results: int) -> None:
     os._exit(0)  # not even user code that never returns keeps this process
 
 
-def _hear(commands: int, requests: queue.SimpleQueue[bytes]) -> None:
-    """Take requests in while others are obeyed; when the parent is gone, so is this process."""
+def _end(sender: PipeSender, trace: Trace | None) -> None:
+    sender.close()
+    if trace is not None:
+        trace.close()
+
+
+def _hear(commands: int, requests: queue.SimpleQueue[bytes], sender: PipeSender) -> None:
+    """Take requests in while others are obeyed; when the parent is gone, so is this process.
+
+    One without words asks whether this process is there, and is answered at once.
+    """
     pipe = Connection(commands, writable=False)
     with suppress(EOFError, OSError):
         while True:
-            requests.put(pipe.recv_bytes())
+            message = pipe.recv_bytes()
+            if len(message) == TICKET_BYTES:
+                sender.answer(message, Answer())
+            else:
+                requests.put(message)
     os._exit(0)

@@ -100,9 +100,8 @@ class _TaskManager:
         self._sender = None if order.trace_table is None else TraceSender(order.trace_table, number, rows)
         try:
             trace = None if self._sender is None else self._sender.trace
-            self.threads = TaskManagerThreads(
-                order.job, trace, number, order.num_task_managers, order.run_id, host, order.security, self._on_end
-            )
+            graph = order.job.execution_graph(order.num_task_managers, order.run_id)
+            self.threads = TaskManagerThreads(graph, trace, number, host, order.security, self._on_end)
         except BaseException:
             self._completion.close()
             self._end_trace()

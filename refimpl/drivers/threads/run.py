@@ -43,20 +43,11 @@ class ThreadedRun(BackgroundRun):
         self.error: BaseException | None = None  # the first one, as soon as it has happened
         self._is_closed = self._could_not_start = False
         self.task_managers: list[TaskManagerThreads] = []
-        run_id = secrets.token_bytes(8)
+        graph = environment.execution_graph(num_task_managers, secrets.token_bytes(8))
         try:
             for number in range(num_task_managers):
-                self.task_managers.append(
-                    TaskManagerThreads(
-                        environment,
-                        trace,
-                        number,
-                        num_task_managers,
-                        run_id,
-                        security=security,
-                        on_end=self._on_end,
-                    )
-                )
+                each = TaskManagerThreads(graph, trace, number, security=security, on_end=self._on_end)
+                self.task_managers.append(each)
         except BaseException as error:
             self._close(error)
             raise

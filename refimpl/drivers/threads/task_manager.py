@@ -25,8 +25,10 @@ from refimpl.drivers.transport.streams import Security
 from refimpl.errors import UserCodeError
 from refimpl.job.commands import Command, Resume, SetTimeout
 from refimpl.job.deployment import Deployment
-from refimpl.job.environment import StreamEnvironment
+from refimpl.job.execution_graph import ExecutionGraph
 from refimpl.job.snapshots import JobSnapshot
+from refimpl.job.task_factory import Snapshots
+from refimpl.memory.network_pool import NetworkBufferPool
 from refimpl.task.task import Task
 from refimpl.trace import Trace
 
@@ -40,7 +42,8 @@ class TaskManagerThreads:
     """Runs the part of a job that one TaskManager has.
 
     With several it listens at `connections.address`, on `host`, from the beginning; `start` gets the addresses of all.
-    `on_end` is called, on any thread, without the monitor, at the end of the last task and at a failure.
+    `on_end` is called, on any thread, without the monitor, at the end of the last task and at a failure; `on_news` at
+    the end of each. `snapshots` and `pool` are as in `Deployment`.
 
     Raises:
         ConfigError: it cannot listen there.
@@ -49,29 +52,32 @@ class TaskManagerThreads:
 
     def __init__(
         self,
-        environment: StreamEnvironment,
+        graph: ExecutionGraph,
         trace: Trace | None = None,
         number: int = 0,
-        num_task_managers: int = 1,
-        run_id: bytes = bytes(8),
         host: str = "127.0.0.1",
         security: Security | None = None,
         on_end: Callable[[], None] = lambda: None,
+        snapshots: Snapshots | None = None,
+        on_news: Callable[[], None] = lambda: None,
+        pool: NetworkBufferPool | None = None,
     ) -> None:
         self.monitor = threading.RLock()
         if trace is not None:
             trace.use_clock(time.monotonic_ns, time.time_ns() - time.monotonic_ns())
-        makers = makers_of(environment.config)
-        graph = environment.execution_graph(num_task_managers, run_id)
-        self.deployment = Deployment(graph, number, trace, self.monitor, BUFFERS_PER_STEP, makers)
+        makers = makers_of(graph.job.config)
+        self.deployment = Deployment(
+            graph, number, trace, self.monitor, BUFFERS_PER_STEP, makers, pool=pool, snapshots=snapshots
+        )
         self.error: BaseException | None = None  # the first one, as soon as it has happened
-        is_alone, timeout_ms = num_task_managers == 1, environment.config.buffer_timeout_ms
+        is_alone, timeout_ms = graph.placement.num_task_managers == 1, graph.job.config.buffer_timeout_ms
         self.turns = TaskTurns(self.monitor, self.deployment, is_alone)
         self.leader_followers = self.turns.leader_followers  # connections ask for them
         self._switch_interval = SwitchInterval(timeout_ms)
         after_flush = self._switch_interval.note_flush if is_alone else self._write_deferred
         self.flush_clock = FlushClock(self.deployment.partitions, timeout_ms, after_flush)
         self._on_end = on_end
+        self._on_news = on_news
         self._threads: list[threading.Thread] = []
         self._num_running = len(self.deployment.tasks)
         self._stopwatch = Stopwatch()
@@ -158,6 +164,14 @@ class TaskManagerThreads:
         with self.monitor:
             return self.deployment.snapshot(self._stopwatch.elapsed_s * 1000)
 
+    def wake(self, task: Task | None = None) -> None:
+        """Let a task, or every task, look whether it can go on. Not under the monitor of another."""
+        with self.monitor:
+            if task is None:
+                self.turns.wake_all()
+            else:
+                self.turns.wakers[task.name].wake()
+
     def do(self, command: Command) -> None:
         """Carry a command out; every task looks then whether it can go on."""
         with self.monitor:
@@ -184,6 +198,7 @@ class TaskManagerThreads:
             self._num_running -= 1
             if self.is_ended:
                 self.turns.end()
+        self._on_news()
         if self.is_ended:
             self._on_end()
 
