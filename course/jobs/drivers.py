@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from course.data.master import master_of
 from course.data.trace_files import FileTrace, check_folder, table_of, write_trace
+from course.jobs.keeping import Keeping, Kept
 from course.spark.cluster_keys import CLOCK_DIFFERENCE, new_pair
 from refimpl.drivers import AsyncRun, ProcessRun, Simulation, SparkRun, ThreadedRun
 from refimpl.drivers.transport import PemPair
@@ -30,10 +31,11 @@ _STEPS_BETWEEN_LAWS = 100
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """Seconds from the start of a job to its end, and how many records its sources read."""
+    """Seconds from the start of a job to its end, how many records its sources read, and of its checkpoints if any."""
 
     seconds: float
     records_in: int
+    kept: Kept | None = None
 
 
 def spark_run(
@@ -59,8 +61,11 @@ def execute(
     num_task_managers: int,
     session: SparkSession | None = None,
     trace_folder: Path | None = None,
+    keeping: Keeping | None = None,
 ) -> Figures:
     """Run the job on one of `DRIVERS`; `session` is for Spark. A trace goes to `trace_folder`, for `sluice trace`.
+
+    With `keeping` checkpoints are kept: on one of `CAN_KEEP`.
 
     Raises:
         SluiceError: the job failed, or its trace could not be written.
@@ -81,21 +86,23 @@ def execute(
         make_trace = None if trace_folder is None else partial(FileTrace, trace_folder)
         trace = None if make_trace is None or driver == "processes" else stack.enter_context(make_trace())
         run: Simulation | AsyncRun | ThreadedRun | ProcessRun
+        options = {} if keeping is None else keeping.options
         if driver == "simulation":
-            run = Simulation(
-                environment, check_every=_STEPS_BETWEEN_LAWS, trace=trace, num_task_managers=num_task_managers
-            )
+            given = {"check_every": _STEPS_BETWEEN_LAWS, "trace": trace, **options}
+            run = Simulation(environment, num_task_managers=num_task_managers, **given)
         elif driver == "aio":
             run = AsyncRun(environment, trace, num_task_managers)
         elif driver == "threads":
             run = ThreadedRun(environment, trace, num_task_managers)
         else:
-            run = ProcessRun(environment, num_task_managers, make_trace=make_trace)
+            run = ProcessRun(environment, num_task_managers, make_trace=make_trace, **options)
         stack.enter_context(run)
         snapshot = run.run().snapshot()
     heads = {vertex.nodes[0].name for vertex in _sources(environment)}
     read = [task.num_records_in for task in snapshot.tasks if task.operators[0] in heads]
-    return Figures(time.monotonic() - started_s, sum(read))
+    recovery = run.recovery if isinstance(run, Simulation | ProcessRun) else None
+    kept = None if keeping is None or recovery is None else keeping.came_to(recovery)
+    return Figures(time.monotonic() - started_s, sum(read), kept)
 
 
 def _sources(environment: StreamEnvironment) -> list[JobVertex]:

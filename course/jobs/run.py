@@ -9,11 +9,13 @@ import os
 import sys
 import threading
 from contextlib import ExitStack
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from course.data.master import MasterError, master_of
 from course.data.trace_files import TraceFileError, check_folder
+from course.jobs import keeping
 from course.jobs.drivers import DRIVERS, Figures, execute
 from course.jobs.job_files import JobError, load_job, no_silent_exit
 from course.waiting import Waiting
@@ -38,6 +40,8 @@ _EPILOG = """A job file has a function that is given what the results go to, and
 course/example_job.py is one. Results go to standard output, one a line; figures to standard error.
 
 examples: sluice run course/example_job.py --on processes
+          sluice run my_jobs.py --on processes --checkpoint DIR --every 500ms
+          sluice run my_jobs.py --on processes --checkpoint DIR --restore
           sluice run my_jobs.py:second --on spark --master spark://127.0.0.1:7077 --task-managers 4
           sluice run flights --on spark --master 'local-cluster[2,1,1024]' --trace DIR
 example: sluice run flights --on simulation --records 5000 --json"""
@@ -47,10 +51,14 @@ _WIDTH = 2
 
 
 class Sink:
-    """Takes the results of a job: counts them, prints them if somebody reads them, and makes one number of all."""
+    """Takes the results of a job: counts them, prints them if somebody reads them, and makes one number of all.
 
-    def __init__(self, *, prints: bool) -> None:
+    With `is_kept` a result is out of this process when the call returns: a checkpoint may count on it then.
+    """
+
+    def __init__(self, *, prints: bool, is_kept: bool = False) -> None:
         self.num_results = 0
+        self._is_kept = is_kept
         self._prints = prints
         self._sum = 0
         self._lock = threading.Lock()  # on threads, subtasks of a sink call it at the same time
@@ -62,7 +70,7 @@ class Sink:
             self.num_results += 1
             self._sum += number
             if self._prints:
-                print(text)
+                print(text, flush=self._is_kept)
 
     @property
     def fingerprint(self) -> str:
@@ -104,6 +112,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="write down what happens to each buffer, as Parquet, for `sluice trace DIR`",
     )
+    keeping.add_arguments(parser)
     parser.add_argument("--json", action="store_true", help="print one JSON object in place of the results")
 
 
@@ -117,6 +126,7 @@ def run(arguments: argparse.Namespace) -> int:
                 raise JobError("--master is for jobs on Spark, and for flights, which come from it; add --on spark")
         if arguments.records is not None and not is_flights:
             raise JobError("--records is for flights; another job says itself what it reads")
+        keeping.check(arguments)
         if arguments.trace is not None:
             check_folder(arguments.trace)
         return _run_flights(arguments) if is_flights else _run_file(arguments)
@@ -140,15 +150,16 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _run_file(arguments: argparse.Namespace) -> int:
-    sink = Sink(prints=not arguments.json)
+    sink = Sink(prints=not arguments.json, is_kept=arguments.checkpoint is not None)
     with ExitStack() as stack:
         stack.enter_context(no_silent_exit())
         environment = load_job(arguments.job, sink)
+        kept = keeping.keeping_of(arguments, environment)
         width = _width(arguments, environment)
         waiting = stack.enter_context(Waiting("starting Spark"))
         session = _session(stack, arguments, width) if arguments.on == "spark" else None
         waiting.now(f"running {arguments.job} on {arguments.on}")
-        figures = execute(environment, arguments.on, width, session, arguments.trace)
+        figures = execute(environment, arguments.on, width, session, arguments.trace, kept)
     _report(arguments, width, sink, figures)
     return 0
 
@@ -222,6 +233,8 @@ def _report(
         "job": arguments.job, "on": arguments.on, "task_managers": width, "records_in": figures.records_in,
         "results": sink.num_results, "fingerprint": sink.fingerprint, "seconds": round(figures.seconds, 3),
     }  # fmt: skip
+    if figures.kept is not None:
+        summary["checkpoints"] = asdict(figures.kept)
     if comparison is not None:
         summary["equal_to_spark"] = comparison.is_equal
     if arguments.json:
@@ -232,6 +245,8 @@ def _report(
             f"in {figures.seconds:.2f} s on {arguments.on}, {width} TaskManager{'s' if width > 1 else ''}",
             file=sys.stderr,
         )
+        if figures.kept is not None:
+            print(figures.kept, file=sys.stderr)
         if arguments.trace is not None:
             print(f"the trace is in {arguments.trace}: sluice trace {arguments.trace}", file=sys.stderr)
         if comparison is not None:

@@ -1,0 +1,186 @@
+"""`--checkpoint DIR --every TIME --restore`: where a run keeps its state, how often, whether it goes on from there."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import stat
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from course.jobs.job_files import JobError
+from refimpl.drivers.file_store import FileStore
+from refimpl.drivers.recovery import JobRecovery
+from refimpl.errors import RestoreRefusedError, StoreError
+from refimpl.job import StreamEnvironment
+from refimpl.state.layout import JobStore
+from refimpl.state.recovery import manifest_keys
+
+__all__ = ["CAN_KEEP", "Keeping", "Kept", "add_arguments", "check", "interval_ms", "keeping_of"]
+
+CAN_KEEP = ("simulation", "processes")
+"""The drivers of a run that keep checkpoints in a folder."""
+
+_DEFAULT_EVERY_MS = 1000
+_MS = {"ms": 1, "s": 1000, "min": 60_000, "h": 3_600_000}
+_MOST_MS = 24 * 3_600_000
+_TIME = re.compile(r"(\d+(?:\.\d+)?) ?(ms|s|min|h)", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What came of the checkpoints of a run: how many are complete and how many failed, how often the job began again,
+    and the checkpoint from which it went on at last."""
+
+    completed: int
+    failed: int
+    restarts: int
+    restored: int | None
+
+    def __str__(self) -> str:
+        said = f"{self.completed} checkpoint{'' if self.completed == 1 else 's'} taken"
+        if self.failed:
+            said += f", {self.failed} failed"
+        if self.restarts:
+            said += f", {self.restarts} restart{'' if self.restarts == 1 else 's'}"
+        return said if self.restored is None else f"{said}; went on from checkpoint {self.restored}"
+
+
+@dataclass(frozen=True, slots=True)
+class Keeping:
+    """The store of a run, and the name of its job there."""
+
+    store: FileStore
+    job: str
+    trust_pickle: bool
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """For a driver."""
+        return {"store": self.store, "job": self.job, "trust_pickle": self.trust_pickle}
+
+    def check_pickle(self, error: RestoreRefusedError) -> None:
+        """Say what can be done about pickled state that is not read."""
+        if not self.trust_pickle and "pickled" in str(error):
+            error.add_note(f"other users can write to {self.store.folder}; chmod o-w, if you know what is in it")
+
+    def came_to(self, recovery: JobRecovery) -> Kept:
+        """What came of it."""
+        history = recovery.checkpoints.history
+        manifest = None if recovery.checkpoints.recovered is None else recovery.checkpoints.recovered.manifest
+        return Kept(
+            history.num_completed,
+            history.num_aborted,
+            recovery.graph.generation,
+            None if manifest is None else manifest.checkpoint_id,
+        )
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The three options."""
+    parser.add_argument(
+        "--checkpoint",
+        type=Path,
+        metavar="DIR",
+        help="keep checkpoints in this folder: a job that fails goes on from the newest (see `sluice checkpoints`)",
+    )
+    parser.add_argument(
+        "--every",
+        metavar="TIME",
+        help="how often: 500ms, 1s, 2min (default: as the job says, else 1s)",
+    )
+    parser.add_argument(
+        "--restore",
+        action="store_true",
+        help="go on from the newest sound checkpoint in DIR, with any number of TaskManagers; state may be "
+        "pickled, so nobody else should be able to write there",
+    )
+
+
+def interval_ms(word: str) -> int:
+    """A time such as `500ms`, in ms.
+
+    Raises:
+        JobError: it is none, or none that can be waited for.
+    """
+    found = _TIME.fullmatch(word.strip())
+    if found is None:
+        raise JobError(f"--every {word!r} is no time; write a number and its unit: 500ms, 1s, 2min, 1h")
+    value_ms = float(found[1]) * _MS[found[2]]
+    if not 1 <= value_ms <= _MOST_MS:
+        raise JobError(f"--every {word!r} cannot work: from 1ms to 24h")
+    return round(value_ms)
+
+
+def check(arguments: argparse.Namespace) -> None:
+    """Refuse options that do not go together, or with the driver, before anything is loaded.
+
+    Raises:
+        JobError: which, and why.
+    """
+    if arguments.checkpoint is None:
+        for name in ("every", "restore"):
+            if getattr(arguments, name):
+                raise JobError(f"--{name} is about checkpoints; say where they are: --checkpoint DIR")
+        return
+    if arguments.job == "flights":
+        raise JobError("--checkpoint is for job files: the flights come from Spark, anew in each run")
+    if arguments.on not in CAN_KEEP:
+        raise JobError(f"--checkpoint does not go with --on {arguments.on}; it does with {' and '.join(CAN_KEEP)}")
+    if arguments.trace is not None and arguments.on == "processes":
+        raise JobError("--trace does not go with --checkpoint on processes: one that is replaced would begin it anew")
+    if arguments.every is not None:
+        interval_ms(arguments.every)
+
+
+def keeping_of(arguments: argparse.Namespace, environment: StreamEnvironment) -> Keeping | None:
+    """What the options ask for, if anything; they have passed `check`. `environment` is told how often.
+
+    Raises:
+        JobError: the folder cannot be written, or has what was not asked for, or has not what was.
+    """
+    folder: Path | None = arguments.checkpoint
+    if folder is None:
+        return None
+    every_ms = environment.config.checkpoint_interval_ms or _DEFAULT_EVERY_MS
+    if arguments.every is not None:
+        every_ms = interval_ms(arguments.every)
+    environment.config = replace(environment.config, checkpoint_interval_ms=every_ms)
+    job = _name_of(arguments.job)
+    if arguments.restore and not folder.is_dir():
+        raise JobError(f"--restore: {folder} is {'no folder' if folder.exists() else 'not there'}")
+    try:
+        store = FileStore(folder)
+        there = JobStore(store, job).list("")
+    except StoreError as error:
+        raise JobError(f"no checkpoint can be kept in {folder}: {error}") from error
+    if arguments.restore and not there:
+        raise JobError(f"--restore: {folder} has nothing of {job}; it has {_jobs_in(folder)}")
+    if not arguments.restore and (manifests := manifest_keys(there)):
+        raise JobError(
+            f"{folder} has {len(manifests)} checkpoint{'' if len(manifests) == 1 else 's'} of {job}: "
+            f"say --restore to go on from there, or name another folder"
+        )
+    return Keeping(store, job, arguments.restore and _is_ours_alone(folder))
+
+
+def _name_of(job: str) -> str:
+    """The name by which a store knows a job: of its file or module, and of its function if that is not `job`."""
+    place, colon, function = job.rpartition(":")
+    if not colon or job.endswith(".py"):
+        place, function = job, ""
+    stem = Path(place).stem if place.endswith(".py") else place
+    return stem if function in ("", "job") else f"{stem}:{function}"
+
+
+def _jobs_in(folder: Path) -> str:
+    names = sorted(path.name for path in folder.iterdir() if path.is_dir())
+    return ", ".join(names) or "nothing at all"
+
+
+def _is_ours_alone(folder: Path) -> bool:
+    """Whether only this user, and who he trusts, can write there."""
+    found = folder.stat()
+    return found.st_uid == os.getuid() and not found.st_mode & stat.S_IWOTH

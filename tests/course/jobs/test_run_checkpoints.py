@@ -1,0 +1,188 @@
+"""`sluice run --checkpoint --every --restore`: a run that is killed as a whole goes on from there; a sentence else."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import psutil
+import pytest
+
+from course.cli import main
+from course.jobs.job_files import JobError
+from course.jobs.keeping import CAN_KEEP, interval_ms
+from tests.support.polling import until
+
+ROOT = Path(__file__).resolve().parents[3]
+TIMEOUT_S = 300.0  # only so that a hang fails
+NUM_RECORDS = 400
+
+FLOW = f"""
+from pathlib import Path
+
+from refimpl.config import Config
+from refimpl.drivers.file_transactions import FileSink
+from refimpl.job import StreamEnvironment
+from refimpl.records import StreamRecord
+from refimpl.task import TumblingWindows
+
+HERE = Path(__file__).parent
+
+class Numbers:
+    def __init__(self): self.position = 0
+    def seek(self, position): self.position = position
+    def close(self): pass
+    def read(self, max_records):
+        if self.position >= {NUM_RECORDS}:
+            return None
+        end = {NUM_RECORDS} if (HERE / "go").exists() else {NUM_RECORDS} // 2
+        numbers = range(self.position, min(end, self.position + max_records))
+        self.position = max(self.position, numbers.stop)
+        return [StreamRecord((number % 5, number), number) for number in numbers]
+
+class Count:
+    def create_accumulator(self): return 0
+    def add(self, value, accumulator): return accumulator + 1
+    def get_result(self, accumulator): return accumulator
+
+def job(sink):
+    environment = StreamEnvironment(Config(num_buffers=256, source_batch=8), parallelism=2)
+    counts = (
+        environment.source(lambda *_: Numbers(), "numbers", parallelism=1)
+        .assign_timestamps(lambda value: value[1], 3)
+        .key_by(lambda value: value[0])
+        .window(TumblingWindows(10))
+        .aggregate(Count())
+    )
+    counts.sink_to(FileSink(HERE / "out"), "files")
+    counts.sink(sink)
+    return environment
+
+"""
+EXPECTED = Counter(f"{(key, start, start + 10, 2)}" for key in range(5) for start in range(0, NUM_RECORDS, 10))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "flow.py").write_text(FLOW)
+    return tmp_path
+
+
+def begin(folder: Path, *words: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "course.cli", "run", "flow.py", "--checkpoint", "kept", *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=folder,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+    )
+
+
+def written(folder: Path) -> Counter[str]:
+    """The lines that count: of files without a dot in front."""
+    return Counter(line for path in (folder / "out").glob("part-*") for line in path.read_text().splitlines())
+
+
+def checkpoints(folder: Path) -> list[Path]:
+    return sorted((folder / "kept").glob("flow/chk-*/_metadata"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("more", [[], ["--task-managers", "1"]])
+def test_a_run_that_is_killed_as_a_whole_goes_on_from_its_newest_checkpoint(folder: Path, more: list[str]) -> None:
+    with begin(folder, "--on", "processes", "--every", "20ms") as first:
+        until(lambda: checkpoints(folder) and written(folder), TIMEOUT_S)
+        processes = psutil.Process(first.pid).children(recursive=True)
+        first.kill()
+        first.communicate(timeout=TIMEOUT_S)
+    assert first.returncode == -signal.SIGKILL
+    psutil.wait_procs(processes, timeout=TIMEOUT_S)
+    assert not [each for each in processes if each.is_running()]
+    assert checkpoints(folder)
+    half = written(folder)
+    assert set(half.values()) == {1}
+    assert half < EXPECTED
+    (folder / "go").touch()
+
+    with begin(folder, "--on", "processes", "--every", "20ms") as refused:
+        _, said = refused.communicate(timeout=TIMEOUT_S)
+    assert refused.returncode == 2
+    assert "of flow: say --restore to go on from there, or name another folder" in said
+
+    with begin(folder, "--on", "processes", "--every", "20ms", "--restore", "--json", *more) as second:
+        answer, said = second.communicate(timeout=TIMEOUT_S)
+    assert second.returncode == 0, said
+    summary = json.loads(answer)
+    assert summary["checkpoints"]["restored"] >= 1
+    assert summary["checkpoints"]["completed"] >= 1
+    assert summary["checkpoints"]["restarts"] == 0
+    assert written(folder) == EXPECTED
+    assert not checkpoints(folder)
+    assert not list((folder / "out").glob(".*"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("driver", CAN_KEEP)
+def test_every_driver_that_keeps_checkpoints_says_how_many(folder: Path, driver: str) -> None:
+    (folder / "go").touch()
+    with begin(folder, "--on", driver, "--every", "1ms") as run:
+        answer, said = run.communicate(timeout=TIMEOUT_S)
+    assert run.returncode == 0, said
+    assert "checkpoint" in said
+    assert "taken" in said
+    assert Counter(answer.splitlines()) == EXPECTED == written(folder)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--every", "1s"], "--every is about checkpoints; say where they are: --checkpoint DIR"),
+        (["--restore"], "--restore is about checkpoints"),
+        (["--checkpoint", "kept", "--every", "soon"], "--every 'soon' is no time; write a number and its unit"),
+        (["--checkpoint", "kept", "--every", "5"], "--every '5' is no time"),
+        (["--checkpoint", "kept", "--every", "0s"], "--every '0s' cannot work: from 1ms to 24h"),
+        (["--checkpoint", "kept", "--every", "25h"], "--every '25h' cannot work"),
+        (["--checkpoint", "kept", "--restore"], "--restore: kept is not there"),
+        (["--checkpoint", "flow.py", "--restore"], "--restore: flow.py is no folder"),
+        (["--checkpoint", "flow.py"], "no checkpoint can be kept in flow.py"),
+        (["--checkpoint", "empty", "--restore"], "--restore: empty has nothing of flow; it has nothing at all"),
+        (
+            ["--checkpoint", "kept", "--on", "spark"],
+            "--checkpoint does not go with --on spark; it does with",
+        ),
+        (["--checkpoint", "kept", "--trace", "traced"], "--trace does not go with --checkpoint on processes"),
+    ],
+)
+def test_what_cannot_work_is_refused_in_one_sentence(
+    folder: Path, words: list[str], said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(folder)
+    (folder / "empty").mkdir()
+    assert main(["run", "flow.py", "--on", "processes", *words]) == 2
+    err = capsys.readouterr().err
+    assert said in err
+    assert len(err.splitlines()) == 1
+
+
+def test_flights_keep_no_checkpoints(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", "flights", "--checkpoint", "kept", "--on", "simulation"]) == 2
+    assert "--checkpoint is for job files" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("word", "value_ms"), [("500ms", 500), ("1s", 1000), ("1.5 s", 1500), ("2min", 120_000), ("1h", 3_600_000)]
+)
+def test_a_time_has_a_unit(word: str, value_ms: int) -> None:
+    assert interval_ms(word) == value_ms
+
+
+@pytest.mark.parametrize("word", ["", "s", "-1s", "1d", "1,5s", "1e3s", "1s1s", "٣s"])
+def test_what_is_no_time_is_refused(word: str) -> None:
+    with pytest.raises(JobError, match="no time"):
+        interval_ms(word)
