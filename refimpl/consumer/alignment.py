@@ -51,9 +51,7 @@ class BarrierAligner(BarrierHandler):
     def on_barrier(self, channel: int, barrier: CheckpointBarrier) -> list[Decision]:
         decisions: list[Decision] = []
         if barrier.checkpoint_id > self.latest_checkpoint_id:
-            if self._barrier is not None:
-                decisions = self._abort(self.latest_checkpoint_id, AbortReason.SUBSUMED, self._counts_ended)
-            self.latest_checkpoint_id = barrier.checkpoint_id
+            decisions = self.subsume(barrier.checkpoint_id)
             self._barrier = barrier
         elif barrier.checkpoint_id < self.latest_checkpoint_id or self._barrier is None:
             return [ResumeChannel(channel)] if barrier.needs_alignment else []  # of a checkpoint that is over
@@ -77,6 +75,13 @@ class BarrierAligner(BarrierHandler):
         if self._counts_ended:
             return self._complete_if_all()
         return self._abort(self.latest_checkpoint_id, AbortReason.INPUT_ENDED, False)
+
+    def subsume(self, by_id: int) -> list[Decision]:
+        """A barrier of another kind and with this id has come: what is pending will not be a checkpoint."""
+        latest_id, self.latest_checkpoint_id = self.latest_checkpoint_id, max(self.latest_checkpoint_id, by_id)
+        if self._barrier is None:
+            return []
+        return self._abort(latest_id, AbortReason.SUBSUMED, self._counts_ended)
 
     def _complete_if_all(self) -> list[Decision]:
         if self._barrier is None or len(self._arrived | self._ended) < self._num_channels:

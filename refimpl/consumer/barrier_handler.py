@@ -20,9 +20,11 @@ __all__ = [
     "AbortReason",
     "AlignmentSnapshot",
     "BarrierHandler",
+    "Captured",
     "Complete",
     "Decision",
     "ResumeChannel",
+    "StartCapture",
     "act_on",
 ]
 
@@ -61,7 +63,21 @@ class Abort:
     reason: AbortReason
 
 
-Decision = ResumeChannel | Complete | Abort
+@dataclass(frozen=True, slots=True)
+class StartCapture:
+    """Here is the cut, with the first barrier: what other channels bring before theirs is copied."""
+
+    barrier: CheckpointBarrier
+
+
+@dataclass(frozen=True, slots=True)
+class Captured:
+    """The last channel has delivered its barrier: what was copied is all there is."""
+
+    checkpoint_id: int
+
+
+Decision = ResumeChannel | Complete | Abort | StartCapture | Captured
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +85,8 @@ class AlignmentSnapshot:
     """Where one input stands between two cuts.
 
     `checkpoint_id` is the oldest checkpoint of which some channels in `arrived` have delivered the barrier, or -1.
-    In exactly-once mode these wait, if their producers stopped behind it.
+    In exactly-once mode these wait, if their producers stopped behind it. An unaligned checkpoint is complete here when
+    all have delivered, though the cut was with the first.
     """
 
     mode: CheckpointingMode
@@ -117,7 +134,7 @@ class BarrierHandler(ABC):
             case CancelCheckpointMarker():
                 decisions = self.on_cancellation(channel, event.checkpoint_id)
             case EndOfPartition():
-                self._ended.add(channel)
+                self.note_end(channel)
                 decisions = self.on_end(channel)
             case _:
                 return []
@@ -125,6 +142,10 @@ class BarrierHandler(ABC):
             if isinstance(decision, Complete):
                 self._num_completed += 1
                 self._last_completed_id = decision.barrier.checkpoint_id
+                self._last_alignment_ms = self._since_first(self._last_completed_id)
+            elif isinstance(decision, Captured):
+                self._num_completed += 1
+                self._last_completed_id = decision.checkpoint_id
                 self._last_alignment_ms = self._since_first(self._last_completed_id)
             elif isinstance(decision, Abort):
                 self._num_aborted += 1
@@ -142,6 +163,13 @@ class BarrierHandler(ABC):
         first_ms = self._first_ms.get(checkpoint_id)
         self._first_ms = {each: ms for each, ms in self._first_ms.items() if each > checkpoint_id}
         return None if first_ms is None or self.now_ms is None else self.now_ms - first_ms
+
+    def note_end(self, channel: int) -> None:
+        """One channel has ended; `on_end` is asked what follows."""
+        self._ended.add(channel)
+
+    def on_aborted(self, checkpoint_id: int) -> None:
+        """Somebody has given a checkpoint up. Who is waited for in vain sends a marker, or a newer barrier."""
 
     @abstractmethod
     def on_barrier(self, channel: int, barrier: CheckpointBarrier) -> list[Decision]:
@@ -177,7 +205,7 @@ def act_on(decisions: Iterable[Decision], channels: Sequence[InputChannel]) -> I
         match decision:
             case ResumeChannel(channel):
                 channels[channel].resume()
-            case Complete(barrier):
+            case Complete(barrier) | StartCapture(barrier):
                 yield barrier
             case Abort(checkpoint_id):
                 yield CancelCheckpointMarker(checkpoint_id)

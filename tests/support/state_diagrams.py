@@ -23,7 +23,7 @@ from refimpl.cluster import (
     REGISTRATION_TRANSITIONS,
     SLOT_TRANSITIONS,
 )
-from refimpl.consumer import CHANNEL_TRANSITIONS
+from refimpl.consumer import CAPTURE_TRANSITIONS, CHANNEL_TRANSITIONS
 from refimpl.exchange import FRAME_TRANSITIONS
 from refimpl.producer import BLOCKING_TRANSITIONS, SUBPARTITION_TRANSITIONS, VIEW_TRANSITIONS
 from refimpl.task import SINK_TRANSITIONS, SNAPSHOT_TRANSITIONS
@@ -54,6 +54,7 @@ MACHINES = [
     Machine("A blocking result, written and then read", "producer/bounded_blocking.py", BLOCKING_TRANSITIONS),
     Machine("A decoder, as the parts of a frame come", "exchange/frame_decoder.py", FRAME_TRANSITIONS),
     Machine("A remote channel, as both its ends use it", "consumer/connected_channel.py", CHANNEL_TRANSITIONS),
+    Machine("An input, as unaligned barriers come", "consumer/unaligned.py", CAPTURE_TRANSITIONS),
     Machine("One snapshot of a task", "task/snapshotting.py", SNAPSHOT_TRANSITIONS),
     Machine("A two-phase sink", "task/two_phase_sink.py", SINK_TRANSITIONS),
     Machine("A checkpoint under way", "checkpoint/pending.py", PENDING_TRANSITIONS),
