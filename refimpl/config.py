@@ -187,6 +187,10 @@ class Config:
         1, "state.checkpoints.num-retained", "checkpoints", "1",
         "complete checkpoints that are kept in the store, the newest ones",
     )  # fmt: skip
+    unaligned: bool = option(
+        False, "execution.checkpointing.unaligned", "", "false",
+        "barriers overtake what waits, which becomes part of the checkpoint (`enableUnalignedCheckpoints`)",
+    )  # fmt: skip
     checkpointing_mode: CheckpointingMode = option(
         CheckpointingMode.EXACTLY_ONCE, "execution.checkpointing.mode", "", "EXACTLY_ONCE",
         "whether a channel that has delivered a barrier waits for the others",
@@ -208,6 +212,7 @@ class Config:
         if not isinstance(self.checkpointing_mode, CheckpointingMode):
             modes = " or ".join(map(str, CheckpointingMode))
             raise ConfigError("checkpointing_mode", self.checkpointing_mode, f"it must be {modes}")
+        self._check_unaligned()
         if self.segment_size_bytes > 2**30:
             raise ConfigError("segment_size_bytes", self.segment_size_bytes, "at most 1 GiB")
         epoch: object = self.epoch_ms
@@ -217,6 +222,17 @@ class Config:
         is_number = isinstance(groups, int) and not isinstance(groups, bool)
         if groups is not None and not (is_number and 1 <= groups <= 32_768):
             raise ConfigError("max_parallelism", groups, "between 1 and 32768, or None")
+
+    def _check_unaligned(self) -> None:
+        """What barriers that overtake do not go together with."""
+        if not self.unaligned:
+            return
+        if self.checkpointing_mode is not CheckpointingMode.EXACTLY_ONCE:
+            raise ConfigError("unaligned", True, "checkpointing_mode=EXACTLY_ONCE: at least once nobody waits anyway")
+        if not self.credit_based:
+            raise ConfigError("unaligned", True, "credit_based=True: there were no barriers that overtake before")
+        if self.max_concurrent_checkpoints > 1:
+            raise ConfigError("unaligned", True, "max_concurrent_checkpoints=1: one capture is all a channel can have")
 
     def _check_numbers(self) -> None:
         for name, least in (

@@ -10,6 +10,7 @@ from refimpl.consumer.input_gate import *
 from refimpl.consumer.local_channel import *
 from refimpl.consumer.network_input import *
 from refimpl.consumer.received_queue import *
+from refimpl.consumer.recovered_channel import *
 from refimpl.consumer.remote_channel import *
 from refimpl.consumer.sequence import *
 from refimpl.consumer.two_input_valve import *

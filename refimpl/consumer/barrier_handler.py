@@ -168,8 +168,9 @@ class BarrierHandler(ABC):
         """One channel has ended; `on_end` is asked what follows."""
         self._ended.add(channel)
 
-    def on_aborted(self, checkpoint_id: int) -> None:
+    def on_aborted(self, checkpoint_id: int) -> list[Decision]:
         """Somebody has given a checkpoint up. Who is waited for in vain sends a marker, or a newer barrier."""
+        return []
 
     @abstractmethod
     def on_barrier(self, channel: int, barrier: CheckpointBarrier) -> list[Decision]:
@@ -199,7 +200,9 @@ class BarrierHandler(ABC):
         )
 
 
-def act_on(decisions: Iterable[Decision], channels: Sequence[InputChannel]) -> Iterator[Event]:
+def act_on(
+    decisions: Iterable[Decision], channels: Sequence[InputChannel]
+) -> Iterator[CheckpointBarrier | CancelCheckpointMarker]:
     """Let channels go on as was decided; gives what is to be told to who reads from this task."""
     for decision in decisions:
         match decision:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from refimpl.consumer.buffer_manager import BufferManagerSnapshot
+from refimpl.consumer.channel_capture import ChannelCapture
 from refimpl.memory.buffer import BufferSlice
 from refimpl.producer.subpartition_snapshot import QueuedBufferSnapshot
 from refimpl.producer.subpartition_view import BufferAndBacklog
@@ -50,12 +51,20 @@ class InputChannel(Protocol):
     """
 
     index: int
+    capture: ChannelCapture | None
+    """Where unaligned barriers are looked for, what is to be copied for them."""
 
     def open(self, on_data_available: Callable[[], None]) -> None:
         """Start reading; `on_data_available` is called when a poll is worth while."""
 
     def poll(self) -> BufferAndBacklog | None:
         """The next bytes, or `None` if there are none now."""
+
+    def poll_priority(self) -> BufferAndBacklog | None:
+        """The event that has overtaken what waits here, or `None` if there is none now."""
+
+    def begin_capture(self, checkpoint_id: int) -> None:
+        """Copy what is here and belongs to an unaligned checkpoint, and from now on what comes of it."""
 
     def resume(self) -> None:
         """Let a producer go on that stopped behind a blocking event."""

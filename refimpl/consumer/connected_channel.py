@@ -13,12 +13,15 @@ from typing import Protocol
 
 from refimpl.config import Config
 from refimpl.consumer.channel import ChannelSnapshot
+from refimpl.consumer.channel_capture import ChannelCapture
 from refimpl.consumer.received_queue import ReceivedQueue
 from refimpl.errors import RemoteProtocolError, SluiceError
 from refimpl.exchange.frame_decoder import BufferReceived
 from refimpl.exchange.messages import BufferResponse, Message, ResumeConsumption
 from refimpl.memory.buffer import Buffer, BufferSlice, heap_buffer
 from refimpl.producer.subpartition_view import BufferAndBacklog
+from refimpl.records.event_serializer import event_from_bytes
+from refimpl.records.events import Alignment, CheckpointBarrier
 from refimpl.trace import Note
 from refimpl.transitions import next_state
 
@@ -104,8 +107,8 @@ class ConnectedChannel(ABC):
         RemoteProtocolError, RemoteTransportError, PartitionNotFoundError: why nothing more comes.
 
     Flink:   RemoteInputChannel (runtime.io.network.partition.consumer), 1.11.4
-    Differs: a compressed buffer is refused, and a priority event of 2.x waits its turn, and is not
-             announced before it.
+    Differs: a compressed buffer is refused. An unaligned barrier goes to the head of what waits, in 1.11 too, if
+             somebody looks for it; else it waits its turn. No event is announced before it comes.
     """
 
     buffers: ChannelBuffers
@@ -124,9 +127,11 @@ class ConnectedChannel(ABC):
         self.receiver = receiver
         self.producer = producer
         self.error: SluiceError | None = None
+        self.capture: ChannelCapture | None = None
         self.received = ReceivedQueue(config.max_event_bytes, note_receive, note_take)
         self.state = ChannelState.OPEN
         self._segment_size_bytes = config.segment_size_bytes
+        self._version = config.flink_version
         self._why_refused = ""
         self._on_data_available: Callable[[], None] | None = None
         self.on_message: Callable[[], None] = lambda: None
@@ -163,6 +168,13 @@ class ConnectedChannel(ABC):
         if self.error is not None:
             raise self.error
         return self.received.take(self._num_waiting())
+
+    def poll_priority(self) -> BufferAndBacklog | None:
+        return self.poll() if self.received.num_priority and self.error is None else None
+
+    def begin_capture(self, checkpoint_id: int) -> None:
+        if self.capture is not None:
+            self.capture.begin(checkpoint_id, self.received.pieces)
 
     def resume(self) -> None:
         """Let the producer go on that stopped behind a blocking event.
@@ -254,7 +266,7 @@ class ConnectedChannel(ABC):
                 f"{self.received.sequence.expected}, but received {response.sequence_number}"
             )
         else:
-            self.received.put(buffer, response.partial_sizes or (size,))  # before 2.x there is one piece, always
+            self._queue(buffer, response.partial_sizes or (size,))  # before 2.x there is one piece, always
             if response.data_type.blocks_upstream:
                 self._go_on(ChannelEvent.BLOCK)
             return True
@@ -262,6 +274,27 @@ class ConnectedChannel(ABC):
         if buffer is not None:
             buffer.recycle()
         return False
+
+    def _queue(self, buffer: Buffer | None, sizes: tuple[int, ...]) -> None:
+        """Put what has come where it belongs; of what is to be captured there is a copy then."""
+        if (capture := self.capture) is None or buffer is None:
+            self.received.put(buffer, sizes)
+        elif buffer.is_buffer:
+            if capture.is_copying:
+                capture.copy(buffer.data)
+            self.received.put(buffer, sizes)
+        elif len(sizes) == 1 and (barrier := self._unaligned_barrier(buffer)) is not None:
+            capture.note_barrier(barrier.checkpoint_id, self.received.put_first(buffer))
+            capture.note_arrival()
+        else:
+            self.received.put(buffer, sizes)
+
+    def _unaligned_barrier(self, buffer: Buffer) -> CheckpointBarrier | None:
+        try:
+            event = event_from_bytes(buffer.data, self._version)
+        except RemoteProtocolError:
+            return None  # whoever polls it will say what is wrong
+        return event if isinstance(event, CheckpointBarrier) and event.alignment is Alignment.UNALIGNED else None
 
     def _go_on(self, event: ChannelEvent) -> None:
         self.state = next_state(CHANNEL_TRANSITIONS, self.state, event, self)

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 
 from refimpl.config import FlinkVersion
 from refimpl.consumer.channel import BufferOrEvent, ChannelSnapshot, InputChannel
+from refimpl.consumer.recovered_channel import RecoveredInputChannel
 from refimpl.records.event_serializer import event_from_bytes
-from refimpl.records.events import EndOfPartition
+from refimpl.records.events import EndOfChannelState, EndOfPartition, Event
 
 __all__ = ["GateSnapshot", "InputGate"]
 
@@ -46,7 +47,7 @@ class InputGate:
         on_ready: Callable[[], None] | None = None,
     ) -> None:
         self.name = name
-        self.channels = channels
+        self.channels = list(channels)
         self.on_ready = on_ready
         self._version = version
         self._line: deque[int] = deque()
@@ -90,8 +91,25 @@ class InputGate:
             buffer.recycle()
             if isinstance(event, EndOfPartition):
                 self._end(index)
+            elif isinstance(event, EndOfChannelState):
+                self._begin(index)
             return BufferOrEvent(index, None, event, bool(self._line))
         return None
+
+    def poll_priority(self, index: int) -> Event | None:
+        """The event that has overtaken what waits in a channel, or `None` if there is none now."""
+        taken = None if self._is_ended[index] else self.channels[index].poll_priority()
+        if taken is None:
+            return None
+        event = event_from_bytes(taken.buffer.data, self._version)
+        taken.buffer.recycle()
+        if taken.is_more_available or taken.is_event_next:
+            self._enter_line(index)
+        return event
+
+    def recover(self, index: int, data: bytes) -> None:
+        """Let a channel begin with what a checkpoint has of it, before it reads anything; ask before `open`."""
+        self.channels[index] = RecoveredInputChannel(self.channels[index], data, self._version)
 
     def release(self) -> None:
         """Stop reading all channels."""
@@ -114,6 +132,13 @@ class InputGate:
         self._line.append(index)
         if len(self._line) == 1 and self.on_ready is not None:
             self.on_ready()
+
+    def _begin(self, index: int) -> None:
+        """All that was recovered of a channel has been read: read the channel itself."""
+        recovered = self.channels[index]
+        assert isinstance(recovered, RecoveredInputChannel), f"{recovered} has nothing recovered"
+        self.channels[index] = recovered.channel
+        self.channels[index].open(lambda: self._enter_line(index))
 
     def _end(self, index: int) -> None:
         if not self._is_ended[index]:

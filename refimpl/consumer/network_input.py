@@ -8,23 +8,26 @@ says `None`, `recycle`.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
 from refimpl.config import CheckpointingMode
 from refimpl.consumer.alignment import barrier_handler
-from refimpl.consumer.barrier_handler import act_on
+from refimpl.consumer.barrier_handler import BarrierHandler, Captured, act_on
+from refimpl.consumer.channel_capture import InputCapture
 from refimpl.consumer.input_gate import InputGate
 from refimpl.consumer.two_input_valve import TwoInputValve
+from refimpl.consumer.unaligned import AlternatingBarrierHandler
 from refimpl.consumer.union_gate import UnionInputGate
 from refimpl.consumer.watermark_valve import StatusWatermarkValve
 from refimpl.errors import RemoteProtocolError
 from refimpl.memory.buffer import Buffer, BufferSlice, heap_buffer
 from refimpl.memory.data_type import DataType
 from refimpl.records.element_serializer import StreamElementSerializer
-from refimpl.records.elements import StreamElement, StreamStatus, Watermark
+from refimpl.records.elements import StreamElement, StreamRecord, StreamStatus, Watermark
 from refimpl.records.events import CancelCheckpointMarker, CheckpointBarrier, EndOfPartition, Event
-from refimpl.records.spanning import RecordDeserializer
+from refimpl.records.spanning import LENGTH_BYTES, RecordDeserializer
 
 __all__ = ["EndOfInput", "InputElement", "NetworkInput"]
 
@@ -65,12 +68,16 @@ class NetworkInput:
         self.gate = gate
         self.pause_ms = 0.0  # a gate tells when it has something
         self.valve: StatusWatermarkValve | TwoInputValve = StatusWatermarkValve(len(gate.channels))
-        self.alignment = barrier_handler(mode, len(gate.channels), element_serializer.version)
+        self.alignment: BarrierHandler = barrier_handler(mode, len(gate.channels), element_serializer.version)
+        self.capture: InputCapture | None = None
+        self.num_bytes_recovered = 0
+        self._exclusion: AbstractContextManager[object] = nullcontext()
         self._elements = element_serializer
         self._deserializers: list[RecordDeserializer | None] = [make_deserializer() for _ in gate.channels]
         self._others: list[RecordDeserializer | None] = [None for _ in gate.channels]  # to read from the next buffer on
         self._taken: deque[tuple[int, BufferSlice | Event]] = deque()
         self._active: int | None = None  # the channel whose buffer is being read
+        self._last_channel = 0  # whose elements are decoded
         self._active_buffer: BufferSlice | None = None
         self._decoded: deque[InputElement] = deque()
         self._consumed: list[Buffer | BufferSlice] = []
@@ -144,14 +151,100 @@ class NetworkInput:
         """Let other parts read, one for each channel, from its next buffer on; a record begun is handed over."""
         self._others = list(others)
 
+    # -- unaligned checkpoints -----------------------------------------------------------------------
+
+    def allow_unaligned(self, exclusion: AbstractContextManager[object] | None = None) -> None:
+        """Look for barriers that overtake, before the gate is opened; `exclusion` is what `take` is called under."""
+        self.alignment = AlternatingBarrierHandler(len(self.gate.channels), self._elements.version)
+        self.capture = InputCapture(len(self.gate.channels), self._on_arrival)
+        self._exclusion = exclusion or nullcontext()
+        for channel, capture in zip(self.gate.channels, self.capture.channels, strict=True):
+            channel.capture = capture
+
+    @property
+    def has_barriers(self) -> bool:
+        """Whether `take_barriers` would bring some."""
+        return self.capture is not None and bool(self.capture.arrived)
+
+    def take_barriers(self) -> list[CheckpointBarrier | CancelCheckpointMarker]:
+        """Take the barriers that have overtaken what waits: cuts that are here now, before all that was taken.
+
+        Under exclusion, and before each `take`.
+        """
+        events: list[CheckpointBarrier | CancelCheckpointMarker] = []
+        while self.capture is not None and self.capture.arrived:
+            index = self.capture.arrived.popleft()
+            if isinstance(event := self.gate.poll_priority(index), CheckpointBarrier):
+                self.capture.channels[index].note_barrier(event.checkpoint_id)
+                events += self._decide(index, event)
+        return events
+
+    def begin_capture(self, checkpoint_id: int) -> None:
+        """Copy what is in flight towards the task, now, between two elements; and what comes before other barriers."""
+        if self.capture is None:
+            return
+        with self._exclusion:
+            self.capture.begin(checkpoint_id)
+            for channel, data in self._in_flight():
+                self.capture.channels[channel].copy(data)
+            for each in self.gate.channels:
+                each.begin_capture(checkpoint_id)
+
+    def drop_capture(self, checkpoint_id: int) -> None:
+        """Nobody wants that checkpoint."""
+        if self.capture is not None:
+            with self._exclusion:
+                self.alignment.on_aborted(checkpoint_id)
+                self.capture.drop(checkpoint_id)
+
+    @property
+    def channel_names(self) -> list[str]:
+        """What each channel reads, in words."""
+        return [channel.snapshot().producer for channel in self.gate.channels]
+
+    def recover(self, channels: Iterable[tuple[int, bytes]]) -> None:
+        """Begin with what a checkpoint has of these channels, before the gate is opened."""
+        for index, data in channels:
+            self.num_bytes_recovered += len(data)
+            self.gate.recover(index, data)
+
+    def _in_flight(self) -> Iterator[tuple[int, bytes]]:
+        """What was taken and not processed, with its channel; the bytes of one channel are in their order."""
+        for element in self._decoded_ahead():
+            if isinstance(element, StreamRecord):
+                payload = self._elements.serialize(element)
+                yield self._last_channel, len(payload).to_bytes(LENGTH_BYTES, "big") + payload
+        for channel, deserializer in enumerate(self._deserializers):
+            if deserializer is not None and (begun := deserializer.get_unconsumed()):
+                yield channel, begun
+        for channel, item in self._taken:
+            if isinstance(item, BufferSlice):
+                yield channel, bytes(item.data)
+
+    def _decoded_ahead(self) -> Iterable[InputElement]:
+        """What was read from the last channel and not handed out. A watermark among it comes again."""
+        return self._decoded
+
+    def _on_arrival(self) -> None:
+        if self.gate.on_ready is not None:
+            self.gate.on_ready()
+
     # -- helpers -----------------------------------------------------------------------------------
+
+    def _decide(self, channel: int, event: Event) -> list[CheckpointBarrier | CancelCheckpointMarker]:
+        """Let channels go on as is decided for an event; the barriers and markers that are for the task."""
+        try:
+            decisions = self.alignment.on_event(channel, event)
+        except RemoteProtocolError as error:
+            raise RemoteProtocolError(f"{self.gate.name}, {error}") from error
+        for decision in decisions:
+            if isinstance(decision, Captured) and self.capture is not None:
+                self.capture.note_delivered(decision.checkpoint_id)
+        return list(act_on(decisions, self.gate.channels))
 
     def _take_event(self, channel: int, event: Event) -> bool:
         """A barrier of one channel stays here, the one of all is handed on; true if this was it."""
-        try:
-            cuts = list(act_on(self.alignment.on_event(channel, event), self.gate.channels))
-        except RemoteProtocolError as error:
-            raise RemoteProtocolError(f"{self.gate.name}, {error}") from error
+        cuts = self._decide(channel, event)
         is_of_one = isinstance(event, CheckpointBarrier | CancelCheckpointMarker)
         self._taken.extend((channel, each) for each in (cuts if is_of_one else [event, *cuts]))
         return bool(cuts)
@@ -161,6 +254,7 @@ class NetworkInput:
         if not self._taken:
             return False
         channel, item = self._taken.popleft()
+        self._last_channel = channel
         deserializer = self._deserializers[channel]
         if isinstance(item, BufferSlice):
             assert deserializer is not None, f"{self.gate}: data on ended channel {channel}"

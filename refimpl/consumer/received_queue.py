@@ -16,7 +16,7 @@ _EVENT_OVERHEAD_BYTES = 64  # what an event costs besides its bytes, so that tin
 
 
 class ReceivedQueue:
-    """The pieces that have come, each with its sequence number.
+    """The pieces that have come, each with its sequence number; the first `num_priority` have overtaken the others.
 
     `note_receive` and `note_take` are for a trace.
     Ownership: the pieces are the queue's until they are taken.
@@ -30,6 +30,7 @@ class ReceivedQueue:
     def __init__(self, max_event_bytes: int, note_receive: Note | None = None, note_take: Note | None = None) -> None:
         self.pieces: deque[tuple[BufferSlice, int]] = deque()
         self.sequence = SequenceNumbers()
+        self.num_priority = 0
         self.event_bytes = 0
         self.max_event_bytes = max_event_bytes
         self.note_receive = note_receive
@@ -61,11 +62,24 @@ class ReceivedQueue:
                 self.event_bytes += _event_cost(piece)
             start += piece_size
 
+    def put_first(self, event: Buffer) -> int:
+        """Put an event before all that waits, but behind what has overtaken before; its sequence number."""
+        number = self.sequence.advance()
+        piece = BufferSlice(event, 0, event.size)
+        self.pieces.insert(self.num_priority, (piece, number))
+        self.num_priority += 1
+        self.event_bytes += _event_cost(piece)
+        if self.note_receive is not None:
+            self.note_receive(event.segment.id, number, event.size)
+        return number
+
     def take(self, backlog: int) -> BufferAndBacklog | None:
         """The next piece, which is the caller's now; `None` if there is none."""
         if not self.pieces:
             return None
         piece, sequence_number = self.pieces.popleft()
+        if self.num_priority:
+            self.num_priority -= 1
         if not piece.is_buffer:
             self.event_bytes -= _event_cost(piece)
         if self.note_take is not None:
@@ -78,7 +92,7 @@ class ReceivedQueue:
         """Take out everything: the buffers, each with one reference for each of its pieces here."""
         buffers = [piece.parent for piece, _ in self.pieces]
         self.pieces.clear()
-        self.event_bytes = 0
+        self.event_bytes = self.num_priority = 0
         return buffers
 
     def snapshot(self) -> tuple[QueuedBufferSnapshot, ...]:

@@ -131,10 +131,11 @@ class BarrierUnaligner(BarrierHandler):
         self._go_on(CaptureEvent.END)
         return [Abort(self.latest_checkpoint_id, AbortReason.INPUT_ENDED)] if was_capturing else []
 
-    def on_aborted(self, checkpoint_id: int) -> None:
+    def on_aborted(self, checkpoint_id: int) -> list[Decision]:
         """Somebody has given a checkpoint up: nothing more of it is captured."""
         if checkpoint_id == self.latest_checkpoint_id:
             self._go_on(CaptureEvent.ABORT)
+        return []
 
     def subsume(self, by_id: int) -> list[Decision]:
         """A barrier of another kind and with this id has come: what is captured will not be a checkpoint."""
@@ -196,8 +197,8 @@ class AlternatingBarrierHandler(BarrierHandler):
             decisions += handler.on_end(channel)
         return decisions
 
-    def on_aborted(self, checkpoint_id: int) -> None:
-        self.unaligner.on_aborted(checkpoint_id)
+    def on_aborted(self, checkpoint_id: int) -> list[Decision]:
+        return self.unaligner.on_aborted(checkpoint_id)
 
     def _by_turn(self) -> tuple[BarrierHandler, BarrierHandler]:
         """The handler that had the last barrier, and the other."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable, Sequence
 from itertools import accumulate
 
 from refimpl.consumer.channel import BufferOrEvent, InputChannel
 from refimpl.consumer.input_gate import InputGate
+from refimpl.records.events import EndOfChannelState, Event
 
 __all__ = ["UnionInputGate"]
 
@@ -60,14 +62,30 @@ class UnionInputGate:
                 self._enter_line(number)
             if taken is not None:
                 index = self._first_channels[number] + taken.channel_index
+                if isinstance(taken.event, EndOfChannelState):
+                    self.channels[index] = self.gates[number].channels[taken.channel_index]
                 return taken._replace(channel_index=index, is_more_available=bool(self._line))
         return None
+
+    def poll_priority(self, index: int) -> Event | None:
+        """The event that has overtaken what waits in a channel, or `None` if there is none now."""
+        number = self._gate_of(index)
+        return self.gates[number].poll_priority(index - self._first_channels[number])
+
+    def recover(self, index: int, data: bytes) -> None:
+        """Let a channel begin with what a checkpoint has of it, before it reads anything; ask before `open`."""
+        number = self._gate_of(index)
+        self.gates[number].recover(index - self._first_channels[number], data)
+        self.channels[index] = self.gates[number].channels[index - self._first_channels[number]]
 
     def release(self) -> None:
         """Stop reading all channels of all gates."""
         for gate in self.gates:
             gate.release()
         self._line.clear()
+
+    def _gate_of(self, index: int) -> int:
+        return bisect_right(self._first_channels, index) - 1
 
     def _enter_line(self, number: int) -> None:
         if number in self._line:

@@ -14,7 +14,6 @@ from refimpl.checkpoint.completed import JobEnd
 from refimpl.checkpoint.decider import CheckpointRequest
 from refimpl.checkpoint.decisions import NotifyAborted, NotifyComplete, TriggerCheckpoint
 from refimpl.cluster.restart import FixedDelayRestart, GiveUp, RestartAt, Restarts, RestartStrategy
-from refimpl.config import CheckpointingMode
 from refimpl.drivers.restore_point import RestorePoint
 from refimpl.drivers.run_checkpoints import Attempt, RunCheckpoints, ToTask
 from refimpl.drivers.store_calls import StoreWork
@@ -29,7 +28,7 @@ from refimpl.errors import (
 )
 from refimpl.job.execution_graph import ExecutionGraph
 from refimpl.job.task_factory import Snapshots
-from refimpl.records.events import Alignment, CheckpointBarrier, CheckpointType
+from refimpl.records.events import Alignment, CheckpointBarrier, CheckpointType, alignment_of
 from refimpl.state.manifest import CheckpointKind
 from refimpl.state.store import SnapshotStore
 from refimpl.state.subtask_state import SubtaskState
@@ -197,8 +196,7 @@ class JobRecovery:
                 task.notify_aborted(checkpoint_id)
 
     def _barrier(self, trigger: TriggerCheckpoint) -> CheckpointBarrier:
-        is_exact = self.graph.job.config.checkpointing_mode is CheckpointingMode.EXACTLY_ONCE
-        alignment = Alignment.ALIGNED if is_exact else Alignment.AT_LEAST_ONCE
+        alignment = alignment_of(self.graph.job.config)
         barrier = CheckpointBarrier(trigger.checkpoint_id, trigger.timestamp_ms, alignment=alignment)
         if trigger.request.kind is not CheckpointKind.SAVEPOINT:
             return barrier

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from refimpl.config import CheckpointingMode, Config
-from refimpl.records.events import Alignment, CheckpointBarrier
+from refimpl.config import Config
+from refimpl.records.events import CheckpointBarrier, alignment_of
 from refimpl.task.source import SourceInput
 from refimpl.task.task import Task
 
@@ -28,8 +28,7 @@ class CheckpointTrigger:
         self._tasks = tasks
         self._sources = [task for task in tasks if isinstance(task.input, SourceInput)]
         self._interval_ms = config.checkpoint_interval_ms
-        is_exact = config.checkpointing_mode is CheckpointingMode.EXACTLY_ONCE
-        self._alignment = Alignment.ALIGNED if is_exact else Alignment.AT_LEAST_ONCE
+        self._alignment = alignment_of(config)
         self._due_ms = float(self._interval_ms)
         self.next_id = 1
 

@@ -66,7 +66,7 @@ class TaskFactory:
         self._shuffle = shuffle
         self._makers = shuffle.makers
         self._exclusion = exclusion
-        self._buffers_per_step = buffers_per_step
+        self._buffers_per_step = 1 if self._config.unaligned else buffers_per_step  # a barrier waits for one step
         self._snapshots = snapshots
 
     def make_outputs(self, execution: ExecutionVertex) -> None:
@@ -111,6 +111,8 @@ class TaskFactory:
             self._mark_latency(head.id, subtask, chain)
         else:
             source = self._network_input(execution)
+            if self._config.unaligned:
+                source.allow_unaligned(self._exclusion)
         edges = self.graph.job.edges
         writers = [self.writers[index, subtask] for index, edge in enumerate(edges) if edge.source == vertex.id]
         make = self._makers.two_input_task if isinstance(source, TwoInputs) else self._makers.task

@@ -221,6 +221,11 @@ class BufferConsumer:
         return max(0, self._published.written - self.read_position)
 
     @property
+    def unread(self) -> memoryview:
+        """These bytes, without reading them."""
+        return self.buffer.memory[self.read_position : self.read_position + self.unread_bytes]
+
+    @property
     def partial_record_bytes(self) -> int:
         """So many bytes end a record that began in another buffer; -1: no record is known to begin in this one.
 

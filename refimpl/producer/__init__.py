@@ -6,6 +6,7 @@ from refimpl.producer.broadcast_writer import *
 from refimpl.producer.channel_copy import *
 from refimpl.producer.dirty_channels import *
 from refimpl.producer.key_groups import *
+from refimpl.producer.overtaking import *
 from refimpl.producer.partition_type import *
 from refimpl.producer.record_writer import *
 from refimpl.producer.result_partition import *

@@ -73,6 +73,10 @@ class RecordWriter:
         return not self.is_blocked and self.partition.is_available
 
     @property
+    def num_channels(self) -> int:
+        return len(self._all_channels)
+
+    @property
     def num_records(self) -> int:
         return self._num_records
 
@@ -98,6 +102,17 @@ class RecordWriter:
             self._waiting.append(event)
         else:
             self._send_event(event)
+
+    def overtake(self, event: Event) -> list[bytes]:
+        """Queue an event everywhere before all that waits there; what waits, as bytes for each channel.
+
+        Raises:
+            LocalUsageError: a record waits for buffers: part of it would be passed, and part would not.
+        """
+        if self.is_blocked:
+            raise LocalUsageError(f"{self}: nothing can overtake half a record, resume first")
+        with self.copy.exclusion:
+            return self.partition.overtake(event)
 
     # -- going on, flushing, ending ----------------------------------------------------------------
 

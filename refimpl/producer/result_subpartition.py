@@ -46,8 +46,9 @@ SUBPARTITION_TRANSITIONS = {
 class ResultSubpartition(ABC):
     """The queue of one channel, and its one reader's `view`.
 
-    `queue` has the head first; `num_data_buffers` of its entries hold data, the others are events.
-    `is_flush_requested` is the flush mark. `next_sequence_number` is that of the next piece to be delivered.
+    `queue` has the head first; `num_data_buffers` of its entries hold data, the others are events, and the first
+    `num_priority` have overtaken the rest. `is_flush_requested` is the flush mark. `next_sequence_number` is that of
+    the next piece to be delivered.
 
     Flink:   ResultSubpartition, PipelinedSubpartition (runtime.io.network.partition), 1.11.4
     """
@@ -60,6 +61,7 @@ class ResultSubpartition(ABC):
         self.failure_cause: str | None = None
         self.queue: deque[BufferConsumer] = deque()
         self.num_data_buffers = 0
+        self.num_priority = 0
         self.is_flush_requested = False  # a mark and no state: it goes up and down in every state but the released
         self.num_buffers_total = 0
         self.num_bytes_total = 0
@@ -90,8 +92,11 @@ class ResultSubpartition(ABC):
 
     @property
     def is_blocked(self) -> bool:
-        """Whether an event that blocks was delivered, and its reader has not said resume."""
-        return self.view.state is ViewState.BLOCKED
+        """Whether an event that blocks was delivered, and its reader has not said resume. What has priority passes.
+
+        Differs: between versions; in 1.11 an unaligned barrier has none and waits here.
+        """
+        return self.view.state is ViewState.BLOCKED and not self._is_priority_next
 
     @property
     def num_queued(self) -> int:
@@ -122,6 +127,15 @@ class ResultSubpartition(ABC):
         is_one_open = len(self.queue) == 1 and not self.queue[0].is_finished
         is_held_back = self.is_flush_requested or self.is_blocked
         return is_one_open and not is_held_back and self.queue[0].is_data_available
+
+    @property
+    def has_priority_event(self) -> bool:
+        """Whether the head has overtaken all else and may be read now."""
+        return self.num_priority > 0 and not self.is_blocked
+
+    @property
+    def _is_priority_next(self) -> bool:
+        return self.num_priority > 0 and self.queue[0].buffer.data_type.has_priority
 
     def snapshot(self) -> SubpartitionSnapshot:
         queue = tuple(

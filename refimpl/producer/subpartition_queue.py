@@ -78,9 +78,26 @@ class SubpartitionQueue(ResultSubpartition):
             note(consumer.buffer.segment.id)
         return True
 
+    def enqueue_first(self, consumer: BufferConsumer) -> bool:
+        """Put a whole entry before all that waits, but behind what has overtaken before; else as `enqueue`."""
+        if self.producer_state is not SubpartitionState.OPEN:
+            consumer.close()
+            return False
+        assert consumer.is_finished, f"{self}: an open buffer cannot have others behind it"
+        self.queue.insert(self.num_priority, consumer)
+        self.num_buffers_total += 1
+        self.num_data_buffers += consumer.is_buffer
+        self._watch.mark()
+        note = self._note_queue if consumer.is_buffer else self._note_event
+        if note is not None:
+            note(consumer.buffer.segment.id)
+        return True
+
     def remove_head(self) -> None:
         """Take the first entry off the queue."""
         self.num_data_buffers -= self.queue.popleft().is_buffer
+        if self.num_priority:
+            self.num_priority -= 1
         self._watch.watch_tail(self.queue)
 
     def deliver(self, piece: BufferSlice) -> BufferAndBacklog:
@@ -132,7 +149,7 @@ class SubpartitionQueue(ResultSubpartition):
         self.failure_cause = self.failure_cause or failure_cause
         while self.queue:
             self.queue.popleft().close()
-        self.num_data_buffers = 0
+        self.num_data_buffers = self.num_priority = 0
         self.is_flush_requested = False
         if failure_cause is not None:
             self.notify()
@@ -148,6 +165,7 @@ class SubpartitionQueue(ResultSubpartition):
             self.is_flush_requested,
             self.num_buffers_total,
             self.num_bytes_total,
+            self.num_priority,
             self.next_sequence_number,
             self.view.state,
         )
@@ -160,6 +178,7 @@ class SubpartitionQueue(ResultSubpartition):
         self.is_flush_requested = saved.is_flush_requested
         self.num_buffers_total = saved.num_buffers_total
         self.num_bytes_total = saved.num_bytes_total
+        self.num_priority = saved.num_priority
         self.next_sequence_number = saved.next_sequence_number
         self.view.state = saved.view_state
 

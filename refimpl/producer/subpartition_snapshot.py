@@ -71,5 +71,6 @@ class QueueState:
     is_flush_requested: bool
     num_buffers_total: int
     num_bytes_total: int
+    num_priority: int
     next_sequence_number: int
     view_state: ViewState

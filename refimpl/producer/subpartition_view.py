@@ -54,6 +54,9 @@ class ReadableSubpartition(Protocol):
     @property
     def is_event_available(self) -> bool: ...
 
+    @property
+    def has_priority_event(self) -> bool: ...
+
     def poll(self) -> BufferAndBacklog | None: ...
 
 
@@ -103,6 +106,7 @@ class PipelinedSubpartitionView:
         self.subpartition = subpartition
         self.state = ViewState.UNREAD
         self._on_data_available: Callable[[], None] | None = None
+        self._on_priority: Callable[[], None] | None = None
 
     def __repr__(self) -> str:
         return f"PipelinedSubpartitionView({self.subpartition!r})"
@@ -125,13 +129,24 @@ class PipelinedSubpartitionView:
         return self.subpartition.is_event_available
 
     @property
+    def has_priority_event(self) -> bool:
+        """Whether the next poll gives an event that has overtaken what waits."""
+        return self.subpartition.has_priority_event
+
+    @property
     def failure_cause(self) -> str | None:
         return self.subpartition.failure_cause
 
-    def open(self, on_data_available: Callable[[], None]) -> None:
-        """Become the one reader; told at once if something is queued."""
+    def open(self, on_data_available: Callable[[], None], on_priority: Callable[[], None] | None = None) -> None:
+        """Become the one reader; told at once if something is queued.
+
+        `on_priority` is called in the place of `on_data_available` when an event has overtaken what waits.
+        """
         self.state = next_state(VIEW_TRANSITIONS, self.state, ViewEvent.OPEN, self)
         self._on_data_available = on_data_available
+        self._on_priority = on_priority
+        if self.has_priority_event:
+            self.notify_priority()
         if self.subpartition.num_queued:
             self.notify()
 
@@ -146,6 +161,8 @@ class PipelinedSubpartitionView:
     def resume(self) -> None:
         """Go on behind an event that blocked; told at once if there is something to read."""
         self.state = next_state(VIEW_TRANSITIONS, self.state, ViewEvent.RESUME, self)
+        if self.has_priority_event:
+            self.notify_priority()
         if self.is_data_available or self.is_event_available:
             self.notify()
 
@@ -154,11 +171,18 @@ class PipelinedSubpartitionView:
         if self._on_data_available is not None:
             self._on_data_available()
 
+    def notify_priority(self) -> None:
+        """Tell the reader, if there is one, that an event has overtaken what waits."""
+        if self._on_priority is not None:
+            self._on_priority()
+        else:
+            self.notify()
+
     def close(self) -> None:
         """Leave for good. The queued buffers stay; their owner decides what becomes of them."""
         self.state = next_state(VIEW_TRANSITIONS, self.state, ViewEvent.CLOSE, self)
-        self._on_data_available = None
+        self._on_data_available = self._on_priority = None
 
     def forget_reader(self) -> None:
         """Tell nobody any more: the subpartition was released."""
-        self._on_data_available = None
+        self._on_data_available = self._on_priority = None

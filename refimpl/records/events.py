@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from refimpl.config import FlinkVersion
+from refimpl.config import CheckpointingMode, Config, FlinkVersion
 from refimpl.memory.data_type import DataType
 
 __all__ = [
@@ -34,6 +34,7 @@ __all__ = [
     "StopMode",
     "SubtaskConnectionDescriptor",
     "WatermarkEvent",
+    "alignment_of",
     "data_type_of",
 ]
 
@@ -192,6 +193,16 @@ Event = (
     | RecoveryMetadata
     | WatermarkEvent
 )
+
+
+def alignment_of(config: Config) -> Alignment:
+    """How the barriers of a job's periodic checkpoints are treated; a savepoint's are always aligned.
+
+    Flink:   CheckpointOptions (runtime.checkpoint), 1.11.4
+    """
+    if config.checkpointing_mode is CheckpointingMode.AT_LEAST_ONCE:
+        return Alignment.AT_LEAST_ONCE
+    return Alignment.UNALIGNED if config.unaligned else Alignment.ALIGNED
 
 
 def data_type_of(event: Event, version: FlinkVersion) -> DataType:

@@ -68,6 +68,8 @@ class FastConnectedChannel(ConnectedChannel):
         received.pieces.append((BufferSlice(buffer, 0, size), received.sequence.advance()))
         if received.note_receive is not None:
             received.note_receive(buffer.segment.id, number, size)
+        if self.capture is not None and self.capture.is_copying:
+            self.capture.copy(payload)
         self.num_untold += 1
         return True
 

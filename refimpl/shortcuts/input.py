@@ -11,7 +11,7 @@ What is not taken from an iterator stays in the input. A batch is taken apart wh
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import starmap
 from operator import length_hint
 
@@ -133,6 +133,17 @@ class FastNetworkInput(NetworkInput):
         super().close()
 
     # -- helpers -----------------------------------------------------------------------------------
+
+    def _decoded_ahead(self) -> Iterable[InputElement]:
+        """The records of the run or the batch that nobody has taken, which are still here then, and what is decoded."""
+        if self._batch is not None:
+            yield from self._batch.records()
+        elif length_hint(self._times):
+            rest = list(self._run)
+            self._times = iter([time for _, time in rest])
+            self._run = zip([value for value, _ in rest], self._times, strict=True)
+            yield from starmap(StreamRecord, rest)
+        yield from self._decoded
 
     def _find(self) -> None:
         """Read on until something is at hand or nothing is left to read."""

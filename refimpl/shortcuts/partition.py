@@ -57,7 +57,7 @@ class FastPipelinedSubpartition(PipelinedSubpartition):
 
     @property
     def is_data_available(self) -> bool:
-        if self.view.state is _BLOCKED:
+        if self.view.state is _BLOCKED and self.is_blocked:
             return False
         queue = self.queue
         return self.is_flush_requested or len(queue) > 1 or (len(queue) == 1 and queue[0].is_finished)
@@ -120,9 +120,9 @@ class FastPipelinedSubpartition(PipelinedSubpartition):
         self.num_bytes_total += piece.size
         if self._note_deliver is not None:
             self._note_deliver(piece.parent.segment.id, number, piece.size)
-        is_blocked = piece.parent.data_type.blocks_upstream
-        if is_blocked:
+        if piece.parent.data_type.blocks_upstream:
             self.view.block()
+        is_blocked = self.view.state is _BLOCKED and self.is_blocked
         is_more = is_event = False
         if queue := self.queue:
             head, is_one = queue[0], len(queue) == 1
@@ -204,10 +204,13 @@ class FastLocalInputChannel(LocalInputChannel):
                 f"{self} got sequence number {taken.sequence_number}, not {self._next_sequence_number}"
             )
             self._next_sequence_number += 1
+            if self.capture is not None and self.capture.is_copying and taken.buffer.is_buffer:
+                self.capture.copy(taken.buffer.data)
         return taken
 
     def poll_run(self, most: int) -> list[BufferSlice]:
         """The buffers of the next calls of `poll`, up to `most`, never the last one."""
-        run = [] if self._is_released else [piece for piece, _ in poll_run(self.view, most)]
+        is_one_by_one = self._is_released or (self.capture is not None and self.capture.is_copying)
+        run = [] if is_one_by_one else [piece for piece, _ in poll_run(self.view, most)]
         self._next_sequence_number += len(run)
         return run

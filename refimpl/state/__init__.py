@@ -1,6 +1,7 @@
 """What outlives a failure: state by key, by subtask and in time, its bytes, and where they are kept."""
 
 from refimpl.state.assignment import *
+from refimpl.state.channel_state import *
 from refimpl.state.key_groups_of_state import *
 from refimpl.state.keyed_state import *
 from refimpl.state.layout import *

@@ -44,12 +44,16 @@ class CheckpointKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class StateFile:
-    """The state file of one subtask. `elements` says how many each of its lists has, by `elements_key`."""
+    """The state file of one subtask. `elements` says how many each of its lists has, by `elements_key`.
+
+    `channel_state` is how many of its bytes were in flight: 0 unless the checkpoint was unaligned.
+    """
 
     key: str
     size: int
     sha256: str
     elements: Mapping[str, int] = field(default_factory=dict)
+    channel_state: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +105,11 @@ class Manifest:
         """All files by key; a chain of operators has one of each subtask."""
         each = (file for operator in self.operators for file in operator.subtasks if file is not None)
         return {file.key: file for file in each}
+
+    @property
+    def channel_state(self) -> int:
+        """Bytes that were in flight, in all files."""
+        return sum(file.channel_state for file in self.files().values())
 
     def to_bytes(self) -> bytes:
         """The text of the manifest.
@@ -186,7 +195,7 @@ def _state(values: Mapping[str, Any]) -> StateRecord:
 
 
 def _file(values: Mapping[str, Any]) -> StateFile:
-    found = _plain(StateFile, values, elements=dict)
+    found = _plain(StateFile, {"channel_state": 0, **values}, elements=dict)  # older manifests do not speak of it
     check_key(found["key"])
     for name, count in found["elements"].items():
         if type(count) is not int or count < 0:

@@ -49,7 +49,8 @@ class Section:
     """The bytes of one state of one operator, which is named by its uid. Who does not know one that is `optional`
     may leave it out.
 
-    `types` and `num_elements` are for the manifest: what the bytes were written with, and how many elements a list has.
+    `types`, `num_elements` and `channel_bytes` are for the manifest: what the bytes were written with, how many
+    elements a list has, and how many bytes were in flight.
     """
 
     operator: str
@@ -59,6 +60,7 @@ class Section:
     optional: bool = False
     types: tuple[str, ...] = ("bytes",)
     num_elements: int | None = None
+    channel_bytes: int = 0
 
     def __str__(self) -> str:
         return _named(self.operator, self.name)

@@ -131,7 +131,8 @@ class SubtaskState:
             states[section.operator] = (*states.get(section.operator, ()), _record(section))
             if section.num_elements is not None:
                 elements[elements_key(section.operator, section.kind, section.name)] = section.num_elements
-        return SubtaskState(parts, StateFile(key, size, digest.hexdigest(), elements), states)
+        in_flight = sum(section.channel_bytes for section in sections)
+        return SubtaskState(parts, StateFile(key, size, digest.hexdigest(), elements, in_flight), states)
 
 
 def _record(section: Section) -> StateRecord:

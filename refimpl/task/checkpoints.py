@@ -12,10 +12,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from refimpl.consumer.barrier_handler import AbortReason
-from refimpl.errors import USER_CODE_RAISES, StoreError, speaks_for_itself
+from refimpl.consumer.network_input import NetworkInput
+from refimpl.errors import USER_CODE_RAISES, RestoreRefusedError, StoreError, speaks_for_itself
 from refimpl.producer.key_groups import key_group_range
 from refimpl.producer.record_writer import RecordWriter
-from refimpl.records.events import CancelCheckpointMarker, CheckpointBarrier, CheckpointType
+from refimpl.records.events import Alignment, CancelCheckpointMarker, CheckpointBarrier, CheckpointType
+from refimpl.state.channel_state import ChannelState
 from refimpl.state.layout import checkpoint_folder, savepoint_folder, state_key
 from refimpl.state.manifest import StateFile, StateRecord
 from refimpl.state.sections import Section, SectionKind
@@ -47,6 +49,7 @@ __all__ = ["Cut", "Declined", "Report", "Snapshotted", "StatePlace", "SubtaskChe
 
 _POSITION = struct.Struct(">q")
 _POSITION_NAME = "source-position"
+_IN_FLIGHT_NAMES = {SectionKind.INPUT_IN_FLIGHT: "input-in-flight", SectionKind.OUTPUT_IN_FLIGHT: "output-in-flight"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,18 +113,19 @@ class _Snapshot:
     folder: str
     alignment_ms: float | None = None
     sections: list[Section] = field(default_factory=list)
+    passed: list[bytes] = field(default_factory=list)  # by an unaligned barrier, of each channel of each output
+    is_unaligned: bool = False
     state: SubtaskState | None = None
 
 
 class SubtaskCheckpoints:
     """The checkpoints of one task: `last_id` has passed it, or never will; `last_cut` is that of the last barrier.
 
-    Of `source`, the task's input, the position is kept if it is one. The driver takes what is in `writes`, puts it
-    into the store, and says `written` or `write_failed`; and takes `reports`. One that does not look after each step
-    is called at `on_news`, on the task's thread, with or without the exclusion.
+    Of `source`, the task's input, the position is kept if it is one, and what is in flight if it has channels. The
+    driver takes what is in `writes`, puts it into the store, and says `written` or `write_failed`; and takes `reports`.
+    One that does not look after each step is called at `on_news`, on the task's thread, with or without the exclusion.
 
     Flink:   SubtaskCheckpointCoordinatorImpl, AsyncCheckpointRunnable (streaming.runtime.tasks), 1.11.4
-    Differs: unaligned barriers are passed on in their turn.
     """
 
     def __init__(
@@ -139,9 +143,11 @@ class SubtaskCheckpoints:
         self._writers = writers
         self._place = place
         self._source = source if isinstance(source, SourceInput) else None
+        self._network = source if isinstance(source, NetworkInput) else None
         self._operators = {str(node.id): node.operator for node in chain.nodes}
         self._snapshotting = SubtaskSnapshotting(tuple(self._operators))
         self._under_way: dict[int, _Snapshot] = {}
+        self._capturing_id: int | None = None  # its state has been taken, and what is in flight is still coming
         self._is_finished = False
 
     def restore(self, states: Mapping[str, RestoredStates]) -> None:
@@ -151,6 +157,7 @@ class SubtaskCheckpoints:
             if restored is None:
                 continue
             operator.restore(restored)
+            self._restore_channels(operator.context.uid, restored)
             if operator is self._chain.head and self._source is not None:
                 self._source.seek(_position_in(restored))
 
@@ -165,13 +172,21 @@ class SubtaskCheckpoints:
 
         The barrier has taken `alignment_ms` from its first channel to its last.
         """
+        if self._capturing_id is not None and self._capturing_id < event.checkpoint_id:
+            self._snapshotting.abort(self._capturing_id, AbortReason.SUBSUMED)
         if isinstance(event, CheckpointBarrier):
             if event.checkpoint_id > self.last_id:
                 snapshot = self._snapshot(event.checkpoint_id)
                 snapshot.folder, snapshot.alignment_ms = _folder_of(event), alignment_ms
             self._snapshotting.trigger(event)
-        else:
+        elif event.checkpoint_id in self._under_way or event.checkpoint_id > self.last_id:
             self._snapshotting.abort(event.checkpoint_id, AbortReason.CANCELLED)
+
+    def take_barriers(self) -> None:
+        """Take the barriers that have overtaken what waits in the input. Under exclusion, and before each `take`."""
+        if self._network is not None:
+            for event in self._network.take_barriers():
+                self.pass_on(event)
 
     def notify_complete(self, checkpoint_id: int) -> None:
         """The coordinator says that a checkpoint counts."""
@@ -201,7 +216,12 @@ class SubtaskCheckpoints:
     @property
     def is_waiting(self) -> bool:
         """Whether no input may be taken before `go_on` has done what is to be done."""
-        return self._snapshotting.is_waiting
+        return self._snapshotting.is_waiting or self._is_captured
+
+    @property
+    def has_barriers(self) -> bool:
+        """Whether `take_barriers` would bring some."""
+        return self._network is not None and self._network.has_barriers
 
     @property
     def is_over(self) -> bool:
@@ -212,6 +232,17 @@ class SubtaskCheckpoints:
         """Do what follows from what has happened, up to where a blocked output must have a buffer first."""
         while (decision := self._snapshotting.next_decision(is_blocked())) is not None:
             self._carry_out(decision)
+        if self._is_captured and (checkpoint_id := self._capturing_id) is not None:
+            self._capturing_id = None
+            self._add_channels(self._snapshot(checkpoint_id), checkpoint_id)
+            self._hand_to_driver(checkpoint_id)
+
+    @property
+    def _is_captured(self) -> bool:
+        """Whether a snapshot that waited for what is in flight has all of it."""
+        if self._capturing_id is None or self._network is None or self._network.capture is None:
+            return False
+        return self._network.capture.is_complete(self._capturing_id)
 
     def _carry_out(self, decision: SnapshotDecision) -> None:
         match decision:
@@ -246,17 +277,24 @@ class SubtaskCheckpoints:
             case DropCapture(checkpoint_id):
                 if (snapshot := self._under_way.get(checkpoint_id)) is not None and snapshot.state is None:
                     del self._under_way[checkpoint_id]
+                if self._network is not None:
+                    self._network.drop_capture(checkpoint_id)
+            case CancelWrite(checkpoint_id) if checkpoint_id == self._capturing_id:
+                self._capturing_id = None
+                self._snapshotting.written(checkpoint_id)  # nothing was
             case CancelWrite():
                 """The driver writes what it has been given; it is dropped then."""
             case DropWritten(checkpoint_id):
-                if (state := self._under_way.pop(checkpoint_id).state) is not None:
-                    self._say(Unwanted(state.file.key))
+                snapshot = self._under_way.pop(checkpoint_id, None)
+                if snapshot is not None and snapshot.state is not None:
+                    self._say(Unwanted(snapshot.state.file.key))
             case FailTask(detail):
                 raise StoreError("the final snapshot", detail)
             case FinishTask():
                 self._is_finished = True
-            case CaptureInputs():
-                """What is in flight stays where it is: the barrier does not overtake it."""
+            case CaptureInputs(checkpoint_id):
+                if self._network is not None and self._place is not None:
+                    self._network.begin_capture(checkpoint_id)
 
     # -- the snapshot ----------------------------------------------------------------------------------
 
@@ -266,6 +304,11 @@ class SubtaskCheckpoints:
     def _cut(self, barrier: CheckpointBarrier) -> None:
         num_records_out = sum(writer.num_records for writer in self._writers)
         self.last_cut = Cut(barrier.checkpoint_id, self._chain.num_records_in, num_records_out)
+        if barrier.alignment is Alignment.UNALIGNED:
+            snapshot = self._snapshot(barrier.checkpoint_id)
+            snapshot.is_unaligned = True
+            snapshot.passed = [passed for writer in self._writers for passed in writer.overtake(barrier)]
+            return
         for writer in self._writers:
             writer.broadcast_event(barrier)
 
@@ -283,7 +326,17 @@ class SubtaskCheckpoints:
             sections += operator.states.snapshot(context.uid, groups, context.max_parallelism)
 
     def _write(self, checkpoint_id: int) -> None:
-        """Hand the state to the driver; none is none to wait for."""
+        """Hand the state to the driver, or wait for what is in flight first."""
+        snapshot = self._snapshot(checkpoint_id)
+        if snapshot.is_unaligned and self._place is not None:
+            if self._network is not None:
+                self._capturing_id = checkpoint_id
+                return
+            self._add_channels(snapshot, checkpoint_id)
+        self._hand_to_driver(checkpoint_id)
+
+    def _hand_to_driver(self, checkpoint_id: int) -> None:
+        """What is there is all; none is none to wait for."""
         snapshot = self._snapshot(checkpoint_id)
         if not snapshot.sections or self._place is None:
             self._snapshotting.written(checkpoint_id)
@@ -291,6 +344,43 @@ class SubtaskCheckpoints:
         snapshot.state = SubtaskState.of(self._place.key(snapshot.folder), snapshot.sections)
         self.writes.append((checkpoint_id, snapshot.state))
         self.on_news()
+
+    # -- what is in flight -----------------------------------------------------------------------------
+
+    def _add_channels(self, snapshot: _Snapshot, checkpoint_id: int) -> None:
+        """Add what was captured of the inputs, and what the barrier has passed in the outputs."""
+        capture = None if self._network is None else self._network.capture
+        if self._network is not None and capture is not None:
+            state = ChannelState.of(self._network.channel_names, capture.take(checkpoint_id))
+            self._add_channel_state(snapshot, SectionKind.INPUT_IN_FLIGHT, state)
+        state = ChannelState.of(self._output_names, snapshot.passed)
+        self._add_channel_state(snapshot, SectionKind.OUTPUT_IN_FLIGHT, state)
+
+    def _add_channel_state(self, snapshot: _Snapshot, kind: SectionKind, state: ChannelState) -> None:
+        if state.entries:
+            uid, name = self._chain.head.context.uid, _IN_FLIGHT_NAMES[kind]
+            snapshot.sections.append(Section(uid, name, kind, state.to_bytes(), channel_bytes=state.num_bytes))
+
+    def _restore_channels(self, uid: str, restored: RestoredStates) -> None:
+        """Put what was in flight before anything that will be: in the outputs, then in the inputs."""
+        states = {each.kind: ChannelState.from_bytes(each.raw, str(each)) for each in restored.others
+                  if each.kind in _IN_FLIGHT_NAMES}  # fmt: skip
+        if (state := states.get(SectionKind.OUTPUT_IN_FLIGHT)) is not None:
+            recovered = dict(state.for_channels(self._output_names, uid))
+            channels = [(writer, channel) for writer in self._writers for channel in range(writer.num_channels)]
+            for number, (writer, channel) in enumerate(channels):
+                writer.partition.put_recovered(channel, recovered.get(number, b""))
+        if (state := states.get(SectionKind.INPUT_IN_FLIGHT)) is not None:
+            if self._network is None:
+                raise RestoreRefusedError(
+                    f"the operator {uid!r} has state of what was in flight to it, and is a source"
+                )
+            self._network.recover(state.for_channels(self._network.channel_names, uid))
+
+    @property
+    def _output_names(self) -> list[str]:
+        writers = self._writers
+        return [f"{each.partition.name}[{channel}]" for each in writers for channel in range(each.num_channels)]
 
     def _send_state(self, checkpoint_id: int) -> None:
         snapshot = self._under_way.pop(checkpoint_id)

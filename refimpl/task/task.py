@@ -148,18 +148,20 @@ class Task:
             return False
         if self._mail:
             return True
-        is_blocked = False
+        is_blocked = is_full = False
         for writer in self.writers:
             if writer.is_blocked:
                 if writer.partition.pool.can_request:
                     return True
                 is_blocked = True
             elif not writer.is_available:
-                is_blocked = True
+                is_full = True
         if is_blocked:
             return False
-        if self.checkpoints.is_waiting:
+        if self.checkpoints.is_waiting or self.checkpoints.has_barriers:
             return True
+        if is_full:
+            return False
         if self._stage is _Stage.ENDED:
             return self.checkpoints.is_over
         return self.input.is_ready or self.input.is_finished or self.chain.time.is_due
@@ -203,6 +205,7 @@ class Task:
         if not all(resumed):
             self._say(Progress.BACKPRESSURED)
             return False
+        self.checkpoints.take_barriers()
         if self._stage is _Stage.ENDED or self.checkpoints.is_waiting or not self.input.is_drained:
             return True
         if not all(writer.is_available for writer in self.writers):

@@ -1,0 +1,76 @@
+"""A channel that begins with what a checkpoint has of it, and only then with what its producer sends.
+
+Rule of this file: the channel itself is opened when the recovered bytes have been read and their end was said. Read
+before that, its bytes would come in front of older ones, and the second half of a record in front of the first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from refimpl.config import FlinkVersion
+from refimpl.consumer.channel import ChannelSnapshot, InputChannel
+from refimpl.consumer.channel_capture import ChannelCapture
+from refimpl.memory.buffer import BufferSlice, heap_buffer
+from refimpl.memory.data_type import DataType
+from refimpl.producer.subpartition_view import BufferAndBacklog
+from refimpl.records.event_serializer import event_to_buffer
+from refimpl.records.events import EndOfChannelState
+
+__all__ = ["RecoveredInputChannel"]
+
+
+class RecoveredInputChannel:
+    """Gives the bytes of a checkpoint, and then the event that says so; whoever gets that opens `channel` instead.
+
+    The bytes are in a buffer outside all pools. A barrier that overtakes what waits in `channel` overtakes them too:
+    they are copied for its checkpoint as what comes first.
+
+    Flink:   RecoveredInputChannel (runtime.io.network.partition.consumer), 1.11.4
+    Differs: outside the pool; Flink reads the bytes into buffers of its own, and asks for partitions only when all
+             channels of the task are through.
+    """
+
+    def __init__(self, channel: InputChannel, data: bytes, version: FlinkVersion = FlinkVersion.V1_11) -> None:
+        self.index = channel.index
+        self.channel = channel
+        self.capture: ChannelCapture | None = channel.capture
+        self._data: bytes | None = data
+        self._version = version
+        self._is_released = False
+
+    def __repr__(self) -> str:
+        return f"RecoveredInputChannel({0 if self._data is None else len(self._data)} B, then {self.channel!r})"
+
+    def open(self, on_data_available: Callable[[], None]) -> None:
+        on_data_available()
+
+    def poll(self) -> BufferAndBacklog | None:
+        if self._is_released:
+            return None
+        data, self._data = self._data, None
+        if data is None:
+            buffer = event_to_buffer(EndOfChannelState(), self._version)
+            return BufferAndBacklog(BufferSlice(buffer, 0, buffer.size), False, 0, False, 1)
+        return BufferAndBacklog(BufferSlice(heap_buffer(data, DataType.DATA), 0, len(data)), True, 0, True, 0)
+
+    def poll_priority(self) -> BufferAndBacklog | None:
+        return self.channel.poll_priority()
+
+    def begin_capture(self, checkpoint_id: int) -> None:
+        if self.capture is not None and self._data is not None:
+            self.capture.copy(self._data)
+        self.channel.begin_capture(checkpoint_id)
+
+    def resume(self) -> None:
+        self.channel.resume()
+
+    def release(self) -> None:
+        self._is_released = True
+        self._data = None
+        self.channel.release()
+
+    def snapshot(self) -> ChannelSnapshot:
+        below = self.channel.snapshot()
+        return replace(below, num_available=below.num_available + (self._data is not None))
