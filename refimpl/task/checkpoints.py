@@ -230,12 +230,15 @@ class SubtaskCheckpoints:
 
     def go_on(self, is_blocked: Callable[[], bool]) -> None:
         """Do what follows from what has happened, up to where a blocked output must have a buffer first."""
-        while (decision := self._snapshotting.next_decision(is_blocked())) is not None:
-            self._carry_out(decision)
-        if self._is_captured and (checkpoint_id := self._capturing_id) is not None:
-            self._capturing_id = None
-            self._add_channels(self._snapshot(checkpoint_id), checkpoint_id)
-            self._hand_to_driver(checkpoint_id)
+        while True:
+            if (decision := self._snapshotting.next_decision(is_blocked())) is not None:
+                self._carry_out(decision)
+            elif self._is_captured and (checkpoint_id := self._capturing_id) is not None:
+                self._capturing_id = None
+                self._add_channels(self._snapshot(checkpoint_id), checkpoint_id)
+                self._hand_to_driver(checkpoint_id)
+            else:
+                return
 
     @property
     def _is_captured(self) -> bool:
