@@ -179,7 +179,7 @@ class SubtaskCheckpoints:
                 snapshot = self._snapshot(event.checkpoint_id)
                 snapshot.folder, snapshot.alignment_ms = _folder_of(event), alignment_ms
             self._snapshotting.trigger(event)
-        elif event.checkpoint_id in self._under_way or event.checkpoint_id > self.last_id:
+        else:
             self._snapshotting.abort(event.checkpoint_id, AbortReason.CANCELLED)
 
     def take_barriers(self) -> None:
