@@ -11,7 +11,7 @@ import pytest
 
 from refimpl.checkpoint import CheckpointAborted, CheckpointCompleted, CheckpointFailureReason
 from refimpl.cluster import FixedDelayRestart
-from refimpl.config import Config, FlinkVersion
+from refimpl.config import CheckpointingMode, Config, FlinkVersion
 from refimpl.drivers import Simulation
 from refimpl.errors import ConfigError, RestoreRefusedError
 from refimpl.job import StreamEnvironment
@@ -72,14 +72,14 @@ def environment(**options: Any) -> StreamEnvironment:
     return StreamEnvironment(Config(**given), parallelism=2)
 
 
-def numbers(first: int = 0, padding: str = "") -> list[StreamRecord]:
-    return [StreamRecord((f"{number % 4}{padding}", first + number), number) for number in range(NUM_RECORDS)]
+def numbers(first: int = 0, padding: str = "", num_records: int = NUM_RECORDS) -> list[StreamRecord]:
+    return [StreamRecord((f"{number % 4}{padding}", first + number), number) for number in range(num_records)]
 
 
-def keyed(sink: Collect, **options: Any) -> StreamEnvironment:
+def keyed(sink: Collect, num_records: int = NUM_RECORDS, **options: Any) -> StreamEnvironment:
     """Records of less than a buffer; a chain, a key by, a sink."""
     job = environment(**options)
-    source = job.from_collection(numbers(), name="numbers").map(lambda value: value, name="same")
+    source = job.from_collection(numbers(num_records=num_records), name="numbers").map(lambda value: value, name="same")
     source.key_by(lambda value: value[0]).process(Numbered(), name="numbered").rebalance().sink(sink, exactly_once=True)
     return job
 
@@ -101,11 +101,12 @@ def united(sink: Collect, **options: Any) -> StreamEnvironment:
     return job
 
 
-def connected(sink: Collect, **options: Any) -> StreamEnvironment:
+def connected(sink: Collect, num_records: int = NUM_RECORDS, **options: Any) -> StreamEnvironment:
     """Two sources as two inputs."""
     job = environment(**options)
-    first = job.from_collection(numbers(), name="first").key_by(lambda value: value[0])
-    second = job.from_collection(numbers(1_000), name="second").key_by(lambda value: value[0])
+    left, right = numbers(num_records=num_records), numbers(1_000, num_records=num_records)
+    first = job.from_collection(left, name="first").key_by(lambda value: value[0])
+    second = job.from_collection(right, name="second").key_by(lambda value: value[0])
     first.connect(second).process(Sums(), name="sums").sink(sink, exactly_once=True)
     return job
 
@@ -139,13 +140,13 @@ def in_flight_of(run: Simulation) -> int:
     return 0 if recovered is None or recovered.manifest is None else recovered.manifest.channel_state
 
 
-def check_exact(name: str, results: list[Any]) -> None:
+def check_exact(name: str, results: list[Any], num_records: int = NUM_RECORDS) -> None:
     """Each value was told once, and each count of its key once."""
     if name == "fixed_width":
         assert sorted(results) == [number + 1.0 for number in range(2 * NUM_RECORDS)]
         return
     num_sources = 2 if name in ("united", "connected") else 1
-    assert len({each[:2] for each in results}) == len(results) == num_sources * NUM_RECORDS
+    assert len({each[:2] for each in results}) == len(results) == num_sources * num_records
     num_of = Counter(each[0] for each in results)
     assert {(each[0], each[2]) for each in results} == {
         (key, count) for key, num_values in num_of.items() for count in range(1, num_values + 1)
@@ -172,5 +173,153 @@ def test_a_crash_anywhere_loses_nothing_and_counts_nothing_twice(
                     run.step()
                 in_flight.append(in_flight_of(run))
         run.run()
-        check_exact(name, results), seed
+        check_exact(name, results)
     assert any(in_flight), "nothing was ever in flight"
+
+
+@pytest.mark.parametrize("num_task_managers", [1, pytest.param(2, marks=pytest.mark.slow)])
+def test_a_crash_after_every_third_step(num_task_managers: int) -> None:
+    num_steps, in_flight = 0, set[int]()
+    while True:
+        results: list[Any] = []
+        job = connected(results.append, num_records=8, segment_size_bytes=40)
+        run = simulation(job, num_task_managers=num_task_managers)
+        run.run(num_steps)
+        if run.is_done:
+            break
+        run.crash()
+        while run.enabled() and not run._tasks:
+            run.step()
+        in_flight.add(in_flight_of(run))
+        run.run()
+        check_exact("connected", results, 8)
+        num_steps += 3
+    assert any(in_flight), "nothing was ever in flight"
+
+
+# -- a sink that hardly moves ----------------------------------------------------------------------
+
+
+def run_with_a_slow_sink(run: Simulation, most: int) -> None:
+    """Everything else moves as it can, and one of the sinks only every hundredth time."""
+    chance = Random("a slow sink")
+    for number in range(most):
+        enabled = run.enabled()
+        awake = [each for each in enabled if not str(each).startswith("step sink")]
+        asleep = [each for each in enabled if each not in awake]
+        if not enabled:
+            return
+        if asleep and number % 100 == 0:
+            run.step(asleep[number // 100 % len(asleep)])
+        elif awake:
+            run.step(chance.choice(awake))
+        else:
+            run.time_ms += STEP_MS  # nothing can move, and so it stays for a while
+
+
+def ends_of(unaligned: bool, num_task_managers: int) -> tuple[list[int], list[CheckpointFailureReason]]:
+    options: dict[str, Any] = {
+        "checkpoint_timeout_ms": 200,
+        "checkpoint_interval_ms": 220,
+        "tolerable_failed_checkpoints": 99,
+        "buffers_per_channel": 2,
+        "floating_buffers_per_gate": 4,
+        "segment_size_bytes": 128,
+        "source_batch": 1,
+        "num_records": 900,
+    }
+    run = simulation(
+        keyed(lambda _: None, unaligned=unaligned, **options), num_task_managers=num_task_managers, check_every=0
+    )
+    run_with_a_slow_sink(run, 6_000)
+    assert run.recovery is not None
+    history = run.recovery.checkpoints.history
+    return completed(run), [each.reason for each in history if isinstance(each, CheckpointAborted)]
+
+
+@pytest.mark.parametrize("num_task_managers", [1, 2])
+def test_unaligned_completes_where_aligned_takes_too_long(num_task_managers: int) -> None:
+    num_aligned, why = ends_of(False, num_task_managers)
+    assert set(num_aligned) <= {1}, "the first one comes before the queues are full"
+    assert len(why) >= 2
+    assert set(why) == {CheckpointFailureReason.EXPIRED}
+    num_unaligned, why = ends_of(True, num_task_managers)
+    assert len(num_unaligned) >= 4
+    assert why == []
+
+
+# -- what it does not go together with -----------------------------------------------------------------
+
+
+def left_after_a_checkpoint(store: MemoryStore, **options: Any) -> None:
+    """Run until a checkpoint with something in flight is complete, and leave."""
+    with simulation(keyed(lambda _: None, **options), store) as run:
+        while not run.is_done:
+            run.step()
+            if run.recovery is not None and (kept := run.recovery.checkpoints.coordinator.completed.latest):
+                if any(file.channel_state for ack in kept.acks for file in ack.files):
+                    return
+    raise AssertionError("nothing was ever in flight")
+
+
+def test_what_was_in_flight_cannot_be_rescaled() -> None:
+    store = MemoryStore()
+    left_after_a_checkpoint(store)
+    with pytest.raises(RestoreRefusedError, match=r"operator '\w+' has state of .*in.flight"):
+        simulation(_rescaled(3), store)
+
+
+def _rescaled(parallelism: int) -> StreamEnvironment:
+    job = StreamEnvironment(environment().config, parallelism=parallelism)
+    source = job.from_collection(numbers(), name="numbers").map(lambda value: value, name="same")
+    source.key_by(lambda value: value[0]).process(Numbered(), name="numbered").rebalance().sink(print, exactly_once=True)
+    return job
+
+
+def test_a_job_without_unaligned_checkpoints_goes_on_from_one() -> None:
+    store, results = MemoryStore(), list[Any]()
+    left_after_a_checkpoint(store)
+    run = simulation(keyed(results.append, unaligned=False), store)
+    assert in_flight_of(run) > 0
+    run.run()
+    assert {each[2] for each in results} <= set(range(1, NUM_RECORDS + 1))
+
+
+def test_a_savepoint_has_nothing_in_flight_and_can_be_rescaled() -> None:
+    store = MemoryStore()
+    run = simulation(keyed(lambda _: None, checkpoint_interval_ms=0), store)
+    run.run(60)
+    assert run.recovery is not None
+    run.recovery.checkpoints.savepoint("one", run.time_ms)
+    while "job/sp-one/_metadata" not in store.files:
+        run.step()
+    run.__exit__()
+    again = simulation(_rescaled(3), store)
+    assert in_flight_of(again) == 0
+    assert again.recovery is not None
+    assert again.recovery.checkpoints.recovered is not None
+    assert again.recovery.checkpoints.recovered.manifest is not None
+
+
+def test_a_savepoint_takes_the_place_of_a_checkpoint_that_is_under_way() -> None:
+    store, results = MemoryStore(), list[Any]()
+    run = simulation(keyed(results.append, num_buffers=200), store)
+    for number in range(20):
+        run.run(25)
+        if run.is_done:
+            break
+        assert run.recovery is not None
+        run.recovery.checkpoints.savepoint(f"number {number}", run.time_ms)
+    run.run()
+    check_exact("keyed", results)
+    assert any("sp-" in key for key in store.files)
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [("checkpointing_mode", "AT_LEAST_ONCE"), ("credit_based", False), ("max_concurrent_checkpoints", 2)],
+)
+def test_combinations_that_make_no_sense_are_refused_by_name(option: str, value: Any) -> None:
+    given = CheckpointingMode[value] if isinstance(value, str) else value
+    with pytest.raises(ConfigError, match=option):
+        Config(unaligned=True, **{option: given})

@@ -135,6 +135,7 @@ def _row(each: Found) -> dict[str, Any]:
         "kind": manifest.kind.value,
         "job": manifest.job,
         "bytes": sum(file.size for file in manifest.files().values()),
+        "channel_state": manifest.channel_state,
         "duration_ms": manifest.completed_ms - manifest.started_ms,
         "operators": [operator.uid for operator in manifest.operators],
     }
@@ -164,6 +165,8 @@ def _lines(manifest: Manifest) -> Iterator[str]:
     yield f"  written by {manifest.engine}, leader of epoch {manifest.epoch}, run {manifest.run}"
     took = duration_words(manifest.completed_ms - manifest.started_ms)
     yield f"  took {took}, from {manifest.started_ms} ms since 1970"
+    if manifest.channel_state:
+        yield f"  of its bytes {size_words(manifest.channel_state)} were in flight: the checkpoint was unaligned"
     if not manifest.fsync:
         yield "  nobody waited for the disk: a power failure may have taken parts of it"
     for operator in manifest.operators:
@@ -174,7 +177,10 @@ def _lines(manifest: Manifest) -> Iterator[str]:
             yield f"  state {state.name}: {state.kind}, written as {state.serializer}{pickled}"
         for number, file in enumerate(operator.subtasks):
             where = "nothing" if file is None else f"{file.key}, {size_words(file.size)}, SHA-256 {file.sha256[:12]}…"
-            yield f"  subtask {number}: {where}"
+            in_flight = (
+                f", {size_words(file.channel_state)} in flight" if file is not None and file.channel_state else ""
+            )
+            yield f"  subtask {number}: {where}{in_flight}"
 
 
 # -- verify ----------------------------------------------------------------------------------------
@@ -182,19 +188,22 @@ def _lines(manifest: Manifest) -> Iterator[str]:
 
 def _verify(found: list[Found], arguments: argparse.Namespace) -> int:
     problems = []
-    files = 0
+    files = in_flight = 0
     for each in found:
         bad = [each.problem] if each.problem else []
         if each.manifest is not None:
             files += len(each.manifest.files())
+            in_flight += each.manifest.channel_state
             bad += problems_of(FileStore(each.job_folder), each.manifest)
         problems += [{"file": str(each.job_folder / one.file), "why": one.why} for one in bad]
     unique = [problem for number, problem in enumerate(problems) if problem not in problems[:number]]
     if arguments.json:
-        print(json.dumps({"checkpoints": len(found), "files": files, "problems": unique}, indent=2))
+        counts = {"checkpoints": len(found), "files": files, "channel_state": in_flight}
+        print(json.dumps({**counts, "problems": unique}, indent=2))
     else:
         for problem in unique:
             print(f"{problem['file']}: {problem['why']}")
         if not unique:
-            print(f"{len(found)} checkpoints with {files} state files: all as they were written")
+            more = f", {size_words(in_flight)} of them in flight" if in_flight else ""
+            print(f"{len(found)} checkpoints with {files} state files{more}: all as they were written")
     return NOT_PASSED if unique else PASSED
