@@ -128,13 +128,12 @@ def measure(exercise_id: str, say: Callable[[str], object] = lambda _: None, *, 
     found.told = [(each, next(reports)) for each in wrong]
     found.num_mutants = len(changed)
     excused = table(exercise_id, "exercise.toml").get("equivalent_mutants", {})
-    judged = changed[::one_in]
-    parts = [standing_alone(exercise_id, source) for _, source in judged]
-    of_mutants = _all_judged(exercise_id, parts, _OF_A_MUTANT)
-    passes = {name: report.passed for (name, _), report in zip(judged, of_mutants, strict=True)}
-    survivors = [name for name, _ in changed if passes.get(name, name in excused)]
-    found.survivors = {name: excused.get(name, "") for name in survivors}
-    found.gone = sorted(set(excused) - set(survivors))
+    parts = [standing_alone(exercise_id, source) for _, source in changed[::one_in]]
+    passes = [report.passed for report in _all_judged(exercise_id, parts, _OF_A_MUTANT)]
+    for number, (name, _) in enumerate(changed):  # several may have one name
+        if name in excused if number % one_in else passes[number // one_in]:
+            found.survivors[name] = excused.get(name, "")
+    found.gone = sorted(set(excused) - set(found.survivors))
     return found
 
 
