@@ -5,13 +5,16 @@ from __future__ import annotations
 import struct
 from functools import partial
 
+from refimpl.checkpoint import SubtaskStats, size_words
 from refimpl.config import CheckpointingMode
 from refimpl.consumer.barrier_handler import AlignmentSnapshot
 from refimpl.consumer.channel import ChannelSnapshot
 from refimpl.job import JobSnapshot
 from refimpl.producer.subpartition_snapshot import QueuedBufferSnapshot, SubpartitionSnapshot
 from refimpl.task.snapshot import TaskSnapshot
+from widgets.checkpoint_model import newest_of, newest_words
 from widgets.facts import MARGIN, Drawing, Facts, FactView, Pen, Table, cards, still
+from widgets.letters import fitting
 from widgets.svg import element, name_element, text_element
 from widgets.view_models import Model, moment_of, topology
 
@@ -36,7 +39,8 @@ class AlignmentView(FactView):
     """For each channel what is between its producer and the task, with the barrier among it; for each task its cuts.
 
     A lane leads to the task on its right. ◆ is a barrier, ▪ a buffer before it. In exactly-once mode a channel whose
-    barrier has come is shut until all have, and what waits behind it is hatched; in at-least-once mode it goes on.
+    barrier has come is shut until all have, and what waits behind it is hatched; in at-least-once mode it goes on. Of a
+    run with a store the newest checkpoint is told from its trigger to its end, and the state of each task in it.
     Job option `checkpoint_interval_ms` makes the sources send barriers. `MomentView` says what can be shown, and the
     options.
 
@@ -59,15 +63,24 @@ class AlignmentView(FactView):
                 channel = snapshot.gates[place["gate"]].channels[place["input"]]
                 state = _channel(alignment, index, channel, sub)
                 feeding[place["to_task"]][index] = {"name": place["name"], **state}
+        newest = newest_of(snapshot)
+        history = () if snapshot.checkpoints is None else snapshot.checkpoints.history
+        parts = {each.task: each for each in history[-1].subtasks} if history else {}
+        checkpoint_id = history[-1].checkpoint_id if history else 0
         tasks = [
-            {"name": task.name, **_task(task, len(channels)), "channels": [channels[n] for n in sorted(channels)]}
+            {
+                "name": task.name,
+                **_task(task, len(channels)),
+                **_part(parts.get(task.name), checkpoint_id),
+                "channels": [channels[n] for n in sorted(channels)],
+            }
             for task, channels in zip(snapshot.tasks, feeding, strict=True)
         ]
-        return {**moment_of("alignment", snapshot, action), "tasks": tasks}
+        return {**moment_of("alignment", snapshot, action), "newest": newest, "tasks": tasks}
 
     @staticmethod
     def facts_of(model: Model) -> Facts:
-        facts: Facts = {"note": "" if _is_any(model) else _NONE_SENT}
+        facts: Facts = {"note": fitting(_note(model), _WIDTH - 2 * MARGIN)}
         for number, task in enumerate(model["tasks"]):
             facts[f"{number} words"] = _task_words(task)
             facts[f"{number} cut"] = _cut_words(task)
@@ -90,7 +103,7 @@ class AlignmentView(FactView):
 
     @staticmethod
     def words_of(model: Model) -> list[str]:
-        lines = [] if _is_any(model) else [_NONE_SENT]
+        lines = [note] if (note := _note(model)) else []
         for task in model["tasks"]:
             lines.append(f"{task['name']}: {_task_words(task)}; {_cut_words(task)}")
             for channel in task["channels"]:
@@ -159,8 +172,9 @@ def _channel(
     first = next((at for at, number in enumerate(numbers) if number is not None), None)
     has_come = alignment is not None and index in alignment.arrived
     is_shut = has_come and alignment is not None and alignment.mode is CheckpointingMode.EXACTLY_ONCE
-    num_buffers = sum(entry.data_type.is_buffer for entry in entries)
-    ahead = num_buffers if first is None else sum(entry.data_type.is_buffer for entry in entries[:first])
+    buffers = [entry for entry in entries if entry.data_type.is_buffer]
+    before = buffers if first is None else [entry for entry in entries[:first] if entry.data_type.is_buffer]
+    ahead, behind = ([], buffers) if is_shut else (before, [])
     if channel.is_released:
         state = "ended"
     elif has_come:
@@ -173,8 +187,10 @@ def _channel(
     return {
         "state": state,
         "checkpoint": checkpoint,
-        "ahead_buffers": 0 if is_shut else ahead,
-        "behind_buffers": num_buffers if is_shut else 0,
+        "ahead_buffers": len(ahead),
+        "ahead_bytes": sum(entry.unread_bytes for entry in ahead),
+        "behind_buffers": len(behind),
+        "behind_bytes": sum(entry.unread_bytes for entry in behind),
         "lane": _lane(entries, numbers, is_shut),
     }
 
@@ -198,7 +214,23 @@ def _lane(entries: list[QueuedBufferSnapshot], numbers: list[int | None], is_shu
     return [*lots, *["none"] * _PLACES][:_PLACES]
 
 
+def _part(part: SubtaskStats | None, checkpoint_id: int) -> Model:
+    """What the newest checkpoint has of a task, once it is acknowledged."""
+    has_acked = part is not None and part.acked_ms is not None
+    return {
+        "acked_checkpoint": checkpoint_id if has_acked else None,
+        "state_bytes": part.state_bytes if part is not None else 0,
+    }
+
+
 # -- words -----------------------------------------------------------------------------------------
+
+
+def _note(model: Model) -> str:
+    """The newest checkpoint, or why there is nothing to see."""
+    if model["newest"] is not None:
+        return newest_words(model["newest"])
+    return "" if _is_any(model) else _NONE_SENT
 
 
 def _is_any(model: Model) -> bool:
@@ -222,21 +254,30 @@ def _cut_words(task: Model) -> str:
     cut = task["cut"]
     if cut is None:
         return "not cut yet"
-    return f"cut {cut['checkpoint']} after {cut['num_records_in']} records in, {cut['num_records_out']} out"
+    words = f"cut {cut['checkpoint']} after {cut['num_records_in']} records in, {cut['num_records_out']} out"
+    if task["acked_checkpoint"] is None:
+        return words
+    return f"{words} · {size_words(task['state_bytes'])} of state in checkpoint {task['acked_checkpoint']}"
 
 
 def _words(channel: Model) -> str:
-    number, ahead = channel["checkpoint"], channel["ahead_buffers"]
+    number, ahead = channel["checkpoint"], _load(channel["ahead_buffers"], channel["ahead_bytes"])
     match channel["state"]:
         case "ended":
             return "ended"
         case "waits":
-            return f"waits with barrier {number}, {_count(channel['behind_buffers'], 'buffer')} behind it"
+            behind = _load(channel["behind_buffers"], channel["behind_bytes"])
+            return f"waits with barrier {number}, {behind} behind it"
         case "passed":
-            return f"barrier {number} has come, reads on, {_count(ahead, 'buffer')}"
+            return f"barrier {number} has come, reads on, {ahead}"
         case "comes":
-            return f"barrier {number} behind {_count(ahead, 'buffer')}" if ahead else f"barrier {number} comes next"
-    return f"no barrier, {_count(ahead, 'buffer')}"
+            return f"barrier {number} behind {ahead}" if channel["ahead_buffers"] else f"barrier {number} comes next"
+    return f"no barrier, {ahead}"
+
+
+def _load(num_buffers: int, num_bytes: int) -> str:
+    """What stands in a channel."""
+    return _count(num_buffers, "buffer") + (f", {size_words(num_bytes)}" if num_buffers else "")
 
 
 def _count(number: int, what: str) -> str:

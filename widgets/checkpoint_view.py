@@ -9,7 +9,6 @@ from refimpl.checkpoint import (
     CheckpointCounts,
     CheckpointStats,
     CheckpointStatsSnapshot,
-    CheckpointStatus,
     SubtaskStats,
     duration_words,
     list_row,
@@ -17,6 +16,16 @@ from refimpl.checkpoint import (
     size_words,
 )
 from refimpl.job import JobSnapshot
+from widgets.checkpoint_model import (
+    STATES,
+    SYMBOLS,
+    WORDS,
+    acks_words,
+    checkpoint_model,
+    result_words,
+    since_trigger,
+    title_of,
+)
 from widgets.facts import GONE, MARGIN, Drawing, Facts, FactView, Pen, Table, still
 from widgets.letters import fitting
 from widgets.svg import element, name_element, text_element
@@ -25,10 +34,7 @@ from widgets.view_models import Model, moment_of
 __all__ = ["CheckpointView"]
 
 _MOST = 10  # checkpoints drawn, as many as are remembered; and subtasks drawn of one
-_STATES = ("progress", "writing", "completed", "failed")
-_LAMPS = (*_STATES, "free")  # a place for one that is still to come
-_SYMBOLS = dict(zip(_STATES, "▶▶✓✗", strict=True))
-_WORDS = dict(zip(_STATES, ("in progress", "writes its manifest", "completed", "failed"), strict=True))
+_LAMPS = (*STATES, "free")  # a place for one that is still to come
 _SUBTASK_STATES = ("waits", "completed")
 _BAR, _THICK = 200, 14
 _WHEN_X = MARGIN + 250
@@ -60,7 +66,7 @@ class CheckpointView(FactView):
     def model_of(self, snapshot: JobSnapshot, action: str, known: Model) -> Model:
         stats = snapshot.checkpoints or CheckpointStatsSnapshot()
         names = [task["name"] for task in known["tasks"]]
-        newest_first = [_checkpoint(each, snapshot.time_ms) for each in reversed(stats.history)]
+        newest_first = [checkpoint_model(each, snapshot.time_ms) for each in reversed(stats.history)]
         shown = stats.history[-1] if stats.history else None
         by_task = {} if shown is None else {each.task: each for each in shown.subtasks}
         return {
@@ -126,9 +132,9 @@ class CheckpointView(FactView):
         for each in model["checkpoints"]:
             begun = list_row(each["checkpoint"], each["kind"], each["state_bytes"], each["duration_ms"])
             why = f": {each['why']}" if each["why"] else ""
-            lines.append(f"{begun}  {_when(each):>11}  {_SYMBOLS[each['state']]} {_WORDS[each['state']]}{why}")
+            lines.append(f"{begun}  {_when(each):>11}  {SYMBOLS[each['state']]} {WORDS[each['state']]}{why}")
             gone = "its files are deleted" if each["is_discarded"] else ""
-            lines += [f"{'':8}{words}" for words in (_acks(each, inf), _note(each), gone) if words]
+            lines += [f"{'':8}{words}" for words in (acks_words(each, inf), _note(each), gone) if words]
         lines.append(_of_words(model))
         width = max(len(subtask["task"]) for subtask in model["subtasks"])
         return lines + [f"    {each['task']:<{width}}  {_subtask_words(each)}" for each in model["subtasks"]]
@@ -138,7 +144,7 @@ class CheckpointView(FactView):
         if not model["checkpoints"]:
             return next(words for words in _head_words(model) if words)
         newest = model["checkpoints"][0]
-        return f"{_title(newest)}: {_result(newest)}; {_counts_words(model)}"
+        return f"{title_of(newest)}: {result_words(newest)}; {_counts_words(model)}"
 
     @staticmethod
     def tables_of(pen: Pen, model: Model) -> list[Table]:
@@ -179,49 +185,17 @@ def _named(stats: CheckpointStats | None) -> str:
     return "" if stats is None else f"{stats.checkpoint_id}{f' ({stats.name})' if stats.name else ''}"
 
 
-def _checkpoint(stats: CheckpointStats, now_ms: float) -> Model:
-    state = "writing" if stats.is_writing else "progress"
-    if stats.status is not CheckpointStatus.IN_PROGRESS:
-        state = stats.status.value
-    acknowledged = stats.acknowledged
-    last = acknowledged[-1] if acknowledged else None
-    return {
-        "checkpoint": stats.checkpoint_id,
-        "kind": stats.kind.value,
-        "name": stats.name,
-        "state": state,
-        "triggered_ms": round(stats.triggered_ms, 3),
-        "duration_ms": round(stats.duration_ms(now_ms), 3),
-        "state_bytes": stats.state_bytes,
-        "num_subtasks": len(stats.subtasks),
-        "num_acknowledged": len(acknowledged),
-        "last": "" if last is None else last.task,
-        "last_acked_ms": None if last is None else _since_trigger(stats, last),
-        "missing": [each.task for each in stats.subtasks if each.acked_ms is None],
-        "why": "" if stats.reason is None else reason_words(stats.reason),
-        "cause": "" if stats.reason is None else stats.reason.value,
-        "detail": stats.detail,
-        "is_discarded": stats.is_discarded,
-        "num_restores": stats.num_restores,
-    }
-
-
 def _subtask(name: str, done: SubtaskStats | None, stats: CheckpointStats | None) -> Model:
     """What a subtask did for the newest checkpoint, of which it need not be a part."""
     has_acked = stats is not None and done is not None and done.acked_ms is not None
     return {
         "task": name,
         "is_part": done is not None,
-        "acked_ms": _since_trigger(stats, done) if has_acked and stats is not None and done is not None else None,
+        "acked_ms": since_trigger(stats, done) if has_acked and stats is not None and done is not None else None,
         "state_bytes": 0 if done is None else done.state_bytes,
         "alignment_ms": None if done is None or done.alignment_ms is None else round(done.alignment_ms, 3),
         "buffered_bytes": None if done is None else done.buffered_bytes,
     }
-
-
-def _since_trigger(stats: CheckpointStats, done: SubtaskStats) -> float:
-    """When a subtask acknowledged; of a FINAL checkpoint that may be before it began, and counts as at once."""
-    return round(max(0.0, (done.acked_ms or 0.0) - stats.triggered_ms), 3)
 
 
 # -- words -----------------------------------------------------------------------------------------
@@ -260,34 +234,8 @@ def _times(number: int) -> str:
     return {1: "once", 2: "twice"}.get(number, f"{number} times")
 
 
-def _title(each: Model) -> str:
-    kind = "FINAL" if each["kind"] == "final" else each["kind"]
-    return f"{kind} {each['checkpoint']}" + (f" ({each['name']})" if each["name"] else "")
-
-
 def _when(each: Model) -> str:
     return f"at {duration_words(each['triggered_ms'])}"
-
-
-def _result(each: Model) -> str:
-    """How it stands, in a line."""
-    took, size = duration_words(each["duration_ms"]), size_words(each["state_bytes"])
-    match each["state"]:
-        case "completed":
-            return f"completed in {took} · {size}" + (" · files deleted" if each["is_discarded"] else "")
-        case "failed":
-            return f"failed after {took}: {each['why']}"
-        case "writing":
-            return f"writes its manifest, for {took} · {size}"
-    return f"in progress for {took} · {size}"
-
-
-def _acks(each: Model, room: float) -> str:
-    """Who has acknowledged; the name of the last takes at most `room` pixels."""
-    words = f"acknowledged by {each['num_acknowledged']} of {each['num_subtasks']}"
-    if each["last_acked_ms"] is None:
-        return words
-    return f"{words}, last {fitting(each['last'], room, 'small')} after {duration_words(each['last_acked_ms'])}"
 
 
 def _note(each: Model) -> str:
@@ -306,7 +254,7 @@ def _note(each: Model) -> str:
 def _of_words(model: Model) -> str:
     if not model["checkpoints"]:
         return "Subtasks: nothing to tell yet"
-    return f"What each subtask did for {_title(model['checkpoints'][0])}"
+    return f"What each subtask did for {title_of(model['checkpoints'][0])}"
 
 
 def _subtask_state(subtask: Model) -> int:
@@ -343,12 +291,12 @@ def _row_facts(name: str, each: Model | None, longest_ms: float) -> Facts:
         words: Facts = {f"{name} {what}": "" for what in ("title", "when", "result", "more", "note")}
         return {**words, f"{name} state": _LAMPS.index("free"), f"{name} flag": 0, f"{name} bar": 0, f"{name} acks": 0}
     return {
-        f"{name} title": fitting(_title(each), _WHEN_X - MARGIN - 40, "name"),
+        f"{name} title": fitting(title_of(each), _WHEN_X - MARGIN - 40, "name"),
         f"{name} when": _when(each),
-        f"{name} result": fitting(_result(each), _ROOM, "small"),
-        f"{name} more": _acks(each, _ROOM - 270),
+        f"{name} result": fitting(result_words(each), _ROOM, "small"),
+        f"{name} more": acks_words(each, _ROOM - 270),
         f"{name} note": _note(each),
-        f"{name} state": _STATES.index(each["state"]),
+        f"{name} state": STATES.index(each["state"]),
         f"{name} flag": int(each["num_restores"] > 0),
         f"{name} bar": _part(each["duration_ms"], longest_ms),
         f"{name} acks": _part(each["last_acked_ms"] or 0.0, longest_ms),
@@ -399,9 +347,9 @@ def _flag(x: float, y: float) -> str:
 
 def _key(y: float) -> str:
     parts, x = [], float(MARGIN)
-    for state in _STATES:
-        words = f"{_SYMBOLS[state]} {_WORDS[state]}"
-        parts.append(still(Pen({"s": _STATES.index(state)}).group("s", _STATES, _lamp(x, y))))
+    for state in STATES:
+        words = f"{SYMBOLS[state]} {WORDS[state]}"
+        parts.append(still(Pen({"s": STATES.index(state)}).group("s", STATES, _lamp(x, y))))
         parts.append(text_element(x + 28, y + 16, words, "small"))
         x += 52 + 7.0 * len(words)
     parts.append(element("g", _flag(x, y + 3), data_state="restored"))

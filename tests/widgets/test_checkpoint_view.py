@@ -29,7 +29,8 @@ from refimpl.records import StreamRecord
 from refimpl.state import CheckpointKind, Fault, FaultKind, MemoryStore
 from refimpl.task import TumblingWindows
 from tests.support.drawings import words_in, words_on_words
-from widgets import CheckpointView, Recording
+from widgets import AlignmentView, CheckpointView, Recording, TimelineView
+from widgets.base import View
 
 INTERVAL_MS = 2
 
@@ -282,3 +283,122 @@ def test_a_recording_of_a_crash_and_a_restart_comes_back_from_a_file(started: An
     again = Recording.from_json(recording.to_json())
     assert [each for each, _ in again.moments] == [each for each, _ in recording.moments]
     assert any(stats_of(each).counts.num_restored for each, _ in again.moments)
+
+
+# -- in the other views ------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def crashed() -> Recording:
+    """Every moment of a run to its crash during the third checkpoint, and on until one is restored and one is new."""
+    with Simulation(environment(), seed=2, step_ms=0.1, store=MemoryStore(), restart=FixedDelayRestart(9, 1.0)) as run:
+        recording = Recording.of(run, 0, 10_000)
+        while (stats := stats_of(run)).counts.num_completed < 2 or len(stats.history[-1].acknowledged) > 2:
+            recording.add(run.snapshot(), str(run.step()))
+        recording.add(run.snapshot(), "")
+        run.crash()
+        while stats_of(run).counts.num_completed < 3:
+            recording.add(run.snapshot(), str(run.step()))
+        return recording
+
+
+def at_each_moment(view_class: type[View], recording: Recording) -> Iterator[tuple[Any, JobSnapshot, View]]:
+    view = view_class(recording)
+    for snapshot, action in recording.moments:
+        yield view.model_of(snapshot, action, view._known), snapshot, view
+    view.close()
+
+
+def test_the_timeline_shows_a_checkpoint_from_its_trigger_to_its_end(crashed: Recording) -> None:
+    seen = list[str]()
+    before = CheckpointCounts()
+    for model, snapshot, _view in at_each_moment(TimelineView, crashed):
+        counts = stats_of(snapshot).counts
+        mark = model["checkpoints"][-1]
+        ended = {
+            "completed": counts.num_completed > before.num_completed,
+            "failed": counts.num_failed > before.num_failed,
+        }
+        if counts.num_restored > before.num_restored:
+            assert mark == "restored"
+        elif any(ended.values()):
+            assert ended[mark]
+        else:
+            assert mark == ("progress" if counts.num_in_progress else "none")
+        assert model["checkpoints"][:-1] == seen[-len(model["checkpoints"]) + 1 :] or len(model["checkpoints"]) == 1
+        seen.append(mark)
+        before = counts
+    assert set(seen) == {"none", "progress", "completed", "failed", "restored"}
+
+
+def test_the_timeline_marks_when_each_task_acknowledged_the_newest(crashed: Recording) -> None:
+    marked = 0
+    moments = [snapshot for snapshot, _ in crashed.moments]
+    for number, (model, snapshot, view) in enumerate(at_each_moment(TimelineView, crashed)):
+        if not (history := stats_of(snapshot).history):
+            continue
+        for task, part in zip(model["tasks"], model_order(history[-1], model), strict=True):
+            if task["num_since_ack"] is None:
+                continue
+            marked += 1
+            then, earlier = (acked_at(moments[number - task["num_since_ack"] - n], history[-1], part) for n in (0, 1))
+            assert (then, earlier) == (True, False)
+            assert f"◆ {task['num_since_ack']} moments ago" in view.text_of(model, "", "")
+    assert marked > 100
+
+
+def model_order(stats: CheckpointStats, model: Any) -> list[str]:
+    assert {each.task for each in stats.subtasks} <= {task["name"] for task in model["tasks"]}
+    return [task["name"] for task in model["tasks"]]
+
+
+def acked_at(snapshot: JobSnapshot, checkpoint: CheckpointStats, task: str) -> bool:
+    found = [each for each in stats_of(snapshot).history if each.checkpoint_id == checkpoint.checkpoint_id]
+    return any(part.task == task and part.acked_ms is not None for each in found for part in each.subtasks)
+
+
+def test_the_barriers_are_told_with_the_checkpoint_that_they_are_of(crashed: Recording) -> None:
+    """Its state grows with each acknowledgement, and what waits in the channels is measured in bytes."""
+    states, channels = set(), set()
+    for model, snapshot, view in at_each_moment(AlignmentView, crashed):
+        said = view.text_of(model, "", "")
+        if not (history := stats_of(snapshot).history):
+            continue
+        newest = history[-1]
+        assert f"checkpoint {newest.checkpoint_id}: " in said
+        assert f"{size_words(model['newest']['in_flight_bytes'])} in channels" in said
+        channels.add(model["newest"]["in_flight_bytes"])
+        own = {each.task: each for each in newest.subtasks if each.acked_ms is not None}
+        for task in model["tasks"]:
+            assert (task["acked_checkpoint"] is not None) == (task["name"] in own)
+            if task["name"] in own and task["cut"]:
+                states.add(own[task["name"]].state_bytes)
+                words = f"{size_words(own[task['name']].state_bytes)} of state in checkpoint {newest.checkpoint_id}"
+                assert words in said
+    assert len(states) > 2
+    assert len(channels) > 10
+
+
+def test_what_waits_in_a_channel_is_told_in_bytes(crashed: Recording) -> None:
+    behind = 0
+    for model, snapshot, view in at_each_moment(AlignmentView, crashed):
+        queues = {f"{p.name}[{sub.index}]": sub.queue for p in snapshot.partitions for sub in p.subpartitions}
+        for channel in [each for task in model["tasks"] for each in task["channels"]]:
+            unread = sum(each.unread_bytes for each in queues[channel["name"]] if each.data_type.is_buffer)
+            if channel["state"] == "waits":
+                assert (channel["ahead_bytes"], channel["behind_bytes"]) == (0, unread)
+                behind += unread
+                assert unread == 0 or f"{size_words(unread)} behind it" in view.text_of(model, "", "")
+            if channel["state"] == "reads":
+                assert (channel["ahead_bytes"], channel["behind_bytes"]) == (unread, 0)
+    assert behind > 0
+
+
+def test_without_a_store_no_checkpoint_is_told_in_the_other_views() -> None:
+    with Simulation(environment(), seed=2, step_ms=0.1) as run:
+        run.run(120)
+        for view_class in (TimelineView, AlignmentView):
+            view = view_class(run)
+            assert "checkpoint" not in view.text()
+            assert 'class="checkpoints"' not in view.svg()
+            view.close()

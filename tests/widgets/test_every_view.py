@@ -72,6 +72,7 @@ NAMES = {
     "channels",
     "segment_id", "record", "buffer", "position", "step", "start_byte", "from_vertex", "to_vertex", "after", "edge",
     "from_subtask", "to_subtask", "channel", "sequence", "task_manager", "slot", "process", "checkpoint",
+    "acked_checkpoint",
 }  # fmt: skip
 CONSTANT = {"capacity_bytes", "segment_size_bytes", "num_shown_bytes"}  # as long as the job runs
 UNITS = ("_bytes", "_buffers", "_segments", "_credits", "_ms", "_per_s")
