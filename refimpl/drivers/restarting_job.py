@@ -111,15 +111,13 @@ class RestartingJob:
         self.recovery.start(tasks, now_ms)
 
     def failed(self, error: BaseException, now_ms: float) -> None:
-        """The attempts that run have failed, or could not be deployed, or a call has raised what no store may."""
+        """The attempts that run have failed, or could not be deployed."""
         match self._phase:
             case _Phase.RUNNING:
                 self._phase, self._error = _Phase.STOPPING, error
             case _Phase.DEPLOYING:
                 self._error = error
                 self._decide(now_ms)
-            case _Phase.SETTLING:
-                self._error, self._restart_ms = self._error or error, None
             case _:
                 """One failure is enough."""
 
@@ -156,8 +154,10 @@ class RestartingJob:
         call, self._call = self._call, None
         if error is None or isinstance(error, SluiceError):
             call.then(error, now_ms)
-        else:
+        elif self._phase is _Phase.RUNNING:
             self.failed(error, now_ms)
+        elif self._phase is _Phase.STOPPING or self._restart_ms is not None or self._error is None:
+            self._error, self._restart_ms = error, None  # it would have gone on, but for this
 
     # -- what follows ----------------------------------------------------------------------------------
 

@@ -181,13 +181,29 @@ def test_a_deployment_that_fails_counts_as_a_failure() -> None:
     assert driver.step() == Over(second)
 
 
-def test_a_store_that_raises_what_no_store_may_ends_the_job_without_a_restart() -> None:
+@pytest.mark.parametrize("is_stopping", [False, True])
+@pytest.mark.parametrize("has_failed", [False, True])
+def test_a_store_that_raises_what_no_store_may_ends_the_job_with_that(has_failed: bool, is_stopping: bool) -> None:
+    """Also when the job was to begin again."""
     driver = ByHand(MemoryStore(), [])
     driver.run(lambda: bool(driver.job.recovery.checkpoints.work))
     bug = ZeroDivisionError("in the store")
     assert driver.job.next_call() is not None
+    if has_failed:
+        driver.job.failed(LOST, driver.now_ms)
+        assert is_stopping or driver.step() == StopTasks(LOST)
     driver.job.called(bug, driver.now_ms)
     assert driver.run() == Over(bug)
+
+
+def test_a_job_that_has_failed_for_ever_keeps_its_own_error() -> None:
+    driver = ByHand(MemoryStore(), [], NoRestart())
+    driver.run(lambda: bool(driver.job.recovery.checkpoints.work))
+    assert driver.job.next_call() is not None
+    driver.job.failed(LOST, driver.now_ms)
+    assert driver.step() == StopTasks(LOST)
+    driver.job.called(ZeroDivisionError("in the store"), driver.now_ms)
+    assert driver.run() == Over(LOST)
 
 
 @pytest.mark.parametrize("num_steps", [0, 1, 5, 25])

@@ -1,4 +1,6 @@
 """A job in one event loop."""
 
+from refimpl.drivers.loop.attempt import *
 from refimpl.drivers.loop.connections import *
+from refimpl.drivers.loop.job_master import *
 from refimpl.drivers.loop.run import *

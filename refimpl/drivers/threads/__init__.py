@@ -8,5 +8,6 @@ from refimpl.drivers.threads.leader_followers import *
 from refimpl.drivers.threads.run import *
 from refimpl.drivers.threads.switch_interval import *
 from refimpl.drivers.threads.task_manager import *
+from refimpl.drivers.threads.task_managers import *
 from refimpl.drivers.threads.turns import *
 from refimpl.drivers.threads.wakeup import *

@@ -5,29 +5,46 @@ from __future__ import annotations
 import secrets
 from typing import Self
 
+from refimpl.checkpoint.decider import CheckpointRequest
+from refimpl.cluster.restart import RestartStrategy
 from refimpl.drivers.control import BackgroundRun
+from refimpl.drivers.job_master import JobMaster
+from refimpl.drivers.processing_clock import ProcessingClock
+from refimpl.drivers.recovery import JobRecovery
+from refimpl.drivers.savepoints import TakesSavepoints
 from refimpl.drivers.threads.task_manager import TaskManagerThreads
+from refimpl.drivers.threads.task_managers import TaskManagers, ThreadsCluster
 from refimpl.drivers.transport.streams import Security
-from refimpl.invariants import check_end
+from refimpl.errors import LocalUsageError, RemoteTransportError
 from refimpl.job.commands import Command
 from refimpl.job.deployment import Deployment
 from refimpl.job.environment import StreamEnvironment
 from refimpl.job.placement import check_num_task_managers
 from refimpl.job.snapshots import JobSnapshot
+from refimpl.state.store import SnapshotStore
 from refimpl.trace import Trace
 
 __all__ = ["ThreadedRun"]
 
+_SECONDS_TO_STOP = 15.0  # TaskManagers take ten of them
 
-class ThreadedRun(BackgroundRun):
+
+class ThreadedRun(TakesSavepoints, BackgroundRun):
     """Runs a job on threads of this process.
 
     Each of `num_task_managers` has its own memory and its own monitor; their messages to one another
     go over loopback, or with `security` over TLS. `run()` starts the job and waits; or `start()`,
     look at `snapshot()`, `swap(...)`, and `join()`. Leaving a `with` block cancels the job.
 
+    With a `store`, checkpoints are kept there under the name `job`, and the job goes on from what another run has
+    left. After a failure it begins again from the newest, as `restart` says, else 3 times after 1 s each;
+    `trust_pickle` as in `JobRecovery`. One thread calls the store, another one sees to checkpoints and restarts.
+
+    Raises:
+        SluiceError: the job cannot be deployed, or cannot go on from what is in the store.
+
     Raises (run, join):
-        SluiceError: the job failed; the first error, after every thread has stopped.
+        SluiceError: the job failed for ever; the first error of its last attempts, after every thread has stopped.
         KeyboardInterrupt: passed on after the job has been cancelled and has given back its buffers.
     """
 
@@ -37,31 +54,36 @@ class ThreadedRun(BackgroundRun):
         trace: Trace | None = None,
         num_task_managers: int = 1,
         security: Security | None = None,
+        store: SnapshotStore | None = None,
+        restart: RestartStrategy | None = None,
+        job: str = "job",
+        trust_pickle: bool = False,
     ) -> None:
         super().__init__()
         check_num_task_managers(num_task_managers)
-        self.error: BaseException | None = None  # the first one, as soon as it has happened
-        self._is_closed = self._could_not_start = False
-        self.task_managers: list[TaskManagerThreads] = []
+        self.error: BaseException | None = None  # with which the job has failed for ever, as soon as it has
+        self.recovery: JobRecovery | None = None
+        self._is_closed = self._could_not_start = self._is_over = False
+        self._master: JobMaster[TaskManagers] | None = None
         graph = environment.execution_graph(num_task_managers, secrets.token_bytes(8))
-        try:
-            for number in range(num_task_managers):
-                each = TaskManagerThreads(graph, trace, number, security=security, on_end=self._on_end)
-                self.task_managers.append(each)
-        except BaseException as error:
-            self._close(error)
-            raise
-        self.deployment = self.task_managers[0].deployment
+        if store is None:
+            self._attempts = TaskManagers(graph, trace, security, self._on_end)
+            return
+        self.recovery = JobRecovery(graph, store, job, restart, trust_pickle=trust_pickle)
+        cluster = ThreadsCluster(self.recovery, trace, security, self._on_news)
+        clock = ProcessingClock(environment.config.epoch_ms)
+        self._master = JobMaster(self.recovery, cluster, clock, self._on_over)
 
     # -- the life of a run ---------------------------------------------------------------------------
 
     def start(self) -> Self:
         """Start all threads; returns at once."""
         self._stopwatch.start()
-        addresses = [each.connections.address for each in self.task_managers]
         try:
-            for task_manager in self.task_managers:
-                task_manager.start(addresses)
+            if self._master is not None:
+                self._master.start()
+            else:
+                self._attempts.start()
         except BaseException as error:  # Ctrl-C may come while some work and others have not begun
             self.error, self._could_not_start = self.error or error, True
             self.cancel()
@@ -72,12 +94,9 @@ class ThreadedRun(BackgroundRun):
         """Wait for the end; true if it has come, false if `timeout_s` passed first."""
         if not self._wait_until(lambda: self.is_done, timeout_s):
             return False
-        was_cancelled = self._is_closed or any(each.is_cancelled for each in self.task_managers)
         try:
-            if self.error is None and not was_cancelled:
-                for task_manager in self.task_managers:
-                    task_manager.settle()
-                check_end(*self.deployments)
+            if self._master is None and self.error is None and not (self._is_closed or self._attempts.is_cancelled):
+                self._attempts.settle()
         except BaseException as error:
             self._close(error)
             raise
@@ -87,27 +106,51 @@ class ThreadedRun(BackgroundRun):
         return True
 
     def cancel(self) -> None:
-        """Stop all threads and give everything back. Does nothing after the end.
+        """Stop all threads and give everything back. Does nothing after the end. What is in the store stays there.
 
-        A thread inside user code that does not return is left behind; it cannot be stopped, but it
+        A thread inside user code or a store that does not return is left behind; it cannot be stopped, but it
         can no longer touch the job.
         """
-        for task_manager in self.task_managers:
-            task_manager.cancel()
+        if self._master is None:
+            self._attempts.cancel()
         self._close()
+
+    def crash(self, why: str = "its TaskManager is gone") -> None:
+        """Let the job fail wherever it is; with a store it begins again. While it waits for that, nothing happens.
+
+        Raises:
+            LocalUsageError: it does not run.
+        """
+        if self.is_done or self._is_closed or not self._stopwatch.is_started:
+            raise LocalUsageError("the job does not run; there is nothing to crash")
+        error = RemoteTransportError(f"the job was crashed: {why}")
+        if self._master is None:
+            self.task_managers[0].fail(error)
+        else:
+            self._master.fail(error)
 
     # -- from outside ----------------------------------------------------------------------------------
 
     @property
+    def task_managers(self) -> list[TaskManagerThreads]:
+        """Those of the newest attempts."""
+        return self._newest.members
+
+    @property
     def deployments(self) -> list[Deployment]:
         """The part of the job that each TaskManager has."""
-        return [task_manager.deployment for task_manager in self.task_managers]
+        return self._newest.deployments
+
+    @property
+    def deployment(self) -> Deployment:
+        """The part of the job that TaskManager 0 has; with one TaskManager the whole job."""
+        return self.deployments[0]
 
     @property
     def is_done(self) -> bool:
-        """Whether no task runs any more."""
-        are_ended = self._could_not_start or all(each.is_ended for each in self.task_managers)
-        return self._stopwatch.is_started and are_ended
+        """Whether no task runs any more, nor will."""
+        is_over = self._attempts.is_over if self._master is None else self._is_over
+        return self._stopwatch.is_started and (self._could_not_start or is_over)
 
     @property
     def is_paused(self) -> bool:
@@ -121,22 +164,39 @@ class ThreadedRun(BackgroundRun):
         for task_manager in self.task_managers:
             task_manager.do(command)
 
+    def _savepoint(self, recovery: JobRecovery, name: str) -> CheckpointRequest:
+        assert self._master is not None, "there is a store"
+        return self._master.savepoint(name)
+
     # -- the end -------------------------------------------------------------------------------------
 
+    @property
+    def _newest(self) -> TaskManagers:
+        return self._attempts if self._master is None else self._master.attempts
+
     def _on_end(self) -> None:
-        """A TaskManager's last task has ended, or one has failed: then the others stop too."""
+        """Without a store: a TaskManager's last task has ended, or one has failed."""
         with self._changed:
-            errors = [each.error for each in self.task_managers if each.error is not None]
-            self.error = self.error or (errors[0] if errors else None)
+            self.error = self.error or self._attempts.error
             if self.is_done:
                 self._stopwatch.stop()
             self._changed.notify_all()
-        if errors:
-            for task_manager in self.task_managers:
-                task_manager.cancel()
+
+    def _on_news(self) -> None:
+        if self._master is not None:
+            self._master.note_news()
+
+    def _on_over(self, error: BaseException | None) -> None:
+        """With a store: the job has ended for ever."""
+        with self._changed:
+            self.error, self._is_over = self.error or error, True
+            self._stopwatch.stop()
+            self._changed.notify_all()
 
     def _close(self, error: BaseException | None = None) -> None:
         """Give everything back; trouble on the way is noted on `error`, if there is one."""
         self._is_closed = True
-        for task_manager in self.task_managers:
-            task_manager.close(error)
+        if self._master is None:
+            self._attempts.close(error)
+        else:
+            self._master.cancel(_SECONDS_TO_STOP)
