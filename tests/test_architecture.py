@@ -84,7 +84,7 @@ READING_ORDER = [
     "drivers.transport.pace", "drivers.transport.streams", "drivers.transport.refusals",
     "drivers.transport.tls_stream", "drivers.transport.tls", "drivers.transport.ends",
     "drivers.simulation.wire", "drivers.simulation.actions", "drivers.simulation.policy", "drivers.simulation.work",
-    "drivers.simulation.deployer", "drivers.simulation.run",
+    "drivers.simulation.control_wire", "drivers.simulation.deployer", "drivers.simulation.run",
     "drivers.threads.wakeup", "drivers.threads.handoff", "drivers.threads.leader_followers",
     "drivers.threads.connection_io", "drivers.threads.connections", "drivers.threads.flusher",
     "drivers.threads.switch_interval", "drivers.threads.turns", "drivers.threads.task_manager",
@@ -123,7 +123,8 @@ LARGER_CLASSES: dict[str, tuple[int, int, str]] = {
     "LocalBufferPool": (18, 16, "Flink's own face: requests, listeners and resizing are one class there"),
     "Task": (14, 12, "the parts of a step and its time, which a driver asks for, and what it is asked from outside"),
     "WindowOperator": (12, 13, "what windows are made of, and the tables of what is in them"),
-    "Simulation": (12, 15, "the actions of all that can move, with what can be looked at between two of them"),
+    "CheckpointCoordinator": (13, 12, "a method for each event of a checkpoint, whoever it comes from"),
+    "Simulation": (12, 17, "the actions of all that can move, with what can be looked at between two of them"),
     "TaskManagerThreads": (12, 13, "the parts of a TaskManager that its threads meet at, and whom it tells"),
     "ResultPartition": (16, 12, "Flink's own face: what the task, its readers and the flush timer ask of an output"),
 }

@@ -121,8 +121,13 @@ class CheckpointCoordinator:
     @property
     def next_deadline(self) -> float | None:
         """When `on_timeout` wants to be called, in ms."""
+        return min((each for each in (self._timer.due_ms, self.answer_deadline) if each is not None), default=None)
+
+    @property
+    def answer_deadline(self) -> float | None:
+        """When whoever has not answered by then is given up, or told again, in ms."""
         deadlines = [self._deadline_of(pending) for pending in self._pending.values() if self._may_expire(pending)]
-        deadlines += [each for each in (self._timer.due_ms, self.tasks.remind_at_ms) if each is not None]
+        deadlines += [] if self.tasks.remind_at_ms is None else [self.tasks.remind_at_ms]
         return min(deadlines, default=None)
 
     def on_timeout(self, now_ms: float) -> list[CoordinatorDecision]:

@@ -7,7 +7,7 @@ clock runs by itself is in `RestartingJob`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import partial
 
 from refimpl.checkpoint.completed import JobEnd
@@ -165,6 +165,12 @@ class JobRecovery:
             if is_done:
                 del self._running[attempt]
                 self.checkpoints.task_finished(attempt, now_ms)
+
+    def gone(self, names: Collection[str]) -> None:
+        """These tasks are no more, without a word; the others go on until somebody notices."""
+        for attempt in [each for each in self._tasks if each.task in names]:
+            del self._tasks[attempt]
+            self._running.pop(attempt, None)
 
     def _put(self, attempt: Attempt, said: StateToPut) -> None:
         do, then = partial(self._put_state, attempt, said.state), partial(self._was_put, attempt, said)

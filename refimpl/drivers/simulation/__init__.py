@@ -1,6 +1,7 @@
 """One step at a time, in an order you choose."""
 
 from refimpl.drivers.simulation.actions import *
+from refimpl.drivers.simulation.control_wire import *
 from refimpl.drivers.simulation.deployer import *
 from refimpl.drivers.simulation.policy import *
 from refimpl.drivers.simulation.run import *

@@ -13,11 +13,14 @@ __all__ = [
     "Coordinate",
     "Deliver",
     "Flush",
+    "MissTaskManager",
     "ReadOn",
     "Restart",
+    "Revive",
     "Send",
     "SendBarrier",
     "StepTask",
+    "Tell",
     "Timeout",
 ]
 
@@ -140,6 +143,53 @@ class Restart:
         return f"restart at {self.time_ms:.3f} ms"
 
 
+@dataclass(frozen=True, slots=True)
+class Tell:
+    """Let a control message arrive, at `time_ms`."""
+
+    number: int
+    what: str
+    time_ms: float
+
+    def __str__(self) -> str:
+        return f"tell {self.what} at {self.time_ms:.3f} ms"
+
+
+@dataclass(frozen=True, slots=True)
+class MissTaskManager:
+    """Let the coordinator notice that a TaskManager is gone, at `time_ms`; the job fails."""
+
+    task_manager: int
+    time_ms: float
+
+    def __str__(self) -> str:
+        return f"miss tm-{self.task_manager} at {self.time_ms:.3f} ms"
+
+
+@dataclass(frozen=True, slots=True)
+class Revive:
+    """Let another TaskManager take the place of one that is gone, at `time_ms`."""
+
+    task_manager: int
+    time_ms: float
+
+    def __str__(self) -> str:
+        return f"revive tm-{self.task_manager} at {self.time_ms:.3f} ms"
+
+
 Action = (
-    StepTask | Flush | Send | Deliver | AskAgain | ReadOn | SendBarrier | Timeout | Coordinate | CallStore | Restart
+    StepTask
+    | Flush
+    | Send
+    | Deliver
+    | AskAgain
+    | ReadOn
+    | SendBarrier
+    | Timeout
+    | Coordinate
+    | CallStore
+    | Restart
+    | Tell
+    | MissTaskManager
+    | Revive
 )

@@ -17,17 +17,17 @@ __all__ = ["Deployer", "links_between"]
 class Deployer:
     """Makes the parts of a job, and after each failure those of the next attempts.
 
-    `graph` is what is deployed; with `recovery` that of its next attempts, on pools that outlive each of them.
+    `graph` is what is deployed; with `recovery` that of its next attempts, on pools that outlive each of them. `gone`
+    are the TaskManagers that are no more, and when others take their places, in ms.
     """
 
     def __init__(self, graph: ExecutionGraph, trace: Trace | None, recovery: JobRecovery | None) -> None:
         self.graph = graph
         self._trace = trace
         self._recovery = recovery
-        self._pools: list[NetworkBufferPool | None] = [
-            None if recovery is None else pool_of(graph.job.config, trace)
-            for _ in range(graph.placement.num_task_managers)
-        ]
+        numbers = range(graph.placement.num_task_managers)
+        self._pools: list[NetworkBufferPool | None] = [self._new_pool() for _ in numbers]
+        self.gone: dict[int, float] = {}
 
     def deploy(self, deployments: list[Deployment]) -> None:
         """Put every TaskManager's part of the job into `deployments`; those made before a failure stay there.
@@ -42,6 +42,14 @@ class Deployer:
             makers = makers_of(self.graph.job.config, default=False)
             made = Deployment(self.graph, number, self._trace, makers=makers, pool=pool, snapshots=snapshots)
             deployments.append(made)
+
+    def revive(self, number: int) -> None:
+        """Put another TaskManager in the place of one that is gone, with memory of its own."""
+        del self.gone[number]
+        self._pools[number] = self._new_pool()
+
+    def _new_pool(self) -> NetworkBufferPool | None:
+        return None if self._recovery is None else pool_of(self.graph.job.config, self._trace)
 
 
 def links_between(deployments: list[Deployment]) -> dict[str, Link]:

@@ -29,13 +29,17 @@ from refimpl.drivers.simulation.actions import (
     Coordinate,
     Deliver,
     Flush,
+    MissTaskManager,
     ReadOn,
     Restart,
+    Revive,
     Send,
     SendBarrier,
     StepTask,
+    Tell,
     Timeout,
 )
+from refimpl.drivers.simulation.control_wire import ControlWire, WiredTask
 from refimpl.drivers.simulation.deployer import Deployer, links_between
 from refimpl.drivers.simulation.policy import Delays, Policy
 from refimpl.drivers.simulation.wire import Link, Way
@@ -70,7 +74,8 @@ class Simulation(TakesSavepoints, Controls):
     say, and a busy task is not enabled; `task_times` tells how long each was busy, idle and back-pressured.
     `check_every` n checks the laws after each n-th step, 0 only at the end. With a `store`, checkpoints are kept there
     under the name `job`, and after a failure the job begins again from the newest, as `restart` says; `trust_pickle` as
-    in `JobRecovery`.
+    in `JobRecovery`. What its coordinator and tasks say to one another is heard at once, or takes up to
+    `max_control_delay_ms` on the wire `control`.
     `error` is why the job failed for ever. After that, and after leaving a `with` block, all has been given back: it
     can be looked at, and takes no step.
 
@@ -97,6 +102,7 @@ class Simulation(TakesSavepoints, Controls):
         job: str = "job",
         trust_pickle: bool = False,
         costs: Costs | None = None,
+        max_control_delay_ms: float | None = None,
     ) -> None:
         check_num_task_managers(num_task_managers)
         if costs is not None and policy != "timed":
@@ -117,7 +123,11 @@ class Simulation(TakesSavepoints, Controls):
         self._restart: RestartAt | None = None
         self._tasks: dict[str, Task] = {}
         self._partitions: dict[str, ResultPartition] = {}
+        self._missed: dict[int, float] = {}  # when it is noticed that a TaskManager is gone
         epoch_ms = environment.config.epoch_ms or 0
+        self.control: ControlWire | None = None
+        if store is not None and max_control_delay_ms is not None:
+            self.control = ControlWire(Delays(max_control_delay_ms, seed).next_ms, lambda: self.time_ms)
         self.recovery = None if store is None else JobRecovery(graph, store, job, restart, epoch_ms, trust_pickle)
         self._deployer = Deployer(graph, trace, self.recovery)
         try:
@@ -131,7 +141,7 @@ class Simulation(TakesSavepoints, Controls):
 
     def __exit__(self, *_exc: object) -> None:
         self.is_closed = True
-        for deployment in self.deployments:
+        for deployment in self._alive:
             deployment.close()
 
     @property
@@ -167,11 +177,11 @@ class Simulation(TakesSavepoints, Controls):
         if self.recovery is not None and (work := self.recovery.checkpoints.work):
             calls = [CallStore(work[0].what)]
         if self._restart is not None:  # what has been begun in the store decides from where
-            return calls or [Restart(self._restart.at_ms)]
+            return calls or self._before_restart(self._restart.at_ms)
         runnable = [StepTask(name) for name, task in self._tasks.items() if task.is_runnable]
         actions: list[Action] = [each for each in runnable if self._work.free_at_ms(each.task) <= now]
         actions += calls
-        waiting: list[tuple[float, Action]] = []
+        waiting: list[tuple[float, Action]] = [(each.time_ms, each) for each in (*self._messages(), *self._losses())]
         for name, partition in self._partitions.items():
             deadline = partition.next_deadline(now)
             if deadline is not None:
@@ -194,6 +204,7 @@ class Simulation(TakesSavepoints, Controls):
         if self._work.is_timed:
             waiting += [(self._work.free_at_ms(each.task), each) for each in runnable]
             waiting += self._timers_by(min((at_ms for at_ms, _ in waiting), default=now))
+        waiting = waiting or [(each.time_ms, each) for each in self._answers_missing()]
         return [action for _, action in sorted(waiting, key=lambda each: each[0])[:1]]
 
     def step(self, action: Action | None = None) -> Action | None:
@@ -233,7 +244,7 @@ class Simulation(TakesSavepoints, Controls):
         """Check every law that holds between two steps."""
         if self._restart is not None:
             return
-        check_all(*self.deployments)
+        check_all(*self._alive)
         for link in self.links.values():
             link.check()
             if self._check_every == 1:
@@ -303,6 +314,33 @@ class Simulation(TakesSavepoints, Controls):
     def _savepoint(self, recovery: JobRecovery, name: str) -> CheckpointRequest:
         return recovery.savepoint(name, self.time_ms)
 
+    def kill(self, task_manager: int, revive_after_ms: float = 0.0, noticed_after_ms: float = 50.0) -> None:
+        """Let a TaskManager be no more, between two steps: with its tasks, memory and connections, and without a word.
+
+        The others go on until they miss it, and the job fails. It begins again when another has taken its place.
+
+        Raises:
+            LocalUsageError: there is no such TaskManager, or it is gone already.
+        """
+        if task_manager not in range(self._deployer.graph.placement.num_task_managers):
+            raise LocalUsageError(f"no TaskManager {task_manager}")
+        if task_manager in self._deployer.gone or self.is_closed:
+            raise LocalUsageError(f"tm-{task_manager} is gone already")
+        self._deployer.gone[task_manager] = self.time_ms + revive_after_ms
+        if self._restart is not None:
+            return
+        self._missed[task_manager] = self.time_ms + noticed_after_ms
+        names = {task.name for task in self.deployments[task_manager].tasks}
+        for writer in self.deployments[task_manager].writers.values():
+            self._partitions.pop(writer.partition.name, None)
+        for name in names:
+            del self._tasks[name]
+        for link in self.links.values():
+            if task_manager in link.ends:
+                link.lose()
+        if self.recovery is not None:
+            self.recovery.gone(names)
+
     def _command(self, command: Command) -> None:
         for deployment in self.deployments:
             deployment.do(command)
@@ -328,12 +366,40 @@ class Simulation(TakesSavepoints, Controls):
             found += [] if deadline is None else [(deadline, Coordinate(deadline))]
         return [each for each in found if each[0] <= until_ms]
 
+    def _messages(self) -> list[Tell]:
+        messages = [] if self.control is None else self.control.first_in_line
+        return [Tell(each.number, str(each), each.arrival_ms) for each in messages]
+
+    def _losses(self) -> Sequence[MissTaskManager | Revive]:
+        """What is still to come of TaskManagers that are gone."""
+        missed = [MissTaskManager(number, at_ms) for number, at_ms in self._missed.items()]
+        return missed or [Revive(number, at_ms) for number, at_ms in self._deployer.gone.items()]
+
+    def _before_restart(self, at_ms: float) -> Sequence[Action]:
+        """A restart needs every TaskManager; messages of attempts that are over still arrive."""
+        losses = self._losses()
+        waiting: list[Tell | MissTaskManager | Revive | Restart] = [*self._messages(), *losses]
+        waiting += [] if losses else [Restart(at_ms)]
+        return sorted(waiting, key=lambda action: action.time_ms)[:1]
+
+    def _answers_missing(self) -> list[Coordinate]:
+        """When nothing else can move, time passes until the coordinator misses an answer."""
+        if self.recovery is None or self.is_done:
+            return []
+        deadline = self.recovery.checkpoints.coordinator.answer_deadline
+        return [] if deadline is None else [Coordinate(deadline)]
+
+    @property
+    def _alive(self) -> list[Deployment]:
+        """What is deployed on TaskManagers that are not gone."""
+        return [each for each in self.deployments if each.task_manager not in self._deployer.gone]
+
     @property
     def _processing_ms(self) -> float:
         return (self.deployment.config.epoch_ms or 0) + self.time_ms
 
     def _do(self, action: Action) -> None:
-        if isinstance(action, Flush | Deliver | AskAgain | SendBarrier | Timeout | Coordinate | Restart):
+        if not isinstance(action, StepTask | Send | ReadOn | CallStore):
             at_ms: float | None = action.time_ms
         else:
             at_ms = self._work.free_at_ms(action.task) if self._work.is_timed and isinstance(action, StepTask) else None
@@ -363,9 +429,22 @@ class Simulation(TakesSavepoints, Controls):
                 self.recovery.checkpoints.on_timeout(self.time_ms)
             case CallStore():
                 self._call_store()
+            case _:
+                self._do_to_the_whole(action)
+
+    def _do_to_the_whole(self, action: Action) -> None:
+        """What concerns the job, and not one of its parts."""
+        match action:
             case Restart():
                 self._restart = None
                 self._deploy()
+            case Tell(number) if self.control is not None:
+                self.control.take(number).deliver()
+            case MissTaskManager(number):
+                del self._missed[number]
+                raise RemoteTransportError(f"tm-{number} is gone")
+            case Revive(number):
+                self._deployer.revive(number)
 
     def _deploy(self) -> None:
         """Make every TaskManager's part of the job, and the links that the parts need."""
@@ -378,7 +457,11 @@ class Simulation(TakesSavepoints, Controls):
         writers = [writer for deployment in self.deployments for writer in deployment.writers.values()]
         self._partitions = {writer.partition.name: writer.partition for writer in writers}
         if self.recovery is not None:
-            self.recovery.start({each.name: LocalTask(each) for each in self._tasks.values()}, self.time_ms)
+            wire = self.control
+            reached = {
+                each.name: LocalTask(each) if wire is None else WiredTask(each, wire) for each in self._tasks.values()
+            }
+            self.recovery.start(reached, self.time_ms)
 
     # -- checkpoints and restarts ----------------------------------------------------------------------
 
@@ -408,7 +491,8 @@ class Simulation(TakesSavepoints, Controls):
         self._restart = decision
         self.links.clear()
         self._tasks, self._partitions = {}, {}
-        for deployment in self.deployments:
+        self._missed.clear()
+        for deployment in self._alive:
             deployment.close_after(error)
         return True
 
@@ -421,5 +505,5 @@ class Simulation(TakesSavepoints, Controls):
 
     def _close_after(self, error: BaseException) -> None:
         self.error, self.is_closed = self.error or error, True
-        for deployment in self.deployments:
+        for deployment in self._alive:
             deployment.close_after(error)

@@ -57,7 +57,7 @@ class Link:
         self.name = f"tm-{consumer_side.task_manager} reads {connection_id}"
         self.consumer = consumer_side.shuffle.connect(connection_id, self.name)
         self.producer = producer_side.shuffle.accept(self.name)
-        self._ends = consumer_side.task_manager, producer_side.task_manager
+        self.ends = consumer_side.task_manager, producer_side.task_manager
         self._reads = consumer_side.shuffle.remote_reads[connection_id]
         self._channels = [read.channel for read in self._reads]
         self._find = producer_side.shuffle.find
@@ -118,6 +118,11 @@ class Link:
         with suppress(RemoteProtocolError):  # the answer that is ready now tells the consumer
             self.producer.receive_data(data)
 
+    def delay(self, way: Way, by_ms: float) -> None:
+        """Let what is on its way in one direction arrive later, and so all that is sent behind it."""
+        pieces = self._on_the_way[way]
+        self._on_the_way[way] = deque(_Piece(each.data, each.arrival_ms + by_ms) for each in pieces)
+
     def lose(self) -> None:
         """Break the connection; the messages on their way are gone."""
         for pieces in self._on_the_way.values():
@@ -132,7 +137,7 @@ class Link:
     def snapshot(self) -> WireSnapshot:
         """The messages on their way at this moment."""
         requests, responses = (tuple(map(FrameSnapshot.of, self.messages(way))) for way in Way)
-        return WireSnapshot(self.name, self._ends[0], self._ends[1], requests, responses)
+        return WireSnapshot(self.name, self.ends[0], self.ends[1], requests, responses)
 
     def check(self) -> None:
         """The laws of credit and backlog."""
