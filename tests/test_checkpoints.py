@@ -283,6 +283,22 @@ def test_a_damaged_checkpoint_is_left_and_the_one_before_is_taken(kind: FaultKin
     assert set(results) == set(undamaged)
 
 
+@pytest.mark.parametrize("call", ["list", "get"])
+def test_a_store_that_fails_while_the_job_begins_again_is_asked_once_more(call: str) -> None:
+    results: list[Any] = []
+    store = MemoryStore()
+    run = simulation(job(results.append), store)
+    while not completed(run):
+        run.step()
+    run.crash()
+    store.faults.append(Fault(FaultKind.FAIL, call))
+    run.run()
+    assert run.recovery is not None
+    assert run.recovery.graph.generation == 2
+    assert went_on_from(run) is not None
+    assert set(results) == set(undisturbed(WINDOWS["tumbling"]))
+
+
 def test_a_job_with_checkpoints_of_which_none_is_sound_does_not_start_empty() -> None:
     store = MemoryStore([Fault(FaultKind.FLIP, "put", "chk-1/_metadata")])
     run = simulation(job(print), store)

@@ -23,7 +23,7 @@ class Deployer:
 
     def __init__(self, graph: ExecutionGraph, trace: Trace | None, recovery: JobRecovery | None) -> None:
         self.graph = graph
-        self._trace = trace
+        self.trace = trace
         self._recovery = recovery
         numbers = range(graph.placement.num_task_managers)
         self._pools: list[NetworkBufferPool | None] = [self._new_pool() for _ in numbers]
@@ -40,7 +40,7 @@ class Deployer:
             self.graph, snapshots = self._recovery.graph, self._recovery.snapshots()
         for number, pool in enumerate(self._pools):
             makers = makers_of(self.graph.job.config, default=False)
-            made = Deployment(self.graph, number, self._trace, makers=makers, pool=pool, snapshots=snapshots)
+            made = Deployment(self.graph, number, self.trace, makers=makers, pool=pool, snapshots=snapshots)
             deployments.append(made)
 
     def revive(self, number: int) -> None:
@@ -49,7 +49,7 @@ class Deployer:
         self._pools[number] = self._new_pool()
 
     def _new_pool(self) -> NetworkBufferPool | None:
-        return None if self._recovery is None else pool_of(self.graph.job.config, self._trace)
+        return None if self._recovery is None else pool_of(self.graph.job.config, self.trace)
 
 
 def links_between(deployments: list[Deployment]) -> dict[str, Link]:

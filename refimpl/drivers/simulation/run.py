@@ -231,7 +231,7 @@ class Simulation(TakesSavepoints, Controls):
             if not self._begins_again(error):
                 self._close_after(error)
                 raise
-        if self.deployment.trace is not None:
+        if self._deployer.trace is not None:
             for task in self._tasks.values():
                 if not task.is_runnable:
                     task.note_rest()
@@ -355,9 +355,8 @@ class Simulation(TakesSavepoints, Controls):
             for each in self.deployments
             if (deadline := each.checkpoints.next_deadline) is not None and each.checkpoints.is_last_over
         ]
-        epoch_ms = self._processing_ms - self.time_ms
         found += [
-            (deadline - epoch_ms, Timeout(name, deadline - epoch_ms))
+            (deadline - self._epoch_ms, Timeout(name, deadline - self._epoch_ms))
             for name, task in self._tasks.items()
             if (deadline := task.next_deadline(self._processing_ms)) is not None
         ]
@@ -395,8 +394,12 @@ class Simulation(TakesSavepoints, Controls):
         return [each for each in self.deployments if each.task_manager not in self._deployer.gone]
 
     @property
+    def _epoch_ms(self) -> float:
+        return self._deployer.graph.job.config.epoch_ms or 0
+
+    @property
     def _processing_ms(self) -> float:
-        return (self.deployment.config.epoch_ms or 0) + self.time_ms
+        return self._epoch_ms + self.time_ms
 
     def _do(self, action: Action) -> None:
         if not isinstance(action, StepTask | Send | ReadOn | CallStore):
