@@ -135,8 +135,17 @@ class Leader:
             raise error from None
         except StoreError as second:
             raise LeadershipLostError(f"nobody knows whether {key} is there: {error}; {second}") from second
+        if found != raw and self._is_of_an_older_leader(found, key):
+            raise StoreError(key, "a leader that had lost its lead has put another here") from error
         if found != raw:
             raise LeadershipLostError(f"{key} is not what this leader has put: {error}") from error
+
+    def _is_of_an_older_leader(self, raw: bytes, key: str) -> bool:
+        """Whether a manifest came too late: this leader's ids are above all it has seen, so it does not count."""
+        try:
+            return Manifest.from_bytes(raw, key).epoch < self.epoch
+        except CorruptFileError:
+            return False
 
     def _record(self, checkpoint_id: int | None) -> None:
         self.check()

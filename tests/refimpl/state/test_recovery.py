@@ -328,3 +328,17 @@ def test_a_damaged_record_of_a_leader_is_named() -> None:
     harm(store, "leader-1.restored", b"{")
     with pytest.raises(RestoreRefusedError, match=r"leader-1\.restored: is no record of a leader"):
         SmallJob(store, 2)
+
+
+def test_a_manifest_that_a_paused_leader_has_put_costs_the_next_one_a_checkpoint_and_not_its_lead() -> None:
+    store = MemoryStore()
+    paused = SmallJob(store, 1)
+    paused.checkpoint()
+    leader = SmallJob(store, 2)
+    late, key = write_checkpoint(paused.store, 9, paused.next_id, 1)
+    paused.store.put(key, [late.to_bytes()])  # and then it is paused once more
+    assert leader.next_id == paused.next_id
+    with pytest.raises(StoreError, match="had lost its lead"):
+        leader.checkpoint()
+    leader.checkpoint()
+    assert SmallJob(store, 3).total == leader.total
