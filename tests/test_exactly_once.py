@@ -293,3 +293,23 @@ def test_a_function_that_fails_within_an_epoch_goes_on_behind_what_it_has_had() 
     job.from_collection(range(10)).sink(sink, exactly_once=True)
     simulation(job).run()
     assert sorted(values) == list(range(10))
+
+
+def final_is_put(run: Simulation, store: MemoryStore) -> bool:
+    assert run.recovery is not None
+    final_id = run.recovery.checkpoints.coordinator.tasks.final_id
+    return f"put job/chk-{final_id}/_metadata" in store.calls
+
+
+def test_a_paused_leader_that_finishes_takes_nothing_from_the_next(tmp_path: Path) -> None:
+    """It has completed the last checkpoint before the next leader came, and goes on later."""
+    store, outside = MemoryStore(), ([], tmp_path)
+    paused = simulation(sinks(outside), store)
+    while not final_is_put(paused, store):
+        assert paused.step() is not None
+    leader = simulation(sinks(outside), store)
+    paused.run()
+    leader.run(3)
+    leader.crash()
+    leader.run()
+    assert committed(outside)[1] == squares(12)[1]

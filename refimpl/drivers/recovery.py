@@ -127,19 +127,21 @@ class JobRecovery:
         return self.checkpoints.savepoint(name, now_ms)
 
     def finished(self, now_ms: float) -> None:
-        """All tasks have ended well: what was kept for a restart is not needed any more.
-
-        Raises:
-            OSError: what a sink has left could not be removed.
-        """
+        """All tasks have ended well: `stop`, then `dispose`."""
         self.stop(now_ms)
-        self.checkpoints.dispose(JobEnd.FINISHED)
-        self._clean_up()
+        self.dispose()
 
     def dispose(self) -> None:
-        """As `finished`, after `stop`; what is to be done waits among the calls of the store."""
-        self.checkpoints.dispose(JobEnd.FINISHED)
-        self.checkpoints.work.append(StoreWork("remove what sinks have left", self._clean_up, _ignore))
+        """What was kept for a restart is not needed any more; what is to be done waits among the calls of the store.
+
+        Somebody who has taken the lead meanwhile needs it all: then everything stays.
+        """
+        self.checkpoints.work.append(StoreWork("see who leads", self.checkpoints.leader.check, self._disposed))
+
+    def _disposed(self, error: SluiceError | None, _now_ms: float) -> None:
+        if error is None:
+            self.checkpoints.dispose(JobEnd.FINISHED)
+            self.checkpoints.work.append(StoreWork("remove what sinks have left", self._clean_up, _ignore))
 
     def _clean_up(self) -> None:
         for vertex in self.graph.job.vertices.values():
