@@ -355,6 +355,37 @@ def test_a_run_that_has_lost_its_lead_stops() -> None:
         old.run()
 
 
+def test_what_a_leader_that_was_killed_has_left_unfinished_goes_with_the_first_checkpoint_of_the_next() -> None:
+    store = MemoryStore()
+    left = simulation(job(print, num_records=200), store)
+    while not any(key.startswith("job/chk-3/") for key in store.files):
+        left.step()
+    unfinished = {key for key in store.files if key.startswith("job/chk-3/")}
+    run = simulation(job(lambda _: None, num_records=200), store)
+    assert unfinished <= store.files.keys()
+    while not [each for each in completed(run) if each > 3] or (run.recovery and run.recovery.checkpoints.work):
+        run.step()
+    assert not unfinished & store.files.keys()
+
+
+def test_a_manifest_of_which_nobody_knows_whether_it_counts_is_not_deleted_by_who_has_lost_the_lead() -> None:
+    """The claim of the next leader is there, and no record yet: it may be about to choose this one."""
+    store = MemoryStore()
+    run = simulation(job(print), store)
+    assert run.recovery is not None
+    checkpoints = run.recovery.checkpoints
+    while not (checkpoints.work and "_metadata" in checkpoints.work[0].what):
+        run.step()
+    store.put("job/leader-2.claim", [b"{}"])
+    work = checkpoints.work.popleft()
+    work.then(work.call(), run.time_ms)
+    assert "job/chk-1/_metadata" in store.files
+    while checkpoints.work:  # as a driver does that has a thread for it
+        checkpoints.work.popleft().do()
+    assert "job/chk-1/_metadata" in store.files
+    assert simulation(job(print), store, restart=NoRestart()).recovery is not None
+
+
 def test_a_savepoint_stays_and_another_job_can_begin_with_it() -> None:
     results: list[Any] = []
     store = MemoryStore()

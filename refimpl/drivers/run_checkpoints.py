@@ -49,6 +49,7 @@ from refimpl.state.layout import (
 )
 from refimpl.state.manifest import CheckpointKind, Manifest, OperatorRecord, StateRecord
 from refimpl.state.recovery import Leader, Recovered
+from refimpl.state.retention import sweep
 from refimpl.state.store import SnapshotStore
 from refimpl.task.checkpoints import Declined, Report, Snapshotted, Unwanted
 
@@ -115,6 +116,7 @@ class RunCheckpoints:
         self.leader = Leader(own, max(claims, default=0) + 1, run or secrets.token_hex(8))
         self.recovered: Recovered | None = None
         self.stats = CheckpointStatsTracker()
+        self._has_swept = False
         self._calls = StoreCalls(own)
         self.history = CheckpointHistory()
         self._config = config
@@ -142,6 +144,7 @@ class RunCheckpoints:
         """
         check_uids(graph)
         self.recovered = recovered = self.leader.recover(savepoint)
+        self._has_swept = recovered.next_checkpoint_id == 1  # nothing was before
         if self._coordinator is None:
             kept = [] if recovered.manifest is None else [_as_completed(recovered.manifest)]
             completed = CompletedCheckpoints(self._config.checkpoints_retained, restored=kept)
@@ -258,10 +261,21 @@ class RunCheckpoints:
                     self._calls.delete(keys)
                 case CheckpointCompleted() | CheckpointAborted() | RequestRefused():
                     self.history.append(decision)
+                    if isinstance(decision, CheckpointCompleted):
+                        self._sweep_after(decision.checkpoint)
                 case FailJob(cause):
                     self._on_failure(StoreError("checkpoints", cause))
 
     # -- the store ---------------------------------------------------------------------------------------
+
+    def _sweep_after(self, completed: CompletedCheckpoint) -> None:
+        """Once after each beginning, when there is something newer: delete what those before have left unfinished."""
+        if self._has_swept or completed.kind is CheckpointKind.SAVEPOINT:
+            return
+        self._has_swept = True
+        kept = [each.checkpoint_id for each in self.coordinator.completed.kept]
+        do = partial(sweep, self.leader, completed.checkpoint_id, self._config.checkpoints_retained, kept)
+        self.work.append(StoreWork("delete what nobody has finished", do, _ignore))
 
     @staticmethod
     def _manifest_key(checkpoint_id: int) -> str:
@@ -279,9 +293,10 @@ class RunCheckpoints:
         if error is None:
             self._carry_out(self.coordinator.manifest_written(checkpoint_id, now_ms), now_ms)
             return
-        self._carry_out(self.coordinator.manifest_not_written(checkpoint_id, str(error), now_ms), now_ms)
-        if isinstance(error, LeadershipLostError):
+        if isinstance(error, LeadershipLostError):  # whether it is there and counts is for others to say: it stays
             self._on_failure(error)
+        else:
+            self._carry_out(self.coordinator.manifest_not_written(checkpoint_id, str(error), now_ms), now_ms)
 
     def _manifest(self, decision: WriteManifest, now_ms: float) -> Manifest:
         assert self._graph is not None, "no job was started"
@@ -347,3 +362,7 @@ def _as_completed(manifest: Manifest) -> CompletedCheckpoint:
     files: Sequence[object] = tuple(manifest.files().values())
     acks = (Ack(manifest.checkpoint_id, "an earlier run", tuple(manifest.files().values())),) if files else ()
     return CompletedCheckpoint(manifest.checkpoint_id, manifest.kind, acks, manifest.started_ms, manifest.completed_ms)
+
+
+def _ignore(_error: SluiceError | None, _now_ms: float) -> None:
+    """What could not be deleted is deleted another time."""

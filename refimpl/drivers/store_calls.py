@@ -17,7 +17,7 @@ class StoreWork:
     """A call of the store that is to be made: `do` makes it, `then` hears what it raised, if anything, and when."""
 
     what: str
-    do: Callable[[], None]
+    do: Callable[[], object]
     then: Callable[[SluiceError | None, float], None]
 
     def call(self) -> SluiceError | None:
