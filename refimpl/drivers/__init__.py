@@ -12,6 +12,9 @@ The contract between a driver and the core:
 6. Commands are values (`Pause`, `Swap`, ...), and `Deployment.do` carries them out; a driver decides when. What it
    cannot offer it refuses, and says why: see `Controls`.
 7. `Task.process`, the user's code, may run outside the exclusion; everything else may not.
+8. With a store a driver takes what tasks say of checkpoints to the coordinator, and its word to them: see
+   `JobRecovery`. It calls the store outside of whatever keeps calls apart. What follows after a failure is decided in
+   one place for those whose clock runs by itself: see `RestartingJob`.
 
 One job runs on each of them, on one TaskManager or several, with the same result:
 

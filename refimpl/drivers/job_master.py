@@ -133,7 +133,8 @@ class JobMaster(Generic[Made]):
     def cancel(self, within_s: float) -> None:
         """Let the job end where it is, also one that waits for its restart; what it has in the store stays there.
 
-        Waits so long at most: a store or the user's code that does not return is left behind.
+        Waits so long at most: a store or the user's code that does not return is left behind. A thread of this, such as
+        one that calls the store, does not wait.
         """
         with self._lock:
             self._job.cancel()
@@ -141,9 +142,9 @@ class JobMaster(Generic[Made]):
                 self._is_over = True
                 self._lock.notify_all()
         self._news.set()
-        give_up_s = time.monotonic() + within_s
-        for thread in (self._master, self._store):
-            if thread.ident is not None and thread is not threading.current_thread():
+        threads, give_up_s = (self._master, self._store), time.monotonic() + within_s
+        for thread in () if threading.current_thread() in threads else threads:
+            if thread.ident is not None:
                 thread.join(max(0.0, give_up_s - time.monotonic()))
         if not self._was_started:
             self._cluster.stop(self.attempts, None)

@@ -139,7 +139,7 @@ class MemoryStore:
 
     def list(self, prefix: str) -> Sequence[str]:
         fault = self._begin("list", prefix)
-        found = sorted(key for key in self.files if key.startswith(prefix))
+        found = sorted(key for key in list(self.files) if key.startswith(prefix))  # another thread may put one
         self._end(fault, prefix)
         return found
 

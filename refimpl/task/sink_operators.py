@@ -50,7 +50,7 @@ class _ExactlyOnce(Operator):
         if context.attempt is None:
             raise LocalUsageError(
                 f"{context.name} gives its results exactly once, so it needs checkpoints to say what counts; "
-                f"give the run a store: Simulation(job, store=...)"
+                f"give the run a store, for example ThreadedRun(job, store=...)"
             )
         pending = TupleType(LONG, STRING, ListType(self._value_type))
         self._opened = self.states.by_no_key.transactions("open", STRING)

@@ -8,11 +8,12 @@ from __future__ import annotations
 import asyncio
 import signal
 import threading
+from collections import deque
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -429,6 +430,82 @@ def test_a_run_can_be_cancelled_while_its_store_is_called(driver: str) -> None:
         cancelled_when(run, is_called)
         assert num_out(*run.deployments) == 0
     assert of_checkpoints(store) == []
+
+
+def run_with(run: Run, cancel: list[Callable[[], object]]) -> None:
+    """Run to the end, which is a cancellation; `cancel` gets how to cancel it from any thread."""
+    if isinstance(run, ThreadedRun):
+        cancel.append(run.cancel)
+        run.run()
+        return
+
+    async def execute(run: AsyncRun) -> None:
+        executing = asyncio.current_task()
+        assert executing is not None
+        cancel.append(partial(asyncio.get_running_loop().call_soon_threadsafe, executing.cancel))
+        await run.execute()
+
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(execute(run))
+
+
+@pytest.mark.parametrize("where", ["sink", "store"])
+def test_a_run_can_be_cancelled_from_its_own_threads(driver: str, where: str) -> None:
+    """Nobody waits for himself."""
+    with nothing_left():
+        calls, cancel = list[threading.Thread](), list[Callable[[], object]]()
+
+        def call(_value: object) -> None:
+            if not calls:
+                calls.append(threading.current_thread())
+                cancel[0]()
+
+        environment = test_exactly_once.environment()
+        stream = environment.source(lambda *_: Endless(threading.Event()), "numbers").rebalance()
+        stream.sink(call if where == "sink" else lambda _: None)
+        store = StoreWithEvents(MemoryStore(), {1: call if where == "store" else lambda _: None})
+        run = recovering(driver, environment, store)
+        run_with(run, cancel)
+        assert num_out(*run.deployments) == 0
+        if calls[0] is not threading.main_thread():
+            calls[0].join(60)
+    assert run.is_done
+
+
+class Breaking(deque[Any]):
+    """A history that takes nothing."""
+
+    def append(self, value: Any) -> None:
+        raise LostError("nothing is taken")
+
+
+def test_what_breaks_where_an_answer_of_the_store_is_taken_ends_the_run(driver: str) -> None:
+    with nothing_left():
+        run = recovering(driver, job(lambda _: None, num_records=400), MemoryStore())
+        assert run.recovery is not None
+        cast("Any", run.recovery.checkpoints).history = Breaking()
+        with pytest.raises(LostError, match="nothing is taken"):
+            run.run()
+        assert num_out(*run.deployments) == 0
+    assert run.is_done
+
+
+def test_what_a_sink_leaves_and_cannot_be_removed_is_the_error_of_the_run(driver: str) -> None:
+    """The job is done all the same, and does not begin again."""
+
+    def fail() -> None:
+        raise OSError("read-only file system")
+
+    results: list[int] = []
+    environment = test_exactly_once.environment()
+    stream = environment.from_collection(range(40)).rebalance().sink(results.append, exactly_once=True)
+    stream.node.on_job_finished = fail
+    with nothing_left():
+        run = recovering(driver, environment, MemoryStore())
+        with pytest.raises(OSError, match="read-only"):
+            run.run()
+    assert sorted(results) == list(range(40))
+    assert run.is_done
 
 
 def press_ctrl_c() -> None:

@@ -199,4 +199,4 @@ class ThreadedRun(TakesSavepoints, BackgroundRun):
         if self._master is None:
             self._attempts.close(error)
         else:
-            self._master.cancel(_SECONDS_TO_STOP)
+            self._master.cancel(0.0 if self._newest.is_here else _SECONDS_TO_STOP)  # a task does not wait for itself

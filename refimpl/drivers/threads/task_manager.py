@@ -101,6 +101,11 @@ class TaskManagerThreads:
         """Whether no task runs any more."""
         return self._num_running == 0
 
+    @property
+    def is_here(self) -> bool:
+        """Whether one of its threads asks."""
+        return threading.current_thread() in self._threads
+
     def start(self, addresses: Sequence[tuple[str, int] | None] = ()) -> None:
         """Start all threads and return; `addresses` are those of all TaskManagers, by number."""
         name, turns = f"tm-{self.deployment.task_manager}", self.turns

@@ -87,6 +87,11 @@ class TaskManagers:
     def is_cancelled(self) -> bool:
         return any(each.is_cancelled for each in self.members)
 
+    @property
+    def is_here(self) -> bool:
+        """Whether one of their threads asks."""
+        return any(each.is_here for each in self.members)
+
     def start(self) -> None:
         """Start all threads; returns at once."""
         addresses = [each.connections.address for each in self.members]
