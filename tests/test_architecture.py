@@ -80,6 +80,7 @@ READING_ORDER = [
     "drivers.makers", "drivers.control", "drivers.flush_clock", "drivers.processing_clock", "drivers.file_transactions",
     "drivers.store_calls", "drivers.restore_point", "drivers.run_checkpoints", "drivers.task_gateways",
     "drivers.recovery", "drivers.savepoints", "drivers.restarting_job", "drivers.job_master",
+    "drivers.leftovers",
     "drivers.transport.addresses", "drivers.transport.few_warnings", "drivers.transport.sockets",
     "drivers.transport.pace", "drivers.transport.streams", "drivers.transport.refusals",
     "drivers.transport.tls_stream", "drivers.transport.tls", "drivers.transport.ends",

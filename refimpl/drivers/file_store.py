@@ -7,7 +7,7 @@ import fcntl
 import os
 import re
 import secrets
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -42,7 +42,7 @@ class FileStore(SnapshotStore):
         self.fsync = fsync
         with _named("", self.folder):
             self._make(self.folder)
-            self._sweep()
+            self._sweep(self.folder, lambda epoch: epoch < self.epoch)
 
     def put(self, key: str, parts: Iterable[bytes], *, replace: bool = False) -> None:
         path = self._path(key)
@@ -83,6 +83,14 @@ class FileStore(SnapshotStore):
                 path.unlink()
                 self._sync_folder(path.parent)
                 self._leave(path.parent)
+
+    def sweep(self, folder: str) -> None:
+        """Remove the temporary files below a folder of the store: nobody who writes there is alive, or may.
+
+        One that is being written all the same makes its put fail.
+        """
+        with _named(folder, self.folder):
+            self._sweep(self._path(folder), lambda _epoch: True)
 
     # -- files and folders -------------------------------------------------------------------------
 
@@ -143,12 +151,15 @@ class FileStore(SnapshotStore):
                 return
             folder = folder.parent
 
-    def _sweep(self) -> None:
-        for folder, _folders, names in os.walk(self.folder, onerror=_raise_unless_gone):
-            for name in names:
-                found = _TEMPORARY.fullmatch(name)
-                if found is not None and int(found[1]) < self.epoch:
-                    (Path(folder) / name).unlink(missing_ok=True)
+    def _sweep(self, below: Path, is_dead: Callable[[int], bool]) -> None:
+        """Remove temporary files whose epoch is dead, and folders that have become empty by that."""
+        for folder, _folders, names in os.walk(below, topdown=False, onerror=_raise_unless_gone):
+            temporary = {name: int(found[1]) for name in names if (found := _TEMPORARY.fullmatch(name))}
+            dead = [name for name, epoch in temporary.items() if is_dead(epoch)]
+            for name in dead:
+                (Path(folder) / name).unlink(missing_ok=True)
+            if dead:
+                self._leave(Path(folder))
 
     def _sync(self, file: int) -> None:
         if not self.fsync:

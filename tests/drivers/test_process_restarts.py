@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 from typing import Any
 
+import psutil
 import pytest
 
 from refimpl.checkpoint import CheckpointCompleted
@@ -18,8 +21,17 @@ from refimpl.cluster import FixedDelayRestart, NoRestart
 from refimpl.config import Config
 from refimpl.drivers import ProcessRun
 from refimpl.drivers.file_store import FileStore
-from refimpl.errors import LocalUsageError, RemoteTransportError, UserCodeError
+from refimpl.drivers.file_transactions import FileSink
+from refimpl.errors import (
+    LocalUsageError,
+    NoSuchKeyError,
+    RemoteTransportError,
+    RestoreRefusedError,
+    StoreError,
+    UserCodeError,
+)
 from refimpl.job import StreamEnvironment
+from refimpl.job.data_stream import DataStream
 from refimpl.records import StreamRecord
 from refimpl.state import MemoryStore
 from refimpl.task import TumblingWindows
@@ -122,6 +134,11 @@ def case(tmp_path: Path) -> Case:
     return Case(tmp_path)
 
 
+def stream_of(environment: StreamEnvironment, name: str) -> DataStream:
+    """What an operator of the job gives."""
+    return DataStream(environment, next(node for node in environment.graph.nodes.values() if node.name == name))
+
+
 def num_completed(run: ProcessRun) -> int:
     assert run.recovery is not None
     return sum(isinstance(each, CheckpointCompleted) for each in list(run.recovery.checkpoints.history))
@@ -205,6 +222,29 @@ def test_a_plain_sink_gets_each_result_at_least_once(case: Case) -> None:
     assert set(map(tuple, case.results)) == set(EXPECTED)
 
 
+def test_a_checkpoint_counts_only_if_the_sinks_have_had_what_went_before(case: Case) -> None:
+    """A sink that stands still keeps the word of a saved state waiting behind its results, and both die with it."""
+    stands, may_go_on = threading.Event(), threading.Event()
+
+    def sink(result: Any) -> None:
+        stands.set()
+        assert may_go_on.wait(LONG_S)
+        case.results(result)
+
+    with nothing_left(), case.run(case.job(exactly_once=False, sink=sink)) as run:
+        run.start()
+        assert stands.wait(LONG_S)
+        newest = num_completed(run) + 1
+        until(lambda: len(list(case.store.folder.glob(f"job/chk-{newest}/window-*.state"))) == 2)
+        for number in (0, 1):
+            kill(run, number)
+        until(lambda: generation(run) >= 1)
+        may_go_on.set()
+        case.go.touch()
+        assert run.join(LONG_S)
+    assert set(map(tuple, case.results)) == set(EXPECTED)
+
+
 # -- user code -------------------------------------------------------------------------------------
 
 
@@ -258,6 +298,246 @@ def test_a_store_that_processes_do_not_share_is_refused_by_name(case: Case) -> N
     assert counted(case.results) == {}
 
 
+class LocalFiles:
+    """A store that begins anew in each process: it copies no files."""
+
+    def __init__(self) -> None:
+        self.files: dict[str, bytes] = {}
+
+    def __reduce__(self) -> tuple[type, tuple[()]]:
+        return LocalFiles, ()
+
+    def put(self, key: str, parts: Iterable[bytes], *, replace: bool = False) -> None:
+        self.files[key] = b"".join(parts)
+
+    def get(self, key: str, start: int = 0, length: int | None = None) -> bytes:
+        return self.files[key]
+
+    def size(self, key: str) -> int:
+        if key not in self.files:
+            raise NoSuchKeyError(key)
+        return len(self.files[key])
+
+    def list(self, prefix: str) -> Sequence[str]:
+        return sorted(key for key in self.files if key.startswith(prefix))
+
+    def delete(self, keys: Iterable[str]) -> None: ...
+
+
+def test_a_store_that_no_other_process_sees_is_refused(case: Case) -> None:
+    with nothing_left(), pytest.raises(LocalUsageError, match="LocalFiles is no store for processes"):
+        case.run(store=LocalFiles())
+
+
+@pytest.mark.parametrize("timeout_s", [0, -1.0, True])
+def test_a_heartbeat_that_never_is_is_refused(case: Case, timeout_s: float) -> None:
+    with nothing_left(), pytest.raises(LocalUsageError, match="heartbeat_timeout_s"):
+        case.run(heartbeat_timeout_s=timeout_s)
+
+
+@dataclass(frozen=True)
+class FailsOnce:
+    """Raises at the second half as long as the file `failed` is not there, and makes it."""
+
+    failed: Path
+    seen: list[Any] = field(default_factory=list)
+
+    def __call__(self, value: Any) -> Any:
+        assert len(self.seen) < NUM_RECORDS, "what an attempt has changed is not there for the next one"
+        self.seen.append(value)
+        if value[1] >= NUM_RECORDS // 2 and not self.failed.exists():
+            self.seen.extend(range(NUM_RECORDS))
+            self.failed.touch()
+            raise OSError("the disk is full")
+        return value
+
+
+def test_user_code_that_fails_once_begins_as_it_was_at_first(case: Case, tmp_path: Path) -> None:
+    with nothing_left(), case.run(case.job(FailsOnce(tmp_path / "failed"), parallelism=1), 1) as run:
+        run.start()
+        first = run.process_ids
+        until(lambda: num_completed(run) >= 1)
+        case.go.touch()
+        assert run.join(LONG_S)
+        assert run.process_ids == first
+    assert generation(run) == 1
+    assert counted(case.results) == EXPECTED
+
+
+@dataclass(frozen=True)
+class StaysOnce:
+    """Never returns from its first call that finds the file `go`; the next attempt finds the file `stuck`."""
+
+    go: Path
+    stuck: Path
+
+    def __call__(self, value: Any) -> Any:
+        if self.go.exists() and not self.stuck.exists():
+            self.stuck.touch()
+            threading.Event().wait()
+        return value
+
+
+def test_a_process_whose_code_does_not_let_go_is_replaced(case: Case, tmp_path: Path) -> None:
+    function = StaysOnce(case.go, tmp_path / "stuck")
+    environment = case.job(function, parallelism=2)
+    stream_of(environment, "function").set_parallelism(1)
+    with nothing_left(), case.run(environment) as run:
+        run.start()
+        until(lambda: num_completed(run) >= 1)
+        case.go.touch()
+        until(function.stuck.exists)
+        before = run.process_ids
+        kill(run, 1)
+        assert run.join(LONG_S)
+        assert not set(before) & set(run.process_ids)
+    assert counted(case.results) == EXPECTED
+
+
+# -- a process that is stopped -----------------------------------------------------------------------
+
+
+def test_a_process_that_is_stopped_for_too_long_is_ended_and_replaced(case: Case) -> None:
+    with nothing_left(), case.run(heartbeat_timeout_s=3.0) as run:
+        run.start()
+        until(lambda: num_completed(run) >= 1)
+        stopped = kill(run, 1, signal.SIGSTOP)
+        until(lambda: stopped not in run.process_ids)
+        assert not psutil.pid_exists(stopped), "nothing is left that could go on"
+        case.go.touch()
+        assert run.join(LONG_S)
+    assert generation(run) >= 1
+    assert counted(case.results) == EXPECTED
+
+
+def test_a_process_that_goes_on_in_time_has_done_no_harm(case: Case) -> None:
+    with nothing_left(), case.run() as run:
+        run.start()
+        until(lambda: num_completed(run) >= 1)
+        stopped, before = kill(run, 0, signal.SIGSTOP), num_completed(run)
+        case.go.touch()
+        assert not run.join(0.0)
+        os.kill(stopped, signal.SIGCONT)
+        assert run.join(LONG_S)
+        assert num_completed(run) > before
+    assert generation(run) == 0
+    assert counted(case.results) == EXPECTED
+
+
+# -- the store -------------------------------------------------------------------------------------
+
+
+class FaultyFiles(FileStore):
+    """Refuses the next puts of states, in whichever process, as many as there are files in `faults`."""
+
+    faults: Path
+
+    def put(self, key: str, parts: Iterable[bytes], *, replace: bool = False) -> None:
+        if key.endswith(".state"):
+            for fault in sorted(self.faults.iterdir()):
+                with suppress(FileNotFoundError):
+                    fault.unlink()
+                    raise StoreError(key, "no space left")
+        super().put(key, parts, replace=replace)
+
+
+@pytest.mark.parametrize("tolerable", [0, 9])
+def test_a_store_that_is_full_for_a_while_makes_no_result_wrong(case: Case, tmp_path: Path, tolerable: int) -> None:
+    store = FaultyFiles(tmp_path / "faulty", fsync=False)
+    store.faults = tmp_path / "faults"
+    store.faults.mkdir()
+    with nothing_left(), case.run(case.job(tolerable_failed_checkpoints=tolerable), store=store) as run:
+        run.start()
+        until(lambda: num_completed(run) >= 1)
+        for number in range(3):
+            (store.faults / f"{number}").touch()
+        until(lambda: not [*store.faults.iterdir()])
+        case.go.touch()
+        assert run.join(LONG_S)
+    assert (generation(run) > 0) == (tolerable == 0)
+    assert counted(case.results) == EXPECTED
+
+
+class SlowFiles(FileStore):
+    """Puts no state before the file `go` is there."""
+
+    go: Path
+
+    def put(self, key: str, parts: Iterable[bytes], *, replace: bool = False) -> None:
+        if key.endswith(".state"):
+            until(self.go.exists)
+        super().put(key, parts, replace=replace)
+
+
+def test_a_slow_store_keeps_no_result_waiting(case: Case, tmp_path: Path) -> None:
+    store = SlowFiles(tmp_path / "slow", fsync=False)
+    store.go = case.go
+    with nothing_left(), case.run(case.job(exactly_once=False), store=store) as run:
+        run.start()
+        case.results.wait_for(sum(EXPECTED.values()) // 3)
+        assert num_completed(run) == 0
+        case.go.touch()
+        assert run.join(LONG_S)
+    assert counted(case.results) == EXPECTED
+
+
+# -- another run -----------------------------------------------------------------------------------
+
+
+def left_by(case: Case, num_checkpoints: int = 2, **options: Any) -> None:
+    """Let a run leave what it has in the store."""
+    with case.run(case.job(checkpoints_retained=3, sink=print, **options)) as run:
+        run.start()
+        until(lambda: num_completed(run) >= num_checkpoints)
+        run.cancel()
+
+
+@pytest.mark.parametrize(("parallelism", "count"), [(1, 1), (3, 3), (4, 2)])
+def test_another_run_goes_on_with_another_parallelism(case: Case, parallelism: int, count: int) -> None:
+    left_by(case, exactly_once=True)
+    case.go.touch()
+    with nothing_left():
+        run = case.run(case.job(parallelism=parallelism), count, trust_pickle=True)
+        assert went_on_from(run) is not None
+        with run:
+            assert run.start().join(LONG_S)
+    assert counted(case.results) <= EXPECTED
+    assert {each for each in EXPECTED if each[1] >= NUM_RECORDS // 2} <= set(map(tuple, case.results))
+    assert case.files == []
+
+
+def test_where_the_newest_is_damaged_the_next_one_is_taken_and_where_all_are_nothing_begins(case: Case) -> None:
+    left_by(case, 3)
+    manifests = sorted(case.store.folder.glob("job/chk-*/_metadata"), key=lambda path: int(path.parent.name[4:]))
+    assert len(manifests) >= 2
+    numbers = [int(path.parent.name[4:]) for path in manifests]
+    manifests[-1].write_bytes(manifests[-1].read_bytes()[:-9])
+    with nothing_left(), case.run(trust_pickle=True) as run:
+        assert went_on_from(run) == numbers[-2]
+    for manifest in manifests[:-1]:
+        manifest.write_bytes(b"")
+    with nothing_left(), pytest.raises(RestoreRefusedError, match="none is sound; it does not start empty"):
+        case.run()
+    assert all(path.exists() for path in manifests)
+
+
+def test_files_of_a_sink_come_once(case: Case, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    environment = case.job(exactly_once=False)
+    stream_of(environment, "window").sink_to(FileSink(out), "files")
+    with nothing_left(), case.run(environment) as run:
+        run.start()
+        for number in (0, 1):
+            before, at = num_completed(run), generation(run)
+            until(lambda before=before: num_completed(run) > before)
+            kill(run, number)
+            until(lambda at=at: generation(run) > at)
+        case.go.touch()
+        assert run.join(LONG_S)
+    lines = Counter(line for path in out.iterdir() for line in path.read_text().splitlines())
+    assert lines == Counter(map(str, EXPECTED.elements()))
+
+
 class Told(FixedDelayRestart):
     """An hour's delay."""
 
@@ -274,3 +554,17 @@ def test_a_run_that_waits_for_its_restart_can_be_cancelled(case: Case) -> None:
         run.cancel()
         assert run.join()
     assert run.error is None
+
+
+def test_an_interrupt_ends_a_run_that_waits_for_its_restart(case: Case) -> None:
+    with nothing_left(), case.run(restart=Told()) as run:
+        run.start()
+        kill(run, 0)
+        until(lambda: generation(run) == 1)
+        signal.setitimer(signal.ITIMER_REAL, 0.05)
+        previous = signal.signal(signal.SIGALRM, signal.default_int_handler)
+        try:
+            with pytest.raises(KeyboardInterrupt):
+                run.join(LONG_S)
+        finally:
+            signal.signal(signal.SIGALRM, previous)

@@ -51,6 +51,7 @@ class ChildProcess:
     ) -> None:
         self.number = number
         self.is_gone = False
+        self.has_answered = False  # ever: it has come up
         self._hear = hear
         self._on_gone = on_gone
         self._requests = _Requests()
@@ -161,6 +162,7 @@ class ChildProcess:
                 if ticket == 0:
                     self._hear(self, answer)
                 else:
+                    self.has_answered = True
                     self._requests.answer(ticket, answer)
         death = self.death()
         self._has_obeyed = self._closing is not None and self._closing.done()

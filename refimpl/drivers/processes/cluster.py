@@ -5,9 +5,11 @@ from __future__ import annotations
 import secrets
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+from refimpl.drivers.leftovers import remove_checkpoints_of, remove_leftovers_of
 from refimpl.drivers.processes.attempts import RemoteAttempts
 from refimpl.drivers.processes.child_process import ChildProcess
 from refimpl.drivers.processes.group import SECONDS_TO_SETTLE, ProcessGroup
@@ -15,6 +17,7 @@ from refimpl.drivers.processes.messages import Deploy, JobOrder, Outgoing, Saved
 from refimpl.drivers.processes.sinks import SinkFunctions
 from refimpl.drivers.recovery import JobRecovery
 from refimpl.drivers.transport.streams import Security
+from refimpl.errors import LeadershipLostError, StoreError
 from refimpl.job.commands import Pause
 from refimpl.job.environment import StreamEnvironment
 from refimpl.job.execution_graph import ExecutionGraph
@@ -87,6 +90,8 @@ class ProcessCluster:
         if self._saved is not None:
             store, recovery = self._saved
             self.group.replace_lost(self._spawn)
+            if recovery.graph.generation:
+                self.remove_leftovers()
             saved = Saved(store, recovery.restore_point())
         children = list(self.group.children)
         self.attempts = attempts = RemoteAttempts(self.graph, children, self.sinks, self._on_change, self._on_unwanted)
@@ -120,6 +125,22 @@ class ProcessCluster:
         """End the attempts; a process that does not let go of them is killed. Safe to repeat."""
         attempts.stop()
         self.group.stop()
+
+    def remove_leftovers(self, has_finished: bool = False) -> None:
+        """Remove what killed attempts have left in the store; all checkpoints, once the job has finished for ever.
+
+        What cannot be removed stays: nothing needs it to be gone.
+        """
+        if self._saved is None:
+            return
+        store, recovery = self._saved
+        leader = recovery.checkpoints.leader
+        with suppress(StoreError, LeadershipLostError):
+            leader.check()
+            if has_finished:
+                remove_checkpoints_of(store, leader.store.job)
+            else:
+                remove_leftovers_of(store, leader.store.job, leader.epoch)
 
     def _spawn(self, number: int) -> ChildProcess:
         return ChildProcess(number, self._hear, self._lose, self._where.cores[number])

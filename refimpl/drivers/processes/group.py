@@ -61,7 +61,8 @@ class ProcessGroup:
         left = [child for child in self.children if not (child.is_gone or child.is_unresponsive)]
         answers = self._ask(dict.fromkeys(left, pack(Look())))
         there = {child.number: answer for child, answer in answers.items() if not child.has_missed(answer)}
-        self._seen.update({number: answer.result() for number, answer in there.items()})
+        seen = {number: answer.result() for number, answer in there.items()}
+        self._seen.update({number: part for number, part in seen.items() if part is not None})  # or it waits for tasks
 
     def remember(self, parts: Sequence[JobSnapshot]) -> None:
         """Keep these snapshots, by number, as `look` does."""

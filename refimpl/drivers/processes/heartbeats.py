@@ -6,6 +6,7 @@ stopped never does anything more for attempts that others have taken over.
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
@@ -22,6 +23,7 @@ _ASKED_PER_TIMEOUT = 5
 class Heartbeats:
     """Asks each of `children()` five times in `timeout_s` whether it is there; who owes all five answers is killed.
 
+    One that has not come up yet has `HEARTBEAT_TIMEOUT_S` for that, or `timeout_s` if it is longer.
     Counted in questions and not in time: where this process was stopped itself, nobody else is to blame.
 
     Flink:   HeartbeatManagerSenderImpl (runtime.heartbeat), 1.11.4
@@ -30,6 +32,7 @@ class Heartbeats:
     def __init__(self, children: Callable[[], Sequence[ChildProcess]], timeout_s: float) -> None:
         self._children = children
         self._timeout_s = timeout_s
+        self._most_at_start = math.ceil(_ASKED_PER_TIMEOUT * max(1.0, HEARTBEAT_TIMEOUT_S / timeout_s))
         self._ending = threading.Event()
         self._owed: dict[ChildProcess, tuple[Future[Any], int]] = {}
         self._thread = threading.Thread(target=self._run, name="heartbeats", daemon=True)
@@ -52,7 +55,7 @@ class Heartbeats:
             answer, num_asked = owed.get(child, (None, 0))
             if answer is None or answer.done():
                 self._owed[child] = child.ask(b""), 1
-            elif num_asked < _ASKED_PER_TIMEOUT:
+            elif num_asked < (_ASKED_PER_TIMEOUT if child.has_answered else self._most_at_start):
                 self._owed[child] = answer, num_asked + 1
             else:
                 child.kill(f"did not answer for {self._timeout_s:g} s, and was ended")

@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable, Collection
 from typing import Self
 
+from refimpl.checkpoint.decider import CheckpointRequest
 from refimpl.cluster.restart import RestartStrategy
 from refimpl.drivers.control import BackgroundRun
 from refimpl.drivers.job_master import JobMaster
@@ -20,6 +21,7 @@ from refimpl.drivers.processes.cluster import ProcessCluster, WhereItRuns
 from refimpl.drivers.processes.heartbeats import HEARTBEAT_TIMEOUT_S, Heartbeats
 from refimpl.drivers.processing_clock import ProcessingClock
 from refimpl.drivers.recovery import JobRecovery
+from refimpl.drivers.savepoints import TakesSavepoints
 from refimpl.drivers.transport.streams import Security
 from refimpl.errors import LocalUsageError, RemoteTransportError, SluiceError
 from refimpl.job.commands import Command, Pause, Resume, SwapFunction
@@ -33,7 +35,7 @@ __all__ = ["ProcessRun"]
 _SECONDS_TO_CANCEL = 5.0
 
 
-class ProcessRun(BackgroundRun):
+class ProcessRun(TakesSavepoints, BackgroundRun):
     """Runs a job on `num_task_managers` processes of this machine.
 
     `run()` starts it and waits; or `start()`, look at `snapshot()`, `swap(...)`, and `join()`.
@@ -92,7 +94,7 @@ class ProcessRun(BackgroundRun):
         super().__init__()
         self._error: BaseException | None = None  # the first one, as soon as it has happened
         self._last_snapshot: JobSnapshot | None = None
-        self._is_over = False
+        self._is_over = self._is_cancelled = False
         self._master: JobMaster[RemoteAttempts] | None = None
         self._heartbeats: Heartbeats | None = None
         self.recovery: JobRecovery | None = None
@@ -204,6 +206,10 @@ class ProcessRun(BackgroundRun):
             self._cluster.is_paused = isinstance(command, Pause) and not self._group.is_closed
         self._group.ask_all(command)
 
+    def _savepoint(self, recovery: JobRecovery, name: str) -> CheckpointRequest:
+        assert self._master is not None, "where recovery is, somebody decides about it"
+        return self._master.savepoint(name)
+
     # -- the children --------------------------------------------------------------------------------
 
     @property
@@ -230,6 +236,7 @@ class ProcessRun(BackgroundRun):
 
     def _on_over(self, error: BaseException | None) -> None:
         """The job has ended for ever, and nothing of it runs."""
+        self._cluster.remove_leftovers(has_finished=error is None and not self._is_cancelled)
         with self._changed:
             self._error, self._is_over = self._error or error, True
             self._stopwatch.stop()
@@ -242,6 +249,7 @@ class ProcessRun(BackgroundRun):
 
     def _close(self) -> None:
         """End every process, with a word first, by force if that does not help."""
+        self._is_cancelled = True
         if self._heartbeats is not None:
             self._heartbeats.end()
         if self._master is not None:
