@@ -20,7 +20,7 @@ from __future__ import annotations
 import zlib
 from typing import Any
 
-from course.grading.kinds import octets, own, whole
+from course.grading.kinds import members, octets, own, whole
 
 __all__ = ["argument", "plain", "run_case"]
 
@@ -29,7 +29,7 @@ _REFUSALS = (ValueError, IndexError, KeyError, OverflowError, BufferError)
 
 
 def plain(value: Any, depth: int = 0) -> Any:
-    """A value as [type name, content], so that 5, 5.0, "5" and True stay different in JSON.
+    """A value as [kind, content], so that 5, 5.0, "5" and True stay different in JSON; kinds are those of `kinds`.
 
     Of many bytes the content is the first; their number and a checksum of all follow.
     """
@@ -43,13 +43,18 @@ def plain(value: Any, depth: int = 0) -> Any:
     name = getattr(value, "name", None)
     if hasattr(type(value), "__members__") and isinstance(name, str):
         return ["member", name]
-    if isinstance(value, list | tuple | set | frozenset) and depth < 4:
-        members = sorted(value, key=repr) if isinstance(value, set | frozenset) else value
-        kind = "tuple" if isinstance(value, tuple) else type(value).__name__
-        return [kind, [plain(each, depth + 1) for each in list(members)[:200]]]
+    if isinstance(value, set | frozenset) and depth < 4:
+        return ["set", [plain(each, depth + 1) for each in sorted(value, key=repr)[:200]]]
+    if depth < 4 and (listed := members(value)) is not None:
+        return ["list", [plain(each, depth + 1) for each in listed[:200]]]
     if isinstance(value, dict) and depth < 4:
         return ["dict", [[plain(k, depth + 1), plain(v, depth + 1)] for k, v in list(value.items())[:200]]]
     return ["object", type(value).__name__[:40]]
+
+
+def _lasting(value: Any) -> Any:
+    """What can be gone through only once as a list, so that it can be looked at again."""
+    return list(value) if hasattr(type(value), "__next__") else value
 
 
 def argument(given: Any) -> Any:
@@ -89,7 +94,7 @@ def run_case(part: Any, case: list[Any], events: list[Any]) -> None:
             elif kind == "look":
                 answer = plain(given_back[name - 1])
             else:
-                given_back.append((getattr(target, name) if name else target)(*arguments))
+                given_back.append(_lasting((getattr(target, name) if name else target)(*arguments)))
                 answer = plain(given_back[-1])
         except _REFUSALS as error:
             answer = ["raises", type(error).__name__]

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import course
+from course.checks import drive_calls
 from course.curriculum.folders import table
 from course.grading.judge import judge
 from course.grading.kinds import members, octets, own, whole
@@ -121,6 +122,21 @@ def test_bytes_lists_and_truths():
     assert [members(each) for each in ("a", b"a", {1: 2}, 5, None)] == [None] * 5
     assert own(np.True_) is True
     assert own(np.float32(0.5)) == 0.5
+
+
+def test_the_generic_driver_takes_lists_of_any_kind_and_numbers_in_them():
+    wanted = ["list", [["int", "1"], ["bytes", "61"], ["list", [["int", "2"]]]]]
+    for value in ([1, b"a", [2]], (1, b"a", (2,)), iter([np.int64(1), bytearray(b"a"), np.array([2])])):
+        assert drive_calls.plain(value) == wanted
+    assert drive_calls.plain({2, 1}) == ["set", [["int", "1"], ["int", "2"]]]
+    assert drive_calls.plain({1: (2,)}) == ["dict", [[["int", "1"], ["list", [["int", "2"]]]]]]
+    assert drive_calls.plain(np.array([2**31 - 1], np.int32)) == ["list", [["object", "int32"]]]
+
+
+def test_the_generic_driver_looks_again_at_what_can_be_gone_through_once():
+    events: list = []
+    drive_calls.run_case(lambda n: iter(range(n)), [["call", "", 2], ["look", 1]], events)
+    assert [event[1]["answer"] for event in events] == [["list", [["int", "0"], ["int", "1"]]]] * 2
 
 
 def test_no_driver_has_a_rule_of_its_own():
