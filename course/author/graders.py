@@ -130,9 +130,12 @@ def measure(exercise_id: str, say: Callable[[str], object] = lambda _: None, *, 
     excused = table(exercise_id, "exercise.toml").get("equivalent_mutants", {})
     parts = [standing_alone(exercise_id, source) for _, source in changed[::one_in]]
     passes = [report.passed for report in _all_judged(exercise_id, parts, _OF_A_MUTANT)]
-    for number, (name, _) in enumerate(changed):  # several may have one name
-        if name in excused if number % one_in else passes[number // one_in]:
-            found.survivors[name] = excused.get(name, "")
+    passed = {  # several may have one name
+        name
+        for number, (name, _) in enumerate(changed)
+        if (name in excused if number % one_in else passes[number // one_in])
+    }
+    found.survivors = {name: excused.get(name, "") for name, _ in changed if name in passed}
     found.gone = sorted(set(excused) - set(found.survivors))
     return found
 
