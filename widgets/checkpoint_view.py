@@ -45,7 +45,7 @@ _WIDTH = _SAYS_X + _ROOM + MARGIN
 _TOP, _ROW, _LINE = 64, 38, 26
 _NO_STORE = "This run keeps no checkpoints: it has no store. Give it one, as in Simulation(job, store=MemoryStore())."
 _NONE_YET = "No checkpoint has been triggered so far: one is every checkpoint_interval_ms of Config, with 0 none is."
-_HEADS = ("counts", "newest", "note")
+_HEADS = {"counts": "name", "newest": "", "note": "soft"}  # lines, and how they look
 _NONE_COMPLETED = "None has been completed so far: after a failure the job would begin from the start."
 
 
@@ -86,8 +86,9 @@ class CheckpointView(FactView):
 
     @staticmethod
     def facts_of(model: Model) -> Facts:
-        heads = [fitting(words, _WIDTH - 2 * MARGIN, "name") for words in _head_words(model)]
-        facts: Facts = dict(zip(_HEADS, heads, strict=True))
+        facts: Facts = {}
+        for (name, class_), words in zip(_HEADS.items(), _head_words(model), strict=True):
+            facts[name] = fitting(words, _WIDTH - 2 * MARGIN, class_)
         rows = model["checkpoints"][:_MOST]
         longest_ms = max((each["duration_ms"] for each in rows), default=0.0)
         for number in range(_MOST):
@@ -102,9 +103,8 @@ class CheckpointView(FactView):
 
     @staticmethod
     def draw(pen: Pen, model: Model) -> Drawing:
-        parts = [
-            pen.words(MARGIN, 8 + 22 * place, name, "name" if not place else "") for place, name in enumerate(_HEADS)
-        ]
+        lines = enumerate(_HEADS.items())
+        parts = [pen.words(MARGIN, 8 + 22 * place, name, class_) for place, (name, class_) in lines]
         shown = model["subtasks"][:_MOST]
         more = len(model["subtasks"]) - len(shown)
         tall = 40 + len(shown) * _LINE + (20 if more else 0)

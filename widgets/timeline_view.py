@@ -71,9 +71,8 @@ class TimelineView(FactView):
     def model_of(self, snapshot: JobSnapshot, action: str, known: Model) -> Model:
         moment = pipeline_model(snapshot, known, action)
         now = _Column([task["progress"] for task in moment["tasks"]], snapshot.checkpoints)
-        since = [*self._before(snapshot, now, known), now][
-            -_MOMENTS - 1 :
-        ]  # one more, to see what the first has changed
+        since = [*self._before(snapshot, now, known), now]
+        since = since[-_MOMENTS - 1 :]  # one more than is shown: it tells what the first has changed
         columns = since[-_MOMENTS:]
         acted = action.removeprefix("step ")
         return {

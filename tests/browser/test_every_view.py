@@ -231,3 +231,78 @@ def test_the_channels_of_a_fast_source_are_shut_until_the_slow_one_has_sent_its_
     nb.run(5)
     nb.until(f"() => {root}.dataset.mode === 'done'")
     check_accessible_in_both_themes(nb, view)
+
+
+STATEFUL = """
+from refimpl.cluster import FixedDelayRestart
+from refimpl.records import StreamRecord
+from refimpl.state import MemoryStore
+
+def stateful():
+    env = StreamEnvironment(Config(
+        segment_size_bytes=64, num_buffers=60, source_batch=2, checkpoint_interval_ms=2), 2)
+    numbers = env.from_collection([StreamRecord(n, n) for n in range(300)], name="numbers")
+    timed = numbers.assign_timestamps(lambda n: n, 3, every=4).key_by(lambda n: n % 3)
+    timed.window(TumblingWindows(20)).aggregate(Count(), name="count").rebalance().sink(lambda v: None, "sink")
+    return env
+
+def kept():
+    return Simulation(stateful(), seed=2, step_ms=0.1, store=MemoryStore(), restart=FixedDelayRestart(3, 1.0))
+"""
+
+
+def test_checkpoints_are_stepped_from_trigger_to_completion_and_through_a_restart(notebook: Open) -> None:
+    root = "document.querySelector('[data-testid=sluice-checkpoints]')"
+    nb = notebook(
+        "checkpoints.ipynb",
+        [
+            JOB + STATEFUL,
+            "run = kept().run(5); view = CheckpointView(run); view",
+            "run.recovery.checkpoints.savepoint('before the move', run.time_ms)",
+            "run.crash()",
+            "rec = Recording.of(kept(), 400); CheckpointView(rec, at=-1, title='A recording')",
+        ],
+    )
+    nb.run(0)
+    nb.run(1)
+    view = the_view(nb, "checkpoints")
+    status = f"{root}.querySelector('.sluice-status').textContent"
+    assert "No checkpoint has been triggered so far" in (view.locator("svg.sluice-picture").text_content() or "")
+    ten = view.get_by_test_id("sluice-ten")
+    step_until(nb, ten, f"{status}.includes('checkpoint 1: in progress')")
+    assert nb.page.evaluate(f"() => {root}.querySelectorAll('svg [data-state=progress]').length") >= 1
+    step_until(nb, ten, f"/1 completed/.test({status})")
+    nb.run(2)
+    step_until(
+        nb, ten, f"[...{root}.querySelectorAll('svg text')].some(t => /savepoint.*before the m/.test(t.textContent))"
+    )
+    step_until(nb, ten, f"/3 completed/.test({status})")
+    nb.run(3)
+    step_until(nb, ten, f"/restored once/.test({status})")
+    assert nb.page.evaluate(f"() => {root}.querySelectorAll('svg [data-state=restored]').length") >= 1
+    step_until(nb, ten, f"[...{root}.querySelectorAll('svg text')].some(t => t.textContent.includes('alignment'))")
+    screenshots(nb, view, "checkpoints-stepped")
+    view.press("t")
+    assert "called before the move" in view.get_by_role("table").nth(0).inner_text()
+    assert "alignment" in view.get_by_role("table").nth(1).inner_text()
+    view.press("?")
+    check_accessible_in_both_themes(nb, view)
+    view.press("?")
+    view.press("t")
+    view.press("Home")
+    nb.until(f"() => {root}.dataset.at === '0'")
+    nb.run(4)
+    nb.until("() => document.querySelectorAll('[data-testid=sluice-checkpoints]').length === 2")
+
+
+def step_until(nb: Any, button: Any, script: str) -> None:
+    """Click until the page says so; a click is answered before the next."""
+    for _ in range(60):
+        if nb.page.evaluate(f"() => {script}"):
+            return
+        before = nb.page.evaluate("() => document.querySelector('[data-testid=sluice-checkpoints]').dataset.frames")
+        button.click()
+        nb.page.wait_for_function(
+            "before => document.querySelector('[data-testid=sluice-checkpoints]').dataset.frames !== before", arg=before
+        )
+    raise AssertionError(f"never: {script}")
