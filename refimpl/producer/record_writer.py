@@ -73,10 +73,6 @@ class RecordWriter:
         return not self.is_blocked and self.partition.is_available
 
     @property
-    def num_channels(self) -> int:
-        return len(self._all_channels)
-
-    @property
     def num_records(self) -> int:
         return self._num_records
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from refimpl.errors import CorruptFileError, RemoteProtocolError, RestoreRefusedError
 from refimpl.records.types import STRING, read_varint, write_varint
 
-__all__ = ["ChannelEntry", "ChannelState"]
+__all__ = ["ChannelEntry", "InFlightData"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class ChannelEntry:
 
 
 @dataclass(frozen=True, slots=True)
-class ChannelState:
+class InFlightData:
     """What was in flight on one side of a subtask; channels without any are left out.
 
     Flink:   ChannelStateSerializerImpl, InputChannelStateHandle, ResultSubpartitionStateHandle
@@ -41,10 +41,10 @@ class ChannelState:
         return sum(len(entry.data) for entry in self.entries)
 
     @staticmethod
-    def of(names: Sequence[str], data: Iterable[bytes]) -> ChannelState:
+    def of(names: Sequence[str], data: Iterable[bytes]) -> InFlightData:
         """The state of channels with these names, in their order."""
         pairs = enumerate(zip(names, data, strict=True))
-        return ChannelState(tuple(ChannelEntry(name, len(names), index, raw) for index, (name, raw) in pairs if raw))
+        return InFlightData(tuple(ChannelEntry(name, len(names), index, raw) for index, (name, raw) in pairs if raw))
 
     def for_channels(self, names: Sequence[str], operator: str) -> list[tuple[int, bytes]]:
         """The bytes of each of these channels that has some, by its number.
@@ -79,7 +79,7 @@ class ChannelState:
         return bytes(target)
 
     @staticmethod
-    def from_bytes(raw: bytes, file: str) -> ChannelState:
+    def from_bytes(raw: bytes, file: str) -> InFlightData:
         """What `to_bytes` has written.
 
         Raises:
@@ -101,4 +101,4 @@ class ChannelState:
             raise CorruptFileError(file, f"what was in flight cannot be read: {error}") from None
         if position != len(source):
             raise CorruptFileError(file, f"{len(source) - position} bytes are left over behind what was in flight")
-        return ChannelState(tuple(entries))
+        return InFlightData(tuple(entries))

@@ -17,7 +17,7 @@ from refimpl.errors import USER_CODE_RAISES, RestoreRefusedError, StoreError, sp
 from refimpl.producer.key_groups import key_group_range
 from refimpl.producer.record_writer import RecordWriter
 from refimpl.records.events import Alignment, CancelCheckpointMarker, CheckpointBarrier, CheckpointType
-from refimpl.state.channel_state import ChannelState
+from refimpl.state.channel_state import InFlightData
 from refimpl.state.layout import checkpoint_folder, savepoint_folder, state_key
 from refimpl.state.manifest import StateFile, StateRecord
 from refimpl.state.sections import Section, SectionKind
@@ -354,23 +354,25 @@ class SubtaskCheckpoints:
         """Add what was captured of the inputs, and what the barrier has passed in the outputs."""
         capture = None if self._network is None else self._network.capture
         if self._network is not None and capture is not None:
-            state = ChannelState.of(self._network.channel_names, capture.take(checkpoint_id))
+            state = InFlightData.of(self._network.channel_names, capture.take(checkpoint_id))
             self._add_channel_state(snapshot, SectionKind.INPUT_IN_FLIGHT, state)
-        state = ChannelState.of(self._output_names, snapshot.passed)
+        state = InFlightData.of(self._output_names, snapshot.passed)
         self._add_channel_state(snapshot, SectionKind.OUTPUT_IN_FLIGHT, state)
 
-    def _add_channel_state(self, snapshot: _Snapshot, kind: SectionKind, state: ChannelState) -> None:
+    def _add_channel_state(self, snapshot: _Snapshot, kind: SectionKind, state: InFlightData) -> None:
         if state.entries:
             uid, name = self._chain.head.context.uid, _IN_FLIGHT_NAMES[kind]
             snapshot.sections.append(Section(uid, name, kind, state.to_bytes(), channel_bytes=state.num_bytes))
 
     def _restore_channels(self, uid: str, restored: RestoredStates) -> None:
         """Put what was in flight before anything that will be: in the outputs, then in the inputs."""
-        states = {each.kind: ChannelState.from_bytes(each.raw, str(each)) for each in restored.others
+        states = {each.kind: InFlightData.from_bytes(each.raw, str(each)) for each in restored.others
                   if each.kind in _IN_FLIGHT_NAMES}  # fmt: skip
         if (state := states.get(SectionKind.OUTPUT_IN_FLIGHT)) is not None:
             recovered = dict(state.for_channels(self._output_names, uid))
-            channels = [(writer, channel) for writer in self._writers for channel in range(writer.num_channels)]
+            channels = [
+                (writer, channel) for writer in self._writers for channel in range(len(writer.partition.subpartitions))
+            ]
             for number, (writer, channel) in enumerate(channels):
                 writer.partition.put_recovered(channel, recovered.get(number, b""))
         if (state := states.get(SectionKind.INPUT_IN_FLIGHT)) is not None:
@@ -383,7 +385,11 @@ class SubtaskCheckpoints:
     @property
     def _output_names(self) -> list[str]:
         writers = self._writers
-        return [f"{each.partition.name}[{channel}]" for each in writers for channel in range(each.num_channels)]
+        return [
+            f"{each.partition.name}[{channel}]"
+            for each in writers
+            for channel in range(len(each.partition.subpartitions))
+        ]
 
     def _send_state(self, checkpoint_id: int) -> None:
         snapshot = self._under_way.pop(checkpoint_id)

@@ -72,7 +72,10 @@ def test_a_number_that_is_not_there_is_told_with_those_that_are(
 
 def test_what_is_sound_is_said_to_be(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert told(capsys, "verify", folder) == (0, "3 checkpoints with 6 state files: all as they were written\n", "")
-    assert told_json(capsys, "verify", folder / "job/chk-2") == (0, {"checkpoints": 1, "files": 2, "problems": []})
+    assert told_json(capsys, "verify", folder / "job/chk-2") == (
+        0,
+        {"checkpoints": 1, "files": 2, "channel_state": 0, "problems": []},
+    )
 
 
 def test_each_damaged_file_is_named_with_what_is_wrong(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

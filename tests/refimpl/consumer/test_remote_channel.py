@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from refimpl.config import FlinkVersion
+from refimpl.consumer import ChannelCapture
 from refimpl.errors import LocalUsageError, RemoteProtocolError
 from refimpl.exchange import AddCredit, BufferResponse, ResumeConsumption
-from refimpl.memory import DataType
+from refimpl.memory import DataType, heap_buffer
 from refimpl.records import Alignment, CheckpointBarrier, EndOfPartition, event_to_buffer
 from tests.support.consumer_rig import SEGMENT_SIZE, Bench, receiver
 
@@ -306,3 +307,46 @@ def test_pieces_that_were_not_polled_go_home_at_release() -> None:
 def test_a_channel_says_what_it_reads() -> None:
     bench = Bench().request()
     assert repr(bench.channels[0]) == "RemoteInputChannel(0 reads map-0[0], 0 queued)"
+
+
+@pytest.mark.parametrize("version", FlinkVersion)
+def test_an_unaligned_barrier_goes_ahead_and_only_what_was_sent_before_it_is_captured(version: FlinkVersion) -> None:
+    """Flink: RemoteInputChannelTest#testPrioritySequenceNumbers, #testGetInflightBuffers"""
+    bench = Bench(exclusive=6, flink_version=version).request()
+    channel, arrived = bench.channels[0], list[int]()
+    channel.capture = ChannelCapture(0, arrived.append)
+    bench.data(0, payload=b"zero")
+    bench.data(1, payload=b"one")
+    bench.event(2, CheckpointBarrier(5, 0, alignment=Alignment.UNALIGNED))
+    bench.data(3, payload=b"three")
+    assert arrived == [0]
+    channel.begin_capture(5)
+    assert channel.capture.copies == [b"zero", b"one"]
+    bench.data(4, payload=b"four")
+    assert channel.capture.copies == [b"zero", b"one"]
+    assert channel.poll_priority().sequence_number == 2
+    assert channel.poll_priority() is None
+    assert [channel.poll().sequence_number for _ in range(4)] == [0, 1, 3, 4]
+
+
+def test_what_arrives_before_the_barrier_is_captured_and_nothing_behind_it() -> None:
+    bench = Bench(exclusive=6).request()
+    channel = bench.channels[0]
+    channel.capture = ChannelCapture(0, lambda index: None)
+    bench.data(0, payload=b"zero")
+    channel.begin_capture(5)
+    bench.data(1, payload=b"one")
+    bench.event(2, CheckpointBarrier(4, 0, alignment=Alignment.UNALIGNED))
+    bench.data(3, payload=b"three")
+    bench.event(4, CheckpointBarrier(5, 0, alignment=Alignment.UNALIGNED))
+    bench.data(5, payload=b"five")
+    assert channel.capture.copies == [b"zero", b"one", b"three"]
+
+
+def test_captured_numbers_go_from_the_largest_int_to_the_smallest() -> None:
+    capture = ChannelCapture(0, lambda index: None)
+    pieces = [(heap_buffer(bytes([65 + n]), DataType.DATA).read_only_slice(), n) for n in range(4)]
+    numbers = [2**31 - 2, 2**31 - 1, -(2**31), -(2**31) + 2]
+    capture.note_barrier(1, -(2**31) + 1)
+    capture.begin(1, [(piece, number) for (piece, _), number in zip(pieces, numbers, strict=True)])
+    assert capture.copies == [b"A", b"B", b"C"]
