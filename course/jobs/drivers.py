@@ -91,17 +91,16 @@ def execute(
             given = {"check_every": _STEPS_BETWEEN_LAWS, "trace": trace, **options}
             run = Simulation(environment, num_task_managers=num_task_managers, **given)
         elif driver == "aio":
-            run = AsyncRun(environment, trace, num_task_managers)
+            run = AsyncRun(environment, trace, num_task_managers, **options)
         elif driver == "threads":
-            run = ThreadedRun(environment, trace, num_task_managers)
+            run = ThreadedRun(environment, trace, num_task_managers, **options)
         else:
             run = ProcessRun(environment, num_task_managers, make_trace=make_trace, **options)
         stack.enter_context(run)
         snapshot = run.run().snapshot()
     heads = {vertex.nodes[0].name for vertex in _sources(environment)}
     read = [task.num_records_in for task in snapshot.tasks if task.operators[0] in heads]
-    recovery = run.recovery if isinstance(run, Simulation | ProcessRun) else None
-    kept = None if keeping is None or recovery is None else keeping.came_to(recovery)
+    kept = None if keeping is None or run.recovery is None else keeping.came_to(run.recovery)
     return Figures(time.monotonic() - started_s, sum(read), kept)
 
 

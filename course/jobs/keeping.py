@@ -20,7 +20,7 @@ from refimpl.state.recovery import manifest_keys
 
 __all__ = ["CAN_KEEP", "Keeping", "Kept", "add_arguments", "check", "interval_ms", "keeping_of"]
 
-CAN_KEEP = ("simulation", "processes")
+CAN_KEEP = ("simulation", "threads", "aio", "processes")
 """The drivers of a run that keep checkpoints in a folder."""
 
 _DEFAULT_EVERY_MS = 1000
@@ -61,10 +61,10 @@ class Keeping:
         """For a driver."""
         return {"store": self.store, "job": self.job, "trust_pickle": self.trust_pickle}
 
-    def check_pickle(self, error: RestoreRefusedError) -> None:
-        """Say what can be done about pickled state that is not read."""
-        if not self.trust_pickle and "pickled" in str(error):
-            error.add_note(f"other users can write to {self.store.folder}; chmod o-w, if you know what is in it")
+    def refused(self, error: RestoreRefusedError) -> JobError:
+        """Why the job cannot go on from there, and what can be done where others could have written what is there."""
+        more = "" if self.trust_pickle else f"; other users can write to {self.store.folder}: chmod o-w, if it is yours"
+        return JobError(f"--restore: {error}{more}")
 
     def came_to(self, recovery: JobRecovery) -> Kept:
         """What came of it."""
@@ -128,7 +128,7 @@ def check(arguments: argparse.Namespace) -> None:
     if arguments.job == "flights":
         raise JobError("--checkpoint is for job files: the flights come from Spark, anew in each run")
     if arguments.on not in CAN_KEEP:
-        raise JobError(f"--checkpoint does not go with --on {arguments.on}; it does with {' and '.join(CAN_KEEP)}")
+        raise JobError(f"--checkpoint does not go with --on {arguments.on}; it does with {', '.join(CAN_KEEP)}")
     if arguments.trace is not None and arguments.on == "processes":
         raise JobError("--trace does not go with --checkpoint on processes: one that is replaced would begin it anew")
     if arguments.every is not None:

@@ -20,7 +20,13 @@ from course.jobs.drivers import DRIVERS, Figures, execute
 from course.jobs.job_files import JobError, load_job, no_silent_exit
 from course.waiting import Waiting
 from refimpl.config import Config
-from refimpl.errors import InsufficientBuffersError, InsufficientSlotsError, LocalUsageError, SluiceError
+from refimpl.errors import (
+    InsufficientBuffersError,
+    InsufficientSlotsError,
+    LocalUsageError,
+    RestoreRefusedError,
+    SluiceError,
+)
 from refimpl.job import JobGraph, Placement, StreamEnvironment
 
 if TYPE_CHECKING:
@@ -159,7 +165,12 @@ def _run_file(arguments: argparse.Namespace) -> int:
         waiting = stack.enter_context(Waiting("starting Spark"))
         session = _session(stack, arguments, width) if arguments.on == "spark" else None
         waiting.now(f"running {arguments.job} on {arguments.on}")
-        figures = execute(environment, arguments.on, width, session, arguments.trace, kept)
+        try:
+            figures = execute(environment, arguments.on, width, session, arguments.trace, kept)
+        except RestoreRefusedError as error:
+            if kept is None or not arguments.restore:
+                raise
+            raise kept.refused(error) from error
     _report(arguments, width, sink, figures)
     return 0
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import signal
@@ -15,7 +16,10 @@ import pytest
 
 from course.cli import main
 from course.jobs.job_files import JobError
-from course.jobs.keeping import CAN_KEEP, interval_ms
+from course.jobs.keeping import CAN_KEEP, interval_ms, keeping_of
+from refimpl.drivers.file_store import FileStore
+from refimpl.errors import RestoreRefusedError
+from refimpl.job import StreamEnvironment
 from tests.support.polling import until
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -128,6 +132,23 @@ def test_a_run_that_is_killed_as_a_whole_goes_on_from_its_newest_checkpoint(fold
 
 
 @pytest.mark.slow
+def test_what_cannot_be_gone_on_from_is_refused_and_stays(folder: Path) -> None:
+    with begin(folder, "--on", "threads", "--every", "5ms") as first:
+        until(lambda: checkpoints(folder) and written(folder), TIMEOUT_S)
+        first.kill()
+        first.communicate(timeout=TIMEOUT_S)
+    (folder / "go").touch()
+    found = checkpoints(folder)
+    for manifest in found:
+        manifest.write_bytes(b"")
+    with begin(folder, "--on", "threads", "--restore") as refused:
+        _, said = refused.communicate(timeout=TIMEOUT_S)
+    assert refused.returncode == 2
+    assert "none is sound; it does not start empty" in said
+    assert checkpoints(folder) == found
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("driver", CAN_KEEP)
 def test_every_driver_that_keeps_checkpoints_says_how_many(folder: Path, driver: str) -> None:
     (folder / "go").touch()
@@ -173,6 +194,20 @@ def test_what_cannot_work_is_refused_in_one_sentence(
 def test_flights_keep_no_checkpoints(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["run", "flights", "--checkpoint", "kept", "--on", "simulation"]) == 2
     assert "--checkpoint is for job files" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("mode", "is_trusted"), [(0o700, True), (0o755, True), (0o757, False)])
+def test_pickled_state_is_read_only_where_nobody_else_can_write(folder: Path, mode: int, is_trusted: bool) -> None:
+    kept = folder / "kept"
+    FileStore(kept).put("flow/leader-1.claim", [b"claim"])
+    kept.chmod(mode)
+    arguments = argparse.Namespace(checkpoint=kept, every="2s", restore=True, job="some/flow.py")
+    environment = StreamEnvironment()
+    keeping = keeping_of(arguments, environment)
+    assert keeping is not None
+    assert keeping.options["trust_pickle"] is is_trusted
+    assert ("other users can write to" in str(keeping.refused(RestoreRefusedError("it is pickled")))) is not is_trusted
+    assert environment.config.checkpoint_interval_ms == 2000
 
 
 @pytest.mark.parametrize(
