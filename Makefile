@@ -13,7 +13,7 @@ FIND_PYTHON = for python in $(PYTHON) python3 python3.13 python3.12 python3.11 p
 	fi
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lab test test-whole demo cluster bench bench-checks bench-peers bench-spark bench-cluster bench-widgets profile site differential fuzz lint clean requirements
+.PHONY: help setup lab test test-whole demo cluster bench bench-checks bench-peers bench-spark bench-cluster bench-widgets profile site differential race fuzz lint clean requirements
 
 help: ## show this list
 	@echo "make lab            open the course in JupyterLab         (ARGS='--no-browser --port 8890')"
@@ -29,6 +29,7 @@ help: ## show this list
 	@echo "make profile        where the time of a record goes        (ARGS=batch)"
 	@echo "make site           the lessons as pages to read             (ARGS=FOLDER, else build/site)"
 	@echo "make differential   random jobs on every driver, for a night  (ARGS='--jobs 5000 --seed 7')"
+	@echo "make race           other ways to push back, 50 seeds, 2 hours (ARGS='-n 2')"
 	@echo "make fuzz           a million hostile inputs, < 1 hour      (ARGS='--seconds 60')"
 	@echo "make lint           style and types only"
 	@echo "make clean          remove .venv and caches; learners' work/ and .course/ stay"
@@ -75,6 +76,9 @@ profile: setup
 
 differential: setup
 	@exec $(RUN)/python -m tests.test_differential $(ARGS)
+
+race: setup
+	@exec $(RUN)/python -m pytest -q --whole --timeout 3600 -k every_race tests/refimpl/rivals/test_race.py $(ARGS)
 
 fuzz: setup
 	@exec $(RUN)/python -m tests.fuzz $(ARGS)

@@ -19,6 +19,7 @@ imports only the ones above it:
     invariants              all of them, checked on a whole system
     shortcuts/              the same bytes with less work: read last, deleted without loss
     drivers/                somebody runs it: a simulation to step through, threads, processes, Spark
+    rivals/                 how others push back, and a race of all of them with the engine
 
 The core never blocks, never locks and never reads a clock. It follows Flink 1.11.4 where Flink's
 versions differ, unless a docstring names another version.

@@ -97,6 +97,8 @@ READING_ORDER = [
     "drivers.processes.attempts", "drivers.processes.group", "drivers.processes.cluster", "drivers.processes.run",
     "drivers.spark.completion", "drivers.spark.rows", "drivers.spark.barrier_task", "drivers.spark.executors",
     "drivers.spark.results", "drivers.spark.stage", "drivers.spark.run",
+    "rivals.workload", "rivals.rival", "rivals.coordination", "rivals.storm", "rivals.jstorm", "rivals.spark_rate",
+    "rivals.atm", "rivals.bounded_queue", "rivals.measures", "rivals.sluice", "rivals.race", "rivals.signs",
 ]  # fmt: skip
 
 BANNED_IN_CORE = {

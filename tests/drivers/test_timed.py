@@ -57,6 +57,17 @@ def test_what_the_operators_of_a_chain_cost_adds_up() -> None:
     assert times.busy_ms == 10 * 1 + 10 * 10 + 5 * 100
 
 
+def test_one_subtask_may_be_slower_than_the_others() -> None:
+    environment = StreamEnvironment(Config(**ONE_BY_ONE), parallelism=2)
+    source = environment.source(lambda *_: IterableReader(range(10)), "source", LONG)
+    source.rebalance().sink(lambda _value: None, "sink")
+    costs = Costs({"sink": 1.0, "sink-1": 7.0})
+    with Simulation(environment, policy="timed", costs=costs, step_ms=0.0) as simulation:
+        simulation.run()
+        busy = {name: times.busy_ms for name, times in simulation.task_times.items()}
+    assert busy == {"source-0": 0, "source-1": 0, "sink-0": 10, "sink-1": 70}
+
+
 def test_a_busy_task_is_not_enabled_while_something_else_can_happen() -> None:
     with Simulation(numbers(5, []), policy="timed", costs=Costs({"source": 10.0, "work": 7.0})) as simulation:
         first = StepTask("source-0")

@@ -178,8 +178,11 @@ class Simulation(TakesSavepoints, Controls):
             calls = [CallStore(work[0].what)]
         if self._restart is not None:  # what has been begun in the store decides from where
             return calls or self._before_restart(self._restart.at_ms)
-        runnable = [StepTask(name) for name, task in self._tasks.items() if task.is_runnable]
-        actions: list[Action] = [each for each in runnable if self._work.free_at_ms(each.task) <= now]
+        actions: list[Action] = [
+            StepTask(name)
+            for name, task in self._tasks.items()
+            if self._work.free_at_ms(name) <= now and task.is_runnable
+        ]
         actions += calls
         waiting: list[tuple[float, Action]] = [(each.time_ms, each) for each in (*self._messages(), *self._losses())]
         for name, partition in self._partitions.items():
@@ -202,7 +205,9 @@ class Simulation(TakesSavepoints, Controls):
         if actions or due:
             return [*actions, *due, *(action for _, action in self._timers_by(now))]
         if self._work.is_timed:
-            waiting += [(self._work.free_at_ms(each.task), each) for each in runnable]
+            waiting += [
+                (self._work.free_at_ms(name), StepTask(name)) for name, task in self._tasks.items() if task.is_runnable
+            ]
             waiting += self._timers_by(min((at_ms for at_ms, _ in waiting), default=now))
         waiting = waiting or [(each.time_ms, each) for each in self._answers_missing()]
         return [action for _, action in sorted(waiting, key=lambda each: each[0])[:1]]

@@ -27,7 +27,8 @@ class Costs:
     """What work costs under `policy="timed"`.
 
     `record_ms` says by operator how long a record takes that comes to it, or that it reads where it is a source; in a
-    chain what the operator before it gave out, also to others. An operator that is not named costs nothing.
+    chain what the operator before it gave out, also to others. `map-1` names subtask 1 of `map` alone, and goes before
+    `map`. An operator that is not named costs nothing.
     A message takes `link_delay_ms` from one TaskManager to another, and before that the time that its bytes take at
     `link_bytes_per_ms`, one message after the other; `None` is at once.
 
@@ -50,9 +51,9 @@ class Costs:
         if self.link_bytes_per_ms is not None and not self.link_bytes_per_ms > 0:
             raise LocalUsageError(f"link_bytes_per_ms={self.link_bytes_per_ms}: nothing would ever arrive")
 
-    def of(self, operator: str, number: int, now_ms: float) -> float:
-        """How long the record with this number, counted from 0, takes in `operator` from `now_ms` on."""
-        times = self.record_ms.get(operator, 0.0)
+    def of(self, operator: str, subtask: int, number: int, now_ms: float) -> float:
+        """How long the record with this number, counted from 0, takes in a subtask from `now_ms` on."""
+        times = self.record_ms.get(f"{operator}-{subtask}", self.record_ms.get(operator, 0.0))
         if callable(times):
             return _not_below_zero(f"the service time of {operator!r}", times(now_ms, number))
         return times[number % len(times)] if isinstance(times, Sequence) else times
@@ -156,9 +157,10 @@ class Work:
             return
         at_work = self._tasks[task]
         spent_ms = 0.0
+        subtask = at_work.task.chain.nodes[0].context.subtask
         for operator, num_records in at_work.records():
             for number in range(at_work.num_done.get(operator, 0), num_records):
-                spent_ms += self.costs.of(operator, number, now_ms + spent_ms)
+                spent_ms += self.costs.of(operator, subtask, number, now_ms + spent_ms)
             at_work.num_done[operator] = num_records
         at_work.busy_until_ms = now_ms + max(spent_ms, self._step_ms)
         at_work.free_at_ms = max(at_work.busy_until_ms, now_ms + at_work.task.input.pause_ms)
