@@ -68,6 +68,9 @@ COMMANDS = {
     "checkpoints": Subcommand(
         "course.jobs.checkpoints_command", "list, show and verify what a job has saved", "sluice checkpoints verify DIR"
     ),
+    "race": Subcommand(
+        "course.jobs.race_command", "race other ways to push back against credits", "sluice race --only storm"
+    ),
     "cluster": Subcommand(
         "course.spark.cluster", "start a Spark cluster; keys for several machines", "sluice cluster start"
     ),
