@@ -29,7 +29,7 @@ class TimerQueue:
     """
 
     def __init__(self) -> None:
-        self._heap: list[tuple[int, int, Hashable, Hashable]] = []  # also those that were deleted, until their time
+        self._heap: list[tuple[int, int, Timer, Hashable]] = []  # also those that were deleted, until their time
         self._numbers: dict[Timer, int] = {}  # timer, by the key's identity -> the how manieth that was registered
         self._num_registered = 0
 
@@ -40,7 +40,7 @@ class TimerQueue:
     def head(self) -> int | None:
         """When the earliest timer fires, in ms; `None` if there is none."""
         heap = self._heap
-        while heap and not self._is_alive(*heap[0]):
+        while heap and not self._is_alive(heap[0]):
             heapq.heappop(heap)
         return heap[0][0] if heap else None
 
@@ -49,7 +49,7 @@ class TimerQueue:
         timer = timestamp, java_identity(key), namespace
         if timer not in self._numbers:
             self._numbers[timer] = self._num_registered
-            heapq.heappush(self._heap, (timestamp, self._num_registered, key, namespace))
+            heapq.heappush(self._heap, (timestamp, self._num_registered, timer, key))
             self._num_registered += 1
             if len(self._heap) > 2 * len(self._numbers) + _FEW:
                 self._forget_deleted()
@@ -65,22 +65,21 @@ class TimerQueue:
         """
         heap, numbers = self._heap, self._numbers
         while heap and heap[0][0] <= time_ms:
-            timestamp, number, key, namespace = heapq.heappop(heap)
-            timer = timestamp, java_identity(key), namespace
+            timestamp, number, timer, key = heapq.heappop(heap)
             if numbers.get(timer) == number:
                 del numbers[timer]
-                yield timestamp, key, namespace
+                yield timestamp, key, timer[2]
 
     def items(self) -> list[Timer]:
         """All timers, in the order they would fire."""
         in_order = sorted(self._heap, key=lambda entry: entry[:2])
-        return [(each[0], *each[2:]) for each in in_order if self._is_alive(*each)]
+        return [(entry[0], entry[3], entry[2][2]) for entry in in_order if self._is_alive(entry)]
 
     def _forget_deleted(self) -> None:
         # In place: `advance` may be under way.
-        self._heap[:] = [entry for entry in self._heap if self._is_alive(*entry)]
+        self._heap[:] = [entry for entry in self._heap if self._is_alive(entry)]
         heapq.heapify(self._heap)
 
-    def _is_alive(self, timestamp: int, number: int, key: Hashable, namespace: Hashable) -> bool:
+    def _is_alive(self, entry: tuple[int, int, Timer, Hashable]) -> bool:
         """Whether an entry of the heap has not been deleted since."""
-        return self._numbers.get((timestamp, java_identity(key), namespace)) == number
+        return self._numbers.get(entry[2]) == entry[1]

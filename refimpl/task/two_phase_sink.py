@@ -136,7 +136,8 @@ class TwoPhaseCommitSink:
 
     def invoke(self, value: object) -> None:
         """Write a record into the open transaction."""
-        self._go_on(SinkEvent.RECORD)
+        if self.phase is not SinkPhase.OPEN:  # where a record changes nothing, the table is not asked for each
+            self._go_on(SinkEvent.RECORD)
         assert self._open is not None, "an open sink has an open transaction"
         self._transactions.write(self._open, value)
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import psutil
 
-from tests.bench import isolation
+from tests.bench import alignment, isolation
 from tests.bench.channels import Channels, Plan
 from tests.bench.contenders import Adding, checksum, expected
 from tests.bench.measure import Contender, Entry, Row, Turn, timed
@@ -89,9 +89,22 @@ def isolated(key: str, meaning: str, *, credit_based: bool) -> Entry:
     return Entry(key, Contender(key, meaning, run, lambda n: (n, []), records_per_s=100), lambda _: [], int)
 
 
+def aligned(key: str, meaning: str, *, credit_based: bool) -> Entry:
+    """One barrier on its way to a slow reader: see `alignment.py`."""
+
+    def run(num_records: int) -> Turn:
+        found: list[float] = []
+        spent = timed(lambda: found.append(alignment.time_to_complete_s(credit_based=credit_based)))
+        return Turn(num_records, *spent, num_records, {"complete_s": found[0]})
+
+    return Entry(key, Contender(key, meaning, run, lambda n: (n, []), records_per_s=100), lambda _: [], int)
+
+
 EXPERIMENTS = {
     made.key: made
     for made in (
+        aligned("alignment/credits", "a barrier to a slow reader, credits", credit_based=True),
+        aligned("alignment/no credits", "the same, the way before credits", credit_based=False),
         memory(1_000),
         isolated("isolation/credits", "three readers beside one that becomes slow, credits", credit_based=True),
         isolated("isolation/no credits", "the same, the way before credits", credit_based=False),

@@ -1,4 +1,4 @@
-"""The 29 goals as data: who takes turns with whom, what is compared, what is asked for.
+"""The 36 goals as data: who takes turns with whom, what is compared, what is asked for.
 
 A contender is known by `family/name`. What cannot be measured here stays in the table and says why.
 
@@ -24,6 +24,8 @@ from tests.bench.flink_jvm import FLINK
 from tests.bench.latency import LATENCY
 from tests.bench.measure import Benchmark, Contender, Entry
 from tests.bench.peers import PEERS
+from tests.bench.stateful import STATEFUL
+from tests.bench.windows import WINDOWS
 
 __all__ = ["ENTRIES", "ROWS", "Comparison", "Demand", "Row", "lacking"]
 
@@ -103,6 +105,8 @@ ENTRIES: dict[str, Entry] = {
     **{key: Entry(key, flink, expected, checksum) for key, flink in FLINK.items()},
     **LATENCY,
     **EXPERIMENTS,
+    **STATEFUL,
+    **WINDOWS,
     **{
         made.key: made
         for made in (
@@ -232,6 +236,27 @@ ROWS: Sequence[Row] = (
                    found="grown_per_pools", is_less_better=True)]),
     Row(29, "inputs/two", "inputs", [
         Comparison("two inputs, connected", "one input, united", "inputs/two", "inputs/one", 0.8, 0.7)]),
+    Row(30, "state/checkpoints", "state", [
+        Comparison("10 MB of state, a checkpoint each s (CPU)", "no checkpoints", "state/checkpoints", "state/none",
+                   0.9, 0.8, by_cpu=True)]),
+    Row(31, "snapshot/bytes", "snapshot", [
+        Comparison("snapshot of 10 MB, in memory", "pickle.dumps of the dict", "snapshot/bytes", "snapshot/pickle",
+                   1, 0.7)]),
+    Row(32, "snapshot/disk", "snapshot", [
+        Comparison("snapshot of 10 MB, on disk", "pickle.dumps and fsync", "snapshot/put", "snapshot/pickle, fsync",
+                   1, 0.8),
+        Comparison("the same", "raw write and fsync", "snapshot/put", "snapshot/raw, fsync", 0.5, 0.35)]),
+    Row(33, "alignment", "alignment", [
+        Comparison("barrier to a slow reader, credits", "no credits", "alignment/credits", "alignment/no credits",
+                   0.5, 0.8, found="complete_s", is_less_better=True)]),
+    Row(34, "windows", "windows", [
+        Comparison("sliding windows, per record", "bytewax", "windows/sliding", "peers/bytewax, sliding", 1, 0.7),
+        Comparison("tumbling windows, batches", "polars group_by_dynamic", "windows/batches", "peers/polars",
+                   0.3, 0.2)]),
+    Row(35, "timers", "timers", [
+        Comparison("event timers", "heapq alone", "timers/queue", "timers/heapq", 0.5, 0.35)]),
+    Row(36, "sink", "sink", [
+        Comparison("two-phase file sink", "plain file sink", "sink/two phases", "sink/plain", 0.9, 0.75)]),
     Row(0, "job", "record", [
         Comparison("a job of two tasks, local", "emit alone", "record/job", "record/exchange")]),
     Row(0, "reading/pickle", "record", [
