@@ -158,8 +158,9 @@ class RunCheckpoints:
             )
             self._coordinator = CheckpointCoordinator(options, completed, recovered.next_checkpoint_id)
         is_own = recovered.manifest is not None and recovered.manifest.run == self.leader.run
-        attempt = self.leader.epoch << 16 | graph.generation
-        point = RestorePoint(self.leader.store.job, attempt, recovered.manifest, is_own or trust_pickle)
+        point = RestorePoint(
+            self.leader.store.job, self._attempt_number(graph), recovered.manifest, is_own or trust_pickle
+        )
         point.check(graph)
         return point
 
@@ -268,13 +269,19 @@ class RunCheckpoints:
 
     # -- the store ---------------------------------------------------------------------------------------
 
+    def _attempt_number(self, graph: ExecutionGraph) -> int:
+        """One that no other attempt of the job has had, under any leader."""
+        return self.leader.epoch << 16 | graph.generation
+
     def _sweep_after(self, completed: CompletedCheckpoint) -> None:
         """Once after each beginning, when there is something newer: delete what those before have left unfinished."""
         if self._has_swept or completed.kind is CheckpointKind.SAVEPOINT:
             return
         self._has_swept = True
         kept = [each.checkpoint_id for each in self.coordinator.completed.kept]
-        do = partial(sweep, self.leader, completed.checkpoint_id, self._config.checkpoints_retained, kept)
+        retained = self._config.checkpoints_retained
+        at_work = None if self._graph is None else self._attempt_number(self._graph)
+        do = partial(sweep, self.leader, completed.checkpoint_id, retained, kept, at_work)
         self.work.append(StoreWork("delete what nobody has finished", do, _ignore))
 
     @staticmethod

@@ -25,8 +25,12 @@ class Swept:
     files: tuple[str, ...]
 
 
-def sweep(leader: Leader, completed_id: int, retained: int, also: Collection[int] = ()) -> Swept:
+def sweep(
+    leader: Leader, completed_id: int, retained: int, also: Collection[int] = (), at_work: int | None = None
+) -> Swept:
     """Keep the `retained` newest checkpoints, and those in `also`, which a restore may be reading.
+
+    What the attempt `at_work` has put stays too: its last snapshots wait for a manifest that has no id yet.
 
     Called by a leader that has just completed `completed_id`: what has a larger id is still being written, by it or by
     a younger leader, and is left alone. Savepoints are the user's, with all they lead to.
@@ -57,7 +61,8 @@ def sweep(leader: Leader, completed_id: int, retained: int, also: Collection[int
         reachable |= kept[checkpoint_id]
     old = [key for key in keys if (number := checkpoint_id_of(key)) is not None and number <= completed_id]
     manifests = [key for key in manifest_keys(old) if checkpoint_id_of(key) not in {*newest, *also}]
-    files = [key for key in old if key not in reachable and key not in manifest_keys(old)]
+    unreachable = [key for key in old if key not in reachable and key not in manifest_keys(old)]
+    files = [key for key in unreachable if at_work is None or not key.endswith(f"-{at_work}.state")]
     leader.check()
     store.delete(manifests)
     store.delete(files)

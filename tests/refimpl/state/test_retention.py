@@ -113,3 +113,15 @@ def test_a_damaged_manifest_that_is_older_leads_to_nothing_and_goes() -> None:
     store.files["job/chk-2/_metadata"] = b"damaged"
     sweep(job.leader, 3, 2)
     assert ids(store) == [1, 3], "the newest two that can be read"
+
+
+def test_last_snapshots_that_wait_for_a_manifest_stay_as_long_as_their_attempt_is_at_work() -> None:
+    store = MemoryStore()
+    job = SmallJob(store, 1)
+    job.checkpoint()
+    last = [f"chk-0/count-0-{attempt}.state" for attempt in (1, 2)]
+    for key in last:
+        job.store.put(key, [b"state"])
+    swept = sweep(job.leader, 1, 1, at_work=2)
+    assert swept.files == (last[0],)
+    assert last[1] in job.store.list("")
