@@ -13,7 +13,7 @@ FIND_PYTHON = for python in $(PYTHON) python3 python3.13 python3.12 python3.11 p
 	fi
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lab test test-whole demo cluster bench bench-checks bench-peers bench-spark bench-cluster bench-widgets profile site differential race fuzz lint clean requirements
+.PHONY: help setup lab test test-whole demo cluster bench bench-checks bench-peers bench-spark bench-cluster bench-widgets profile site differential race fuzz chaos lint clean requirements
 
 help: ## show this list
 	@echo "make lab            open the course in JupyterLab         (ARGS='--no-browser --port 8890')"
@@ -31,6 +31,7 @@ help: ## show this list
 	@echo "make differential   random jobs on every driver, for a night  (ARGS='--jobs 5000 --seed 7')"
 	@echo "make race           other ways to push back, 50 seeds, 2 hours (ARGS='-n 2')"
 	@echo "make fuzz           a million hostile inputs, < 1 hour      (ARGS='--seconds 60')"
+	@echo "make chaos          200 runs under faults, and a sweep      (ARGS='--seeds 20 --first 7')"
 	@echo "make lint           style and types only"
 	@echo "make clean          remove .venv and caches; learners' work/ and .course/ stay"
 	@echo "make requirements   pin the packages of pyproject.toml again"
@@ -82,6 +83,9 @@ race: setup
 
 fuzz: setup
 	@exec $(RUN)/python -m tests.fuzz $(ARGS)
+
+chaos: setup
+	@exec $(RUN)/python -m tests.chaos $(ARGS)
 
 lint: setup
 	$(RUN)/ruff check .
