@@ -65,7 +65,13 @@ class WatchedPage:
 
 
 @pytest.fixture
-def notebook(lab: Lab, context: BrowserContext) -> Iterator[Callable[..., Notebook]]:
+def notebook(notebook_in_own_page: Callable[..., Notebook]) -> Callable[..., Notebook]:
+    """A notebook in a page of its own, where a file has nothing else."""
+    return notebook_in_own_page
+
+
+@pytest.fixture
+def notebook_in_own_page(lab: Lab, context: BrowserContext) -> Iterator[Callable[..., Notebook]]:
     """Opens a notebook, of the given code cells if any; at the end nothing may have failed or left this machine."""
     watched = WatchedPage(lab, context)
     yield lambda name, cells=None: opened(watched.page, lab, name, cells)

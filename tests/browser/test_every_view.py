@@ -60,7 +60,7 @@ def test_a_live_view_moves_obeys_and_outlives_cell_and_kernel(notebook: Open, na
     nb.page.wait_for_function(f"drawn => ({FACTS})({root}) !== drawn", arg=drawn)
     started = nb.page.evaluate("() => performance.now()")
     assert nb.run(3).strip() == "False"
-    assert nb.page.evaluate("() => performance.now()") - started < 2000, "the live view keeps the kernel busy"
+    assert nb.page.evaluate("() => performance.now()") - started < 20_000, "the live view keeps the kernel busy"
     view.press(" ")
     nb.until(f"() => {data}.mode === 'paused'")
     assert nb.run(3).strip() == "True"

@@ -32,6 +32,12 @@ print(simulation.num_steps, len(heard))
 STEPS = "print(stepper.num_steps, stepper.recording.moments[-1][1])"
 
 
+@pytest.fixture
+def notebook(notebook_in_shared_page: Open) -> Open:
+    """Each test has a notebook and a kernel of its own; to load a JupyterLab for each took half of the time."""
+    return notebook_in_shared_page
+
+
 @pytest.mark.parametrize(("name", "kind"), [("QueueView", "queues"), ("PipelineMap", "map")])
 def test_one_chooses_forks_and_compares(notebook: Open, name: str, kind: str) -> None:
     root = f"document.querySelector('[data-testid=sluice-{kind}]')"
