@@ -10,6 +10,8 @@ from refimpl.drivers.file_store import FileStore
 from refimpl.drivers.leftovers import remove_checkpoints_of, remove_leftovers_of
 from refimpl.state import MemoryStore
 from refimpl.state.layout import JobStore, state_key
+from refimpl.state.recovery import manifest_keys
+from refimpl.state.soundness import read_manifest
 from tests.test_checkpoints import completed, job, simulation
 
 
@@ -33,7 +35,11 @@ def orphan(store: MemoryStore, epoch: int, number: int = 9) -> str:
 
 def test_only_states_of_these_leaders_that_no_manifest_names_are_removed() -> None:
     store = left()
+    there = JobStore(store, "job")
+    named = [file for key in manifest_keys(there.list("")) for file in read_manifest(there, key).files()]
     remove_leftovers_of(store, "job", 1)
+    assert len(named) > 1
+    assert set(named) <= set(there.list(""))
     before = dict(store.files)
     own, others = orphan(store, 1), orphan(store, 2)
     assert remove_leftovers_of(store, "job", 1) == [own]
