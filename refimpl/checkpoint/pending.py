@@ -35,9 +35,8 @@ AttemptId: TypeAlias = Hashable
 class Ack:
     """An attempt's part of a checkpoint: its files are durable.
 
-    `alignment_ms` lies between its first barrier and its last, `None` where nobody told. Of what was in flight
-    `buffered_bytes` are kept in its files: none while barriers do not overtake. `states` is what
-    the manifest will say of the states of each operator; nothing here looks at it.
+    `alignment_ms` lies between its first barrier and its last, `None` where nobody told. `states` is what the manifest
+    will say of the states of each operator; nothing here looks at it.
     """
 
     checkpoint_id: int
@@ -45,7 +44,11 @@ class Ack:
     files: tuple[StateFile, ...] = ()
     states: Mapping[str, Sequence[StateRecord]] = field(default_factory=dict)
     alignment_ms: float | None = None
-    buffered_bytes: int = 0
+
+    @property
+    def buffered_bytes(self) -> int:
+        """What its files have of what was in flight: none where barriers do not overtake."""
+        return sum(file.channel_state for file in self.files)
 
 
 class AckResult(Enum):

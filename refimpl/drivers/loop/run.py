@@ -11,13 +11,14 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
+from dataclasses import replace
 from typing import Self
 
 from refimpl.checkpoint.decider import CheckpointRequest
 from refimpl.cluster.restart import RestartStrategy
 from refimpl.drivers.control import Controls, Stopwatch
 from refimpl.drivers.loop.attempt import LoopAttempt
-from refimpl.drivers.loop.job_master import LoopJobMaster
+from refimpl.drivers.loop.job_in_loop import JobInLoop
 from refimpl.drivers.processing_clock import ProcessingClock
 from refimpl.drivers.recovery import JobRecovery
 from refimpl.drivers.savepoints import TakesSavepoints
@@ -71,13 +72,13 @@ class AsyncRun(TakesSavepoints, Controls):
             trace.use_clock(time.monotonic_ns, time.time_ns() - time.monotonic_ns())
         graph = environment.execution_graph(num_task_managers, secrets.token_bytes(8))
         self._clock = ProcessingClock(environment.config.epoch_ms)
-        self._master: LoopJobMaster | None = None
+        self._master: JobInLoop | None = None
         if store is None:
             self._only = LoopAttempt(graph, trace, self._clock, self._stopwatch)
             return
         self.recovery = JobRecovery(graph, store, job, restart, trust_pickle=trust_pickle)
         self._pools = [pool_of(environment.config, trace) for _ in range(num_task_managers)]
-        self._master = LoopJobMaster(self.recovery, self._deploy, self._clock)
+        self._master = JobInLoop(self.recovery, self._deploy, self._clock)
 
     def __enter__(self) -> Self:
         return self
@@ -152,7 +153,9 @@ class AsyncRun(TakesSavepoints, Controls):
 
     def snapshot(self) -> JobSnapshot:
         """The whole job at one moment."""
-        return JobSnapshot.joined([each.snapshot(self.elapsed_s * 1000) for each in self.deployments])
+        parts = [each.snapshot(self.elapsed_s * 1000) for each in self.deployments]
+        stats = None if self.recovery is None else self.recovery.checkpoints.stats.snapshot()
+        return replace(JobSnapshot.joined(parts), checkpoints=stats)
 
     def _command(self, command: Command) -> None:
         self._newest.do(command)

@@ -10,12 +10,13 @@ import os
 import secrets
 import threading
 from collections.abc import Callable, Collection
+from dataclasses import replace
 from typing import Self
 
 from refimpl.checkpoint.decider import CheckpointRequest
 from refimpl.cluster.restart import RestartStrategy
 from refimpl.drivers.control import BackgroundRun
-from refimpl.drivers.job_master import JobMaster
+from refimpl.drivers.job_threads import JobThreads
 from refimpl.drivers.processes.attempts import RemoteAttempts
 from refimpl.drivers.processes.cluster import ProcessCluster, WhereItRuns
 from refimpl.drivers.processes.heartbeats import HEARTBEAT_TIMEOUT_S, Heartbeats
@@ -95,7 +96,7 @@ class ProcessRun(TakesSavepoints, BackgroundRun):
         self._error: BaseException | None = None  # the first one, as soon as it has happened
         self._last_snapshot: JobSnapshot | None = None
         self._is_over = self._is_cancelled = False
-        self._master: JobMaster[RemoteAttempts] | None = None
+        self._master: JobThreads[RemoteAttempts] | None = None
         self._heartbeats: Heartbeats | None = None
         self.recovery: JobRecovery | None = None
         if store is not None:
@@ -112,7 +113,7 @@ class ProcessRun(TakesSavepoints, BackgroundRun):
                 clock = ProcessingClock(environment.config.epoch_ms)
                 self._heartbeats = Heartbeats(lambda: [*self._group.children], heartbeat_timeout_s)
                 self._heartbeats.start()
-                self._master = JobMaster(self.recovery, self._cluster, clock, self._on_over)
+                self._master = JobThreads(self.recovery, self._cluster, clock, self._on_over)
         except BaseException:
             self._close()
             raise
@@ -141,7 +142,7 @@ class ProcessRun(TakesSavepoints, BackgroundRun):
             if self._error is None and not self._group.is_closed:
                 if self._master is None:
                     self._cluster.settle(self._attempts)
-                self._last_snapshot = self._group.seen()
+                self._last_snapshot = self._seen()
         except SluiceError as error:
             if not self._group.is_closed:  # else somebody has cancelled the run meanwhile
                 self._fail(error)
@@ -192,7 +193,11 @@ class ProcessRun(TakesSavepoints, BackgroundRun):
             except (LocalUsageError, RemoteTransportError):
                 if self._attempts.is_wanted and not any(child.is_gone for child in self._group.children):
                     raise
-        return self._group.seen()
+        return self._seen()
+
+    def _seen(self) -> JobSnapshot:
+        stats = None if self._master is None else self._master.stats()
+        return replace(self._group.seen(), checkpoints=stats)
 
     @property
     def is_paused(self) -> bool:

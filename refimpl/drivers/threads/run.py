@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import secrets
+from dataclasses import replace
 from typing import Self
 
 from refimpl.checkpoint.decider import CheckpointRequest
 from refimpl.cluster.restart import RestartStrategy
 from refimpl.drivers.control import BackgroundRun
-from refimpl.drivers.job_master import JobMaster
+from refimpl.drivers.job_threads import JobThreads
 from refimpl.drivers.processing_clock import ProcessingClock
 from refimpl.drivers.recovery import JobRecovery
 from refimpl.drivers.savepoints import TakesSavepoints
@@ -64,7 +65,7 @@ class ThreadedRun(TakesSavepoints, BackgroundRun):
         self.error: BaseException | None = None  # with which the job has failed for ever, as soon as it has
         self.recovery: JobRecovery | None = None
         self._is_closed = self._could_not_start = self._is_over = False
-        self._master: JobMaster[TaskManagers] | None = None
+        self._master: JobThreads[TaskManagers] | None = None
         graph = environment.execution_graph(num_task_managers, secrets.token_bytes(8))
         if store is None:
             self._attempts = TaskManagers(graph, trace, security, self._on_end)
@@ -72,7 +73,7 @@ class ThreadedRun(TakesSavepoints, BackgroundRun):
         self.recovery = JobRecovery(graph, store, job, restart, trust_pickle=trust_pickle)
         cluster = ThreadsCluster(self.recovery, trace, security, self._on_news)
         clock = ProcessingClock(environment.config.epoch_ms)
-        self._master = JobMaster(self.recovery, cluster, clock, self._on_over)
+        self._master = JobThreads(self.recovery, cluster, clock, self._on_over)
 
     # -- the life of a run ---------------------------------------------------------------------------
 
@@ -158,7 +159,8 @@ class ThreadedRun(TakesSavepoints, BackgroundRun):
 
     def snapshot(self) -> JobSnapshot:
         """The whole job; each TaskManager at one moment, one after the other."""
-        return JobSnapshot.joined([each.snapshot() for each in self.task_managers])
+        stats = None if self._master is None else self._master.stats()
+        return replace(JobSnapshot.joined([each.snapshot() for each in self.task_managers]), checkpoints=stats)
 
     def _command(self, command: Command) -> None:
         for task_manager in self.task_managers:

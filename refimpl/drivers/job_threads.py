@@ -1,4 +1,4 @@
-"""The JobMaster of a run: what a `RestartingJob` decides is carried out here, on two threads of this process.
+"""The two threads of a run that may begin again: what a `RestartingJob` decides is carried out here.
 
 One decides, deploys and stops; the other one calls the store, so that a slow store keeps no decision waiting. The job
 is asked under a lock of its own, which nobody takes who holds a monitor; tasks and store are asked under none.
@@ -13,6 +13,7 @@ from contextlib import suppress
 from typing import Generic, Protocol, TypeVar
 
 from refimpl.checkpoint.decider import CheckpointRequest
+from refimpl.checkpoint.stats import CheckpointStatsSnapshot
 from refimpl.drivers.processing_clock import ProcessingClock
 from refimpl.drivers.recovery import JobRecovery
 from refimpl.drivers.restarting_job import DeployTasks, Over, RestartingJob, Step, StopTasks, Wait
@@ -21,7 +22,7 @@ from refimpl.drivers.store_calls import StoreWork
 from refimpl.drivers.task_gateways import TaskGateway
 from refimpl.task.checkpoints import Unwanted
 
-__all__ = ["Attempts", "Cluster", "JobMaster"]
+__all__ = ["Attempts", "Cluster", "JobThreads"]
 
 
 class Attempts(Protocol):
@@ -63,7 +64,7 @@ class Cluster(Protocol[Made]):
         """End them, by force if need be, because of `error`, and take back what they held. Safe to repeat."""
 
 
-class JobMaster(Generic[Made]):
+class JobThreads(Generic[Made]):
     """Keeps the job of `recovery` going on `cluster` to its end for ever; then `on_over` is called, with its error.
 
     The first attempts are made where it is made, `attempts` are the newest. Whatever happens, `on_over` is called once
@@ -122,6 +123,11 @@ class JobMaster(Generic[Made]):
             request = self._job.recovery.savepoint(name, self._clock.now_ms)
         self._news.set()
         return request
+
+    def stats(self) -> CheckpointStatsSnapshot:
+        """What became of the checkpoints so far."""
+        with self._lock:
+            return self._job.recovery.checkpoints.stats.snapshot()
 
     def disown(self, task: str, generation: int, key: str) -> None:
         """A file is there for a snapshot that nobody will hear of."""

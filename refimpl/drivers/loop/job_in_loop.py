@@ -18,14 +18,14 @@ from refimpl.drivers.recovery import JobRecovery
 from refimpl.drivers.restarting_job import DeployTasks, Over, RestartingJob, StopTasks, Wait
 from refimpl.job.task_factory import Snapshots
 
-__all__ = ["LoopJobMaster"]
+__all__ = ["JobInLoop"]
 
 Answer = TypeVar("Answer")
 
 _SECONDS_TO_STOP = 10.0
 
 
-class LoopJobMaster:
+class JobInLoop:
     """Keeps the job of `recovery` going in the loop that runs. `deploy` makes its attempts; `attempt` is the newest.
 
     All calls but `fail` come from the thread of the loop; the first attempt is made where this is made.
