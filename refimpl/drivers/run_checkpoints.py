@@ -81,6 +81,7 @@ class CheckpointHistory(deque[CheckpointCompleted | CheckpointAborted | RequestR
         self.num_aborted = 0
 
     def append(self, outcome: CheckpointCompleted | CheckpointAborted | RequestRefused) -> None:
+        """Note and count one."""
         self.num_completed += isinstance(outcome, CheckpointCompleted)
         self.num_aborted += isinstance(outcome, CheckpointAborted)
         super().append(outcome)

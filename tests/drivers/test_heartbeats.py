@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 
-from refimpl.drivers.processes import ChildProcess, Heartbeats
+from refimpl.drivers.processes import ChildProcess, ProcessHeartbeats
 from tests.support.driver_rig import nothing_left
 from tests.support.polling import until
 
@@ -14,7 +14,7 @@ def test_a_stopped_process_is_killed_at_the_sixth_question_and_the_others_live()
     gone: list[ChildProcess] = []
     with nothing_left():
         children = [ChildProcess(number, lambda *_: None, gone.append) for number in range(2)]
-        heartbeats = Heartbeats(lambda: children, 3600.0)
+        heartbeats = ProcessHeartbeats(lambda: children, 3600.0)
         heartbeats.ask()
         until(lambda: all(each.has_answered for each in children))
         os.kill(children[1].process.pid, signal.SIGSTOP)
@@ -37,7 +37,7 @@ def test_a_process_that_has_not_come_up_has_as_long_as_it_takes_by_default() -> 
     with nothing_left():
         child = ChildProcess(0, lambda *_: None, lambda _: None)
         os.kill(child.process.pid, signal.SIGSTOP)
-        heartbeats = Heartbeats(lambda: [child], 25.0)  # half of the default: ten questions in place of five
+        heartbeats = ProcessHeartbeats(lambda: [child], 25.0)  # half of the default: ten questions in place of five
         for _ in range(10):
             heartbeats.ask()
             assert not child.is_lost

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from functools import partial
 
-from refimpl.drivers.processes.messages import Ended, Saved, TaskSaid, Tell, Verdict
+from refimpl.drivers.processes.messages import Ended, Saved, TaskSaid, TellTask, Verdict
 from refimpl.drivers.task_gateways import LocalTask, StateToPut
 from refimpl.drivers.threads.task_manager import TaskManagerThreads
 from refimpl.errors import LocalUsageError, NoSuchKeyError, SluiceError
@@ -61,7 +61,7 @@ class AttemptCheckpoints:
         """A task has something to say, or has ended. It does not wait."""
         self._news.set()
 
-    def tell(self, tell: Tell) -> None:
+    def tell(self, tell: TellTask) -> None:
         """Pass a word to a task; of other attempts, or to one that is not here, it is dropped."""
         task = self._tasks.get(tell.task)
         if task is None or tell.generation != self._generation or self._is_stopped:

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 
 from refimpl.drivers.processes.child_process import ChildProcess
-from refimpl.drivers.processes.messages import Committed, Ended, Outgoing, Results, TaskSaid, Tell, Verdict, pack
+from refimpl.drivers.processes.messages import Committed, Ended, Outgoing, Results, TaskSaid, TellTask, Verdict, pack
 from refimpl.drivers.processes.sinks import SinkFunctions
 from refimpl.drivers.task_gateways import StateToPut
 from refimpl.job.execution_graph import ExecutionGraph
@@ -54,7 +54,7 @@ class RemoteTask:
         raise AssertionError(f"{self} puts its states itself, and nobody put one of checkpoint {checkpoint_id} for it")
 
     def _tell(self, what: CheckpointBarrier | Verdict) -> None:
-        self._child.ask(pack(Tell(self._generation, self._name, what)))  # a process that is gone is seen elsewhere
+        self._child.ask(pack(TellTask(self._generation, self._name, what)))  # a process that is gone is seen elsewhere
 
 
 class RemoteAttempts:

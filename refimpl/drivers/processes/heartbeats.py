@@ -14,13 +14,13 @@ from typing import Any
 
 from refimpl.drivers.processes.child_process import ChildProcess
 
-__all__ = ["HEARTBEAT_TIMEOUT_S", "Heartbeats"]
+__all__ = ["HEARTBEAT_TIMEOUT_S", "ProcessHeartbeats"]
 
 HEARTBEAT_TIMEOUT_S = 50.0
 _ASKED_PER_TIMEOUT = 5
 
 
-class Heartbeats:
+class ProcessHeartbeats:
     """Asks each of `children()` five times in `timeout_s` whether it is there; who owes all five answers is killed.
 
     One that has not come up yet has `HEARTBEAT_TIMEOUT_S` for that, or `timeout_s` if it is longer.

@@ -10,7 +10,7 @@ slow. An error takes it too.
     Start      None
     Look       the snapshot of this part of the job
     Settle     counts of the records here (`RecordCounts`), and the last snapshot
-    Tell       None
+    TellTask   None
     Stop       whether nothing of the attempts is at work any more
     Close      None; the process ends then
     a Command  None
@@ -60,7 +60,7 @@ __all__ = [
     "Start",
     "Stop",
     "TaskSaid",
-    "Tell",
+    "TellTask",
     "Verdict",
     "pack",
     "unpack",
@@ -146,7 +146,7 @@ class Verdict:
 
 
 @dataclass(frozen=True, slots=True)
-class Tell:
+class TellTask:
     """A word to a task of these attempts about a checkpoint; one that is not here any more does not hear it."""
 
     generation: int
@@ -164,7 +164,7 @@ class Close:
     """End the tasks that still run, and the process."""
 
 
-Request = Deploy | Start | Look | Settle | Tell | Stop | Close | Command
+Request = Deploy | Start | Look | Settle | TellTask | Stop | Close | Command
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from refimpl.drivers.control import BackgroundRun
 from refimpl.drivers.job_threads import JobThreads
 from refimpl.drivers.processes.attempts import RemoteAttempts
 from refimpl.drivers.processes.cluster import ProcessCluster, WhereItRuns
-from refimpl.drivers.processes.heartbeats import HEARTBEAT_TIMEOUT_S, Heartbeats
+from refimpl.drivers.processes.heartbeats import HEARTBEAT_TIMEOUT_S, ProcessHeartbeats
 from refimpl.drivers.processing_clock import ProcessingClock
 from refimpl.drivers.recovery import JobRecovery
 from refimpl.drivers.savepoints import TakesSavepoints
@@ -97,7 +97,7 @@ class ProcessRun(TakesSavepoints, BackgroundRun):
         self._last_snapshot: JobSnapshot | None = None
         self._is_over = self._is_cancelled = False
         self._master: JobThreads[RemoteAttempts] | None = None
-        self._heartbeats: Heartbeats | None = None
+        self._heartbeats: ProcessHeartbeats | None = None
         self.recovery: JobRecovery | None = None
         if store is not None:
             graph = environment.execution_graph(num_task_managers, secrets.token_bytes(8))
@@ -111,7 +111,7 @@ class ProcessRun(TakesSavepoints, BackgroundRun):
                 self._cluster.deploy()
             else:
                 clock = ProcessingClock(environment.config.epoch_ms)
-                self._heartbeats = Heartbeats(lambda: [*self._group.children], heartbeat_timeout_s)
+                self._heartbeats = ProcessHeartbeats(lambda: [*self._group.children], heartbeat_timeout_s)
                 self._heartbeats.start()
                 self._master = JobThreads(self.recovery, self._cluster, clock, self._on_over)
         except BaseException:

@@ -31,7 +31,7 @@ from refimpl.drivers.processes.messages import (
     Settle,
     Start,
     Stop,
-    Tell,
+    TellTask,
     pack,
     unpack,
 )
@@ -127,7 +127,7 @@ class Worker:
                 return self._threads.snapshot()
             case Settle():
                 return self._settle()
-            case Tell():
+            case TellTask():
                 if self._checkpoints is not None:
                     self._checkpoints.tell(request)
             case Stop() | Close():

@@ -105,9 +105,7 @@ class Simulation(TakesSavepoints, Controls):
         max_control_delay_ms: float | None = None,
     ) -> None:
         check_num_task_managers(num_task_managers)
-        if costs is not None and policy != "timed":
-            raise LocalUsageError(f'costs are those of policy="timed"; under {policy!r} a step takes step_ms')
-        self._work = Work(step_ms, (costs or Costs()) if policy == "timed" else None)
+        self._work = Work.under(policy, step_ms, costs)
         self._policy = Policy(policy, seed)
         self._delays = Delays(max_delay_ms, seed, costs.link_delay_ms if costs else 0.0)
         self.error: BaseException | None = None
@@ -117,17 +115,16 @@ class Simulation(TakesSavepoints, Controls):
         self.time_ms = 0.0
         self.num_steps = 0
         self._check_every = check_every
-        if trace is not None:
-            trace.use_clock(lambda: round(self.time_ms * 1e6))
+        _use_clock_of(self, trace)
         graph = environment.execution_graph(num_task_managers)
         self._restart: RestartAt | None = None
         self._tasks: dict[str, Task] = {}
         self._partitions: dict[str, ResultPartition] = {}
         self._missed: dict[int, float] = {}  # when it is noticed that a TaskManager is gone
-        epoch_ms = environment.config.epoch_ms or 0
         self.control: ControlWire | None = None
         if store is not None and max_control_delay_ms is not None:
             self.control = ControlWire(Delays(max_control_delay_ms, seed).next_ms, lambda: self.time_ms)
+        epoch_ms = environment.config.epoch_ms or 0
         self.recovery = None if store is None else JobRecovery(graph, store, job, restart, epoch_ms, trust_pickle)
         self._deployer = Deployer(graph, trace, self.recovery)
         try:
@@ -515,3 +512,8 @@ class Simulation(TakesSavepoints, Controls):
         self.error, self.is_closed = self.error or error, True
         for deployment in self._alive:
             deployment.close_after(error)
+
+
+def _use_clock_of(run: Simulation, trace: Trace | None) -> None:
+    if trace is not None:
+        trace.use_clock(lambda: round(run.time_ms * 1e6))

@@ -124,6 +124,17 @@ class Work:
         self._step_ms = step_ms
         self._tasks: dict[str, _TaskAtWork] = {}
 
+    @classmethod
+    def under(cls, policy: str, step_ms: float, costs: Costs | None) -> Work:
+        """The work under a policy of a simulation: only `timed` has costs.
+
+        Raises:
+            LocalUsageError: costs for another policy.
+        """
+        if costs is not None and policy != "timed":
+            raise LocalUsageError(f'costs are those of policy="timed"; under {policy!r} a step takes step_ms')
+        return cls(step_ms, (costs or Costs()) if policy == "timed" else None)
+
     @property
     def is_timed(self) -> bool:
         return self.costs is not None
