@@ -41,13 +41,16 @@ def test_the_signs_hold_in_a_short_race() -> None:
     assert failed_signs(0, SHORT) == []
 
 
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """The seeds of whole races, in a whole run only."""
+    if "race_seed" in metafunc.fixturenames:
+        metafunc.parametrize("race_seed", range(50) if metafunc.config.getoption("whole") else [])
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(50))
-def test_the_signs_hold_in_every_race(seed: int, is_whole: bool) -> None:
+def test_the_signs_hold_in_every_race(race_seed: int) -> None:
     """All phases: `make race`."""
-    if not is_whole:
-        pytest.skip("a sample is enough here: make race")
-    assert failed_signs(seed, PHASES) == []
+    assert failed_signs(race_seed, PHASES) == []
 
 
 def run_of(rates: list[int], phases: tuple[Phase, ...], innocent: int = 100) -> Run:
