@@ -134,7 +134,7 @@ LARGER_CLASSES: dict[str, tuple[int, int, str]] = {
     "Task": (14, 12, "the parts of a step and its time, which a driver asks for, and what it is asked from outside"),
     "WindowOperator": (12, 13, "what windows are made of, and the tables of what is in them"),
     "CheckpointCoordinator": (13, 12, "a method for each event of a checkpoint, whoever it comes from"),
-    "Simulation": (12, 17, "the actions of all that can move, with what can be looked at between two of them"),
+    "Moves": (12, 13, "all that can move in a simulation, with what moves it"),
     "TaskManagerThreads": (12, 13, "the parts of a TaskManager that its threads meet at, and whom it tells"),
     "ResultPartition": (18, 12, "Flink's own face: what the task, its readers and the flush timer ask of an output"),
 }
