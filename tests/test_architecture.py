@@ -86,7 +86,7 @@ READING_ORDER = [
     "drivers.transport.tls_stream", "drivers.transport.tls", "drivers.transport.ends",
     "drivers.simulation.wire", "drivers.simulation.actions", "drivers.simulation.policy", "drivers.simulation.work",
     "drivers.simulation.control_wire", "drivers.simulation.deployer", "drivers.simulation.moves",
-    "drivers.simulation.run",
+    "drivers.simulation.run", "drivers.simulation.pressure",
     "drivers.threads.wakeup", "drivers.threads.handoff", "drivers.threads.leader_followers",
     "drivers.threads.connection_io", "drivers.threads.connections", "drivers.threads.flusher",
     "drivers.threads.switch_interval", "drivers.threads.turns", "drivers.threads.task_manager",

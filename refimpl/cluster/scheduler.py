@@ -27,6 +27,7 @@ from refimpl.cluster.job_status import JobEvent, JobState, JobStatus
 from refimpl.cluster.messages import CancelTask, SubmittedTask, TaskState
 from refimpl.cluster.restart import GiveUp, RestartAt, Restarts, RestartStrategy
 from refimpl.cluster.slots import AllocationId, SlotId
+from refimpl.job.execution_graph import ExecutionGraph
 
 __all__ = [
     "GiveUpWish",
@@ -62,6 +63,21 @@ class JobPlan:
     job_id: str
     slot_of: dict[Place, int]
     exchanges: tuple[Exchange[Place], ...] = ()
+
+    @classmethod
+    def of(cls, job_id: str, graph: ExecutionGraph) -> JobPlan:
+        """The plan of a job as its graph has it: its slots, and every channel once."""
+        placement = graph.placement
+        slot_of = {
+            (each.vertex.id, each.subtask): placement.slot_of(each.vertex, each.subtask) for each in graph.vertices
+        }
+        exchanges = dict.fromkeys(
+            Exchange((edge.source, producer.subtask), (edge.target, consumer))
+            for number, edge in enumerate(graph.job.edges)
+            for producer in graph.subtasks(edge.source)
+            for consumer in graph.targets(number, producer.subtask)
+        )
+        return cls(job_id, slot_of, tuple(exchanges))
 
     @property
     def num_slots(self) -> int:

@@ -5,7 +5,7 @@ Time is virtual: it passes with each action, and where nothing can move it jumps
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from refimpl.cluster.restart import RestartAt
 from refimpl.drivers.recovery import JobRecovery
@@ -34,6 +34,7 @@ from refimpl.drivers.simulation.work import Work
 from refimpl.drivers.task_gateways import LocalTask
 from refimpl.errors import RemoteTransportError
 from refimpl.job.deployment import Deployment
+from refimpl.job.execution_graph import ExecutionGraph
 from refimpl.producer.result_partition import ResultPartition
 from refimpl.task.snapshot import Progress
 from refimpl.task.task import Task
@@ -68,6 +69,16 @@ class Moves:
         self._tasks: dict[str, Task] = {}
         self._partitions: dict[str, ResultPartition] = {}
         self._missed: dict[int, float] = {}  # when it is noticed that a TaskManager is gone
+
+    @property
+    def graph(self) -> ExecutionGraph:
+        """The job with the attempts that run, or ran last."""
+        return self._deployer.graph
+
+    @property
+    def tasks(self) -> Mapping[str, Task]:
+        """The newest attempts by name; none of a TaskManager that is gone, and none before a restart."""
+        return self._tasks
 
     @property
     def is_done(self) -> bool:
