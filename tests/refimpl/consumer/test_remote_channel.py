@@ -311,7 +311,7 @@ def test_a_channel_says_what_it_reads() -> None:
 
 @pytest.mark.parametrize("version", FlinkVersion)
 def test_an_unaligned_barrier_goes_ahead_and_only_what_was_sent_before_it_is_captured(version: FlinkVersion) -> None:
-    """Flink: RemoteInputChannelTest#testPrioritySequenceNumbers, #testGetInflightBuffers"""
+    """Flink: `RemoteInputChannelTest#testPrioritySequenceNumbers` (P90)."""
     bench = Bench(exclusive=6, flink_version=version).request()
     channel, arrived = bench.channels[0], list[int]()
     channel.capture = ChannelCapture(0, arrived.append)
@@ -329,6 +329,19 @@ def test_an_unaligned_barrier_goes_ahead_and_only_what_was_sent_before_it_is_cap
     assert [channel.poll().sequence_number for _ in range(4)] == [0, 1, 3, 4]
 
 
+@pytest.mark.parametrize("version", FlinkVersion)
+def test_what_overtakes_comes_first_and_in_its_own_order_and_the_others_in_theirs(version: FlinkVersion) -> None:
+    """Flink: `PrioritizedDequeTest#testPrioritize` (P33)."""
+    bench = Bench(exclusive=6, flink_version=version).request()
+    channel = bench.channels[0]
+    channel.capture = ChannelCapture(0, lambda index: None)
+    for number in range(3):
+        bench.data(number)
+    bench.event(3, CheckpointBarrier(1, 0, alignment=Alignment.UNALIGNED))
+    bench.event(4, CheckpointBarrier(2, 0, alignment=Alignment.UNALIGNED))
+    assert [channel.poll().sequence_number for _ in range(5)] == [3, 4, 0, 1, 2]
+
+
 def test_what_arrives_before_the_barrier_is_captured_and_nothing_behind_it() -> None:
     bench = Bench(exclusive=6).request()
     channel = bench.channels[0]
@@ -344,6 +357,7 @@ def test_what_arrives_before_the_barrier_is_captured_and_nothing_behind_it() -> 
 
 
 def test_captured_numbers_go_from_the_largest_int_to_the_smallest() -> None:
+    """Flink: `RemoteInputChannelTest#testGetInflightBuffersOverflow` (P90)."""
     capture = ChannelCapture(0, lambda index: None)
     pieces = [(heap_buffer(bytes([65 + n]), DataType.DATA).read_only_slice(), n) for n in range(4)]
     numbers = [2**31 - 2, 2**31 - 1, -(2**31), -(2**31) + 2]

@@ -1,8 +1,4 @@
-"""A barrier that overtakes: where it stands, what it passes, who is told; and what is recovered comes first.
-
-Flink: PipelinedSubpartitionWithReadViewTest#testBarrierOvertaking, #testPriorityEventBypassesBlockedSubpartition,
-#testDataStillBlockedAfterPriorityEventBypasses
-"""
+"""A barrier that overtakes: where it stands, what it passes, who is told; and what is recovered comes first."""
 
 from __future__ import annotations
 
@@ -61,6 +57,7 @@ class Reader:
 def test_a_barrier_comes_first_and_what_it_passes_is_copied_but_for_events(
     rules: type[SubpartitionQueue], version: FlinkVersion
 ) -> None:
+    """Flink: `PipelinedSubpartitionWithReadViewTest#testBarrierOvertaking` (P58)."""
     reader = Reader(rules, version)
     for data in (b"1", b"2"):
         reader.add(data)
@@ -103,6 +100,9 @@ def test_two_barriers_stay_in_their_order(rules: type[SubpartitionQueue], versio
 def test_in_2_x_a_barrier_passes_a_queue_that_an_aligned_one_has_blocked(
     rules: type[SubpartitionQueue], version: FlinkVersion, passes: bool
 ) -> None:
+    """Flink: `PipelinedSubpartitionWithReadViewTest#testPriorityEventBypassesBlockedSubpartition` (P59),
+    `PipelinedSubpartitionWithReadViewTest#testDataStillBlockedAfterPriorityEventBypasses` (P59).
+    """
     reader = Reader(rules, version)
     reader.add_event(CheckpointBarrier(1, 0))
     reader.add(b"a")
