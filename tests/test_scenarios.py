@@ -8,6 +8,7 @@ is about, and each block ends with the state: who is blocked, how many buffers a
     job far task_managers=2 …           the same, with a wire between its tasks
     coordinator timeout=100 …           the coordinator of checkpoints alone, whose tasks and store the script plays
     stored counts every=2 …             a whole job with a store, which outlives its crashes
+    unaligned two task_managers=3 …     the same, with barriers that overtake, and the bytes that they pass
 
     python -m tests.test_scenarios --rewrite [NAME …]     write what happens now; then read the diff as prose
 
@@ -76,6 +77,7 @@ from refimpl.task import (
     WindowAssigner,
 )
 from tests.support.checkpoint_worlds import Coordinator, Lines, Recovering, numbers_of
+from tests.support.unaligned_worlds import Overtaking
 from tests.support.writer_rig import emit_all
 
 SCENARIOS = Path(__file__).parent / "scenarios"
@@ -627,6 +629,7 @@ class Job:
 
 WORLDS: dict[str, Callable[[list[str]], World]] = {
     "exchange": Exchange, "job": Job, "coordinator": Coordinator, "stored": Recovering,
+    "unaligned": Overtaking,
 }  # fmt: skip
 
 
@@ -675,7 +678,7 @@ def test_a_scenario_goes_as_it_is_written(path: Path) -> None:
 
 
 def test_every_scenario_says_what_it_shows_and_shows_something() -> None:
-    assert len(ALL) >= 39
+    assert len(ALL) >= 44
     for path in ALL:
         script = path.read_text(encoding="utf-8")
         assert script.startswith("# "), f"{path.name}: begin with what it shows"

@@ -200,11 +200,12 @@ class Recovering:
 
     DEFAULTS: ClassVar[dict[str, object]] = {
         "every": 0, "timeout": 600_000, "retained": 1, "parallelism": 1, "restarts": 3, "failures": 0, "within": 100,
-        "wait": 1, "batch": 1, "segment": 64, "seed": 0, "policy": "first",
+        "wait": 1, "batch": 1, "segment": 64, "seed": 0, "policy": "first", "task_managers": 1,
     }  # fmt: skip
+    JOBS = STORED_JOBS
 
     def __init__(self, words: list[str]) -> None:
-        self.make = STORED_JOBS[words[0]]
+        self.make = self.JOBS[words[0]]
         self.given = numbers_of(words[1:], self.DEFAULTS)
         self.store = MemoryStore()
         self.folder = TemporaryDirectory()
@@ -213,22 +214,25 @@ class Recovering:
 
     def begin(self) -> Simulation:
         """Another run of the job on the same store."""
+        given = self.given
+        environment = StreamEnvironment(self.config(), int(str(given["parallelism"])))
+        self.make(environment, Path(self.folder.name))
+        wait_ms = float(str(given["wait"]))
+        restart: RestartStrategy = FixedDelayRestart(int(str(given["restarts"])), wait_ms)
+        if given["failures"]:
+            restart = FailureRateRestart(int(str(given["failures"])), float(str(given["within"])), wait_ms)
+        self.num_told = 0
+        return Simulation(
+            environment, int(str(given["seed"])), str(given["policy"]), step_ms=0.2, store=self.store, restart=restart,
+            trust_pickle=True, num_task_managers=int(str(given["task_managers"])),
+        )  # fmt: skip
+
+    def config(self) -> Config:
         given = {name: value if isinstance(value, str) else int(str(value)) for name, value in self.given.items()}
-        config = Config(
+        return Config(
             segment_size_bytes=given["segment"], num_buffers=96, source_batch=given["batch"], buffer_timeout_ms=0,
             checkpoint_interval_ms=given["every"], checkpoint_timeout_ms=given["timeout"],
             checkpoints_retained=given["retained"],
-        )  # fmt: skip
-        environment = StreamEnvironment(config, int(str(given["parallelism"])))
-        self.make(environment, Path(self.folder.name))
-        wait_ms = float(given["wait"])
-        restart: RestartStrategy = FixedDelayRestart(int(given["restarts"]), wait_ms)
-        if given["failures"]:
-            restart = FailureRateRestart(int(given["failures"]), float(given["within"]), wait_ms)
-        self.num_told = 0
-        return Simulation(
-            environment, int(given["seed"]), str(given["policy"]), step_ms=0.2, store=self.store, restart=restart,
-            trust_pickle=True,
         )  # fmt: skip
 
     def do(self, words: list[str]) -> Lines:
