@@ -9,6 +9,7 @@
     Hunger      a remote channel that has more empty buffers than it wants takes no more
     Order       sequence numbers have no gaps (asserted where buffers are read)
     Records     at the end, every exchange delivered what was emitted
+    Cut         what was sent before a complete checkpoint was processed before it, or is in flight in it
     Liveness    if nothing can move, everything is done
     Memory      no pool has more out than its size and overdraft; together they have what there is
 

@@ -70,7 +70,7 @@ READING_ORDER = [
     "cluster.endpoint", "cluster.scheduler", "cluster.task_executor", "cluster.resource_manager",
     "cluster.job_master", "cluster.dispatcher", "cluster.back_pressure", "cluster.bottleneck",
     "laws.holders", "laws.segments", "laws.credit", "laws.backlog", "laws.fairness", "laws.hunger",
-    "laws.records", "laws.liveness", "laws.memory", "invariants",
+    "laws.records", "laws.cut", "laws.liveness", "laws.memory", "invariants",
     "shortcuts.encoded_batch", "shortcuts.fixed_width", "shortcuts.columns", "shortcuts.columnar_type",
     "shortcuts.lanes", "shortcuts.selectors", "shortcuts.partition", "shortcuts.writer", "shortcuts.channels",
     "shortcuts.frames", "shortcuts.turns",

@@ -1,7 +1,8 @@
 """What is easily forgotten of what is in flight: each time a job loses a record, or tells one twice.
 
 Each mutant breaks one rule of `channel_capture`, and is run where only that rule matters. That events are not copied is
-a matter of `test_overtaking`: no job here has any that a barrier passes.
+a matter of `test_overtaking`: no job here has any that a barrier passes. Where nothing crashes no result is wrong, and
+only the law of cuts sees it.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from refimpl.config import FlinkVersion
 from refimpl.consumer import ChannelCapture, LocalInputChannel, NetworkInput, RecoveredInputChannel
 from refimpl.consumer.connected_channel import ConnectedChannel
 from refimpl.errors import SluiceError
+from refimpl.laws import CutLaw
 from refimpl.memory import Buffer, BufferConsumer
 from refimpl.producer import SubpartitionQueue, result_partition
 from refimpl.shortcuts.input import FastNetworkInput
@@ -178,3 +180,38 @@ def test_a_mutant_is_caught(mutate: Callable[[Patch], None], monkeypatch: Patch)
 @pytest.mark.parametrize("way", sorted(set(MUTANTS.values())))
 def test_the_unchanged_engine_passes_where_the_mutants_must_fail(way: tuple[str, int, bool]) -> None:
     assert crash_with_seeds(*way, num_seeds=2) > 0
+
+
+# -- without a crash ---------------------------------------------------------------------------------
+
+
+def run_to_the_end(name: str, num_task_managers: int, shortcuts: bool, num_seeds: int = 4) -> None:
+    """The same job, which does not crash: nobody needs what was captured, and every result is right."""
+    for seed in range(num_seeds):
+        results: list[Any] = []
+        job = JOBS[name](results.append, num_records=NUM_RECORDS, shortcuts=shortcuts)
+        simulation(job, num_task_managers=num_task_managers, seed=seed).run(20_000)
+        check_exact(name, results, NUM_RECORDS)
+
+
+CAPTURES = [each for each in MUTANTS if each is not reads_the_real_channel_too_early]
+
+
+@pytest.mark.parametrize("mutate", CAPTURES, ids=lambda mutate: mutate.__name__)
+def test_the_law_of_cuts_catches_it_before_anything_goes_wrong(
+    mutate: Callable[[Patch], None], monkeypatch: Patch
+) -> None:
+    mutate(monkeypatch)
+    with pytest.raises(AssertionError, match=r"are in flight in it|ends within an element"):
+        run_to_the_end(*MUTANTS[mutate])
+
+
+def test_no_other_law_does(monkeypatch: Patch) -> None:
+    monkeypatch.setattr(CutLaw, "check", lambda self, history: None)
+    forgets_what_is_queued(monkeypatch)
+    run_to_the_end(*MUTANTS[forgets_what_is_queued])
+
+
+@pytest.mark.parametrize("way", sorted(set(MUTANTS.values())))
+def test_the_law_of_cuts_holds_where_the_mutants_break_it(way: tuple[str, int, bool]) -> None:
+    run_to_the_end(*way)

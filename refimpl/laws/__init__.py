@@ -2,6 +2,7 @@
 
 from refimpl.laws.backlog import *
 from refimpl.laws.credit import *
+from refimpl.laws.cut import *
 from refimpl.laws.fairness import *
 from refimpl.laws.holders import *
 from refimpl.laws.hunger import *

@@ -8,6 +8,7 @@ from refimpl.drivers.simulation.wire import Link
 from refimpl.job.deployment import Deployment
 from refimpl.job.execution_graph import ExecutionGraph
 from refimpl.job.shuffle_environment import pool_of
+from refimpl.laws.cut import CutLaw
 from refimpl.memory.network_pool import NetworkBufferPool
 from refimpl.trace import Trace
 
@@ -18,7 +19,7 @@ class Deployer:
     """Makes the parts of a job, and after each failure those of the next attempts.
 
     `graph` is what is deployed; with `recovery` that of its next attempts, on pools that outlive each of them. `gone`
-    are the TaskManagers that are no more, and when others take their places, in ms.
+    are the TaskManagers that are no more, and when others take their places, in ms. `cuts` is told of each attempt.
     """
 
     def __init__(self, graph: ExecutionGraph, trace: Trace | None, recovery: JobRecovery | None) -> None:
@@ -28,6 +29,7 @@ class Deployer:
         numbers = range(graph.placement.num_task_managers)
         self._pools: list[NetworkBufferPool | None] = [self._new_pool() for _ in numbers]
         self.gone: dict[int, float] = {}
+        self.cuts = CutLaw()
 
     def deploy(self, deployments: list[Deployment]) -> None:
         """Put every TaskManager's part of the job into `deployments`; those made before a failure stay there.
@@ -38,6 +40,7 @@ class Deployer:
         snapshots = None
         if self._recovery is not None:
             self.graph, snapshots = self._recovery.graph, self._recovery.snapshots()
+            self.cuts.begin(self._recovery.checkpoints.recovered)
         for number, pool in enumerate(self._pools):
             makers = makers_of(self.graph.job.config, default=False)
             made = Deployment(self.graph, number, self.trace, makers=makers, pool=pool, snapshots=snapshots)

@@ -172,6 +172,8 @@ class Simulation(TakesSavepoints, Controls, Moves):
 
     def check(self) -> None:
         """Check every law that holds between two steps."""
+        if self.recovery is not None:
+            self._deployer.cuts.check(self.recovery.checkpoints.history)
         if self._restart is not None:
             return
         check_all(*self._alive)
@@ -281,6 +283,8 @@ class Simulation(TakesSavepoints, Controls, Moves):
         """Take to the coordinator what the last step has brought."""
         if self.recovery is None or self._restart is not None:
             return
+        if self._check_every == 1:
+            self._deployer.cuts.look(self._alive)
         self.recovery.collect(self.time_ms)
         if self.recovery.failure is not None:
             raise self.recovery.failure
