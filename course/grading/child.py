@@ -192,16 +192,13 @@ def changed_attributes(watched: list[tuple[type, dict[str, Any]]]) -> list[str]:
     )
 
 
-@contextlib.contextmanager
-def _lent(name: str, source: str) -> Iterator[None]:
-    """Within it a module of the course can be imported, of which no trace stays."""
+def _run_with(name: str, source: str, driver: str, names: dict[str, Any]) -> None:
+    """Run a driver that imports a module of the course, of which no trace stays."""
     module, package = types.ModuleType(name), types.ModuleType(name.rpartition(".")[0])
     exec(compile(source, f"<{name}>", "exec"), module.__dict__)  # noqa: S102 - our own source
     sys.modules.update({name: module, package.__name__: package})
-    try:
-        yield
-    finally:
-        del sys.modules[name], sys.modules[package.__name__]
+    exec(compile(driver, "<driver>", "exec"), names)  # noqa: S102 - our own source
+    del sys.modules[name], sys.modules[package.__name__]
 
 
 class Child:
@@ -252,8 +249,7 @@ class Child:
         importlib.import_module("refimpl")  # this one, also for a learner's own import later
         driver: dict[str, Any] = {"__name__": "driver"}
         sys.modules["driver"] = types.ModuleType("driver")
-        with _lent("course.grading.kinds", self.job["kinds"]):
-            exec(compile(self.job["driver"], "<driver>", "exec"), driver)  # noqa: S102 - our own source
+        _run_with("course.grading.kinds", self.job["kinds"], self.job["driver"], driver)
         self.watched = [(cls, dict(vars(cls))) for cls in driver.get("WATCHED", ())]  # before any learner code runs
         sys.path.remove(self.job["engine_root"])
         sys.path.append(self.job["engine_root"])

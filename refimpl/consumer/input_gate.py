@@ -134,9 +134,13 @@ class InputGate:
             self.on_ready()
 
     def _begin(self, index: int) -> None:
-        """All that was recovered of a channel has been read: read the channel itself."""
+        """All that was recovered of a channel has been read: read the channel itself.
+
+        A peer may send the same event, at any time; of a channel that is read already nothing follows.
+        """
         recovered = self.channels[index]
-        assert isinstance(recovered, RecoveredInputChannel), f"{recovered} has nothing recovered"
+        if not isinstance(recovered, RecoveredInputChannel):
+            return
         self.channels[index] = recovered.channel
         self.channels[index].open(lambda: self._enter_line(index))
 

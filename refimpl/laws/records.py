@@ -54,6 +54,7 @@ def check_records(parts: Sequence[RecordCounts]) -> None:
     recovered = sum((part.recovered for part in parts), Counter())
     for name, num_emitted in emitted.items():
         most = num_emitted + recovered[name] // _LEAST_RECORD_BYTES
+        more = f" and {recovered[name]} B recovered" if recovered[name] else ""
         assert num_emitted <= delivered[name] <= most, (
-            f"{num_emitted} records were emitted to {name} and {recovered[name]} B recovered, {delivered[name]} arrived"
+            f"{num_emitted} records were emitted to {name}{more}, {delivered[name]} arrived"
         )

@@ -6,7 +6,7 @@ from refimpl.config import Config
 from refimpl.consumer import InputGate, LocalInputChannel
 from refimpl.memory import LocalBufferPool, NetworkBufferPool
 from refimpl.producer import ResultPartition
-from refimpl.records import CheckpointBarrier, EndOfPartition
+from refimpl.records import CheckpointBarrier, EndOfChannelState, EndOfPartition
 
 
 class Bench:
@@ -136,3 +136,17 @@ def test_the_end_of_one_channel_is_not_the_end_of_the_gate() -> None:
     arrived = bench.gate.poll_next()
     assert (arrived.channel_index, arrived.event) == (1, EndOfPartition())
     assert (bench.gate.is_finished, bench.gate.snapshot().num_ended) == (False, 1)
+
+
+def test_an_event_of_a_restore_that_a_peer_sends_by_itself_changes_nothing() -> None:
+    """It is what ends recovered bytes, and here are none: any peer may send it, and no channel begins anew."""
+    bench = Bench(2)
+    bench.partition.broadcast_event(EndOfChannelState())
+    bench.fill(1)
+    bench.partition.subpartitions[1].flush()
+    polled = [bench.poll() for _ in range(3)]
+    assert sorted(each[:2] for each in polled if each) == [
+        (0, "EndOfChannelState"),
+        (1, "EndOfChannelState"),
+        (1, "buffer"),
+    ]

@@ -9,10 +9,14 @@ from refimpl.memory import BufferBuilder, BufferConsumer, heap_buffer
 from refimpl.memory.data_type import DataType
 from refimpl.producer import PipelinedSubpartition, SubpartitionQueue, overtake, put_recovered
 from refimpl.records import Alignment, CheckpointBarrier, EndOfSuperstep, Event, event_from_bytes, event_to_buffer
-from refimpl.shortcuts.partition import FastPipelinedSubpartition
 
 VERSIONS = pytest.mark.parametrize("version", FlinkVersion)
-RULES = pytest.mark.parametrize("rules", [PipelinedSubpartition, FastPipelinedSubpartition])
+
+
+@pytest.fixture
+def rules() -> type[SubpartitionQueue]:
+    """The kind of subpartition that is overtaken in."""
+    return PipelinedSubpartition
 
 
 class Reader:
@@ -53,7 +57,6 @@ class Reader:
 
 
 @VERSIONS
-@RULES
 def test_a_barrier_comes_first_and_what_it_passes_is_copied_but_for_events(
     rules: type[SubpartitionQueue], version: FlinkVersion
 ) -> None:
@@ -70,7 +73,6 @@ def test_a_barrier_comes_first_and_what_it_passes_is_copied_but_for_events(
 
 
 @VERSIONS
-@RULES
 def test_of_an_open_buffer_what_is_committed_and_not_read_is_copied(
     rules: type[SubpartitionQueue], version: FlinkVersion
 ) -> None:
@@ -87,7 +89,6 @@ def test_of_an_open_buffer_what_is_committed_and_not_read_is_copied(
 
 
 @VERSIONS
-@RULES
 def test_two_barriers_stay_in_their_order(rules: type[SubpartitionQueue], version: FlinkVersion) -> None:
     reader = Reader(rules, version)
     reader.add(b"a")
@@ -95,7 +96,6 @@ def test_two_barriers_stay_in_their_order(rules: type[SubpartitionQueue], versio
     assert [reader.poll() for _ in range(4)] == [1, 2, "a", None]
 
 
-@RULES
 @pytest.mark.parametrize(("version", "passes"), [(FlinkVersion.V1_11, False), (FlinkVersion.V2_2, True)])
 def test_in_2_x_a_barrier_passes_a_queue_that_an_aligned_one_has_blocked(
     rules: type[SubpartitionQueue], version: FlinkVersion, passes: bool
@@ -119,7 +119,6 @@ def test_in_2_x_a_barrier_passes_a_queue_that_an_aligned_one_has_blocked(
     assert reader.poll() == ("a" if passes else 2)
 
 
-@RULES
 def test_nothing_overtakes_where_nobody_reads_any_more(rules: type[SubpartitionQueue]) -> None:
     reader = Reader(rules, FlinkVersion.V1_11)
     reader.queue.release()
@@ -127,7 +126,6 @@ def test_nothing_overtakes_where_nobody_reads_any_more(rules: type[SubpartitionQ
     assert reader.poll() is None
 
 
-@RULES
 def test_a_queue_that_is_replaced_keeps_what_has_overtaken_in_front(rules: type[SubpartitionQueue]) -> None:
     reader = Reader(rules, FlinkVersion.V2_2)
     reader.add(b"a")
@@ -139,7 +137,6 @@ def test_a_queue_that_is_replaced_keeps_what_has_overtaken_in_front(rules: type[
     assert [reader.poll() for _ in range(3)] == [1, 2, "a"]
 
 
-@RULES
 def test_what_is_recovered_comes_first_in_pieces_that_fit_a_segment(rules: type[SubpartitionQueue]) -> None:
     queue = rules(0)
     put_recovered(queue, b"abcdefgh", 3)
