@@ -207,7 +207,7 @@ def test_the_list_measures_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     [
         (["emit/queu"], "there is no row 'emit/queu'; did you mean emit/queue?"),
         (["--only", "3,99"], "there is no row '99'"),
-        (["zzz"], "there is no row 'zzz'; there are 1 to 29 and emit/queue"),
+        (["zzz"], "there is no row 'zzz'; there are 1 to 36 and emit/queue"),
         (["--rounds", "0"], "'0' is no whole number from 1 to 1000"),
         (["--rounds", "many"], "'many' is no whole number"),
         (["--records", "-3"], "--records"),
