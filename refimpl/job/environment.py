@@ -41,6 +41,8 @@ class StreamEnvironment:
     """
 
     def __init__(self, config: Config | None = None, parallelism: int = 1) -> None:
+        if config is not None and not isinstance(config, Config):
+            raise LocalUsageError(f"StreamEnvironment takes a Config and a parallelism, got {type(config).__name__}")
         self.config = config or Config()
         self.parallelism = checked_parallelism(parallelism)
         self.parts = Parts()

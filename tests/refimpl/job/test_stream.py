@@ -246,3 +246,9 @@ def test_an_exception_names_the_operator_in_the_middle_of_a_chain_and_its_subtas
     source.map(str, "text").map(lambda text: text.nonsense, "nonsense").sink(print)
     with pytest.raises(UserCodeError, match=r"nonsense, subtask 2, raised AttributeError.*while processing '2'"):
         run(environment)
+
+
+@pytest.mark.parametrize("config", [4, "random", print])
+def test_what_is_no_config_is_refused_by_its_kind(config: object) -> None:
+    with pytest.raises(LocalUsageError, match=f"takes a Config and a parallelism, got {type(config).__name__}"):
+        StreamEnvironment(config)  # type: ignore[arg-type]
