@@ -86,11 +86,8 @@ class _EntryFile:
         self.path.unlink(missing_ok=True)
 
 
-class FileBoundedData:
-    """Entries in a file, read into two buffers that each reader has of its own.
-
-    Flink:   FileChannelBoundedData (runtime.io.network.partition), 1.11.4
-    """
+class _OnFile:
+    """What is written the same way, however it is read."""
 
     def __init__(self, path: Path, max_entry_bytes: int) -> None:
         self._entries = _EntryFile(path, max_entry_bytes)
@@ -102,6 +99,13 @@ class FileBoundedData:
     def write(self, data: memoryview, data_type: DataType) -> None:
         """Append one entry."""
         self._entries.write(data, data_type)
+
+
+class FileBoundedData(_OnFile):
+    """Entries in a file, read into two buffers that each reader has of its own.
+
+    Flink:   FileChannelBoundedData (runtime.io.network.partition), 1.11.4
+    """
 
     def finish(self) -> None:
         """Nothing is appended any more."""
@@ -164,25 +168,17 @@ class FileBoundedReader:
         self._file.close()
 
 
-class MappedBoundedData:
+class MappedBoundedData(_OnFile):
     """Entries in a file that is mapped into memory when it is finished: what is read is the file itself.
 
     Flink:   BoundedBlockingSubpartitionType.FILE_MMAP, MemoryMappedBoundedData (runtime.io.network.partition), 1.11.4
     """
 
     def __init__(self, path: Path, max_entry_bytes: int) -> None:
-        self._entries = _EntryFile(path, max_entry_bytes)
+        super().__init__(path, max_entry_bytes)
         self._map: mmap.mmap | None = None
         self._num_lent = 0
         self._is_closed = False
-
-    @property
-    def num_bytes(self) -> int:
-        return self._entries.num_bytes
-
-    def write(self, data: memoryview, data_type: DataType) -> None:
-        """Append one entry."""
-        self._entries.write(data, data_type)
 
     def finish(self) -> None:
         """Map what was written; an entry for the end is always among it."""

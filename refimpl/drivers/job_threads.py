@@ -20,7 +20,7 @@ from refimpl.drivers.restarting_job import DeployTasks, Over, RestartingJob, Ste
 from refimpl.drivers.run_checkpoints import Attempt
 from refimpl.drivers.store_calls import StoreWork
 from refimpl.drivers.task_gateways import TaskGateway
-from refimpl.task.checkpoints import Unwanted
+from refimpl.task.checkpoint_reports import Unwanted
 
 __all__ = ["Attempts", "Cluster", "JobThreads"]
 

@@ -32,7 +32,7 @@ from refimpl.records.events import Alignment, CheckpointBarrier, CheckpointType,
 from refimpl.state.manifest import CheckpointKind
 from refimpl.state.store import SnapshotStore
 from refimpl.state.subtask_state import SubtaskState
-from refimpl.task.checkpoints import Snapshotted, Unwanted
+from refimpl.task.checkpoint_reports import Snapshotted, Unwanted
 
 __all__ = ["JobRecovery"]
 

@@ -13,7 +13,7 @@ from refimpl.state.layout import JobStore
 from refimpl.state.manifest import Manifest
 from refimpl.state.store import SnapshotStore
 from refimpl.state.subtask_state import RestoredStates
-from refimpl.task.checkpoints import StatePlace
+from refimpl.task.checkpoint_reports import StatePlace
 
 __all__ = ["RestorePoint", "check_uids"]
 

@@ -51,7 +51,7 @@ from refimpl.state.manifest import CheckpointKind, Manifest, OperatorRecord, Sta
 from refimpl.state.recovery import Leader, Recovered
 from refimpl.state.retention import sweep
 from refimpl.state.store import SnapshotStore
-from refimpl.task.checkpoints import Declined, Report, Snapshotted, Unwanted
+from refimpl.task.checkpoint_reports import Declined, Report, Snapshotted, Unwanted
 
 __all__ = ["Attempt", "CheckpointHistory", "RunCheckpoints", "ToTask", "check_savepoint"]
 

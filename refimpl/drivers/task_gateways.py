@@ -9,7 +9,7 @@ from typing import Protocol
 
 from refimpl.records.events import CheckpointBarrier
 from refimpl.state.subtask_state import SubtaskState
-from refimpl.task.checkpoints import Report
+from refimpl.task.checkpoint_reports import Report
 from refimpl.task.task import Task
 
 __all__ = ["LocalTask", "StateToPut", "TaskGateway"]

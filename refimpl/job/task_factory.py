@@ -18,7 +18,7 @@ from refimpl.producer.record_writer import RecordWriter
 from refimpl.records.element_serializer import StreamElementSerializer
 from refimpl.state.subtask_state import RestoredStates
 from refimpl.task.chain import ChainEdge, ChainNode, OperatorChain
-from refimpl.task.checkpoints import StatePlace
+from refimpl.task.checkpoint_reports import StatePlace
 from refimpl.task.latency import LatencyMarksEmitter
 from refimpl.task.operators import OperatorContext
 from refimpl.task.task import Task, TaskInput

@@ -2,6 +2,7 @@
 
 from refimpl.task.broadcast_states import *
 from refimpl.task.chain import *
+from refimpl.task.checkpoint_reports import *
 from refimpl.task.checkpoints import *
 from refimpl.task.co_operators import *
 from refimpl.task.collectors import *

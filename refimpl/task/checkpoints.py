@@ -18,11 +18,11 @@ from refimpl.producer.key_groups import key_group_range
 from refimpl.producer.record_writer import RecordWriter
 from refimpl.records.events import Alignment, CancelCheckpointMarker, CheckpointBarrier, CheckpointType
 from refimpl.state.channel_state import InFlightData
-from refimpl.state.layout import checkpoint_folder, savepoint_folder, state_key
-from refimpl.state.manifest import StateFile, StateRecord
+from refimpl.state.layout import checkpoint_folder, savepoint_folder
 from refimpl.state.sections import Section, SectionKind
 from refimpl.state.subtask_state import RestoredStates, SubtaskState
 from refimpl.task.chain import OperatorChain
+from refimpl.task.checkpoint_reports import Cut, Declined, Report, Snapshotted, StatePlace, Unwanted
 from refimpl.task.snapshot_decisions import (
     BroadcastBarrier,
     BroadcastCancelMarker,
@@ -45,65 +45,11 @@ from refimpl.task.snapshot_decisions import (
 from refimpl.task.snapshotting import FINAL_SNAPSHOT, SubtaskSnapshotting
 from refimpl.task.source import SourceInput
 
-__all__ = ["Cut", "Declined", "Report", "Snapshotted", "StatePlace", "SubtaskCheckpoints", "Unwanted"]
+__all__ = ["SubtaskCheckpoints"]
 
 _POSITION = struct.Struct(">q")
 _POSITION_NAME = "source-position"
 _IN_FLIGHT_NAMES = {SectionKind.INPUT_IN_FLIGHT: "input-in-flight", SectionKind.OUTPUT_IN_FLIGHT: "output-in-flight"}
-
-
-@dataclass(frozen=True, slots=True)
-class Cut:
-    """Where a barrier has cut what a task does: so many records had come in by then, and gone out."""
-
-    checkpoint_id: int
-    num_records_in: int
-    num_records_out: int
-
-
-@dataclass(frozen=True, slots=True)
-class StatePlace:
-    """What the state files of a task are called: `attempt` is a number that no other attempt of the job has had."""
-
-    vertex: str
-    subtask: int
-    attempt: int
-
-    def key(self, folder: str) -> str:
-        return state_key(folder, self.vertex, self.subtask, self.attempt)
-
-
-@dataclass(frozen=True, slots=True)
-class Snapshotted:
-    """A task's state is durable: its file, and what it has of each operator by uid. `is_final` at the end of input.
-
-    `alignment_ms` lies between the first barrier and the last, `None` where there was none or nobody told the time.
-    """
-
-    checkpoint_id: int
-    file: StateFile | None
-    states: Mapping[str, tuple[StateRecord, ...]] = field(default_factory=dict)
-    is_final: bool = False
-    alignment_ms: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Declined:
-    """A checkpoint will not be."""
-
-    checkpoint_id: int
-    reason: AbortReason
-    detail: str
-
-
-@dataclass(frozen=True, slots=True)
-class Unwanted:
-    """A file that was put for a checkpoint that is over."""
-
-    key: str
-
-
-Report = Snapshotted | Declined | Unwanted
 
 
 @dataclass(slots=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from refimpl.consumer.barrier_handler import AlignmentSnapshot
-from refimpl.task.checkpoints import Cut
+from refimpl.task.checkpoint_reports import Cut
 from refimpl.task.latency import LatencySnapshot
 
 __all__ = ["Progress", "TaskSnapshot"]

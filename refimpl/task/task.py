@@ -26,7 +26,8 @@ from refimpl.producer.record_writer import RecordWriter
 from refimpl.records.elements import StreamElement
 from refimpl.records.events import CancelCheckpointMarker, CheckpointBarrier
 from refimpl.task.chain import OperatorChain
-from refimpl.task.checkpoints import StatePlace, SubtaskCheckpoints
+from refimpl.task.checkpoint_reports import StatePlace
+from refimpl.task.checkpoints import SubtaskCheckpoints
 from refimpl.task.snapshot import Progress, TaskSnapshot
 from refimpl.trace import Trace
 

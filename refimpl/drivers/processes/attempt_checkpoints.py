@@ -17,7 +17,7 @@ from refimpl.drivers.task_gateways import LocalTask, StateToPut
 from refimpl.drivers.threads.task_manager import TaskManagerThreads
 from refimpl.errors import LocalUsageError, NoSuchKeyError, SluiceError
 from refimpl.state.layout import JobStore, claim_key
-from refimpl.task.checkpoints import Snapshotted, Unwanted
+from refimpl.task.checkpoint_reports import Snapshotted, Unwanted
 
 __all__ = ["AttemptCheckpoints", "check_shared"]
 

@@ -12,7 +12,7 @@ from refimpl.drivers.processes.sinks import SinkFunctions
 from refimpl.drivers.task_gateways import StateToPut
 from refimpl.job.execution_graph import ExecutionGraph
 from refimpl.records.events import CheckpointBarrier
-from refimpl.task.checkpoints import Report, Snapshotted, Unwanted
+from refimpl.task.checkpoint_reports import Report, Snapshotted, Unwanted
 
 __all__ = ["RemoteAttempts", "RemoteTask"]
 

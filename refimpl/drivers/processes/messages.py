@@ -39,7 +39,7 @@ from refimpl.job.environment import StreamEnvironment
 from refimpl.records.events import CheckpointBarrier
 from refimpl.records.types import TypeSerializer
 from refimpl.state.store import SnapshotStore
-from refimpl.task.checkpoints import Report
+from refimpl.task.checkpoint_reports import Report
 from refimpl.task.operators import Operator
 from refimpl.trace import Trace
 

@@ -22,7 +22,7 @@ from refimpl.drivers.processes.messages import (
     pack,
 )
 from refimpl.drivers.processes.sent_error import SentError
-from refimpl.task.checkpoints import Unwanted
+from refimpl.task.checkpoint_reports import Unwanted
 
 __all__ = ["AttemptOutlet", "PipeSender"]
 

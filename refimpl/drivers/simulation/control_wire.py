@@ -17,7 +17,7 @@ from itertools import count
 from refimpl.drivers.task_gateways import LocalTask, StateToPut
 from refimpl.errors import LocalUsageError
 from refimpl.records.events import CheckpointBarrier
-from refimpl.task.checkpoints import Report, Snapshotted
+from refimpl.task.checkpoint_reports import Report, Snapshotted
 from refimpl.task.task import Task
 
 __all__ = ["ControlMessage", "ControlWire", "WiredTask"]
