@@ -14,4 +14,5 @@ from refimpl.exchange.partition_reader import *
 from refimpl.exchange.producer_connection import *
 from refimpl.exchange.producer_credit import *
 from refimpl.exchange.request_decoder import *
+from refimpl.exchange.wire_format import *
 from refimpl.exchange.wire_snapshot import *

@@ -41,7 +41,6 @@ from refimpl.memory.buffer import Buffer
 
 __all__ = ["ConnectionState", "ConsumerConnection"]
 
-_PARTITION_NOT_FOUND = "org.apache.flink.runtime.io.network.partition.PartitionNotFoundException"
 _MAX_STRANGERS = 1_000  # receivers nobody asked for; an honest producer knows none
 
 
@@ -115,12 +114,19 @@ class ConsumerConnection:
         if receiver in self.readers or receiver in self._cancelled:
             raise LocalUsageError(f"{self} has had a channel {receiver.hex()} already")
         message = PartitionRequest(partition, subpartition, subpartition, receiver, channel.initial_credit)
-        reader = PartitionReader(channel, message, self._config)
-        self.readers[receiver] = reader
         self._outbox.append(message)
-        channel.on_message = partial(self._enter_line, reader)
+        self.replace(PartitionReader(channel, message, self._config, self.name))
         if channel.is_released:
-            self._enter_line(reader)
+            self._enter_line(self.readers[receiver])
+
+    def replace(self, reader: PartitionReader) -> None:
+        """From here on `reader` talks for its channel, with all that the one before had noted."""
+        receiver = reader.channel.receiver
+        before = self.readers.get(receiver)
+        self.readers[receiver] = reader
+        self._line = deque(reader if each is before else each for each in self._line)
+        self.retries.note(reader)
+        reader.channel.on_message = partial(self._enter_line, reader)
 
     # -- bytes in --------------------------------------------------------------------------------
 
@@ -166,7 +172,7 @@ class ConsumerConnection:
             reader = self._line.popleft()
             reader.is_in_line = False
             self._outbox += self._news_of(reader)
-        frames = [encode(message, self._config.flink_version) for message in self._outbox]
+        frames = [encode(message, self._config.flink_version, self.decoder.wire) for message in self._outbox]
         self._outbox.clear()
         return b"".join(frames)
 
@@ -185,7 +191,7 @@ class ConsumerConnection:
         """Ask again for each partition whose wait is over."""
         for reader in self.retries.waiting():
             if reader.deadline(now_ms) <= now_ms:
-                self._outbox.append(reader.ask_again())
+                self._outbox.append(reader.next_request())
 
     # -- messages in -----------------------------------------------------------------------------
 
@@ -226,13 +232,9 @@ class ConsumerConnection:
         if message.receiver is None:
             self._fail(RemoteTransportError(f"{self.name}: Fatal error at remote task manager: {error}"))
             return
-        if (reader := self.readers.get(message.receiver)) is None:
-            return
-        if error.class_name == _PARTITION_NOT_FOUND:
-            self.retries.on_not_found(reader)
+        if (reader := self.readers.get(message.receiver)) is not None:
+            self.retries.on_error(reader, error)
             self._enter_line(reader)  # it may have nothing to say, but whoever sends learns of the deadline
-        else:
-            reader.channel.on_error(RemoteTransportError(f"{self.name}: Error at remote task manager: {error}"))
 
     # -- messages out ----------------------------------------------------------------------------
 
@@ -253,7 +255,7 @@ class ConsumerConnection:
                 return [CancelPartitionRequest(receiver)]
             self._end(ConnectionState.CLOSED)
             return [CloseRequest()]
-        return channel.take_news()
+        return reader.news()
 
     # -- helpers ---------------------------------------------------------------------------------
 

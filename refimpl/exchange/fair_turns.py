@@ -151,7 +151,15 @@ class PartitionRequestQueue:
             return
         (buffer, _, backlog, _, _), has_more = turn
         number, kind = reader.next_number(), buffer.parent.data_type
-        response = BufferResponse(reader.receiver, number, backlog, kind, buffer.data, subpartition=reader.subpartition)
+        response = BufferResponse(
+            reader.receiver,
+            number,
+            backlog,
+            kind,
+            buffer.data,
+            buffer.parent.is_compressed,
+            reader.subpartition,
+        )
         pieces.append(encode(response, self._version))
         self.lent.lend(len(pieces[-1]), buffer)
         if has_more:

@@ -21,6 +21,7 @@ from refimpl.errors import LocalUsageError, RemoteProtocolError
 from refimpl.exchange.frames import BodyReader, decode, read_response_header, response_header
 from refimpl.exchange.framing import FRAME_HEADER, HEADER_BYTES, MAGIC
 from refimpl.exchange.messages import BufferResponse, Message
+from refimpl.exchange.wire_format import WIRE_FORMAT
 from refimpl.memory.buffer import Buffer
 from refimpl.memory.data_type import DataType
 from refimpl.transitions import next_state
@@ -106,7 +107,8 @@ FRAME_TRANSITIONS: dict[FramePart, dict[Found, FramePart]] = {
 class FrameDecoder:
     """Reads the frames of one direction of one connection.
 
-    `buffers` is asked once for each payload that is not empty. An empty data buffer needs none.
+    `buffers` is asked once for each payload that is not empty. An empty data buffer needs none. `wire` reads the
+    header of a BufferResponse of 1.11.
     Memory: at most one unfinished frame of `max_frame_bytes`, and only as much of it as has come.
 
     Raises (`receive`):
@@ -122,6 +124,7 @@ class FrameDecoder:
     def __init__(
         self, buffers: BufferProvider, max_frame_bytes: int, version: FlinkVersion = FlinkVersion.V1_11
     ) -> None:
+        self.wire = WIRE_FORMAT
         self._buffers = buffers
         self._max_frame_bytes = max_frame_bytes
         self._version = version
@@ -268,7 +271,7 @@ class FrameDecoder:
 
     def _read_response_header(self) -> None:
         reader = BodyReader(memoryview(self._gathered_bytes()), "BufferResponse")
-        response, size = read_response_header(reader, self._version)
+        response, size = read_response_header(reader, self._version, self.wire)
         reader.end()
         self._expect_payload(response, size)
 

@@ -33,6 +33,7 @@ from refimpl.exchange.messages import (
     SegmentId,
     TaskEventRequest,
 )
+from refimpl.exchange.wire_format import WIRE_FORMAT, WireFormat
 from refimpl.memory.data_type import DataType
 
 __all__ = ["decode", "encode"]
@@ -57,8 +58,8 @@ _LAST_ID = {FlinkVersion.V1_11: 7, FlinkVersion.V2_2: 11}
 # -- writing ---------------------------------------------------------------------------------------
 
 
-def encode(message: Message, version: FlinkVersion = FlinkVersion.V1_11) -> bytes:
-    """The whole frame of `message`.
+def encode(message: Message, version: FlinkVersion = FlinkVersion.V1_11, wire: WireFormat = WIRE_FORMAT) -> bytes:
+    """The whole frame of `message`; `wire` writes what a channel of 1.11 says.
 
     Raises:
         LocalUsageError: this version has no such message or no such kind of buffer, or a number
@@ -69,6 +70,17 @@ def encode(message: Message, version: FlinkVersion = FlinkVersion.V1_11) -> byte
     frame_id = _IDS[type(message)]
     if frame_id > _LAST_ID[version]:
         raise LocalUsageError(f"Flink {version.value} has no {type(message).__name__}")
+    match message:
+        case PartitionRequest() if version is FlinkVersion.V1_11:
+            if message.first != message.last:
+                ends = message.first, message.last
+                raise LocalUsageError(f"Flink {version.value} reads one subpartition, not {ends}")
+            of, producer = message.partition, message.partition.producer
+            return wire.request(of.data_set_id, of.number, producer.id, message.first, message.receiver, message.credit)
+        case AddCredit():
+            return wire.add_credit(_above_zero(message, message.credit), message.receiver)
+        case ResumeConsumption():
+            return wire.resume(message.receiver)
     return to_frame(frame_id, _body(message, version))
 
 
@@ -80,18 +92,11 @@ def _body(message: Message, version: FlinkVersion) -> bytes:
             has_receiver = message.receiver is not None
             return message.error + bytes((has_receiver,)) + (message.receiver or b"")
         case PartitionRequest():
-            ends: tuple[int, ...] = (message.first, message.last)
-            if version is FlinkVersion.V1_11:
-                if message.first != message.last:
-                    raise LocalUsageError(f"Flink {version.value} reads one subpartition, not {ends}")
-                ends = ends[:1]
-            numbers = b"".join(map(_INT.pack, ends))
+            numbers = _INT.pack(message.first) + _INT.pack(message.last)
             return _partition(message.partition, version) + numbers + message.receiver + _INT.pack(message.credit)
         case TaskEventRequest():
             event = _INT.pack(len(message.event)) + message.event
             return event + _partition(message.partition, version) + message.receiver
-        case AddCredit():
-            return _NUMBER_ID.pack(_above_zero(message, message.credit), message.receiver)
         case BacklogAnnouncement():
             return _NUMBER_ID.pack(_above_zero(message, message.backlog), message.receiver)
         case NewBufferSize():
@@ -214,11 +219,14 @@ def decode(frame_id: int, body: memoryview, version: FlinkVersion = FlinkVersion
     return message
 
 
-def read_response_header(reader: BodyReader, version: FlinkVersion) -> tuple[BufferResponse, int]:
-    """A `BufferResponse` without its payload, and the payload's length in bytes."""
+def read_response_header(
+    reader: BodyReader, version: FlinkVersion, wire: WireFormat = WIRE_FORMAT
+) -> tuple[BufferResponse, int]:
+    """A `BufferResponse` without its payload, and the payload's length in bytes; `wire` reads that of 1.11."""
     subpartition, num_partial = 0, 0
     if version is FlinkVersion.V1_11:
-        receiver, sequence_number, backlog, code, is_compressed, size = reader.fields(_RESPONSE_1)
+        header = reader.raw(wire.RESPONSE_BYTES)
+        receiver, sequence_number, backlog, code, is_compressed, size = wire.read_response(header)
     else:
         (receiver, subpartition, num_partial, sequence_number, backlog, code, is_compressed, size) = reader.fields(
             _RESPONSE_2

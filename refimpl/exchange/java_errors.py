@@ -24,6 +24,7 @@ _FIRST_HANDLE = 0x7E0000
 _HAS_WRITE_METHOD, _IS_SERIALIZABLE, _IS_EXTERNAL = 0x01, 0x02, 0x04
 _SIZES = {"B": 1, "C": 2, "D": 8, "F": 4, "I": 4, "J": 8, "S": 2, "Z": 1}
 _MAX_DEPTH = 100
+_PARTITION_NOT_FOUND = "org.apache.flink.runtime.io.network.partition.PartitionNotFoundException"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +34,11 @@ class JavaError:
     class_name: str
     message: str | None = None
     cause: JavaError | None = None
+
+    @property
+    def is_not_found(self) -> bool:
+        """Whether it says that a partition is not there, or not yet."""
+        return self.class_name == _PARTITION_NOT_FOUND
 
     def __str__(self) -> str:
         text = self.class_name if self.message is None else f"{self.class_name}: {self.message}"

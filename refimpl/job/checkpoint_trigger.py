@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from refimpl.config import Config
-from refimpl.records.events import CheckpointBarrier, alignment_of
+from refimpl.records.events import CheckpointBarrier, alignment_of, alignment_timeout_of
 from refimpl.task.source import SourceInput
 from refimpl.task.task import Task
 
@@ -28,7 +28,7 @@ class CheckpointTrigger:
         self._tasks = tasks
         self._sources = [task for task in tasks if isinstance(task.input, SourceInput)]
         self._interval_ms = config.checkpoint_interval_ms
-        self._alignment = alignment_of(config)
+        self._alignment, self._timeout_ms = alignment_of(config), alignment_timeout_of(config)
         self._due_ms = float(self._interval_ms)
         self.next_id = 1
 
@@ -54,7 +54,8 @@ class CheckpointTrigger:
         self._due_ms += self._interval_ms * (1 + (now_ms - due_ms) // self._interval_ms)
         if not self.is_last_over:
             return False
-        barrier = CheckpointBarrier(self.next_id, round(now_ms), alignment=self._alignment)
+        alignment, timeout_ms = self._alignment, self._timeout_ms
+        barrier = CheckpointBarrier(self.next_id, round(now_ms), alignment=alignment, alignment_timeout_ms=timeout_ms)
         self.next_id += 1
         for source in self._sources:
             source.submit(partial(source.checkpoints.pass_on, barrier))

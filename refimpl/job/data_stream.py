@@ -79,6 +79,7 @@ class DataStream:
     _tag: OutputTag | None = None
     _names: tuple[str, ...] = ()
     _others: tuple[DataStream, ...] = ()
+    _breaks: bool = False
 
     def __repr__(self) -> str:
         return f"DataStream({self.node.name})"
@@ -242,6 +243,13 @@ class DataStream:
         """To the first subtask (Flink's `global`)."""
         return self._by(GLOBAL)
 
+    def break_pipeline(self) -> DataStream:
+        """Let these records be read when they are complete, in modes that heed it: the next operator starts then.
+
+        Flink:   PartitionTransformation with ShuffleMode.BATCH (streaming.api.transformations), 1.11.4
+        """
+        return replace(self, _breaks=True, _others=tuple(replace(other, _breaks=True) for other in self._others))
+
     def union(self, *others: DataStream) -> DataStream:
         """The records of several streams of one type.
 
@@ -345,7 +353,8 @@ class DataStream:
     def _enter(self, target: StreamNode, side: int = FIRST) -> None:
         """Lead all that is united here to an operator, as its only input or one of two."""
         for stream in (self, *self._others):
-            edge = StreamEdge(stream.node.id, target.id, stream._partitioner, stream._tag, stream._names, side)
+            chosen = (stream._partitioner, stream._tag, stream._names)
+            edge = StreamEdge(stream.node.id, target.id, *chosen, side, stream._breaks)
             self.environment.graph.add_edge(edge)
 
 

@@ -7,13 +7,14 @@ Everything a widget draws and a law checks is reachable from here.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from typing import assert_never
 
 from refimpl.consumer.input_gate import InputGate
 from refimpl.consumer.network_input import NetworkInput
 from refimpl.errors import USER_CODE_RAISES, LocalUsageError, described
+from refimpl.job.blocking_results import BlockingResults
 from refimpl.job.checkpoint_trigger import CheckpointTrigger
 from refimpl.job.commands import Command, Pause, Resume, SetTimeout, Slow, Swap, SwapFunction
 from refimpl.job.execution_graph import ExecutionGraph, ExecutionVertex
@@ -25,8 +26,8 @@ from refimpl.job.shuffle_environment import ShuffleEnvironment
 from refimpl.job.snapshots import JobSnapshot, TaskManagerSnapshot
 from refimpl.job.task_factory import Snapshots, TaskFactory
 from refimpl.memory.network_pool import NetworkBufferPool
+from refimpl.producer.buffer_writing import BufferWritingResultPartition
 from refimpl.producer.record_writer import RecordWriter
-from refimpl.producer.result_partition import ResultPartition
 from refimpl.task.task import Task
 from refimpl.trace import Trace
 
@@ -39,7 +40,9 @@ class Deployment:
     `exclusion` is held by writers while they touch what other tasks see; a driver with one thread
     gives none. `buffers_per_step` is as in `Task`. `makers` makes the parts; without one they are the
     plain ones. `pool` is the TaskManager's, for all its deployments, those beside this one and those that
-    follow it; without one this deployment has one of its own, of `num_buffers` segments.
+    follow it; without one this deployment has one of its own, of `num_buffers` segments. So it is with `results`, the
+    blocking ones. `region` are the subtasks that are made, of those that are here; without it all: of a job with
+    blocking results not all run at one time, and a cluster may have them come one by one.
 
     Ownership: after `close` every segment comes home to the pool; one that was handed in lives on.
 
@@ -61,18 +64,21 @@ class Deployment:
         makers: Makers | None = None,
         pool: NetworkBufferPool | None = None,
         snapshots: Snapshots | None = None,
+        results: BlockingResults | None = None,
+        region: Collection[tuple[int, int]] | None = None,
     ) -> None:
         self.graph = graph
         self.config = graph.job.config
         self.parts: Parts = graph.job.parts
         self.task_manager = task_manager
         self.trace = trace
-        self.shuffle = ShuffleEnvironment(graph, trace, makers or Makers(), pool)
+        self.shuffle = ShuffleEnvironment(graph, trace, makers or Makers(), pool, results)
         factory = TaskFactory(graph, self.shuffle, exclusion, buffers_per_step, snapshots)
         self.writers: Mapping[tuple[int, int], RecordWriter] = factory.writers
         self.tasks: list[Task] = []
         self.is_paused = False  # its tasks are not to be stepped
-        here = self._here
+        own = [each for each in graph.vertices if each.task_manager == task_manager]
+        self._here = here = [each for each in own if region is None or (each.vertex.id, each.subtask) in region]
         try:
             for execution in here:
                 factory.make_outputs(execution)
@@ -92,7 +98,7 @@ class Deployment:
         return self.shuffle.pool
 
     @property
-    def partitions(self) -> Sequence[ResultPartition]:
+    def partitions(self) -> Sequence[BufferWritingResultPartition]:
         return tuple(self.shuffle.partitions.values())
 
     @property
@@ -104,10 +110,6 @@ class Deployment:
     def vertices_and_tasks(self) -> list[tuple[JobVertex, Task]]:
         """The tasks, each with its job vertex."""
         return [(each.vertex, task) for each, task in zip(self._here, self.tasks, strict=True)]
-
-    @property
-    def _here(self) -> list[ExecutionVertex]:
-        return [each for each in self.graph.vertices if each.task_manager == self.task_manager]
 
     @property
     def is_done(self) -> bool:

@@ -25,6 +25,7 @@ from refimpl.job.execution_graph import ExecutionGraph
 from refimpl.job.job_graph import JobGraph
 from refimpl.job.parts import Parts
 from refimpl.job.placement import Placement
+from refimpl.job.scheduling_modes import Boundedness
 from refimpl.job.stream_graph import ChainingStrategy, StreamGraph, StreamNode, checked_parallelism
 from refimpl.records.any_type import ANY
 from refimpl.records.types import TypeSerializer
@@ -59,8 +60,9 @@ class StreamEnvironment:
         name: str = "source",
         type: TypeSerializer = ANY,
         parallelism: int | None = None,
+        boundedness: Boundedness = Boundedness.BOUNDED,
     ) -> DataStream:
-        """A stream read by `make_reader(subtask, parallelism)` in every subtask."""
+        """A stream read by `make_reader(subtask, parallelism)` in every subtask; one without an end says so."""
         node = StreamNode(
             self.graph.next_id,
             name,
@@ -69,6 +71,7 @@ class StreamEnvironment:
             type,
             ChainingStrategy.HEAD,
             make_reader=make_reader,
+            is_unbounded=boundedness is Boundedness.UNBOUNDED,
         )
         self.graph.add_node(node)
         return DataStream(self, node)
@@ -90,5 +93,5 @@ class StreamEnvironment:
         return ExecutionGraph(job, Placement(job, num_task_managers), run_id=run_id)
 
     def explain(self) -> str:
-        """The tasks this job becomes, and for every edge why it was or was not chained."""
+        """The tasks this job becomes, why each edge was or was not chained, pipelined or blocking, and the slots."""
         return JobGraph(self.graph, self.config, self.parts).explain()

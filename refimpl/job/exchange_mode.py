@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from enum import Enum
 
+from refimpl.batch_options import ExchangeMode, ExecutionMode
 from refimpl.producer.partition_type import ResultPartitionType
 
 __all__ = ["EdgeKind", "ExchangeMode", "ExecutionMode", "partition_type_of"]
@@ -15,30 +16,6 @@ class EdgeKind(Enum):
     FORWARD = "forward"
     SHUFFLE = "shuffle"
     BREAKING = "breaking"
-
-
-class ExecutionMode(Enum):
-    """How a bounded job is to run; the `FORCED` ones heed no edge that breaks, or break at all.
-
-    Flink:   ExecutionMode (api.common), DataExchangeMode (runtime.io.network), 1.11.4
-    """
-
-    PIPELINED = "pipelined"
-    PIPELINED_FORCED = "pipelined, also where the job breaks"
-    BATCH = "batch"
-    BATCH_FORCED = "batch, also within one subtask's line"
-
-
-class ExchangeMode(Enum):
-    """Which edges of a streaming program are pipelined.
-
-    Flink:   GlobalDataExchangeMode (streaming.api.graph), 1.11.4
-    """
-
-    ALL_BLOCKING = "none"
-    FORWARD_PIPELINED = "those from one subtask to one"
-    POINTWISE_PIPELINED = "those from one subtask to some"
-    ALL_PIPELINED = "all"
 
 
 _PIPELINED, _BLOCKING = ResultPartitionType.PIPELINED_BOUNDED, ResultPartitionType.BLOCKING

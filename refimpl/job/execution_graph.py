@@ -10,41 +10,16 @@ from types import MappingProxyType
 from refimpl.config import Config, FlinkVersion
 from refimpl.errors import LocalUsageError
 from refimpl.exchange.messages import ProducerId, ResultPartitionId
+from refimpl.job.distribution_pattern import channels_of
 from refimpl.job.job_graph import JobGraph, JobVertex
 from refimpl.job.placement import Placement
+from refimpl.producer.buffer_writing import required_buffers
 from refimpl.producer.key_groups import default_max_parallelism
-from refimpl.producer.result_partition import required_buffers
 
-__all__ = ["MAX_ATTEMPT", "ChannelPlan", "ExecutionGraph", "ExecutionVertex", "channels_of", "required_input_buffers"]
+__all__ = ["MAX_ATTEMPT", "ChannelPlan", "ExecutionGraph", "ExecutionVertex", "required_input_buffers"]
 
 MAX_ATTEMPT = 0xFFFF  # an attempt and the number of its subtask share 32 bits of an id
 _NEVER_RESTARTED: Mapping[tuple[int, int], int] = MappingProxyType({})
-
-
-def channels_of(num_producers: int, num_consumers: int, is_pointwise: bool) -> list[list[int]]:
-    """For each producing subtask, the consuming subtasks it has a channel to, in order.
-
-    Flink:   ExecutionVertex.connectAllToAll, connectPointwise (runtime.executiongraph), 1.11.4
-    Differs: exact whole numbers; Flink divides 32-bit floats, which for a few uneven pairs, such as
-             14 producers and 16 consumers, moves a channel by one.
-    """
-    if not is_pointwise:
-        return [list(range(num_consumers)) for _ in range(num_producers)]
-    targets: list[list[int]] = [[] for _ in range(num_producers)]
-    for consumer in range(num_consumers):
-        if num_producers <= num_consumers:
-            producers = range(
-                consumer * num_producers // num_consumers,
-                consumer * num_producers // num_consumers + 1,
-            )
-        else:
-            producers = range(
-                consumer * num_producers // num_consumers,
-                (consumer + 1) * num_producers // num_consumers,
-            )
-        for producer in producers:
-            targets[producer].append(consumer)
-    return targets
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,7 @@ def swapped(
         LocalUsageError: a part that makes the graph, which is there before a job runs.
     """
     new = old.using(**parts)
-    if fixed := sorted(set(parts) & {"is_chainable", "build_chains"}):
+    if fixed := sorted(set(parts) & {"is_chainable", "build_chains", "why_not"}):
         raise LocalUsageError(f"{fixed[0]} cannot be swapped in a running job; build it with use({fixed[0]}=...)")
     if "PipelinedSubpartition" in parts:
         new.PipelinedSubpartition(0)
@@ -48,6 +48,9 @@ def _changes(task: Task, new: Parts, parts: Mapping[str, object], config: Config
     if "PipelinedSubpartition" in parts:
         for writer in task.writers:
             yield partial(writer.partition.use, new.PipelinedSubpartition)
+    if "BoundedBlockingSubpartition" in parts:
+        for writer in task.writers:
+            yield partial(writer.partition.use, new.BoundedBlockingSubpartition)
     if "CopyingChainingOutput" in parts:
         yield partial(task.chain.swap_copying_output, new.CopyingChainingOutput)
 

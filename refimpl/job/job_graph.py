@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from refimpl.config import Config
+from refimpl.job.edge_results import CrossingEdge, EdgeResult, kind_of_edge, results_of_edges, subtask_exchanges
+from refimpl.job.exchange_mode import EdgeKind, ExecutionMode
 from refimpl.job.parts import Parts
+from refimpl.job.regions import Exchange, regions
 from refimpl.job.stream_graph import FORWARD, ChainingStrategy, Partitioner, StreamEdge, StreamGraph, StreamNode
 
-__all__ = ["MAX_CHAINED_IN_A_ROW", "JobEdge", "JobGraph", "JobVertex", "reasons_not_to_chain"]
+__all__ = ["MAX_CHAINED_IN_A_ROW", "JobEdge", "JobGraph", "JobVertex", "Place", "reasons_not_to_chain"]
 
 MAX_CHAINED_IN_A_ROW = 64
 """Operators that call each other in one task. Each takes about 5 calls, and Python allows 1000 within each other."""
+
+Place = tuple[int, int]
+"""A subtask of a job, whichever attempt of it: the number of its vertex, and its own."""
 
 
 def reasons_not_to_chain(graph: StreamGraph, edge: StreamEdge, config: Config) -> list[str]:
@@ -32,6 +38,8 @@ def reasons_not_to_chain(graph: StreamGraph, edge: StreamEdge, config: Config) -
         reasons.append(f"{source.name} may be chained {source.chaining.value}")
     if edge.partitioner is not None and edge.partitioner != FORWARD:
         reasons.append(f"the edge is {edge.partitioner.name}, not forward")
+    if _is_broken(edge, config):
+        reasons.append("the job breaks here")
     if source.parallelism != target.parallelism:
         reasons.append(f"parallelism {source.parallelism} is not {target.parallelism}")
     return reasons
@@ -52,14 +60,24 @@ class JobVertex:
     def parallelism(self) -> int:
         return self.nodes[0].parallelism
 
+    @property
+    def slot_sharing_group(self) -> str:
+        return self.nodes[0].slot_sharing_group
+
 
 @dataclass(frozen=True, slots=True)
 class JobEdge:
-    """An edge that crosses the network, between two vertices."""
+    """An edge that crosses the network, between two vertices, and the kind of result that is written for it."""
 
     source: int
     target: int
     edge: StreamEdge
+    result: EdgeResult
+
+    @property
+    def is_blocking(self) -> bool:
+        """Whether it is read when it is complete, and not before."""
+        return self.result.type.is_blocking
 
     @property
     def partitioner(self) -> Partitioner:
@@ -80,17 +98,53 @@ class JobGraph:
         self.stream_graph = graph
         self.config = config
         self.parts = parts
-        chained, self._cut = _chained_and_cut(graph, lambda edge: parts.is_chainable(graph, edge, config))
+        chained, self._cut = _chained_and_cut(
+            graph, lambda edge: not _is_broken(edge, config) and parts.is_chainable(graph, edge, config)
+        )
         chains = parts.build_chains(graph, chained.__contains__)
         self._heads = {member: head for head, members in chains.items() for member in members}
         self.vertices: dict[int, JobVertex] = {
             head: JobVertex(head, tuple(graph.nodes[member] for member in members)) for head, members in chains.items()
         }
-        self.edges: Sequence[JobEdge] = [
-            JobEdge(self._heads[edge.source], self._heads[edge.target], edge)
+        crossing = [
+            CrossingEdge(edge, source, target, self.vertices[source].parallelism, self.vertices[target].parallelism)
             for edge in graph.edges
-            if self._heads[edge.source] != self._heads[edge.target]
+            if (source := self._heads[edge.source]) != (target := self._heads[edge.target])
         ]
+        results = results_of_edges(graph, crossing, config, parts.why_not)
+        self.edges: Sequence[JobEdge] = [
+            JobEdge(each.source, each.target, each.edge, result) for each, result in zip(crossing, results, strict=True)
+        ]
+        self.exchanges: Sequence[Exchange[Place]] = subtask_exchanges(crossing, results)
+
+    @property
+    def is_batch(self) -> bool:
+        """Whether there is a result that is read when it is complete, so that some tasks run before others."""
+        return any(edge.is_blocking for edge in self.edges)
+
+    @property
+    def places(self) -> list[Place]:
+        """All subtasks."""
+        return [(each.id, subtask) for each in self.vertices.values() for subtask in range(each.parallelism)]
+
+    def regions(self) -> list[frozenset[Place]]:
+        """The subtasks that run together; all of them, where no result is waited for.
+
+        Flink:   PipelinedRegionComputeUtil (runtime.executiongraph.failover.flip1), 1.11.4
+        """
+        return regions(self.places, self.exchanges) if self.is_batch else [frozenset(self.places)]
+
+    @property
+    def num_slots(self) -> int:
+        """The fewest slots this job runs in: those of its widest region, since regions may come one after another.
+
+        A slot holds one subtask of every vertex of a slot-sharing group.
+        """
+        return max(len(self.slots_of(region)) for region in self.regions())
+
+    def slots_of(self, places: Iterable[Place]) -> set[tuple[str, int]]:
+        """The slots these subtasks are in, each by its slot-sharing group and its number among those of the group."""
+        return {(self.vertices[vertex].slot_sharing_group, subtask) for vertex, subtask in places}
 
     def in_edges(self, vertex_id: int) -> list[JobEdge]:
         return [edge for edge in self.edges if edge.target == vertex_id]
@@ -99,7 +153,7 @@ class JobGraph:
         return [edge for edge in self.edges if edge.source == vertex_id]
 
     def explain(self) -> str:
-        """The tasks, and for every edge why it was or was not chained."""
+        """The tasks; for every edge why it was or was not chained, pipelined or blocking; and the slots."""
         nodes = self.stream_graph.nodes
         lines = [f"{len(self.vertices)} tasks:"]
         lines += [f"  {vertex.name}  × {vertex.parallelism}" for vertex in self.vertices.values()]
@@ -111,8 +165,21 @@ class JobGraph:
                 reasons.append(f"{MAX_CHAINED_IN_A_ROW} operators in a row are enough for Python's calls")
             verdict = "chained" if is_inside else f"not chained: {'; '.join(reasons) or 'by the rule of this job'}"
             lines.append(f"  {nodes[edge.source].name} → {nodes[edge.target].name}  {verdict}")
+        lines += self._how_results_are_read()
         lines += self._where_quiet_subtasks_hold_back()
         return "\n".join(lines)
+
+    def _how_results_are_read(self) -> list[str]:
+        """A line for every exchange, and how many slots it takes to run them."""
+        nodes, lines = self.stream_graph.nodes, ["exchanges:"]
+        for edge in self.edges:
+            kind = "blocking" if edge.is_blocking else "pipelined"
+            names = f"{nodes[edge.edge.source].name} → {nodes[edge.edge.target].name}"
+            lines.append(f"  {names}  {kind}: {edge.result.why}")
+        num_all, num_regions = len(self.slots_of(self.places)), len(self.regions())
+        how = f"{num_regions} regions, each in {self.num_slots} at most; {num_all} to run all at once"
+        slots = f"slots: {self.num_slots}" + (f" ({how})" if self.is_batch else "")
+        return [*(lines if self.edges else ()), slots]
 
     def _where_quiet_subtasks_hold_back(self) -> list[str]:
         """A line for every exchange that brings watermarks of several subtasks together, the first on their way."""
@@ -132,6 +199,11 @@ class JobGraph:
                     ]
             held_back[node.id] = makers
         return ["watermarks:", *lines] if lines else []
+
+
+def _is_broken(edge: StreamEdge, config: Config) -> bool:
+    """Whether the job is to break at this edge, and its mode heeds that."""
+    return kind_of_edge(edge) is EdgeKind.BREAKING and config.execution_mode is not ExecutionMode.PIPELINED_FORCED
 
 
 def _chained_and_cut(

@@ -32,6 +32,7 @@ from refimpl.memory.local_pool import LocalBufferPool
 from refimpl.memory.network_pool import NetworkBufferPool
 from refimpl.memory.segment import MemorySegment
 from refimpl.producer.broadcast_writer import BroadcastRecordWriter
+from refimpl.producer.buffer_writing import BufferWritingResultPartition
 from refimpl.producer.record_writer import RecordWriter
 from refimpl.producer.result_partition import ResultPartition
 from refimpl.producer.selector import ChannelSelector
@@ -101,7 +102,7 @@ class Makers:
 
     def writer(
         self,
-        partition: ResultPartition,
+        partition: BufferWritingResultPartition,
         selector: ChannelSelector,
         elements: StreamElementSerializer,
         parts: Parts,

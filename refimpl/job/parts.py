@@ -14,7 +14,10 @@ from dataclasses import dataclass
 from refimpl.config import Config
 from refimpl.errors import LocalUsageError
 from refimpl.job.chaining import build_chains, is_chainable
+from refimpl.job.scheduling_modes import CombinationRule, why_not
 from refimpl.job.stream_graph import StreamEdge, StreamGraph
+from refimpl.producer.blocking_subpartition import BlockingSubpartition
+from refimpl.producer.bounded_blocking import BoundedBlockingSubpartition
 from refimpl.producer.subpartition import PipelinedSubpartition
 from refimpl.producer.subpartition_queue import SubpartitionQueue
 from refimpl.records.spanning import (
@@ -37,9 +40,11 @@ class Parts:
         SpillingAdaptiveSpanningRecordDeserializer
     )
     PipelinedSubpartition: type[SubpartitionQueue] = PipelinedSubpartition
+    BoundedBlockingSubpartition: type[BlockingSubpartition] = BoundedBlockingSubpartition
     CopyingChainingOutput: Callable[..., ChainingOutput] = CopyingChainingOutput
     is_chainable: Callable[[StreamGraph, StreamEdge, Config], bool] = is_chainable
     build_chains: Callable[[StreamGraph, Callable[[StreamEdge], bool]], dict[int, list[int]]] = build_chains
+    why_not: CombinationRule = why_not
 
     def using(self, **parts: object) -> Parts:
         """These parts with some replaced.

@@ -8,6 +8,7 @@ which the job first names them, and the TaskManagers are filled one after the ot
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import accumulate
 
 from refimpl.errors import LocalUsageError
@@ -27,17 +28,18 @@ def check_num_task_managers(number: object) -> None:
 
 
 class Placement:
-    """The slots of a job, dealt out to `num_task_managers` in equal parts.
+    """The slots of a job, dealt out to `num_task_managers` in equal parts, or as `dealt` has it: by slot, a number.
 
     Raises:
-        LocalUsageError: no whole number of TaskManagers above 0, or more than the job has slots.
+        LocalUsageError: no whole number of TaskManagers above 0, or more than the job has slots; a slot is dealt to
+            nobody, or to one that there is not.
 
     Flink:   SlotSharingManager, SlotManagerImpl (runtime), 1.11.4, without
              cluster.evenly-spread-out-slots
     Differs: the number of slots of a TaskManager follows from the job; there it is configured.
     """
 
-    def __init__(self, job: JobGraph, num_task_managers: int = 1) -> None:
+    def __init__(self, job: JobGraph, num_task_managers: int = 1, dealt: Sequence[int] | None = None) -> None:
         widths: dict[str, int] = {}
         for vertex in job.vertices.values():
             group = _group_of(vertex)
@@ -49,6 +51,10 @@ class Placement:
                 f"{num_task_managers!r} TaskManagers cannot share the {self.num_slots} slots of this job; "
                 f"give 1 to {self.num_slots}, or the job more parallelism"
             )
+        equally = [slot * num_task_managers // self.num_slots for slot in range(self.num_slots)]
+        self._dealt = tuple(equally if dealt is None else dealt)
+        if len(self._dealt) != self.num_slots or not all(0 <= each < num_task_managers for each in self._dealt):
+            raise LocalUsageError(f"{self.num_slots} slots, {num_task_managers} TaskManagers: dealt as {self._dealt}")
         ends = accumulate(widths.values())
         self._first_slot = {group: end - widths[group] for group, end in zip(widths, ends, strict=True)}
 
@@ -58,7 +64,7 @@ class Placement:
 
     def task_manager_of(self, vertex: JobVertex, subtask: int) -> int:
         """The number of the TaskManager, from 0."""
-        return self.slot_of(vertex, subtask) * self.num_task_managers // self.num_slots
+        return self._dealt[self.slot_of(vertex, subtask)]
 
 
 def _group_of(vertex: JobVertex) -> str:

@@ -1,7 +1,7 @@
 """When a consumer is started: at once, with the first output, or after the last; and what goes with what.
 
 Three things are chosen for an edge, and not all go together: whether its result is read while it is written, whether
-the stream has an end, and when its consumer starts. One function says which, and nothing else decides it:
+the stream has an end, and when its consumer starts. One function, `why_not`, says which, and nothing else decides it:
 
     result      stream      at once                  with the first output      after the last output
     pipelined   unbounded   yes: streaming           yes, of no use             refused: it would never start
@@ -12,12 +12,13 @@ the stream has an end, and when its consumer starts. One function says which, an
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import Enum
 
 from refimpl.errors import LocalUsageError
 from refimpl.producer.partition_type import ResultPartitionType
 
-__all__ = ["Boundedness", "ConsumerStart", "check_combination"]
+__all__ = ["Boundedness", "CombinationRule", "ConsumerStart", "check_combination", "why_not"]
 
 
 class Boundedness(Enum):
@@ -42,29 +43,41 @@ class ConsumerStart(Enum):
     AFTER_LAST_OUTPUT = "after the last output"
 
 
-def check_combination(result: ResultPartitionType, boundedness: Boundedness, start: ConsumerStart) -> None:
-    """Refuse what cannot run.
+CombinationRule = Callable[[ResultPartitionType, Boundedness, ConsumerStart], str | None]
+"""Says why the three do not go together, in words; `None` if they do."""
+
+
+def why_not(result: ResultPartitionType, boundedness: Boundedness, start: ConsumerStart) -> str | None:
+    """Why an edge with this result, this stream and this start of its consumer cannot run, in words; `None` if it can.
+
+    How many buffers a result may have is of no matter here: every pool ends somewhere.
+    """
+    is_last = start is ConsumerStart.AFTER_LAST_OUTPUT
+    if result.is_blocking and boundedness is Boundedness.UNBOUNDED:
+        return "it is read when it is finished, and a stream without an end never is; make the result pipelined"
+    if result.is_blocking and not is_last:
+        return "the consumer would read before it is finished; start it after the last output"
+    if result.is_blocking or not is_last:
+        return None
+    if boundedness is Boundedness.UNBOUNDED:
+        return "a stream without an end has no last output, so the consumer would never start"
+    return "the producer waits for buffers that only the consumer gives back; make the result blocking"
+
+
+def check_combination(
+    result: ResultPartitionType,
+    boundedness: Boundedness,
+    start: ConsumerStart,
+    rule: CombinationRule = why_not,
+) -> None:
+    """Refuse what cannot run, as `rule` says.
 
     Raises:
         LocalUsageError: the three do not go together; all are named, with the reason.
     """
-    why = _why_not(result, boundedness, start)
+    why = rule(result, boundedness, start)
     if why is not None:
         raise LocalUsageError(
             f"a {result.name} result of a stream that is {boundedness.value}, with a consumer that starts "
             f"{start.value}, cannot run: {why}"
         )
-
-
-def _why_not(result: ResultPartitionType, boundedness: Boundedness, start: ConsumerStart) -> str | None:
-    if result.is_blocking:
-        if boundedness is Boundedness.UNBOUNDED:
-            return "it is read when it is finished, and a stream without an end never is; make the result pipelined"
-        if start is not ConsumerStart.AFTER_LAST_OUTPUT:
-            return "the consumer would read before it is finished; start it after the last output"
-        return None
-    if start is ConsumerStart.AFTER_LAST_OUTPUT:
-        if boundedness is Boundedness.UNBOUNDED:
-            return "a stream without an end has no last output, so the consumer would never start"
-        return "the producer waits for buffers that only the consumer gives back; make the result blocking"
-    return None

@@ -18,16 +18,19 @@ from refimpl.consumer.connected_channel import ConnectedChannel
 from refimpl.consumer.input_gate import InputGate
 from refimpl.consumer.two_inputs import FIRST, SECOND
 from refimpl.consumer.union_gate import UnionInputGate
-from refimpl.errors import BuffersStillOutError, LocalUsageError
+from refimpl.errors import BuffersStillOutError, LocalUsageError, PartitionNotFoundError
 from refimpl.exchange.consumer_connection import ConsumerConnection
 from refimpl.exchange.messages import ResultPartitionId
 from refimpl.exchange.producer_connection import ProducerConnection
+from refimpl.job.blocking_results import BlockingResults
 from refimpl.job.execution_graph import ChannelPlan, ExecutionGraph, ExecutionVertex
 from refimpl.job.makers import Makers
 from refimpl.memory.local_pool import LocalBufferPool
 from refimpl.memory.network_pool import NetworkBufferPool
 from refimpl.memory.segment import MemorySegment
-from refimpl.producer.result_partition import ResultPartition, max_buffers, required_buffers
+from refimpl.producer.blocking_partition import BlockingResultPartition
+from refimpl.producer.blocking_subpartition import BoundedBlockingView
+from refimpl.producer.buffer_writing import BufferWritingResultPartition, max_buffers, required_buffers
 from refimpl.producer.subpartition import PipelinedSubpartition
 from refimpl.producer.subpartition_queue import SubpartitionQueue
 from refimpl.producer.subpartition_view import PipelinedSubpartitionView
@@ -69,7 +72,8 @@ class RemoteRead:
 class ShuffleEnvironment:
     """The network memory of one TaskManager, and all that one execution graph makes of it.
 
-    `pool` is handed in by whoever has several graphs on one TaskManager, and is not closed with this one.
+    `pool` is handed in by whoever has several graphs on one TaskManager, and is not closed with this one; so are
+    `results`, the blocking ones, which outlive whatever has written them.
 
     `remote_reads` lists, by connection, what is to be read through it. With credits one connection joins
     two TaskManagers. Without, each exchange has its own, lest one wait behind the data of another, which
@@ -88,6 +92,7 @@ class ShuffleEnvironment:
         trace: Trace | None = None,
         makers: Makers | None = None,
         pool: NetworkBufferPool | None = None,
+        results: BlockingResults | None = None,
     ) -> None:
         self.graph = graph
         self.makers = makers or Makers()
@@ -95,13 +100,14 @@ class ShuffleEnvironment:
         self.pool = pool_of(self.config, trace) if pool is None else pool
         self._owns_pool = pool is None
         _check_pool(self.pool, self.config)
-        self.partitions: dict[tuple[int, int], ResultPartition] = {}
+        self.results = BlockingResults(self.config) if results is None else results
+        self.partitions: dict[tuple[int, int], BufferWritingResultPartition] = {}
         self.gates: list[InputGate] = []
         self.gate_pools: list[LocalBufferPool] = []
         self.remote_reads: defaultdict[ConnectionId, list[RemoteRead]] = defaultdict(list)
         self.consumer_connections: list[ConsumerConnection] = []
         self.producer_connections: list[ProducerConnection] = []
-        self._partition_by_id: dict[ResultPartitionId, ResultPartition] = {}
+        self._partition_by_id: dict[ResultPartitionId, BufferWritingResultPartition] = {}
 
     @property
     def config(self) -> Config:
@@ -114,21 +120,27 @@ class ShuffleEnvironment:
 
     def create_partition(
         self, edge: int, producer: ExecutionVertex, rules: type[SubpartitionQueue] = PipelinedSubpartition
-    ) -> ResultPartition:
-        """The output of one subtask for one edge of the job, with subpartitions of class `rules`.
+    ) -> BufferWritingResultPartition:
+        """The output of one subtask for one edge of the job, with subpartitions of class `rules` where it is pipelined.
 
         Raises:
             InsufficientBuffersError: the pool cannot promise what the output requires.
+            SluiceError: there is no place to keep a blocking one.
         """
         num_channels = len(self.graph.targets(edge, producer.subtask))
         name = self.graph.partition_name(edge, producer.subtask)
         required, most = required_buffers(num_channels), max_buffers(num_channels, self.config)
         pool = self.makers.output_pool(self.pool, required, most, name, num_channels, self.config)
-        partition = self.makers.partition(name, num_channels, pool, self.config, self.trace)
+        partition_id = self.graph.partition_id(edge, producer)
+        partition: BufferWritingResultPartition
+        if self.graph.job.edges[edge].is_blocking:
+            partition = self._begin_result(partition_id, name, num_channels, pool)
+        else:
+            partition = self.makers.partition(name, num_channels, pool, self.config, self.trace)
         assert (edge, producer.subtask) not in self.partitions, f"{name} has been made before"
         self.partitions[edge, producer.subtask] = partition  # from here on it is closed with the rest
         partition.use(rules)
-        self._partition_by_id[self.graph.partition_id(edge, producer)] = partition
+        self._partition_by_id[partition_id] = partition
         if self.trace is not None:
             self.trace.note("output", name, peer=producer.name)()
         return partition
@@ -173,9 +185,10 @@ class ShuffleEnvironment:
             if pool is not None and plan.is_remote:
                 channels.append(self._remote_channel(index, plan, pool))
             else:
-                partition = self.partitions[plan.edge, plan.producer.subtask]
+                partition = self._local(plan)
                 channels.append(self.makers.local_channel(index, partition.create_view(plan.subpartition)))
-        gate = self.makers.gate(consumer.name, channels, self.config.flink_version)
+        codec, most_bytes = self.results.codec, self.config.segment_size_bytes
+        gate = self.makers.gate(consumer.name, channels, self.config.flink_version, None, codec, most_bytes)
         self.gates.append(gate)
         return gate
 
@@ -209,13 +222,16 @@ class ShuffleEnvironment:
         self.producer_connections.append(connection)
         return connection
 
-    def find(self, partition: ResultPartitionId, subpartition: int) -> PipelinedSubpartitionView | None:
+    def find(
+        self, partition: ResultPartitionId, subpartition: int
+    ) -> PipelinedSubpartitionView | BoundedBlockingView | None:
         """For the connections of other TaskManagers: what they may read here.
 
         Raises:
             IndexError: the partition has no such subpartition.
+            LocalUsageError: it is a blocking one, and not complete.
         """
-        found = self._partition_by_id.get(partition)
+        found = self._partition_by_id.get(partition) or self.results.find(partition)
         if found is None:
             return None
         if not 0 <= subpartition < len(found.subpartitions):
@@ -238,14 +254,42 @@ class ShuffleEnvironment:
                 last_first.callback(self.pool.destroy)
             for pool in self.gate_pools:
                 last_first.callback(pool.destroy)
-            for partition in self.partitions.values():
-                last_first.callback(partition.release)
+            for partition_id, partition in self._partition_by_id.items():
+                last_first.callback(self._leave, partition_id, partition)
             for channel in self.remote_channels:  # those of a gate that could not be made
                 last_first.callback(channel.release)
             for gate in self.gates:
                 last_first.callback(gate.release)
             for connection in self.producer_connections:
                 last_first.callback(connection.connection_lost)
+
+    def _begin_result(
+        self, partition_id: ResultPartitionId, name: str, num_channels: int, pool: LocalBufferPool
+    ) -> BlockingResultPartition:
+        try:
+            return self.results.create(partition_id, name, num_channels, pool)
+        except BaseException:
+            pool.destroy()
+            raise
+
+    def _leave(self, partition_id: ResultPartitionId, partition: BufferWritingResultPartition) -> None:
+        """The writer of an output is gone: what is complete, and is read later, stays; all else goes."""
+        if isinstance(partition, BlockingResultPartition) and partition.is_finished:
+            partition.pool.destroy()
+        else:
+            self.results.release(partition_id)
+            partition.release()
+
+    def _local(self, plan: ChannelPlan) -> BufferWritingResultPartition:
+        """The partition of this TaskManager that a channel reads.
+
+        Raises:
+            PartitionNotFoundError: it is a blocking one, and is not here any more.
+        """
+        found = self.partitions.get((plan.edge, plan.producer.subtask)) or self.results.find(plan.partition_id)
+        if found is None:
+            raise PartitionNotFoundError(self.graph.partition_name(plan.edge, plan.producer.subtask), 1)
+        return found
 
     def _remote_channel(self, index: int, plan: ChannelPlan, pool: LocalBufferPool) -> ConnectedChannel:
         name = self.graph.partition_name(plan.edge, plan.producer.subtask)

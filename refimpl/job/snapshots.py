@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from refimpl.checkpoint.stats import CheckpointStatsSnapshot
 from refimpl.consumer.input_gate import GateSnapshot
 from refimpl.exchange.producer_credit import ReaderSnapshot
 from refimpl.exchange.wire_snapshot import WireSnapshot
 from refimpl.memory.pool_snapshots import LocalPoolSnapshot, NetworkPoolSnapshot
-from refimpl.producer.result_partition import PartitionSnapshot
+from refimpl.producer.buffer_writing import PartitionSnapshot
 from refimpl.task.latency import LatencySnapshot
-from refimpl.task.snapshot import TaskSnapshot
+from refimpl.task.snapshot import TaskSnapshot, TaskTimes
 
 __all__ = ["JobSnapshot", "TaskManagerSnapshot"]
 
@@ -60,6 +60,18 @@ class JobSnapshot:
             max(part.time_ms for part in parts),
             sum(part.num_steps for part in parts),
             tuple(each for part in parts for each in part.task_managers),
+        )
+
+    def with_times(self, times: Mapping[str, TaskTimes]) -> JobSnapshot:
+        """The same, with how the time of these tasks went, by name."""
+        if not times:
+            return self
+        return replace(
+            self,
+            task_managers=tuple(
+                replace(each, tasks=tuple(replace(task, times=times.get(task.name, task.times)) for task in each.tasks))
+                for each in self.task_managers
+            ),
         )
 
     @property

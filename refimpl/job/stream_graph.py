@@ -82,6 +82,7 @@ class StreamNode:
     """One operator of the job. `make_reader` makes it a source; `sink` is the user's function of a sink.
 
     `held_sink` is that of a sink which holds values back until a checkpoint counts.
+    `is_unbounded`: it is a source without an end.
     `is_held_back`: its subtasks make watermarks, each of what it sees itself, and none while it sees nothing.
     `on_job_finished` is called once, when the whole job has FINISHED. By `uid` a checkpoint knows it;
     that is its name, unless the user has given it another.
@@ -98,6 +99,7 @@ class StreamNode:
     select: Callable[[object], Iterable[str]] | None = None
     sink: Callable[[Any], object] | None = None
     is_held_back: bool = False
+    is_unbounded: bool = False
     given_uid: str | None = None
     on_job_finished: Callable[[], None] | None = None
     held_sink: HeldBack | None = None
@@ -115,7 +117,8 @@ class StreamNode:
 class StreamEdge:
     """Records of `source` go to `target`; `tag` and `names` say which, if not all.
 
-    `side` is the input they come to, where `target` has two.
+    `side` is the input they come to, where `target` has two. It `breaks` the job: a mode that heeds that reads the
+    result when it is complete.
 
     Where the user chose no partitioner it is `None` until the graph is resolved.
     """
@@ -126,6 +129,7 @@ class StreamEdge:
     tag: OutputTag | None = None
     names: tuple[str, ...] = ()
     side: int = FIRST
+    breaks: bool = False
 
 
 class StreamGraph:

@@ -7,6 +7,8 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
 
+from refimpl.batch_options import InputConstraint, ScheduleMode
+from refimpl.consumer.input_gate import InputGate
 from refimpl.consumer.network_input import NetworkInput
 from refimpl.consumer.two_inputs import FIRST, SECOND, TwoInputs
 from refimpl.consumer.union_gate import UnionInputGate
@@ -80,6 +82,7 @@ class TaskFactory:
             if edge.source != execution.vertex.id:
                 continue
             partition = self._shuffle.create_partition(index, execution, self._makers.rules(self._parts))
+            partition.use(self._parts.BoundedBlockingSubpartition)
             num_key_groups = self.graph.max_parallelism(job.vertices[edge.target])
             selector = edge.partitioner.make(self._config.seed + execution.subtask, num_key_groups)
             elements = self._element_serializer(edge)
@@ -119,6 +122,8 @@ class TaskFactory:
         snapshots = self._snapshots
         place = None if snapshots is None else snapshots.place_of(execution)
         task = make(execution.name, chain, source, writers, self._buffers_per_step, self._shuffle.trace, place)
+        if self._config.schedule_mode is ScheduleMode.LAZY_FROM_SOURCES and isinstance(source, NetworkInput):
+            task.may_start = _first_input_of(source.gate, self._config.input_constraint)
         if snapshots is not None:
             task.checkpoints.restore(snapshots.states.get(execution.name, {}))
         return task
@@ -168,3 +173,17 @@ class TaskFactory:
             )
             nodes.append(ChainNode(node.id, node.make_operator(), context, node.value_type, edges, node.select))
         return self._makers.chain(nodes, self._config.object_reuse, self._parts.CopyingChainingOutput)
+
+
+def _first_input_of(gate: InputGate | UnionInputGate, constraint: InputConstraint) -> Callable[[], bool]:
+    """Whether a task may start that waits for the first it can read: of any of its inputs, or of all.
+
+    Flink:   InputDependencyConstraintChecker (runtime.scheduler.strategy), 1.11.4; ResultPartition's
+             notifyPipelinedConsumers, 1.11.4, which is told of the first buffer of each result, once
+    Differs: its buffers are set aside, and its connections made, when its region is deployed.
+    """
+    if isinstance(gate, InputGate) or constraint is InputConstraint.ANY:
+        return lambda: gate.is_ready
+    gate.tells_of_each = True
+    each_input = [_first_input_of(each, constraint) for each in gate.gates]
+    return lambda: all(has_begun() for has_begun in each_input)

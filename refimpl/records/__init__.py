@@ -1,6 +1,7 @@
 """A record becomes bytes, and bytes become a record."""
 
 from refimpl.records.any_type import *
+from refimpl.records.compression import *
 from refimpl.records.element_serializer import *
 from refimpl.records.elements import *
 from refimpl.records.event_serializer import *

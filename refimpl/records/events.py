@@ -6,7 +6,7 @@ between the records, which is why a barrier can cut a stream in two.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from refimpl.config import CheckpointingMode, Config, FlinkVersion
@@ -35,6 +35,7 @@ __all__ = [
     "SubtaskConnectionDescriptor",
     "WatermarkEvent",
     "alignment_of",
+    "alignment_timeout_of",
     "data_type_of",
 ]
 
@@ -110,7 +111,8 @@ class EndOfData:
 class CheckpointBarrier:
     """Cuts the stream: what came before belongs to checkpoint `checkpoint_id`.
 
-    `timestamp` and `alignment_timeout_ms` are in ms; `location` is `None` for the default place.
+    `timestamp` and `alignment_timeout_ms` are in ms; sources stamp one with a timeout with their processing time, from
+    which the timeout counts. `location` is `None` for the default place.
     `savepoint_format` and `alignment_timeout_ms` travel in 2.x only.
     """
 
@@ -125,6 +127,29 @@ class CheckpointBarrier:
     @property
     def needs_alignment(self) -> bool:
         return self.alignment in (Alignment.ALIGNED, Alignment.FORCED_ALIGNED)
+
+    @property
+    def has_timeout(self) -> bool:
+        """Whether it overtakes when it has waited for `alignment_timeout_ms`.
+
+        Flink:   CheckpointOptions.isTimeoutable (runtime.checkpoint), 2.2.1
+        """
+        return self.alignment is Alignment.ALIGNED and self.alignment_timeout_ms != NO_ALIGNMENT_TIMEOUT
+
+    def timeout_at_ms(self, seen_ms: float) -> float:
+        """Until when one with a timeout waits, in ms, where the first barrier of its checkpoint was seen at `seen_ms`.
+
+        Flink:   BarrierAlignmentUtil.getTimerDelay (streaming.runtime.io.checkpointing), 2.2.1
+        Differs: who sees it before its time, by a clock that goes behind, begins with that.
+        """
+        return min(seen_ms, self.timestamp) + self.alignment_timeout_ms
+
+    def as_unaligned(self) -> CheckpointBarrier:
+        """The barrier of the same checkpoint, as one that overtakes.
+
+        Flink:   CheckpointBarrier.asUnaligned, CheckpointOptions.toUnaligned, 2.2.1
+        """
+        return replace(self, alignment=Alignment.UNALIGNED, alignment_timeout_ms=NO_ALIGNMENT_TIMEOUT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,11 +223,16 @@ Event = (
 def alignment_of(config: Config) -> Alignment:
     """How the barriers of a job's periodic checkpoints are treated; a savepoint's are always aligned.
 
-    Flink:   CheckpointOptions (runtime.checkpoint), 1.11.4
+    Flink:   CheckpointOptions.forConfig (runtime.checkpoint), 2.2.1; CheckpointOptions, 1.11.4
     """
     if config.checkpointing_mode is CheckpointingMode.AT_LEAST_ONCE:
         return Alignment.AT_LEAST_ONCE
-    return Alignment.UNALIGNED if config.unaligned else Alignment.ALIGNED
+    return Alignment.UNALIGNED if config.unaligned and not config.aligned_checkpoint_timeout_ms else Alignment.ALIGNED
+
+
+def alignment_timeout_of(config: Config) -> int:
+    """For how many ms the barriers of a job's periodic checkpoints wait at most, before they overtake."""
+    return config.aligned_checkpoint_timeout_ms or NO_ALIGNMENT_TIMEOUT
 
 
 def data_type_of(event: Event, version: FlinkVersion) -> DataType:
@@ -232,7 +262,6 @@ def _barrier_data_type(barrier: CheckpointBarrier, version: FlinkVersion) -> Dat
     if version is not FlinkVersion.V1_11:
         if barrier.alignment is Alignment.UNALIGNED:
             return DataType.PRIORITY_EVENT
-        timeout = barrier.alignment_timeout_ms
-        if barrier.alignment is Alignment.ALIGNED and timeout != NO_ALIGNMENT_TIMEOUT:
+        if barrier.has_timeout:
             return DataType.TIMEOUTABLE_BARRIER
     return DataType.ALIGNED_BARRIER if barrier.needs_alignment else DataType.EVENT
