@@ -41,36 +41,33 @@ class BarrierAligner(BarrierHandler):
 
     def __init__(self, num_channels: int, version: FlinkVersion = FlinkVersion.V1_11) -> None:
         super().__init__(num_channels, version)
-        self._barrier: CheckpointBarrier | None = None  # the one that is being aligned
-        self._arrived: set[int] = set()
-        self._waiting: set[int] = set()  # those of them whose producers stopped
+        self.barrier: CheckpointBarrier | None = None  # the one that is being aligned
+        self.arrived: set[int] = set()  # the channels that have delivered it, and wait
 
     def pending(self) -> tuple[int, Iterable[int]]:
-        return (-1, ()) if self._barrier is None else (self.latest_checkpoint_id, self._arrived)
+        return (-1, ()) if self.barrier is None else (self.latest_checkpoint_id, self.arrived)
 
     def on_barrier(self, channel: int, barrier: CheckpointBarrier) -> list[Decision]:
         decisions: list[Decision] = []
         if barrier.checkpoint_id > self.latest_checkpoint_id:
             decisions = self.subsume(barrier.checkpoint_id)
-            self._barrier = barrier
-        elif barrier.checkpoint_id < self.latest_checkpoint_id or self._barrier is None:
-            return [ResumeChannel(channel)] if barrier.needs_alignment else []  # of a checkpoint that is over
-        elif channel in self._arrived:
+            self.barrier = barrier
+        elif barrier.checkpoint_id < self.latest_checkpoint_id or self.barrier is None:
+            return [ResumeChannel(channel)]  # of a checkpoint that is over
+        elif channel in self.arrived:
             raise RemoteProtocolError(f"channel {channel}: barrier {barrier.checkpoint_id} a second time")
-        self._arrived.add(channel)
-        if barrier.needs_alignment:
-            self._waiting.add(channel)
+        self.arrived.add(channel)
         return decisions + self._complete_if_all()
 
     def on_cancellation(self, channel: int, checkpoint_id: int) -> list[Decision]:
-        is_pending = self._barrier is not None and checkpoint_id == self.latest_checkpoint_id
+        is_pending = self.barrier is not None and checkpoint_id == self.latest_checkpoint_id
         if checkpoint_id <= self.latest_checkpoint_id and not is_pending:
             return []
         self.latest_checkpoint_id = checkpoint_id
         return self._abort(checkpoint_id, AbortReason.CANCELLED, True)
 
     def on_end(self, channel: int) -> list[Decision]:
-        if self._barrier is None:
+        if self.barrier is None:
             return []
         if self._counts_ended:
             return self._complete_if_all()
@@ -79,14 +76,18 @@ class BarrierAligner(BarrierHandler):
     def subsume(self, by_id: int) -> list[Decision]:
         """A barrier of another kind and with this id has come: what is pending will not be a checkpoint."""
         latest_id, self.latest_checkpoint_id = self.latest_checkpoint_id, max(self.latest_checkpoint_id, by_id)
-        if self._barrier is None:
+        if self.barrier is None:
             return []
         return self._abort(latest_id, AbortReason.SUBSUMED, self._counts_ended)
 
+    def give_up(self) -> None:
+        """Forget what is being aligned: somebody else goes on with it, and lets the channels go on that wait."""
+        self._release()
+
     def _complete_if_all(self) -> list[Decision]:
-        if self._barrier is None or len(self._arrived | self._ended) < self._num_channels:
+        if self.barrier is None or len(self.arrived | self.ended) < self.num_channels:
             return []
-        complete = Complete(self._barrier)
+        complete = Complete(self.barrier)
         resumed = self._release()
         return [complete, *resumed] if self._counts_ended else [*resumed, complete]
 
@@ -96,10 +97,9 @@ class BarrierAligner(BarrierHandler):
         return [*resumed, abort] if is_resumed_first else [abort, *resumed]
 
     def _release(self) -> list[Decision]:
-        resumed: list[Decision] = [ResumeChannel(channel) for channel in sorted(self._waiting)]
-        self._barrier = None
-        self._arrived.clear()
-        self._waiting.clear()
+        resumed: list[Decision] = [ResumeChannel(channel) for channel in sorted(self.arrived)]
+        self.barrier = None
+        self.arrived.clear()
         return resumed
 
 
@@ -137,7 +137,7 @@ class BarrierTracker(BarrierHandler):
         return -1, ()
 
     def on_barrier(self, channel: int, barrier: CheckpointBarrier) -> list[Decision]:
-        decisions: list[Decision] = [ResumeChannel(channel)] if barrier.needs_alignment else []
+        decisions: list[Decision] = [ResumeChannel(channel)]
         checkpoint_id = barrier.checkpoint_id
         found = next((each for each in self._pending if each.checkpoint_id == checkpoint_id), None)
         if found is None:
@@ -177,8 +177,8 @@ class BarrierTracker(BarrierHandler):
         return self._decided(decisions)
 
     def _is_complete(self, pending: _Pending) -> bool:
-        ended = self._ended if self._counts_ended else set()
-        return len(pending.arrived | ended) == self._num_channels
+        ended = self.ended if self._counts_ended else set()
+        return len(pending.arrived | ended) == self.num_channels
 
     def _complete_last(self) -> list[Decision]:
         """The newest checkpoint that all have delivered completes, and with it those before are over."""

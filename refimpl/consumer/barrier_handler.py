@@ -57,7 +57,7 @@ class Complete:
 
 @dataclass(frozen=True, slots=True)
 class Abort:
-    """The checkpoint will not complete here; whoever reads from this task is to know."""
+    """The checkpoint will not complete here; whoever reads from this task is to know that, the coordinator also why."""
 
     checkpoint_id: int
     reason: AbortReason
@@ -86,7 +86,8 @@ class AlignmentSnapshot:
 
     `checkpoint_id` is the oldest checkpoint of which some channels in `arrived` have delivered the barrier, or -1.
     In exactly-once mode these wait, if their producers stopped behind it. An unaligned checkpoint is complete here when
-    all have delivered, though the cut was with the first.
+    all have delivered, though the cut was with the first. `is_unaligned` says of the one that is pending, else of the
+    last that was complete, whether it is such a one.
     """
 
     mode: CheckpointingMode
@@ -95,10 +96,13 @@ class AlignmentSnapshot:
     last_completed_id: int
     num_completed: int
     num_aborted: int
+    is_unaligned: bool = False
 
 
 class BarrierHandler(ABC):
-    """Decides for one input of `num_channels` channels. `now_ms` is what the task was told last, `None` before that.
+    """Decides for one input of `num_channels` channels, some of which have `ended`.
+
+    `now_ms` is what the task was told last, `None` before that. Who did not stop behind a barrier is not told to go on.
 
     Flink:   CheckpointBarrierHandler (streaming.runtime.io), 1.11.4
     Differs: tells the caller what to do; Flink's calls the channels and the task.
@@ -111,15 +115,16 @@ class BarrierHandler(ABC):
         self.now_ms: float | None = None
         self._first_ms: dict[int, float | None] = {}  # when the first barrier of each checkpoint came
         self._last_alignment_ms: float | None = None
-        self._num_channels = num_channels
+        self.num_channels = num_channels
         self._counts_ended = version is not FlinkVersion.V1_11  # from 1.14 on an ended channel holds nothing back
-        self._ended: set[int] = set()
+        self.ended: set[int] = set()
         self._last_completed_id = -1
         self._num_completed = 0
         self._num_aborted = 0
+        self._stopped: set[int] = set()  # channels whose producers stopped behind a barrier, and wait
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self._num_channels} channels, {self.snapshot()})"
+        return f"{type(self).__name__}({self.num_channels} channels, {self.snapshot()})"
 
     def on_event(self, channel: int, event: Event) -> list[Decision]:
         """What is to be done, in order, when `event` has come out of a channel.
@@ -130,6 +135,8 @@ class BarrierHandler(ABC):
         match event:
             case CheckpointBarrier():
                 self._first_ms.setdefault(event.checkpoint_id, self.now_ms)
+                if event.needs_alignment:
+                    self._stopped.add(channel)
                 decisions = self.on_barrier(channel, event)
             case CancelCheckpointMarker():
                 decisions = self.on_cancellation(channel, event.checkpoint_id)
@@ -138,8 +145,15 @@ class BarrierHandler(ABC):
                 decisions = self.on_end(channel)
             case _:
                 return []
-        for decision in decisions:
-            if isinstance(decision, Complete):
+        return self._noted(decisions)
+
+    def _noted(self, decisions: list[Decision]) -> list[Decision]:
+        """What was decided, without those who did not stop and need not go on; it counts from now on."""
+        kept = [each for each in decisions if not isinstance(each, ResumeChannel) or each.channel in self._stopped]
+        for decision in kept:
+            if isinstance(decision, ResumeChannel):
+                self._stopped.discard(decision.channel)
+            elif isinstance(decision, Complete):
                 self._num_completed += 1
                 self._last_completed_id = decision.barrier.checkpoint_id
                 self._last_alignment_ms = self._since_first(self._last_completed_id)
@@ -149,7 +163,7 @@ class BarrierHandler(ABC):
                 self._last_alignment_ms = self._since_first(self._last_completed_id)
             elif isinstance(decision, Abort):
                 self._num_aborted += 1
-        return decisions
+        return kept
 
     def alignment_ms(self, checkpoint_id: int) -> float | None:
         """How long after its first barrier the last one came, if that was the last cut and the time is known.
@@ -166,7 +180,25 @@ class BarrierHandler(ABC):
 
     def note_end(self, channel: int) -> None:
         """One channel has ended; `on_end` is asked what follows."""
-        self._ended.add(channel)
+        self.ended.add(channel)
+
+    def tell(self, now_ms: float) -> None:
+        """It is `now_ms`; what is due is done by `on_timeout`."""
+        self.now_ms = now_ms
+
+    def _is_unaligned(self, checkpoint_id: int) -> bool:
+        """Whether the cut for a checkpoint, the newest there was, is with its first barrier."""
+        return False
+
+    @property
+    def next_deadline(self) -> float | None:
+        """When `on_timeout` wants to be called, in ms of processing time; `None` if nothing waits for time to pass."""
+        return None
+
+    def on_timeout(self, now_ms: float) -> list[Decision]:
+        """What is to be done as it is `now_ms`: an alignment that takes too long is one no more."""
+        self.tell(now_ms)
+        return []
 
     def on_aborted(self, checkpoint_id: int) -> list[Decision]:
         """Somebody has given a checkpoint up. Who is waited for in vain sends a marker, or a newer barrier."""
@@ -182,7 +214,7 @@ class BarrierHandler(ABC):
 
     @abstractmethod
     def on_end(self, channel: int) -> list[Decision]:
-        """One channel has ended, and is one of `_ended`."""
+        """One channel has ended, and is one of `ended`."""
 
     @abstractmethod
     def pending(self) -> tuple[int, Iterable[int]]:
@@ -197,18 +229,17 @@ class BarrierHandler(ABC):
             self._last_completed_id,
             self._num_completed,
             self._num_aborted,
+            self._is_unaligned(self._last_completed_id if checkpoint_id < 0 else checkpoint_id),
         )
 
 
-def act_on(
-    decisions: Iterable[Decision], channels: Sequence[InputChannel]
-) -> Iterator[CheckpointBarrier | CancelCheckpointMarker]:
-    """Let channels go on as was decided; gives what is to be told to who reads from this task."""
+def act_on(decisions: Iterable[Decision], channels: Sequence[InputChannel]) -> Iterator[CheckpointBarrier | Abort]:
+    """Let channels go on as was decided; gives what the task has to do with its own state and for who reads from it."""
     for decision in decisions:
         match decision:
             case ResumeChannel(channel):
                 channels[channel].resume()
             case Complete(barrier) | StartCapture(barrier):
                 yield barrier
-            case Abort(checkpoint_id):
-                yield CancelCheckpointMarker(checkpoint_id)
+            case Abort():
+                yield decision

@@ -11,13 +11,14 @@ from collections.abc import Callable, Iterable
 from enum import Enum
 from typing import Protocol
 
+from refimpl.batch_options import Compression
 from refimpl.config import Config
 from refimpl.consumer.channel import ChannelSnapshot
 from refimpl.consumer.channel_capture import ChannelCapture
 from refimpl.consumer.received_queue import ReceivedQueue
 from refimpl.errors import RemoteProtocolError, SluiceError
 from refimpl.exchange.frame_decoder import BufferReceived
-from refimpl.exchange.messages import BufferResponse, Message, ResumeConsumption
+from refimpl.exchange.messages import BufferResponse
 from refimpl.memory.buffer import Buffer, BufferSlice, heap_buffer
 from refimpl.producer.subpartition_view import BufferAndBacklog
 from refimpl.records.event_serializer import event_from_bytes
@@ -107,8 +108,9 @@ class ConnectedChannel(ABC):
         RemoteProtocolError, RemoteTransportError, PartitionNotFoundError: why nothing more comes.
 
     Flink:   RemoteInputChannel (runtime.io.network.partition.consumer), 1.11.4
-    Differs: a compressed buffer is refused. An unaligned barrier goes to the head of what waits, in 1.11 too, if
-             somebody looks for it; else it waits its turn. No event is announced before it comes.
+    Differs: a compressed buffer is refused where the job compresses nothing. An unaligned barrier goes to the head of
+             what waits, in 1.11 too, if somebody looks for it; else it waits its turn. No event is announced before it
+             comes; one that waits here is seen without that.
     """
 
     buffers: ChannelBuffers
@@ -132,6 +134,7 @@ class ConnectedChannel(ABC):
         self.state = ChannelState.OPEN
         self._segment_size_bytes = config.segment_size_bytes
         self._version = config.flink_version
+        self._takes_compressed = config.compression is not Compression.NONE
         self._why_refused = ""
         self._on_data_available: Callable[[], None] | None = None
         self.on_message: Callable[[], None] = lambda: None
@@ -173,8 +176,16 @@ class ConnectedChannel(ABC):
         return self.poll() if self.received.num_priority and self.error is None else None
 
     def begin_capture(self, checkpoint_id: int) -> None:
-        if self.capture is not None:
-            self.capture.begin(checkpoint_id, self.received.pieces)
+        if (capture := self.capture) is None:
+            return
+        capture.begin(checkpoint_id, self.received.pieces)
+        for position, (piece, _) in enumerate(self.received.pieces):
+            if position < self.received.num_priority or piece.is_buffer:
+                continue
+            if (barrier := self._barrier_in(piece)) is not None and barrier.checkpoint_id == checkpoint_id:
+                self.received.move_first(position)
+                capture.note_arrival()
+                return
 
     def resume(self) -> None:
         """Let the producer go on that stopped behind a blocking event.
@@ -193,12 +204,12 @@ class ConnectedChannel(ABC):
 
     # -- for the connection ----------------------------------------------------------------------
 
-    def take_news(self) -> list[Message]:
-        """The messages for the producer that have gathered; they count as sent from here on."""
+    def take_news(self) -> tuple[int, bool]:
+        """How many empty buffers the producer is to be told of, and whether it is to go on; it counts as told now."""
         if self.state is not ChannelState.RESUMED:
-            return []
+            return 0, False
         self._go_on(ChannelEvent.TELL)
-        return [ResumeConsumption(self.receiver)]
+        return 0, True
 
     def request_buffer(self, response: BufferResponse, size: int) -> Buffer | None:
         """A buffer for a payload of `size` bytes, or `None` to skip it."""
@@ -258,14 +269,16 @@ class ConnectedChannel(ABC):
         is_missing = buffer is None and not (size == 0 and response.data_type.is_buffer)
         if self.is_released or is_missing:
             refused: str | None = f"{self}: {self._why_refused}"
-        elif response.is_compressed:
-            refused = f"{self}: compressed buffers are not supported"
+        elif response.is_compressed and not self._takes_compressed:
+            refused = f"{self}: a compressed buffer has come, and this job compresses nothing"
         elif not self.received.sequence.is_next(response.sequence_number):
             refused = (
                 f"Buffer re-ordering: expected buffer with sequence number "
                 f"{self.received.sequence.expected}, but received {response.sequence_number}"
             )
         else:
+            if buffer is not None:
+                buffer.is_compressed = response.is_compressed
             self._queue(buffer, response.partial_sizes or (size,))  # before 2.x there is one piece, always
             if response.data_type.blocks_upstream:
                 self._go_on(ChannelEvent.BLOCK)
@@ -283,18 +296,31 @@ class ConnectedChannel(ABC):
             if capture.is_copying:
                 capture.copy(buffer.data)
             self.received.put(buffer, sizes)
-        elif len(sizes) == 1 and (barrier := self._unaligned_barrier(buffer)) is not None:
-            capture.note_barrier(barrier.checkpoint_id, self.received.put_first(buffer))
-            capture.note_arrival()
+        elif len(sizes) == 1 and (barrier := self._barrier_in(buffer)) is not None:
+            self._queue_barrier(buffer, barrier, capture)
         else:
             self.received.put(buffer, sizes)
 
-    def _unaligned_barrier(self, buffer: Buffer) -> CheckpointBarrier | None:
+    def _queue_barrier(self, buffer: Buffer, barrier: CheckpointBarrier, capture: ChannelCapture) -> None:
+        """One that overtakes goes to the head, and so does one that waits while its checkpoint does not any more."""
+        checkpoint_id, number = barrier.checkpoint_id, self.received.sequence.expected
+        is_first = barrier.alignment is Alignment.UNALIGNED or capture.wants(checkpoint_id)
+        if is_first:
+            self.received.put_first(buffer)
+        else:
+            self.received.put(buffer, (buffer.size,))
+        capture.note_barrier(checkpoint_id, number)
+        if is_first:
+            capture.note_arrival()
+        else:
+            capture.announce(barrier)
+
+    def _barrier_in(self, event: Buffer | BufferSlice) -> CheckpointBarrier | None:
         try:
-            event = event_from_bytes(buffer.data, self._version)
+            found = event_from_bytes(event.data, self._version)
         except RemoteProtocolError:
             return None  # whoever polls it will say what is wrong
-        return event if isinstance(event, CheckpointBarrier) and event.alignment is Alignment.UNALIGNED else None
+        return found if isinstance(found, CheckpointBarrier) else None
 
     def _go_on(self, event: ChannelEvent) -> None:
         self.state = next_state(CHANNEL_TRANSITIONS, self.state, event, self)

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from refimpl.config import FlinkVersion
 from refimpl.consumer.channel import BufferOrEvent, ChannelSnapshot, InputChannel
 from refimpl.consumer.recovered_channel import RecoveredInputChannel
+from refimpl.memory.buffer import BufferSlice, heap_buffer
+from refimpl.records.compression import BlockCodec, raw_of_block
 from refimpl.records.event_serializer import event_from_bytes
 from refimpl.records.events import EndOfChannelState, EndOfPartition, Event
 
@@ -33,7 +35,8 @@ class GateSnapshot:
 class InputGate:
     """The channels through which a task reads one exchange.
 
-    `on_ready` is called when a gate that had nothing gets something.
+    `on_ready` is called when a gate that had nothing gets something. A buffer has `most_bytes` at most: of so many
+    `codec` has made what comes compressed, and in pieces of so many comes what is recovered.
 
     Flink:   SingleInputGate (runtime.io.network.partition.consumer), 1.11.4
     Differs: there are no unknown channels: who produces is known before the gate is made.
@@ -45,11 +48,15 @@ class InputGate:
         channels: Sequence[InputChannel],
         version: FlinkVersion = FlinkVersion.V1_11,
         on_ready: Callable[[], None] | None = None,
+        codec: BlockCodec | None = None,
+        most_bytes: int = 32_768,
     ) -> None:
         self.name = name
         self.channels = list(channels)
         self.on_ready = on_ready
         self._version = version
+        self._codec = codec
+        self._most_bytes = most_bytes
         self._line: deque[int] = deque()
         self._is_in_line = [False] * len(channels)
         self._is_ended = [False] * len(channels)
@@ -86,6 +93,8 @@ class InputGate:
                 self._is_in_line[index] = True
                 self._line.append(index)
             if buffer.is_buffer:
+                if buffer.parent.is_compressed:
+                    buffer = self._decompressed(buffer)
                 return BufferOrEvent(index, buffer, None, bool(self._line))
             event = event_from_bytes(buffer.data, self._version)
             buffer.recycle()
@@ -109,7 +118,7 @@ class InputGate:
 
     def recover(self, index: int, data: bytes) -> None:
         """Let a channel begin with what a checkpoint has of it, before it reads anything; ask before `open`."""
-        self.channels[index] = RecoveredInputChannel(self.channels[index], data, self._version)
+        self.channels[index] = RecoveredInputChannel(self.channels[index], data, self._most_bytes, self._version)
 
     def release(self) -> None:
         """Stop reading all channels."""
@@ -133,8 +142,17 @@ class InputGate:
         if len(self._line) == 1 and self.on_ready is not None:
             self.on_ready()
 
+    def _decompressed(self, buffer: BufferSlice) -> BufferSlice:
+        """The same bytes as they were, outside all pools; the compressed ones go home."""
+        assert self._codec is not None, f"{self} takes in what it has no code for"
+        try:
+            raw = raw_of_block(self._codec, buffer.data, self._most_bytes)
+        finally:
+            buffer.recycle()
+        return heap_buffer(raw, buffer.parent.data_type).read_only_slice()
+
     def _begin(self, index: int) -> None:
-        """All that was recovered of a channel has been read: read the channel itself.
+        """All that was recovered of a channel has been read: read the channel itself, which may have something.
 
         A peer may send the same event, at any time; of a channel that is read already nothing follows.
         """
@@ -142,7 +160,7 @@ class InputGate:
         if not isinstance(recovered, RecoveredInputChannel):
             return
         self.channels[index] = recovered.channel
-        self.channels[index].open(lambda: self._enter_line(index))
+        self._enter_line(index)
 
     def _end(self, index: int) -> None:
         if not self._is_ended[index]:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 from refimpl.consumer.channel import ChannelSnapshot
 from refimpl.consumer.channel_capture import ChannelCapture
+from refimpl.producer.blocking_subpartition import BoundedBlockingView
 from refimpl.producer.subpartition_view import BufferAndBacklog, PipelinedSubpartitionView
 
 __all__ = ["LocalInputChannel"]
@@ -24,7 +25,7 @@ class LocalInputChannel:
              barrier is seen at once, as in 2.x; in 1.11 when it is polled.
     """
 
-    def __init__(self, index: int, view: PipelinedSubpartitionView) -> None:
+    def __init__(self, index: int, view: PipelinedSubpartitionView | BoundedBlockingView) -> None:
         self.index = index
         self.view = view
         self.capture: ChannelCapture | None = None

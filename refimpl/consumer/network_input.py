@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from refimpl.config import CheckpointingMode
 from refimpl.consumer.alignment import barrier_handler
-from refimpl.consumer.barrier_handler import BarrierHandler, Captured, act_on
+from refimpl.consumer.barrier_handler import Abort, BarrierHandler, Captured, Decision, act_on
 from refimpl.consumer.channel_capture import InputCapture
 from refimpl.consumer.input_gate import InputGate
 from refimpl.consumer.two_input_valve import TwoInputValve
@@ -42,7 +42,7 @@ class EndOfInput:
     side: int
 
 
-InputElement = StreamElement | Event | EndOfInput
+InputElement = StreamElement | Event | EndOfInput | Abort
 """What an input hands out."""
 
 
@@ -75,7 +75,7 @@ class NetworkInput:
         self._elements = element_serializer
         self._deserializers: list[RecordDeserializer | None] = [make_deserializer() for _ in gate.channels]
         self._others: list[RecordDeserializer | None] = [None for _ in gate.channels]  # to read from the next buffer on
-        self._taken: deque[tuple[int, BufferSlice | Event]] = deque()
+        self._taken: deque[tuple[int, BufferSlice | Event | Abort]] = deque()
         self._active: int | None = None  # the channel whose buffer is being read
         self._last_channel = 0  # whose elements are decoded
         self._active_buffer: BufferSlice | None = None
@@ -156,7 +156,7 @@ class NetworkInput:
     def allow_unaligned(self, exclusion: AbstractContextManager[object] | None = None) -> None:
         """Look for barriers that overtake, before the gate is opened; `exclusion` is what `take` is called under."""
         self.alignment = AlternatingBarrierHandler(len(self.gate.channels), self._elements.version)
-        self.capture = InputCapture(len(self.gate.channels), self._on_arrival)
+        self.capture = InputCapture(len(self.gate.channels), self._on_arrival, self._on_announcement)
         self._exclusion = exclusion or nullcontext()
         for channel, capture in zip(self.gate.channels, self.capture.channels, strict=True):
             channel.capture = capture
@@ -164,18 +164,25 @@ class NetworkInput:
     @property
     def has_barriers(self) -> bool:
         """Whether `take_barriers` would bring some."""
-        return self.capture is not None and bool(self.capture.arrived)
+        return self.capture is not None and (bool(self.capture.arrived) or self._is_overdue)
 
-    def take_barriers(self) -> list[CheckpointBarrier | CancelCheckpointMarker]:
+    @property
+    def _is_overdue(self) -> bool:
+        """Whether an alignment takes too long."""
+        now_ms, deadline_ms = self.alignment.now_ms, self.alignment.next_deadline
+        return deadline_ms is not None and now_ms is not None and now_ms >= deadline_ms
+
+    def take_barriers(self) -> list[CheckpointBarrier | Abort]:
         """Take the barriers that have overtaken what waits: cuts that are here now, before all that was taken.
 
-        Under exclusion, and before each `take`.
+        An alignment that takes too long ends in such a cut. Under exclusion, and before each `take`.
         """
-        events: list[CheckpointBarrier | CancelCheckpointMarker] = []
+        events: list[CheckpointBarrier | Abort] = []
+        if self._is_overdue and self.alignment.now_ms is not None:
+            events += self._acted_on(self.alignment.on_timeout(self.alignment.now_ms))
         while self.capture is not None and self.capture.arrived:
             index = self.capture.arrived.popleft()
             if isinstance(event := self.gate.poll_priority(index), CheckpointBarrier):
-                self.capture.channels[index].note_barrier(event.checkpoint_id)
                 events += self._decide(index, event)
         return events
 
@@ -229,14 +236,24 @@ class NetworkInput:
         if self.gate.on_ready is not None:
             self.gate.on_ready()
 
+    def _on_announcement(self, barrier: CheckpointBarrier) -> None:
+        if isinstance(self.alignment, AlternatingBarrierHandler):
+            self.alignment.announce(barrier)
+        self._on_arrival()
+
     # -- helpers -----------------------------------------------------------------------------------
 
-    def _decide(self, channel: int, event: Event) -> list[CheckpointBarrier | CancelCheckpointMarker]:
-        """Let channels go on as is decided for an event; the barriers and markers that are for the task."""
+    def _decide(self, channel: int, event: Event) -> list[CheckpointBarrier | Abort]:
+        """Let channels go on as is decided for an event; the cuts and the news of none that are for the task."""
+        if self.capture is not None and isinstance(event, CheckpointBarrier):
+            self.capture.channels[channel].note_polled(event.checkpoint_id)
         try:
-            decisions = self.alignment.on_event(channel, event)
+            return self._acted_on(self.alignment.on_event(channel, event))
         except RemoteProtocolError as error:
             raise RemoteProtocolError(f"{self.gate.name}, {error}") from error
+
+    def _acted_on(self, decisions: list[Decision]) -> list[CheckpointBarrier | Abort]:
+        """Do what was decided for the channels; what is for the task."""
         for decision in decisions:
             if isinstance(decision, Captured) and self.capture is not None:
                 self.capture.note_delivered(decision.checkpoint_id)

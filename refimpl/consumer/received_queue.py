@@ -73,6 +73,13 @@ class ReceivedQueue:
             self.note_receive(event.segment.id, number, event.size)
         return number
 
+    def move_first(self, position: int) -> None:
+        """Let an event that waits here overtake all before it, but what has overtaken before."""
+        event = self.pieces[position]
+        del self.pieces[position]
+        self.pieces.insert(self.num_priority, event)
+        self.num_priority += 1
+
     def take(self, backlog: int) -> BufferAndBacklog | None:
         """The next piece, which is the caller's now; `None` if there is none."""
         if not self.pieces:

@@ -9,7 +9,7 @@ from refimpl.config import Config
 from refimpl.consumer.buffer_manager import BufferManager, BufferManagerSnapshot
 from refimpl.consumer.channel import ChannelSnapshot
 from refimpl.consumer.connected_channel import ConnectedChannel
-from refimpl.exchange.messages import AddCredit, BufferResponse, Message
+from refimpl.exchange.messages import BufferResponse
 from refimpl.memory.buffer import Buffer
 from refimpl.memory.local_pool import LocalBufferPool
 from refimpl.memory.network_pool import NetworkBufferPool
@@ -50,10 +50,9 @@ class RemoteInputChannel(ConnectedChannel):
     def snapshot(self) -> ChannelSnapshot:
         return replace(super().snapshot(), buffers=BufferManagerSnapshot.of(self.buffers))
 
-    def take_news(self) -> list[Message]:
-        credit = self.buffers.credit.announce()
-        news: list[Message] = [AddCredit(credit, self.receiver)] if credit else []
-        return news + super().take_news()
+    def take_news(self) -> tuple[int, bool]:
+        _, may_go_on = super().take_news()
+        return self.buffers.credit.announce(), may_go_on
 
     def on_backlog(self, backlog: int) -> None:
         has_ended = self.is_released or self.buffers.floating_pool.is_destroyed

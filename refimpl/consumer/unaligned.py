@@ -53,6 +53,7 @@ class CaptureEvent(Enum):
     END = "see the end of a channel"
     LAST_DELIVERED = "have the last channel delivered"
     ABORT = "hear that the checkpoint was aborted"
+    TAKE_OVER = "take over an alignment that takes too long"
 
 
 _S, _E = CaptureState, CaptureEvent
@@ -65,6 +66,7 @@ CAPTURE_TRANSITIONS: dict[CaptureState, dict[CaptureEvent, CaptureState]] = {
         _E.CANCEL: _S.IDLE,  # of a checkpoint not seen yet; it is remembered
         _E.END: _S.IDLE,
         _E.ABORT: _S.IDLE,
+        _E.TAKE_OVER: _S.CAPTURING,  # while another is captured nothing is aligned
     },
     _S.CAPTURING: {
         _E.NEWER_BARRIER: _S.CAPTURING,  # of the newer one, from the start
@@ -97,6 +99,9 @@ class BarrierUnaligner(BarrierHandler):
 
     def pending(self) -> tuple[int, Iterable[int]]:
         return (-1, ()) if self.state is CaptureState.IDLE else (self.latest_checkpoint_id, self._delivered)
+
+    def _is_unaligned(self, checkpoint_id: int) -> bool:
+        return checkpoint_id >= 0
 
     def on_barrier(self, channel: int, barrier: CheckpointBarrier) -> list[Decision]:
         decisions: list[Decision] = []
@@ -144,8 +149,15 @@ class BarrierUnaligner(BarrierHandler):
         self.latest_checkpoint_id = max(latest_id, by_id)
         return [Abort(latest_id, AbortReason.SUBSUMED)] if was_capturing else []
 
+    def take_over(self, barrier: CheckpointBarrier, arrived: Iterable[int]) -> list[Decision]:
+        """Go on with a checkpoint that was being aligned, of which channels in `arrived` have delivered the barrier."""
+        self._go_on(CaptureEvent.TAKE_OVER)
+        self.latest_checkpoint_id = barrier.checkpoint_id
+        self._delivered = set(arrived)
+        return [StartCapture(barrier), *self._captured_if_all()]
+
     def _captured_if_all(self) -> list[Decision]:
-        if self.state is CaptureState.IDLE or len(self._delivered | self._ended) < self._num_channels:
+        if self.state is CaptureState.IDLE or len(self._delivered | self.ended) < self.num_channels:
             return []
         self._go_on(CaptureEvent.LAST_DELIVERED)
         return [Captured(self.latest_checkpoint_id)]
@@ -157,9 +169,12 @@ class BarrierUnaligner(BarrierHandler):
 class AlternatingBarrierHandler(BarrierHandler):
     """Does with each barrier what it asks for: a checkpoint's overtakes, a savepoint's is aligned.
 
-    A newer barrier of the other kind ends what is pending, as one of the same kind does.
+    A newer barrier of the other kind ends what is pending, as one of the same kind does. One of the same checkpoint has
+    stopped waiting on its way, or not yet: what is aligned goes on as unaligned, and never the other way.
 
-    Flink:   AlternatingCheckpointBarrierHandler (streaming.runtime.io), 1.11.4
+    Flink:   AlternatingCheckpointBarrierHandler (streaming.runtime.io), 1.11.4; AlternatingCollectingBarriers,
+             AlternatingCollectingBarriersUnaligned (streaming.runtime.io.checkpointing), 2.2.1
+    Differs: channels that wait go on at the switch; Flink's wait for the last barrier.
     """
 
     mode = CheckpointingMode.EXACTLY_ONCE
@@ -168,23 +183,84 @@ class AlternatingBarrierHandler(BarrierHandler):
         super().__init__(num_channels, version)
         self.unaligner = BarrierUnaligner(num_channels, version)
         self.aligner = BarrierAligner(num_channels, version)
+        self._unaligned_id = -1  # the newest checkpoint that is not aligned
+        self._announced: CheckpointBarrier | None = None  # waits in a channel, and none of its checkpoint is here
 
     def pending(self) -> tuple[int, Iterable[int]]:
         unaligned = self.unaligner.pending()
         return unaligned if unaligned[0] >= 0 else self.aligner.pending()
 
+    def _is_unaligned(self, checkpoint_id: int) -> bool:
+        return checkpoint_id >= 0 and checkpoint_id == self._unaligned_id
+
+    def tell(self, now_ms: float) -> None:
+        super().tell(now_ms)
+        if self._announced is not None:
+            self._first_ms.setdefault(self._announced.checkpoint_id, now_ms)
+
+    def announce(self, barrier: CheckpointBarrier) -> None:
+        """A barrier has come that waits its turn in a channel: others may have to wait for it too long."""
+        if barrier.has_timeout and barrier.checkpoint_id > self.latest_checkpoint_id:
+            self._announced = barrier
+
+    @property
+    def next_deadline(self) -> float | None:
+        barrier = self._announced or self.aligner.barrier
+        if barrier is None or not barrier.has_timeout:
+            return None
+        first_ms = self._first_ms.get(barrier.checkpoint_id)
+        return None if first_ms is None else barrier.timeout_at_ms(first_ms)
+
+    def on_timeout(self, now_ms: float) -> list[Decision]:
+        self.tell(now_ms)
+        deadline_ms, announced = self.next_deadline, self._announced
+        if deadline_ms is None or now_ms < deadline_ms:
+            return []
+        if announced is None:
+            return self._noted(self._switch())
+        return self._noted(self._begin(announced))
+
     def on_barrier(self, channel: int, barrier: CheckpointBarrier) -> list[Decision]:
-        if barrier.checkpoint_id < self.latest_checkpoint_id:
-            return [ResumeChannel(channel)] if barrier.needs_alignment else []
-        self.latest_checkpoint_id = barrier.checkpoint_id
+        checkpoint_id = barrier.checkpoint_id
+        if checkpoint_id < self.latest_checkpoint_id:
+            return [ResumeChannel(channel)]
+        self._see(checkpoint_id)
         if barrier.alignment is Alignment.UNALIGNED:
-            return self.aligner.subsume(barrier.checkpoint_id) + self.unaligner.on_barrier(channel, barrier)
-        return self.unaligner.subsume(barrier.checkpoint_id) + self.aligner.on_barrier(channel, barrier)
+            is_same = checkpoint_id == self.aligner.pending()[0]
+            decisions = self._switch() if is_same else self.aligner.subsume(checkpoint_id)
+            self._unaligned_id = checkpoint_id
+            return decisions + self.unaligner.on_barrier(channel, barrier)
+        if checkpoint_id == self._unaligned_id:
+            return [ResumeChannel(channel), *self.unaligner.on_barrier(channel, barrier)]
+        return self.unaligner.subsume(checkpoint_id) + self.aligner.on_barrier(channel, barrier)
+
+    def _see(self, checkpoint_id: int) -> None:
+        """One of this checkpoint is here; what was announced of it, or of an older one, matters no more."""
+        self.latest_checkpoint_id = checkpoint_id
+        if self._announced is not None and self._announced.checkpoint_id <= checkpoint_id:
+            self._announced = None
+
+    def _begin(self, announced: CheckpointBarrier) -> list[Decision]:
+        """Here is the cut, before any barrier: the one that is known of has waited too long."""
+        checkpoint_id = announced.checkpoint_id
+        self._see(checkpoint_id)
+        self._unaligned_id = checkpoint_id
+        subsumed = self.aligner.subsume(checkpoint_id) + self.unaligner.subsume(checkpoint_id)
+        return subsumed + self.unaligner.take_over(announced.as_unaligned(), ())
+
+    def _switch(self) -> list[Decision]:
+        """Go on as unaligned: here is the cut, and who has delivered the barrier need not deliver it again."""
+        barrier, arrived = self.aligner.barrier, sorted(self.aligner.arrived)
+        assert barrier is not None, f"{self}: nothing is being aligned"
+        self.aligner.give_up()
+        self._unaligned_id = barrier.checkpoint_id
+        resumed = [ResumeChannel(channel) for channel in arrived]
+        return [*self.unaligner.take_over(barrier.as_unaligned(), arrived), *resumed]
 
     def on_cancellation(self, channel: int, checkpoint_id: int) -> list[Decision]:
         if checkpoint_id < self.latest_checkpoint_id:
             return []
-        self.latest_checkpoint_id = checkpoint_id
+        self._see(checkpoint_id)
         first, second = self._by_turn()
         decisions = first.on_cancellation(channel, checkpoint_id)
         second.latest_checkpoint_id = max(second.latest_checkpoint_id, checkpoint_id)

@@ -19,7 +19,8 @@ class UnionInputGate:
 
     So each exchange has the same turn, however many channels it has. `channels` are those of the first gate, then
     those of the second, and so on; a channel's number here is its place in them. A gate may be a union itself:
-    its exchanges share one turn.
+    its exchanges share one turn. With `tells_of_each` `on_ready` is called for each gate that gets something, and
+    not for the first alone.
 
     Flink:   UnionInputGate (runtime.io.network.partition.consumer), 1.11.4
     """
@@ -31,6 +32,7 @@ class UnionInputGate:
         self.gates = gates
         self.channels: list[InputChannel] = [channel for gate in gates for channel in gate.channels]
         self.on_ready = on_ready
+        self.tells_of_each = False
         self._first_channels = list(accumulate((len(gate.channels) for gate in gates), initial=0))
         self._line: deque[int] = deque()
 
@@ -91,5 +93,5 @@ class UnionInputGate:
         if number in self._line:
             return
         self._line.append(number)
-        if len(self._line) == 1 and self.on_ready is not None:
+        if self.on_ready is not None and (len(self._line) == 1 or self.tells_of_each):
             self.on_ready()

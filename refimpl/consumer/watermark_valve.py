@@ -12,17 +12,6 @@ from refimpl.records.elements import MIN_TIMESTAMP, StreamStatus, Watermark
 __all__ = ["StatusWatermarkValve"]
 
 
-class _Channel:
-    """What the valve remembers of one channel."""
-
-    __slots__ = ("watermark", "status", "is_aligned")
-
-    def __init__(self) -> None:
-        self.watermark = MIN_TIMESTAMP
-        self.status = StreamStatus.ACTIVE
-        self.is_aligned = True
-
-
 class StatusWatermarkValve:
     """Watermarks and statuses of `num_channels` channels in, those of the whole input out.
 
@@ -30,69 +19,57 @@ class StatusWatermarkValve:
     """
 
     def __init__(self, num_channels: int) -> None:
-        self._channels = [_Channel() for _ in range(num_channels)]
-        self._last_watermark = MIN_TIMESTAMP
-        self._status = StreamStatus.ACTIVE
+        self._watermarks = [MIN_TIMESTAMP] * num_channels
+        self._idle: set[int] = set()
+        self._counting = set(range(num_channels))  # those that are active and have not to catch up
+        self._last = MIN_TIMESTAMP
 
     @property
     def current_watermark(self) -> int:
         """The last watermark that came out, in ms; `MIN_TIMESTAMP` before the first."""
-        return self._last_watermark
+        return self._last
 
     @property
     def channel_watermarks(self) -> tuple[int, ...]:
-        return tuple(channel.watermark for channel in self._channels)
+        return tuple(self._watermarks)
 
     @property
     def idle_channels(self) -> tuple[int, ...]:
         """Those whose watermark counts for nothing just now."""
-        return tuple(index for index, each in enumerate(self._channels) if each.status is StreamStatus.IDLE)
+        return tuple(sorted(self._idle))
 
     def input_watermark(self, watermark: Watermark, index: int) -> list[Watermark | StreamStatus]:
         """What comes out when `watermark` arrives on channel `index`."""
-        channel = self._channels[index]
-        is_active = self._status is channel.status is StreamStatus.ACTIVE
-        if not is_active or watermark.timestamp <= channel.watermark:
+        if index in self._idle or watermark.timestamp <= self._watermarks[index]:
             return []
-        channel.watermark = watermark.timestamp
-        if not channel.is_aligned and watermark.timestamp >= self._last_watermark:
-            channel.is_aligned = True
-        return self._emit_minimum()
+        self._watermarks[index] = watermark.timestamp
+        if watermark.timestamp >= self._last:
+            self._counting.add(index)
+        return self._advance(self._least())
 
     def input_status(self, status: StreamStatus, index: int) -> list[Watermark | StreamStatus]:
         """What comes out when `status` arrives on channel `index`."""
-        channel = self._channels[index]
-        if status is channel.status:
+        was_all_idle = len(self._idle) == len(self._watermarks)
+        if (status is StreamStatus.IDLE) == (index in self._idle):
             return []
-        channel.status = status
-        if status is StreamStatus.IDLE:
-            return self._channel_idle(channel)
-        channel.is_aligned = channel.watermark >= self._last_watermark
-        if self._status is StreamStatus.IDLE:
-            self._status = StreamStatus.ACTIVE
-            return [StreamStatus.ACTIVE]
-        return []
+        if status is StreamStatus.ACTIVE:
+            self._idle.remove(index)
+            if self._watermarks[index] >= self._last:
+                self._counting.add(index)
+            return [StreamStatus.ACTIVE] if was_all_idle else []
+        held_time = self._watermarks[index] == self._last
+        self._idle.add(index)
+        self._counting.discard(index)
+        if len(self._idle) < len(self._watermarks):
+            return self._advance(self._least()) if held_time else []
+        # The last one to go held the minimum: nothing holds time back any more.
+        return [*(self._advance(max(self._watermarks)) if held_time else []), StreamStatus.IDLE]
 
-    def _channel_idle(self, channel: _Channel) -> list[Watermark | StreamStatus]:
-        was_aligned = channel.is_aligned
-        channel.is_aligned = False
-        if all(other.status is StreamStatus.IDLE for other in self._channels):
-            out: list[Watermark | StreamStatus] = []
-            # The last one to go held the minimum: nothing holds time back any more.
-            if channel.watermark == self._last_watermark:
-                out += self._emit(max(other.watermark for other in self._channels))
-            self._status = StreamStatus.IDLE
-            return [*out, StreamStatus.IDLE]
-        if was_aligned and channel.watermark == self._last_watermark:
-            return self._emit_minimum()
-        return []
+    def _least(self) -> int:
+        return min((self._watermarks[each] for each in self._counting), default=self._last)
 
-    def _emit_minimum(self) -> list[Watermark | StreamStatus]:
-        aligned = [channel.watermark for channel in self._channels if channel.is_aligned]
-        return self._emit(min(aligned)) if aligned else []
-
-    def _emit(self, timestamp: int) -> list[Watermark | StreamStatus]:
-        if timestamp <= self._last_watermark:
+    def _advance(self, timestamp: int) -> list[Watermark | StreamStatus]:
+        if timestamp <= self._last:
             return []
-        self._last_watermark = timestamp
+        self._last = timestamp
         return [Watermark(timestamp)]

@@ -57,9 +57,10 @@ class BoundedData(Protocol):
     Flink:   BoundedData (runtime.io.network.partition), 1.11.4
     """
 
-    num_bytes: int
+    @property
+    def num_bytes(self) -> int: ...
 
-    def write(self, data: memoryview, data_type: DataType) -> None:
+    def write(self, data: memoryview, data_type: DataType, is_compressed: bool = False) -> None:
         """Append one entry."""
 
     def finish(self) -> None:
@@ -113,10 +114,10 @@ class MemoryBoundedData:
 
     def __init__(self) -> None:
         self.num_bytes = 0
-        self._entries: list[tuple[bytes, DataType]] = []
+        self._entries: list[tuple[bytes, DataType, bool]] = []
         self._is_finished = False
 
-    def write(self, data: memoryview, data_type: DataType) -> None:
+    def write(self, data: memoryview, data_type: DataType, is_compressed: bool = False) -> None:
         """Append one entry.
 
         Raises:
@@ -124,8 +125,8 @@ class MemoryBoundedData:
         """
         if self._is_finished:
             raise LocalUsageError("a finished result takes no more entries")
-        pack_entry_header(data_type, len(data))
-        self._entries.append((bytes(data), data_type))
+        pack_entry_header(data_type, len(data), is_compressed)
+        self._entries.append((bytes(data), data_type, is_compressed))
         self.num_bytes += len(data)
 
     def finish(self) -> None:
@@ -144,7 +145,7 @@ class MemoryBoundedData:
 class MemoryBoundedReader:
     """A position in entries in memory."""
 
-    def __init__(self, entries: list[tuple[bytes, DataType]]) -> None:
+    def __init__(self, entries: list[tuple[bytes, DataType, bool]]) -> None:
         self._entries = entries
         self._next = 0
 
@@ -156,9 +157,11 @@ class MemoryBoundedReader:
         """The next entry, `None` at the end."""
         if self.is_at_end:
             return None
-        data, data_type = self._entries[self._next]
+        data, data_type, is_compressed = self._entries[self._next]
         self._next += 1
-        return heap_buffer(data, data_type)
+        buffer = heap_buffer(data, data_type)
+        buffer.is_compressed = is_compressed
+        return buffer
 
     def close(self) -> None:
         """Read no more."""

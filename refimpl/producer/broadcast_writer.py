@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 
 from refimpl.memory.builder import BufferBuilder, BufferConsumer
+from refimpl.producer.buffer_writing import BufferWritingResultPartition
 from refimpl.producer.channel_copy import ChannelCopy, RecordInHand
 from refimpl.producer.record_writer import RecordWriter
-from refimpl.producer.result_partition import ResultPartition
 from refimpl.records.elements import StreamElement, StreamRecord
 
 __all__ = ["BroadcastCopy", "BroadcastRecordWriter"]
@@ -29,7 +29,7 @@ class BroadcastCopy(ChannelCopy):
     Flink:   BroadcastRecordWriter (runtime.io.network.api.writer), 1.11.4
     """
 
-    def __init__(self, partition: ResultPartition, exclusion: AbstractContextManager[object]) -> None:
+    def __init__(self, partition: BufferWritingResultPartition, exclusion: AbstractContextManager[object]) -> None:
         super().__init__(partition, exclusion)
         self.private_channel: int | None = None
         self.private_consumer: BufferConsumer | None = None

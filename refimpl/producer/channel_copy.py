@@ -16,7 +16,7 @@ from typing import Protocol, Self
 
 from refimpl.errors import SluiceError
 from refimpl.memory.builder import BufferBuilder, BufferConsumer
-from refimpl.producer.result_partition import ResultPartition
+from refimpl.producer.buffer_writing import BufferWritingResultPartition
 from refimpl.records.serialization_result import SerializationResult
 from refimpl.records.spanning import RecordSerializer, SpanningRecordSerializer
 
@@ -80,7 +80,7 @@ class ChannelCopy:
     Differs: keeps the record in hand where there is no buffer. Flink waits for one in the middle of user code.
     """
 
-    def __init__(self, partition: ResultPartition, exclusion: AbstractContextManager[object]) -> None:
+    def __init__(self, partition: BufferWritingResultPartition, exclusion: AbstractContextManager[object]) -> None:
         num_channels = len(partition.subpartitions)
         self.partition, self.exclusion = partition, exclusion
         self.record: RecordInHand = SerializedRecord(SpanningRecordSerializer())

@@ -21,6 +21,9 @@ class DirtyChannels:
     def __init__(self) -> None:
         self._marked: dict[int, None] = {}
 
+    def __bool__(self) -> bool:
+        return bool(self._marked)
+
     def __iter__(self) -> Iterator[int]:
         return iter(tuple(self._marked))
 

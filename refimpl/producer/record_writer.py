@@ -17,8 +17,8 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from refimpl.errors import LocalUsageError
+from refimpl.producer.buffer_writing import BufferWritingResultPartition
 from refimpl.producer.channel_copy import ChannelCopy, SerializedRecord
-from refimpl.producer.result_partition import ResultPartition
 from refimpl.producer.selector import ChannelSelector
 from refimpl.records.element_serializer import StreamElementSerializer
 from refimpl.records.elements import StreamElement, StreamRecord
@@ -42,7 +42,7 @@ class RecordWriter:
 
     def __init__(
         self,
-        partition: ResultPartition,
+        partition: BufferWritingResultPartition,
         selector: ChannelSelector,
         element_serializer: StreamElementSerializer,
         serializer: RecordSerializer | None = None,

@@ -1,64 +1,33 @@
-"""What one subtask produces: a subpartition for each of its consumers, and the pool they share."""
+"""What one subtask produces for who reads along: a queue for each of its consumers, and the pool they share."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from refimpl.config import Config
-from refimpl.memory.builder import BufferBuilder, BufferConsumer
+from refimpl.memory.builder import BufferConsumer
 from refimpl.memory.local_pool import LocalBufferPool
-from refimpl.memory.pool_snapshots import LocalPoolSnapshot
+from refimpl.producer.blocking_subpartition import BlockingSubpartition
+from refimpl.producer.buffer_writing import BufferWritingResultPartition
 from refimpl.producer.dirty_channels import DirtyChannels
 from refimpl.producer.overtaking import overtake, put_recovered
 from refimpl.producer.result_subpartition import SubpartitionState
 from refimpl.producer.subpartition import PipelinedSubpartition
 from refimpl.producer.subpartition_queue import SubpartitionQueue
-from refimpl.producer.subpartition_snapshot import SubpartitionSnapshot
 from refimpl.producer.subpartition_view import PipelinedSubpartitionView
 from refimpl.records.event_serializer import event_to_buffer
 from refimpl.records.events import Event
 from refimpl.trace import Trace
 
-__all__ = ["PartitionSnapshot", "ResultPartition", "max_buffers", "required_buffers"]
+__all__ = ["ResultPartition"]
 
 
-def required_buffers(num_subpartitions: int) -> int:
-    """Buffers an output cannot start without: one for each channel, and one more.
+class ResultPartition(BufferWritingResultPartition):
+    """An output that is read while it is written: a pipelined one.
 
-    Flink:   ResultPartitionFactory.createBufferPoolFactory, 1.10 and later; the one more keeps the
-             task available while every channel has a buffer open.
-    """
-    return num_subpartitions + 1
-
-
-def max_buffers(num_subpartitions: int, config: Config) -> int:
-    """Buffers an output may use at most: `buffers_per_channel` each and the floating ones.
-
-    Flink:   ResultPartitionFactory.createBufferPoolFactory for PIPELINED_BOUNDED, 1.11.4
-    """
-    most = num_subpartitions * config.buffers_per_channel + config.floating_buffers_per_gate
-    return max(required_buffers(num_subpartitions), most)
-
-
-@dataclass(frozen=True, slots=True)
-class PartitionSnapshot:
-    """One result partition at one moment."""
-
-    name: str
-    pool: LocalPoolSnapshot
-    subpartitions: tuple[SubpartitionSnapshot, ...]
-
-
-class ResultPartition:
-    """The output of one subtask for one edge of the job.
-
-    Ownership: owns `pool` and destroys it on `release`. Buffers that consumers hold by then return
-    to the global pool one by one.
-
-    Flink:   ResultPartition, BufferWritingResultPartition (runtime.io.network.partition), 1.11.4
+    Flink:   ResultPartition (runtime.io.network.partition), 1.11.4; PipelinedResultPartition, 1.12
     """
 
     rules: type[SubpartitionQueue] = PipelinedSubpartition
+    subpartitions: list[SubpartitionQueue]
 
     def __init__(
         self,
@@ -68,24 +37,10 @@ class ResultPartition:
         config: Config,
         trace: Trace | None = None,
     ) -> None:
-        self.name = name
-        self.pool = pool
-        self.config = config
-        self.buffer_timeout_ms = config.buffer_timeout_ms  # may change while the job runs, but not from or to 0
-        self.num_bytes_recovered = 0
+        super().__init__(name, pool, config)
         self._dirty = DirtyChannels()
-        self.subpartitions: list[SubpartitionQueue] = [
-            self.rules(index, name, trace, self._dirty) for index in range(num_subpartitions)
-        ]
+        self.subpartitions = [self.rules(index, name, trace, self._dirty) for index in range(num_subpartitions)]
         self._deadline_ms: float | None = None
-
-    def __repr__(self) -> str:
-        return f"ResultPartition({self.name}, {len(self.subpartitions)} subpartitions)"
-
-    @property
-    def is_available(self) -> bool:
-        """Whether the task should go on producing."""
-        return self.pool.is_available
 
     @property
     def is_finished(self) -> bool:
@@ -100,13 +55,16 @@ class ResultPartition:
     @property
     def has_unannounced_data(self) -> bool:
         """Whether a flush would make something available."""
-        return any(self.subpartitions[index].has_unannounced_data for index in self._dirty)
+        return bool(self._dirty) and any(self.subpartitions[index].has_unannounced_data for index in self._dirty)
 
-    def use(self, rules: type[SubpartitionQueue]) -> None:
+    def use(self, rules: type[SubpartitionQueue | BlockingSubpartition]) -> None:
         """Put a subpartition of class `rules` in the place of each, between two steps of the task that writes here.
 
-        The queues, their marks and their readers stay; the old subpartitions are empty and released.
+        The queues, their marks and their readers stay; the old subpartitions are empty and released. Rules of blocking
+        results change nothing.
         """
+        if not issubclass(rules, SubpartitionQueue):
+            return
         for index, old in enumerate(self.subpartitions):
             self.subpartitions[index] = rules(index, self.name)
             self.subpartitions[index].take_over(old)
@@ -114,21 +72,6 @@ class ResultPartition:
     def create_view(self, channel: int) -> PipelinedSubpartitionView:
         """The way to read one channel, for its one reader."""
         return self.subpartitions[channel].view
-
-    def request_builder(self, channel: int) -> BufferBuilder | None:
-        """A builder charged to `channel`, or `None`; its consumer is not queued yet."""
-        return self.pool.request_builder(channel)
-
-    def add(self, consumer: BufferConsumer, channel: int) -> bool:
-        """Queue a buffer for one channel."""
-        return self.subpartitions[channel].add(consumer)
-
-    def broadcast_event(self, event: Event) -> None:
-        """Queue the same event for every channel; all share one buffer, outside the pool."""
-        shared = BufferConsumer.of_buffer(event_to_buffer(event, self.config.flink_version))
-        for subpartition in self.subpartitions:
-            subpartition.add(shared.copy())
-        shared.close()
 
     def overtake(self, event: Event) -> list[bytes]:
         """Queue the same event for every channel, before all that waits there; what waits, as bytes for each channel.
@@ -177,17 +120,3 @@ class ResultPartition:
         if deadline_ms is not None and now_ms >= deadline_ms:
             self._deadline_ms = None
             self.flush_all()
-
-    def finish(self) -> None:
-        """Queue the end on every channel."""
-        for subpartition in self.subpartitions:
-            subpartition.finish(self.config.flink_version)
-
-    def release(self, failure_cause: str | None = None) -> None:
-        """Drop every queued buffer and give the pool up; readers are told `failure_cause`, if any."""
-        for subpartition in self.subpartitions:
-            subpartition.release(failure_cause)
-        self.pool.destroy()
-
-    def snapshot(self) -> PartitionSnapshot:
-        return PartitionSnapshot(self.name, self.pool.snapshot(), tuple(sub.snapshot() for sub in self.subpartitions))

@@ -6,6 +6,7 @@ When the reader is told, and what it gets, are rules of their own: `PipelinedSub
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 
 from refimpl.config import FlinkVersion
 from refimpl.memory.buffer import BufferSlice
@@ -30,6 +31,8 @@ __all__ = ["SubpartitionQueue"]
 class SubpartitionQueue(ResultSubpartition):
     """A queue of buffers and events, without the rules by which they come and go.
 
+    `on_barrier_read` is called when the reader has taken an event that blocks.
+
     Ownership: an added consumer belongs to the queue, also when it is refused. `poll` hands out
     slices the caller recycles.
 
@@ -44,6 +47,7 @@ class SubpartitionQueue(ResultSubpartition):
         dirty: DirtyChannels | None = None,
     ) -> None:
         super().__init__(index, owner)
+        self.on_barrier_read: Callable[[], None] = lambda: None
         self._watch = ChannelWatch(index, DirtyChannels() if dirty is None else dirty)
         self._note_queue = noting(trace, "queue", owner, index)
         self._note_event = noting(trace, "queue event", owner, index)
@@ -109,6 +113,7 @@ class SubpartitionQueue(ResultSubpartition):
             self._note_deliver(piece.segment.id, number, piece.size)
         if piece.data_type.blocks_upstream:
             self.view.block()
+            self.on_barrier_read()
         self._watch.watch_tail(self.queue)
         is_more = bool(self.queue) and self.is_data_available
         return BufferAndBacklog(piece, is_more, self.count_backlog(), self.is_event_available, number)
@@ -188,6 +193,7 @@ class SubpartitionQueue(ResultSubpartition):
         Attributes of a subclass stay as its constructor made them.
         """
         self.restore(other.save())
+        self.on_barrier_read = other.on_barrier_read
         self.producer_state, self.failure_cause = other.producer_state, other.failure_cause
         self.view, self._watch = other.view, other._watch
         self._note_queue, self._note_event, self._note_deliver = (

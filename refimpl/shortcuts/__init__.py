@@ -25,6 +25,7 @@ from refimpl.shortcuts.makers import *
 from refimpl.shortcuts.operators import *
 from refimpl.shortcuts.partition import *
 from refimpl.shortcuts.selectors import *
+from refimpl.shortcuts.tables import *
 from refimpl.shortcuts.task import *
 from refimpl.shortcuts.turns import *
 from refimpl.shortcuts.windows import *

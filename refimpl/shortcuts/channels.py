@@ -97,7 +97,7 @@ class FastConnectedChannel(ConnectedChannel):
         if self.error is not None or self.state is _RELEASED:
             return run
         for _ in range(min(most, len(pieces) - 1)):
-            if not pieces[0][0].is_buffer:
+            if not pieces[0][0].is_buffer or pieces[0][0].parent.is_compressed:
                 break
             piece, number = pieces.popleft()
             run.append(piece)

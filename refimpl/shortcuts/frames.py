@@ -18,6 +18,7 @@ from refimpl.exchange.frames import response_header
 from refimpl.exchange.framing import FRAME_HEADER, HEADER_BYTES, MAGIC
 from refimpl.exchange.messages import BufferResponse, Message
 from refimpl.exchange.partition_reader import PartitionReader
+from refimpl.exchange.wire_format import WIRE_FORMAT
 from refimpl.memory.data_type import DataType
 from refimpl.shortcuts.channels import FastConnectedChannel
 
@@ -48,11 +49,18 @@ class ResponseHead:
         self.num_bytes = self._layout.size
 
     def pack(
-        self, receiver: bytes, subpartition: int, sequence_number: int, backlog: int, data_type: DataType, size: int
+        self,
+        receiver: bytes,
+        subpartition: int,
+        sequence_number: int,
+        backlog: int,
+        data_type: DataType,
+        size: int,
+        is_compressed: bool = False,
     ) -> bytes:
         """The frame of a payload of `size` bytes, without the payload."""
-        if data_type is not DataType.DATA:
-            message = BufferResponse(receiver, sequence_number, backlog, data_type, b"", subpartition=subpartition)
+        if data_type is not DataType.DATA or is_compressed:
+            message = BufferResponse(receiver, sequence_number, backlog, data_type, b"", is_compressed, subpartition)
             body = response_header(message, size, self._version)
             return FRAME_HEADER.pack(HEADER_BYTES + len(body) + size, MAGIC, _ID) + body
         if self._has_subpartition:
@@ -145,6 +153,8 @@ class FastFrameDecoder(FrameDecoder):
 
     def _take_run(self, data: memoryview) -> int:
         """Hand on what there is; return how many bytes of `data` that is, the head of a frame that is cut included."""
+        if self.wire is not WIRE_FORMAT:  # somebody else reads the headers
+            return 0
         run = self._unpack_run(data, self._max_frame_bytes)
         cut = run.pop() if run and run[-1][-1] > len(data) else None
         num_taken = _hand_on(run, data, self._connection.readers) if run else 0

@@ -13,6 +13,7 @@ from refimpl.memory.buffer import Buffer, BufferSlice
 from refimpl.memory.builder import BufferConsumer
 from refimpl.memory.local_pool import LocalBufferPool
 from refimpl.memory.segment import MemorySegment
+from refimpl.producer.buffer_writing import BufferWritingResultPartition
 from refimpl.producer.result_partition import ResultPartition
 from refimpl.producer.result_subpartition import SubpartitionState
 from refimpl.producer.subpartition import PipelinedSubpartition
@@ -122,6 +123,7 @@ class FastPipelinedSubpartition(PipelinedSubpartition):
             self._note_deliver(piece.parent.segment.id, number, piece.size)
         if piece.parent.data_type.blocks_upstream:
             self.view.block()
+            self.on_barrier_read()
         is_blocked = self.view.state is _BLOCKED and self.is_blocked
         is_more = is_event = False
         if queue := self.queue:
@@ -174,7 +176,7 @@ def poll_run(view: object, most: int) -> list[tuple[BufferSlice, int]]:
     return subpartition.poll_run(most) if isinstance(subpartition, FastPipelinedSubpartition) else []
 
 
-def request_buffers(partition: ResultPartition, channel: int, most: int) -> list[Buffer]:
+def request_buffers(partition: BufferWritingResultPartition, channel: int, most: int) -> list[Buffer]:
     """Up to `most` buffers charged to `channel`, to be filled and queued; stands for `pool.request_buffer`."""
     if isinstance(partition.pool, FastBufferPool):
         return partition.pool.request_buffers(most, channel)
@@ -184,7 +186,7 @@ def request_buffers(partition: ResultPartition, channel: int, most: int) -> list
     return buffers
 
 
-def add_full(partition: ResultPartition, consumers: Sequence[BufferConsumer], channel: int) -> None:
+def add_full(partition: BufferWritingResultPartition, consumers: Sequence[BufferConsumer], channel: int) -> None:
     """Queue data buffers that were full before anybody saw them; stands for `ResultPartition.add`."""
     subpartition = partition.subpartitions[channel]
     if isinstance(subpartition, FastPipelinedSubpartition):

@@ -92,7 +92,9 @@ class FastPartitionRequestQueue(PartitionRequestQueue):
 
     def _lend(self, by: SubpartitionReader, taken: BufferSlice, backlog: int, pieces: list[bytes | memoryview]) -> None:
         head, kind, size = self._head, taken.parent.data_type, taken.size
-        pieces += head.pack(by.receiver, by.subpartition, by.next_number(), backlog, kind, size), taken.data
+        is_compressed = taken.parent.is_compressed
+        packed = head.pack(by.receiver, by.subpartition, by.next_number(), backlog, kind, size, is_compressed)
+        pieces += packed, taken.data
         self.lent.lend(head.num_bytes + size, taken)
 
 

@@ -12,9 +12,9 @@ from contextlib import AbstractContextManager
 from refimpl.errors import LocalUsageError
 from refimpl.memory.builder import BufferConsumer
 from refimpl.producer.broadcast_writer import BroadcastCopy, BroadcastRecordWriter
+from refimpl.producer.buffer_writing import BufferWritingResultPartition
 from refimpl.producer.channel_copy import ChannelCopy
 from refimpl.producer.record_writer import RecordWriter
-from refimpl.producer.result_partition import ResultPartition
 from refimpl.producer.selector import ChannelSelector
 from refimpl.records.element_serializer import MAX_ELEMENT_BYTES, StreamElementSerializer
 from refimpl.records.elements import RecordBatch, StreamElement, StreamRecord
@@ -105,7 +105,7 @@ class FastRecordWriter(RecordWriter):
 
     def __init__(
         self,
-        partition: ResultPartition,
+        partition: BufferWritingResultPartition,
         selector: ChannelSelector,
         element_serializer: StreamElementSerializer,
         serializer: RecordSerializer | None = None,

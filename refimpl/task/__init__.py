@@ -7,6 +7,7 @@ from refimpl.task.checkpoints import *
 from refimpl.task.co_operators import *
 from refimpl.task.collectors import *
 from refimpl.task.file_transactions import *
+from refimpl.task.in_flight import *
 from refimpl.task.latency import *
 from refimpl.task.merging_windows import *
 from refimpl.task.operators import *
@@ -20,8 +21,10 @@ from refimpl.task.snapshot_decisions import *
 from refimpl.task.snapshotting import *
 from refimpl.task.source import *
 from refimpl.task.task import *
+from refimpl.task.task_state import *
 from refimpl.task.time_service import *
 from refimpl.task.timers import *
+from refimpl.task.times import *
 from refimpl.task.triggers import *
 from refimpl.task.two_input_task import *
 from refimpl.task.two_phase_sink import *

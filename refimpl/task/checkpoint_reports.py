@@ -38,6 +38,7 @@ class Snapshotted:
     """A task's state is durable: its file, and what it has of each operator by uid. `is_final` at the end of input.
 
     `alignment_ms` lies between the first barrier and the last, `None` where there was none or nobody told the time.
+    `is_unaligned`: its barriers have overtaken what waited, before it or behind it.
     """
 
     checkpoint_id: int
@@ -45,6 +46,7 @@ class Snapshotted:
     states: Mapping[str, tuple[StateRecord, ...]] = field(default_factory=dict)
     is_final: bool = False
     alignment_ms: float | None = None
+    is_unaligned: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,20 +9,23 @@ from __future__ import annotations
 import struct
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
 
-from refimpl.consumer.barrier_handler import AbortReason
+from refimpl.consumer.barrier_handler import Abort, AbortReason
 from refimpl.consumer.network_input import NetworkInput
-from refimpl.errors import USER_CODE_RAISES, RestoreRefusedError, StoreError, speaks_for_itself
+from refimpl.errors import USER_CODE_RAISES, StoreError, speaks_for_itself
 from refimpl.producer.key_groups import key_group_range
 from refimpl.producer.record_writer import RecordWriter
 from refimpl.records.events import Alignment, CancelCheckpointMarker, CheckpointBarrier, CheckpointType
-from refimpl.state.channel_state import InFlightData
+from refimpl.records.types import TypeSerializer
+from refimpl.state.keyed_state import StateTable, write_table
 from refimpl.state.layout import checkpoint_folder, savepoint_folder
 from refimpl.state.sections import Section, SectionKind
 from refimpl.state.subtask_state import RestoredStates, SubtaskState
 from refimpl.task.chain import OperatorChain
 from refimpl.task.checkpoint_reports import Cut, Declined, Report, Snapshotted, StatePlace, Unwanted
+from refimpl.task.in_flight import TaskChannels
 from refimpl.task.snapshot_decisions import (
     BroadcastBarrier,
     BroadcastCancelMarker,
@@ -49,7 +52,6 @@ __all__ = ["SubtaskCheckpoints"]
 
 _POSITION = struct.Struct(">q")
 _POSITION_NAME = "source-position"
-_IN_FLIGHT_NAMES = {SectionKind.INPUT_IN_FLIGHT: "input-in-flight", SectionKind.OUTPUT_IN_FLIGHT: "output-in-flight"}
 
 
 @dataclass(slots=True)
@@ -70,6 +72,7 @@ class SubtaskCheckpoints:
     Of `source`, the task's input, the position is kept if it is one, and what is in flight if it has channels. The
     driver takes what is in `writes`, puts it into the store, and says `written` or `write_failed`; and takes `reports`.
     One that does not look after each step is called at `on_news`, on the task's thread, with or without the exclusion.
+    `on_cut` is called with the checkpoint when all that the operators remember is as it belongs to it.
 
     Flink:   SubtaskCheckpointCoordinatorImpl, AsyncCheckpointRunnable (streaming.runtime.tasks), 1.11.4
     """
@@ -85,11 +88,12 @@ class SubtaskCheckpoints:
         self.writes: deque[tuple[int, SubtaskState]] = deque()
         self.reports: deque[Report] = deque()
         self.on_news: Callable[[], None] = _nobody_waits
+        self.on_cut: Callable[[int], None] = _nobody_looks
         self._chain = chain
         self._writers = writers
         self._place = place
         self._source = source if isinstance(source, SourceInput) else None
-        self._network = source if isinstance(source, NetworkInput) else None
+        self.channels = TaskChannels(writers, source if isinstance(source, NetworkInput) else None, chain.time)
         self._operators = {str(node.id): node.operator for node in chain.nodes}
         self._snapshotting = SubtaskSnapshotting(tuple(self._operators))
         self._under_way: dict[int, _Snapshot] = {}
@@ -103,9 +107,9 @@ class SubtaskCheckpoints:
             if restored is None:
                 continue
             operator.restore(restored)
-            self._restore_channels(operator.context.uid, restored)
+            self.channels.restore(operator.context.uid, restored)
             if operator is self._chain.head and self._source is not None:
-                self._source.seek(_position_in(restored))
+                self._source.seek(*_position_in(restored))
 
     # -- what happens ----------------------------------------------------------------------------------
 
@@ -113,8 +117,8 @@ class SubtaskCheckpoints:
     def last_id(self) -> int:
         return self._snapshotting.last_id
 
-    def pass_on(self, event: CheckpointBarrier | CancelCheckpointMarker, alignment_ms: float | None = None) -> None:
-        """A barrier or its cancellation has come, behind all elements before it; `go_on` does what follows.
+    def pass_on(self, event: CheckpointBarrier | Abort, alignment_ms: float | None = None) -> None:
+        """A barrier has come, or will not, behind all elements before it; `go_on` does what follows.
 
         The barrier has taken `alignment_ms` from its first channel to its last.
         """
@@ -126,12 +130,12 @@ class SubtaskCheckpoints:
                 snapshot.folder, snapshot.alignment_ms = _folder_of(event), alignment_ms
             self._snapshotting.trigger(event)
         else:
-            self._snapshotting.abort(event.checkpoint_id, AbortReason.CANCELLED)
+            self._snapshotting.abort(event.checkpoint_id, event.reason)
 
     def take_barriers(self) -> None:
         """Take the barriers that have overtaken what waits in the input. Under exclusion, and before each `take`."""
-        if self._network is not None:
-            for event in self._network.take_barriers():
+        if self.channels.network is not None:
+            for event in self.channels.network.take_barriers():
                 self.pass_on(event)
 
     def notify_complete(self, checkpoint_id: int) -> None:
@@ -167,7 +171,7 @@ class SubtaskCheckpoints:
     @property
     def has_barriers(self) -> bool:
         """Whether `take_barriers` would bring some."""
-        return self._network is not None and self._network.has_barriers
+        return self.channels.network is not None and self.channels.network.has_barriers
 
     @property
     def is_over(self) -> bool:
@@ -181,7 +185,7 @@ class SubtaskCheckpoints:
                 self._carry_out(decision)
             elif self._is_captured and (checkpoint_id := self._capturing_id) is not None:
                 self._capturing_id = None
-                self._add_channels(self._snapshot(checkpoint_id), checkpoint_id)
+                self._add_channels(checkpoint_id)
                 self._hand_to_driver(checkpoint_id)
             else:
                 return
@@ -189,9 +193,11 @@ class SubtaskCheckpoints:
     @property
     def _is_captured(self) -> bool:
         """Whether a snapshot that waited for what is in flight has all of it."""
-        if self._capturing_id is None or self._network is None or self._network.capture is None:
+        if self._capturing_id is None:
             return False
-        return self._network.capture.is_complete(self._capturing_id)
+        if self._snapshot(self._capturing_id).is_unaligned:
+            return self.channels.is_captured(self._capturing_id)
+        return not self.channels.is_waiting
 
     def _carry_out(self, decision: SnapshotDecision) -> None:
         match decision:
@@ -224,12 +230,14 @@ class SubtaskCheckpoints:
                 if self._place is not None:
                     self._say(Declined(checkpoint_id, reason, detail))
             case DropCapture(checkpoint_id):
+                self.channels.forget(checkpoint_id)
                 if (snapshot := self._under_way.get(checkpoint_id)) is not None and snapshot.state is None:
                     del self._under_way[checkpoint_id]
-                if self._network is not None:
-                    self._network.drop_capture(checkpoint_id)
+                if self.channels.network is not None:
+                    self.channels.network.drop_capture(checkpoint_id)
             case CancelWrite(checkpoint_id) if checkpoint_id == self._capturing_id:
                 self._capturing_id = None
+                self.channels.forget(checkpoint_id)
                 self._snapshotting.written(checkpoint_id)  # nothing was
             case CancelWrite():
                 """The driver writes what it has been given; it is dropped then."""
@@ -242,8 +250,8 @@ class SubtaskCheckpoints:
             case FinishTask():
                 self._is_finished = True
             case CaptureInputs(checkpoint_id):
-                if self._network is not None and self._place is not None:
-                    self._network.begin_capture(checkpoint_id)
+                if self.channels.network is not None and self._place is not None:
+                    self.channels.network.begin_capture(checkpoint_id)
 
     # -- the snapshot ----------------------------------------------------------------------------------
 
@@ -251,8 +259,11 @@ class SubtaskCheckpoints:
         return self._under_way.setdefault(checkpoint_id, _Snapshot(checkpoint_folder(checkpoint_id)))
 
     def _cut(self, barrier: CheckpointBarrier) -> None:
+        if barrier.has_timeout and self._source is not None:
+            barrier = replace(barrier, timestamp=self._chain.time.now_ms)
         num_records_out = sum(writer.num_records for writer in self._writers)
         self.last_cut = Cut(barrier.checkpoint_id, self._chain.num_records_in, num_records_out)
+        self.on_cut(barrier.checkpoint_id)
         if barrier.alignment is Alignment.UNALIGNED:
             snapshot = self._snapshot(barrier.checkpoint_id)
             snapshot.is_unaligned = True
@@ -260,6 +271,8 @@ class SubtaskCheckpoints:
             return
         for writer in self._writers:
             writer.broadcast_event(barrier)
+        if barrier.has_timeout and self._place is not None:
+            self.channels.wait_for(barrier)
 
     def _take(self, checkpoint_id: int, operator_id: str) -> None:
         if self._place is None:
@@ -267,22 +280,28 @@ class SubtaskCheckpoints:
         operator = self._operators[operator_id]
         sections = self._snapshot(checkpoint_id).sections
         if operator is self._chain.head and self._source is not None:
-            raw = _POSITION.pack(self._source.position)
+            raw = _POSITION.pack(self._source.position) + self._source.mark
             sections.append(Section(operator.context.uid, _POSITION_NAME, SectionKind.SOURCE_POSITION, raw))
         if operator.states is not None:
             context = operator.context
             groups = key_group_range(context.subtask, context.max_parallelism, context.parallelism)
-            sections += operator.states.snapshot(context.uid, groups, context.max_parallelism)
+            sections += operator.states.snapshot(context.uid, groups, context.max_parallelism, self._write_table)
 
     def _write(self, checkpoint_id: int) -> None:
         """Hand the state to the driver, or wait for what is in flight first."""
-        snapshot = self._snapshot(checkpoint_id)
-        if snapshot.is_unaligned and self._place is not None:
-            if self._network is not None:
-                self._capturing_id = checkpoint_id
-                return
-            self._add_channels(snapshot, checkpoint_id)
+        is_captured = self._snapshot(checkpoint_id).is_unaligned and self._place is not None
+        if (is_captured and self.channels.network is not None) or self.channels.waits_for(checkpoint_id):
+            self._capturing_id = checkpoint_id
+            return
+        if is_captured:
+            self._add_channels(checkpoint_id)
         self._hand_to_driver(checkpoint_id)
+
+    def _add_channels(self, checkpoint_id: int) -> None:
+        """Add what was captured of the inputs, and what the barrier has passed in the outputs."""
+        snapshot, uid = self._snapshot(checkpoint_id), self._chain.head.context.uid
+        snapshot.is_unaligned |= self.channels.has_overtaken
+        snapshot.sections += self.channels.sections(uid, checkpoint_id, snapshot.passed)
 
     def _hand_to_driver(self, checkpoint_id: int) -> None:
         """What is there is all; none is none to wait for."""
@@ -290,62 +309,25 @@ class SubtaskCheckpoints:
         if not snapshot.sections or self._place is None:
             self._snapshotting.written(checkpoint_id)
             return
-        snapshot.state = SubtaskState.of(self._place.key(snapshot.folder), snapshot.sections)
+        is_packed = self._chain.head.context.config.snapshot_compression
+        snapshot.state = SubtaskState.of(self._place.key(snapshot.folder), snapshot.sections, is_packed=is_packed)
         self.writes.append((checkpoint_id, snapshot.state))
         self.on_news()
 
-    # -- what is in flight -----------------------------------------------------------------------------
-
-    def _add_channels(self, snapshot: _Snapshot, checkpoint_id: int) -> None:
-        """Add what was captured of the inputs, and what the barrier has passed in the outputs."""
-        capture = None if self._network is None else self._network.capture
-        if self._network is not None and capture is not None:
-            state = InFlightData.of(self._network.channel_names, capture.take(checkpoint_id))
-            self._add_channel_state(snapshot, SectionKind.INPUT_IN_FLIGHT, state)
-        state = InFlightData.of(self._output_names, snapshot.passed)
-        self._add_channel_state(snapshot, SectionKind.OUTPUT_IN_FLIGHT, state)
-
-    def _add_channel_state(self, snapshot: _Snapshot, kind: SectionKind, state: InFlightData) -> None:
-        if state.entries:
-            uid, name = self._chain.head.context.uid, _IN_FLIGHT_NAMES[kind]
-            snapshot.sections.append(Section(uid, name, kind, state.to_bytes(), channel_bytes=state.num_bytes))
-
-    def _restore_channels(self, uid: str, restored: RestoredStates) -> None:
-        """Put what was in flight before anything that will be: in the outputs, then in the inputs."""
-        states = {each.kind: InFlightData.from_bytes(each.raw, str(each)) for each in restored.others
-                  if each.kind in _IN_FLIGHT_NAMES}  # fmt: skip
-        if (state := states.get(SectionKind.OUTPUT_IN_FLIGHT)) is not None:
-            recovered = dict(state.for_channels(self._output_names, uid))
-            channels = [
-                (writer, channel) for writer in self._writers for channel in range(len(writer.partition.subpartitions))
-            ]
-            for number, (writer, channel) in enumerate(channels):
-                writer.partition.put_recovered(channel, recovered.get(number, b""))
-        if (state := states.get(SectionKind.INPUT_IN_FLIGHT)) is not None:
-            if self._network is None:
-                raise RestoreRefusedError(
-                    f"the operator {uid!r} has state of what was in flight to it, and is a source"
-                )
-            self._network.recover(state.for_channels(self._network.channel_names, uid))
-
-    @property
-    def _output_names(self) -> list[str]:
-        writers = self._writers
-        return [
-            f"{each.partition.name}[{channel}]"
-            for each in writers
-            for channel in range(len(each.partition.subpartitions))
-        ]
+    @staticmethod
+    def _write_table(
+        table: StateTable[Any], key_type: TypeSerializer, key_groups: range, max_parallelism: int
+    ) -> tuple[bytes, ...]:
+        """The bytes of one table of keyed state, by key group."""
+        return write_table(table, key_type, key_groups, max_parallelism)
 
     def _send_state(self, checkpoint_id: int) -> None:
         snapshot = self._under_way.pop(checkpoint_id)
         if self._place is None:
             return
-        state, is_final, took_ms = snapshot.state, checkpoint_id == FINAL_SNAPSHOT, snapshot.alignment_ms
-        if state is None:
-            self._say(Snapshotted(checkpoint_id, None, {}, is_final, took_ms))
-        else:
-            self._say(Snapshotted(checkpoint_id, state.file, state.states, is_final, took_ms))
+        state, is_final = snapshot.state, checkpoint_id == FINAL_SNAPSHOT
+        file, states = (None, {}) if state is None else (state.file, state.states)
+        self._say(Snapshotted(checkpoint_id, file, states, is_final, snapshot.alignment_ms, snapshot.is_unaligned))
 
     def _say(self, report: Report) -> None:
         self.reports.append(report)
@@ -365,12 +347,16 @@ def _nobody_waits() -> None:
     """The driver looks by itself."""
 
 
-def _position_in(restored: RestoredStates) -> int:
-    """How far a source had come, 0 if the checkpoint does not say."""
+def _nobody_looks(_checkpoint_id: int) -> None:
+    """No law is checked."""
+
+
+def _position_in(restored: RestoredStates) -> tuple[int, bytes]:
+    """How far a source had come, 0 if the checkpoint does not say; and its reader's mark."""
     for section in restored.others:
         if section.kind is SectionKind.SOURCE_POSITION:
-            return int(_POSITION.unpack(section.raw)[0])
-    return 0
+            return int(_POSITION.unpack_from(section.raw)[0]), section.raw[_POSITION.size :]
+    return 0, b""
 
 
 def _folder_of(barrier: CheckpointBarrier) -> str:

@@ -136,13 +136,13 @@ class HeldBack:
 
     def __init__(self, function: Callable[[Any], object], value_type: TypeSerializer) -> None:
         self.value_type = value_type
-        self._function = for_one(function)
+        self.function = for_one(function)
         self._num_given: dict[str, int] = {}
 
     def give(self, transaction: str, values: Sequence[Any]) -> None:
         """Call the function with the values of a transaction that it has not had."""
         for value in values[self._num_given.get(transaction, 0) :]:
-            self._function(value)
+            self.function(value)
             self._num_given[transaction] = self._num_given.get(transaction, 0) + 1
 
 

@@ -10,7 +10,7 @@ from typing import Protocol, TypeVar, runtime_checkable
 from refimpl.errors import USER_CODE_RAISES, SluiceError, UserCodeError, failure_of
 from refimpl.records.elements import MAX_WATERMARK, RecordBatch, StreamElement, StreamRecord
 
-__all__ = ["IterableReader", "ReaderFactory", "SeekableReader", "SourceInput", "SourceReader"]
+__all__ = ["IterableReader", "MarkedReader", "ReaderFactory", "SeekableReader", "SourceInput", "SourceReader"]
 
 
 T = TypeVar("T")
@@ -47,6 +47,21 @@ class SeekableReader(SourceReader, Protocol):
 
     def seek(self, position: int) -> None:
         """Begin behind the first `position` records; called once, before the first `read`."""
+
+
+@runtime_checkable
+class MarkedReader(SourceReader, Protocol):
+    """A reader that remembers, beside how far it has come, what it has read: a snapshot keeps its mark.
+
+    Flink:   SourceReader.snapshotState (api.connector.source), 1.11.4
+    """
+
+    @property
+    def mark(self) -> bytes:
+        """What to keep."""
+
+    def expect(self, mark: bytes) -> None:
+        """Refuse, sooner or later, to read anything else than the reader whose mark this was."""
 
 
 class IterableReader:
@@ -113,8 +128,15 @@ class SourceInput:
     def is_finished(self) -> bool:
         return self._has_ended and self.is_drained
 
-    def seek(self, position: int) -> None:
+    @property
+    def mark(self) -> bytes:
+        """What the reader wants to be kept with the position; mostly nothing."""
+        return self._reader.mark if isinstance(self._reader, MarkedReader) else b""
+
+    def seek(self, position: int, mark: bytes = b"") -> None:
         """Begin behind the first `position` elements; a reader that cannot do so reads and forgets them."""
+        if isinstance(self._reader, MarkedReader) and mark:
+            self._reader.expect(mark)
         if isinstance(self._reader, SeekableReader):
             reader = self._reader
             self._call(lambda: reader.seek(position))

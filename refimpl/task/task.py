@@ -15,20 +15,21 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from enum import Enum
-from typing import Protocol
+from typing import ClassVar, Protocol
 
-from refimpl.consumer.barrier_handler import BarrierHandler
+from refimpl.consumer.barrier_handler import Abort, BarrierHandler
 from refimpl.consumer.network_input import InputElement
 from refimpl.consumer.two_input_valve import TwoInputValve
 from refimpl.consumer.watermark_valve import StatusWatermarkValve
 from refimpl.memory.buffer import Buffer, BufferSlice
 from refimpl.producer.record_writer import RecordWriter
 from refimpl.records.elements import StreamElement
-from refimpl.records.events import CancelCheckpointMarker, CheckpointBarrier
+from refimpl.records.events import CheckpointBarrier
 from refimpl.task.chain import OperatorChain
 from refimpl.task.checkpoint_reports import StatePlace
 from refimpl.task.checkpoints import SubtaskCheckpoints
 from refimpl.task.snapshot import Progress, TaskSnapshot
+from refimpl.task.times import ProgressTimes
 from refimpl.trace import Trace
 
 __all__ = ["Task", "TaskInput"]
@@ -84,23 +85,28 @@ class _Stage(Enum):
 
 
 class _ProgressNotes:
-    """Each change of a task's progress as an event of `trace`, if there is one."""
+    """Each change of a task's progress: in its `times`, and as an event of `trace`, if there is one."""
 
     def __init__(self, name: str, trace: Trace | None) -> None:
+        self.times = ProgressTimes()
         self._notes = None if trace is None else {each: trace.note(each.value, name) for each in Progress}
         self._last: Progress | None = None
 
     def note(self, progress: Progress) -> None:
         """Note `progress`, unless it is the last that was noted."""
-        if self._notes is not None and progress is not self._last:
+        if progress is not self._last:
             self._last = progress
-            self._notes[progress]()
+            self.times.note(progress)
+            if self._notes is not None:
+                self._notes[progress]()
 
 
 class Task:
     """One parallel instance of a chain, with its input and its outputs.
 
     `state_place` says what the files of its state are called; without one checkpoints keep nothing of it.
+
+    It takes no step before `may_start` says that it may.
 
     A driver that has a clock lets `rest_ms` pass after each step, or the `pause_ms` of its input if they are more.
 
@@ -109,6 +115,8 @@ class Task:
 
     Flink:   StreamTask, StreamOneInputProcessor (streaming.runtime.tasks, .io), 1.11.4
     """
+
+    make_checkpoints: ClassVar[type[SubtaskCheckpoints]] = SubtaskCheckpoints
 
     def __init__(
         self,
@@ -127,7 +135,8 @@ class Task:
         self.progress = Progress.IDLE
         self.num_steps = 0
         self.rest_ms = 0.0
-        self.checkpoints = SubtaskCheckpoints(chain, writers, source, state_place)
+        self.checkpoints = self.make_checkpoints(chain, writers, source, state_place)
+        self.may_start: Callable[[], bool] = lambda: True
         self._buffers_per_step = buffers_per_step
         self._notes = _ProgressNotes(name, trace)
         self._mail: deque[Callable[[], None]] = deque()
@@ -145,9 +154,9 @@ class Task:
     @property
     def is_runnable(self) -> bool:
         """Whether a step now would get something done."""
-        if self.is_done:
+        if self.is_done or (self._stage is _Stage.CREATED and not self.may_start()):
             return False
-        if self._mail:
+        if self._mail or self.checkpoints.channels.has_news:
             return True
         is_blocked = is_full = False
         for writer in self.writers:
@@ -166,6 +175,11 @@ class Task:
         if self._stage is _Stage.ENDED:
             return self.checkpoints.is_over
         return self.input.is_ready or self.input.is_finished or self.chain.time.is_due
+
+    @property
+    def is_started(self) -> bool:
+        """Whether it has begun with its first step."""
+        return self._stage is not _Stage.CREATED
 
     @property
     def moves_much(self) -> bool:
@@ -187,7 +201,21 @@ class Task:
             None if alignment is None else alignment.snapshot(),
             self.checkpoints.last_cut,
             self.chain.latencies(),
+            self._notes.times.read(),
+            self.is_held_back,
         )
+
+    @property
+    def is_held_back(self) -> bool:
+        """Whether an output is without a buffer, so that no more input is taken."""
+        return not self.is_done and any(not writer.is_available for writer in self.writers)
+
+    def use_clock(self, clock_ms: Callable[[], float]) -> None:
+        """Count from now on how long it is busy, idle and back-pressured; `clock_ms` says what time it is.
+
+        A driver that does so calls `note_rest` when the task has to wait.
+        """
+        self._notes.times.use_clock(clock_ms)
 
     # -- the three parts of a step -------------------------------------------------------------------
 
@@ -197,9 +225,10 @@ class Task:
         if self._stage is _Stage.CREATED:
             self._stage = _Stage.OPEN
             self.chain.open()
-        if self._mail:
+        if self._mail or self.checkpoints.channels.has_news:
             while self._mail:
                 self._mail.popleft()()
+            self.checkpoints.channels.settle()
             self.checkpoints.go_on(lambda: True)  # what touches no output does not wait for one
         # Each blocked writer gets its turn, also when another one stays blocked: no short cut here.
         resumed = [writer.resume() for writer in self.writers if writer.is_blocked]
@@ -269,7 +298,10 @@ class Task:
         What has come due by the last call is done in the next step, and is no deadline any more.
         """
         time = self.chain.time
-        return None if self.is_done or time.is_due else time.next_deadline
+        if self.is_done or time.is_due:
+            return None
+        deadlines = (time.next_deadline, self.checkpoints.channels.next_deadline)
+        return min((each for each in deadlines if each is not None), default=None)
 
     def on_timeout(self, now_ms: float) -> None:
         """Note that it is `now_ms`: the next step begins with what is due by then. A driver says so before each step.
@@ -278,7 +310,7 @@ class Task:
         """
         self.chain.time.advance(now_ms)
         if (alignment := self.input.alignment) is not None:
-            alignment.now_ms = now_ms
+            alignment.tell(now_ms)
 
     # -- from outside --------------------------------------------------------------------------------
 
@@ -324,7 +356,7 @@ class Task:
     def _hand_on(self, element: InputElement) -> None:
         if isinstance(element, StreamElement):
             self.chain.process(element)
-        elif isinstance(element, CheckpointBarrier | CancelCheckpointMarker):
+        elif isinstance(element, CheckpointBarrier | Abort):
             alignment = self.input.alignment
             took_ms = None if alignment is None else alignment.alignment_ms(element.checkpoint_id)
             self.checkpoints.pass_on(element, took_ms)

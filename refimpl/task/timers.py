@@ -31,10 +31,15 @@ class TimerQueue:
     def __init__(self) -> None:
         self._heap: list[tuple[int, int, Timer, Hashable]] = []  # also those that were deleted, until their time
         self._numbers: dict[Timer, int] = {}  # timer, by the key's identity -> the how manieth that was registered
-        self._num_registered = 0
+        self._num_registered = self._num_fired = self._num_deleted = 0
 
     def __len__(self) -> int:
         return len(self._numbers)
+
+    @property
+    def num_changes(self) -> tuple[int, int, int]:
+        """How many were registered, how many have fired, and how many were deleted."""
+        return self._num_registered, self._num_fired, self._num_deleted
 
     @property
     def head(self) -> int | None:
@@ -56,7 +61,8 @@ class TimerQueue:
 
     def delete(self, timestamp: int, key: Hashable, namespace: Hashable) -> None:
         """Do not fire for (key, namespace) at `timestamp`; nothing happens if there is no such timer."""
-        self._numbers.pop((timestamp, java_identity(key), namespace), None)
+        if self._numbers.pop((timestamp, java_identity(key), namespace), None) is not None:
+            self._num_deleted += 1
 
     def advance(self, time_ms: int) -> Iterator[Timer]:
         """The timers due at `time_ms`, earliest first, each removed as it is handed out.
@@ -68,6 +74,7 @@ class TimerQueue:
             timestamp, number, timer, key = heapq.heappop(heap)
             if numbers.get(timer) == number:
                 del numbers[timer]
+                self._num_fired += 1
                 yield timestamp, key, timer[2]
 
     def items(self) -> list[Timer]:

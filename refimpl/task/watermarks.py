@@ -70,9 +70,11 @@ class BoundedOutOfOrderness:
         self.max_timestamp = MIN_TIMESTAMP + bound_ms + 1
 
     def on_event(self, value: Any, timestamp: int, output: WatermarkOutput) -> None:
+        """A record has gone out: its time is noted, and nothing is said."""
         self.max_timestamp = max(self.max_timestamp, timestamp)
 
     def on_periodic_emit(self, output: WatermarkOutput) -> None:
+        """It is time to say how far event time has come."""
         output.emit_watermark(Watermark(self.max_timestamp - self.bound_ms - 1))
 
 
