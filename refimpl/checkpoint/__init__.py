@@ -13,4 +13,5 @@ from refimpl.checkpoint.reasons import *
 from refimpl.checkpoint.snapshot import *
 from refimpl.checkpoint.stats import *
 from refimpl.checkpoint.stats_tracker import *
+from refimpl.checkpoint.under_way import *
 from refimpl.checkpoint.words import *

@@ -16,7 +16,7 @@ still may, name.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from refimpl.checkpoint.completed import CompletedCheckpoint, CompletedCheckpoints
@@ -44,16 +44,16 @@ from refimpl.checkpoint.decisions import (
 from refimpl.checkpoint.failures import CheckpointFailureManager
 from refimpl.checkpoint.live_tasks import LiveTasks, TaskEvent, TaskPhase
 from refimpl.checkpoint.options import CheckpointOptions
-from refimpl.checkpoint.pending import Ack, AckResult, AttemptId, PendingCheckpoint, PendingState
+from refimpl.checkpoint.pending import Ack, AckResult, AttemptId, PendingCheckpoint
 from refimpl.checkpoint.periodic import PeriodicTrigger
 from refimpl.checkpoint.reasons import CheckpointFailureReason
 from refimpl.checkpoint.snapshot import CoordinatorSnapshot
+from refimpl.checkpoint.under_way import CheckpointsUnderWay
 from refimpl.errors import LocalUsageError
 from refimpl.state.manifest import CheckpointKind
 
 __all__ = ["CheckpointCoordinator"]
 
-_NUM_REMEMBERED = 16
 _REMINDER_MS = 1_000.0
 _LIVE = (TaskPhase.DEPLOYED, TaskPhase.RUNNING, TaskPhase.ENDED)
 
@@ -73,21 +73,20 @@ class CheckpointCoordinator:
 
     Flink:   CheckpointCoordinator, CheckpointCoordinatorDeActivator (runtime.checkpoint), 1.11.4
     Differs: 1.11 leaves the last epoch of a bounded job uncommitted. As from 1.15 on, nobody is told to commit on a
-             savepoint, and it subsumes nothing: no restart looks at it. The timer asks for nothing while what it asked
-             for is queued, so after a slow checkpoint no others follow at once. Files of a late ack are deleted for the
-             last 16 ids only, Flink deletes all: an older savepoint may name them.
+             savepoint, and it subsumes nothing: no restart looks at it but of a job that has begun with it. The timer
+             asks for nothing while what it asked for is queued, so after a slow checkpoint no others follow at once.
+             Files of a late ack are deleted for the last 16 ids only, Flink deletes all: an older savepoint may name
+             them.
     """
 
     def __init__(self, options: CheckpointOptions, completed: CompletedCheckpoints, next_id: int = 1) -> None:
         self.completed = completed
-        self.next_id = next_id
         self.tasks = LiveTasks()
         self._options = options
         self._decider = CheckpointRequestDecider(options.max_concurrent, options.min_pause_ms)
         self._timer = PeriodicTrigger(options.interval_ms, options.min_pause_ms, options.seed)
         self._failures = CheckpointFailureManager(options.tolerable_failures)
-        self._pending: dict[int, PendingCheckpoint] = {}
-        self._forgotten: dict[int, frozenset[str]] = {}  # the last ids that are over, and what of them must stay
+        self._pending = CheckpointsUnderWay(next_id, options.timeout_ms)
         self._last_completion_ms: float | None = None
 
     # -- the job -------------------------------------------------------------------------------------
@@ -100,19 +99,32 @@ class CheckpointCoordinator:
         """
         if self.tasks.attempts:
             raise LocalUsageError(f"the job runs already, with {len(self.tasks.attempts)} attempts")
-        if (writing := self._writing) is not None:
+        if (writing := self._pending.writing) is not None:
             raise LocalUsageError(f"the manifest of {writing} is being written: a restart waits for the outcome")
         self.tasks = LiveTasks(attempts, sources)
         self._timer.start(now_ms)
 
+    def lose(self, attempts: Iterable[AttemptId], now_ms: float) -> list[CoordinatorDecision]:
+        """These attempts have failed, or have been stopped with one that has; the others go on, without checkpoints."""
+        decisions = self._give_up_all(now_ms)
+        for attempt in attempts:
+            self.tasks.report(attempt, TaskEvent.FAIL)
+        return decisions
+
+    def replace(self, attempts: Mapping[AttemptId, AttemptId]) -> list[CoordinatorDecision]:
+        """Attempts that were lost have others in their places, which have not reported yet.
+
+        Raises:
+            LocalUsageError: a manifest is being written: wait for its outcome.
+        """
+        if (writing := self._pending.writing) is not None:
+            raise LocalUsageError(f"the manifest of {writing} is being written: a restart waits for the outcome")
+        return self._delete(file.key for ack in self.tasks.replace(attempts) for file in ack.files)
+
     def stop(self, now_ms: float) -> list[CoordinatorDecision]:
         """The job is RUNNING no longer: whatever can be given up is."""
         self._timer.stop()
-        suspended = CheckpointFailureReason.SUSPENDED
-        decisions = self._carry_out(self._decider.drop_all(suspended), now_ms)
-        for pending in list(self._pending.values()):
-            if pending.suspend():
-                decisions += self._aborted(pending)
+        decisions = self._give_up_all(now_ms)
         final_acks, self.tasks = self.tasks.final_acks.values(), LiveTasks()
         return decisions + self._delete(file.key for ack in final_acks for file in ack.files)
 
@@ -126,17 +138,15 @@ class CheckpointCoordinator:
     @property
     def answer_deadline(self) -> float | None:
         """When whoever has not answered by then is given up, or told again, in ms."""
-        deadlines = [self._deadline_of(pending) for pending in self._pending.values() if self._may_expire(pending)]
-        deadlines += [] if self.tasks.remind_at_ms is None else [self.tasks.remind_at_ms]
-        return min(deadlines, default=None)
+        deadlines = (self._pending.next_expiry, self.tasks.remind_at_ms)
+        return min((each for each in deadlines if each is not None), default=None)
 
     def on_timeout(self, now_ms: float) -> list[CoordinatorDecision]:
         """Give up what has taken too long, remind who was told in vain, and ask for what is due."""
         decisions: list[CoordinatorDecision] = []
-        for pending in list(self._pending.values()):
-            if self._may_expire(pending) and now_ms >= self._deadline_of(pending):
-                pending.fail(CheckpointFailureReason.EXPIRED, f"after {self._options.timeout_ms} ms")
-                decisions += self._aborted(pending)
+        for pending in self._pending.expired(now_ms):
+            pending.fail(CheckpointFailureReason.EXPIRED, f"after {self._options.timeout_ms} ms")
+            decisions += self._aborted(pending)
         if self.tasks.remind_at_ms is not None and now_ms >= self.tasks.remind_at_ms:
             decisions += self._tell_ended(now_ms)
         if self._timer.fires(now_ms) and not any(each.is_periodic for each in self._decider.queued):
@@ -192,9 +202,9 @@ class CheckpointCoordinator:
             if result is AckResult.SUCCESS:
                 return result, self._go_on(now_ms)
             return result, self._delete(file.key for file in ack.files)
-        if ack.checkpoint_id not in self._forgotten:
+        must_stay = self._pending.must_stay(ack.checkpoint_id)
+        if must_stay is None:
             return AckResult.UNKNOWN, []
-        must_stay = self._forgotten[ack.checkpoint_id]
         return AckResult.DISCARDED, self._delete(file.key for file in ack.files if file.key not in must_stay)
 
     def decline(
@@ -223,12 +233,12 @@ class CheckpointCoordinator:
         decisions: list[CoordinatorDecision] = [CheckpointCompleted(completed, pending.request)]
         if completed.kind is not CheckpointKind.SAVEPOINT:
             dropped = self.completed.add(completed)
-            self._forget(pending)
+            self._pending.end(pending)
             decisions += self._subsume_older_than(checkpoint_id)
             decisions += [DeleteManifest(each.checkpoint_id) for each in dropped]
             decisions += self._delete(key for each in dropped for key in each.keys)
         else:
-            self._forget(pending, frozenset(completed.keys))
+            self._pending.end(pending, frozenset(completed.keys))
         if completed.kind is CheckpointKind.FINAL:
             decisions += self._tell_ended(now_ms)
         elif completed.kind is CheckpointKind.CHECKPOINT and (attempts := self.tasks.in_phase(*_LIVE)):
@@ -250,10 +260,10 @@ class CheckpointCoordinator:
         return decisions + self._go_on(now_ms)
 
     def snapshot(self) -> CoordinatorSnapshot:
-        writing = self._writing
+        writing = self._pending.writing
         return CoordinatorSnapshot(
-            self.next_id,
-            tuple(each.snapshot() for each in self._pending.values()),
+            self._pending.next_id,
+            tuple(each.snapshot() for each in self._pending),
             self._decider.queued,
             self.completed.kept,
             self._failures.num_failed,
@@ -262,17 +272,11 @@ class CheckpointCoordinator:
 
     # -- helpers: how a checkpoint begins --------------------------------------------------------------
 
-    @property
-    def _writing(self) -> PendingCheckpoint | None:
-        """The one whose manifest is being written."""
-        return next((each for each in self._pending.values() if each.state is PendingState.WRITING), None)
-
     def _go_on(self, now_ms: float) -> list[CoordinatorDecision]:
         """Write the next manifest and begin the next checkpoint, if it is time."""
         decisions: list[CoordinatorDecision] = []
-        ready = [each for each in self._pending.values() if each.is_fully_acknowledged]
-        if ready and self._writing is None:
-            decisions.append(self._write(ready[0]))
+        if self._pending.writing is None and (ready := self._pending.ready) is not None:
+            decisions.append(self._write(ready))
         num_pending, last_ms = len(self._pending), self._last_completion_ms
         while chosen := self._decider.choose(now_ms, num_pending, last_ms):
             decisions += self._carry_out(chosen, now_ms)
@@ -301,7 +305,7 @@ class CheckpointCoordinator:
     def _begin(self, request: CheckpointRequest, now_ms: float) -> CoordinatorDecision:
         if not self.tasks.can_be_cut:
             return RequestRefused(request, CheckpointFailureReason.NOT_ALL_RUNNING)
-        pending = self._add_pending(request, self.tasks.attempts, now_ms)
+        pending = self._pending.begin(request, self.tasks.attempts, now_ms)
         return TriggerCheckpoint(pending.checkpoint_id, request, round(now_ms), self.tasks.sources)
 
     def _begin_final(self, now_ms: float) -> list[CoordinatorDecision]:
@@ -310,41 +314,25 @@ class CheckpointCoordinator:
         if not tasks.all_done or not tasks.in_phase(TaskPhase.ENDED) or tasks.final_id is not None:
             return []
         request = CheckpointRequest(0, now_ms, CheckpointKind.FINAL, is_forced=True)
-        pending = self._add_pending(request, tuple(tasks.final_acks), now_ms)
+        pending = self._pending.begin(request, tuple(tasks.final_acks), now_ms)
         tasks.final_id = pending.checkpoint_id
         for ack in tasks.final_acks.values():
             pending.acknowledge(replace(ack, checkpoint_id=pending.checkpoint_id))
         return []
 
-    def _add_pending(
-        self, request: CheckpointRequest, awaited: Sequence[AttemptId], now_ms: float
-    ) -> PendingCheckpoint:
-        pending = PendingCheckpoint(self.next_id, request, now_ms, awaited)
-        self._pending[self.next_id] = pending
-        self.next_id += 1
-        return pending
-
     # -- helpers: how a checkpoint ends ----------------------------------------------------------------
-
-    def _deadline_of(self, pending: PendingCheckpoint) -> float:
-        return pending.started_ms + self._options.timeout_ms
-
-    @staticmethod
-    def _may_expire(pending: PendingCheckpoint) -> bool:
-        """Whether it still waits for attempts, and not for the manifest of another one."""
-        return pending.state is PendingState.COLLECTING and not pending.is_fully_acknowledged
 
     def _fail_without(self, attempt: AttemptId, reason: CheckpointFailureReason) -> list[CoordinatorDecision]:
         """Give up the checkpoints that an attempt has not acknowledged, and never will."""
         decisions: list[CoordinatorDecision] = []
-        for pending in list(self._pending.values()):
+        for pending in self._pending:
             if attempt in pending.missing and pending.fail(reason, str(attempt)):
                 decisions += self._aborted(pending)
         return decisions
 
     def _subsume_older_than(self, checkpoint_id: int) -> list[CoordinatorDecision]:
         decisions: list[CoordinatorDecision] = []
-        for pending in list(self._pending.values()):
+        for pending in self._pending:
             if pending.checkpoint_id < checkpoint_id and pending.can_be_subsumed and pending.subsume(checkpoint_id):
                 decisions += self._aborted(pending)
         return decisions
@@ -362,9 +350,17 @@ class CheckpointCoordinator:
             pending.request.name,
         )
 
+    def _give_up_all(self, now_ms: float) -> list[CoordinatorDecision]:
+        """Give up whatever can be."""
+        decisions = self._carry_out(self._decider.drop_all(CheckpointFailureReason.SUSPENDED), now_ms)
+        for pending in self._pending:
+            if pending.suspend():
+                decisions += self._aborted(pending)
+        return decisions
+
     def _aborted(self, pending: PendingCheckpoint) -> list[CoordinatorDecision]:
         """What follows from a checkpoint that was given up."""
-        self._forget(pending)
+        self._pending.end(pending)
         reason = pending.reason
         assert reason is not None, f"{pending} was given up without a reason"
         checkpoint_id, missing = pending.checkpoint_id, tuple(pending.missing)
@@ -387,15 +383,9 @@ class CheckpointCoordinator:
         self.tasks.remind_at_ms = now_ms + _REMINDER_MS
         return [NotifyComplete(self.tasks.final_id, attempts)]
 
-    def _forget(self, pending: PendingCheckpoint, must_stay: frozenset[str] = frozenset()) -> None:
-        del self._pending[pending.checkpoint_id]
-        self._forgotten[pending.checkpoint_id] = must_stay
-        while len(self._forgotten) > _NUM_REMEMBERED:
-            del self._forgotten[next(iter(self._forgotten))]
-
     def _delete(self, keys: Iterable[str]) -> list[CoordinatorDecision]:
         """Delete those of `keys` that nothing names which counts, or may come to count."""
-        named = {key for pending in self._pending.values() for key in pending.keys}
+        named = {key for pending in self._pending for key in pending.keys}
         named |= {key for kept in self.completed.kept for key in kept.keys}
         named |= {file.key for ack in self.tasks.final_acks.values() for file in ack.files}
         doomed = tuple(key for key in dict.fromkeys(keys) if key not in named)

@@ -89,6 +89,19 @@ class LiveTasks:
         """The attempts in one of these phases, in the order of the job."""
         return tuple(attempt for attempt, phase in self._phases.items() if phase in phases)
 
+    def replace(self, attempts: Mapping[AttemptId, AttemptId]) -> list[Ack]:
+        """Attempts that are no more have others in their places; the final snapshots of the old ones, for nobody now.
+
+        Whoever has ended waits for another FINAL checkpoint: its snapshot stays.
+        """
+        self._phases = {
+            attempts.get(each, each): TaskPhase.DEPLOYED if each in attempts else phase
+            for each, phase in self._phases.items()
+        }
+        self.sources = tuple(attempts.get(each, each) for each in self.sources)
+        self.final_id = self.remind_at_ms = None
+        return [self.final_acks.pop(each) for each in attempts if each in self.final_acks]
+
     def report(self, attempt: AttemptId, event: TaskEvent) -> bool:
         """An attempt says how it is; true if that was news. What another run's attempt says is none."""
         if attempt not in self._phases:

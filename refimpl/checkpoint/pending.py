@@ -35,8 +35,9 @@ AttemptId: TypeAlias = Hashable
 class Ack:
     """An attempt's part of a checkpoint: its files are durable.
 
-    `alignment_ms` lies between its first barrier and its last, `None` where nobody told. `states` is what the manifest
-    will say of the states of each operator; nothing here looks at it.
+    `alignment_ms` lies between its first barrier and its last, `None` where nobody told. `is_unaligned`: its barriers
+    have overtaken what waited. `states` is what the manifest will say of the states of each operator; nothing here
+    looks at it.
     """
 
     checkpoint_id: int
@@ -44,6 +45,7 @@ class Ack:
     files: tuple[StateFile, ...] = ()
     states: Mapping[str, Sequence[StateRecord]] = field(default_factory=dict)
     alignment_ms: float | None = None
+    is_unaligned: bool = False
 
     @property
     def buffered_bytes(self) -> int:

@@ -38,7 +38,7 @@ class SubtaskStats:
     """What one subtask has done for a checkpoint: `acked_ms` is when that was heard, `None` while it is missing.
 
     `alignment_ms` lies between its first barrier and its last. `buffered_bytes` are those in flight that it has kept
-    with its state. Both are `None` where nobody told.
+    with its state. Both are `None` where nobody told. `is_unaligned`: its barriers have overtaken what waited.
 
     Flink:   SubtaskStateStats (runtime.checkpoint), 1.11.4
     """
@@ -48,6 +48,7 @@ class SubtaskStats:
     state_bytes: int = 0
     alignment_ms: float | None = None
     buffered_bytes: int | None = None
+    is_unaligned: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +78,11 @@ class CheckpointStats:
     @property
     def state_bytes(self) -> int:
         return sum(each.state_bytes for each in self.subtasks)
+
+    @property
+    def is_unaligned(self) -> bool:
+        """Whether a barrier has overtaken what waited, at once or when it had waited too long."""
+        return any(each.is_unaligned for each in self.subtasks)
 
     @property
     def acknowledged(self) -> tuple[SubtaskStats, ...]:

@@ -71,7 +71,7 @@ class CheckpointStatsTracker:
     def acknowledged(self, ack: Ack, now_ms: float, *, is_final: bool = False) -> None:
         """An attempt has done its part; `is_final`: of the checkpoint that is made when all have ended."""
         size = sum(file.size for file in ack.files)
-        done = SubtaskStats(str(ack.attempt), now_ms, size, ack.alignment_ms, ack.buffered_bytes)
+        done = SubtaskStats(str(ack.attempt), now_ms, size, ack.alignment_ms, ack.buffered_bytes, ack.is_unaligned)
         if is_final:
             self._ended.setdefault(ack.attempt, done)
             return

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from refimpl.cluster.fencing import Envelope, Fence, FenceRefusal, FencingToken
 from refimpl.cluster.messages import Message
+from refimpl.cluster.peer_links import PeerLink
 
 __all__ = ["Endpoint"]
 
@@ -15,7 +16,8 @@ __all__ = ["Endpoint"]
 class Endpoint:
     """The component at `address` under `token`.
 
-    `peers` are those that have registered here, with the tokens that messages for them carry.
+    `peers` are those that have registered here, with the tokens that messages for them carry. `num_refused`
+    counts the envelopes that were not opened.
 
     Flink:   FencedRpcEndpoint (runtime.rpc), 1.11.4
     Differs: there a call is answered by a future; here an answer is a message of its own.
@@ -25,6 +27,8 @@ class Endpoint:
         self.address = address
         self.token = token
         self.peers: dict[str, FencingToken] = {}
+        self.last_refusal: FenceRefusal | None = None
+        self.num_refused = 0
         self._fence = Fence(address)
         self._fence.token = token
         self._outbox: list[Envelope[Message]] = []
@@ -32,6 +36,8 @@ class Endpoint:
     def receive(self, envelope: Envelope[Message], now_ms: float) -> FenceRefusal | None:
         """Open an envelope, unless it is not for this leadership; then nothing has happened."""
         if refusal := self._fence.check(envelope):
+            self.num_refused += 1
+            self.last_refusal = refusal
             return refusal
         self._handle(envelope.message, envelope.sender, envelope.sender_token, now_ms)
         return None
@@ -40,6 +46,10 @@ class Endpoint:
         """What is to be carried, in this order; asked again there is only what has come since."""
         outbox, self._outbox = self._outbox, []
         return outbox
+
+    def links(self, now_ms: float) -> tuple[PeerLink, ...]:
+        """Those it deals with, as it knows them at this time."""
+        raise NotImplementedError
 
     @property
     def next_deadline(self) -> float | None:

@@ -12,34 +12,13 @@ nothing is added any more:
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import TypeVar
+
+from refimpl.job.regions import Exchange, regions
 
 __all__ = ["Exchange", "regions", "to_restart"]
 
 P = TypeVar("P", bound=Hashable)
-
-
-@dataclass(frozen=True, slots=True)
-class Exchange(Generic[P]):
-    """What `producer` sends to `consumer`: while both run, or `is_blocking`, when the producer has finished."""
-
-    producer: P
-    consumer: P
-    is_blocking: bool = False
-
-
-def regions(places: Sequence[P], exchanges: Iterable[Exchange[P]]) -> list[frozenset[P]]:
-    """The subtasks at `places` by what connects them while they run; in the order of `places`.
-
-    Flink:   PipelinedRegionComputeUtil (runtime.executiongraph.failover.flip1), 1.11.4
-    """
-    import networkx as nx
-
-    graph = nx.Graph()
-    graph.add_nodes_from(places)
-    graph.add_edges_from((each.producer, each.consumer) for each in exchanges if not each.is_blocking)
-    return [frozenset(each) for each in nx.connected_components(graph)]
 
 
 def to_restart(

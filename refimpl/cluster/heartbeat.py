@@ -13,6 +13,7 @@ from refimpl.errors import LocalUsageError
 from refimpl.transitions import next_state
 
 __all__ = [
+    "FLINKS_HEARTBEAT",
     "HEARTBEAT_INTERVAL_MS",
     "HEARTBEAT_TIMEOUT_MS",
     "HEARTBEAT_TRANSITIONS",
@@ -20,12 +21,35 @@ __all__ = [
     "HeartbeatDecision",
     "HeartbeatEvent",
     "HeartbeatState",
+    "HeartbeatTimes",
     "Heartbeats",
     "PeerIsSilent",
 ]
 
 HEARTBEAT_INTERVAL_MS = 10_000.0
 HEARTBEAT_TIMEOUT_MS = 50_000.0
+
+
+@dataclass(frozen=True, slots=True)
+class HeartbeatTimes:
+    """How often a component asks others whether they live, and after which silence they count as gone; in ms.
+
+    Flink:   HeartbeatManagerOptions (heartbeat.interval, heartbeat.timeout), 1.11.4
+    """
+
+    interval_ms: float = HEARTBEAT_INTERVAL_MS
+    timeout_ms: float = HEARTBEAT_TIMEOUT_MS
+
+    def watching(self, asks: bool) -> Heartbeats:
+        """A watch with these times.
+
+        Raises:
+            LocalUsageError: they do not go together.
+        """
+        return Heartbeats(asks, self.interval_ms, self.timeout_ms)
+
+
+FLINKS_HEARTBEAT = HeartbeatTimes()
 
 
 class HeartbeatState(Enum):
@@ -127,6 +151,11 @@ class Heartbeats:
         watch.heard_ms = now_ms
         return True
 
+    def silent_ms(self, peer: str, now_ms: float) -> float | None:
+        """How long nothing was heard of a peer; `None` of one that nobody watches, or that counts as gone."""
+        watch = self._watches.get(peer)
+        return now_ms - watch.heard_ms if watch is not None and watch.state is HeartbeatState.RUNNING else None
+
     @property
     def next_deadline(self) -> float | None:
         """When `on_timeout` wants to be called, in ms."""
@@ -140,10 +169,9 @@ class Heartbeats:
         decisions: list[HeartbeatDecision] = []
         for peer in self.peers:
             watch = self._watches[peer]
-            silent_ms = now_ms - watch.heard_ms
-            if silent_ms >= self._timeout_ms:
+            if watch.heard_ms + self._timeout_ms <= now_ms:  # a difference may round to less
                 watch.state = next_state(HEARTBEAT_TRANSITIONS, watch.state, HeartbeatEvent.SILENCE, peer)
-                decisions.append(PeerIsSilent(peer, silent_ms))
+                decisions.append(PeerIsSilent(peer, now_ms - watch.heard_ms))
         if self._ask_at_ms is not None and now_ms >= self._ask_at_ms:
             decisions += [AskForHeartbeat(peer) for peer in self.peers]
             self._ask_at_ms = now_ms + self._interval_ms

@@ -9,14 +9,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from refimpl.cluster.endpoint import Endpoint
+from refimpl.cluster.executions import ExecutionId
 from refimpl.cluster.fencing import FencingToken
-from refimpl.cluster.heartbeat import AskForHeartbeat, HeartbeatDecision, Heartbeats, PeerIsSilent
+from refimpl.cluster.heartbeat import FLINKS_HEARTBEAT, AskForHeartbeat, HeartbeatDecision, HeartbeatTimes, PeerIsSilent
+from refimpl.cluster.job_checkpoints import JobCheckpoints, LeadLost, MustFail, PassToTask, Restored
 from refimpl.cluster.messages import (
     AllocationsReport,
     AnswerOffer,
     AskAlive,
     CancelSlot,
+    CheckpointReport,
     FreeSlot,
+    JobWord,
     Message,
     OfferedSlots,
     Registered,
@@ -25,17 +29,22 @@ from refimpl.cluster.messages import (
     RequestSlot,
     SlotFailed,
     StillAlive,
+    SubmittedTask,
     TaskReport,
+    TaskState,
     Wishes,
 )
+from refimpl.cluster.peer_links import PeerLink, links_of_peers, links_to_leaders
 from refimpl.cluster.registration import AskToRegister, CloseConnection, Registration, RegistrationDecision
 from refimpl.cluster.restart import RestartStrategy
-from refimpl.cluster.scheduler import (
+from refimpl.cluster.scheduler import JobPlan, Scheduler
+from refimpl.cluster.scheduler_decisions import (
+    AttemptsEnd,
+    AttemptsStart,
+    FindRestore,
     GiveUpWish,
     JobIsOver,
-    JobPlan,
     ReleaseSlot,
-    Scheduler,
     SchedulerDecision,
     TellTaskManager,
     WishForSlot,
@@ -55,20 +64,32 @@ __all__ = ["JobMaster"]
 
 
 class JobMaster(Endpoint):
-    """One leadership over one job.
+    """One leadership over one job, with its `checkpoints` if it has any.
+
+    What TaskManagers say to whoever drives this is in `words`, with who has said it.
 
     Flink:   JobMaster (runtime.jobmaster), 1.11.4
     """
 
     def __init__(
-        self, address: str, token: FencingToken, plan: JobPlan, strategy: RestartStrategy, now_ms: float
+        self,
+        address: str,
+        token: FencingToken,
+        plan: JobPlan,
+        strategy: RestartStrategy,
+        now_ms: float,
+        checkpoints: JobCheckpoints | None = None,
+        heartbeat: HeartbeatTimes = FLINKS_HEARTBEAT,
     ) -> None:
         super().__init__(address, token)
-        self.scheduler = Scheduler(plan, token.epoch, strategy, now_ms)
+        self.checkpoints = checkpoints
+        self.scheduler = Scheduler(plan, token.epoch, strategy, now_ms, restores=checkpoints is not None)
         self.pool = SlotPool(plan.job_id, token.epoch)
         self._resource_manager = Registration(address)
-        self._task_managers = Heartbeats(asks=True)
-        self._resource_manager_watch = Heartbeats(asks=False)
+        self._task_managers = heartbeat.watching(asks=True)
+        self._resource_manager_watch = heartbeat.watching(asks=False)
+        self.words: list[tuple[str, JobWord]] = []
+        self._sent_to: dict[ExecutionId, str] = {}  # the TaskManagers of the attempts that are not to end
 
     # -- the job -----------------------------------------------------------------------------------------
 
@@ -86,6 +107,22 @@ class JobMaster(Endpoint):
         self.pool.suspend()
         self._outbox.clear()
         self.peers.clear()
+
+    def checkpoints_went_on(self, now_ms: float) -> None:
+        """There may be news of the checkpoints; whoever makes their calls of the store says so after each."""
+        if self.checkpoints is None or self.is_over:
+            return
+        for news in self.checkpoints.take_news():
+            match news:
+                case Restored(restore):
+                    self._carry_out(self.scheduler.restored(restore, now_ms), now_ms)
+                case PassToTask(message):
+                    if message.execution in self._sent_to:
+                        self._send_to_peer(self._sent_to[message.execution], message)
+                case MustFail(why, is_recoverable):
+                    self._carry_out(self.scheduler.job_failed(why, now_ms, is_recoverable), now_ms)
+                case LeadLost():
+                    self.suspend(now_ms)
 
     @property
     def is_over(self) -> bool:
@@ -106,6 +143,14 @@ class JobMaster(Endpoint):
         if self.peers.pop(address, None) is not None:
             self._pool(self.pool.task_manager_lost(address, why), now_ms)
 
+    def links(self, now_ms: float) -> tuple[PeerLink, ...]:
+        above = links_to_leaders([self._resource_manager], self._resource_manager_watch, now_ms)
+        return above + links_of_peers(self.peers, self._task_managers, now_ms)
+
+    def tell(self, task_manager: str, word: JobWord) -> None:
+        """Say something to who drives a TaskManager; to one that has not registered it is lost."""
+        self._send_to_peer(task_manager, word)
+
     # -- time --------------------------------------------------------------------------------------------
 
     @property
@@ -114,6 +159,7 @@ class JobMaster(Endpoint):
             return None
         ends = [self._task_managers.next_deadline, self._resource_manager_watch.next_deadline]
         ends += [self._resource_manager.next_deadline, self.pool.next_deadline, self.scheduler.next_deadline]
+        ends += [] if self.checkpoints is None else [self.checkpoints.next_deadline]
         return min((end for end in ends if end is not None), default=None)
 
     def on_timeout(self, now_ms: float) -> None:
@@ -124,6 +170,9 @@ class JobMaster(Endpoint):
         self._to_resource_manager(self._resource_manager.on_timeout(now_ms))
         self._pool(self.pool.on_timeout(now_ms), now_ms)
         self._carry_out(self.scheduler.on_timeout(now_ms), now_ms)
+        if self.checkpoints is not None:
+            self.checkpoints.on_timeout(now_ms)
+            self.checkpoints_went_on(now_ms)
 
     # -- messages ----------------------------------------------------------------------------------------
 
@@ -138,6 +187,7 @@ class JobMaster(Endpoint):
         elif self.peers.get(sender) == token:
             self._task_managers.heard(sender, now_ms)
             self._from_task_manager(message, sender, now_ms)
+            self.checkpoints_went_on(now_ms)
 
     def _from_resource_manager(self, message: Message, token: FencingToken, now_ms: float) -> None:
         match message:
@@ -166,6 +216,12 @@ class JobMaster(Endpoint):
                 self._pool(decisions, now_ms)
             case TaskReport(execution, state, why):
                 self._carry_out(self.scheduler.task_is(sender, execution, state, why, now_ms), now_ms)
+                if self.checkpoints is not None and state in (TaskState.RUNNING, TaskState.FINISHED):
+                    self.checkpoints.task_is(execution, state, now_ms)
+            case CheckpointReport(execution, report) if self.checkpoints is not None:
+                self.checkpoints.task_says(execution, report, now_ms)
+            case JobWord():
+                self.words.append((sender, message))
             case StillAlive(allocations, executions):
                 self._pool(self.pool.reconcile(sender, allocations, f"{sender} does not have the slot"), now_ms)
                 self._carry_out(self.scheduler.running_are(sender, executions, now_ms), now_ms)
@@ -182,9 +238,26 @@ class JobMaster(Endpoint):
                 case ReleaseSlot(allocation):
                     self._pool(self.pool.release(allocation, now_ms), now_ms)
                 case TellTaskManager(task_manager, message):
+                    if isinstance(message, SubmittedTask):
+                        self._sent_to[message.execution] = task_manager
                     self._send_to_peer(task_manager, message)
                 case JobIsOver():
                     self._pool(self.pool.close(), now_ms)
+                case FindRestore() | AttemptsStart() | AttemptsEnd() if self.checkpoints is not None:
+                    self._to_checkpoints(self.checkpoints, decision, now_ms)
+
+    def _to_checkpoints(
+        self, checkpoints: JobCheckpoints, decision: FindRestore | AttemptsStart | AttemptsEnd, now_ms: float
+    ) -> None:
+        match decision:
+            case FindRestore():
+                checkpoints.recover()
+            case AttemptsStart(executions):
+                checkpoints.start(executions, now_ms)
+            case AttemptsEnd(executions):
+                checkpoints.stop(executions, now_ms)
+                for execution in executions:
+                    self._sent_to.pop(execution, None)
 
     def _pool(self, decisions: Iterable[SlotPoolDecision], now_ms: float) -> None:
         for decision in decisions:

@@ -12,6 +12,7 @@ from enum import Enum
 from refimpl.cluster.executions import ExecutionId
 from refimpl.cluster.fencing import FencingToken
 from refimpl.cluster.slots import AllocationId, SlotId, SlotStatus
+from refimpl.task.checkpoint_reports import Report
 
 __all__ = [
     "AllocationsReport",
@@ -20,14 +21,20 @@ __all__ = [
     "AskAlive",
     "CancelSlot",
     "CancelTask",
+    "CheckpointReport",
+    "ClientAnswer",
+    "ClientRequest",
     "FreeSlot",
     "GiveSlot",
+    "JobWord",
     "Message",
+    "NotifyTask",
     "OfferedSlots",
     "RegisterJobMaster",
     "RegisterTaskManager",
     "Registered",
     "RequestSlot",
+    "RestoreFrom",
     "SlotFailed",
     "SlotReport",
     "SlotWasFreed",
@@ -35,6 +42,7 @@ __all__ = [
     "SubmittedTask",
     "TaskReport",
     "TaskState",
+    "TriggerTask",
     "Wishes",
 ]
 
@@ -164,12 +172,31 @@ class FreeSlot:
 
 
 @dataclass(frozen=True, slots=True)
+class RestoreFrom:
+    """What an attempt goes on from: the checkpoint of job `job` whose manifest has this key, or none.
+
+    `attempt` is in the names of the state files that the attempt writes; no other attempt of the job has had that
+    number, under any leader. What is pickled in the checkpoint is read with `trust_pickle` only.
+    """
+
+    job: str
+    attempt: int
+    manifest: str | None
+    trust_pickle: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class SubmittedTask:
-    """JobMaster → TaskManager: run this attempt in that slot. `places` has for each slot of the job its TaskManager."""
+    """JobMaster → TaskManager: run this attempt in that slot. `places` has for each slot of the job its TaskManager.
+
+    `together` are the attempts of its region, which exchange records while they run: they live and end together.
+    """
 
     execution: ExecutionId
     allocation: AllocationId
     places: tuple[str, ...] = field(default=())
+    together: tuple[ExecutionId, ...] = ()
+    restore: RestoreFrom | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,6 +224,70 @@ class TaskReport:
     why: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class TriggerTask:
+    """JobMaster → TaskManager: let a source cut its stream, for a checkpoint, or for the savepoint of that name."""
+
+    execution: ExecutionId
+    checkpoint_id: int
+    timestamp_ms: int
+    savepoint: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class NotifyTask:
+    """JobMaster → TaskManager: a checkpoint counts, or will never count."""
+
+    execution: ExecutionId
+    checkpoint_id: int
+    is_complete: bool
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointReport:
+    """TaskManager → JobMaster: what an attempt has done of a checkpoint."""
+
+    execution: ExecutionId
+    report: Report
+
+
+@dataclass(frozen=True, slots=True)
+class JobWord:
+    """JobMaster → TaskManager or back, about the attempts of one generation under the leader of `epoch`.
+
+    What it says is for the drivers at both ends, who make `content` and read it: what the job is, and where its data is
+    to be had.
+    """
+
+    job_id: str
+    epoch: int
+    generation: int
+    content: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class ClientRequest:
+    """Client → Dispatcher: `verb` about a job, with its argument; the answer has the same number.
+
+    Flink:   DispatcherGateway (runtime.dispatcher), 1.11.4, which clients reach by REST
+    """
+
+    number: int
+    verb: str
+    job_id: str = ""
+    argument: str = ""
+    job: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class ClientAnswer:
+    """Dispatcher → client: what was asked for, as JSON; or why not, in `trouble`."""
+
+    number: int
+    content: str = ""
+    trouble: str = ""
+
+
 Message = (
     RegisterTaskManager
     | RegisterJobMaster
@@ -218,4 +309,10 @@ Message = (
     | SubmittedTask
     | CancelTask
     | TaskReport
+    | JobWord
+    | ClientRequest
+    | ClientAnswer
+    | TriggerTask
+    | NotifyTask
+    | CheckpointReport
 )

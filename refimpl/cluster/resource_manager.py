@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from refimpl.cluster.endpoint import Endpoint
 from refimpl.cluster.fencing import FencingToken
-from refimpl.cluster.heartbeat import AskForHeartbeat, HeartbeatDecision, Heartbeats, PeerIsSilent
+from refimpl.cluster.heartbeat import FLINKS_HEARTBEAT, AskForHeartbeat, HeartbeatDecision, HeartbeatTimes, PeerIsSilent
 from refimpl.cluster.messages import (
     AnswerSlot,
     AskAlive,
@@ -22,6 +22,7 @@ from refimpl.cluster.messages import (
     SlotWasFreed,
     Wishes,
 )
+from refimpl.cluster.peer_links import PeerLink, links_of_peers
 from refimpl.cluster.slot_manager import (
     AllocationFailed,
     AskForSlot,
@@ -42,11 +43,13 @@ class ResourceManager(Endpoint):
     Flink:   ResourceManager (runtime.resourcemanager), 1.11.4
     """
 
-    def __init__(self, address: str, token: FencingToken, slots_per_worker: int = 0) -> None:
+    def __init__(
+        self, address: str, token: FencingToken, slots_per_worker: int = 0, heartbeat: HeartbeatTimes = FLINKS_HEARTBEAT
+    ) -> None:
         super().__init__(address, token)
         self.slots = SlotManager(slots_per_worker)
         self.worker_orders: list[StartWorkers | ReleaseWorker] = []
-        self._heartbeats = Heartbeats(asks=True)
+        self._heartbeats = heartbeat.watching(asks=True)
         self._job_masters: dict[str, str] = {}  # the jobs of the addresses that lead one
 
     @property
@@ -57,6 +60,9 @@ class ResourceManager(Endpoint):
     def on_timeout(self, now_ms: float) -> None:
         self._watch(self._heartbeats.on_timeout(now_ms), now_ms)
         self._carry_out(self.slots.on_timeout(now_ms), now_ms)
+
+    def links(self, now_ms: float) -> tuple[PeerLink, ...]:
+        return links_of_peers(self.peers, self._heartbeats, now_ms)
 
     def peer_is_gone(self, address: str, why: str, now_ms: float) -> None:
         """The connection to a peer has ended, or it is silent: it is none any more."""

@@ -21,28 +21,28 @@ from refimpl.cluster.executions import (
     SubmitTask,
     TellToCancel,
 )
-from refimpl.cluster.failover import Exchange, to_restart
+from refimpl.cluster.failover import to_restart
 from refimpl.cluster.heartbeat import HEARTBEAT_INTERVAL_MS
 from refimpl.cluster.job_status import JobEvent, JobState, JobStatus
-from refimpl.cluster.messages import CancelTask, SubmittedTask, TaskState
+from refimpl.cluster.messages import CancelTask, RestoreFrom, SubmittedTask, TaskState
 from refimpl.cluster.restart import GiveUp, RestartAt, Restarts, RestartStrategy
+from refimpl.cluster.scheduler_decisions import (
+    AttemptsEnd,
+    AttemptsStart,
+    FindRestore,
+    GiveUpWish,
+    JobIsOver,
+    ReleaseSlot,
+    SchedulerDecision,
+    TellTaskManager,
+    WishForSlot,
+)
 from refimpl.cluster.slots import AllocationId, SlotId
 from refimpl.job.execution_graph import ExecutionGraph
+from refimpl.job.job_graph import Place
+from refimpl.job.regions import Exchange, regions
 
-__all__ = [
-    "GiveUpWish",
-    "JobIsOver",
-    "JobPlan",
-    "Place",
-    "ReleaseSlot",
-    "Scheduler",
-    "SchedulerDecision",
-    "TellTaskManager",
-    "WishForSlot",
-]
-
-Place = tuple[int, int]
-"""A subtask of a job, whichever attempt of it: the number of its vertex, and its own."""
+__all__ = ["JobPlan", "Place", "Scheduler"]
 
 _EVENTS = {
     TaskState.RUNNING: ExecutionEvent.RUN,
@@ -71,57 +71,11 @@ class JobPlan:
         slot_of = {
             (each.vertex.id, each.subtask): placement.slot_of(each.vertex, each.subtask) for each in graph.vertices
         }
-        exchanges = dict.fromkeys(
-            Exchange((edge.source, producer.subtask), (edge.target, consumer))
-            for number, edge in enumerate(graph.job.edges)
-            for producer in graph.subtasks(edge.source)
-            for consumer in graph.targets(number, producer.subtask)
-        )
-        return cls(job_id, slot_of, tuple(exchanges))
+        return cls(job_id, slot_of, tuple(graph.job.exchanges))
 
     @property
     def num_slots(self) -> int:
         return max(self.slot_of.values()) + 1
-
-
-@dataclass(frozen=True, slots=True)
-class WishForSlot:
-    """Slot `number` of the job is needed; best is the one it was before."""
-
-    number: int
-    before: AllocationId | None
-
-
-@dataclass(frozen=True, slots=True)
-class GiveUpWish:
-    """Slot `number` of the job is not waited for any more."""
-
-    number: int
-
-
-@dataclass(frozen=True, slots=True)
-class ReleaseSlot:
-    """Nothing of the job is in this slot any more."""
-
-    allocation: AllocationId
-
-
-@dataclass(frozen=True, slots=True)
-class TellTaskManager:
-    """Send this to a TaskManager."""
-
-    task_manager: str
-    message: SubmittedTask | CancelTask
-
-
-@dataclass(frozen=True, slots=True)
-class JobIsOver:
-    """The job has come to its end; nothing of it runs, and it needs nothing."""
-
-    state: JobState
-
-
-SchedulerDecision = WishForSlot | GiveUpWish | ReleaseSlot | TellTaskManager | JobIsOver
 
 
 @dataclass(slots=True)
@@ -144,14 +98,27 @@ class _Pause:
     is_over: bool = False
 
 
+@dataclass(slots=True)
+class _Restoring:
+    """What attempts go on from, if they have to know it, and the places of those that wait until it is found."""
+
+    is_needed: bool
+    found: RestoreFrom | None = None
+    waiting: frozenset[Place] | None = None
+
+
 class Scheduler:
     """The attempts of one job under one leadership, that of `epoch`. `failure` says why one has failed last.
+
+    With `restores` no attempt is sent out before it is known what it goes on from.
 
     Flink:   DefaultScheduler (runtime.scheduler), ExecutionGraph (runtime.executiongraph), 1.11.4
     Differs: a job is deployed as a whole, also after a failure; Flink deploys a region when its slots are there.
     """
 
-    def __init__(self, plan: JobPlan, epoch: int, strategy: RestartStrategy, now_ms: float) -> None:
+    def __init__(
+        self, plan: JobPlan, epoch: int, strategy: RestartStrategy, now_ms: float, restores: bool = False
+    ) -> None:
         self.plan = plan
         self.status = JobStatus(plan.job_id, now_ms)
         self.executions = {place: Execution(ExecutionId(plan.job_id, *place, epoch=epoch)) for place in plan.slot_of}
@@ -160,6 +127,8 @@ class Scheduler:
         self._submitted_ms: dict[Place, float] = {}
         self._restarts = Restarts(strategy)
         self._pause: _Pause | None = None
+        self._restoring = _Restoring(restores)
+        self._region_of = {place: each for each in regions(list(plan.slot_of), plan.exchanges) for place in each}
         self._decisions: list[SchedulerDecision] = []
 
     # -- the job -----------------------------------------------------------------------------------------
@@ -167,7 +136,7 @@ class Scheduler:
     def start(self, now_ms: float) -> list[SchedulerDecision]:
         """Run the job."""
         self.status.on(JobEvent.START, now_ms)
-        self._schedule(self.plan.slot_of, now_ms)
+        self._restore_and_schedule(frozenset(self.plan.slot_of), now_ms)
         return self._take()
 
     def cancel(self, now_ms: float) -> list[SchedulerDecision]:
@@ -175,8 +144,23 @@ class Scheduler:
         if self.status.on(JobEvent.CANCEL, now_ms):
             self._restarts.disarm()
             self._pause = None
-            self._cancel(self.plan.slot_of, now_ms)
+            self._end(self.plan.slot_of, now_ms)
             self._look_at_the_end(now_ms)
+        return self._take()
+
+    def restored(self, restore: RestoreFrom, now_ms: float) -> list[SchedulerDecision]:
+        """It is known what the attempts that wait for it go on from."""
+        places, self._restoring.waiting = self._restoring.waiting, None
+        if places is not None:
+            self._restoring.found = restore
+            self._schedule(places, now_ms)
+        return self._take()
+
+    def job_failed(self, why: str, now_ms: float, is_recoverable: bool = True) -> list[SchedulerDecision]:
+        """Something has failed that is no attempt: all of them begin again, unless they would meet it again."""
+        self._failed(self.plan.slot_of, why, now_ms, is_recoverable)
+        self._begin_again(now_ms)
+        self._look_at_the_end(now_ms)
         return self._take()
 
     def suspend(self, now_ms: float) -> None:
@@ -226,6 +210,8 @@ class Scheduler:
         """What a TaskManager says of an attempt; one that is not the present one has no business to run."""
         known = self.executions.get(execution.place)
         if known is not None and known.id == execution:
+            if state is TaskState.CANCELED and known.state is not ExecutionState.CANCELING:
+                state = TaskState.FAILED  # nobody here has told it to stop
             self._on(known, _EVENTS[state], now_ms, why)
         elif state is TaskState.RUNNING:
             self._decisions.append(TellTaskManager(task_manager, CancelTask(execution)))
@@ -249,6 +235,13 @@ class Scheduler:
 
     # -- attempts ----------------------------------------------------------------------------------------
 
+    def _restore_and_schedule(self, places: frozenset[Place], now_ms: float) -> None:
+        if self._restoring.is_needed:
+            self._restoring.waiting = places | (self._restoring.waiting or frozenset())
+            self._decisions.append(FindRestore())
+        else:
+            self._schedule(places, now_ms)
+
     def _schedule(self, places: Iterable[Place], now_ms: float) -> None:
         for place in sorted(places):
             self._on(self.executions[place], ExecutionEvent.SCHEDULE, now_ms)
@@ -261,6 +254,8 @@ class Scheduler:
             return
         for execution in waiting:
             self._on(execution, ExecutionEvent.SLOT, now_ms)
+        if waiting:
+            self._decisions.append(AttemptsStart(tuple(each.id for each in waiting)))
 
     def _on(self, execution: Execution, event: ExecutionEvent, now_ms: float, why: str = "") -> None:
         before = execution.state
@@ -268,7 +263,7 @@ class Scheduler:
         if before.is_terminal or not execution.state.is_terminal:
             return
         if execution.state is ExecutionState.FAILED:
-            self._failed(execution.id.place, f"{execution.id} has failed: {why or 'nobody says why'}", now_ms)
+            self._failed([execution.id.place], f"{execution.id} has failed: {why or 'nobody says why'}", now_ms)
         self._begin_again(now_ms)
         self._look_at_the_end(now_ms)
 
@@ -283,14 +278,18 @@ class Scheduler:
                 case SubmitTask(execution):
                     assert slot.allocation is not None, f"{execution} has no slot"
                     self._submitted_ms[execution.place] = now_ms
-                    where = tuple(each.slot.task_manager if each.slot else "" for each in self._slots)
-                    self._tell(slot, SubmittedTask(execution, slot.allocation, where))
+                    self._tell(slot, self._submitted(execution, slot.allocation))
                 case TellToCancel(execution):
                     self._tell(slot, CancelTask(execution))
                 case GiveSlotBack(execution):
                     self._leave(slot, execution.place)
                 case ReleaseResults():
                     pass  # pipelined results go with their attempt
+
+    def _submitted(self, execution: ExecutionId, allocation: AllocationId) -> SubmittedTask:
+        where = tuple(each.slot.task_manager if each.slot else "" for each in self._slots)
+        together = tuple(self.executions[place].id for place in sorted(self._region_of[execution.place]))
+        return SubmittedTask(execution, allocation, where, together, self._restoring.found)
 
     def _tell(self, slot: _JobSlot, message: SubmittedTask | CancelTask) -> None:
         if slot.slot is not None:
@@ -307,8 +306,12 @@ class Scheduler:
             self._decisions.append(ReleaseSlot(slot.allocation))
             slot.before, slot.allocation, slot.slot = slot.allocation, None, None
 
-    def _cancel(self, places: Iterable[Place], now_ms: float) -> None:
-        for place in sorted(places):
+    def _end(self, places: Iterable[Place], now_ms: float) -> None:
+        """Stop whatever runs at these places, with what it does for checkpoints."""
+        places = sorted(places)
+        self._restoring.waiting = None
+        self._decisions.append(AttemptsEnd(tuple(self.executions[place].id for place in places)))
+        for place in places:
             self._on(self.executions[place], ExecutionEvent.CANCEL, now_ms)
 
     # -- failures, and the end ---------------------------------------------------------------------------
@@ -318,23 +321,25 @@ class Scheduler:
         for place in sorted(slot.places):
             self._on(self.executions[place], ExecutionEvent.FAIL, now_ms, why)
 
-    def _failed(self, place: Place, why: str, now_ms: float) -> None:
-        """An attempt has failed: with it go those that cannot do without it."""
+    def _failed(self, failed: Iterable[Place], why: str, now_ms: float, is_recoverable: bool = True) -> None:
+        """Attempts have failed: with them go those that cannot do without them."""
         if self.status.state not in (JobState.RUNNING, JobState.RESTARTING):
             return
         self.failure = why
-        decision = self._restarts.failed(now_ms)
+        decision = self._restarts.failed(now_ms, is_recoverable)
         if isinstance(decision, GiveUp):
             self._pause = None
             self.status.on(JobEvent.FINAL_FAILURE, now_ms)
-            self._cancel(self.plan.slot_of, now_ms)
+            self._end(self.plan.slot_of, now_ms)
             return
         self.status.on(JobEvent.RECOVERABLE, now_ms)
-        places = to_restart([place], list(self.plan.slot_of), self.plan.exchanges)
+        places = to_restart(failed, list(self.plan.slot_of), self.plan.exchanges) | (
+            self._restoring.waiting or frozenset()
+        )
         if self._pause is not None:
             places |= self._pause.places
         self._pause = _Pause(decision, places)
-        self._cancel(places, now_ms)
+        self._end(places, now_ms)
 
     def _begin_again(self, now_ms: float) -> None:
         """Make the next attempts, if the pause is over and the last ones have all come to an end."""
@@ -351,7 +356,7 @@ class Scheduler:
                 ExecutionId(last.job_id, *place, last.attempt + 1, generation, last.epoch)
             )
         self.status.on(JobEvent.RESTARTED, now_ms)
-        self._schedule(pause.places, now_ms)
+        self._restore_and_schedule(pause.places, now_ms)
 
     def _look_at_the_end(self, now_ms: float) -> None:
         """Whether the job has come to its end with its last attempt."""

@@ -277,7 +277,7 @@ class SlotManager:
             decisions.append(AllocationFailed(wish.job_master, wish.allocation, self._why_none()))
         if self._slots_per_worker:
             for task_manager, since_ms in list(self._idle_since_ms.items()):
-                if now_ms - since_ms >= self._idle_timeout_ms:
+                if since_ms + self._idle_timeout_ms <= now_ms:  # the sum that is the deadline: see `Heartbeats`
                     self._drop(task_manager)
                     decisions.append(ReleaseWorker(task_manager, now_ms - since_ms))
         return decisions

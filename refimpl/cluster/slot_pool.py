@@ -260,13 +260,12 @@ class SlotPool:
         """Give up wishes that have waited too long, and give back slots that nobody has used for too long."""
         decisions: list[SlotPoolDecision] = []
         for waiting in list(self._wishes):
-            waited_ms = now_ms - waiting.since_ms
-            if waited_ms >= self.request_timeout_ms:
+            if waiting.since_ms + self.request_timeout_ms <= now_ms:  # the sum that is the deadline: see `Heartbeats`
                 if waiting.is_asked:
                     decisions.append(CancelSlotRequest(waiting.allocation))
-                decisions.append(self._give_up(waiting, f"no slot for it in {waited_ms:.0f} ms"))
+                decisions.append(self._give_up(waiting, f"no slot for it in {now_ms - waiting.since_ms:.0f} ms"))
         for slot in self.slots:
-            if slot.wish is None and now_ms - slot.free_since_ms >= self.idle_timeout_ms:
+            if slot.wish is None and slot.free_since_ms + self.idle_timeout_ms <= now_ms:
                 del self._slots[slot.allocation]
                 decisions.append(ReturnSlot(slot.allocation, slot.slot))
         return decisions

@@ -153,6 +153,9 @@ class SlotTable:
     def state_of(self, index: int) -> SlotState:
         return self._slots[index].state
 
+    def tasks_of(self, index: int) -> tuple[Hashable, ...]:
+        return tuple(self._slots[index].tasks)
+
     def allocations_of(self, job_id: str) -> tuple[AllocationId, ...]:
         """The slots that a job has here, or is to have."""
         return tuple(each.allocation for each in self._of(job_id) if each.allocation is not None)

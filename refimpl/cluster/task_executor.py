@@ -9,10 +9,11 @@ from refimpl.cluster.endpoint import Endpoint
 from refimpl.cluster.executions import ExecutionId
 from refimpl.cluster.fencing import FencingToken
 from refimpl.cluster.heartbeat import (
+    FLINKS_HEARTBEAT,
     HEARTBEAT_INTERVAL_MS,
     AskForHeartbeat,
     HeartbeatDecision,
-    Heartbeats,
+    HeartbeatTimes,
     PeerIsSilent,
 )
 from refimpl.cluster.messages import (
@@ -21,9 +22,12 @@ from refimpl.cluster.messages import (
     AnswerSlot,
     AskAlive,
     CancelTask,
+    CheckpointReport,
     FreeSlot,
     GiveSlot,
+    JobWord,
     Message,
+    NotifyTask,
     OfferedSlots,
     Registered,
     RegisterTaskManager,
@@ -33,11 +37,15 @@ from refimpl.cluster.messages import (
     SubmittedTask,
     TaskReport,
     TaskState,
+    TriggerTask,
 )
+from refimpl.cluster.peer_links import PeerLink, links_to_leaders
 from refimpl.cluster.registration import AskToRegister, CloseConnection, Registration, RegistrationDecision
 from refimpl.cluster.slot_table import FailTasks, OfferSlots, SlotAvailable, SlotTable, SlotTableDecision
+from refimpl.task.checkpoint_reports import Report, Snapshotted
+from refimpl.task.task_state import TaskLife, TaskLifeEvent, TaskLifeState
 
-__all__ = ["MAX_WITHOUT_RESOURCE_MANAGER_MS", "StartTask", "StopTask", "TaskExecutor", "TaskOrder"]
+__all__ = ["MAX_WITHOUT_RESOURCE_MANAGER_MS", "StartTask", "StopTask", "TaskExecutor", "TaskOrder", "WordForTask"]
 
 MAX_WITHOUT_RESOURCE_MANAGER_MS = 300_000.0
 
@@ -57,7 +65,14 @@ class StopTask:
     why: str
 
 
-TaskOrder = StartTask | StopTask
+@dataclass(frozen=True, slots=True)
+class WordForTask:
+    """Tell this attempt what its JobMaster says of checkpoints; one that has ended meanwhile hears nothing."""
+
+    message: TriggerTask | NotifyTask
+
+
+TaskOrder = StartTask | StopTask | WordForTask
 """What whoever runs the tasks of a TaskManager is asked to do."""
 
 
@@ -71,23 +86,33 @@ class _Job:
 class TaskExecutor(Endpoint):
     """The TaskManager at `address`; its token is that of one life, and another life has a newer one.
 
-    What has to be done with tasks is in `task_orders`. `has_given_up` is set when no ResourceManager has taken this
-    TaskManager for five minutes: then it is of use to nobody.
+    What JobMasters say to whoever runs the tasks is in `words`.
+    What has to be done with tasks is in `task_orders`. `given_up` says why this TaskManager is of use to nobody any
+    more, and its process has to end: no ResourceManager has taken it for five minutes, or a task does not end.
 
     Flink:   TaskExecutor, JobLeaderService (runtime.taskexecutor), 1.11.4
     Differs: who leads a job is said with each slot that is given, and by the driver when that changes.
     """
 
-    def __init__(self, address: str, token: FencingToken, num_slots: int, now_ms: float) -> None:
+    def __init__(
+        self,
+        address: str,
+        token: FencingToken,
+        num_slots: int,
+        now_ms: float,
+        heartbeat: HeartbeatTimes = FLINKS_HEARTBEAT,
+    ) -> None:
         super().__init__(address, token)
         self.slots = SlotTable(address, num_slots)
         self.task_orders: list[TaskOrder] = []
-        self.has_given_up = False
+        self.words: list[JobWord] = []
+        self.given_up = ""
         self._resource_manager = Registration(address)
         self._give_up_at_ms: float | None = now_ms + MAX_WITHOUT_RESOURCE_MANAGER_MS
         self._jobs: dict[str, _Job] = {}
-        self._tasks: dict[ExecutionId, TaskState] = {}
-        self._heartbeats = Heartbeats(asks=False)
+        self._tasks: dict[ExecutionId, TaskLife] = {}
+        self._final_words: dict[ExecutionId, Snapshotted] = {}  # said again until the attempt has ended
+        self._heartbeats = heartbeat.watching(asks=False)
 
     @property
     def executions(self) -> tuple[ExecutionId, ...]:
@@ -115,36 +140,59 @@ class TaskExecutor(Endpoint):
             if (leader := job.registration.leader) is not None and leader[0] == address:
                 self._to_job_master(job_id, job.registration.lost(leader[1], now_ms), now_ms, why)
 
+    def links(self, now_ms: float) -> tuple[PeerLink, ...]:
+        registrations = (self._resource_manager, *(job.registration for job in self._jobs.values()))
+        return links_to_leaders(registrations, self._heartbeats, now_ms)
+
     # -- tasks -------------------------------------------------------------------------------------------
 
     def task_is(self, execution: ExecutionId, state: TaskState, why: str, now_ms: float) -> None:
-        """What became of an attempt that was started here: it runs, or has ended."""
-        if execution not in self._tasks:
+        """What became of an attempt that was started here: it runs, or has ended. Who was cancelled ends cancelled."""
+        if (life := self._tasks.get(execution)) is None:
             return
         if state is TaskState.RUNNING:
-            self._tasks[execution] = state
-        else:
-            del self._tasks[execution]
-        self._tell_job_master(execution.job_id, TaskReport(execution, state, why))
-        if state is not TaskState.RUNNING:
-            self._slots(self.slots.task_gone(execution), now_ms)
+            if life.state is TaskLifeState.DEPLOYING:
+                life.on(TaskLifeEvent.OPEN)
+                self._tell_job_master(execution.job_id, TaskReport(execution, state, why))
+            return
+        end = _end_of(life, state, why)
+        del self._tasks[execution]
+        self._final_words.pop(execution, None)
+        self._tell_job_master(execution.job_id, TaskReport(execution, end, why))
+        self._slots(self.slots.task_gone(execution), now_ms)
+
+    def task_says(self, execution: ExecutionId, report: Report) -> None:
+        """What an attempt that was started here, and may have ended, has done of a checkpoint."""
+        if isinstance(report, Snapshotted) and report.is_final and execution in self._tasks:
+            self._final_words[execution] = report
+        self._tell_job_master(execution.job_id, CheckpointReport(execution, report))
+
+    def tell(self, word: JobWord) -> None:
+        """Say something to who drives the JobMaster; if none is registered with it is lost."""
+        self._tell_job_master(word.job_id, word)
 
     # -- time --------------------------------------------------------------------------------------------
 
     @property
     def next_deadline(self) -> float | None:
         ends = [self._resource_manager.next_deadline, self._give_up_at_ms, self._heartbeats.next_deadline]
+        ends += [life.next_deadline for life in self._tasks.values()]
         ends += [self.slots.next_deadline, *(job.registration.next_deadline for job in self._jobs.values())]
         return min((end for end in ends if end is not None), default=None)
 
     def on_timeout(self, now_ms: float) -> None:
         if self._give_up_at_ms is not None and now_ms >= self._give_up_at_ms:
-            self.has_given_up, self._give_up_at_ms = True, None
+            self.given_up, self._give_up_at_ms = "no ResourceManager has taken it for five minutes", None
         self._watch(self._heartbeats.on_timeout(now_ms), now_ms)
         self._to_resource_manager(self._resource_manager.on_timeout(now_ms), now_ms)
         for job_id, job in list(self._jobs.items()):
             self._to_job_master(job_id, job.registration.on_timeout(now_ms), now_ms)
         self._slots(self.slots.on_timeout(now_ms), now_ms)
+        for execution, life in self._tasks.items():
+            if life.on_timeout(now_ms):
+                self.task_orders.append(StopTask(execution, "it was cancelled, and has not ended"))
+            if life.is_stuck:
+                self.given_up = f"{execution} was cancelled, and does not end"
 
     # -- messages ----------------------------------------------------------------------------------------
 
@@ -194,11 +242,21 @@ class TaskExecutor(Endpoint):
             case AllocationsReport(known):
                 own = tuple(each for each in self._tasks if each.job_id == job_id)
                 self._tell_job_master(job_id, StillAlive(self.slots.allocations_of(job_id), own))
+                for execution, final in self._final_words.items():
+                    if execution.job_id == job_id:
+                        self._tell_job_master(job_id, CheckpointReport(execution, final))
                 self._slots(self.slots.reconcile(job_id, known, now_ms, HEARTBEAT_INTERVAL_MS), now_ms)
             case SubmittedTask():
                 self._start(message)
+            case JobWord():
+                self.words.append(message)
             case CancelTask(execution):
-                self._stop(execution, "the JobMaster has cancelled it")
+                if execution in self._tasks:
+                    self._stop(execution, "the JobMaster has cancelled it", now_ms)
+                else:
+                    self._tell_job_master(job_id, TaskReport(execution, TaskState.CANCELED, "it is not there"))
+            case TriggerTask(execution) | NotifyTask(execution) if execution in self._tasks:
+                self.task_orders.append(WordForTask(message))
 
     def _start(self, task: SubmittedTask) -> None:
         if task.execution in self._tasks:
@@ -207,14 +265,13 @@ class TaskExecutor(Endpoint):
             why = f"{self.address} has no slot for {task.allocation}"
             self._tell_job_master(task.execution.job_id, TaskReport(task.execution, TaskState.FAILED, why))
             return
-        self._tasks[task.execution] = TaskState.RUNNING
+        life = self._tasks[task.execution] = TaskLife(f"{task.execution}")
+        life.on(TaskLifeEvent.DEPLOY)
         self.task_orders.append(StartTask(task))
 
-    def _stop(self, execution: ExecutionId, why: str) -> None:
-        if execution in self._tasks:
-            self.task_orders.append(StopTask(execution, why))
-        else:
-            self._tell_job_master(execution.job_id, TaskReport(execution, TaskState.CANCELED, "it is not there"))
+    def _stop(self, execution: ExecutionId, why: str, now_ms: float) -> None:
+        self._tasks[execution].on(TaskLifeEvent.CANCEL, now_ms)
+        self.task_orders.append(StopTask(execution, why))
 
     # -- what follows ------------------------------------------------------------------------------------
 
@@ -257,7 +314,7 @@ class TaskExecutor(Endpoint):
                 case FailTasks(tasks, why):
                     for task in tasks:
                         assert isinstance(task, ExecutionId), f"{task!r} is no attempt"
-                        self.task_orders.append(StopTask(task, why))
+                        self._stop(task, why, now_ms)
 
     def _forget_job(self, job_id: str) -> None:
         """Whose last slot has gone has no business here."""
@@ -281,3 +338,24 @@ class TaskExecutor(Endpoint):
     def _leader_address(registration: Registration) -> str:
         assert registration.leader is not None, "it was accepted by nobody"
         return registration.leader[0]
+
+
+_ENDS = {
+    TaskLifeState.FINISHED: TaskState.FINISHED,
+    TaskLifeState.FAILED: TaskState.FAILED,
+    TaskLifeState.CANCELED: TaskState.CANCELED,
+}
+_EVENTS = {
+    TaskState.FINISHED: TaskLifeEvent.FINISH,
+    TaskState.FAILED: TaskLifeEvent.FAIL,
+    TaskState.CANCELED: TaskLifeEvent.CANCEL,
+}
+
+
+def _end_of(life: TaskLife, said: TaskState, why: str) -> TaskState:
+    """How an attempt has ended that has unwound, of which `said` is the last word."""
+    if said is TaskState.FINISHED and life.state is TaskLifeState.DEPLOYING:
+        life.on(TaskLifeEvent.OPEN)  # a short one
+    life.on(_EVENTS[said], why=why)
+    life.on(TaskLifeEvent.UNWIND)
+    return _ENDS[life.state]

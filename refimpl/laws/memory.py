@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from refimpl.job.deployment import Deployment
 from refimpl.laws.holders import local_pools_of, remote_channels_of
+from refimpl.memory.network_pool import NetworkBufferPool
 
-__all__ = ["check_memory"]
+__all__ = ["check_given_back", "check_memory"]
 
 
 def check_memory(*deployments: Deployment) -> None:
@@ -34,3 +35,17 @@ def check_memory(*deployments: Deployment) -> None:
     assert sizes + exclusive <= total, (
         f"local pools may use {sizes} segments and remote channels have {exclusive}, there are {total}"
     )
+
+
+def check_given_back(*pools: NetworkBufferPool) -> None:
+    """Where nothing is deployed any more, every segment is home, and none is promised.
+
+    Raises:
+        AssertionError: something was kept by attempts that are no more.
+    """
+    for pool in pools:
+        num_out, num_promised = len(pool.segments) - pool.num_free, pool.promises.num_promised
+        assert num_out == num_promised == 0, (
+            f"of {len(pool.segments)} segments {num_out} are out and {num_promised} are promised, and nothing is "
+            f"deployed that could give them back"
+        )

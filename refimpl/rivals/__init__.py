@@ -11,4 +11,5 @@ from refimpl.rivals.signs import *
 from refimpl.rivals.sluice import *
 from refimpl.rivals.spark_rate import *
 from refimpl.rivals.storm import *
+from refimpl.rivals.wins import *
 from refimpl.rivals.workload import *

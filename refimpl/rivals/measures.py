@@ -14,8 +14,10 @@ from statistics import fmean, pstdev
 
 from refimpl.rivals.workload import INNOCENT, RECORD_BYTES, SLOW, Phase
 
-__all__ = ["SAMPLE_MS", "Measures", "PhaseMeasures", "Run", "Sample", "measure"]
+__all__ = ["HELD", "SAMPLE_MS", "Measures", "PhaseMeasures", "Run", "Sample", "measure"]
 
+HELD = 1
+"""The number of the phase in which the consumer is held."""
 SAMPLE_MS = 100.0
 _STEADY_S = 40
 _WINDOW_S = 5
@@ -52,6 +54,12 @@ class Run:
         per_s = round(1000 / SAMPLE_MS)
         ends = [0, *counts[per_s - 1 :: per_s]]
         return [float(later - before) for before, later in pairwise(ends)]
+
+    @property
+    def num_inside(self) -> list[int]:
+        """Records of both branches that have been emitted and have not left, at the end of each second."""
+        per_s = round(1000 / SAMPLE_MS)
+        return [each.num_inside for each in self.samples[per_s - 1 :: per_s]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,14 +124,14 @@ def measure(run: Run) -> Measures:
             )
         )
         begin += phase.seconds
-    released = sum(phase.seconds for phase in run.phases[:2])
+    released = sum(phase.seconds for phase in run.phases[: HELD + 1])
     peak = max(phase.peak_records for phase in phases)
     latencies = sorted(run.latencies_ms)
     return Measures(
         run.name,
         run.seed,
         tuple(phases),
-        _recovery_s(source[released : released + run.phases[2].seconds], run.phases[2].sustainable_per_s),
+        _recovery_s(source[released : released + run.phases[HELD + 1].seconds], run.phases[HELD + 1].sustainable_per_s),
         peak,
         peak * RECORD_BYTES,
         max(sample.memory_bytes for sample in run.samples),

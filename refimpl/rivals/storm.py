@@ -46,16 +46,16 @@ class DisruptorQueue:
     Source:  DisruptorQueue.ThreadLocalJustInserter.add, consumeBatchToCursor, 1.0.3
     """
 
-    def __init__(self, size: int = QUEUE_SIZE, on_change: Callable[[], None] | None = None) -> None:
+    def __init__(self, size: int = QUEUE_SIZE, on_change: Callable[[], None] = lambda: None) -> None:
+        self.records: deque[float] = deque()
+        self.high, self.low = int(size * HIGH_WATER), int(size * LOW_WATER)
         self.is_throttling = False
         self.on_change = on_change
         self._size = size
-        self._high, self._low = int(size * HIGH_WATER), int(size * LOW_WATER)
-        self._records: deque[float] = deque()
 
     @property
     def population(self) -> int:
-        return len(self._records)
+        return len(self.records)
 
     @property
     def num_overflow(self) -> int:
@@ -71,27 +71,30 @@ class DisruptorQueue:
 
     def publish(self, record: float) -> int:
         """The first half of `add`; the answer is the population it will act upon."""
-        self._records.append(record)
+        self.records.append(record)
         return self.population
 
     def looked(self, population: int) -> None:
-        """The second half of `add`. Nothing keeps a consumer from emptying the queue between the two."""
-        if population >= self._high and not self.is_throttling:
-            self._throttle(True)
+        """A record was added, and then the queue held so many: at the high mark or above it throttles.
+
+        Nothing keeps a consumer from emptying the queue in between; it is this number that counts.
+        """
+        if population >= self.high and not self.is_throttling:
+            self.is_throttling = True
+            self.on_change()
 
     def consume(self) -> float | None:
-        """The oldest record, or `None`."""
-        if not self._records:
-            return None
-        record = self._records.popleft()
-        if self.population <= self._low and self.is_throttling:
-            self._throttle(False)
-        return record
+        """Take the oldest record out; `None` if there is none, and then nothing changes.
 
-    def _throttle(self, on: bool) -> None:
-        self.is_throttling = on
-        if self.on_change is not None:
+        What is left at the low mark or below ends the throttling.
+        """
+        if not self.records:
+            return None
+        record = self.records.popleft()
+        if self.population <= self.low and self.is_throttling:
+            self.is_throttling = False
             self.on_change()
+        return record
 
 
 class StormWorker:
@@ -175,12 +178,12 @@ class Storm:
 
     name = "Storm"
 
-    def __init__(self, refresh_ms: float = REFRESH_MS) -> None:
+    def __init__(
+        self, refresh_ms: float = REFRESH_MS, make_queue: Callable[[], DisruptorQueue] = DisruptorQueue
+    ) -> None:
         self.store = CoordinationStore()
-        self.receive = {
-            (stage, branch): DisruptorQueue() for stage in range(1, SINK + 1) for branch in range(NUM_BRANCHES)
-        }
-        self.transfer = [DisruptorQueue() for _ in range(SINK)]
+        self.receive = {(stage, branch): make_queue() for stage in range(1, SINK + 1) for branch in range(NUM_BRANCHES)}
+        self.transfer = [make_queue() for _ in range(SINK)]
         self.workers = [
             StormWorker(
                 f"worker-{stage}",
