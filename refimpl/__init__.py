@@ -3,7 +3,7 @@
 Read the packages in this order; it is the order in which a record travels, and each package
 imports only the ones above it:
 
-    errors, config, trace   what can go wrong, every size and limit, what happened in order
+    errors, config, trace   what can go wrong, every size and limit (words of batch_options too), what happened
     transitions             state machines as tables (all of them are drawn in STATES.md)
     memory/                 bytes have a home: segments, buffers, pools
     records/                a record becomes bytes: types, elements, events, spanning

@@ -12,6 +12,14 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
+from refimpl.batch_options import (
+    BoundedDataKind,
+    Compression,
+    ExchangeMode,
+    ExecutionMode,
+    InputConstraint,
+    ScheduleMode,
+)
 from refimpl.errors import ConfigError
 
 __all__ = ["UNBOUNDED", "CheckpointingMode", "Config", "FlinkVersion", "option_table"]
@@ -187,13 +195,45 @@ class Config:
         1, "state.checkpoints.num-retained", "checkpoints", "1",
         "complete checkpoints that are kept in the store, the newest ones",
     )  # fmt: skip
+    snapshot_compression: bool = option(
+        False, "execution.checkpointing.snapshot-compression", "", "false",
+        "state is packed before it is stored (`setUseSnapshotCompression`); with zlib here, with snappy in Flink",
+    )  # fmt: skip
     unaligned: bool = option(
         False, "execution.checkpointing.unaligned", "", "false",
         "barriers overtake what waits, which becomes part of the checkpoint (`enableUnalignedCheckpoints`)",
     )  # fmt: skip
+    aligned_checkpoint_timeout_ms: int = option(
+        0, "execution.checkpointing.aligned-checkpoint-timeout", "ms", "0",
+        "with `unaligned`: a barrier overtakes when it has waited so long; 0 is at once. In 2.x",
+    )  # fmt: skip
     checkpointing_mode: CheckpointingMode = option(
         CheckpointingMode.EXACTLY_ONCE, "execution.checkpointing.mode", "", "EXACTLY_ONCE",
         "whether a channel that has delivered a barrier waits for the others",
+    )  # fmt: skip
+    execution_mode: ExecutionMode | ExchangeMode = option(
+        ExchangeMode.ALL_PIPELINED, "(ExecutionConfig.setExecutionMode)", "", "PIPELINED",
+        "which exchanges are read while they are written, and which when they are finished",
+    )  # fmt: skip
+    schedule_mode: ScheduleMode = option(
+        ScheduleMode.PIPELINED_REGION, "jobmanager.scheduler.scheduling-strategy", "", "EAGER for streams",
+        "which tasks are started when; without a blocking exchange all regions are started at once",
+    )  # fmt: skip
+    input_constraint: InputConstraint = option(
+        InputConstraint.ANY, "(ExecutionConfig.setDefaultInputDependencyConstraint)", "", "ANY",
+        "whether a task that is started lazily waits for the first record of any input, or of all",
+    )  # fmt: skip
+    bounded_data: BoundedDataKind = option(
+        BoundedDataKind.FILE_MMAP, "taskmanager.network.blocking-shuffle.type", "", "file",
+        "how the files of blocking results are written and read",
+    )  # fmt: skip
+    compression: Compression = option(
+        Compression.NONE, "taskmanager.network.blocking-shuffle.compression.enabled", "", "false",
+        "how the buffers of blocking results are compressed; one that would not get smaller stays as it is",
+    )  # fmt: skip
+    max_spill_bytes: int = option(
+        64 * 1024**3, "(none)", "bytes", "no limit",
+        "how much the blocking results of a job may take on the disk of one TaskManager",
     )  # fmt: skip
     seed: int = option(
         0, "(none)", "", "random",
@@ -209,9 +249,7 @@ class Config:
         if self.request_backoff_max_ms < self.request_backoff_initial_ms:
             expected = f"at least request_backoff_initial_ms, {self.request_backoff_initial_ms}"
             raise ConfigError("request_backoff_max_ms", self.request_backoff_max_ms, expected)
-        if not isinstance(self.checkpointing_mode, CheckpointingMode):
-            modes = " or ".join(map(str, CheckpointingMode))
-            raise ConfigError("checkpointing_mode", self.checkpointing_mode, f"it must be {modes}")
+        self._check_words()
         self._check_unaligned()
         if self.segment_size_bytes > 2**30:
             raise ConfigError("segment_size_bytes", self.segment_size_bytes, "at most 1 GiB")
@@ -223,8 +261,29 @@ class Config:
         if groups is not None and not (is_number and 1 <= groups <= 32_768):
             raise ConfigError("max_parallelism", groups, "between 1 and 32768, or None")
 
+    def _check_words(self) -> None:
+        for name, kinds in (
+            ("checkpointing_mode", (CheckpointingMode,)),
+            ("execution_mode", (ExecutionMode, ExchangeMode)),
+            ("schedule_mode", (ScheduleMode,)),
+            ("input_constraint", (InputConstraint,)),
+            ("bounded_data", (BoundedDataKind,)),
+            ("compression", (Compression,)),
+        ):
+            value = getattr(self, name)
+            if not isinstance(value, kinds):
+                words = " or ".join(str(word) for kind in kinds for word in kind)
+                raise ConfigError(name, value, f"it must be {words}")
+
     def _check_unaligned(self) -> None:
         """What barriers that overtake do not go together with."""
+        if self.aligned_checkpoint_timeout_ms:
+            given = self.aligned_checkpoint_timeout_ms
+            if not self.unaligned:
+                raise ConfigError("aligned_checkpoint_timeout_ms", given, "0 without unaligned=True")
+            if self.flink_version is FlinkVersion.V1_11:
+                expected = "0 with flink_version=V1_11, whose barriers do not say how long they wait"
+                raise ConfigError("aligned_checkpoint_timeout_ms", given, expected)
         if not self.unaligned:
             return
         if self.checkpointing_mode is not CheckpointingMode.EXACTLY_ONCE:
@@ -258,10 +317,12 @@ class Config:
             ("latency_tracking_interval_ms", 0),
             ("checkpoint_interval_ms", 0),
             ("checkpoint_timeout_ms", 1),
+            ("aligned_checkpoint_timeout_ms", 0),
             ("max_concurrent_checkpoints", 1),
             ("min_pause_ms", 0),
             ("tolerable_failed_checkpoints", 0),
             ("checkpoints_retained", 1),
+            ("max_spill_bytes", 1),
             ("seed", 0),
         ):
             value = getattr(self, name)

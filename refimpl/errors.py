@@ -21,6 +21,7 @@ __all__ = [
     "BuffersStillOutError",
     "ConfigError",
     "CorruptFileError",
+    "DiskBudgetError",
     "InsufficientBuffersError",
     "InsufficientSlotsError",
     "KeyExistsError",
@@ -198,6 +199,26 @@ class SpillError(SluiceError):
         )
         self.record_bytes = record_bytes
         self.directory = directory
+
+
+class DiskBudgetError(SluiceError):
+    """A blocking result would take more disk than its TaskManager may use.
+
+    Attributes:
+        partition: the name of the result.
+        num_bytes: what it wanted to write.
+        num_used, num_most: bytes that results take already, and may take.
+    """
+
+    def __init__(self, partition: str, num_bytes: int, num_used: int, num_most: int) -> None:
+        super().__init__(
+            f"the blocking result {partition} has {num_bytes} B more to write, and results take {num_used} of "
+            f"{num_most} B on this TaskManager; raise max_spill_bytes, compress them, or let fewer exchanges block"
+        )
+        self.partition = partition
+        self.num_bytes = num_bytes
+        self.num_used = num_used
+        self.num_most = num_most
 
 
 class StoreError(SluiceError):

@@ -16,6 +16,9 @@ The contract between a driver and the core:
    `JobRecovery`. It calls the store outside of whatever keeps calls apart. What follows after a failure is decided in
    one place for those whose clock runs by itself: see `RestartingJob`.
 
+9. A job with blocking exchanges is deployed region by region, on memory and results that stay: see `JobRegions`. The
+   simulation, threads and the event loop do that; processes and Spark refuse such a job.
+
 One job runs on each of them, on one TaskManager or several, with the same result:
 
     driver        keeps calls apart by             waits by       time        TaskManagers speak over
@@ -24,6 +27,8 @@ One job runs on each of them, on one TaskManager or several, with the same resul
     AsyncRun      the event loop                   futures        monotonic   TCP
     ProcessRun    a process per TaskManager        as on threads  monotonic   TCP
     SparkRun      a Spark task per TaskManager     as on threads  monotonic   TCP, from machine to machine
+
+Many jobs share a cluster, every component of which is a process, or a thread of a `MiniCluster`: see `drivers.cluster`.
 """
 
 from refimpl.drivers.control import RunControl

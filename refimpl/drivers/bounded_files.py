@@ -12,20 +12,27 @@ import mmap
 import os
 import shutil
 from collections import deque
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
 from refimpl.errors import LocalUsageError, SluiceError
-from refimpl.memory.buffer import Buffer
+from refimpl.memory.buffer import Buffer, Recycler
 from refimpl.memory.data_type import DataType
 from refimpl.memory.segment import MemorySegment
-from refimpl.producer.bounded_data import ENTRY_HEADER_BYTES, BoundedReader, pack_entry_header, unpack_entry_header
+from refimpl.producer.bounded_data import (
+    ENTRY_HEADER_BYTES,
+    BoundedReader,
+    EntryHeader,
+    pack_entry_header,
+    unpack_entry_header,
+)
 
-__all__ = ["FileBoundedData", "MappedBoundedData", "ResultFolder"]
+__all__ = ["FileBoundedData", "MappedBoundedData", "ResultFolder", "WrittenMapBoundedData"]
 
 _NUM_READ_BUFFERS = 2
+_LEAST_MAP_BYTES = 64 * 1024
 
 
 class _EntryFile:
@@ -41,7 +48,7 @@ class _EntryFile:
         except OSError as error:
             raise SluiceError(f"no file {path.name} for a blocking result: {error.strerror}") from error
 
-    def write(self, data: memoryview, data_type: DataType) -> None:
+    def write(self, data: memoryview, data_type: DataType, is_compressed: bool = False) -> None:
         """Append one entry.
 
         Raises:
@@ -50,9 +57,8 @@ class _EntryFile:
         """
         if self._file is None:
             raise LocalUsageError(f"{self.path.name} is finished and takes no more entries")
-        if len(data) > self.max_entry_bytes:
-            raise LocalUsageError(f"an entry of {len(data)} bytes, where {self.max_entry_bytes} are the most")
-        header = pack_entry_header(data_type, len(data))
+        self.check_size(len(data))
+        header = pack_entry_header(data_type, len(data), is_compressed)
         try:
             self._file.write(header)
             self._file.write(data)
@@ -73,6 +79,10 @@ class _EntryFile:
         """Let whoever opens the file now find what was written."""
         if self._file is not None:
             self._file.flush()
+
+    def check_size(self, num_bytes: int) -> None:
+        if num_bytes > self.max_entry_bytes:
+            raise LocalUsageError(f"an entry of {num_bytes} bytes, where {self.max_entry_bytes} are the most")
 
     def check_finished(self) -> None:
         if self._file is not None:
@@ -96,9 +106,9 @@ class _OnFile:
     def num_bytes(self) -> int:
         return self._entries.num_bytes
 
-    def write(self, data: memoryview, data_type: DataType) -> None:
+    def write(self, data: memoryview, data_type: DataType, is_compressed: bool = False) -> None:
         """Append one entry."""
-        self._entries.write(data, data_type)
+        self._entries.write(data, data_type, is_compressed)
 
 
 class FileBoundedData(_OnFile):
@@ -153,7 +163,7 @@ class FileBoundedReader:
         segment = self._free.popleft()
         if self._file.readinto(segment.window(0, header.size)) != header.size:
             raise SluiceError(f"{self._name} is damaged: it ends within an entry")
-        return Buffer(segment, self, header.data_type, header.size)
+        return _buffer_of(segment, self, header)
 
     def recycle_segment(self, segment: MemorySegment) -> None:
         """One of the two is back: whoever has read in vain is told, if there is more to read."""
@@ -218,6 +228,74 @@ class MappedBoundedData(_OnFile):
             self._map = None
 
 
+class WrittenMapBoundedData(MappedBoundedData):
+    """Entries that are written into the map at once, which grows with them.
+
+    Flink:   BoundedBlockingSubpartitionType.MMAP, MemoryMappedBoundedData (runtime.io.network.partition), 1.11.4
+    Differs: one map that is made anew, twice as long, when it is full; Flink adds regions of up to 2 GiB.
+    """
+
+    def __init__(self, path: Path, max_entry_bytes: int) -> None:
+        super().__init__(path, max_entry_bytes)
+        self._entries.finish()
+        self._num_written = 0
+        self._num_entry_bytes = 0
+        self._capacity = 0
+        self._is_written = False
+        self._writing: mmap.mmap | None = None
+
+    @property
+    def num_bytes(self) -> int:
+        return self._num_entry_bytes
+
+    def write(self, data: memoryview, data_type: DataType, is_compressed: bool = False) -> None:
+        """Append one entry.
+
+        Raises:
+            LocalUsageError: it is finished, or the entry is too long or of a type that does not go in.
+            SluiceError: the disk is full, or refuses.
+        """
+        if self._is_written:
+            raise LocalUsageError(f"{self._entries.path.name} is finished and takes no more entries")
+        self._entries.check_size(len(data))
+        header = pack_entry_header(data_type, len(data), is_compressed)
+        end = self._num_written + len(header) + len(data)
+        if self._writing is None or end > self._capacity:
+            self._grow(end)
+        assert self._writing is not None, "it has just been made"
+        self._writing[self._num_written : end] = header + data
+        self._num_written = end
+        self._num_entry_bytes += len(data)
+
+    def finish(self) -> None:
+        """Cut off what was not needed, and map what was written."""
+        self._close_writing()
+        self._is_written = True
+        os.truncate(self._entries.path, self._num_written)
+        super().finish()
+
+    def close(self) -> None:
+        """Delete the file, and unmap it when the last that was lent of it is home."""
+        self._close_writing()
+        super().close()
+
+    def _grow(self, num_bytes: int) -> None:
+        self._close_writing()
+        capacity = max(num_bytes, 2 * self._capacity, _LEAST_MAP_BYTES)
+        try:
+            with self._entries.path.open("r+b") as file:
+                os.posix_fallocate(file.fileno(), 0, capacity)  # or a full disk would be met by a signal
+                self._writing = mmap.mmap(file.fileno(), capacity)
+        except OSError as error:
+            raise _refused(self._entries.path, error) from error
+        self._capacity = capacity
+
+    def _close_writing(self) -> None:
+        if self._writing is not None:
+            self._writing.close()
+            self._writing = None
+
+
 class MappedBoundedReader:
     """A position in a map; what it gives are windows on it."""
 
@@ -249,7 +327,7 @@ class MappedBoundedReader:
             window = whole[start : start + header.size]
         self._position = start + header.size
         self._data.lend()
-        return Buffer(MemorySegment(window), self._data, header.data_type, header.size)
+        return _buffer_of(MemorySegment(window), self._data, header)
 
     def close(self) -> None:
         """Read no more."""
@@ -264,15 +342,18 @@ class ResultFolder:
 
     def __init__(self, parent: Path, name: str) -> None:
         parent.mkdir(parents=True, exist_ok=True)
-        self._sweep(parent)
         self.path = parent / name
-        self.path.mkdir(exist_ok=True)
-        self._lock = (self.path / ".lock").open("wb")
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            self._lock.close()
-            raise LocalUsageError(f"somebody else keeps results in {name}; give each TaskManager its own") from error
+        with _one_at_a_time(parent):  # or a sweep could meet a folder between its beginning and its lock
+            self._sweep(parent)
+            self.path.mkdir(exist_ok=True)
+            self._lock = (self.path / ".lock").open("wb")
+            try:
+                fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as error:
+                self._lock.close()
+                raise LocalUsageError(
+                    f"somebody else keeps results in {name}; give each TaskManager its own"
+                ) from error
 
     def close(self) -> None:
         """Remove it with all that is left in it."""
@@ -288,6 +369,23 @@ class ResultFolder:
                 except OSError:
                     continue
                 shutil.rmtree(lock.parent, ignore_errors=True)
+
+
+@contextmanager
+def _one_at_a_time(folder: Path) -> Iterator[None]:
+    """Let no other process be in here for this folder."""
+    opened = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(opened, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(opened)
+
+
+def _buffer_of(segment: MemorySegment, home: Recycler, header: EntryHeader) -> Buffer:
+    buffer = Buffer(segment, home, header.data_type, header.size)
+    buffer.is_compressed = header.is_compressed
+    return buffer
 
 
 def _refused(path: Path, error: OSError) -> SluiceError:

@@ -11,10 +11,11 @@ from typing import Any, ClassVar, Protocol, Self, runtime_checkable
 
 from refimpl.errors import LocalUsageError
 from refimpl.job.commands import Command, Pause, Resume, SetTimeout, Slow, Swap, SwapFunction
+from refimpl.job.deployment import Deployment
 from refimpl.job.snapshots import JobSnapshot
 from refimpl.task.task import Task
 
-__all__ = ["BackgroundRun", "Controls", "RunControl", "Stopwatch", "pause_ms"]
+__all__ = ["BackgroundRun", "Controls", "Deployed", "RunControl", "RunsHere", "Stopwatch", "pause_ms"]
 
 _TICK_S = 0.2
 
@@ -118,6 +119,33 @@ class Stopwatch:
 def pause_ms(task: Task) -> float:
     """How long a driver that has a clock waits after a step of `task`: so slow it is, or its input has nothing."""
     return max(task.rest_ms, task.input.pause_ms)
+
+
+class Deployed(Protocol):
+    """The attempts of a job, where they can be looked at."""
+
+    @property
+    def deployments(self) -> list[Deployment]:
+        """The part of the job that each TaskManager has."""
+
+
+class RunsHere:
+    """A run whose TaskManagers are in this process."""
+
+    @property
+    def deployments(self) -> list[Deployment]:
+        """The part of the job that each TaskManager has; after a restart there are others."""
+        return self._newest.deployments
+
+    @property
+    def deployment(self) -> Deployment:
+        """The part of the job that TaskManager 0 has; with one TaskManager the whole job."""
+        return self.deployments[0]
+
+    @property
+    def _newest(self) -> Deployed:
+        """The newest attempts."""
+        raise NotImplementedError
 
 
 class BackgroundRun(Controls):

@@ -10,7 +10,7 @@ import math
 import time
 from collections.abc import Callable, Sequence
 
-from refimpl.producer.result_partition import ResultPartition
+from refimpl.producer.buffer_writing import BufferWritingResultPartition
 
 __all__ = ["FlushClock"]
 
@@ -27,7 +27,7 @@ class FlushClock:
 
     def __init__(
         self,
-        partitions: Sequence[ResultPartition],
+        partitions: Sequence[BufferWritingResultPartition],
         timeout_ms: int,
         on_flush: Callable[[float], None] = lambda late_ms: None,
     ) -> None:

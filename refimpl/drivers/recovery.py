@@ -13,7 +13,9 @@ from functools import partial
 from refimpl.checkpoint.completed import JobEnd
 from refimpl.checkpoint.decider import CheckpointRequest
 from refimpl.checkpoint.decisions import NotifyAborted, NotifyComplete, TriggerCheckpoint
+from refimpl.checkpoint.live_tasks import TaskEvent
 from refimpl.cluster.restart import FixedDelayRestart, GiveUp, RestartAt, Restarts, RestartStrategy
+from refimpl.config import Config, FlinkVersion
 from refimpl.drivers.restore_point import RestorePoint
 from refimpl.drivers.run_checkpoints import Attempt, RunCheckpoints, ToTask
 from refimpl.drivers.store_calls import StoreWork
@@ -28,13 +30,19 @@ from refimpl.errors import (
 )
 from refimpl.job.execution_graph import ExecutionGraph
 from refimpl.job.task_factory import Snapshots
-from refimpl.records.events import Alignment, CheckpointBarrier, CheckpointType, alignment_of
-from refimpl.state.manifest import CheckpointKind
+from refimpl.records.events import (
+    Alignment,
+    CheckpointBarrier,
+    CheckpointType,
+    SavepointFormat,
+    alignment_of,
+    alignment_timeout_of,
+)
 from refimpl.state.store import SnapshotStore
 from refimpl.state.subtask_state import SubtaskState
 from refimpl.task.checkpoint_reports import Snapshotted, Unwanted
 
-__all__ = ["JobRecovery"]
+__all__ = ["JobRecovery", "barrier_of", "dispose_of", "is_recoverable"]
 
 _NOT_AGAIN = (ConfigError, InsufficientBuffersError, LeadershipLostError, LocalUsageError, RestoreRefusedError)
 """Errors that a job would meet again."""
@@ -44,7 +52,9 @@ class JobRecovery:
     """The checkpoints of the job called `job`, and its restarts.
 
     `graph` is that of the attempts that run, or are to be deployed next. `failure` is set when the coordinator wants
-    the job to fail. What another run has pickled is read with `trust_pickle` only: to read it is to run what it says.
+    the job to fail. With the name of a `savepoint` the first attempts begin with that one, whatever there is beside it;
+    it counts as a checkpoint from then on. What another run has pickled is read with `trust_pickle` only: to read it is
+    to run what it says. Tries of one run that know nothing of each other give the same `run`.
 
     Flink:   JobMaster, DefaultScheduler (runtime.jobmaster, runtime.scheduler), 1.11.4
     Differs: a failure restarts every task. What a job that has failed for ever leaves stays in the store, so that
@@ -59,10 +69,13 @@ class JobRecovery:
         restart: RestartStrategy | None = None,
         epoch_ms: float = 0.0,
         trust_pickle: bool = False,
+        savepoint: str | None = None,
+        run: str | None = None,
     ) -> None:
         self.graph = graph
-        self.checkpoints = RunCheckpoints(store, job, graph.job.config, self._tell, self._fail, epoch_ms)
+        self.checkpoints = RunCheckpoints(store, job, graph.job.config, self._tell, self._fail, epoch_ms, run)
         self._store, self._trust_pickle = store, trust_pickle
+        self._savepoint = savepoint
         self.failure: SluiceError | None = None
         self._restarts = Restarts(restart or FixedDelayRestart(3, 1_000.0))
         self._tasks: dict[Attempt, TaskGateway] = {}
@@ -77,7 +90,9 @@ class JobRecovery:
         Raises:
             RestoreRefusedError, LeadershipLostError, StoreError: as `RunCheckpoints.recover`.
         """
-        return self.checkpoints.recover(self.graph, trust_pickle=self._trust_pickle)
+        point = self.checkpoints.recover(self.graph, self._savepoint, trust_pickle=self._trust_pickle)
+        self._savepoint = None
+        return point
 
     def snapshots(self) -> Snapshots:
         """The same, with all states read.
@@ -105,8 +120,7 @@ class JobRecovery:
         """The job has failed: its tasks are no more. With a time to restart, the graph is that of the next attempts."""
         self.stop(now_ms)
         self.failure = None
-        is_recoverable = isinstance(error, SluiceError) and not isinstance(error, _NOT_AGAIN)
-        decision = self._restarts.failed(now_ms, is_recoverable)
+        decision = self._restarts.failed(now_ms, is_recoverable(error))
         if isinstance(decision, RestartAt):
             self.graph = self.graph.restarted()
         return decision
@@ -117,10 +131,10 @@ class JobRecovery:
         return bool(self.checkpoints.coordinator.tasks.attempts)
 
     def savepoint(self, name: str, now_ms: float) -> CheckpointRequest:
-        """Ask for a savepoint; `check_savepoint` comes before, outside of whatever keeps calls apart.
+        """Ask for a savepoint.
 
         Raises:
-            LocalUsageError: one of this name has been asked for, or no task runs.
+            LocalUsageError: the name is taken, or no task runs.
         """
         if not self.is_at_work:
             raise LocalUsageError("no task runs that could save anything")
@@ -132,22 +146,8 @@ class JobRecovery:
         self.dispose()
 
     def dispose(self) -> None:
-        """What was kept for a restart is not needed any more; what is to be done waits among the calls of the store.
-
-        Somebody who has taken the lead meanwhile needs it all: then everything stays.
-        """
-        self.checkpoints.work.append(StoreWork("see who leads", self.checkpoints.leader.check, self._disposed))
-
-    def _disposed(self, error: SluiceError | None, _now_ms: float) -> None:
-        if error is None:
-            self.checkpoints.dispose(JobEnd.FINISHED)
-            self.checkpoints.work.append(StoreWork("remove what sinks have left", self._clean_up, _ignore))
-
-    def _clean_up(self) -> None:
-        for vertex in self.graph.job.vertices.values():
-            for node in vertex.nodes:
-                if node.on_job_finished is not None:
-                    node.on_job_finished()
+        """What was kept for a restart is not needed any more; what is to be done waits among the calls of the store."""
+        dispose_of(self.checkpoints, self.graph)
 
     # -- between tasks and coordinator -------------------------------------------------------------------
 
@@ -166,7 +166,7 @@ class JobRecovery:
                 self.checkpoints.task_says(attempt, said, now_ms)
             if is_done:
                 del self._running[attempt]
-                self.checkpoints.task_finished(attempt, now_ms)
+                self.checkpoints.task_is(attempt, TaskEvent.FINISH, now_ms)
 
     def gone(self, names: Collection[str]) -> None:
         """These tasks are no more, without a word; the others go on until somebody notices."""
@@ -197,24 +197,50 @@ class JobRecovery:
             return
         match message:
             case TriggerCheckpoint():
-                task.send_barrier(self._barrier(message))
+                name, config = message.request.name, self.graph.job.config
+                task.send_barrier(barrier_of(message.checkpoint_id, message.timestamp_ms, name, config))
             case NotifyComplete(checkpoint_id):
                 task.notify_complete(checkpoint_id)
             case NotifyAborted(checkpoint_id):
                 task.notify_aborted(checkpoint_id)
 
-    def _barrier(self, trigger: TriggerCheckpoint) -> CheckpointBarrier:
-        alignment = alignment_of(self.graph.job.config)
-        barrier = CheckpointBarrier(trigger.checkpoint_id, trigger.timestamp_ms, alignment=alignment)
-        if trigger.request.kind is not CheckpointKind.SAVEPOINT:
-            return barrier
-        location = trigger.request.name.encode()
-        return CheckpointBarrier(
-            trigger.checkpoint_id, trigger.timestamp_ms, CheckpointType.SAVEPOINT, location, Alignment.ALIGNED
-        )
-
     def _fail(self, error: SluiceError) -> None:
         self.failure = self.failure or error
+
+
+def barrier_of(checkpoint_id: int, timestamp_ms: int, savepoint: str, config: Config) -> CheckpointBarrier:
+    """What sources are to send for a checkpoint, or for the savepoint of that name: one is aligned always."""
+    if not savepoint:
+        timeout_ms, alignment = alignment_timeout_of(config), alignment_of(config)
+        return CheckpointBarrier(checkpoint_id, timestamp_ms, alignment=alignment, alignment_timeout_ms=timeout_ms)
+    location, kind = savepoint.encode(), CheckpointType.SAVEPOINT
+    layout = None if config.flink_version is FlinkVersion.V1_11 else SavepointFormat.CANONICAL
+    return CheckpointBarrier(checkpoint_id, timestamp_ms, kind, location, Alignment.ALIGNED, layout)
+
+
+def is_recoverable(error: BaseException) -> bool:
+    """Whether a job that has failed with it may do better the next time."""
+    return isinstance(error, SluiceError) and not isinstance(error, _NOT_AGAIN)
+
+
+def dispose_of(checkpoints: RunCheckpoints, graph: ExecutionGraph) -> None:
+    """A job has ended well: remove what was kept for a restart, and what its sinks have left, by calls of the store.
+
+    Somebody who has taken the lead meanwhile needs it all: then everything stays.
+    """
+
+    def clean_up() -> None:
+        for vertex in graph.job.vertices.values():
+            for node in vertex.nodes:
+                if node.on_job_finished is not None:
+                    node.on_job_finished()
+
+    def led(error: SluiceError | None, _now_ms: float) -> None:
+        if error is None:
+            checkpoints.dispose(JobEnd.FINISHED)
+            checkpoints.work.append(StoreWork("remove what sinks have left", clean_up, _ignore))
+
+    checkpoints.work.append(StoreWork("see who leads", checkpoints.leader.check, led))
 
 
 def _ignore(_error: SluiceError | None, _now_ms: float) -> None:

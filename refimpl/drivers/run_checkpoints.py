@@ -12,7 +12,6 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import count
 
 from refimpl.checkpoint.completed import CompletedCheckpoint, CompletedCheckpoints, JobEnd
 from refimpl.checkpoint.coordinator import CheckpointCoordinator
@@ -53,12 +52,15 @@ from refimpl.state.retention import sweep
 from refimpl.state.store import SnapshotStore
 from refimpl.task.checkpoint_reports import Declined, Report, Snapshotted, Unwanted
 
-__all__ = ["Attempt", "CheckpointHistory", "RunCheckpoints", "ToTask", "check_savepoint"]
+__all__ = ["Attempt", "RunCheckpoints", "ToTask"]
 
 _NUM_REMEMBERED = 100
 
 ToTask = TriggerCheckpoint | NotifyComplete | NotifyAborted
 """What a task is told about checkpoints."""
+
+CheckpointOutcome = CheckpointCompleted | CheckpointAborted | RequestRefused
+"""What became of a checkpoint, or of who asked for one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,28 +74,13 @@ class Attempt:
         return self.task
 
 
-class CheckpointHistory(deque[CheckpointCompleted | CheckpointAborted | RequestRefused]):
-    """What became of the last hundred checkpoints; of all of them it knows how many."""
-
-    def __init__(self) -> None:
-        super().__init__(maxlen=_NUM_REMEMBERED)
-        self.num_completed = 0
-        self.num_aborted = 0
-
-    def append(self, outcome: CheckpointCompleted | CheckpointAborted | RequestRefused) -> None:
-        """Note and count one."""
-        self.num_completed += isinstance(outcome, CheckpointCompleted)
-        self.num_aborted += isinstance(outcome, CheckpointAborted)
-        super().append(outcome)
-
-
 class RunCheckpoints:
     """The checkpoints of the job called `job` in `store`, for one run, which becomes their leader.
 
     `tell` gives a task a message, by the attempt it is for; a message to a task that is no more may be dropped.
     `on_failure` hears why the job is to fail: too many checkpoints did, or somebody else leads. `history` has what
-    became of the last ones, `stats` too, for whoever looks on. Times are the driver's, in ms; `epoch_ms` is when they
-    began, in ms since 1970.
+    became of the last hundred, `stats` how many there were, for whoever looks on. Times are the driver's, in ms;
+    `epoch_ms` is when they began, in ms since 1970.
 
     Raises:
         LeadershipLostError: somebody else became leader at the same moment.
@@ -119,14 +106,16 @@ class RunCheckpoints:
         self.stats = CheckpointStatsTracker()
         self._has_swept = False
         self._calls = StoreCalls(own)
-        self.history = CheckpointHistory()
+        self.history: deque[CheckpointOutcome] = deque(maxlen=_NUM_REMEMBERED)
         self._config = config
         self._tell = tell
         self._on_failure = on_failure
         self._epoch_ms = epoch_ms
         self._coordinator: CheckpointCoordinator | None = None
         self._graph: ExecutionGraph | None = None
-        self._requests = count(1)
+        self._executions: dict[Attempt, ExecutionVertex] = {}
+        self._at_work: dict[str, int] = {}  # the attempt numbers in the names of state files, by task
+        self._asked_for: list[str | None] = []  # the folder of each savepoint, by number; `None` if it never began
 
     # -- the job -------------------------------------------------------------------------------------
 
@@ -135,7 +124,8 @@ class RunCheckpoints:
     ) -> RestorePoint:
         """What the tasks of `graph` go on from: the newest checkpoint, or nothing if there is none.
 
-        What is pickled in it is read if this run has written it, or with `trust_pickle`.
+        With the name of a savepoint it is that one, and the job has begun with it. What is pickled in it is read if
+        this run has written it, or with `trust_pickle`.
 
         Raises:
             RestoreRefusedError: there are checkpoints, and none that is sound, or that this job can go on from.
@@ -144,7 +134,8 @@ class RunCheckpoints:
             LocalUsageError: two operators have one uid.
         """
         check_uids(graph)
-        self.recovered = recovered = self.leader.recover(savepoint)
+        key = None if savepoint is None else manifest_key(savepoint_folder(savepoint))
+        recovered = self.leader.recover(key)
         self._has_swept = recovered.next_checkpoint_id == 1  # nothing was before
         if self._coordinator is None:
             kept = [] if recovered.manifest is None else [_as_completed(recovered.manifest)]
@@ -158,6 +149,7 @@ class RunCheckpoints:
                 self._config.seed,
             )
             self._coordinator = CheckpointCoordinator(options, completed, recovered.next_checkpoint_id)
+        self.recovered = recovered
         is_own = recovered.manifest is not None and recovered.manifest.run == self.leader.run
         point = RestorePoint(
             self.leader.store.job, self._attempt_number(graph), recovered.manifest, is_own or trust_pickle
@@ -167,15 +159,27 @@ class RunCheckpoints:
 
     def start(self, graph: ExecutionGraph, now_ms: float) -> None:
         """The tasks of `graph` run from now on; `recover` has come before."""
+        self.deploy(graph, _by_attempt(graph), now_ms)
+        for attempt in self.coordinator.tasks.attempts:
+            assert isinstance(attempt, Attempt), f"{attempt!r} is no attempt of ours"
+            self.task_is(attempt, TaskEvent.RUN, now_ms)
+
+    def deploy(self, graph: ExecutionGraph, executions: Mapping[Attempt, ExecutionVertex], now_ms: float) -> None:
+        """These attempts are on their way; `recover` has come before. All of the job, or those of failed ones."""
         self._graph = graph
-        executions = _by_attempt(graph)
-        self.stats.started(list(executions))
+        numbers = dict.fromkeys((each.task for each in executions), self._attempt_number(graph))
         if self.recovered is not None and (manifest := self.recovered.manifest) is not None:
             self.stats.restored(manifest.checkpoint_id, manifest.kind, now_ms)
-        sources = [attempt for attempt, each in executions.items() if each.vertex.nodes[0].make_reader]
-        self.coordinator.start(list(executions), sources, now_ms)
-        for attempt in executions:
-            self._carry_out(self.coordinator.task_reports(attempt, TaskEvent.RUN, now_ms), now_ms)
+        if not self.coordinator.tasks.attempts:
+            self._executions, self._at_work = dict(executions), numbers
+            sources = [attempt for attempt, each in executions.items() if each.vertex.nodes[0].make_reader]
+            self.coordinator.start(list(executions), sources, now_ms)
+        else:
+            failed = {each.task: each for each in self.coordinator.tasks.attempts if isinstance(each, Attempt)}
+            self._executions |= executions
+            self._at_work |= numbers
+            self._carry_out(self.coordinator.replace({failed[each.task]: each for each in executions}), now_ms)
+        self.stats.started(list(self.coordinator.tasks.attempts))
 
     def stop(self, now_ms: float) -> None:
         """The tasks do not run any more; a manifest that is being written will be, or not."""
@@ -210,30 +214,35 @@ class RunCheckpoints:
         self._carry_out(self.coordinator.on_timeout(now_ms), now_ms)
 
     def savepoint(self, name: str, now_ms: float) -> CheckpointRequest:
-        """Ask for a savepoint; in `history` it is told with this request. `check_savepoint` comes before.
+        """Ask for a savepoint; in `history` it is told with this request. The store is not asked.
 
         Raises:
-            LocalUsageError: one of this name has been asked for.
+            LocalUsageError: one of this name was there when the job began, or somebody has asked for it since.
         """
-        snapshot = self.coordinator.snapshot()
-        asked = [*snapshot.queued, *(pending.request for pending in snapshot.pending)]
-        if any(each.name == name for each in asked):
-            raise _taken(name)
-        request = CheckpointRequest.for_savepoint(next(self._requests), now_ms, name)
+        folder = savepoint_folder(name)
+        if folder in self._asked_for or (self.recovered is not None and folder in self.recovered.savepoints):
+            raise LocalUsageError(f"there is a savepoint {name!r} already, or was to be; take another name")
+        self._asked_for.append(folder)
+        request = CheckpointRequest.for_savepoint(len(self._asked_for), now_ms, name)
         self._carry_out(self.coordinator.submit(request, now_ms), now_ms)
         return request
 
     # -- what tasks say ----------------------------------------------------------------------------------
 
-    def task_finished(self, attempt: Attempt, now_ms: float) -> None:
-        """A task has ended well."""
-        self._carry_out(self.coordinator.task_reports(attempt, TaskEvent.FINISH, now_ms), now_ms)
+    def task_is(self, attempt: Attempt, event: TaskEvent, now_ms: float) -> None:
+        """A task runs, or has ended well."""
+        self._carry_out(self.coordinator.task_reports(attempt, event, now_ms), now_ms)
+
+    def lose(self, attempts: Sequence[Attempt], now_ms: float) -> None:
+        """These tasks are no more, the others run on; next come `recover`, and `deploy` with those in their places."""
+        self._carry_out(self.coordinator.lose(attempts, now_ms), now_ms)
 
     def task_says(self, attempt: Attempt, report: Report, now_ms: float) -> None:
         """What a task has done of a checkpoint."""
         match report:
-            case Snapshotted(checkpoint_id, file, states, is_final, took_ms):
-                ack = Ack(checkpoint_id, attempt, () if file is None else (file,), states, took_ms)
+            case Snapshotted(checkpoint_id, file, states, is_final, took_ms, is_unaligned):
+                files = () if file is None else (file,)
+                ack = Ack(checkpoint_id, attempt, files, states, took_ms, is_unaligned)
                 self.stats.acknowledged(ack, now_ms, is_final=is_final)
                 if is_final:
                     self._carry_out(self.coordinator.task_ended(ack, now_ms), now_ms)
@@ -263,6 +272,8 @@ class RunCheckpoints:
                     self._calls.delete(keys)
                 case CheckpointCompleted() | CheckpointAborted() | RequestRefused():
                     self.history.append(decision)
+                    if isinstance(decision, RequestRefused) and decision.request.kind is CheckpointKind.SAVEPOINT:
+                        self._asked_for[decision.request.number - 1] = None
                     if isinstance(decision, CheckpointCompleted):
                         self._sweep_after(decision.checkpoint)
                 case FailJob(cause):
@@ -281,7 +292,7 @@ class RunCheckpoints:
         self._has_swept = True
         kept = [each.checkpoint_id for each in self.coordinator.completed.kept]
         retained = self._config.checkpoints_retained
-        at_work = None if self._graph is None else self._attempt_number(self._graph)
+        at_work = set(self._at_work.values())
         do = partial(sweep, self.leader, completed.checkpoint_id, retained, kept, at_work)
         self.work.append(StoreWork("delete what nobody has finished", do, _ignore))
 
@@ -309,10 +320,9 @@ class RunCheckpoints:
     def _manifest(self, decision: WriteManifest, now_ms: float) -> Manifest:
         assert self._graph is not None, "no job was started"
         acks: dict[tuple[int, int], Ack] = {}
-        executions = _by_attempt(self._graph)
         for ack in decision.acks:
             assert isinstance(ack.attempt, Attempt), f"{ack.attempt!r} is no attempt of ours"
-            execution = executions[ack.attempt]
+            execution = self._executions[ack.attempt]
             acks[execution.vertex.id, execution.subtask] = ack
         return Manifest(
             self.leader.store.job,
@@ -328,17 +338,6 @@ class RunCheckpoints:
 
 def _by_attempt(graph: ExecutionGraph) -> dict[Attempt, ExecutionVertex]:
     return {Attempt(each.name, graph.generation): each for each in graph.vertices}
-
-
-def check_savepoint(store: JobStore, name: str) -> None:
-    """Refuse the name of a savepoint that is there. The store is asked.
-
-    Raises:
-        LocalUsageError: it is taken.
-        StoreError: the store did not answer.
-    """
-    if store.list(savepoint_folder(name)):
-        raise _taken(name)
 
 
 def _operators(graph: ExecutionGraph, acks: Mapping[tuple[int, int], Ack]) -> Iterator[OperatorRecord]:
@@ -359,10 +358,6 @@ def _operators(graph: ExecutionGraph, acks: Mapping[tuple[int, int], Ack]) -> It
                 tuple(states.values()),
                 tuple(files),
             )
-
-
-def _taken(name: str) -> LocalUsageError:
-    return LocalUsageError(f"there is a savepoint {name!r} already; take another name")
 
 
 def _as_completed(manifest: Manifest) -> CompletedCheckpoint:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from refimpl.checkpoint.decider import CheckpointRequest
 from refimpl.drivers.recovery import JobRecovery
-from refimpl.drivers.run_checkpoints import check_savepoint
 from refimpl.errors import LocalUsageError
 
 __all__ = ["TakesSavepoints"]
@@ -20,11 +19,9 @@ class TakesSavepoints:
 
         Raises:
             LocalUsageError: there is no store, no task runs, or the name is taken.
-            StoreError: the store did not answer.
         """
         if self.recovery is None:
             raise LocalUsageError(f"nothing can be saved without a store: {type(self).__name__}(job, store=...)")
-        check_savepoint(self.recovery.checkpoints.leader.store, name)
         return self._savepoint(self.recovery, name)
 
     def _savepoint(self, recovery: JobRecovery, name: str) -> CheckpointRequest:

@@ -24,7 +24,7 @@ class Recycler(Protocol):
 
 
 class Buffer:
-    """A counted reference to a segment, filled up to `size` bytes.
+    """A counted reference to a segment, filled up to `size` bytes, which `is_compressed` says how to take.
 
     Ownership: the creator holds the first reference. `recycler` gets the segment when the last
     reference is given up.
@@ -36,7 +36,7 @@ class Buffer:
     Differs: no Netty `ByteBuf` interface; readers take `data` and keep their own position.
     """
 
-    __slots__ = ("segment", "recycler", "data_type", "size", "num_references")
+    __slots__ = ("segment", "recycler", "data_type", "size", "num_references", "is_compressed")
 
     def __init__(
         self,
@@ -50,6 +50,7 @@ class Buffer:
         self.data_type = data_type
         self.size = size
         self.num_references = 1
+        self.is_compressed = False
 
     def __repr__(self) -> str:
         return (

@@ -38,8 +38,7 @@ class KeyGroupedBytes:
         target = bytearray()
         write_types(self.types, target)
         target += _RANGE.pack(self.key_groups.start, len(self.key_groups))
-        write_pieces(self.groups, target)
-        return bytes(target)
+        return write_pieces(self.groups, target)
 
     @staticmethod
     def from_bytes(raw: bytes, file: str) -> KeyGroupedBytes:
@@ -115,15 +114,14 @@ def read_types(source: memoryview, position: int) -> tuple[tuple[str, ...], int]
     return tuple(types), position
 
 
-def write_pieces(pieces: Sequence[bytes], target: bytearray) -> None:
-    """Append an index of where each piece ends, then the pieces."""
-    write_varint(len(pieces), target)
+def write_pieces(pieces: Sequence[bytes], head: bytearray) -> bytes:
+    """The head, an index of where each piece ends, and the pieces: large ones are copied once."""
+    write_varint(len(pieces), head)
     end = 0
     for piece in pieces:
         end += len(piece)
-        target += end.to_bytes(8, "big")
-    for piece in pieces:
-        target += piece
+        head += end.to_bytes(8, "big")
+    return b"".join((head, *pieces))
 
 
 def read_pieces(source: memoryview, position: int) -> tuple[bytes, ...]:

@@ -17,7 +17,16 @@ from refimpl.records.types import TypeSerializer
 from refimpl.state.key_groups_of_state import KeyGroupedBytes, partitioned
 from refimpl.state.state_types import VOID, ListType, MapType, is_pickled, written_as
 
-__all__ = ["KeyedStateBackend", "ListState", "MapState", "ReducingState", "StateTable", "ValueState"]
+__all__ = [
+    "KeyedStateBackend",
+    "ListState",
+    "MapState",
+    "ReducingState",
+    "StateTable",
+    "TableWriter",
+    "ValueState",
+    "write_table",
+]
 
 T = TypeVar("T")
 
@@ -47,6 +56,11 @@ class StateTable(Generic[T]):
 
     def __len__(self) -> int:
         return len(self._values)
+
+    @property
+    def contents(self) -> Mapping[tuple[Hashable, Hashable], T]:
+        """Each value, by what its key is known by (`java_identity`) and its namespace."""
+        return self._values
 
     def find(self, key: Hashable, namespace: Hashable = None) -> tuple[T, ...]:
         """The value alone, which may be `None` itself; nothing if there is none."""
@@ -86,6 +100,21 @@ class StateTable(Generic[T]):
             namespace, position = self.namespace_type.deserialize(source, position)
             value, position = self.value_type.deserialize(source, position)
             self.put(key, namespace, cast("T", value))
+
+
+TableWriter = Callable[[StateTable[Any], TypeSerializer, range, int], tuple[bytes, ...]]
+"""Makes the bytes of a table for each of some key groups: `write(table, key_type, key_groups, max_parallelism)`."""
+
+
+def write_table(
+    table: StateTable[Any], key_type: TypeSerializer, key_groups: range, max_parallelism: int
+) -> tuple[bytes, ...]:
+    """The entries of a table, one behind the other for each key group.
+
+    Raises:
+        LocalUsageError: a value is not of the declared type, or a key belongs to none of these key groups.
+    """
+    return partitioned(table.entries(key_type), key_groups, max_parallelism, key_type)
 
 
 class _KeyedState(Generic[T]):
@@ -283,7 +312,9 @@ class KeyedStateBackend:
             )
         return table
 
-    def snapshot(self, key_groups: range, max_parallelism: int) -> dict[str, KeyGroupedBytes]:
+    def snapshot(
+        self, key_groups: range, max_parallelism: int, write: TableWriter = write_table
+    ) -> dict[str, KeyGroupedBytes]:
         """The bytes of all state as it is now, by name.
 
         Raises:
@@ -292,7 +323,7 @@ class KeyedStateBackend:
         found = {}
         for name, table in self._tables.items():
             try:
-                groups = partitioned(table.entries(self.key_type), key_groups, max_parallelism, self.key_type)
+                groups = write(table, self.key_type, key_groups, max_parallelism)
             except LocalUsageError as error:
                 raise LocalUsageError(f"the state {name!r} cannot be written: {error}") from error
             found[name] = KeyGroupedBytes(self._types_of(table), key_groups, groups)

@@ -37,8 +37,7 @@ class ElementBytes:
         """The name of the type, where each element ends, and the elements."""
         target = bytearray()
         write_types((self.type_name,), target)
-        write_pieces(self.elements, target)
-        return bytes(target)
+        return write_pieces(self.elements, target)
 
     @staticmethod
     def from_bytes(raw: bytes, file: str) -> ElementBytes:

@@ -12,7 +12,7 @@ has returned is in the next list.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from refimpl.errors import (
@@ -24,7 +24,7 @@ from refimpl.errors import (
     StoreError,
 )
 from refimpl.state.layout import JobStore, checkpoint_id_of, claim_key, claimed_epoch, restored_key
-from refimpl.state.manifest import Manifest
+from refimpl.state.manifest import CheckpointKind, Manifest
 from refimpl.state.soundness import problems_of, read_manifest
 
 __all__ = ["Leader", "Recovered", "counts", "manifest_keys", "restored_records"]
@@ -32,12 +32,16 @@ __all__ = ["Leader", "Recovered", "counts", "manifest_keys", "restored_records"]
 
 @dataclass(frozen=True, slots=True)
 class Recovered:
-    """What a leader goes on from: the manifest and its key, or nothing; the first id it may use; what was bad."""
+    """What a leader goes on from: the manifest and its key, or nothing; the first id it may use; what was bad.
+
+    `savepoints` are the folders of all that are there, in part or whole.
+    """
 
     manifest: Manifest | None
     key: str | None
     next_checkpoint_id: int
     problems: tuple[str, ...]
+    savepoints: frozenset[str] = frozenset()
 
 
 class Leader:
@@ -70,36 +74,46 @@ class Leader:
             raise LeadershipLostError(f"job {self.store.job} is led by epoch {max(younger)}, this is {self.epoch}")
 
     def recover(self, savepoint: str | None = None) -> Recovered:
-        """The newest sound checkpoint or savepoint that counts, or the one whose manifest's key is given.
+        """The newest sound checkpoint that counts, or the savepoint whose manifest's key is given.
 
-        It may be asked again after each failure; the record of the first time stays.
+        Savepoints are the user's, who may remove them: nobody looks at one that is not asked for, unless a leader has
+        gone on from it. It may be asked again after each failure; the record of the first time stays.
 
         Raises:
             RestoreRefusedError: there are some that count, and none is sound; or it is not known which count.
             StoreError: the store did not answer; to start from an older checkpoint would be wrong.
             LeadershipLostError: somebody else leads.
+
+        Flink:   FLIP-203, 1.15; before, the newest of both
         """
         keys = self.store.list("")
+        folders = frozenset(key[: key.index("/") + 1] for key in keys if key.startswith("sp-"))
         records = restored_records(self.store, keys)
-        manifests, problems = _read(self.store, [savepoint] if savepoint else manifest_keys(keys))
-        others = [] if savepoint is None else _read(self.store, manifest_keys(keys))[0].values()
+        manifests, bad = _read(self.store, dict.fromkeys([*manifest_keys(keys), *([savepoint] if savepoint else ())]))
         numbers = [checkpoint_id_of(key) or 0 for key in keys] + [record or 0 for record in records.values()]
-        numbers += [manifest.checkpoint_id for manifest in [*manifests.values(), *others]]
-        for key in sorted(manifests, key=lambda each: (manifests[each].checkpoint_id, each), reverse=True):
-            manifest = manifests[key]
-            if savepoint is None and (manifest.job != self.store.job or not counts(manifest, records)):
+        next_id = max([*numbers, *(manifest.checkpoint_id for manifest in manifests.values())], default=0) + 1
+        problems = [str(error) for key, error in bad.items() if savepoint is None or key == savepoint]
+        for key in [savepoint] if savepoint else self._candidates(manifests, records):
+            if (manifest := manifests.get(key)) is None:
                 continue
-            bad = [str(problem) for problem in problems_of(self.store, manifest)]
-            if not bad:
+            found = [str(problem) for problem in problems_of(self.store, manifest)]
+            if not found:
                 self._record(manifest.checkpoint_id)
-                return Recovered(manifest, key, max(numbers) + 1, tuple(problems))
-            problems += bad
+                return Recovered(manifest, key, next_id, tuple(problems), folders)
+            problems += found
+        if savepoint is None and not any(records.values()):  # nobody has gone on from a savepoint
+            problems = [each for each in problems if not each.startswith("sp-")]
         if problems:
             raise RestoreRefusedError(
                 f"job {self.store.job} has checkpoints and none is sound; it does not start empty:", problems
             )
         self._record(None)
-        return Recovered(None, None, max(numbers, default=0) + 1, ())
+        return Recovered(None, None, next_id, (), folders)
+
+    def _candidates(self, manifests: Mapping[str, Manifest], records: Mapping[int, int | None]) -> list[str]:
+        """The keys of what a job may go on from without being asked to, the newest first."""
+        chosen = [key for key, each in manifests.items() if each.job == self.store.job and _is_candidate(each, records)]
+        return sorted(chosen, key=lambda key: (manifests[key].checkpoint_id, key), reverse=True)
 
     def complete(self, manifest: Manifest, key: str) -> None:
         """Make a checkpoint true: put its manifest, and see that this leader still leads. Then tell who waits for it.
@@ -170,8 +184,20 @@ class Leader:
 
 def counts(manifest: Manifest, records: Mapping[int, int | None]) -> bool:
     """Whether each younger leader has gone on from this checkpoint or a later one; one without a record is none."""
-    younger = [record for epoch, record in records.items() if epoch > manifest.epoch]
-    return all(record is not None and manifest.checkpoint_id <= record for record in younger)
+    return _counts_since(manifest.epoch, manifest.checkpoint_id, records)
+
+
+def _counts_since(epoch: int, checkpoint_id: int, records: Mapping[int, int | None]) -> bool:
+    younger = [record for each, record in records.items() if each > epoch]
+    return all(record is not None and checkpoint_id <= record for record in younger)
+
+
+def _is_candidate(manifest: Manifest, records: Mapping[int, int | None]) -> bool:
+    """Whether it counts; a savepoint does from the leader on that was asked to go on from it."""
+    if manifest.kind is not CheckpointKind.SAVEPOINT:
+        return counts(manifest, records)
+    begun = [epoch for epoch, record in records.items() if record == manifest.checkpoint_id]
+    return bool(begun) and _counts_since(max(begun), manifest.checkpoint_id, records)
 
 
 def restored_records(store: JobStore, keys: Iterable[str]) -> dict[int, int | None]:
@@ -201,11 +227,12 @@ def manifest_keys(keys: Iterable[str]) -> list[str]:
     return [key for key in keys if key.startswith(("chk-", "sp-")) and key.endswith("/_metadata")]
 
 
-def _read(store: JobStore, keys: Sequence[str]) -> tuple[dict[str, Manifest], list[str]]:
-    manifests, problems = {}, []
+def _read(store: JobStore, keys: Iterable[str]) -> tuple[dict[str, Manifest], dict[str, CorruptFileError]]:
+    """By key, the manifests that can be read, and what is wrong with the others."""
+    manifests, bad = dict[str, Manifest](), dict[str, CorruptFileError]()
     for key in keys:
         try:
             manifests[key] = read_manifest(store, key)
         except CorruptFileError as error:
-            problems.append(str(error))
-    return manifests, problems
+            bad[key] = error
+    return manifests, bad

@@ -26,11 +26,11 @@ class Swept:
 
 
 def sweep(
-    leader: Leader, completed_id: int, retained: int, also: Collection[int] = (), at_work: int | None = None
+    leader: Leader, completed_id: int, retained: int, also: Collection[int] = (), at_work: Collection[int] = ()
 ) -> Swept:
     """Keep the `retained` newest checkpoints, and those in `also`, which a restore may be reading.
 
-    What the attempt `at_work` has put stays too: its last snapshots wait for a manifest that has no id yet.
+    What attempts with the numbers `at_work` have put stays too: their last snapshots wait for a manifest without an id.
 
     Called by a leader that has just completed `completed_id`: what has a larger id is still being written, by it or by
     a younger leader, and is left alone. Savepoints are the user's, with all they lead to.
@@ -62,7 +62,7 @@ def sweep(
     old = [key for key in keys if (number := checkpoint_id_of(key)) is not None and number <= completed_id]
     manifests = [key for key in manifest_keys(old) if checkpoint_id_of(key) not in {*newest, *also}]
     unreachable = [key for key in old if key not in reachable and key not in manifest_keys(old)]
-    files = [key for key in unreachable if at_work is None or not key.endswith(f"-{at_work}.state")]
+    files = [key for key in unreachable if not key.endswith(tuple(f"-{number}.state" for number in at_work))]
     leader.check()
     store.delete(manifests)
     store.delete(files)

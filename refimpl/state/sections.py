@@ -4,12 +4,14 @@
 
 The table says of each section whose it is, what it is, where it lies and its checksum; the trailer says where the
 table is, and its checksum. Sections lie one behind the other from the head to the table, so that there is no byte which
-nothing checks. All numbers are big-endian.
+nothing checks. All numbers are big-endian. A section may be packed by zlib: the table says so, and the checksum is of
+what is stored.
 """
 
 from __future__ import annotations
 
 import struct
+import zlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -28,6 +30,8 @@ _HEAD = struct.Struct(">8sH")
 _ENTRY = struct.Struct(">HBQQQI")
 _TRAILER = struct.Struct(">QII8s")
 _OPTIONAL = 1
+_ZLIB = "zlib"
+_FAST = 1  # zlib's level: state is packed while a task stands still
 
 
 class SectionKind(Enum):
@@ -84,8 +88,8 @@ class SectionEntry:
         return _named(self.operator, self.name)
 
 
-def state_file(sections: Iterable[Section]) -> list[bytes]:
-    """The parts of a state file with these sections.
+def state_file(sections: Iterable[Section], *, is_packed: bool = False) -> list[bytes]:
+    """The parts of a state file with these sections; with `is_packed` each that becomes smaller by that is packed.
 
     Raises:
         LocalUsageError: two sections are of one operator, kind and name.
@@ -99,13 +103,13 @@ def state_file(sections: Iterable[Section]) -> list[bytes]:
         if identity in known:
             raise LocalUsageError(f"two sections are {section.kind.name.lower()}, {section}")
         known.add(identity)
-        length = len(section.raw)
+        stored, codec = _packed(section.raw) if is_packed else (section.raw, "")
         flags = _OPTIONAL if section.optional else 0
-        for text in (section.operator, section.name, ""):
+        for text in (section.operator, section.name, codec):
             STRING.serialize(text, table)
-        table += _ENTRY.pack(section.kind.value, flags, offset, length, length, crc32(section.raw))
-        parts.append(section.raw)
-        offset += length
+        table += _ENTRY.pack(section.kind.value, flags, offset, len(stored), len(section.raw), crc32(stored))
+        parts.append(stored)
+        offset += len(stored)
     head = bytearray()
     write_varint(len(known), head)
     raw = bytes(head + table)
@@ -168,12 +172,34 @@ def read_sections(
             continue
         if entry.kind is None:
             raise CorruptFileError(file, f"{entry} is of a kind that this engine does not know")
-        if entry.codec or entry.raw_length != entry.stored_length:
-            raise CorruptFileError(
-                file, f"{entry} is packed with {entry.codec or '?'}, which this engine does not have"
-            )
-        sections.append(Section(entry.operator, entry.name, entry.kind, raw, entry.optional))
+        sections.append(Section(entry.operator, entry.name, entry.kind, _unpacked(entry, raw, file), entry.optional))
     return tuple(sections)
+
+
+def _packed(raw: bytes) -> tuple[bytes, str]:
+    """What to store, and the codec; the bytes as they are if they would not become fewer."""
+    packed = zlib.compress(raw, _FAST)
+    return (packed, _ZLIB) if len(packed) < len(raw) else (raw, "")
+
+
+def _unpacked(entry: SectionEntry, stored: bytes, file: str) -> bytes:
+    """The bytes of a section; never more than the table says there are.
+
+    Raises:
+        CorruptFileError: they are packed in a way that nothing here knows, or are not what the table says.
+    """
+    if not entry.codec and entry.raw_length == entry.stored_length:
+        return stored
+    if entry.codec != _ZLIB:
+        raise CorruptFileError(file, f"{entry} is packed with {entry.codec or '?'}, which this engine does not have")
+    unpacking = zlib.decompressobj()
+    try:
+        raw = unpacking.decompress(stored, entry.raw_length + 1)
+    except zlib.error as error:
+        raise CorruptFileError(file, f"{entry}: {error}") from None
+    if len(raw) != entry.raw_length or not unpacking.eof or unpacking.unused_data:
+        raise CorruptFileError(file, f"{entry} does not unpack to the {entry.raw_length} bytes that it had")
+    return raw
 
 
 def _entries(source: memoryview) -> tuple[SectionEntry, ...]:

@@ -11,7 +11,7 @@ from typing import Protocol, cast
 from refimpl.errors import RemoteProtocolError, RestoreRefusedError
 from refimpl.records.types import LONG, TypeSerializer
 from refimpl.state.key_groups_of_state import KeyGroupedBytes, partitioned
-from refimpl.state.keyed_state import KeyedStateBackend
+from refimpl.state.keyed_state import KeyedStateBackend, TableWriter, write_table
 from refimpl.state.manifest import StateFile, StateRecord, elements_key
 from refimpl.state.operator_state import ElementBytes, OperatorStateBackend
 from refimpl.state.sections import Section, SectionKind, state_file
@@ -56,14 +56,16 @@ class OperatorStates:
         self.by_no_key = OperatorStateBackend()
         self.timers = timers
 
-    def snapshot(self, uid: str, key_groups: range, max_parallelism: int) -> list[Section]:
+    def snapshot(
+        self, uid: str, key_groups: range, max_parallelism: int, write: TableWriter = write_table
+    ) -> list[Section]:
         """The bytes of all of it as it is now; of what is empty, none.
 
         Raises:
             LocalUsageError: a value is not of the type that was declared for it, or a key belongs elsewhere.
         """
         sections = []
-        for name, state in self.keyed.snapshot(key_groups, max_parallelism).items():
+        for name, state in self.keyed.snapshot(key_groups, max_parallelism, write).items():
             if any(state.groups):
                 sections.append(Section(uid, name, SectionKind.KEYED, state.to_bytes(), types=state.types))
         for name, (timers, namespace_type) in self.timers.items():
@@ -118,9 +120,9 @@ class SubtaskState:
     states: Mapping[str, tuple[StateRecord, ...]]
 
     @staticmethod
-    def of(key: str, sections: Sequence[Section]) -> SubtaskState:
-        """What is to be put under `key`."""
-        parts = state_file(sections)
+    def of(key: str, sections: Sequence[Section], *, is_packed: bool = False) -> SubtaskState:
+        """What is to be put under `key`, packed or not."""
+        parts = state_file(sections, is_packed=is_packed)
         digest, size = sha256(), 0
         for part in parts:
             digest.update(part)

@@ -12,12 +12,15 @@ from refimpl.drivers.control import Stopwatch, pause_ms
 from refimpl.drivers.flush_clock import FlushClock
 from refimpl.drivers.loop.connections import Changes, Connections
 from refimpl.drivers.makers import makers_of
+from refimpl.drivers.pressure_sampling import SampleTimer
 from refimpl.drivers.processing_clock import ProcessingClock
 from refimpl.drivers.task_gateways import LocalTask
-from refimpl.invariants import check_end
+from refimpl.invariants import check_end, check_nothing_left
+from refimpl.job.blocking_results import BlockingResults
 from refimpl.job.commands import Command, SetTimeout
 from refimpl.job.deployment import Deployment
 from refimpl.job.execution_graph import ExecutionGraph
+from refimpl.job.job_graph import Place
 from refimpl.job.task_factory import Snapshots
 from refimpl.memory.network_pool import NetworkBufferPool
 from refimpl.task.task import Task
@@ -27,7 +30,8 @@ __all__ = ["LoopAttempt"]
 
 
 class LoopAttempt:
-    """All tasks of `graph`, in `deployments`. `pools`, by TaskManager, outlive them; `snapshots` as in `Deployment`.
+    """All tasks of `graph`, in `deployments`. `pools` and `results`, by TaskManager, outlive them; `snapshots` and
+    `region` as in `Deployment`.
 
     `tasks` are there with `snapshots`, for who coordinates checkpoints; `on_news` as in `LocalTask`, and at each end.
 
@@ -44,24 +48,34 @@ class LoopAttempt:
         snapshots: Snapshots | None = None,
         pools: Sequence[NetworkBufferPool] | None = None,
         on_news: Callable[[], None] = lambda: None,
+        results: Sequence[BlockingResults] | None = None,
+        region: frozenset[Place] | None = None,
     ) -> None:
         self.deployments: list[Deployment] = []
         config, makers = graph.job.config, makers_of(graph.job.config)
         try:
             for number in range(graph.placement.num_task_managers):
                 pool = None if pools is None else pools[number]
-                made = Deployment(graph, number, trace, makers=makers, pool=pool, snapshots=snapshots)
+                kept = None if results is None else results[number]
+                made = Deployment(
+                    graph, number, trace, makers=makers, pool=pool, snapshots=snapshots, results=kept, region=region
+                )
                 self.deployments.append(made)
         except BaseException as error:
             self.close_after(error)
             raise
+        self._is_region = region is not None
         self._clock = clock
         self._stopwatch = stopwatch
         self._on_news = on_news
+        for task in (task for each in self.deployments for task in each.tasks):
+            task.use_clock(lambda: stopwatch.elapsed_s * 1000)
         self._changes = {id(each): Changes() for each in self.deployments}
         partitions = [partition for each in self.deployments for partition in each.partitions]
         self._flush_clock = FlushClock(partitions, config.buffer_timeout_ms, self.tell_all)
-        self._timeout_changes = Changes()
+        self._timeout_changes, self._sample_changes = Changes(), Changes()
+        tasks = [task for each in self.deployments for task in each.tasks]
+        self.samples = SampleTimer(tasks, on_order=self._sample_changes.tell)
         self.tasks: Mapping[str, LocalTask] = {}
         if snapshots is not None:
             self.tasks = {
@@ -83,10 +97,15 @@ class LoopAttempt:
         """
         async with Connections(self.deployments, self._changes) as connections:
             tasks = [self._run_task(deployment, task) for deployment in self.deployments for task in deployment.tasks]
-            await _all_or_first_error(tasks, [self._keep_flushing(), self._send_barriers(), connections.watch()])
+            await _all_or_first_error(
+                tasks, [self._keep_flushing(), self._take_samples(), self._send_barriers(), connections.watch()]
+            )
             on_tasks_ended()
             await connections.settle()
-        check_end(*self.deployments)
+        if self._is_region:
+            check_nothing_left(*self.deployments)
+        else:
+            check_end(*self.deployments)
 
     def do(self, command: Command) -> None:
         """Carry a command out."""
@@ -142,6 +161,17 @@ class LoopAttempt:
         while True:
             await self._until_due(self._flush_clock.due_s)
             self._flush_clock.flush_if_due()
+
+    async def _take_samples(self) -> None:
+        """Take samples of the tasks when they are due, until it is cancelled."""
+        while True:
+            await self._until_sampled(self.samples.due_s)
+            self.samples.take_if_due()
+
+    async def _until_sampled(self, due_s: float) -> None:
+        """Wait until the next sample is due, or is due at another time."""
+        wait_s = None if due_s == math.inf else max(0.0, due_s - time.monotonic())
+        await self._sample_changes.wait_until(lambda: self.samples.due_s != due_s, wait_s)
 
     async def _until_due(self, due_s: float) -> None:
         """Wait until the next flush is due, or is due at another time."""

@@ -15,16 +15,19 @@ from dataclasses import replace
 from typing import Self
 
 from refimpl.checkpoint.decider import CheckpointRequest
+from refimpl.cluster.back_pressure import BackPressureStats
 from refimpl.cluster.restart import RestartStrategy
-from refimpl.drivers.control import Controls, Stopwatch
+from refimpl.drivers.control import Controls, RunsHere, Stopwatch
 from refimpl.drivers.loop.attempt import LoopAttempt
 from refimpl.drivers.loop.job_in_loop import JobInLoop
+from refimpl.drivers.loop.regions import LoopRegions
+from refimpl.drivers.pressure_sampling import PressureQuestions, subtasks_of
 from refimpl.drivers.processing_clock import ProcessingClock
 from refimpl.drivers.recovery import JobRecovery
+from refimpl.drivers.regions import JobRegions, refuse_regions, runs_by_regions
 from refimpl.drivers.savepoints import TakesSavepoints
 from refimpl.errors import LocalUsageError, RemoteTransportError
 from refimpl.job.commands import Command
-from refimpl.job.deployment import Deployment
 from refimpl.job.environment import StreamEnvironment
 from refimpl.job.placement import check_num_task_managers
 from refimpl.job.shuffle_environment import pool_of
@@ -36,7 +39,7 @@ from refimpl.trace import Trace
 __all__ = ["AsyncRun"]
 
 
-class AsyncRun(TakesSavepoints, Controls):
+class AsyncRun(TakesSavepoints, RunsHere, Controls):
     """Runs a job in an event loop.
 
     `await run.execute()` where a loop runs, `run.run()` where none does. Messages between several TaskManagers
@@ -44,7 +47,11 @@ class AsyncRun(TakesSavepoints, Controls):
 
     With a `store`, checkpoints are kept there under the name `job`, and the job goes on from what another run has
     left. After a failure it begins again from the newest, as `restart` says, else 3 times after 1 s each;
-    `trust_pickle` as in `JobRecovery`. Each call of the store is made on a thread, so that the loop does not wait.
+    `trust_pickle` and `savepoint` as in `JobRecovery`. Each call of the store is made on a thread, so that the loop
+    does not wait.
+
+    A job with blocking exchanges runs region by region, and so does one with `num_slots`, in which that many slots are
+    all there are; what fails of it begins again as `restart` says, without a store.
 
     Raises:
         SluiceError: the job cannot be deployed, or cannot go on from what is in the store.
@@ -62,6 +69,8 @@ class AsyncRun(TakesSavepoints, Controls):
         restart: RestartStrategy | None = None,
         job: str = "job",
         trust_pickle: bool = False,
+        num_slots: int | None = None,
+        savepoint: str | None = None,
     ) -> None:
         check_num_task_managers(num_task_managers)
         self.recovery: JobRecovery | None = None
@@ -71,12 +80,21 @@ class AsyncRun(TakesSavepoints, Controls):
         if trace is not None:
             trace.use_clock(time.monotonic_ns, time.time_ns() - time.monotonic_ns())
         graph = environment.execution_graph(num_task_managers, secrets.token_bytes(8))
+        self._questions = PressureQuestions(subtasks_of(graph))
         self._clock = ProcessingClock(environment.config.epoch_ms)
         self._master: JobInLoop | None = None
+        self._only: LoopAttempt | LoopRegions
+        self._regions: JobRegions | None = None
+        if runs_by_regions(graph, num_slots):
+            if store is not None:
+                refuse_regions(graph, "there are no checkpoints with them, so leave the store out")
+            self._only = by_region = LoopRegions(graph, trace, self._clock, self._stopwatch, num_slots, restart)
+            self._regions = by_region.job
+            return
         if store is None:
             self._only = LoopAttempt(graph, trace, self._clock, self._stopwatch)
             return
-        self.recovery = JobRecovery(graph, store, job, restart, trust_pickle=trust_pickle)
+        self.recovery = JobRecovery(graph, store, job, restart, trust_pickle=trust_pickle, savepoint=savepoint)
         self._pools = [pool_of(environment.config, trace) for _ in range(num_task_managers)]
         self._master = JobInLoop(self.recovery, self._deploy, self._clock)
 
@@ -132,14 +150,9 @@ class AsyncRun(TakesSavepoints, Controls):
     # -- from outside ----------------------------------------------------------------------------------
 
     @property
-    def deployments(self) -> list[Deployment]:
-        """The part of the job that each TaskManager has."""
-        return self._newest.deployments
-
-    @property
-    def deployment(self) -> Deployment:
-        """The part of the job that TaskManager 0 has; with one TaskManager the whole job."""
-        return self.deployments[0]
+    def job_regions(self) -> JobRegions | None:
+        """The regions of a job that runs region by region, and how far each is."""
+        return self._regions
 
     @property
     def is_done(self) -> bool:
@@ -157,6 +170,16 @@ class AsyncRun(TakesSavepoints, Controls):
         stats = None if self.recovery is None else self.recovery.checkpoints.stats.snapshot()
         return replace(JobSnapshot.joined(parts), checkpoints=stats)
 
+    def back_pressure(self, vertex: str) -> BackPressureStats | None:
+        """As `ThreadedRun.back_pressure`; ask on the loop, between two awaits.
+
+        Raises:
+            LocalUsageError: there is no such vertex.
+        """
+        newest = self._newest
+        at_work = newest.at_work if isinstance(newest, LoopRegions) else [newest]
+        return self._questions.ask(vertex, [each.samples for each in at_work])
+
     def _command(self, command: Command) -> None:
         self._newest.do(command)
 
@@ -168,7 +191,7 @@ class AsyncRun(TakesSavepoints, Controls):
     # -- attempts --------------------------------------------------------------------------------------
 
     @property
-    def _newest(self) -> LoopAttempt:
+    def _newest(self) -> LoopAttempt | LoopRegions:
         return self._only if self._master is None else self._master.attempt
 
     def _deploy(self, snapshots: Snapshots) -> LoopAttempt:

@@ -8,7 +8,10 @@ from refimpl.drivers.processes.group import *
 from refimpl.drivers.processes.heartbeats import *
 from refimpl.drivers.processes.messages import *
 from refimpl.drivers.processes.pipe_sender import *
+from refimpl.drivers.processes.regions import *
+from refimpl.drivers.processes.remote_samples import *
 from refimpl.drivers.processes.run import *
 from refimpl.drivers.processes.sent_error import *
 from refimpl.drivers.processes.sinks import *
 from refimpl.drivers.processes.worker import *
+from refimpl.drivers.processes.workers import *

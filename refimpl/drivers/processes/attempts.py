@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 
 from refimpl.drivers.processes.child_process import ChildProcess
 from refimpl.drivers.processes.messages import Committed, Ended, Outgoing, Results, TaskSaid, TellTask, Verdict, pack
 from refimpl.drivers.processes.sinks import SinkFunctions
 from refimpl.drivers.task_gateways import StateToPut
-from refimpl.job.execution_graph import ExecutionGraph
+from refimpl.job.execution_graph import ExecutionVertex
 from refimpl.records.events import CheckpointBarrier
 from refimpl.task.checkpoint_reports import Report, Snapshotted, Unwanted
 
@@ -18,11 +19,14 @@ __all__ = ["RemoteAttempts", "RemoteTask"]
 
 
 class RemoteTask:
-    """A task in another process, as a `TaskGateway`: it puts its states itself, and says so when they are put."""
+    """A task in another process, as a `TaskGateway`: it puts its states itself, and says so when they are put.
 
-    def __init__(self, child: ChildProcess, name: str, generation: int) -> None:
+    `tell` sends a word to it, and does not wait.
+    """
+
+    def __init__(self, tell: Callable[[TellTask], None], name: str, generation: int) -> None:
         self.is_done = False
-        self._child = child
+        self._send = tell
         self._name = name
         self._generation = generation
         self._said: deque[Report] = deque()
@@ -54,11 +58,11 @@ class RemoteTask:
         raise AssertionError(f"{self} puts its states itself, and nobody put one of checkpoint {checkpoint_id} for it")
 
     def _tell(self, what: CheckpointBarrier | Verdict) -> None:
-        self._child.ask(pack(TellTask(self._generation, self._name, what)))  # a process that is gone is seen elsewhere
+        self._send(TellTask(self._generation, self._name, what))
 
 
 class RemoteAttempts:
-    """All attempts of `graph`, on `children`, by the numbers of their TaskManagers.
+    """The attempts of `executions`, of one deployment, on `children`, by the numbers of their TaskManagers.
 
     `error` is the first one of them, as soon as it has happened; from then on, and after `stop`, nothing they say
     counts, but the names of files that nobody wants: `on_unwanted` hears them, with the task. `on_change` is called
@@ -67,19 +71,22 @@ class RemoteAttempts:
 
     def __init__(
         self,
-        graph: ExecutionGraph,
-        children: list[ChildProcess],
+        deployment: int,
+        executions: Iterable[ExecutionVertex],
+        children: Mapping[int, ChildProcess],
         sinks: SinkFunctions,
         on_change: Callable[[], None],
         on_unwanted: Callable[[str, int, str], None] = lambda _task, _generation, _key: None,
     ) -> None:
-        self.generation = graph.generation
+        self.deployment = deployment
         self.error: BaseException | None = None
         self.addresses: list[tuple[str, int] | None] = []
+        self.executions = tuple(executions)
         self.tasks = {
-            each.name: RemoteTask(children[each.task_manager], each.name, graph.generation) for each in graph.vertices
+            each.name: RemoteTask(partial(_ask, children[each.task_manager]), each.name, deployment)
+            for each in self.executions
         }
-        self._children = children
+        self.children = children
         self._sinks = sinks
         self._on_change = on_change
         self._on_unwanted = on_unwanted
@@ -90,7 +97,7 @@ class RemoteAttempts:
     @property
     def is_over(self) -> bool:
         """Whether no task runs any more."""
-        return len(self._over) == len(self._children)
+        return all(each.task_manager in self._over for each in self.executions)
 
     @property
     def is_wanted(self) -> bool:
@@ -104,18 +111,18 @@ class RemoteAttempts:
     def hear(self, child: ChildProcess, message: Outgoing) -> None:
         """A TaskManager says something, perhaps of older attempts. On threads of the child, in order."""
         try:
-            if message.generation == self.generation and self.is_wanted:
+            if message.generation == self.deployment and self.is_wanted:
                 self._obey(child, message)
             elif isinstance(message, TaskSaid):
                 self._disown(message)
-            elif isinstance(message, Ended) and message.generation == self.generation:
+            elif isinstance(message, Ended) and message.generation == self.deployment:
                 self._end(child)
         except BaseException as error:  # noqa: BLE001 - raised by who waits for the results
             self.fail(error)
 
     def lose(self, child: ChildProcess) -> None:
         """A process has ended, or is about to."""
-        if self._children[child.number] is child:
+        if self.children.get(child.number) is child:
             if not self._is_stopped:
                 self.fail(child.death())
             self._end(child)
@@ -152,3 +159,7 @@ class RemoteAttempts:
         with self._lock:
             self._over.add(child.number)
         self._on_change()
+
+
+def _ask(child: ChildProcess, tell: TellTask) -> None:
+    child.ask(pack(tell))  # a process that is gone is seen elsewhere

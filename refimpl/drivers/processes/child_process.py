@@ -28,7 +28,7 @@ import json, os, sys
 sys.path[:], core = json.loads(sys.argv[1])
 if core is not None:
     os.sched_setaffinity(0, {core})  # and so for every thread it starts
-from refimpl.drivers.processes.worker import obey
+from refimpl.drivers.processes.workers import obey
 obey(*map(int, sys.argv[2:]))
 """
 _SIGNALS = {each.value: each.name for each in signal.Signals}

@@ -13,7 +13,7 @@ from refimpl.drivers.leftovers import remove_checkpoints_of, remove_leftovers_of
 from refimpl.drivers.processes.attempts import RemoteAttempts
 from refimpl.drivers.processes.child_process import ChildProcess
 from refimpl.drivers.processes.group import SECONDS_TO_SETTLE, ProcessGroup
-from refimpl.drivers.processes.messages import Deploy, JobOrder, Outgoing, Saved, Settle, Start, pack
+from refimpl.drivers.processes.messages import Deploy, JobOrder, Outgoing, RegionOrder, Saved, Settle, Start, pack
 from refimpl.drivers.processes.sinks import SinkFunctions
 from refimpl.drivers.recovery import JobRecovery
 from refimpl.drivers.transport.streams import Security
@@ -36,6 +36,31 @@ class WhereItRuns:
     host: str
     security: Security | None
     make_trace: Callable[[int], Trace] | None
+
+    def order(
+        self,
+        job: JobOrder,
+        number: int,
+        graph: ExecutionGraph,
+        deployment: int,
+        saved: Saved | None = None,
+        region: RegionOrder | None = None,
+    ) -> Deploy:
+        """What TaskManager `number` is told of a deployment of `graph`."""
+        return Deploy(
+            job,
+            number,
+            len(self.cores),
+            graph.run_id,
+            self.host,
+            self.security,
+            self.make_trace,
+            graph.generation,
+            saved,
+            deployment,
+            {(each.vertex.id, each.subtask): each.attempt for each in graph.vertices},
+            region,
+        )
 
 
 class ProcessCluster:
@@ -93,10 +118,12 @@ class ProcessCluster:
             if recovery.graph.generation:
                 self.remove_leftovers()
             saved = Saved(store, recovery.restore_point())
-        children = list(self.group.children)
-        self.attempts = attempts = RemoteAttempts(self.graph, children, self.sinks, self._on_change, self._on_unwanted)
+        children, graph = dict(enumerate(self.group.children)), self.graph
+        self.attempts = attempts = RemoteAttempts(
+            graph.generation, graph.vertices, children, self.sinks, self._on_change, self._on_unwanted
+        )
         try:
-            orders = {child: pack(self._order(child.number, saved)) for child in children}
+            orders = {child: pack(self._order(child.number, saved)) for child in children.values()}
             attempts.addresses = self.group.ask(orders, threading.TIMEOUT_MAX)
         except BaseException:
             if saved is not None:
@@ -106,25 +133,39 @@ class ProcessCluster:
 
     def start(self, attempts: RemoteAttempts) -> None:
         """Let them run, or stand still if the run is paused."""
-        self.group.ask_all(Start(attempts.addresses), threading.TIMEOUT_MAX)
+        self.group.ask_all(Start(attempts.addresses, attempts.deployment), threading.TIMEOUT_MAX)
         if self.is_paused:
             self.group.ask_all(Pause())
 
-    def settle(self, _attempts: RemoteAttempts) -> None:
+    def start_first(self) -> None:
+        """Let those run that were deployed where the run was made."""
+        assert self.attempts is not None, "they were deployed"
+        self.start(self.attempts)
+
+    def settle_last(self) -> None:
+        """As `settle`, of those that were deployed last."""
+        assert self.attempts is not None, "they were deployed"
+        self.settle(self.attempts)
+
+    def settle(self, attempts: RemoteAttempts) -> None:
         """After the last task: see that nothing is left, and remember how it all was.
 
         Raises:
             SluiceError: a process has ended, or does not answer.
             AssertionError: a law is broken.
         """
-        parts = self.group.ask_all(Settle(), SECONDS_TO_SETTLE)
+        parts = self.group.ask_all(Settle(attempts.deployment), SECONDS_TO_SETTLE)
         check_records([counts for counts, _ in parts])
-        self.group.remember([snapshot for _, snapshot in parts])
+        self.group.remember({number: snapshot for number, (_, snapshot) in enumerate(parts)})
 
     def stop(self, attempts: RemoteAttempts, _error: BaseException | None = None) -> None:
         """End the attempts; a process that does not let go of them is killed. Safe to repeat."""
         attempts.stop()
         self.group.stop()
+
+    def close(self) -> None:
+        """End every process. Safe to repeat."""
+        self.group.close()
 
     def remove_leftovers(self, has_finished: bool = False) -> None:
         """Remove what killed attempts have left in the store; all checkpoints, once the job has finished for ever.
@@ -146,18 +187,7 @@ class ProcessCluster:
         return ChildProcess(number, self._hear, self._lose, self._where.cores[number])
 
     def _order(self, number: int, saved: Saved | None) -> Deploy:
-        where, graph = self._where, self.graph
-        return Deploy(
-            self._job,
-            number,
-            len(where.cores),
-            graph.run_id,
-            where.host,
-            where.security,
-            where.make_trace,
-            graph.generation,
-            saved,
-        )
+        return self._where.order(self._job, number, self.graph, self.graph.generation, saved=saved)
 
     def _hear(self, child: ChildProcess, message: Outgoing | Any) -> None:
         assert self.attempts is not None, f"{message} came before anything was deployed"

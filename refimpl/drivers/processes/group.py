@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future, wait
 from typing import Any
 
@@ -40,6 +40,7 @@ class ProcessGroup:
         self.is_closed = False
         self._asking = threading.Lock()
         self._seen: dict[int, JobSnapshot] = {}  # last, of each TaskManager, by its number
+        self._idle: set[int] = set()  # those that had nothing to run when they were asked
 
     def ask(self, requests: Mapping[ChildProcess, bytes], most_s: float | None = None) -> list[Any]:
         """Send each process its request; the values of their answers, or the first error.
@@ -62,35 +63,39 @@ class ProcessGroup:
         answers = self._ask(dict.fromkeys(left, pack(Look())))
         there = {child.number: answer for child, answer in answers.items() if not child.has_missed(answer)}
         seen = {number: answer.result() for number, answer in there.items()}
-        self._seen.update({number: part for number, part in seen.items() if part is not None})  # or it waits for tasks
+        self._seen.update({number: part for number, part in seen.items() if part is not None})
+        self._idle = {number for number, part in seen.items() if part is None}
 
-    def remember(self, parts: Sequence[JobSnapshot]) -> None:
+    def remember(self, parts: Mapping[int, JobSnapshot]) -> None:
         """Keep these snapshots, by number, as `look` does."""
-        self._seen.update(enumerate(parts))
+        self._seen.update(parts)
 
     def seen(self) -> JobSnapshot:
-        """The last snapshot of each process, as one job.
+        """The last snapshot of each process, as one job; without those that have had nothing to run.
 
         Raises:
             LocalUsageError, RemoteTransportError: one has never been seen, since it has ended, or does not answer.
         """
         for child in self.children:
-            if child.number not in self._seen:
+            if child.number not in self._seen and child.number not in self._idle:
                 if child.is_unresponsive:
                     raise child.no_answer()
                 raise LocalUsageError("the processes of this run have ended; there is nothing to look at")
-        whole = JobSnapshot.joined([self._seen[child.number] for child in self.children])
+        children = [child for child in self.children if child.number in self._seen]
+        if not children:
+            raise LocalUsageError("no process has anything to run; there is nothing to look at")
+        whole = JobSnapshot.joined([self._seen[child.number] for child in children])
         parts = [
             dataclasses.replace(
                 part, process_id=child.process.pid, is_lost=child.has_died, is_silent=child.is_unresponsive
             )
-            for part, child in zip(whole.task_managers, self.children, strict=True)
+            for part, child in zip(whole.task_managers, children, strict=True)
         ]
         return dataclasses.replace(whole, task_managers=tuple(parts))
 
-    def stop(self) -> None:
-        """End what runs in the processes, which stay for others; one that does not do it in time is killed."""
-        answers = {child: child.ask(pack(Stop())) for child in self.children if not child.is_lost}
+    def stop(self, deployment: int | None = None) -> None:
+        """End a deployment, or all, in the processes, which stay; one that does not do it in time is killed."""
+        answers = {child: child.ask(pack(Stop(deployment))) for child in self.children if not child.is_lost}
         wait(answers.values(), _SECONDS_TO_STOP_TASKS)
         for child, answer in answers.items():
             if not answer.done() or answer.exception() is not None or not answer.result():

@@ -9,15 +9,18 @@ slow. An error takes it too.
     Deploy     where others connect to read, or None
     Start      None
     Look       the snapshot of this part of the job
+    TakeSamples  takes samples of back pressure, and says what those before have found
     Settle     counts of the records here (`RecordCounts`), and the last snapshot
     TellTask   None
+    Drop       None
     Stop       whether nothing of the attempts is at work any more
     Close      None; the process ends then
     a Command  None
 
-After `Stop` comes another `Deploy`, of the next attempts. What goes out has the generation of the attempts with it: of
-older ones nothing counts any more. That a task has saved its state is said behind the results that went before: so a
-checkpoint counts only if the sinks have had them.
+After `Stop` comes another `Deploy`, of the next attempts; of a job that runs region by region several are there at one
+time. What goes out has the number of its deployment with it: of those that were stopped nothing counts any more. That a
+task has saved its state is said behind the results that went before: so a checkpoint counts only if the sinks have had
+them.
 
 What crosses is pickled: both ends are processes of one user, and no socket is near.
 """
@@ -26,16 +29,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import cloudpickle
 
+from refimpl.cluster.back_pressure import SampleTasks
 from refimpl.drivers.processes.sent_error import SentError
 from refimpl.drivers.restore_point import RestorePoint
 from refimpl.drivers.transport.streams import Security
 from refimpl.errors import USER_CODE_RAISES, LocalUsageError, described
+from refimpl.exchange.messages import ResultPartitionId
 from refimpl.job.commands import Command
 from refimpl.job.environment import StreamEnvironment
+from refimpl.job.job_graph import Place
 from refimpl.records.events import CheckpointBarrier
 from refimpl.records.types import TypeSerializer
 from refimpl.state.store import SnapshotStore
@@ -49,16 +56,19 @@ __all__ = [
     "Close",
     "Committed",
     "Deploy",
+    "Drop",
     "Ended",
     "JobOrder",
     "Look",
     "Outgoing",
+    "RegionOrder",
     "Request",
     "Results",
     "Saved",
     "Settle",
     "Start",
     "Stop",
+    "TakeSamples",
     "TaskSaid",
     "TellTask",
     "Verdict",
@@ -102,8 +112,19 @@ class Saved:
 
 
 @dataclass(frozen=True, slots=True)
+class RegionOrder:
+    """Which subtasks of a job are deployed, and the folder in which this TaskManager keeps blocking results."""
+
+    places: frozenset[Place]
+    folder: Path
+
+
+@dataclass(frozen=True, slots=True)
 class Deploy:
     """The first request, and again after `Stop`: become TaskManager `number` of the attempts of a generation.
+
+    `deployment` tells them from all others; `attempts` has how often each subtask has begun before. Without a `region`
+    they are all of the job.
 
     `make_trace` makes the trace of a TaskManager, by its number, in its own process. Without `saved` checkpoints keep
     no state.
@@ -118,13 +139,17 @@ class Deploy:
     make_trace: Callable[[int], Trace] | None = None
     generation: int = 0
     saved: Saved | None = None
+    deployment: int = 0
+    attempts: Mapping[Place, int] = field(default_factory=dict)
+    region: RegionOrder | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """Start all tasks; `addresses` are where the TaskManagers listen, by number."""
+    """Start the tasks of a deployment; `addresses` are where the TaskManagers listen, by number."""
 
     addresses: list[tuple[str, int] | None]
+    deployment: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,8 +158,20 @@ class Look:
 
 
 @dataclass(frozen=True, slots=True)
+class TakeSamples:
+    """Begin to take samples of tasks that are here, if `order` says so; the answer is what earlier ones have found.
+
+    That is a list of the number of an order, the name of a task, and the ratio in which it was held back.
+    """
+
+    order: SampleTasks | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Settle:
-    """After the last task everywhere has ended: check that nothing is left here."""
+    """After the last task of a deployment has ended, everywhere: check that nothing is left here."""
+
+    deployment: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +193,16 @@ class TellTask:
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """End the tasks that still run, and give back what they hold; the process stays for others."""
+    """End the tasks of a deployment, or of all, and give back what they hold; the process stays for others."""
+
+    deployment: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Drop:
+    """Nobody needs these blocking results any more."""
+
+    results: tuple[ResultPartitionId, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +210,7 @@ class Close:
     """End the tasks that still run, and the process."""
 
 
-Request = Deploy | Start | Look | Settle | TellTask | Stop | Close | Command
+Request = Deploy | Start | Look | TakeSamples | Settle | TellTask | Drop | Stop | Close | Command
 
 
 @dataclass(frozen=True, slots=True)

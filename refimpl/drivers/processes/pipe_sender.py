@@ -28,8 +28,6 @@ __all__ = ["AttemptOutlet", "PipeSender"]
 
 _MOST_RESULTS_WAITING = 128
 _MOST_BYTES_WAITING = 1024 * 1024
-_ALL_GENERATIONS = 1 << 62
-
 _Value = tuple[int, tuple[int, int, bytes]]
 
 
@@ -44,7 +42,8 @@ class PipeSender:
         self._waiting: deque[_Value | Committed | TaskSaid | Ended] = deque()
         self._num_bytes = 0
         self._is_sending = False
-        self._num_closed = 0  # generations
+        self._closed: set[int] = set()  # deployments
+        self._is_closed = False  # all of them
         threading.Thread(target=self._run, name="results", daemon=True).start()
 
     def put(self, generation: int, node_id: int, subtask: int, value: bytes) -> None:
@@ -64,7 +63,7 @@ class PipeSender:
     def say(self, message: TaskSaid | Ended) -> None:
         """Send what a task has done, or that all have ended, behind what has been put; it does not wait."""
         with self._changed:
-            if message.generation >= self._num_closed or _names_a_file(message):
+            if self._is_wanted(message.generation) or _names_a_file(message):
                 self._waiting.append(message)
                 self._added(0)
 
@@ -78,21 +77,29 @@ class PipeSender:
         """Send why the tasks have ended, past all that waits."""
         self.answer(bytes(TICKET_BYTES), Ended(generation, SentError.of(error)))
 
-    def close(self, generation: int = _ALL_GENERATIONS) -> None:
-        """Attempts of this generation, and older ones, have nothing more to say: end all their waits."""
+    def close(self, generation: int | None = None) -> None:
+        """Attempts of this deployment, or of any, have nothing more to say: end all their waits."""
         with self._changed:
-            self._num_closed = generation + 1
-            self._waiting = deque(each for each in self._waiting if _names_a_file(each))
-            self._num_bytes = 0
+            if generation is None:
+                self._is_closed = True
+            else:
+                self._closed.add(generation)
+            self._waiting = deque(
+                each for each in self._waiting if self._is_wanted(_generation_of(each)) or _names_a_file(each)
+            )
+            self._num_bytes = sum(map(_num_bytes_of, self._waiting))
             self._changed.notify_all()
 
+    def _is_wanted(self, generation: int) -> bool:
+        return not self._is_closed and generation not in self._closed
+
     def _has_room_for(self, generation: int) -> bool:
-        """Wait for room; false if there will be none, since the generation is closed."""
-        while generation >= self._num_closed and (
+        """Wait for room; false if there will be none, since the deployment is closed."""
+        while self._is_wanted(generation) and (
             len(self._waiting) >= _MOST_RESULTS_WAITING or self._num_bytes >= _MOST_BYTES_WAITING
         ):
             self._changed.wait()
-        return generation >= self._num_closed
+        return self._is_wanted(generation)
 
     def _added(self, num_bytes: int) -> None:
         self._num_bytes += num_bytes
@@ -134,6 +141,16 @@ class AttemptOutlet:
     def commit(self, node_id: int, transaction: str, values: object) -> None:
         """Send the values of a transaction whose checkpoint counts."""
         self._sender.commit(Committed(self._generation, node_id, transaction, pack(values)))
+
+
+def _generation_of(waiting: _Value | Committed | TaskSaid | Ended) -> int:
+    return waiting[0] if isinstance(waiting, tuple) else waiting.generation
+
+
+def _num_bytes_of(waiting: _Value | Committed | TaskSaid | Ended) -> int:
+    if isinstance(waiting, tuple):
+        return len(waiting[1][2])
+    return len(waiting.values) if isinstance(waiting, Committed) else 0
 
 
 def _names_a_file(message: object) -> bool:

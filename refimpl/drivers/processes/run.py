@@ -14,19 +14,27 @@ from dataclasses import replace
 from typing import Self
 
 from refimpl.checkpoint.decider import CheckpointRequest
+from refimpl.cluster.back_pressure import BackPressureStats
 from refimpl.cluster.restart import RestartStrategy
 from refimpl.drivers.control import BackgroundRun
 from refimpl.drivers.job_threads import JobThreads
+from refimpl.drivers.pressure_sampling import PressureQuestions, subtasks_of
 from refimpl.drivers.processes.attempts import RemoteAttempts
+from refimpl.drivers.processes.child_process import ChildProcess
 from refimpl.drivers.processes.cluster import ProcessCluster, WhereItRuns
 from refimpl.drivers.processes.heartbeats import HEARTBEAT_TIMEOUT_S, ProcessHeartbeats
+from refimpl.drivers.processes.regions import RegionProcesses
+from refimpl.drivers.processes.remote_samples import RemoteSamples
 from refimpl.drivers.processing_clock import ProcessingClock
 from refimpl.drivers.recovery import JobRecovery
+from refimpl.drivers.region_master import RegionMaster
+from refimpl.drivers.regions import JobRegions, refuse_regions, runs_by_regions
 from refimpl.drivers.savepoints import TakesSavepoints
 from refimpl.drivers.transport.streams import Security
 from refimpl.errors import LocalUsageError, RemoteTransportError, SluiceError
 from refimpl.job.commands import Command, Pause, Resume, SwapFunction
 from refimpl.job.environment import StreamEnvironment
+from refimpl.job.execution_graph import ExecutionGraph
 from refimpl.job.snapshots import JobSnapshot
 from refimpl.state.store import MemoryStore, SnapshotStore
 from refimpl.trace import Trace
@@ -45,6 +53,11 @@ class ProcessRun(TakesSavepoints, BackgroundRun):
     A process that does not answer, since it was stopped, say, is not waited for long: it is shown as
     it was seen last.
 
+    A job with blocking exchanges, or with a limit of `num_slots`, runs region by region: what is written for regions to
+    come is in files of the process that has written it. A region that fails begins again as `restart` says, without
+    those before it, unless a process has died that they have written in; without `restart`, the first failure is the
+    last.
+
     Functions, readers and parts of the job are copied to the processes, wherever they were defined,
     and their changes there are not seen here. The functions of sinks are called here.
     `make_trace` makes the trace of each TaskManager in its own process, by its number.
@@ -57,8 +70,8 @@ class ProcessRun(TakesSavepoints, BackgroundRun):
     With a `store` checkpoints are kept there under the name `job`, put by the processes themselves, and a failed job
     goes on from the newest, as `restart` says; 3 times after 1 s each if it is `None`. Processes stay, and those that
     have died are replaced; so is one that does not answer for `heartbeat_timeout_s`. The first attempts go on from what
-    another run has left; `trust_pickle` as in `JobRecovery`. Functions begin each time as they were when the run was
-    made.
+    another run has left; `trust_pickle` and `savepoint` as in `JobRecovery`. Functions begin each time as they were
+    when the run was made.
 
     Raises (constructor):
         LocalUsageError: something in the job belongs to this process, such as an open file; or `cores` are
@@ -86,13 +99,20 @@ class ProcessRun(TakesSavepoints, BackgroundRun):
         restart: RestartStrategy | None = None,
         job: str = "job",
         trust_pickle: bool = False,
+        savepoint: str | None = None,
         heartbeat_timeout_s: float = HEARTBEAT_TIMEOUT_S,
+        num_slots: int | None = None,
     ) -> None:
-        environment.execution_graph(num_task_managers)  # what cannot be is refused here
+        graph = environment.execution_graph(num_task_managers)  # what cannot be is refused here
+        by_regions = runs_by_regions(graph, num_slots)
+        if by_regions:
+            _check_can_run_by_regions(graph, store, restart, make_trace)
         if store is not None:
             _check_can_restart(store, make_trace, heartbeat_timeout_s)
         where = WhereItRuns(_each_core(cores, num_task_managers), host, security, make_trace)
         super().__init__()
+        self._questions = PressureQuestions(subtasks_of(graph))
+        self._samples: dict[ChildProcess, RemoteSamples] = {}
         self._error: BaseException | None = None  # the first one, as soon as it has happened
         self._last_snapshot: JobSnapshot | None = None
         self._is_over = self._is_cancelled = False
@@ -101,22 +121,34 @@ class ProcessRun(TakesSavepoints, BackgroundRun):
         self.recovery: JobRecovery | None = None
         if store is not None:
             graph = environment.execution_graph(num_task_managers, secrets.token_bytes(8))
-            self.recovery = JobRecovery(graph, store, job, restart, trust_pickle=trust_pickle)
+            self.recovery = JobRecovery(graph, store, job, restart, trust_pickle=trust_pickle, savepoint=savepoint)
         saved = None if store is None or self.recovery is None else (store, self.recovery)
-        self._cluster = ProcessCluster(environment, where, self._on_change, saved, self._on_unwanted)
+        self._cluster: ProcessCluster | RegionProcesses
+        if by_regions:
+            self._cluster = RegionProcesses(environment, where, self._on_change, num_slots, restart)
+        else:
+            self._cluster = ProcessCluster(environment, where, self._on_change, saved, self._on_unwanted)
         self._group = self._cluster.group
+        self._begin(heartbeat_timeout_s)
+
+    def _begin(self, heartbeat_timeout_s: float) -> None:
+        """Start the processes, and make the first attempts in them, or let somebody see to that."""
         try:
             self._cluster.spawn_all()
-            if self.recovery is None:
+            if self.recovery is None or isinstance(self._cluster, RegionProcesses):
                 self._cluster.deploy()
             else:
-                clock = ProcessingClock(environment.config.epoch_ms)
-                self._heartbeats = ProcessHeartbeats(lambda: [*self._group.children], heartbeat_timeout_s)
-                self._heartbeats.start()
-                self._master = JobThreads(self.recovery, self._cluster, clock, self._on_over)
+                self._lead(self._cluster, self.recovery, heartbeat_timeout_s)
         except BaseException:
             self._close()
             raise
+
+    def _lead(self, cluster: ProcessCluster, recovery: JobRecovery, heartbeat_timeout_s: float) -> None:
+        """Begin to see to checkpoints and restarts, and to who is silent."""
+        self._heartbeats = ProcessHeartbeats(lambda: [*self._group.children], heartbeat_timeout_s)
+        self._heartbeats.start()
+        clock = ProcessingClock(recovery.graph.job.config.epoch_ms)
+        self._master = JobThreads(recovery, cluster, clock, self._on_over)
 
     # -- the life of a run ---------------------------------------------------------------------------
 
@@ -127,7 +159,7 @@ class ProcessRun(TakesSavepoints, BackgroundRun):
             if self._master is not None:
                 self._master.start()
             else:
-                self._cluster.start(self._attempts)
+                self._cluster.start_first()
         except BaseException as error:
             self._fail(error)
             self._close()
@@ -141,7 +173,7 @@ class ProcessRun(TakesSavepoints, BackgroundRun):
         try:
             if self._error is None and not self._group.is_closed:
                 if self._master is None:
-                    self._cluster.settle(self._attempts)
+                    self._cluster.settle_last()
                 self._last_snapshot = self._seen()
         except SluiceError as error:
             if not self._group.is_closed:  # else somebody has cancelled the run meanwhile
@@ -204,6 +236,23 @@ class ProcessRun(TakesSavepoints, BackgroundRun):
         """Whether it was paused, and not resumed since."""
         return self._cluster.is_paused
 
+    def back_pressure(self, vertex: str) -> BackPressureStats | None:
+        """As `ThreadedRun.back_pressure`; what processes have found is there with a later call, which waits for none.
+
+        Raises:
+            LocalUsageError: there is no such vertex.
+        """
+        children = [] if self._group.is_closed else self._group.children
+        self._samples = {child: self._samples.get(child) or RemoteSamples(child) for child in children}
+        try:
+            seen = self._last_snapshot or self._seen()
+        except LocalUsageError:  # nobody has looked yet
+            seen = self.snapshot()
+        for each in self._samples.values():
+            each.look(seen)
+            each.collect(self._questions.answered)
+        return self._questions.ask(vertex, list(self._samples.values()))
+
     def _command(self, command: Command) -> None:
         if isinstance(command, SwapFunction) and self._cluster.sinks.swap(command.operator_name, command.function):
             return
@@ -218,7 +267,12 @@ class ProcessRun(TakesSavepoints, BackgroundRun):
     # -- the children --------------------------------------------------------------------------------
 
     @property
-    def _attempts(self) -> RemoteAttempts:
+    def job_regions(self) -> JobRegions | None:
+        """The regions of a job that runs region by region, and how far each is."""
+        return self._cluster.job if isinstance(self._cluster, RegionProcesses) else None
+
+    @property
+    def _attempts(self) -> RemoteAttempts | RegionMaster[RemoteAttempts]:
         attempts = self._cluster.attempts
         assert attempts is not None, "the first ones are made where the run is"
         return attempts
@@ -241,7 +295,8 @@ class ProcessRun(TakesSavepoints, BackgroundRun):
 
     def _on_over(self, error: BaseException | None) -> None:
         """The job has ended for ever, and nothing of it runs."""
-        self._cluster.remove_leftovers(has_finished=error is None and not self._is_cancelled)
+        if isinstance(self._cluster, ProcessCluster):
+            self._cluster.remove_leftovers(has_finished=error is None and not self._is_cancelled)
         with self._changed:
             self._error, self._is_over = self._error or error, True
             self._stopwatch.stop()
@@ -259,11 +314,28 @@ class ProcessRun(TakesSavepoints, BackgroundRun):
             self._heartbeats.end()
         if self._master is not None:
             self._master.cancel(_SECONDS_TO_CANCEL)
-        self._group.close()
+        self._cluster.close()
         with self._changed:
             self._changed.notify_all()
         if self._master is not None:
             self._master.cancel(_SECONDS_TO_CANCEL)  # again: it may have waited for a process
+
+
+def _check_can_run_by_regions(
+    graph: ExecutionGraph,
+    store: SnapshotStore | None,
+    restart: RestartStrategy | None,
+    make_trace: Callable[[int], Trace] | None,
+) -> None:
+    """Refuse what cannot go with a job that runs region by region.
+
+    Raises:
+        LocalUsageError: which of it, and why.
+    """
+    if store is not None:
+        refuse_regions(graph, "there are no checkpoints with them, so leave the store out")
+    if restart is not None and make_trace is not None:
+        raise LocalUsageError("a trace of a process that is replaced would begin anew: leave make_trace or restart out")
 
 
 def _check_can_restart(

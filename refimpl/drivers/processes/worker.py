@@ -1,27 +1,19 @@
-"""The process of one TaskManager, at the other end of its parent's pipes.
+"""The attempts of one deployment in the process of a TaskManager.
 
-When the parent is gone its pipe ends, and so does this process, whatever it is doing. The functions of
-sinks stay with the parent: that is where the user waits for what they do.
+The functions of sinks stay with the parent: that is where the user waits for what they do.
 """
 
 from __future__ import annotations
 
-import io
-import os
 import pickle
-import queue
-import signal
-import sys
 import threading
-from contextlib import suppress
+from collections.abc import Hashable
 from functools import partial
-from multiprocessing.connection import Connection
 from typing import Protocol
 
+from refimpl.cluster.back_pressure import SampleTasks
 from refimpl.drivers.processes.attempt_checkpoints import AttemptCheckpoints, check_shared
 from refimpl.drivers.processes.messages import (
-    TICKET_BYTES,
-    Answer,
     Close,
     Deploy,
     Ended,
@@ -31,15 +23,16 @@ from refimpl.drivers.processes.messages import (
     Settle,
     Start,
     Stop,
+    TakeSamples,
     TellTask,
     pack,
-    unpack,
 )
 from refimpl.drivers.processes.pipe_sender import AttemptOutlet, PipeSender
-from refimpl.drivers.processes.sent_error import SentError
+from refimpl.drivers.threads.job_memory import JobMemory
 from refimpl.drivers.threads.task_manager import TaskManagerThreads
 from refimpl.errors import USER_CODE_RAISES
-from refimpl.invariants import check_end_here
+from refimpl.invariants import check_end_here, check_nothing_left
+from refimpl.job.commands import Command
 from refimpl.job.execution_graph import ExecutionGraph
 from refimpl.job.snapshots import JobSnapshot
 from refimpl.job.task_factory import Snapshots
@@ -49,7 +42,7 @@ from refimpl.task.operators import SinkOperator
 from refimpl.task.sink_operators import HeldSinkOperator
 from refimpl.trace import Trace
 
-__all__ = ["Delivery", "Outlet", "Worker", "obey"]
+__all__ = ["Delivery", "Outlet", "Worker"]
 
 _SECONDS_TO_PUT = 5.0
 
@@ -75,14 +68,21 @@ class Delivery(SinkOperator):
             value = pickle.dumps(record.value)  # fast; refuses what came by value, as from a notebook
         except USER_CODE_RAISES:  # whatever the user's value does when it is copied
             value = pack(record.value)
+        self.deliver(value)
+
+    def deliver(self, value: bytes) -> None:
+        """Send a value that was packed."""
         self._sender.put(self._node_id, self.context.subtask, value)
 
 
 class Worker:
-    """The attempts of one deployment on this TaskManager, and its answers to the parent's requests."""
+    """The attempts of one deployment on this TaskManager, and its answers to the parent's requests.
 
-    def __init__(self, order: Deploy, sender: PipeSender, trace: Trace | None = None) -> None:
-        outlet = AttemptOutlet(sender, order.generation)
+    Those of one region have their network memory, and blocking results, of `memory`.
+    """
+
+    def __init__(self, order: Deploy, sender: PipeSender, memory: JobMemory, trace: Trace | None = None) -> None:
+        outlet = AttemptOutlet(sender, order.deployment)
         environment = order.job.environment
         for number in order.job.sinks:
             environment.graph.nodes[number].make_operator = partial(Delivery, outlet, number)
@@ -90,13 +90,17 @@ class Worker:
             give = partial(outlet.commit, number)
             environment.graph.nodes[number].make_operator = partial(HeldSinkOperator, give, value_type)
         self._sender = sender
-        self._generation = order.generation
+        self._deployment = order.deployment
         self._saying = threading.Lock()
         self._has_said_end = False
+        self._sampled: list[tuple[int, Hashable, float]] = []
         self._trace = trace
-        graph = environment.execution_graph(order.num_task_managers, order.run_id)
-        for _ in range(order.generation):
-            graph = graph.restarted()
+        base = environment.execution_graph(order.num_task_managers, order.run_id)
+        graph = ExecutionGraph(base.job, base.placement, order.attempts, order.run_id, order.generation)
+        pool, place = None, None
+        if order.region is not None:
+            pool, place = memory.of(order.region.places, graph.job.config)
+        self._is_region = place is not None
         self._checkpoints: AttemptCheckpoints | None = None
         self._threads = TaskManagerThreads(
             graph,
@@ -107,9 +111,11 @@ class Worker:
             self._on_end,
             None if order.saved is None else _snapshots(order.saved, graph, order.number),
             self._on_news,
+            pool,
+            place,
         )
         if order.saved is not None:
-            self._checkpoints = AttemptCheckpoints(self._threads, order.saved, order.generation, sender.say)
+            self._checkpoints = AttemptCheckpoints(self._threads, order.saved, order.deployment, sender.say)
 
     @property
     def address(self) -> tuple[str, int] | None:
@@ -125,6 +131,8 @@ class Worker:
                 self._threads.start(addresses)
             case Look():
                 return self._threads.snapshot()
+            case TakeSamples(order):
+                return self._take_samples(order)
             case Settle():
                 return self._settle()
             case TellTask():
@@ -132,22 +140,35 @@ class Worker:
                     self._checkpoints.tell(request)
             case Stop() | Close():
                 return self._stop()
-            case Deploy():
-                raise AssertionError("this process is a TaskManager already")
             case _:
-                self._threads.do(request)
+                raise AssertionError(f"{request} is for the process")
         return None
+
+    def do(self, command: Command) -> None:
+        """Carry a command of the job out."""
+        self._threads.do(command)
+
+    def _take_samples(self, order: SampleTasks | None) -> list[tuple[int, Hashable, float]]:
+        if order is not None:
+            self._threads.samples.sample(
+                order, lambda request, task, ratio: self._sampled.append((request, task, ratio))
+            )
+        found, self._sampled = self._sampled, []
+        return found
 
     def _settle(self) -> tuple[RecordCounts, JobSnapshot]:
         self._threads.settle()
-        check_end_here(self._threads.deployment)
-        if self._trace is not None:
-            self._trace.close()
+        if self._is_region:
+            check_nothing_left(self._threads.deployment)
+        else:
+            check_end_here(self._threads.deployment)
+            if self._trace is not None:
+                self._trace.close()
         return RecordCounts.of(self._threads.deployment), self._threads.snapshot()
 
     def _stop(self) -> bool:
         """End all; whether nothing is at work any more: user code may be, and a store, for as long as they like."""
-        self._sender.close(self._generation)
+        self._sender.close(self._deployment)
         self._threads.close()
         has_put = self._checkpoints is None or self._checkpoints.stop(_SECONDS_TO_PUT)
         return self._threads.is_ended and has_put
@@ -163,9 +184,9 @@ class Worker:
                 return
             self._has_said_end = True
         if self._threads.error is not None:
-            self._sender.fail(self._generation, self._threads.error)
+            self._sender.fail(self._deployment, self._threads.error)
         else:
-            self._sender.say(Ended(self._generation, None))
+            self._sender.say(Ended(self._deployment, None))
 
 
 def _snapshots(saved: Saved, graph: ExecutionGraph, number: int) -> Snapshots:
@@ -173,65 +194,3 @@ def _snapshots(saved: Saved, graph: ExecutionGraph, number: int) -> Snapshots:
     check_shared(saved)
     here = [each for each in graph.vertices if each.task_manager == number]
     return saved.point.snapshots(saved.store, graph, here)
-
-
-# -- the process -------------------------------------------------------------------------------------
-
-
-def obey(commands: int, answers: int, results: int) -> None:
-    """Obey the parent until it says `close` or is gone. The arguments are the numbers of three pipes."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which then tells us
-    if isinstance(sys.stdout, io.TextIOWrapper):  # user code's lines are seen at once
-        sys.stdout.reconfigure(line_buffering=True, write_through=False)
-    requests: queue.SimpleQueue[bytes] = queue.SimpleQueue()
-    sender = PipeSender(Connection(answers, readable=False), Connection(results, readable=False))
-    threading.Thread(target=_hear, args=(commands, requests, sender), name="requests", daemon=True).start()
-    worker: Worker | None = None
-    trace: Trace | None = None
-    is_last = False
-    while not is_last:
-        message = requests.get()
-        try:
-            request = unpack(message[TICKET_BYTES:])
-            value: object = None
-            is_last = isinstance(request, Close)
-            if isinstance(request, Deploy):
-                if trace is None and request.make_trace is not None:
-                    trace = request.make_trace(request.number)
-                worker = Worker(request, sender, trace)
-                value = worker.address
-            elif worker is not None:
-                value = worker.answer(request)
-            if isinstance(request, Stop):
-                value, worker = worker is None or value, None
-            if is_last:
-                _end(sender, trace)
-            answer = Answer(value)
-        except BaseException as error:  # noqa: BLE001 - it is raised where the request came from
-            answer = Answer(error=SentError.of(error))
-        sender.answer(message[:TICKET_BYTES], answer)
-    with suppress(OSError, ValueError):  # the last lines, if somebody reads them
-        sys.stdout.flush()
-    os._exit(0)  # not even user code that never returns keeps this process
-
-
-def _end(sender: PipeSender, trace: Trace | None) -> None:
-    sender.close()
-    if trace is not None:
-        trace.close()
-
-
-def _hear(commands: int, requests: queue.SimpleQueue[bytes], sender: PipeSender) -> None:
-    """Take requests in while others are obeyed; when the parent is gone, so is this process.
-
-    One without words asks whether this process is there, and is answered at once.
-    """
-    pipe = Connection(commands, writable=False)
-    with suppress(EOFError, OSError):
-        while True:
-            message = pipe.recv_bytes()
-            if len(message) == TICKET_BYTES:
-                sender.answer(message, Answer())
-            else:
-                requests.put(message)
-    os._exit(0)

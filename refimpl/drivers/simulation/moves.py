@@ -5,17 +5,14 @@ Time is virtual: it passes with each action, and where nothing can move it jumps
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from refimpl.cluster.restart import RestartAt
 from refimpl.drivers.recovery import JobRecovery
 from refimpl.drivers.simulation.actions import (
     Action,
-    AskAgain,
     CallStore,
     Coordinate,
-    Deliver,
-    Flush,
     MissTaskManager,
     ReadOn,
     Restart,
@@ -24,27 +21,29 @@ from refimpl.drivers.simulation.actions import (
     SendBarrier,
     StepTask,
     Tell,
-    Timeout,
 )
 from refimpl.drivers.simulation.control_wire import ControlWire, WiredTask
-from refimpl.drivers.simulation.deployer import Deployer, links_between
+from refimpl.drivers.simulation.data_moves import DataMoves
+from refimpl.drivers.simulation.deployer import Deployer
 from refimpl.drivers.simulation.policy import Delays
-from refimpl.drivers.simulation.wire import Link, Way
+from refimpl.drivers.simulation.regions import SimulatedRegions
+from refimpl.drivers.simulation.wire import links_between
 from refimpl.drivers.simulation.work import Work
 from refimpl.drivers.task_gateways import LocalTask
 from refimpl.errors import RemoteTransportError
 from refimpl.job.deployment import Deployment
 from refimpl.job.execution_graph import ExecutionGraph
-from refimpl.producer.result_partition import ResultPartition
-from refimpl.task.snapshot import Progress
-from refimpl.task.task import Task
 
 __all__ = ["Moves"]
 
+_IN_TURN = (StepTask, Send, ReadOn, CallStore)
+"""What comes when its turn has come; everything else has a time of its own."""
 
-class Moves:
+
+class Moves(DataMoves):
     """The parts of a job on simulated TaskManagers, with the wires between them, at `time_ms` of virtual time.
 
+    `tasks` are the newest attempts; none of a TaskManager that is gone, and none before a restart.
     `control` is the wire of what coordinator and tasks say to one another, if that takes time.
     """
 
@@ -56,33 +55,27 @@ class Moves:
         work: Work,
         delays: Delays,
     ) -> None:
-        self.time_ms = 0.0
+        super().__init__(work, delays, deployer.graph.job.config.epoch_ms or 0)
         self.is_closed = False
         self.deployments: list[Deployment] = []
-        self.links: dict[str, Link] = {}
         self.recovery = recovery
         self.control = control
         self._deployer = deployer
-        self._work = work
-        self._delays = delays
         self._restart: RestartAt | None = None
-        self._tasks: dict[str, Task] = {}
-        self._partitions: dict[str, ResultPartition] = {}
         self._missed: dict[int, float] = {}  # when it is noticed that a TaskManager is gone
 
     @property
     def graph(self) -> ExecutionGraph:
         """The job with the attempts that run, or ran last."""
-        return self._deployer.graph
-
-    @property
-    def tasks(self) -> Mapping[str, Task]:
-        """The newest attempts by name; none of a TaskManager that is gone, and none before a restart."""
-        return self._tasks
+        return self._deployer.graph if self._deployer.regions is None else self._deployer.regions.graph
 
     @property
     def is_done(self) -> bool:
-        return self._restart is None and all(deployment.is_done for deployment in self.deployments)
+        if self._restart is not None:
+            return False
+        if (regions := self._deployer.regions) is not None:
+            return regions.job.schedule.is_done
+        return all(deployment.is_done for deployment in self.deployments)
 
     def enabled(self) -> Sequence[Action]:
         """The actions that could be next. None means quiescent: the job is done, a law is broken, or it is closed."""
@@ -94,36 +87,14 @@ class Moves:
             calls = [CallStore(work[0].what)]
         if self._restart is not None:  # what has been begun in the store decides from where
             return calls or self._before_restart(self._restart.at_ms)
-        actions: list[Action] = [
-            StepTask(name)
-            for name, task in self._tasks.items()
-            if self._work.free_at_ms(name) <= now and task.is_runnable
-        ]
-        actions += calls
-        waiting: list[tuple[float, Action]] = [(each.time_ms, each) for each in (*self._messages(), *self._losses())]
-        for name, partition in self._partitions.items():
-            deadline = partition.next_deadline(now)
-            if deadline is not None:
-                waiting.append((deadline, Flush(name, deadline)))
-        for name, link in self.links.items():
-            again = link.consumer.next_deadline(now)
-            if again is not None:
-                waiting.append((again, AskAgain(name, again)))
-            if (pause := link.consumer.pause) is not None and pause.is_over:
-                actions.append(ReadOn(name))
-            for way in Way:
-                if link.can_send(way):
-                    actions.append(Send(name, way))
-                arrival = link.next_arrival_ms(way)
-                if arrival is not None:
-                    waiting.append((arrival, Deliver(name, way, arrival)))
+        on_wires, waiting = self._on_wires()
+        actions: list[Action] = [*self._steps(), *calls, *on_wires]
+        waiting = [*((each.time_ms, each) for each in (*self._messages(), *self._losses())), *waiting]
         due = [action for at_ms, action in waiting if at_ms <= now]
         if actions or due:
             return [*actions, *due, *(action for _, action in self._timers_by(now))]
         if self._work.is_timed:
-            waiting += [
-                (self._work.free_at_ms(name), StepTask(name)) for name, task in self._tasks.items() if task.is_runnable
-            ]
+            waiting += self._first_to_be_free(min((at_ms for at_ms, _ in waiting), default=float("inf")))
             waiting += self._timers_by(min((at_ms for at_ms, _ in waiting), default=now))
         waiting = waiting or [(each.time_ms, each) for each in self._answers_missing()]
         return [action for _, action in sorted(waiting, key=lambda each: each[0])[:1]]
@@ -138,11 +109,7 @@ class Moves:
             for each in self.deployments
             if (deadline := each.checkpoints.next_deadline) is not None and each.checkpoints.is_last_over
         ]
-        found += [
-            (deadline - self._epoch_ms, Timeout(name, deadline - self._epoch_ms))
-            for name, task in self._tasks.items()
-            if (deadline := task.next_deadline(self._processing_ms)) is not None
-        ]
+        found += self._timeouts()
         if self.recovery is not None and not self.is_done:
             deadline = self.recovery.checkpoints.next_deadline
             found += [] if deadline is None else [(deadline, Coordinate(deadline))]
@@ -176,41 +143,17 @@ class Moves:
         """What is deployed on TaskManagers that are not gone."""
         return [each for each in self.deployments if each.task_manager not in self._deployer.gone]
 
-    @property
-    def _epoch_ms(self) -> float:
-        return self._deployer.graph.job.config.epoch_ms or 0
-
-    @property
-    def _processing_ms(self) -> float:
-        return self._epoch_ms + self.time_ms
-
     # -- what an action does ---------------------------------------------------------------------------
 
     def _do(self, action: Action) -> None:
-        if not isinstance(action, StepTask | Send | ReadOn | CallStore):
+        if not isinstance(action, _IN_TURN):
             at_ms: float | None = action.time_ms
         else:
             at_ms = self._work.free_at_ms(action.task) if self._work.is_timed and isinstance(action, StepTask) else None
         self.time_ms = self._work.after_action_ms(self.time_ms, at_ms)
+        if self._do_with_data(action):
+            return
         match action:
-            case StepTask(name):
-                self._tasks[name].on_timeout(self._processing_ms)
-                progress = self._tasks[name].step()
-                assert progress in Progress, f"{action} returned {progress!r}"
-                self._work.stepped(name, self.time_ms)
-            case Flush(name):
-                self._partitions[name].on_timeout(self.time_ms)
-            case Send(link, way):
-                bytes_per_ms = self._work.costs.link_bytes_per_ms if self._work.costs else None
-                self.links[link].send(way, self.time_ms + self._delays.next_ms(), bytes_per_ms)
-            case Deliver(link, way):
-                self.links[link].deliver(way)
-            case ReadOn(link):
-                self.links[link].consumer.receive_data(b"")
-            case AskAgain(link):
-                self.links[link].consumer.on_timeout(self.time_ms)
-            case Timeout(name):
-                self._tasks[name].on_timeout(self._processing_ms)
             case SendBarrier(number):
                 self.deployments[number].checkpoints.on_timeout(self.time_ms)
             case Coordinate() if self.recovery is not None:
@@ -236,6 +179,9 @@ class Moves:
 
     def _deploy(self) -> None:
         """Make every TaskManager's part of the job, and the links that the parts need."""
+        if self._deployer.regions is not None:
+            self._deploy_regions(self._deployer.regions)
+            return
         self.deployments.clear()
         self._deployer.deploy(self.deployments)
         self.links.update(links_between(self.deployments))
@@ -250,6 +196,44 @@ class Moves:
                 each.name: LocalTask(each) if wire is None else WiredTask(each, wire) for each in self._tasks.values()
             }
             self.recovery.start(reached, self.time_ms)
+
+    def _deploy_regions(self, regions: SimulatedRegions) -> None:
+        """Deploy what is to run now beside what runs already."""
+        for region in regions.start():
+            self._work.deploy_also({task.name: task for each in region.deployments for task in each.tasks})
+        self._look_at_regions(regions)
+
+    def _end_regions(self) -> None:
+        """Take leave of the regions that are over, and begin those that have waited for them."""
+        regions = self._deployer.regions
+        if regions is None or self._restart is not None:
+            return
+        if over := [each for each in regions.at_work.values() if each.is_over]:
+            for region in over:
+                regions.end(region)
+            self._deploy_regions(regions)
+
+    def _look_at_regions(self, regions: SimulatedRegions) -> None:
+        """Let what can move be what is at work, in the order of the job."""
+        at_work = list(regions.at_work.values())
+        self.deployments[:] = [each for region in at_work for each in region.deployments] or regions.ended
+        self.links.clear()
+        for region in at_work:
+            self.links.update(region.links)
+        tasks = {task.name: task for region in at_work for each in region.deployments for task in each.tasks}
+        self._tasks = {each.name: tasks[each.name] for each in regions.graph.vertices if each.name in tasks}
+        writers = [writer for region in at_work for each in region.deployments for writer in each.writers.values()]
+        self._partitions = {writer.partition.name: writer.partition for writer in writers}
+
+    def _regions_of(self, action: Action | None, regions: SimulatedRegions) -> list[int]:
+        """The regions that an action was about; all at work, if it was about none of them alone."""
+        task, link = getattr(action, "task", None), getattr(action, "link", None)
+        of_it = [
+            number
+            for number, region in regions.at_work.items()
+            if link in region.links or any(task == each.name for part in region.deployments for each in part.tasks)
+        ]
+        return of_it or list(regions.at_work)
 
     def _call_store(self) -> None:
         """Make the oldest call that waits, and say what came of it."""

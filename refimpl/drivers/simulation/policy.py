@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from random import Random
+from typing import TypeVar
 
-from refimpl.drivers.simulation.actions import Action
 from refimpl.errors import LocalUsageError
 
 __all__ = ["Delays", "Policy"]
 
+A = TypeVar("A")
 _POLICIES = ("random", "round_robin", "first", "timed")
 
 
@@ -30,7 +31,7 @@ class Policy:
         self._random = Random(seed)
         self._turn = 0
 
-    def pick(self, enabled: Sequence[Action]) -> Action:
+    def pick(self, enabled: Sequence[A]) -> A:
         """The next action."""
         match self._name:
             case "first":

@@ -5,9 +5,10 @@ from __future__ import annotations
 from refimpl.cluster.bottleneck import Bottleneck, Load, find_bottleneck
 from refimpl.cluster.scheduler import JobPlan, Place
 from refimpl.config import CheckpointingMode
+from refimpl.consumer.network_input import NetworkInput
 from refimpl.drivers.simulation.run import Simulation
-from refimpl.drivers.simulation.work import TaskTimes
 from refimpl.errors import LocalUsageError
+from refimpl.task.snapshot import TaskTimes
 from refimpl.task.task import Task
 
 __all__ = ["PressureWatch"]
@@ -26,7 +27,7 @@ class PressureWatch:
         if not run.task_times:
             raise LocalUsageError('nobody is busy where work takes no time; make the Simulation with policy="timed"')
         self._run = run
-        self._exchanges = JobPlan.of("job", run.graph).exchanges
+        self.exchanges = JobPlan.of("job", run.graph).exchanges
         self._places: dict[str, Place] = {each.name: (each.vertex.id, each.subtask) for each in run.graph.vertices}
         self._seen: dict[str, TaskTimes] = {}
         self.loads()
@@ -40,24 +41,34 @@ class PressureWatch:
             held_ms = times.backpressured_ms - before.backpressured_ms
             total_ms = busy_ms + idle_ms + held_ms
             if total_ms > 0:
-                is_aligning = _is_aligning(self._run.tasks.get(name))
-                loads[self._places[name]] = Load(
-                    busy_ms / total_ms, idle_ms / total_ms, held_ms / total_ms, is_aligning
-                )
+                task = self._run.tasks.get(name)
+                shares = busy_ms / total_ms, idle_ms / total_ms, held_ms / total_ms
+                loads[self._places[name]] = Load(*shares, _is_aligning(task), _num_queued(task))
         return loads
 
     def bottleneck(self) -> Bottleneck:
         """Who has held the job back since this, or `loads`, was asked last."""
         loads = self.loads()
-        there = [each for each in self._exchanges if each.producer in loads and each.consumer in loads]
-        return find_bottleneck(loads, there)
+        there = [each for each in self.exchanges if each.producer in loads and each.consumer in loads]
+        return find_bottleneck(loads, there, self._waiting())
+
+    def _waiting(self) -> dict[tuple[Place, Place], int]:
+        """How many buffers wait to be sent from one subtask to another, right now."""
+        graph, waiting = self._run.graph, dict[tuple[Place, Place], int]()
+        for reader in graph.vertices:
+            for plan in (each for gate in graph.inputs(reader) for each in gate):
+                shuffle = self._run.deployments[plan.producer.task_manager].shuffle
+                if (partition := shuffle.partitions.get((plan.edge, plan.producer.subtask))) is not None:
+                    pair = (plan.producer.vertex.id, plan.producer.subtask), (reader.vertex.id, reader.subtask)
+                    waiting[pair] = waiting.get(pair, 0) + partition.subpartitions[plan.subpartition].num_queued
+        return waiting
 
     def is_held_back(self, task: object) -> bool | None:
         """Whether a task has an output without a buffer right now, by name; `None` if it has ended, or never was."""
         found = self._run.tasks.get(str(task))
         if found is None or found.is_done:
             return None
-        return not all(writer.is_available and not writer.is_blocked for writer in found.writers)
+        return found.is_held_back
 
 
 def _is_aligning(task: Task | None) -> bool:
@@ -65,3 +76,10 @@ def _is_aligning(task: Task | None) -> bool:
         return False
     standing = task.input.alignment.snapshot()
     return standing.mode is CheckpointingMode.EXACTLY_ONCE and bool(standing.arrived)
+
+
+def _num_queued(task: Task | None) -> int:
+    """Flink: InputBuffersGauge (runtime.io.network.metrics), the metric `inputQueueLength`, 1.11.4."""
+    if task is None or not isinstance(task.input, NetworkInput):
+        return 0
+    return sum(each.snapshot().num_available for each in task.input.gate.channels)

@@ -21,6 +21,7 @@ from refimpl.checkpoint.decider import CheckpointRequest
 from refimpl.cluster.restart import GiveUp, RestartStrategy
 from refimpl.drivers.control import Controls
 from refimpl.drivers.recovery import JobRecovery
+from refimpl.drivers.regions import JobRegions, refuse_regions, runs_by_regions
 from refimpl.drivers.savepoints import TakesSavepoints
 from refimpl.drivers.simulation.actions import (
     Action,
@@ -30,7 +31,8 @@ from refimpl.drivers.simulation.control_wire import ControlWire
 from refimpl.drivers.simulation.deployer import Deployer
 from refimpl.drivers.simulation.moves import Moves
 from refimpl.drivers.simulation.policy import Delays, Policy
-from refimpl.drivers.simulation.work import Costs, TaskTimes, Work
+from refimpl.drivers.simulation.regions import SimulatedRegions
+from refimpl.drivers.simulation.work import Costs, Work
 from refimpl.errors import LocalUsageError, RemoteTransportError
 from refimpl.invariants import check_all, check_end
 from refimpl.job.commands import Command, Pause, Resume, Slow
@@ -40,6 +42,7 @@ from refimpl.job.placement import check_num_task_managers
 from refimpl.job.snapshots import JobSnapshot
 from refimpl.laws.liveness import check_liveness
 from refimpl.state.store import SnapshotStore
+from refimpl.task.snapshot import TaskTimes
 from refimpl.trace import Trace
 
 __all__ = ["Simulation"]
@@ -56,9 +59,12 @@ class Simulation(TakesSavepoints, Controls, Moves):
     turn, `first` is the order of the job (data flows only when it must). With `timed` work takes as long as `costs`
     say, and a busy task is not enabled; `task_times` tells how long each was busy, idle and back-pressured.
     `check_every` n checks the laws after each n-th step, 0 only at the end. With a `store`, checkpoints are kept there
-    under the name `job`, and after a failure the job begins again from the newest, as `restart` says; `trust_pickle` as
-    in `JobRecovery`. What its coordinator and tasks say to one another is heard at once, or takes up to
-    `max_control_delay_ms` on the wire `control`.
+    under the name `job`, and after a failure the job begins again from the newest, as `restart` says; `trust_pickle`
+    and `savepoint` as in `JobRecovery`. What its coordinator and tasks say to one another is heard at once, or takes up
+    to `max_control_delay_ms` on the wire `control`.
+    A job with blocking exchanges runs region by region, and so does one with `num_slots`, in which that many slots are
+    all there are; what fails of it begins again as `restart` says, without a store. After `kill` the results of that
+    TaskManager are gone too.
     `error` is why the job failed for ever. After that, and after leaving a `with` block, all has been given back: it
     can be looked at, and takes no step.
 
@@ -86,17 +92,23 @@ class Simulation(TakesSavepoints, Controls, Moves):
         trust_pickle: bool = False,
         costs: Costs | None = None,
         max_control_delay_ms: float | None = None,
+        num_slots: int | None = None,
+        savepoint: str | None = None,
     ) -> None:
         check_num_task_managers(num_task_managers)
         graph = environment.execution_graph(num_task_managers)
+        regions = SimulatedRegions(graph, trace, num_slots, restart) if runs_by_regions(graph, num_slots) else None
+        if regions is not None and store is not None:
+            refuse_regions(graph, "there are no checkpoints with them, so leave the store out")
         epoch_ms = environment.config.epoch_ms or 0
-        recovery = None if store is None else JobRecovery(graph, store, job, restart, epoch_ms, trust_pickle)
+        recovery = None if store is None else JobRecovery(graph, store, job, restart, epoch_ms, trust_pickle, savepoint)
         control = None
         if store is not None and max_control_delay_ms is not None:
             control = ControlWire(Delays(max_control_delay_ms, seed).next_ms, lambda: self.time_ms)
         work = Work.under(policy, step_ms, costs)
         delays = Delays(max_delay_ms, seed, costs.link_delay_ms if costs else 0.0)
-        super().__init__(Deployer(graph, trace, recovery), recovery, control, work, delays)
+        deployer = Deployer(graph, trace, recovery, regions, is_watched=check_every == 1)
+        super().__init__(deployer, recovery, control, work, delays)
         self.error: BaseException | None = None
         self.num_steps = 0
         self._policy = Policy(policy, seed)
@@ -116,6 +128,7 @@ class Simulation(TakesSavepoints, Controls, Moves):
         self.is_closed = True
         for deployment in self._alive:
             deployment.close()
+        self._drop_results()
 
     @property
     def seed(self) -> int:
@@ -131,8 +144,18 @@ class Simulation(TakesSavepoints, Controls, Moves):
         """How the virtual time of each task went under `policy="timed"`, since it was last deployed."""
         return self._work.times
 
+    @property
+    def job_regions(self) -> JobRegions | None:
+        """The regions of a job that runs region by region, and how far each is."""
+        return None if self.regions is None else self.regions.job
+
+    @property
+    def regions(self) -> SimulatedRegions | None:
+        """The same, with what is deployed of them."""
+        return self._deployer.regions
+
     def snapshot(self) -> JobSnapshot:
-        parts = [deployment.snapshot(self.time_ms) for deployment in self.deployments]
+        parts = [deployment.snapshot(self.time_ms).with_times(self.task_times) for deployment in self.deployments]
         wires = tuple(link.snapshot() for link in self.links.values())
         stats = None if self.recovery is None else self.recovery.checkpoints.stats.snapshot()
         return replace(JobSnapshot.joined(parts), wires=wires, checkpoints=stats)
@@ -157,8 +180,9 @@ class Simulation(TakesSavepoints, Controls, Moves):
         try:
             self._do(action)
             self._coordinate()
+            self._end_regions()
         except BaseException as error:
-            if not self._begins_again(error):
+            if not self._begins_again(error, action):
                 self._close_after(error)
                 raise
         if self._deployer.trace is not None:
@@ -179,8 +203,11 @@ class Simulation(TakesSavepoints, Controls, Moves):
         check_all(*self._alive)
         for link in self.links.values():
             link.check()
-            if self._check_every == 1:
+            if self._deployer.is_watched:
                 link.check_step()
+        if self._deployer.is_watched:
+            self._deployer.captures.look(self._alive)
+            self._deployer.timers.look(self._alive)
 
     def run(self, max_steps: int | None = None, on_step: Callable[[Simulation], None] | None = None) -> Simulation:
         """Step until the job is done, or `max_steps` more have been taken.
@@ -194,6 +221,9 @@ class Simulation(TakesSavepoints, Controls, Moves):
         try:
             while limit is None or self.num_steps < limit:
                 action = self.step()
+                if action is None and self._deployer.regions is not None:
+                    self._drop_results()  # each region has been checked at its end
+                    break
                 if action is None:
                     check_end(*self.deployments)
                     for link in self.links.values():
@@ -258,6 +288,10 @@ class Simulation(TakesSavepoints, Controls, Moves):
             raise LocalUsageError(f"no TaskManager {task_manager}")
         if task_manager in self._deployer.gone or self.is_closed:
             raise LocalUsageError(f"tm-{task_manager} is gone already")
+        if self._deployer.regions is not None:
+            self._deployer.regions.lose_results_of(task_manager)
+            self.crash(f"tm-{task_manager} is gone")
+            return
         self._deployer.gone[task_manager] = self.time_ms + revive_after_ms
         if self._restart is not None:
             return
@@ -283,7 +317,7 @@ class Simulation(TakesSavepoints, Controls, Moves):
         """Take to the coordinator what the last step has brought."""
         if self.recovery is None or self._restart is not None:
             return
-        if self._check_every == 1:
+        if self._deployer.is_watched:
             self._deployer.cuts.look(self._alive)
         self.recovery.collect(self.time_ms)
         if self.recovery.failure is not None:
@@ -291,8 +325,14 @@ class Simulation(TakesSavepoints, Controls, Moves):
         if self.is_done and self.recovery.is_at_work:
             self.recovery.finished(self.time_ms)
 
-    def _begins_again(self, error: BaseException) -> bool:
-        """Whether the job is to go on after a failure; then everything it held has been given back."""
+    def _begins_again(self, error: BaseException, action: Action | None = None) -> bool:
+        """Whether the job is to go on after a failure in `action`; then everything it held has been given back."""
+        if (regions := self._deployer.regions) is not None and not self.is_closed:
+            decided = regions.fail(self._regions_of(action, regions), error, self.time_ms)
+            if decided is not None:
+                self._restart = decided[0]
+                self._look_at_regions(regions)
+            return decided is not None
         if self.recovery is None or self.is_closed:
             return False
         decision = self.recovery.failed(error, self.time_ms)
@@ -304,6 +344,8 @@ class Simulation(TakesSavepoints, Controls, Moves):
         self._missed.clear()
         for deployment in self._alive:
             deployment.close_after(error)
+        if self._check_every:
+            self._deployer.check_given_back()
         return True
 
     def _refuse_unless_done(self) -> None:
@@ -317,3 +359,8 @@ class Simulation(TakesSavepoints, Controls, Moves):
         self.error, self.is_closed = self.error or error, True
         for deployment in self._alive:
             deployment.close_after(error)
+        self._drop_results()
+
+    def _drop_results(self) -> None:
+        if self._deployer.regions is not None:
+            self._deployer.regions.close()

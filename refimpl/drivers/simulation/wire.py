@@ -53,14 +53,15 @@ class Link:
     The two ends are those of every other driver; only what lies between them is made of lists.
     """
 
-    def __init__(self, consumer_side: Deployment, producer_side: Deployment, connection_id: ConnectionId) -> None:
-        self.name = f"tm-{consumer_side.task_manager} reads {connection_id}"
+    def __init__(
+        self, consumer_side: Deployment, producer_side: Deployment, connection_id: ConnectionId, label: str = ""
+    ) -> None:
+        self.name = f"{label}tm-{consumer_side.task_manager} reads {connection_id}"
         self.consumer = consumer_side.shuffle.connect(connection_id, self.name)
         self.producer = producer_side.shuffle.accept(self.name)
         self.ends = consumer_side.task_manager, producer_side.task_manager
         self._reads = consumer_side.shuffle.remote_reads[connection_id]
         self._channels = [read.channel for read in self._reads]
-        self._find = producer_side.shuffle.find
         self._backlogs: dict[bytes, int] = {}  # the last that came, by receiver
         self._step_laws = FairnessLaw(), HungerLaw()
         self._version = consumer_side.config.flink_version
@@ -156,8 +157,8 @@ class Link:
         may_speak = []
         for read in self._reads:
             receiver = read.channel.receiver
-            view = self._find(read.partition_id, read.subpartition)
-            if view is not None and receiver in readers:
+            if receiver in readers:
+                view = self.producer.readers[receiver].view
                 can_pay = readers[receiver].credit > 0 or not self._has_credit
                 if view.is_data_available if can_pay else view.is_event_available:
                     may_speak.append(receiver)
@@ -176,3 +177,13 @@ class Link:
             length, _, frame_id = FRAME_HEADER.unpack_from(data, start)
             yield decode(frame_id, memoryview(data)[start + HEADER_BYTES : start + length], self._version)
             start += length
+
+
+def links_between(deployments: list[Deployment], label: str = "") -> dict[str, Link]:
+    """The connections that they need, by name, which begins with `label`."""
+    links = {}
+    for consumer in deployments:
+        for connection_id in consumer.shuffle.remote_reads:
+            link = Link(consumer, deployments[connection_id.task_manager], connection_id, label)
+            links[link.name] = link
+    return links

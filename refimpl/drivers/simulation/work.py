@@ -11,9 +11,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from refimpl.errors import LocalUsageError
+from refimpl.task.snapshot import TaskTimes
 from refimpl.task.task import Task
 
-__all__ = ["Costs", "ServiceTime", "TaskTimes", "Work"]
+__all__ = ["Costs", "ServiceTime", "Work"]
 
 ServiceTime = float | Sequence[float] | Callable[[float, int], float]
 """How long one record takes, in ms: a number; numbers that are used in turn; or what a function says.
@@ -63,23 +64,6 @@ def _not_below_zero(what: str, number: float) -> float:
     if not number >= 0:
         raise LocalUsageError(f"{what} is {number} ms: it would end before it began")
     return number
-
-
-@dataclass(frozen=True, slots=True)
-class TaskTimes:
-    """How long a task was busy, idle and back-pressured, in ms; its pauses before a reader is asked again are idle.
-
-    Flink:   TaskIOMetricGroup (runtime.metrics.groups): busyTime, idleTime, softBackPressured and hardBackPressured
-             time together, 1.13
-    """
-
-    busy_ms: float = 0.0
-    idle_ms: float = 0.0
-    backpressured_ms: float = 0.0
-
-    @property
-    def total_ms(self) -> float:
-        return self.busy_ms + self.idle_ms + self.backpressured_ms
 
 
 class _TaskAtWork:
@@ -149,6 +133,11 @@ class Work:
     def deploy(self, tasks: Mapping[str, Task]) -> None:
         """Begin again with these tasks, all of them free."""
         self._tasks = {name: _TaskAtWork(task) for name, task in tasks.items()} if self.is_timed else {}
+
+    def deploy_also(self, tasks: Mapping[str, Task]) -> None:
+        """Begin with these tasks beside those that are there, all of them free."""
+        if self.is_timed:
+            self._tasks |= {name: _TaskAtWork(task) for name, task in tasks.items()}
 
     def free_at_ms(self, task: str) -> float:
         """From when on a task may take its next step."""

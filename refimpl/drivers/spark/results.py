@@ -13,6 +13,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from refimpl.drivers.processes.messages import unpack
 from refimpl.drivers.spark.rows import COUNTS, ERROR, RESULT, TRACE
+from refimpl.drivers.spark.try_checkpoints import TrySummary
 from refimpl.errors import RemoteTransportError
 from refimpl.laws.records import RecordCounts, check_records
 
@@ -30,11 +31,15 @@ _NUMBERS_AT_A_TIME = 32
 
 
 class SparkResults:
-    """The rows of a barrier stage, as `ROW_SCHEMA` says; to be closed by its owner."""
+    """The rows of a barrier stage, as `ROW_SCHEMA` says; to be closed by its owner.
+
+    `summary` is of the checkpoints of the try whose rows were fetched, if there were any.
+    """
 
     def __init__(self, stage: DataFrame) -> None:
         from pyspark import StorageLevel
 
+        self.summary: TrySummary | None = None
         # To one partition: it is the shuffle that makes Spark try the stage again.
         rows = stage.repartition(1).sortWithinPartitions("kind", "task_manager", "number")
         self._rows = rows.persist(StorageLevel.DISK_ONLY)
@@ -57,7 +62,7 @@ class SparkResults:
                     raise value.error()
             attempts = {row.attempt for row in last}
             num_rows = 0
-            nums_results, nums_tables, counts = zip(*(value for _kind, value in values), strict=True)
+            nums_results, nums_tables, counts, summaries = zip(*(value for _kind, value in values), strict=True)
             for row in self._rows_of(RESULT, max(nums_results)):
                 value = bytes(row.value)
                 file.write(_HEAD.pack(row.operator, len(value)) + value)
@@ -66,6 +71,7 @@ class SparkResults:
             if len(attempts) == 1 and num_rows == sum(nums_results):
                 check_records(counts)
                 self._most_tables = max(nums_tables)
+                self.summary = next(filter(None, summaries), None)
                 return list(counts)
         raise RemoteTransportError("the executor that keeps the results was lost each time before they were here")
 

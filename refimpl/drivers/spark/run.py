@@ -9,6 +9,7 @@ Flink:   none; XGBoost and PyTorch run their own protocols in barrier tasks in t
 
 from __future__ import annotations
 
+import secrets
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -16,15 +17,19 @@ from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Any, ClassVar, Self, get_args
 
 from refimpl.drivers.control import BackgroundRun
+from refimpl.drivers.regions import refuse_regions
+from refimpl.drivers.spark.job_master import Where
 from refimpl.drivers.spark.results import SparkResults
 from refimpl.drivers.spark.rows import TraceTable
 from refimpl.drivers.spark.stage import BarrierStage
+from refimpl.drivers.spark.try_checkpoints import TrySummary
 from refimpl.drivers.transport.tls import PemPair
 from refimpl.errors import USER_CODE_RAISES, LocalUsageError, failure_of, is_engines
 from refimpl.job.commands import Command
 from refimpl.job.environment import StreamEnvironment
 from refimpl.job.snapshots import JobSnapshot
 from refimpl.laws.records import RecordCounts
+from refimpl.state.store import SnapshotStore
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -53,10 +58,18 @@ class SparkRun(BackgroundRun):
 
     With `trace_table` each TaskManager has a trace, and `trace` is all that they noted, as rows of such tables.
 
+    With a `store`, which all executors and this process share, checkpoints are kept there under the name `job`. A
+    stage that Spark tries again goes on from the newest, and so does another run; without one each try begins anew.
+    What sinks had got by then is in the checkpoint too: they get each value once, when the job has succeeded. What
+    another run has pickled is read with `trust_pickle` only. `checkpoints` is what came of them. A DataFrame that feeds
+    a source must give the same rows in the same order whenever it is read: one that does not is refused.
+
     Raises (constructor):
-        LocalUsageError: something in the job belongs to this process, or Spark is to feed two sources.
+        LocalUsageError: something in the job belongs to this process, or Spark is to feed two sources, or the store is
+            in the memory of this process.
+        StoreError, LeadershipLostError: nothing can be put into the store, or somebody else has just begun there.
     Raises (run, join):
-        SluiceError: the job failed of its own fault, at the first try.
+        SluiceError: the job failed of its own fault, at the first try; or it cannot go on from what is in the store.
         RemoteTransportError: a TaskManager was lost as often as Spark tries again.
         InsufficientSlotsError: the cluster has fewer slots than the job has TaskManagers.
         KeyboardInterrupt: passed on, after the job has been cancelled.
@@ -72,13 +85,19 @@ class SparkRun(BackgroundRun):
         keys: PemPair | None = None,
         packages: Sequence[str] = (),
         trace_table: TraceTable | None = None,
+        store: SnapshotStore | None = None,
+        job: str = "job",
+        trust_pickle: bool = False,
     ) -> None:
-        environment.execution_graph(num_task_managers)  # what cannot be is refused here
+        # What cannot be is refused here.
+        refuse_regions(environment.execution_graph(num_task_managers), "Spark starts all tasks of a job at one time")
         super().__init__()
+        self._where = None if store is None else Where.of(store, job, secrets.token_hex(8), trust_pickle)
         self.is_done = False  # also if it has failed
         self.error: BaseException | None = None
         self.counts: list[RecordCounts] = []
-        self._stage = BarrierStage(environment, session, num_task_managers, keys, packages, trace_table)
+        given = (num_task_managers, keys, packages, trace_table, self._where)
+        self._stage = BarrierStage(environment, session, *given)
         self._trace_table = trace_table
         self._nodes = environment.graph.nodes
         self._results: SparkResults | None = None
@@ -133,6 +152,11 @@ class SparkRun(BackgroundRun):
 
     # -- from outside ----------------------------------------------------------------------------------
 
+    @property
+    def checkpoints(self) -> TrySummary | None:
+        """What came of the checkpoints of the try that succeeded; `None` without a store, or before."""
+        return None if self._results is None else self._results.summary
+
     def snapshot(self) -> JobSnapshot:
         """None: Spark shows nothing of a task that runs.
 
@@ -155,7 +179,7 @@ class SparkRun(BackgroundRun):
         Raises:
             LocalUsageError: there is no such sink, or no results: the job has not ended well.
         """
-        sinks = [number for number, node in self._nodes.items() if node.sink is not None]
+        sinks = [number for number, node in self._nodes.items() if node.sink is not None or node.held_sink is not None]
         named = [number for number in sinks if self._nodes[number].name == operator_name]
         if not named:
             raise LocalUsageError(f"no sink is called {operator_name!r}")
@@ -217,12 +241,18 @@ class SparkRun(BackgroundRun):
             for node_id, subtask, value in self._results.values(file):
                 self._check_that_it_goes_on()
                 self._deliver(node_id, subtask, value)
+        if self._where is not None:
+            self._where.remove()
+            for node in self._nodes.values():
+                if node.on_job_finished is not None:
+                    node.on_job_finished()
 
     def _deliver(self, node_id: int, subtask: int, value: Any) -> None:
         node = self._nodes[node_id]
-        assert node.sink is not None, f"{node.name} sent results and is no sink"
+        function = node.sink if node.held_sink is None else node.held_sink.function
+        assert function is not None, f"{node.name} sent results and is no sink"
         try:
-            node.sink(value)
+            function(value)
         except USER_CODE_RAISES as error:
             if is_engines(error):
                 raise

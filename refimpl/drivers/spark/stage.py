@@ -13,9 +13,10 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from refimpl.drivers.processes.messages import pack, without_sinks
+from refimpl.drivers.processes.messages import JobOrder, pack
 from refimpl.drivers.spark.barrier_task import Order, run_task_manager
 from refimpl.drivers.spark.executors import explain_failure, needed_by, ship, wait_for_slots
+from refimpl.drivers.spark.job_master import Where
 from refimpl.drivers.spark.results import SparkResults
 from refimpl.drivers.spark.rows import ROW_SCHEMA, TraceTable
 from refimpl.drivers.transport.tls import PemPair
@@ -50,7 +51,8 @@ class SparkSource(Protocol):
 class BarrierStage:
     """The stage in which the job runs, on `num_task_managers` slots of the cluster of `session`.
 
-    `packages` and `keys` are as in `SparkRun`. With `trace_table` each TaskManager has a trace.
+    `packages` and `keys` are as in `SparkRun`. With `trace_table` each TaskManager has a trace, with `where` there are
+    checkpoints.
 
     Raises:
         LocalUsageError: something in the job belongs to this process, or Spark is to feed two sources.
@@ -64,18 +66,23 @@ class BarrierStage:
         keys: PemPair | None,
         packages: Sequence[str],
         trace_table: TraceTable | None,
+        where: Where | None,
     ) -> None:
         self.session = session
+        self._where = where
         self._num_task_managers = num_task_managers
         self._packages = packages
         self._num_tries = "4"  # Spark's own default; asked for when it runs
-        job, sinks = without_sinks(environment)
+        job = JobOrder.of(environment)
+        sinks = [*job.sinks, *job.held]  # whatever is held back leaves Spark at the end only
         fed, self._source = _fed_by_spark(environment.graph.nodes)
         if fed is not None:
-            job.graph.nodes[fed] = replace(job.graph.nodes[fed], make_reader=_no_reader)
+            nodes = job.environment.graph.nodes
+            nodes[fed] = replace(nodes[fed], make_reader=_no_reader)
         make_reader = None if self._source is None else self._source.make_batch_reader
         run_id, token = secrets.token_bytes(8), secrets.token_bytes(_TOKEN_BYTES)
-        order = Order(job, sinks, num_task_managers, run_id, token, keys, fed, make_reader, trace_table)
+        given = (num_task_managers, run_id, token, keys, fed, make_reader, trace_table, where)
+        order = Order(job.environment, sinks, *given)
         self._order = pack(order)
         self._group = f"sluice-{run_id.hex()}"
 
@@ -95,7 +102,7 @@ class BarrierStage:
         wait_for_slots(session, self._num_task_managers, is_cancelled)
         if is_cancelled():
             raise LocalUsageError("the run was cancelled")
-        task = partial(run_task_manager, self._order)
+        task = partial(run_task_manager, self._order, self._where is not None)
         return SparkResults(self._input().mapInArrow(task, ROW_SCHEMA, barrier=True))
 
     def cancel(self) -> None:
@@ -115,7 +122,11 @@ class BarrierStage:
         if self._source is None:
             return self.session.range(0, number, 1, number)
         frame = self._source.frame
-        return frame if frame.rdd.getNumPartitions() == number else frame.repartition(number)
+        if frame.rdd.getNumPartitions() == number:
+            return frame
+        dealt = frame.repartition(number)
+        # What comes over a shuffle comes in any order, and another try is to read the same.
+        return dealt if self._where is None else dealt.sortWithinPartitions(*frame.columns)
 
 
 def _fed_by_spark(nodes: dict[int, StreamNode]) -> tuple[int | None, SparkSource | None]:

@@ -68,6 +68,11 @@ class TaskManagerConnections:
                 self.open.append(io)
                 io.start()
 
+    @property
+    def are_finished(self) -> bool:
+        """Whether all there were so far have ended."""
+        return all(each.is_finished for each in self.open)
+
     def stop(self) -> None:
         """Accept no more, and cut all. Not under the monitor; safe to repeat."""
         if self._listener is not None:

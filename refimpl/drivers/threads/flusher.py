@@ -1,4 +1,4 @@
-"""The threads that do what is due at a time: flush, and send barriers.
+"""The threads that do what is due at a time: flush and take samples, and send barriers.
 
 CPython lets a thread run 5 ms before another one gets its turn. A flusher that is due every millisecond would come
 late by the five of each task that is at work, and the task that reads would wait for a turn too. So
@@ -19,20 +19,25 @@ import time
 from collections.abc import Callable
 
 from refimpl.drivers.flush_clock import FlushClock
+from refimpl.drivers.pressure_sampling import SampleTimer
 from refimpl.job.checkpoint_trigger import CheckpointTrigger
 
 __all__ = ["keep_flushing", "send_barriers"]
 
 
-def keep_flushing(clock: FlushClock, stopped: threading.Condition, is_over: Callable[[], bool]) -> None:
-    """Flush whenever `clock` says so, until it is over.
+def keep_flushing(
+    clock: FlushClock, samples: SampleTimer, stopped: threading.Condition, is_over: Callable[[], bool]
+) -> None:
+    """Flush whenever `clock` says so, and take samples of the tasks when they are due, until it is over.
 
-    `stopped` is on the monitor of the tasks that write, and notified when the clock has changed or it may be over.
+    `stopped` is on the monitor of the tasks that write, and notified when one of the two has changed or it may be over.
     """
     with stopped:
         while not is_over():
-            stopped.wait(min(threading.TIMEOUT_MAX, max(0.0, clock.due_s - time.monotonic())))
+            due_s = min(clock.due_s, samples.due_s)
+            stopped.wait(min(threading.TIMEOUT_MAX, max(0.0, due_s - time.monotonic())))
             clock.flush_if_due()
+            samples.take_if_due()
 
 
 def send_barriers(

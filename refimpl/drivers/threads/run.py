@@ -7,18 +7,21 @@ from dataclasses import replace
 from typing import Self
 
 from refimpl.checkpoint.decider import CheckpointRequest
+from refimpl.cluster.back_pressure import BackPressureStats
 from refimpl.cluster.restart import RestartStrategy
-from refimpl.drivers.control import BackgroundRun
+from refimpl.drivers.control import BackgroundRun, RunsHere
 from refimpl.drivers.job_threads import JobThreads
+from refimpl.drivers.pressure_sampling import PressureQuestions, subtasks_of
 from refimpl.drivers.processing_clock import ProcessingClock
 from refimpl.drivers.recovery import JobRecovery
+from refimpl.drivers.regions import JobRegions, refuse_regions, runs_by_regions
 from refimpl.drivers.savepoints import TakesSavepoints
+from refimpl.drivers.threads.regions import RegionThreads
 from refimpl.drivers.threads.task_manager import TaskManagerThreads
 from refimpl.drivers.threads.task_managers import TaskManagers, ThreadsCluster
 from refimpl.drivers.transport.streams import Security
 from refimpl.errors import LocalUsageError, RemoteTransportError
 from refimpl.job.commands import Command
-from refimpl.job.deployment import Deployment
 from refimpl.job.environment import StreamEnvironment
 from refimpl.job.placement import check_num_task_managers
 from refimpl.job.snapshots import JobSnapshot
@@ -30,7 +33,7 @@ __all__ = ["ThreadedRun"]
 _SECONDS_TO_STOP = 15.0  # TaskManagers take ten of them
 
 
-class ThreadedRun(TakesSavepoints, BackgroundRun):
+class ThreadedRun(TakesSavepoints, RunsHere, BackgroundRun):
     """Runs a job on threads of this process.
 
     Each of `num_task_managers` has its own memory and its own monitor; their messages to one another
@@ -39,7 +42,11 @@ class ThreadedRun(TakesSavepoints, BackgroundRun):
 
     With a `store`, checkpoints are kept there under the name `job`, and the job goes on from what another run has
     left. After a failure it begins again from the newest, as `restart` says, else 3 times after 1 s each;
-    `trust_pickle` as in `JobRecovery`. One thread calls the store, another one sees to checkpoints and restarts.
+    `trust_pickle` and `savepoint` as in `JobRecovery`. One thread calls the store, another one sees to checkpoints and
+    restarts.
+
+    A job with blocking exchanges runs region by region, and so does one with `num_slots`, in which that many slots are
+    all there are; what fails of it begins again as `restart` says, without a store.
 
     Raises:
         SluiceError: the job cannot be deployed, or cannot go on from what is in the store.
@@ -59,6 +66,8 @@ class ThreadedRun(TakesSavepoints, BackgroundRun):
         restart: RestartStrategy | None = None,
         job: str = "job",
         trust_pickle: bool = False,
+        num_slots: int | None = None,
+        savepoint: str | None = None,
     ) -> None:
         super().__init__()
         check_num_task_managers(num_task_managers)
@@ -67,10 +76,19 @@ class ThreadedRun(TakesSavepoints, BackgroundRun):
         self._is_closed = self._could_not_start = self._is_over = False
         self._master: JobThreads[TaskManagers] | None = None
         graph = environment.execution_graph(num_task_managers, secrets.token_bytes(8))
+        self._questions = PressureQuestions(subtasks_of(graph))
+        self._attempts: TaskManagers | RegionThreads
+        self._regions: JobRegions | None = None
+        if runs_by_regions(graph, num_slots):
+            if store is not None:
+                refuse_regions(graph, "there are no checkpoints with them, so leave the store out")
+            self._attempts = by_region = RegionThreads(graph, trace, security, self._on_end, num_slots, restart)
+            self._regions = by_region.job
+            return
         if store is None:
             self._attempts = TaskManagers(graph, trace, security, self._on_end)
             return
-        self.recovery = JobRecovery(graph, store, job, restart, trust_pickle=trust_pickle)
+        self.recovery = JobRecovery(graph, store, job, restart, trust_pickle=trust_pickle, savepoint=savepoint)
         cluster = ThreadsCluster(self.recovery, trace, security, self._on_news)
         clock = ProcessingClock(environment.config.epoch_ms)
         self._master = JobThreads(self.recovery, cluster, clock, self._on_over)
@@ -133,19 +151,14 @@ class ThreadedRun(TakesSavepoints, BackgroundRun):
     # -- from outside ----------------------------------------------------------------------------------
 
     @property
+    def job_regions(self) -> JobRegions | None:
+        """The regions of a job that runs region by region, and how far each is."""
+        return self._regions
+
+    @property
     def task_managers(self) -> list[TaskManagerThreads]:
         """Those of the newest attempts."""
         return self._newest.members
-
-    @property
-    def deployments(self) -> list[Deployment]:
-        """The part of the job that each TaskManager has."""
-        return self._newest.deployments
-
-    @property
-    def deployment(self) -> Deployment:
-        """The part of the job that TaskManager 0 has; with one TaskManager the whole job."""
-        return self.deployments[0]
 
     @property
     def is_done(self) -> bool:
@@ -162,6 +175,17 @@ class ThreadedRun(TakesSavepoints, BackgroundRun):
         stats = None if self._master is None else self._master.stats()
         return replace(JobSnapshot.joined([each.snapshot() for each in self.task_managers]), checkpoints=stats)
 
+    def back_pressure(self, vertex: str) -> BackPressureStats | None:
+        """How much the subtasks of a vertex, such as `map`, are held back: a hundred samples, 50 ms apart.
+
+        `None` until they have been taken; asked again after a minute, new ones are begun. A job that is seldom asked
+        is seldom looked at.
+
+        Raises:
+            LocalUsageError: there is no such vertex.
+        """
+        return self._questions.ask(vertex, [each.samples for each in self.task_managers])
+
     def _command(self, command: Command) -> None:
         for task_manager in self.task_managers:
             task_manager.do(command)
@@ -173,7 +197,7 @@ class ThreadedRun(TakesSavepoints, BackgroundRun):
     # -- the end -------------------------------------------------------------------------------------
 
     @property
-    def _newest(self) -> TaskManagers:
+    def _newest(self) -> TaskManagers | RegionThreads:
         return self._attempts if self._master is None else self._master.attempts
 
     def _on_end(self) -> None:

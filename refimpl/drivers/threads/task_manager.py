@@ -12,30 +12,43 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 
 from refimpl.drivers.control import Stopwatch, pause_ms
 from refimpl.drivers.flush_clock import FlushClock
 from refimpl.drivers.makers import makers_of
+from refimpl.drivers.pressure_sampling import SampleTimer
 from refimpl.drivers.threads.connections import TaskManagerConnections
 from refimpl.drivers.threads.flusher import keep_flushing, send_barriers
 from refimpl.drivers.threads.switch_interval import SwitchInterval
 from refimpl.drivers.threads.turns import TaskTurns
 from refimpl.drivers.transport.streams import Security
 from refimpl.errors import UserCodeError
+from refimpl.job.blocking_results import BlockingResults
 from refimpl.job.commands import Command, Resume, SetTimeout
 from refimpl.job.deployment import Deployment
 from refimpl.job.execution_graph import ExecutionGraph
+from refimpl.job.job_graph import Place
 from refimpl.job.snapshots import JobSnapshot
 from refimpl.job.task_factory import Snapshots
 from refimpl.memory.network_pool import NetworkBufferPool
 from refimpl.task.task import Task
 from refimpl.trace import Trace
 
-__all__ = ["BUFFERS_PER_STEP", "TaskManagerThreads"]
+__all__ = ["BUFFERS_PER_STEP", "RegionPlace", "TaskManagerThreads"]
 
 BUFFERS_PER_STEP = 16  # the monitor and credit once for all of them; 68 at once were slower
 _SECONDS_TO_STOP = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class RegionPlace:
+    """What the regions of a job share on one TaskManager, and which of its subtasks one of them is."""
+
+    monitor: threading.RLock
+    results: BlockingResults
+    region: frozenset[Place]
 
 
 class TaskManagerThreads:
@@ -43,7 +56,8 @@ class TaskManagerThreads:
 
     With several it listens at `connections.address`, on `host`, from the beginning; `start` gets the addresses of all.
     `on_end` is called, on any thread, without the monitor, at the end of the last task and at a failure; `on_news` at
-    the end of each. `snapshots` and `pool` are as in `Deployment`.
+    the end of each. `snapshots` and `pool` are as in `Deployment`. With a `place` it is a region that runs there,
+    beside others on the same memory and under the same monitor.
 
     Raises:
         ConfigError: it cannot listen there.
@@ -61,14 +75,17 @@ class TaskManagerThreads:
         snapshots: Snapshots | None = None,
         on_news: Callable[[], None] = lambda: None,
         pool: NetworkBufferPool | None = None,
+        place: RegionPlace | None = None,
     ) -> None:
-        self.monitor = threading.RLock()
+        self.monitor = threading.RLock() if place is None else place.monitor
         if trace is not None:
             trace.use_clock(time.monotonic_ns, time.time_ns() - time.monotonic_ns())
         makers = makers_of(graph.job.config)
-        self.deployment = Deployment(
-            graph, number, trace, self.monitor, BUFFERS_PER_STEP, makers, pool=pool, snapshots=snapshots
-        )
+        results, region = (None, None) if place is None else (place.results, place.region)
+        with self.monitor:
+            self.deployment = Deployment(
+                graph, number, trace, self.monitor, BUFFERS_PER_STEP, makers, pool, snapshots, results, region
+            )
         self.error: BaseException | None = None  # the first one, as soon as it has happened
         is_alone, timeout_ms = graph.placement.num_task_managers == 1, graph.job.config.buffer_timeout_ms
         self.turns = TaskTurns(self.monitor, self.deployment, is_alone)
@@ -76,6 +93,7 @@ class TaskManagerThreads:
         self._switch_interval = SwitchInterval(timeout_ms)
         after_flush = self._switch_interval.note_flush if is_alone else self._write_deferred
         self.flush_clock = FlushClock(self.deployment.partitions, timeout_ms, after_flush)
+        self.samples = SampleTimer(self.deployment.tasks, self.monitor, self.turns.stopped.notify_all)
         self._on_end = on_end
         self._on_news = on_news
         self._threads: list[threading.Thread] = []
@@ -115,8 +133,9 @@ class TaskManagerThreads:
             self._add_thread(f"{name} (accept)", self.connections.accept)
             self._add_thread(f"{name} (watchdog)", self.leader_followers.guard)
         for task in self.deployment.tasks:
+            task.use_clock(lambda: self._stopwatch.elapsed_s * 1000)
             self._add_thread(task.name, partial(self._run_task, task))
-        flush = partial(keep_flushing, self.flush_clock, turns.stopped)
+        flush = partial(keep_flushing, self.flush_clock, self.samples, turns.stopped)
         self._add_thread(f"{name} (flush)", partial(flush, lambda: self.is_ended or turns.is_cancelled))
         send = partial(send_barriers, self.deployment.checkpoints, turns.stopped, turns.wake_all)
         self._add_thread(f"{name} (barriers)", partial(send, lambda: turns.is_cancelled))

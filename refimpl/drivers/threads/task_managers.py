@@ -8,7 +8,7 @@ from functools import partial
 
 from refimpl.drivers.recovery import JobRecovery
 from refimpl.drivers.task_gateways import LocalTask
-from refimpl.drivers.threads.task_manager import TaskManagerThreads
+from refimpl.drivers.threads.task_manager import RegionPlace, TaskManagerThreads
 from refimpl.drivers.transport.streams import Security
 from refimpl.invariants import check_end
 from refimpl.job.deployment import Deployment
@@ -26,6 +26,7 @@ class TaskManagers:
 
     `on_news` is called, on any thread, without a monitor, when one of them has ended or failed; with `snapshots` also
     when a task has something to say of a checkpoint, on its thread. `pools`, by TaskManager, outlive this deployment.
+    With `places`, by TaskManager, they are those of one region.
 
     Raises:
         ConfigError, InsufficientBuffersError, RestoreRefusedError: as `TaskManagerThreads`; nothing is left behind.
@@ -39,6 +40,7 @@ class TaskManagers:
         on_news: Callable[[], None],
         snapshots: Snapshots | None = None,
         pools: Sequence[NetworkBufferPool] | None = None,
+        places: Sequence[RegionPlace] | None = None,
     ) -> None:
         self.members: list[TaskManagerThreads] = []
         self._on_news = on_news
@@ -55,6 +57,7 @@ class TaskManagers:
                     snapshots=snapshots,
                     on_news=on_news if snapshots is not None else _nobody_waits,
                     pool=None if pools is None else pools[number],
+                    place=None if places is None else places[number],
                 )
                 self.members.append(each)
         except BaseException as error:

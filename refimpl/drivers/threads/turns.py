@@ -43,6 +43,7 @@ class TaskTurns:
         self.clock = ProcessingClock(deployment.config.epoch_ms)
         self._deployment = deployment
         for task in deployment.tasks:
+            task.checkpoints.channels.on_read = self.wakers[task.name].wake
             if isinstance(task.input, NetworkInput):
                 task.input.gate.on_ready = self.wakers[task.name].wake
 

@@ -65,6 +65,9 @@ class ByteStream(Protocol):
     def write_at_once(self, pieces: Sequence[bytes | memoryview]) -> int:
         """Write as much as is taken without waiting; how many bytes. While no thread is in `write`."""
 
+    def limit(self, timeout_s: float | None) -> None:
+        """From now on let a call of the socket fail with `TimeoutError` after so long; never, if `None`."""
+
     def end(self) -> None:
         """Let the other end read to its end; nothing is written after it. For the thread that writes."""
 

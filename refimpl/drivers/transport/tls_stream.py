@@ -178,6 +178,10 @@ class TlsStream:
             raise BrokenPipeError(errno.EPIPE, "this connection has ended or failed") from error
         return self._to_send.read()
 
+    def limit(self, timeout_s: float | None) -> None:
+        """From now on let a call of the socket fail with `TimeoutError` after so long; never, if `None`."""
+        self._plain.limit(timeout_s)
+
     # -- the end -------------------------------------------------------------------------------------------
 
     def end(self) -> None:

@@ -1,0 +1,165 @@
+"""One process of a cluster: it has one role, and lives until it is told to end, or can be of no more use.
+
+dispatcher        wants to lead the cluster's jobs; leads all of them when it is elected
+resource-manager  wants to lead the cluster's slots
+task-manager      lends its slots, to whoever leads
+"""
+
+from __future__ import annotations
+
+import secrets
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+
+from refimpl.cluster.fencing import FencingToken
+from refimpl.cluster.heartbeat import HEARTBEAT_INTERVAL_MS, HEARTBEAT_TIMEOUT_MS, HeartbeatTimes
+from refimpl.cluster.restart import FixedDelayRestart
+from refimpl.drivers.cluster.cluster_folder import ClusterFolder
+from refimpl.drivers.cluster.component_loop import ComponentLoop
+from refimpl.drivers.cluster.deployed_tasks import Workplace
+from refimpl.drivers.cluster.dispatcher import LeadingDispatcher
+from refimpl.drivers.cluster.leader_election import Granted, LeaderElection
+from refimpl.drivers.cluster.leaders import DISPATCHER, RESOURCE_MANAGER
+from refimpl.drivers.cluster.resource_manager import LeadingResourceManager
+from refimpl.drivers.cluster.rpc_address import rpc_address
+from refimpl.drivers.cluster.rpc_service import RpcService
+from refimpl.drivers.cluster.stored_leaders import StoredLeaders
+from refimpl.drivers.cluster.task_manager import TaskManager
+from refimpl.errors import LocalUsageError, SluiceError
+
+__all__ = ["ROLES", "TASK_MANAGER", "ClusterNode", "NodeOptions"]
+
+TASK_MANAGER = "task-manager"
+ROLES = (DISPATCHER, RESOURCE_MANAGER, TASK_MANAGER)
+_SECONDS_TO_END = 10.0
+_LEASE_MS = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class NodeOptions:
+    """How a process plays its role. Only a TaskManager has a name and slots, only a Dispatcher restarts jobs."""
+
+    role: str
+    name: str = ""
+    num_slots: int = 2
+    host: str = "127.0.0.1"
+    max_restarts: int = 10
+    restart_delay_ms: float = 500.0
+    lease_ms: int = _LEASE_MS
+    heartbeat_interval_ms: float = HEARTBEAT_INTERVAL_MS
+    heartbeat_timeout_ms: float = HEARTBEAT_TIMEOUT_MS
+
+    @property
+    def heartbeat(self) -> HeartbeatTimes:
+        """All processes of a cluster should have the same."""
+        return HeartbeatTimes(self.heartbeat_interval_ms, self.heartbeat_timeout_ms)
+
+
+class ClusterNode:
+    """The process's part of the cluster of `folder`; `run` returns when it has ended.
+
+    Flink:   ClusterEntrypoint, TaskManagerRunner (runtime.entrypoint, runtime.taskexecutor), 1.11.4
+    """
+
+    def __init__(self, folder: ClusterFolder, options: NodeOptions) -> None:
+        if options.role not in ROLES:
+            raise LocalUsageError(f"there is no role {options.role!r}, only {', '.join(ROLES)}")
+        self._folder = folder
+        self._options = options
+        self._ends = threading.Event()
+        self._trouble: BaseException | None = None
+        self._leaders = StoredLeaders(folder.leases)
+        self._rpc = RpcService(folder.secret, options.host)
+        self._loop = ComponentLoop(self._rpc, self._leaders, self._fail)
+        self._end_parts: list[Callable[[], object]] = []
+
+    def end(self) -> None:
+        """Let `run` return. Any thread, any time, also from a signal."""
+        self._ends.set()
+
+    def run(self) -> None:
+        """Play the role until `end`.
+
+        Raises:
+            SluiceError: it cannot be played any more: the lead is lost, or nobody leads for five minutes.
+            BaseException: a bug.
+        """
+        try:
+            self._loop.start()
+            if self._options.role == TASK_MANAGER:
+                self._lend()
+            else:
+                self._lead()
+        finally:
+            self._loop.close()
+            for end in self._end_parts:
+                end()
+            self._leaders.close()
+        if self._trouble is not None:
+            raise self._trouble
+
+    def _fail(self, trouble: BaseException) -> None:
+        self._trouble = self._trouble or trouble
+        self._ends.set()
+
+    # -- roles -------------------------------------------------------------------------------------------
+
+    def _lend(self) -> None:
+        """Be a TaskManager. Its token is that of a life: later ones of the same name have a higher epoch."""
+        name = self._options.name or f"tm-{secrets.token_hex(3)}"
+        token = FencingToken(time.time_ns() // 1_000_000, secrets.token_bytes(16))
+        workplace = Workplace(self._folder.store, self._options.host)
+        task_manager = TaskManager(name, self._options.num_slots, token, self._loop, workplace, self._options.heartbeat)
+        self._loop.post(lambda _now_ms: self._loop.add(task_manager))
+        self._end_parts.append(lambda: task_manager.end(_SECONDS_TO_END))
+        while not self._ends.wait(1.0):
+            if why := task_manager.endpoint.given_up:
+                raise LocalUsageError(f"{name} is of no use any more: {why}")
+
+    def _lead(self) -> None:
+        """Want to lead, and do it when elected, until the lead is lost: then this life is over."""
+        address = rpc_address(self._options.role, self._rpc.place)
+        election = LeaderElection(self._folder.leases, self._options.role, address, self._options.lease_ms)
+        try:
+            while not self._ends.is_set():
+                for news in election.step():
+                    if not isinstance(news, Granted):
+                        raise LocalUsageError(f"the {self._options.role} at {address} leads no more")
+                    self._begin(news.token)
+                    election.publish(news.token)
+                self._ends.wait(max(0.0, election.next_deadline - time.monotonic()))
+        finally:
+            with suppress(SluiceError):
+                election.release()
+
+    def _begin(self, token: FencingToken) -> None:
+        """Lead under this token; returns when it has begun."""
+        begun = threading.Event()
+
+        def begin(_now_ms: float) -> None:
+            if self._options.role == RESOURCE_MANAGER:
+                self._loop.add(LeadingResourceManager(token, self._loop, self._options.heartbeat))
+            else:
+                dispatcher = self._dispatcher(token)
+                self._end_parts.append(dispatcher.end)
+                self._loop.add(dispatcher)
+            begun.set()
+
+        self._loop.post(begin)
+        while not begun.wait(0.1) and not self._ends.is_set():
+            pass  # the loop may have ended with a bug
+
+    def _dispatcher(self, token: FencingToken) -> LeadingDispatcher:
+        max_restarts, delay_ms = self._options.max_restarts, self._options.restart_delay_ms
+        return LeadingDispatcher(
+            token,
+            self._loop,
+            self._leaders,
+            self._folder.jobs,
+            self._folder.store,
+            lambda: FixedDelayRestart(max_restarts, delay_ms),
+            self._options.heartbeat,
+        )
