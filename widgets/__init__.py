@@ -17,6 +17,7 @@ from widgets.pipeline_map import PipelineMap
 from widgets.pipeline_svg import pipeline_svg
 from widgets.pool_view import PoolView, pool_model
 from widgets.queue_view import QueueView, queue_model
+from widgets.race_view import RaceView
 from widgets.recording import Recording
 from widgets.ribbon import TwoBufferRibbon, ribbon
 from widgets.ribbon_model import ribbon_model, ribbon_model_of_steps, serializer_steps
@@ -24,6 +25,7 @@ from widgets.ribbon_svg import ribbon_svg
 from widgets.sampler import Sampler
 from widgets.segment_view import SegmentView, segment_model
 from widgets.stepper import Change, Stepper
+from widgets.task_manager_view import TaskManagerView
 from widgets.text import pipeline_text, ribbon_text
 from widgets.throughput_view import ThroughputView
 from widgets.timeline_view import TimelineView
@@ -48,10 +50,12 @@ __all__ = [
     "PipelineMap",
     "PoolView",
     "QueueView",
+    "RaceView",
     "Recording",
     "Sampler",
     "SegmentView",
     "Stepper",
+    "TaskManagerView",
     "ThroughputView",
     "TimelineView",
     "TwoBufferRibbon",

@@ -34,7 +34,7 @@ __all__ = [
 
 def front_end(name: str) -> str:
     """One self-contained module: the shared player and its controls, then the view's drawing; it imports nothing."""
-    return "\n".join(static_text(f"{part}.js") for part in ("player", "stepper", "control", name))
+    return "\n".join(static_text(f"{part}.js") for part in ("player", "stepper", "control", "members", name))
 
 
 def chosen_options(view: str, given: dict[str, Any], **defaults: Any) -> dict[str, Any]:

@@ -1,227 +1,293 @@
-"""Who runs what: the TaskManagers, whether they are there, their slots, and how the tasks in each slot stand."""
+"""A whole cluster: who is there and who leads, whose each slot is, how the jobs are, and who has heard of whom."""
 
 from __future__ import annotations
 
-from itertools import groupby
+from typing import Any
 
-from refimpl.job import JobSnapshot, TaskManagerSnapshot
-from widgets.facts import MARGIN, Drawing, Facts, FactView, Pen, Table, still
-from widgets.frames import PROGRESS
-from widgets.svg import element, name_element, text_element
-from widgets.text import PROGRESS_SYMBOL, PROGRESS_WORD
-from widgets.view_models import Model, moment_of
+from refimpl.cluster import ClusterSnapshot
+from refimpl.drivers.cluster_simulation import (
+    ClusterSimulation,
+    CrashMember,
+    PauseMember,
+    ResumeMember,
+    ReviveMember,
+)
+from refimpl.errors import USER_CODE_RAISES, LocalUsageError, described
+from widgets.base import whole_number
+from widgets.cluster_drawing import (
+    CARD_ROOM,
+    JOB_ROOM,
+    MOST_JOBS,
+    SLOT_ROOM,
+    cluster_drawing,
+)
+from widgets.cluster_model import cluster_model, known_of_cluster
+from widgets.cluster_words import (
+    all_words,
+    former_words,
+    job_facts,
+    job_lines,
+    kept_words,
+    member_facts,
+    member_lines,
+    slot_facts,
+    slot_words,
+    trouble_words,
+)
+from widgets.facts import Drawing, Facts, FactView, Pen, Table
+from widgets.letters import fitting
+from widgets.main_thread import on_main_thread
+from widgets.recording import MOST_FRAMES, Recording
+from widgets.sampler import refusal_of
+from widgets.text import step_words
+from widgets.view_models import Model
 
 __all__ = ["ClusterView"]
 
-_MAX_TASK_MANAGERS = 8
-_MAX_SLOTS = 8
-_CARD, _GAP = 420, 20
-_HEAD, _SLOT, _TASK = 60, 26, 42
-
-# How a lamp is lit is known to the style already: a TaskManager that is there glows like a task that moves.
-_LIFE = ("alive", "done", "lost", "silent")
-_LIFE_LAMPS = ("made", "done", "backpressured")
-_LAMP_OF_LIFE = {"alive": 0, "done": 1, "lost": 2, "silent": 2}
-_LIFE_WORD = {"alive": "▶ alive", "done": "✓ done", "lost": "✗ lost", "silent": "⚠ no answer"}
-_LAMPS = (*PROGRESS[:-1], "planned")  # who is lost looks like who has not begun
-_WORD = {progress: f"{PROGRESS_SYMBOL[progress]} {PROGRESS_WORD[progress]}" for progress in PROGRESS}
+_MOST_STEPS, _MOST_PER_CLICK = 50_000, 100  # on the way to something, and one by one
+_FAULTS = {CrashMember: "crash", ReviveMember: "revive", PauseMember: "pause", ResumeMember: "resume"}
+_MOVES = ("step", "change", "wait")
+_WAIT_MS = 100.0
 
 
 class ClusterView(FactView):
-    """The TaskManagers of a job: alive, done or lost, their processes, memory and slots, and the tasks in each slot.
+    """The Dispatcher, the ResourceManager, the TaskManagers with their slots, and the jobs with who leads them.
 
-    A slot holds one subtask of every operator of a slot-sharing group; what is in one slot needs no network. A
-    TaskManager is lost when its process has ended before its tasks had: the rest of the job fails, as in Flink, and
-    what it held is shown as it was seen last. So is one that does not answer, since its process was stopped, say.
-    `MomentView` says what can be shown, and the options.
+    Of each it is told whether it is there, under which epoch it leads or which life it is, whom it deals with and when
+    it has heard of him, and what it refused since it was for another leadership. `source` decides what can be done:
 
-        ClusterView(ProcessRun(environment, num_task_managers=2).start())
+    - a `ClusterSnapshot`: it stands still;
+    - a `Recording` of those: scrubbed and played in the browser, no kernel needed;
+    - a `ClusterSimulation`: a click takes a step, goes to the next change, or lets 100 ms pass; and each member has
+      buttons that crash, pause, resume or revive it, as `enabled()` has it.
+
+    Options: `title`; `at`, the frame of a recording to begin with, by default the last; `max_frames` kept of a
+    simulation.
+
+        ClusterView(ClusterSimulation(num_task_managers=3))
+
+    Raises:
+        LocalUsageError: `source` is none of these, or there is no such option.
     """
 
     default_title = "Cluster"
     kind = "cluster"
+    styles = ("facts.css", "cluster.css")
 
-    def model_of(self, snapshot: JobSnapshot, action: str, known: Model) -> Model:
-        parts = [_task_manager(part) for part in snapshot.task_managers]
-        return {**moment_of("cluster", snapshot, action), "task_managers": parts}
+    def __init__(self, source: ClusterSnapshot | ClusterSimulation | Recording, **given: Any) -> None:
+        if given.get("at") is None:
+            given["at"] = -1
+        super().__init__(source, **given)  # type: ignore[arg-type]  # a cluster is no job, and is gone through like one
+
+    def known_of(self, snapshot: Any) -> Model:
+        return known_of_cluster(snapshot)
+
+    def model_of(self, snapshot: Any, action: str, known: Model) -> Model:
+        return cluster_model(snapshot, action, known)
+
+    @staticmethod
+    def moment_words(model: Model) -> str:
+        return f"{model['time_ms'] / 1_000:.3f} s, {step_words(model)}"
 
     @staticmethod
     def facts_of(model: Model) -> Facts:
-        facts: Facts = {"all": _all_words(model)}
+        facts: Facts = {
+            "all": fitting(all_words(model), 2 * CARD_ROOM + 100, "name"),
+            "former": fitting(former_words(model), 2 * CARD_ROOM + 100, "failed"),
+        }
+        for number, leader in enumerate(model["leaders"]):
+            facts |= member_facts(f"l{number}", leader, CARD_ROOM, "epoch")
+        facts["l0 leader"] = kept_words(model)
         for number, part in enumerate(model["task_managers"]):
-            facts[f"{number} life"] = _LAMP_OF_LIFE[part["life"]]
-            facts[f"{number} word"] = _LIFE_WORD[part["life"]]
-            facts[f"{number} memory"] = _memory_words(part)
-            for place, task in enumerate(_tasks(part)):
-                facts[f"{number}.{place} state"] = PROGRESS.index(task["progress"])
-                facts[f"{number}.{place} word"] = _WORD[task["progress"]]
-                facts[f"{number}.{place} flow"] = _flow_words(task)
+            facts |= member_facts(f"t{number}", part, CARD_ROOM, "life")
+            for slot in part["slots"]:
+                facts |= slot_facts(f"t{number}.{slot['slot']}", slot, SLOT_ROOM)
+        jobs = _in_order(model)
+        for place in range(MOST_JOBS):
+            facts |= job_facts(f"j{place}", jobs[place] if place < len(jobs) else None, JOB_ROOM)
+        more = len(jobs) - MOST_JOBS
+        said = "jobs" if jobs else "No job has been submitted so far."
+        facts["jobs"] = said + (f"; {more} more in words" if more > 0 else "")
         return facts
 
     @staticmethod
     def draw(pen: Pen, model: Model) -> Drawing:
-        shown = list(enumerate(model["task_managers"]))[:_MAX_TASK_MANAGERS]
-        parts = [pen.words(MARGIN, 14, "all", "name")]
-        top, width = 30.0, 2 * MARGIN + _CARD
-        for at in range(0, len(shown), 2):
-            heights = []
-            for column, (number, part) in enumerate(shown[at : at + 2]):
-                drawn, tall = _card(pen, number, part, MARGIN + column * (_CARD + _GAP), top)
-                parts.append(drawn)
-                heights.append(tall)
-                width = max(width, 2 * MARGIN + (column + 1) * _CARD + column * _GAP)
-            top += max(heights) + 14
-        if more := len(model["task_managers"]) - len(shown):
-            parts.append(text_element(MARGIN, top + 8, f"… and {more} more, in the table", "soft"))
-            top += 22
-        return Drawing("".join(parts) + _key(top + 4), max(width, 760), top + 44)
+        return cluster_drawing(pen, model)
 
     @staticmethod
     def words_of(model: Model) -> list[str]:
-        lines = [_all_words(model)]
+        lines = [words for words in (all_words(model), former_words(model), kept_words(model)) if words]
+        for leader in model["leaders"]:
+            lines += member_lines(leader, "epoch")
         for part in model["task_managers"]:
-            lines.append(f"{_name(part)}: {_LIFE_WORD[part['life']]}, {_memory_words(part)}")
-            for slot in part["slots"]:
-                lines.append(f"    slot {slot['slot']}")
-                lines += [
-                    f"        {task['name']}: {_WORD[task['progress']]}, {_flow_words(task)}" for task in slot["tasks"]
-                ]
-        return lines
+            lines += member_lines(part, "life")
+            lines += [f"    {slot_words(slot)}" for slot in part["slots"]]
+        jobs = [line for job in _in_order(model) for line in job_lines(job)]
+        return lines + (jobs or ["No job has been submitted so far."])
 
     @staticmethod
     def status_of(model: Model) -> str:
-        lost = [_name(part) for part in model["task_managers"] if part["life"] == "lost"]
-        silent = [_name(part) for part in model["task_managers"] if part["life"] == "silent"]
-        words = [f"; {word}: {', '.join(who[:4])}" for word, who in (("lost", lost), ("no answer", silent)) if who]
-        return _all_words(model) + "".join(words)
+        trouble = trouble_words(model)
+        return all_words(model) + (f"; {trouble}" if trouble else "")
 
     @staticmethod
     def tables_of(pen: Pen, model: Model) -> list[Table]:
-        parts = list(enumerate(model["task_managers"]))
+        members = [(f"l{number}", each) for number, each in enumerate(model["leaders"])]
+        members += [(f"t{number}", each) for number, each in enumerate(model["task_managers"])]
+        facts = ("word", "leader", "links", "fence", "why")
+        slots = [
+            [f"{part['address']}, {slot['slot']}", pen.cell(f"t{number}.{slot['slot']} word")]
+            for number, part in enumerate(model["task_managers"])
+            for slot in part["slots"]
+        ]
+        jobs = ("name", "word", "tasks", "master", "links", "why")
         return [
             (
-                "TaskManagers",
-                ["TaskManager", "state", "slots", "memory"],
-                [[_name(p), pen.cell(f"{n} word"), str(len(p["slots"])), pen.cell(f"{n} memory")] for n, p in parts],
+                "Members",
+                ["member", "state", "its leader", "others", "refused", "the last since"],
+                [[each["address"], *(pen.cell(f"{name} {fact}") for fact in facts)] for name, each in members],
             ),
+            ("Slots", ["TaskManager, slot", "whose it is"], slots),
             (
-                "Tasks",
-                ["task", "TaskManager", "slot", "state", "records"],
+                "Jobs",
                 [
-                    [
-                        task["name"],
-                        f"tm-{part['task_manager']}",
-                        str(task["slot"]),
-                        pen.cell(f"{number}.{place} word"),
-                        pen.cell(f"{number}.{place} flow"),
-                    ]
-                    for number, part in parts
-                    for place, task in enumerate(_tasks(part))
+                    "place",
+                    "job",
+                    "state",
+                    "tasks and checkpoints",
+                    "who leads it",
+                    "whom that one deals with",
+                    "its last failure",
                 ],
+                [[str(place + 1), *(pen.cell(f"j{place} {fact}") for fact in jobs)] for place in range(MOST_JOBS)],
             ),
         ]
 
+    # -- where the moments come from -------------------------------------------------------------------
 
-def _task_manager(part: TaskManagerSnapshot) -> Model:
-    is_done = all(task.progress.value == "done" for task in part.tasks)
-    life = "lost" if part.is_lost else "done" if is_done else "silent" if part.is_silent else "alive"
-    tasks = [
-        {
-            "name": task.name,
-            "slot": slot,
-            "progress": "lost" if part.is_lost else task.progress.value,
-            "num_records_in": task.num_records_in,
-            "num_records_out": task.num_records_out,
-        }
-        for task, slot in zip(part.tasks, part.slots, strict=True)
-    ]
-    tasks.sort(key=lambda task: task["slot"])
-    slots = [{"slot": number, "tasks": list(each)} for number, each in groupby(tasks, lambda task: task["slot"])]
-    return {
-        "task_manager": part.number,
-        "process": part.process_id,
-        "life": life,
-        "num_free_segments": part.pool.num_free,
-        "num_total_segments": part.pool.num_total,
-        "slots": slots,
-    }
+    def _record(self, source: Any, max_frames: int) -> Recording:
+        if isinstance(source, Recording):
+            return super()._record(source, max_frames)
+        if not isinstance(source, ClusterSnapshot | ClusterSimulation):
+            raise LocalUsageError(
+                f"a {type(source).__name__} cannot be shown; give a ClusterSimulation, a ClusterSnapshot or a Recording"
+            )
+        recording = Recording({}, max_frames)
+        first: Any = source if isinstance(source, ClusterSnapshot) else source.snapshot()
+        recording.add(first)
+        return recording
+
+    @staticmethod
+    def _abilities(source: Any) -> tuple[str, list[str]]:
+        if isinstance(source, ClusterSimulation):
+            return "stepped", ["step", "members"]
+        return ("still" if isinstance(source, ClusterSnapshot) else "recorded"), []
+
+    def _now(self) -> tuple[Model, str]:
+        if not isinstance(self._source, ClusterSimulation):
+            return self._first, ""
+        return self.model_of(self._source.snapshot(), self._recording.moments[-1][1], self._known), ""
+
+    # -- the browser asks ------------------------------------------------------------------------------
+
+    def _on_message(self, _widget: object, content: dict[str, Any], _buffers: object) -> None:
+        cluster, kind = self._source, content.get("type")
+        if not isinstance(cluster, ClusterSimulation):
+            return
+        if kind == "hello":
+            self._tell("history", self._all_frames())
+        elif kind in (*_MOVES, "member"):
+            on_main_thread(lambda: self._move(cluster, content))
+
+    def _move(self, cluster: ClusterSimulation, content: dict[str, Any]) -> None:
+        """Do what was clicked, on the thread that runs cells."""
+        before = len(self._recording) + self._recording.num_dropped
+        refusal = ""
+        try:
+            self._carry_out(cluster, content)
+        except LocalUsageError as error:
+            refusal = refusal_of(error)
+        except USER_CODE_RAISES as error:  # nobody else could show what a click led to
+            self._error = described(error)
+        num = len(self._recording) + self._recording.num_dropped - before
+        self._tell("frames", [self._pack(*each) for each in self._recording.moments[-num:]] if num else [])
+        if refusal:
+            self.send({"type": "refused", "words": refusal})
+
+    def _carry_out(self, cluster: ClusterSimulation, content: dict[str, Any]) -> None:
+        match content.get("type"):
+            case "member":
+                self._go_on(cluster, _named(cluster, content.get("action")))
+            case "step":
+                for _ in range(min(whole_number("n", content.get("n", 1), 0, MOST_FRAMES), _MOST_PER_CLICK)):
+                    self._go_on(cluster)
+            case "change":
+                shown = self._shown(cluster)
+                self._until(cluster, lambda: self._shown(cluster) != shown)
+            case "wait":
+                end_ms = cluster.time_ms + _WAIT_MS
+                self._until(cluster, lambda: cluster.time_ms >= end_ms)
+
+    def _go_on(self, cluster: ClusterSimulation, action: Any = None) -> None:
+        done = cluster.step(action)
+        if done is not None:
+            self._keep(cluster, str(done))
+
+    def _until(self, cluster: ClusterSimulation, is_so: Any) -> None:
+        """Step until it is so, and keep the moment at which it is; the ones between would be too many."""
+        done = None
+        for _ in range(_MOST_STEPS):
+            if (done := cluster.step()) is None or is_so():
+                break
+        self._keep(cluster, str(done or "nothing"))
+
+    def _keep(self, cluster: ClusterSimulation, action: str) -> None:
+        moment: Any = cluster.snapshot()  # of no job, and gone through like one
+        self._recording.add(moment, action)
+
+    @staticmethod
+    def _shown(cluster: ClusterSimulation) -> Any:
+        """What has to change for a moment to be another: who is there, whose slots are, how jobs are."""
+        snapshot = cluster.snapshot()
+        members = [(each.address, each.state, each.epoch, each.is_current) for each in snapshot.members]
+        slots = [(each.slot, each.state, each.executions) for member in snapshot.members for each in member.slots]
+        links = [
+            (each.address, [(link.address, link.epoch, link.state) for link in each.links]) for each in snapshot.members
+        ]
+        jobs = [(each.job_id, each.state, each.epoch, each.completed) for each in snapshot.jobs]
+        return members, slots, links, jobs, snapshot.vacant
+
+    def _tell(self, kind: str, frames: list[Any]) -> None:
+        assert isinstance(self._source, ClusterSimulation), "nothing else moves"
+        actions = [each for each in self._source.enabled() if type(each) in _FAULTS]
+        members: dict[str, list[list[str]]] = {}
+        for each in actions:
+            members.setdefault(each.address, []).append([_FAULTS[type(each)], str(each)])
+        order = sorted(members, key=lambda address: (address.startswith("tm-"), address))
+        self.send(
+            {
+                "type": kind,
+                "frames": frames,
+                "done": False,
+                "error": self.error,
+                "members": [[address, members[address]] for address in order],
+            }
+        )
 
 
-def _tasks(part: Model) -> list[Model]:
-    """Its tasks, slot by slot."""
-    return [task for slot in part["slots"] for task in slot["tasks"]]
+def _in_order(model: Model) -> list[Model]:
+    """The jobs that go on, the oldest first, and then those that are over, the newest first."""
+    going = [each for each in model["jobs"] if not each["is_over"]]
+    return going + [each for each in reversed(model["jobs"]) if each["is_over"]]
 
 
-# -- words -----------------------------------------------------------------------------------------
+def _named(cluster: ClusterSimulation, words: object) -> Any:
+    """What can be done to a member, by its words.
 
-
-def _all_words(model: Model) -> str:
-    parts = model["task_managers"]
-    lives = [part["life"] for part in parts]
-    slots = sum(len(part["slots"]) for part in parts)
-    words = ", ".join(f"{lives.count(life)} {life}" for life in _LIFE if life in lives)
-    return f"{_counted(len(parts), 'TaskManager')}: {words} · {_counted(slots, 'slot')}"
-
-
-def _counted(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
-
-
-def _name(part: Model) -> str:
-    return f"tm-{part['task_manager']}" + (f" (process {part['process']})" if part["process"] else "")
-
-
-def _memory_words(part: Model) -> str:
-    used = part["num_total_segments"] - part["num_free_segments"]
-    return f"{used} of {part['num_total_segments']} segments taken"
-
-
-def _flow_words(task: Model) -> str:
-    return f"in {task['num_records_in']}, out {task['num_records_out']}"
-
-
-# -- the drawing -----------------------------------------------------------------------------------
-
-
-def _card(pen: Pen, number: int, part: Model, x: float, y: float) -> tuple[str, float]:
-    shown = part["slots"][:_MAX_SLOTS]
-    more = len(part["slots"]) - len(shown)
-    tall = _HEAD + sum(_SLOT + _TASK * len(slot["tasks"]) for slot in shown) + (24 if more else 8)
-    parts = [
-        element("rect", x=x, y=y, width=_CARD, height=tall, rx=10, class_="card"),
-        pen.group(f"{number} life", _LIFE_LAMPS, _lamp(x + 14, y + 14, 22, 30)),
-        text_element(x + 50, y + 28, _name(part), "name"),
-        pen.words(x + _CARD - 14, y + 28, f"{number} word", "name end"),
-        pen.words(x + 50, y + 48, f"{number} memory", "small soft"),
-    ]
-    at, place = y + _HEAD, 0
-    for slot in shown:
-        parts.append(text_element(x + 14, at + 14, f"slot {slot['slot']}", "small soft"))
-        at += _SLOT
-        for task in slot["tasks"]:
-            fact = f"{number}.{place}"
-            parts += [
-                pen.group(f"{fact} state", _LAMPS, _lamp(x + 28, at + 1, 12, 16)),
-                name_element(x + 50, at + 14, task["name"], 230, "name"),
-                pen.words(x + _CARD - 14, at + 14, f"{fact} word", "small end"),
-                pen.words(x + 50, at + 31, f"{fact} flow", "small soft"),
-            ]
-            at += _TASK
-            place += 1
-    if more > 0:
-        parts.append(text_element(x + 14, at + 12, f"… and {_counted(more, 'more slot')}, in the table", "small soft"))
-    return element("g", "".join(parts), data_task_manager=part["task_manager"]), tall
-
-
-def _lamp(x: float, y: float, width: float, height: float) -> str:
-    box = {"x": x, "y": y, "width": width, "height": height, "rx": 4}
-    return element("rect", class_="lamp", **box) + element("rect", class_="lamp over", **box)
-
-
-def _key(y: float) -> str:
-    parts, x = [text_element(MARGIN, y + 15, "a task:", "small soft")], MARGIN + 60.0
-    for number, progress in enumerate(PROGRESS):
-        lamp = Pen({"state": number}).group("state", _LAMPS, _lamp(x, y + 2, 12, 16))
-        parts.append(still(lamp) + text_element(x + 20, y + 15, _WORD[progress], "small"))
-        x += 48 + 7.4 * len(_WORD[progress])
-    return element("g", "".join(parts), class_="key", aria_hidden="true")
+    Raises:
+        LocalUsageError: that cannot be done now.
+    """
+    found = [each for each in cluster.enabled() if type(each) in _FAULTS and str(each) == words]
+    if not found:
+        raise LocalUsageError(f"{words!r} cannot be done now")
+    return found[0]

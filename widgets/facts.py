@@ -26,7 +26,19 @@ from widgets.svg import document, element, escape, picture_id, text_element
 from widgets.text import failure_text, step_words
 from widgets.view_models import Model
 
-__all__ = ["GONE", "MARGIN", "Drawing", "FactView", "Facts", "Pen", "Table", "cards", "paragraph", "still"]
+__all__ = [
+    "GONE",
+    "MARGIN",
+    "Drawing",
+    "FactView",
+    "Facts",
+    "Pen",
+    "Table",
+    "cards",
+    "curve_path",
+    "paragraph",
+    "still",
+]
 
 Facts = dict[str, str | int]
 

@@ -39,12 +39,13 @@ def job_drawing(pen: Pen, model: Model) -> Drawing:
     """The graph of a job, and what its marks mean."""
     layout = Layout(model)
     parts = [_exchange(pen, number, model, layout) for number in range(len(model["edges"]))]
-    parts += [_vertex(pen, number, vertex, *layout.places[number]) for number, vertex in enumerate(model["vertices"])]
+    parts += [_vertex(pen, number, model, *layout.places[number]) for number in range(len(model["vertices"]))]
     return Drawing("".join(parts) + _key(layout.height + 12), max(layout.width, 900), layout.height + 74)
 
 
-def _vertex(pen: Pen, number: int, vertex: Model, x: float, y: float) -> str:
+def _vertex(pen: Pen, number: int, model: Model, x: float, y: float) -> str:
     """One task: its frame, its operators, its subtasks."""
+    vertex = model["vertices"][number]
     frame = element("rect", x=x, y=y, width=CARD, height=height_of(vertex), rx=12, class_="frame")
     parts = [
         element("title", escape(vertex["name"])),
@@ -60,6 +61,13 @@ def _vertex(pen: Pen, number: int, vertex: Model, x: float, y: float) -> str:
         parts.append(name_element(x + 26, top + 18, operator["name"], CARD - 48, "name"))
     top = y + top_of_subtasks(vertex)
     parts += [_subtask(pen, number, place, x + 14, top + place * SUBTASK) for place in range(num_drawn(vertex))]
+    if model.get("is_timed"):
+        right = x + CARD - 10
+        parts.append(pen.words(right, y + 21, f"{number} sampled", "small soft end"))
+        parts += [
+            pen.words(right, top + place * SUBTASK + 17, f"{number} load {place}", "small soft end")
+            for place in range(num_drawn(vertex))
+        ]
     if more := len(vertex["subtasks"]) - MAX_SUBTASKS:
         words = f"… and {more} more subtasks" if more > 0 else ""
         parts.append(text_element(x + 14, top + MAX_SUBTASKS * SUBTASK + 14, words, "small soft"))

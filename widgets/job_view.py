@@ -5,12 +5,14 @@ from __future__ import annotations
 from textwrap import wrap
 from typing import Any
 
+from refimpl.drivers import ProcessRun, Simulation, ThreadedRun
 from refimpl.job import JobSnapshot, StreamEnvironment
 from widgets.facts import Drawing, Facts, FactView, Pen, Table
 from widgets.job_graph_model import STAGES, Plan, known_of_plan, known_of_run, plan_model, plans_of, run_model
 from widgets.job_layout import MAX_SUBTASKS, is_split
 from widgets.job_svg import PROGRESS, WIRE_WORDS, WIRES, job_drawing
 from widgets.moment_view import Source
+from widgets.pressure_model import BACK_MS, LookBack, load_words, loads_between, pressure_model, sampled_words
 from widgets.recording import Recording
 from widgets.text import PROGRESS_SYMBOL, PROGRESS_WORD, lost_words, rest_words, step_words
 from widgets.view_models import Model
@@ -19,6 +21,7 @@ __all__ = ["JobView"]
 
 _WIRE_WORD = ("", *WIRE_WORDS.values())
 _PLANNED = "not running"
+_TIMED_HEADS = ("the last second", "back pressure of the task, sampled")
 
 
 class JobView(FactView):
@@ -28,6 +31,10 @@ class JobView(FactView):
     share a task), and the subtasks it will have, one after the other. `MomentView` says what else can be shown, and
     the options; `model()` goes to `graph_of`, which gives a networkx graph.
 
+    Of a job with a clock (threads, processes, a simulation with `policy="timed"`) it tells how each subtask spent the
+    last second, and who holds the job back; of one whose driver takes samples also the level of each task, as samples
+    had it at most a minute ago.
+
         JobView(environment)
         JobView(ThreadedRun(environment).start())
     """
@@ -36,6 +43,9 @@ class JobView(FactView):
     kind = "job"
 
     def __init__(self, source: Source | StreamEnvironment, **given: Any) -> None:
+        self._looks = LookBack()
+        self._has_clock = isinstance(source, ThreadedRun | ProcessRun)
+        self._is_timed = self._has_clock or _knows_times(source)
         if isinstance(source, StreamEnvironment):
             plans = plans_of(source)
             stages = Recording(known_of_plan(plans[0]))
@@ -47,14 +57,38 @@ class JobView(FactView):
             super().__init__(source, **given)
 
     def known_of(self, snapshot: JobSnapshot | Plan) -> Model:
-        return known_of_plan(snapshot) if isinstance(snapshot, Plan) else known_of_run(snapshot)
+        if isinstance(snapshot, Plan):
+            return known_of_plan(snapshot)
+        return {**known_of_run(snapshot), "is_timed": self._is_timed}
 
     def model_of(self, snapshot: JobSnapshot | Plan, action: str, known: Model) -> Model:
-        return plan_model(snapshot, known) if isinstance(snapshot, Plan) else run_model(snapshot, known, action)
+        if isinstance(snapshot, Plan):
+            return plan_model(snapshot, known)
+        model = run_model(snapshot, known, action)
+        return {**model, **self._pressure(snapshot, known, model)}
+
+    def _pressure(self, snapshot: JobSnapshot, known: Model, model: Model) -> Model:
+        loads = loads_between(self._before(snapshot), snapshot)
+        ask = getattr(self._source, "back_pressure", None)
+        names = [vertex["name"] for vertex in model["vertices"]]
+        return {
+            "is_timed": known["is_timed"],
+            **pressure_model(loads, known, snapshot),
+            "sampled": [sampled_words(ask(name)) if ask is not None else "" for name in names],
+        }
+
+    def _before(self, snapshot: JobSnapshot) -> JobSnapshot | None:
+        """The moment with which this one is compared."""
+        place = self._recording.place_of(snapshot)
+        if place is None or self._has_clock:
+            return self._looks.before(snapshot)
+        earlier = (each for each, _ in reversed(self._recording.moments[:place]))
+        return next((each for each in earlier if snapshot.time_ms - each.time_ms >= BACK_MS), None)
 
     @staticmethod
     def moment_words(model: Model) -> str:
-        return str(model["stage"]) or step_words(model)
+        sentence = f": {model['bottleneck']}" if model.get("bottleneck") else ""
+        return str(model["stage"]) or step_words(model) + sentence
 
     @staticmethod
     def facts_of(model: Model) -> Facts:
@@ -62,7 +96,12 @@ class JobView(FactView):
         for number, vertex in enumerate(model["vertices"]):
             facts[f"{number} frame"] = int(_is_chained(model))
             facts[f"{number} head"] = _head_words(vertex) if _is_chained(model) else ""
+            if model.get("is_timed"):
+                facts[f"{number} sampled"] = model["sampled"][number]
             for place, subtask in enumerate(vertex["subtasks"]):
+                if model.get("is_timed"):
+                    facts[f"{number} load {place}"] = load_words(model["loads"].get(subtask["name"]), most_only=True)
+                    facts[f"{number} shares {place}"] = load_words(model["loads"].get(subtask["name"]))
                 if place < MAX_SUBTASKS:
                     progress = _progress(subtask) if _is_spread(model) else "absent"
                     facts[f"{number} sub {place}"] = PROGRESS.index(progress)
@@ -85,10 +124,17 @@ class JobView(FactView):
 
     @staticmethod
     def words_of(model: Model) -> list[str]:
-        lines = []
+        lines = ["busy, idle and held up: in the last second"] if model.get("is_timed") else []
         for number, vertex in enumerate(model["vertices"]):
             lines.append(_vertex_words(vertex, model))
-            lines += [f"  {_subtask_words(subtask)}" for subtask in vertex["subtasks"] if _is_spread(model)]
+            if any(model.get("sampled", [])):
+                lines.append(f"  back pressure, sampled: {model['sampled'][number] or 'not yet'}")
+            loads = model.get("loads", {})
+            lines += [
+                f"  {_subtask_words(subtask)}" + _load_end(loads.get(subtask["name"]))
+                for subtask in vertex["subtasks"]
+                if _is_spread(model)
+            ]
             for place, edge in enumerate(model["edges"]):
                 if edge["from_vertex"] == number:
                     target = model["vertices"][edge["to_vertex"]]["name"]
@@ -113,8 +159,14 @@ class JobView(FactView):
     @staticmethod
     def tables_of(pen: Pen, model: Model) -> list[Table]:
         vertices, stages = model["vertices"], model["stage"]
+        is_timed = model.get("is_timed", False)
         subtasks = [
-            [subtask["name"], pen.cell(f"{number} word {place}"), pen.cell(f"{number} flow {place}")]
+            [
+                subtask["name"],
+                pen.cell(f"{number} word {place}"),
+                pen.cell(f"{number} flow {place}"),
+                *([pen.cell(f"{number} shares {place}"), pen.cell(f"{number} sampled")] if is_timed else []),
+            ]
             for number, vertex in enumerate(vertices)
             for place, subtask in enumerate(vertex["subtasks"])
         ]
@@ -136,10 +188,18 @@ class JobView(FactView):
             for number, channel in enumerate(model["channels"])
         ]
         return [
-            ("Subtasks", ["subtask", "how it stands", "records"], subtasks),
+            ("Subtasks", ["subtask", "how it stands", "records", *(_TIMED_HEADS if is_timed else ())], subtasks),
             ("Exchanges", ["from", "to", "what", "why not chained" if stages else "what waits"], edges),
             ("Channels", ["channel", "state", "queued (buffers)"], channels),
         ]
+
+
+def _knows_times(source: object) -> bool:
+    """Whether a job that does not run by itself says how its tasks spend their time."""
+    if isinstance(source, Simulation):
+        return bool(source.task_times)
+    moment = source.moments[-1][0] if isinstance(source, Recording) and len(source) else source
+    return isinstance(moment, JobSnapshot) and any(task.times.total_ms for task in moment.tasks)
 
 
 # -- words -----------------------------------------------------------------------------------------
@@ -174,6 +234,11 @@ def _subtask_words(subtask: Model) -> str:
     if not subtask["progress"]:
         return name
     return f"{_progress_words(subtask)}: {name}, {_flow_words(subtask)}"
+
+
+def _load_end(load: Model | None) -> str:
+    """How a subtask spent the last second, as the end of a line."""
+    return f"; {load_words(load)}" if load is not None else ""
 
 
 def _head_words(vertex: Model) -> str:

@@ -99,7 +99,7 @@ class MomentView(View):
         self._known = self.known_of(self._recording.moments[0][0])
         mode, controls = self._abilities(source)
         at = self._first_frame(options["at"], mode)
-        if not isinstance(source, Recording | JobSnapshot | Simulation | Stepper):
+        if mode == "live" and not isinstance(source, Recording | JobSnapshot | Simulation | Stepper):
             self._sampler = Sampler(source, self._pack, self.send, options["frames_per_second"])
         self._first = self.model_of(*self._recording.moments[at], self._known)
         self._first_silence = silence_of(self._recording.moments[at][0])

@@ -29,7 +29,7 @@ from refimpl.job import JobSnapshot, TaskManagerSnapshot
 from refimpl.memory import DataType, LocalPoolSnapshot, NetworkPoolSnapshot
 from refimpl.producer import PartitionSnapshot, QueuedBufferSnapshot, SubpartitionSnapshot
 from refimpl.state import CheckpointKind
-from refimpl.task import Cut, Progress, TaskSnapshot
+from refimpl.task import Cut, Progress, TaskSnapshot, TaskTimes
 
 __all__ = ["from_nodes", "to_nodes"]
 
@@ -58,6 +58,7 @@ _CLASSES: dict[str, type] = {
         SubpartitionSnapshot,
         SubtaskStats,
         TaskManagerSnapshot,
+        TaskTimes,
         TaskSnapshot,
         WireSnapshot,
     )

@@ -16,7 +16,7 @@ from typing import Any
 
 from refimpl.errors import LocalUsageError
 from refimpl.job import JobSnapshot
-from refimpl.producer.result_partition import PartitionSnapshot
+from refimpl.producer.buffer_writing import PartitionSnapshot
 from refimpl.producer.subpartition_snapshot import QueuedBufferSnapshot, SubpartitionSnapshot
 from refimpl.records import MAX_WATERMARK, MIN_TIMESTAMP
 from refimpl.task.snapshot import TaskSnapshot

@@ -6,6 +6,7 @@ const PLAY_MS = 160;
 const LIVE_STATUS_MS = 5000;
 const LIVE_WORDS_MS = 100; // nobody reads words faster, and laying them out is not free
 const PATIENCE_MS = 4000;
+const LEAST_SCALE = 0.8, LEAST_WIDTH = 660; // smaller, the words could not be read; so it is scrolled
 const LOST = "No answer from the kernel: it is busy with a cell, or it was restarted. What was seen can still be looked at; for a new run, run the cell again.";
 
 const WIDE = "[data-wide]";
@@ -18,6 +19,7 @@ const make = (tag, attributes = {}, ...children) => {
   node.append(...children);
   return node;
 };
+const keepReadable = svg => { svg.style.minWidth = `${Math.max(LEAST_WIDTH, LEAST_SCALE * svg.viewBox.baseVal.width)}px`; };
 const tableOf = ([caption, head, rows]) => {
   const table = make("table", {}, make("caption", {}, caption));
   table.append(make("thead", {}, make("tr", {}, ...head.map(h => make("th", { scope: "col" }, h)))));
@@ -154,6 +156,8 @@ function play(model, el, view, makeAnother = null) {
   // -- choosing, forking --
   const stepper = controls.includes("fork") ? stepperOf({ model, viewId, root, picture, sentence, bar, help, send, stop, makeAnother, now: () => ({ at, frames }) }) : null;
   if (stepper) Object.assign(KEYS, stepper.keys);
+  const members = controls.includes("members") ? membersOf({ bar, help, send, stop }) : null;
+  if (members) Object.assign(KEYS, members.keys);
   const control = mode === "live" && controls.includes("slow") ? controlOf({ model, bar, send, controls }) : null;
 
   // -- drawing --
@@ -223,10 +227,11 @@ function play(model, el, view, makeAnother = null) {
     lost = false;
     if (content.type === "frame") { keep([content.frame]); ({ paused, done, error } = content); put(root, "data-received", content.seq); }
     else if (content.type === "frames") { keep(content.frames); ({ done, error } = content); if (content.frames.length) at = frames.length - 1; }
-    else if (content.type === "refused") (stepper ?? control)?.refuse(content.words);
+    else if (content.type === "refused") (stepper ?? control ?? members)?.refuse(content.words);
     else if (content.type === "run") stepper?.save(content);
     else if (content.type === "history") { ({ frames, done, error } = content); at = frames.length - 1; }
     if (content.enabled) stepper?.hear(content);
+    if (content.members) members?.hear(content.members);
     paint();
   };
   model.on("msg:custom", onMessage);
@@ -245,6 +250,7 @@ function play(model, el, view, makeAnother = null) {
   if (mode === "live") { observer.observe(root); document.addEventListener("visibilitychange", tell); }
 
   const svg = picture.querySelector("svg");
+  keepReadable(svg);
   view.bind(svg, root);
   el.replaceChildren(root);
   paintNow();

@@ -65,6 +65,7 @@ function stepperOf({ model, viewId, root, picture, sentence, bar, help, send, st
   const addTwin = () => {
     const svg = model.get("_picture"), [, id] = svg.match(/ id="([^"]+)"/);
     second.innerHTML = svg.replaceAll(id, `${id}-${viewId}-b`);
+    keepReadable(second.querySelector("svg"));
     twin = makeAnother();
     twin.bind(second.querySelector("svg"));
     picture.after(caption, second);
