@@ -250,6 +250,8 @@ class Child:
         driver: dict[str, Any] = {"__name__": "driver"}
         sys.modules["driver"] = types.ModuleType("driver")
         _run_with("course.grading.kinds", self.job["kinds"], self.job["driver"], driver)
+        for name in self.job["loads"]:
+            importlib.import_module(name)
         self.watched = [(cls, dict(vars(cls))) for cls in driver.get("WATCHED", ())]  # before any learner code runs
         sys.path.remove(self.job["engine_root"])
         sys.path.append(self.job["engine_root"])

@@ -20,7 +20,7 @@ from __future__ import annotations
 import operator
 from typing import Any
 
-__all__ = ["members", "octets", "own", "whole"]
+__all__ = ["members", "octets", "own", "plain", "whole"]
 
 
 def own(value: Any) -> Any:
@@ -39,6 +39,15 @@ def whole(value: Any) -> int | None:
         return operator.index(number)
     except TypeError:  # an array of numbers
         return None
+
+
+def plain(value: Any) -> Any:
+    """A number, a truth value or nothing as it is, whatever its type; of anything else the type, behind a "?"."""
+    value = own(value)
+    if value is None or isinstance(value, bool):
+        return value
+    number = whole(value)
+    return f"?{type(value).__name__}"[:60] if number is None else number
 
 
 def octets(value: Any) -> bytes | None:

@@ -91,7 +91,7 @@ class Grader:
     """Starts children for one exercise.
 
     Args:
-        job: what does not change between runs: exercise, kind, member, methods, driver, modules,
+        job: what does not change between runs: exercise, kind, member, methods, driver, loads, modules,
             engine paths (see `course.curriculum.seams.child_job`).
         limits: what each run may use.
         keeps_one_ready: whether the next child is started while the last one works, so that it has

@@ -31,8 +31,8 @@ from refimpl.memory import Buffer
 from refimpl.producer import BufferAndBacklog
 
 __all__ = [
-    "put_decoders", "put_framing", "put_marks", "put_receivers", "put_senders", "put_sequences", "put_waits",
-    "standing_still",
+    "await_readers", "made", "put_decoders", "put_framing", "put_marks", "put_receivers", "put_senders",
+    "put_sequences", "put_waits", "standing_still",
 ]  # fmt: skip
 
 _SECONDS_TO_CONNECT = 5.0
@@ -59,14 +59,14 @@ def put_receivers(job: Simulation | ThreadedRun, guard: Guard | None) -> None:
                     before = channel.buffers
                     segments = [buffer.segment for buffer in before.exclusive_buffers]
                     arguments = segments, deployment.pool, before.floating_pool, channel.call_for_attention
-                    if (manager := _made(part, arguments, guard)) is not None:
+                    if (manager := made(part, arguments, guard)) is not None:
                         before.hand_over_to(manager)
                         channel.buffers = manager
 
 
 def put_senders(job: Simulation | ThreadedRun, guard: Guard | None) -> None:
     """Let every reader of a remote channel decide with the learner's part; with ours if there is no guard."""
-    _await_readers(job)
+    await_readers(job)
     with standing_still(job) as deployments:
         for deployment in deployments:
             part = _sender(guard) if guard is not None else deployment.shuffle.makers.reader
@@ -74,12 +74,12 @@ def put_senders(job: Simulation | ThreadedRun, guard: Guard | None) -> None:
                 for before in list(connection.readers.values()):
                     view = before.view if guard is None else _Watched(before.view)
                     request = PartitionRequest(_NOBODY, before.subpartition, before.subpartition, before.receiver, 0)
-                    if (reader := _made(part, (view, request), guard)) is not None:
+                    if (reader := made(part, (view, request), guard)) is not None:
                         before.hand_over_to(reader)
                         connection.queue.replace(reader)
 
 
-def _await_readers(job: Simulation | ThreadedRun) -> None:
+def await_readers(job: Simulation | ThreadedRun) -> None:
     """On threads the first records may be read before the connections stand: let them come about."""
     wanted = sum(len(deployment.shuffle.remote_channels) for deployment in job.deployments)
     give_up = time.monotonic() + _SECONDS_TO_CONNECT
@@ -91,15 +91,15 @@ def _await_readers(job: Simulation | ThreadedRun) -> None:
         time.sleep(0.002)
 
 
-def _made(part: type, arguments: Sequence[Any], guard: Guard | None) -> Any:
+def made(part: type, arguments: Sequence[Any], guard: Guard | None) -> Any:
     """An object of the class, or `None` if it cannot be made: then ours stays where it is."""
     if guard is None:
         return part(*arguments)
-    made = None
+    new = None
     if not guard.is_out:
         with guard.call():
-            made = part(*arguments)
-    return made
+            new = part(*arguments)
+    return new
 
 
 # -- the receiver ------------------------------------------------------------------------------------
@@ -218,12 +218,12 @@ def put_framing(_job: Simulation | ThreadedRun, guard: Guard | None) -> None:
 def put_decoders(job: Simulation | ThreadedRun, guard: Guard | None) -> None:
     """Let the learner's part cut the requests that come to each producer; with ours if there is no guard."""
     part = _decoder(guard) if guard is not None else RequestDecoder
-    _await_readers(job)
+    await_readers(job)
     with standing_still(job) as deployments:
         for deployment in deployments:
             for connection in deployment.shuffle.producer_connections:
                 before = connection.decoder
-                if (decoder := _made(part, (deployment.config,), guard)) is not None:
+                if (decoder := made(part, (deployment.config,), guard)) is not None:
                     decoder.feed(bytes(before.gathered[before.position :]))
                     decoder.has_read_frame = before.has_read_frame
                     connection.decoder = decoder
@@ -261,7 +261,7 @@ def put_sequences(job: Simulation | ThreadedRun, guard: Guard | None) -> None:
     with standing_still(job) as deployments:
         for deployment in deployments:
             for channel in deployment.shuffle.remote_channels:
-                if (sequence := _made(part, (), guard)) is not None:
+                if (sequence := made(part, (), guard)) is not None:
                     sequence.expected = channel.received.sequence.expected
                     channel.received.sequence = sequence
 
@@ -297,14 +297,14 @@ def _sequence(guard: Guard) -> type[SequenceNumbers]:
 
 def put_marks(job: Simulation | ThreadedRun, guard: Guard | None) -> None:
     """Let the learner's part say how much each producer hands out; with ours if there is no guard."""
-    _await_readers(job)
+    await_readers(job)
     with standing_still(job) as deployments:
         for deployment in deployments:
             part = _marks(guard) if guard is not None else deployment.shuffle.makers.water_marks
             for connection in deployment.shuffle.producer_connections:
                 if isinstance(connection, MarkedConnection):
                     before = connection.marks
-                    if (marks := _made(part, (before.low_bytes, before.high_bytes), guard)) is not None:
+                    if (marks := made(part, (before.low_bytes, before.high_bytes), guard)) is not None:
                         marks.num_handed_out, marks.num_written = before.num_handed_out, before.num_written
                         marks.is_writable = before.is_writable
                         connection.marks = marks
@@ -348,7 +348,7 @@ def put_waits(job: Simulation | ThreadedRun, guard: Guard | None) -> None:
             for channel in deployment.shuffle.remote_channels:
                 if isinstance(channel, PooledInputChannel) and not channel.is_released:
                     before = channel.buffers
-                    if (buffers := _made(part, (before.pool,), guard)) is not None:
+                    if (buffers := made(part, (before.pool,), guard)) is not None:
                         buffers.wait = before.wait
                         channel.buffers = buffers
 

@@ -20,8 +20,9 @@ from typing import Any
 from course.curriculum.manifest import exercise
 from course.curriculum.parts import to_departure
 from course.curriculum.seams import seam
-from course.data.flights_job import MAP_OPERATOR, flights_job
+from course.data.flights_job import LARGEST_DISORDER_MS, MAP_OPERATOR, flights_job
 from course.data.sample import reader_of_flights, sample_flights
+from course.swap.blocking import guarded_blocking
 from course.swap.chains import guarded_output, run_in_two_halves
 from course.swap.channels import (
     put_decoders,
@@ -32,26 +33,38 @@ from course.swap.channels import (
     put_sequences,
     put_waits,
 )
+from course.swap.checkpoints import crashed, num_cuts, our_aligners, their_aligners
+from course.swap.combinations import jobs_at_the_door
+from course.swap.event_time import our_generators, our_valves, their_generators, their_valves
 from course.swap.guard import Guard
 from course.swap.guarded_reader import GuardedDeserializer
 from course.swap.live import end_last, live_swap
 from course.swap.memory import MEMORY_KINDS
 from course.swap.methods import our_copy, our_selector, their_copy, their_selector
+from course.swap.pressure import run_in_a_race, run_in_pressure
 from course.swap.queues import guarded_rules
 from course.swap.rule import GateReport, at_the_gate
+from course.swap.talks import put_talks, put_wires
+from refimpl.batch_options import ExchangeMode, ExecutionMode
 from refimpl.config import Config
-from refimpl.consumer import BufferManager, SequenceNumbers
+from refimpl.consumer import BarrierAligner, BufferManager, SequenceNumbers, StatusWatermarkValve
 from refimpl.drivers import Simulation, ThreadedRun
 from refimpl.errors import USER_CODE_RAISES, described
-from refimpl.exchange import RequestDecoder, SubpartitionReader, to_frame
+from refimpl.exchange import PartitionReader, RequestDecoder, SubpartitionReader, WireFormat, to_frame
 from refimpl.exchange.before_credit import PoolBuffers, WaterMarks
-from refimpl.producer import ChannelCopy, KeyGroupSelector, PipelinedSubpartition
+from refimpl.job import WatermarkStrategy
+from refimpl.producer import BoundedBlockingSubpartition, ChannelCopy, KeyGroupSelector, PipelinedSubpartition
 from refimpl.records import SpanningRecordSerializer, SpillingAdaptiveSpanningRecordDeserializer
-from refimpl.task import CopyingChainingOutput, IterableReader
+from refimpl.task import BoundedOutOfOrderness, CopyingChainingOutput, IterableReader
 
 __all__ = ["SwapReport", "run"]
 
 _SEED = 4
+_PROBE_MS = 1
+_CUT_MS = 1
+_STEP_MS = 0.01
+_STEP_WITH_CUTS_MS = 0.05  # so that there are some before the swap and some after it
+_STRATEGY = WatermarkStrategy.for_bounded_out_of_orderness(LARGEST_DISORDER_MS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +74,9 @@ class SwapReport:
     `num_before` records had left the sources when the part went in, `num_after` came later. `steps` are steps of the
     simulation; `swapped_at` is the step of the swap; on threads both are 0, as nobody counts steps there. `error` says
     what stopped the job, if anything did; `taken_out` why the part had to go, after `num_calls` calls. `look`
-    makes a live view of the job, which a notebook shows below the counts.
+    makes a live view of the job, which a notebook shows below the counts. Where barriers travel, `num_cuts` is the
+    number of the last checkpoint that has cut every task, and `num_cuts_before` that when the part went in;
+    `crashed` says what became of another job, with the same part, that crashed.
     """
 
     exercise: str
@@ -76,6 +91,9 @@ class SwapReport:
     error: str = ""
     taken_out: tuple[str, ...] = ()
     num_calls: int = 0
+    num_cuts_before: int = 0
+    num_cuts: int = 0
+    crashed: str = ""
     look: Callable[[], Any] | None = field(default=None, repr=False, compare=False)
 
     @property
@@ -112,11 +130,14 @@ class SwapReport:
             f"  after the swap   {self.num_after:>6}",
             f"  arrived          {self.num_arrived:>6} of {self.num_in}",
         ]
+        if self.num_cuts:
+            lines.append(f"  checkpoints      {self.num_cuts_before:>6} before the swap, {self.num_cuts} in all")
         if not self.error:
             sign = "✓ none lost" if self.num_lost == 0 else f"✗ {self.num_lost} lost"
             same = "the same as ours alone gives" if self.is_equal else "NOT what ours alone gives"
             after = f", after {self.steps} steps" if self.steps else ""
             lines += [f"{sign}, the hourly departures are {same}{after}"]
+        lines += [self.crashed] if self.crashed else []
         return "\n".join(lines)
 
 
@@ -133,7 +154,9 @@ def run(
 
     `records` flights travel in buffers of `segment_size` bytes; `pool` gives the job so many buffers in all, with one
     subtask of each operator, and must be at least 2; a part of a remote channel runs on two TaskManagers with two
-    subtasks, and `pool` is each one's. `driver` is "simulation" or "threads".
+    subtasks, and `pool` is each one's. `driver` is "simulation" or "threads"; or "flink", for the parts that talk:
+    then a real Flink is the other end, or a recorded one, and its records are its own. Parts that show what they do
+    only in virtual time have runs of their own, in the simulation.
 
     Raises:
         NoSuchExerciseError: there is no such exercise.
@@ -141,32 +164,53 @@ def run(
         ConfigError: `pool` is below 1.
         InsufficientBuffersError: `pool` is too small for the job.
     """
-    if driver not in _DRIVERS:
-        raise ValueError(f"there is no driver {driver!r} here; there are {' and '.join(_DRIVERS)}")
-    end_last()
     swapped = seam(exercise(exercise_id).id).swap
+    talks = ["flink"] if swapped in ("wire", "talk") else []
+    drivers = ["simulation"] if swapped in _IN_VIRTUAL_TIME else [*_DRIVERS, *talks]
+    if driver not in drivers:
+        has = f"there is {drivers[0]}" if len(drivers) == 1 else f"there are {' and '.join(drivers)}"
+        raise ValueError(f"there is no driver {driver!r} here; {has}")
+    end_last()
+    if driver == "flink":
+        from course.swap.with_flink import talk_with_part
+
+        return talk_with_part(swapped, part)
     if swapped.startswith("rule of "):
         options = {"records": records, "segment_size": segment_size, "pool": pool, "driver": driver}
         return _gate(exercise_id, part, swapped.removeprefix("rule of "), options)
+    if swapped in _IN_VIRTUAL_TIME:
+        return _IN_VIRTUAL_TIME[swapped](exercise_id, part)
     flights = sample_flights(records)
     config = Config(segment_size_bytes=segment_size, num_buffers=64 if pool is None else pool, object_reuse=True)
     if swapped in ("is_chainable", "build_chains"):  # what makes the graph: it goes in when the job starts again
         return run_in_two_halves(exercise_id, swapped, part, flights, config, driver)
+    if swapped == "why_not":
+        return jobs_at_the_door(exercise_id, part, flights, config)
     kind = _KINDS[swapped]
-    config = dataclasses.replace(config, object_reuse=kind.object_reuse, credit_based=kind.credit_based)
+    config = dataclasses.replace(
+        config, object_reuse=kind.object_reuse, credit_based=kind.credit_based, execution_mode=kind.execution_mode
+    )
+    if kind.strategy is not None:
+        config = dataclasses.replace(config, auto_watermark_interval_ms=_PROBE_MS)
+    config = dataclasses.replace(config, checkpoint_interval_ms=kind.checkpoint_interval_ms)
     parallelism = 2 if pool is None or kind.num_task_managers > 1 else 1
-    go, width = _DRIVERS[driver], kind.num_task_managers
+    go, width, strategy = _DRIVERS[driver], kind.num_task_managers, kind.strategy
     want, _ = _on_simulation(flights, config, parallelism, None)
+    has_cuts = kind.checkpoint_interval_ms > 0
     if part is None:
-        got, numbers = go(flights, config, parallelism, kind.ours, width)
+        got, numbers = go(flights, config, parallelism, kind.ours, width, strategy)
+        numbers |= {"crashed": crashed(None, records)} if has_cuts else {}
         guarded: dict[str, Any] = {}
     else:
         with Guard(part) as guard:
-            got, numbers = go(flights, config, parallelism, lambda job: kind.theirs(job, guard), width)
+            got, numbers = go(flights, config, parallelism, lambda job: kind.theirs(job, guard), width, strategy)
+            numbers |= {"crashed": crashed(guard, records)} if has_cuts else {}
         guarded = {"taken_out": tuple(guard.what_happened), "num_calls": guard.num_calls}
     name = getattr(part, "__name__", type(part).__name__) if part is not None else kind.name
     is_equal = sorted(got) == sorted(want)
-    look = partial(live_swap, exercise_id, part, kind.ours, kind.theirs, config, parallelism, width)
+    look: Callable[[], Any] | None = None
+    if kind.execution_mode is not ExecutionMode.BATCH:  # flights without end have no batch
+        look = partial(live_swap, exercise_id, part, kind.ours, kind.theirs, config, parallelism, width, strategy)
     return SwapReport(exercise_id, name, part is not None, is_equal=is_equal, look=look, **numbers, **guarded)
 
 
@@ -177,18 +221,29 @@ def _gate(exercise_id: str, rule: Any, of: str, options: Mapping[str, Any]) -> G
     return at_the_gate(exercise_id, chosen, of, lambda part: run(of, part, **options), is_learners=rule is not None)
 
 
+_IN_VIRTUAL_TIME: dict[str, Callable[[str, Any], Any]] = {"bottleneck": run_in_pressure, "storm": run_in_a_race}
+"""Parts of which only time shows what they do: they go into runs of their own."""
+
 _Swap = Callable[[Any], None]
 _Outcome = tuple[list[Any], dict[str, Any]]
 
 
 def _on_simulation(
-    flights: list[dict[str, Any]], config: Config, parallelism: int, swap: _Swap | None, num_task_managers: int = 1
+    flights: list[dict[str, Any]],
+    config: Config,
+    parallelism: int,
+    swap: _Swap | None,
+    num_task_managers: int = 1,
+    strategy: WatermarkStrategy | None = None,
 ) -> _Outcome:
     """Run the job once, with a swap when half of the flights have left; return results and counts."""
     results: list[Any] = []
-    environment = flights_job(reader_of_flights(flights), results.append, config, parallelism, to_departure)
+    environment = flights_job(reader_of_flights(flights), results.append, config, parallelism, to_departure, strategy)
     numbers: dict[str, Any] = {"num_before": 0, "swapped_at": 0, "error": ""}
-    with Simulation(environment, _SEED, check_every=0, num_task_managers=num_task_managers) as simulation:
+    step_ms = _STEP_WITH_CUTS_MS if config.checkpoint_interval_ms else _STEP_MS
+    with Simulation(
+        environment, _SEED, check_every=0, num_task_managers=num_task_managers, step_ms=step_ms
+    ) as simulation:
         waiting = swap
         try:
             while simulation.step() is not None:
@@ -197,18 +252,25 @@ def _on_simulation(
                     waiting(simulation)
                     waiting = None
                     numbers |= {"num_before": num_out, "swapped_at": simulation.num_steps}
+                    numbers["num_cuts_before"] = num_cuts(simulation)
         except USER_CODE_RAISES as error:  # whatever stopped the job is reported, not hidden
             numbers["error"] = described(error)
         numbers |= {
             "num_in": _records_in(simulation, 0),
             "num_arrived": _records_in(simulation, 1),
             "steps": simulation.num_steps,
+            "num_cuts": num_cuts(simulation),
         }
     return results, numbers
 
 
 def _on_threads(
-    flights: list[dict[str, Any]], config: Config, parallelism: int, swap: _Swap, num_task_managers: int = 1
+    flights: list[dict[str, Any]],
+    config: Config,
+    parallelism: int,
+    swap: _Swap,
+    num_task_managers: int = 1,
+    strategy: WatermarkStrategy | None = None,
 ) -> _Outcome:
     """The same on threads; the source that reads the flight in the middle says when."""
     results: list[Any] = []
@@ -222,11 +284,16 @@ def _on_threads(
                 number = next(count)
             if number == len(flights) // 2 + 1:
                 swap(runs[0])  # each task takes it between two of its steps
-                numbers["num_before"] = number - 1
+                numbers.update(num_before=number - 1, num_cuts_before=num_cuts(runs[0]))
             yield dict(flight)
 
     environment = flights_job(
-        lambda subtask, of: IterableReader(counted(subtask, of)), results.append, config, parallelism, to_departure
+        lambda subtask, of: IterableReader(counted(subtask, of)),
+        results.append,
+        config,
+        parallelism,
+        to_departure,
+        strategy,
     )
     with ThreadedRun(environment, num_task_managers=num_task_managers) as run_on_threads:
         runs.append(run_on_threads)
@@ -235,6 +302,7 @@ def _on_threads(
         except USER_CODE_RAISES as error:  # whatever stopped the job is reported, not hidden
             numbers["error"] = described(error)
         numbers |= {"num_in": _records_in(run_on_threads, 0), "num_arrived": _records_in(run_on_threads, 1)}
+        numbers["num_cuts"] = num_cuts(run_on_threads)
     return results, numbers
 
 
@@ -242,10 +310,10 @@ _DRIVERS: dict[str, Callable[..., _Outcome]] = {"simulation": _on_simulation, "t
 
 
 def _records_in(job: Simulation | ThreadedRun, vertex: int) -> int:
-    """Records that entered the tasks of the job's first or second vertex."""
-    found = 0
-    for deployment in job.deployments:
-        wanted = list(deployment.graph.job.vertices.values())[vertex]
+    """Records that entered the tasks of the job's first or second vertex, in regions that have ended too."""
+    wanted = list(job.deployments[0].graph.job.vertices.values())[vertex]
+    found = 0 if job.job_regions is None else job.job_regions.num_records_in(wanted.name)
+    for deployment in [] if job.job_regions is not None and job.job_regions.schedule.is_done else job.deployments:
         found += sum(task.chain.num_records_in for each, task in deployment.vertices_and_tasks if each is wanted)
     return found
 
@@ -260,6 +328,9 @@ class _Kind:
     num_task_managers: int = 1
     object_reuse: bool = True
     credit_based: bool = True
+    strategy: WatermarkStrategy | None = None
+    checkpoint_interval_ms: int = 0
+    execution_mode: ExecutionMode | ExchangeMode = ExchangeMode.ALL_PIPELINED
 
 
 # What `swap` of an exercise.toml may say.
@@ -277,6 +348,8 @@ _KINDS = {
     "frame": _Kind(to_frame.__name__, lambda job: put_framing(job, None), put_framing, 2),
     "decoder": _Kind(RequestDecoder.__name__, lambda job: put_decoders(job, None), put_decoders, 2),
     "sequence": _Kind(SequenceNumbers.__name__, lambda job: put_sequences(job, None), put_sequences, 2),
+    "wire": _Kind(WireFormat.__name__, lambda job: put_wires(job, None), put_wires, 2),
+    "talk": _Kind(PartitionReader.__name__, lambda job: put_talks(job, None), put_talks, 2),
     "marks": _Kind(WaterMarks.__name__, lambda job: put_marks(job, None), put_marks, 2, credit_based=False),
     "waiting": _Kind(PoolBuffers.__name__, lambda job: put_waits(job, None), put_waits, 2, credit_based=False),
     "receiver": _Kind(BufferManager.__name__, lambda job: put_receivers(job, None), put_receivers, 2),
@@ -297,7 +370,16 @@ _KINDS = {
         lambda job: job.swap(PipelinedSubpartition=PipelinedSubpartition),
         lambda job, guard: job.swap(PipelinedSubpartition=guarded_rules(guard)),
     ),
+    "blocking": _Kind(
+        BoundedBlockingSubpartition.__name__,
+        lambda job: job.swap(BoundedBlockingSubpartition=BoundedBlockingSubpartition),
+        lambda job, guard: job.swap(BoundedBlockingSubpartition=guarded_blocking(guard)),
+        execution_mode=ExecutionMode.BATCH,
+    ),
     **{kind: _Kind(*row) for kind, row in MEMORY_KINDS.items()},
+    "generator": _Kind(BoundedOutOfOrderness.__name__, our_generators, their_generators, strategy=_STRATEGY),
+    "valve": _Kind(StatusWatermarkValve.__name__, our_valves, their_valves, strategy=_STRATEGY),
+    "aligner": _Kind(BarrierAligner.__name__, our_aligners, their_aligners, checkpoint_interval_ms=_CUT_MS),
     "selector": _Kind(KeyGroupSelector.__name__, our_selector, their_selector),
     "copy": _Kind(ChannelCopy.__name__, our_copy, their_copy),
 }

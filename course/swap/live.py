@@ -10,6 +10,7 @@ from course.data.flights_job import flights_job
 from course.figures.live import endless_flights, shown_alone
 from course.swap.guard import Guard
 from refimpl.config import Config
+from refimpl.job import WatermarkStrategy
 from widgets import OnSight, ThroughputView
 
 __all__ = ["end_last", "live_swap"]
@@ -34,10 +35,11 @@ def live_swap(
     config: Config,
     parallelism: int,
     num_task_managers: int,
+    strategy: WatermarkStrategy | None = None,
 ) -> ThroughputView:
     """A job of flights that runs with our part; buttons put the learner's in, if there is one, and ours again."""
     job = OnSight(
-        flights_job(endless_flights(), _ignore, config, parallelism, to_departure),
+        flights_job(endless_flights(), _ignore, config, parallelism, to_departure, strategy),
         num_task_managers=num_task_managers,
         rests={"flights": _REST_MS},
     )

@@ -12,7 +12,7 @@ from course.swap.guard import Guard
 from refimpl.memory import BufferConsumer
 from refimpl.producer import BufferAndBacklog, PipelinedSubpartition, SubpartitionQueue
 
-__all__ = ["guarded_rules"]
+__all__ = ["Entry", "guarded_rules"]
 
 
 def guarded_rules(guard: Guard) -> type[SubpartitionQueue]:
@@ -61,7 +61,7 @@ class _State:
     def __init__(self, queue: SubpartitionQueue, *joining: BufferConsumer) -> None:
         self._queue = queue
         self._saved = queue.save()
-        self._entries = [_Entry(entry) for entry in [*queue.queue, *joining]]
+        self._entries = [Entry(entry) for entry in [*queue.queue, *joining]]
 
     def put_back(self) -> None:
         """Undo what was done since; a segment that went home meanwhile stays there."""
@@ -70,7 +70,7 @@ class _State:
             entry.put_back()
 
 
-class _Entry:
+class Entry:
     """How far an entry was read, and how many references its buffer had."""
 
     def __init__(self, consumer: BufferConsumer) -> None:

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from course.curriculum.seams import seam
 from course.curriculum.specimens import Specimen, harness, right_answers, zoo
 from refimpl.errors import USER_CODE_RAISES
 
@@ -48,7 +49,7 @@ def at_the_gate(
     wrong = zoo(of)[:_NUM_WRONG]
     lines, num_kept_out = [], 0
     for specimen in (*wrong, right_answers(of)[0]):
-        part = part_of(specimen)
+        part = part_of(specimen, seam(of).member)
         is_let_in = _says(rule, names["under_test"](part))
         lines.append(f"  {specimen.name:<32} {'let in' if is_let_in else 'kept out'}")
         num_kept_out += not is_let_in and specimen in wrong
@@ -64,13 +65,15 @@ def _says(rule: Callable[[Any], Any], given: Any) -> bool:
         return False
 
 
-def part_of(specimen: Specimen) -> Any:
-    """The class of a specimen: the last one it defines."""
+def part_of(specimen: Specimen, function: str = "") -> Any:
+    """The part a specimen defines: the function of this name, else the last class."""
     file = f"<{specimen.name}>"
     linecache.cache[file] = (len(specimen.source), None, io.StringIO(specimen.source, newline=None).readlines(), file)
     module = types.ModuleType(f"specimen_{specimen.name}")
     sys.modules[module.__name__] = module  # dataclasses look there
     exec(compile(specimen.source, file, "exec"), module.__dict__)  # noqa: S102 - our own source
+    if callable(named := vars(module).get(function)):
+        return named
     own = [each for each in vars(module).values() if isinstance(each, type) and each.__module__ == module.__name__]
     return own[-1]
 
