@@ -6,6 +6,7 @@ Cells of the source (lessons/src/NN_name.py):
     # %% TAG [name=ID] [tags=a,b]          a code cell
     # %% exercise id=3.1                   the stub of 3.1 is filled in (the cell's own lines come first)
     #! text                                anywhere in a cell: said to instructors, and in no notebook
+    # %% TAG seeds=I5,I6                   the subjects that the cell teaches, for lessons/COVERAGE.md
 
 Every cell has exactly one role TAG. The output of the code cell behind a prediction begins with its question and is
 folded until it is run, or unfolded; a cell with tags=only-here is shipped without one, since what it says holds for
@@ -23,7 +24,7 @@ import itertools
 import os
 import re
 import tempfile
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -34,7 +35,7 @@ from course.curriculum.glossary import glossary_page, words_of
 from course.curriculum.manifest import EXERCISES, LESSONS, START
 from course.curriculum.stubs import solution, stub
 
-__all__ = ["BuildError", "Cell", "build", "build_all", "parse", "source_of"]
+__all__ = ["BuildError", "Cell", "build", "build_all", "cell_ids", "execute", "parse", "source_of"]
 
 _ROOT = Path(__file__).resolve().parents[2]
 _MARK = re.compile(r"^# %%(?P<markdown> \[markdown\])?(?P<rest>.*)$")
@@ -104,8 +105,8 @@ def _cell(mark: re.Match[str], number: int, name: str) -> Cell:
     options: dict[str, str] = {}
     for word in words:
         key, equals, value = word.partition("=")
-        if not equals or key not in ("name", "id", "tags") or key in options:
-            raise BuildError(f"{name}, line {number}: cannot read {word!r}; options are name=, id=, tags=")
+        if not equals or key not in ("name", "id", "tags", "seeds") or key in options:
+            raise BuildError(f"{name}, line {number}: cannot read {word!r}; options are name=, id=, tags=, seeds=")
         options[key] = value
     if role == "exercise" and not mark["markdown"] and options.get("id") not in EXERCISES:
         raise BuildError(f"{name}, line {number}: an exercise cell needs id=, one of {', '.join(EXERCISES)}")
@@ -130,6 +131,12 @@ def _cell_id(cell: Cell, position: int, taken: set[str]) -> str:
         chosen = f"{base}-{number}"
     taken.add(chosen)
     return chosen
+
+
+def cell_ids(cells: Sequence[Cell]) -> list[str]:
+    """The ids that the cells have in the notebook."""
+    taken: set[str] = set()
+    return [_cell_id(cell, position, taken) for position, cell in enumerate(cells, 1)]
 
 
 def _notebook(cells: Iterable[Cell], *, solved: bool, words: str) -> nbformat.NotebookNode:
@@ -173,8 +180,12 @@ def _asking(source: str, questions: list[str]) -> str:
     return "\n".join([*lines[:at], *([""] if at else []), again, *lines[at:]])
 
 
-def _execute(notebook: nbformat.NotebookNode, name: str) -> None:
-    """Run all cells in a fresh kernel whose state folder is empty."""
+def execute(notebook: nbformat.NotebookNode, name: str) -> None:
+    """Run all cells in a fresh kernel whose state folder is empty; the state of views is in the metadata after that.
+
+    Raises:
+        BuildError: a cell failed or took too long, or the kernel did not start or died.
+    """
     from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 
     from course.author.build_client import OneKernel
@@ -253,7 +264,7 @@ def build(
     """
     notebook = _notebook(parse(source, name), solved=solved, words=words)
     notebook.cells = [cell for cell in notebook.cells if roles is None or cell.metadata.tags[0] in roles]
-    _execute(notebook, name)
+    execute(notebook, name)
     _normalise(notebook)
     nbformat.validate(notebook)
     text: str = nbformat.writes(notebook, version=4)

@@ -81,9 +81,14 @@ _ALL = (
     _lesson(5, "05_record_writer", "Record writer and selectors", 60),
     _lesson(6, "06_chains", "Chains and outputs", 60),
     _lesson(7, "07_local_channels", "Subpartitions and local channels", 60),
+    _lesson(8, "08_pull_and_push", "Pull and push", 60),
     _lesson(9, "09_remote", "Remote channels", 75),
     _lesson(10, "10_slow_reader", "One slow reader", 60),
     _lesson(11, "11_credit", "Credit", 75),
+    _lesson(12, "12_backpressure", "Backpressure", 75),
+    _lesson(13, "13_event_time", "Event time", 60),
+    _lesson(14, "14_aligned", "Aligned checkpoints", 75),
+    _lesson(18, "18_real_flink", "Talk to a real Flink", 90),
 )
 LESSONS: dict[int, Lesson] = {lesson.number: lesson for lesson in _ALL}
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-__all__ = ["records_come_back", "to_departure"]
+from refimpl.errors import LocalUsageError
+
+__all__ = ["names_the_culprit", "reads_as_written", "records_come_back", "to_departure"]
 
 
 def to_departure(flight: dict[str, Any]) -> tuple[str, int]:
@@ -34,3 +36,55 @@ def records_come_back(read: Callable[[Sequence[bytes]], list[tuple[str, bytes | 
         if [record for _, record in read(pieces) if record is not None] != records:
             return False
     return True
+
+
+def reads_as_written(new_result: Callable[[], Any]) -> bool:
+    """Whether every reader finds what was written, all of it, and nobody reads before it is finished.
+
+    `new_result()` makes a new channel that is read when it is finished, as in exercise 8.1. It has
+
+        write(data)    one more buffer, with these bytes: 1 to 64 of them
+        finish()       nothing is written any more
+        reader()       another reader; before finish() it must raise LocalUsageError
+
+    and a reader has `read()`, which gives the bytes of the next buffer, or None at the end.
+    Return True if the channel keeps your rule, False if it does not (or let an assertion fail).
+    """
+    pieces = [b"one", b"two", b"three"]
+    result = new_result()
+    for piece in pieces:
+        result.write(piece)
+        try:
+            result.reader()
+        except LocalUsageError:
+            continue
+        return False
+    result.finish()
+    first, second = result.reader(), result.reader()
+    found = [(first.read(), second.read()) for _ in range(len(pieces) + 1)]
+    return found == [(piece, piece) for piece in [*pieces, None]]
+
+
+def names_the_culprit(find: Callable[[Mapping[str, Sequence[float]], Sequence[tuple[str, str]]], Any]) -> bool:
+    """Whether a function that looks for the bottleneck finds it, in jobs of your own.
+
+    `find(loads, exchanges)` asks it about a job. `loads` has a name for each subtask, and how it spends
+    its time: (busy, idle, held back), in shares from 0 to 1; a fourth number says how many buffers wait
+    at its input, 0 if you leave it out. `exchanges` are pairs of names, who sends and who reads.
+    It returns the name of the culprit; a pair of names, if it is what lies between two; or None.
+    Return True if the function keeps your rule, False if it does not (or let an assertion fail).
+    """
+    works, waits, easy = (0.95, 0.05, 0), (0.15, 0, 0.85), (0.3, 0.7, 0)
+    line = [("source", "map"), ("map", "window"), ("window", "sink")]
+    fork = [("source", "left"), ("source", "right"), ("other", "far")]
+    jobs: list[tuple[dict[str, Any], list[tuple[str, str]], Any]] = [
+        ({"source": waits, "map": (0.4, 0, 0.6, 9), "window": works, "sink": easy}, line, "window"),
+        ({"source": waits, "map": easy, "window": easy, "sink": easy}, line, ("source", "map")),
+        ({"source": works, "map": easy, "window": easy, "sink": easy}, line, None),
+        (
+            {"source": (0.6, 0, 0.4), "left": (0.7, 0.3, 0, 9), "right": (0.9, 0.1, 0, 1), "other": easy, "far": works},
+            fork,
+            "right",
+        ),
+    ]
+    return all(find(loads, exchanges) == want for loads, exchanges, want in jobs)

@@ -169,6 +169,14 @@ def _driver(wanted: Seam) -> Path:
     return _COURSE / "checks" / wanted.driver if wanted.driver else folder(wanted.exercise) / "driver.py"
 
 
+def _imported_by_harness(exercise: str) -> list[str]:
+    """The engine's modules that a rule's harness wants; they are loaded before the time of a case runs."""
+    harness = folder(exercise) / "harness.py"
+    nodes = ast.walk(ast.parse(harness.read_text(encoding="utf-8"))) if harness.is_file() else ()
+    named = [each.module for each in nodes if isinstance(each, ast.ImportFrom) and each.module]
+    return sorted(each for each in named if each.startswith("refimpl"))
+
+
 def child_job(exercise: str) -> dict[str, Any]:
     """What a child must know of an exercise: no answers, and no reference part."""
     wanted = seam(exercise)
@@ -186,6 +194,7 @@ def child_job(exercise: str) -> dict[str, Any]:
         "part": wanted.part,
         "methods": list(wanted.methods),
         "driver": _driver(wanted).read_text(encoding="utf-8"),
+        "loads": _imported_by_harness(exercise),
         "modules": modules,
         "engine_root": str(_ROOT),
         "engine": str(engine),

@@ -15,6 +15,8 @@ from course.curriculum.source_lines import source_lines
 
 __all__ = ["reference_source", "solution", "standing_alone", "stub"]
 
+_MOST_COLUMNS = 120
+
 
 def reference_source(exercise: str) -> str:
     """The reference part as it stands in its module."""
@@ -28,7 +30,10 @@ def reference_source(exercise: str) -> str:
         text = ast.get_source_segment(source, node)
         assert text is not None, "a parsed node has a source"
         return text
-    methods = [lines[first_line(each) - 1 : each.end_lineno] for each in methods_of(node, wanted.methods)]
+    assert isinstance(node, ast.ClassDef), "only a class can be extended"
+    unreached = {each.name for each in _needless(node, wanted.methods)}
+    written = methods_of(node, {*wanted.methods, *wanted.hides} - unreached)
+    methods = [lines[first_line(each) - 1 : each.end_lineno] for each in written]
     return f"class {wanted.name}({wanted.part}):\n" + "\n\n".join("\n".join(each) for each in methods)
 
 
@@ -73,14 +78,17 @@ def _docstring_lines(node: ast.ClassDef | ast.FunctionDef, extra: Iterable[str],
     more = list(extra)
     lines = [*kept, "", *more] if more else kept
     if len(lines) <= 1:
-        return [f'{indent}"""{lines[0] if lines else ""}"""']
+        return [f'{indent}"""{line}"""' for line in lines]
     body = [f"{indent}{line}".rstrip() for line in lines[1:]]
     return [f'{indent}"""{lines[0]}', *body, f'{indent}"""']
 
 
-def _signature(node: ast.FunctionDef, name: str | None = None) -> str:
+def _signature(node: ast.FunctionDef, name: str | None = None, indent: str = "") -> str:
+    """The line with `def`, or three where it would be too long."""
     returns = f" -> {ast.unparse(node.returns)}" if node.returns else ""
-    return f"def {name or node.name}({ast.unparse(node.args)}){returns}:"
+    name, arguments = name or node.name, ast.unparse(node.args)
+    line = f"{indent}def {name}({arguments}){returns}:"
+    return line if len(line) <= _MOST_COLUMNS else f"{indent}def {name}(\n{indent}    {arguments}\n{indent}){returns}:"
 
 
 def stub(exercise: str) -> str:
@@ -104,7 +112,7 @@ def stub(exercise: str) -> str:
         lines += _docstring_lines(node, wanted.notes, "    ")
     for method in methods_of(node, wanted.methods):
         lines += ["", *(f"    @{ast.unparse(each)}" for each in method.decorator_list)]
-        lines += [f"    {_signature(method)}", *_docstring_lines(method, (), "        "), f"        {empty}"]
+        lines += [_signature(method, indent="    "), *_docstring_lines(method, (), "        "), f"        {empty}"]
     return "\n".join(lines) + "\n"
 
 

@@ -18,5 +18,5 @@ class Track:
 TRACKS = (
     Track("half a day", (0, 1, 2, 7)),
     Track("one day", (0, 1, 2, 7, 9, 10, 11)),
-    Track("two days", (0, 1, 2, 3, 4, 5, 7, 9, 10, 11)),
+    Track("two days", (0, 1, 2, 3, 4, 5, 7, 9, 10, 11, 12, 13, 14)),
 )

@@ -15,7 +15,7 @@ import numpy as np
 
 from course.data.oracle import HOUR_MS
 from refimpl.config import Config
-from refimpl.job import StreamEnvironment
+from refimpl.job import StreamEnvironment, WatermarkStrategy
 from refimpl.records import ANY, LONG, STRING, Column, Field, RecordBatch, TupleType, TypeSerializer, Vectorized
 from refimpl.task import ReaderFactory, TumblingWindows
 
@@ -73,10 +73,12 @@ def flights_job(
     config: Config | None = None,
     parallelism: int = 2,
     function: Callable[[dict[str, Any]], object] = departure,
+    strategy: WatermarkStrategy | None = None,
 ) -> StreamEnvironment:
     """The job, ready to be run; `on_result` gets `(origin, start_ms, end_ms, (departures, delay sum))`.
 
-    `function` is what the `departure` operator calls: the reference one, or a learner's.
+    `function` is what the `departure` operator calls: the reference one, or a learner's. With a `strategy` watermarks
+    come now and then, as it has them; without one they follow so many records.
     """
     config = config or Config(object_reuse=True)
     if config.max_parallelism is None:
@@ -88,10 +90,13 @@ def flights_job(
     if function is departure:
         departure_type, mapped, every = _DEPARTURE, Vectorized(departure, _departures), _FLIGHTS_PER_WATERMARK
     is_flown = Vectorized(lambda flown: flown[1] is not None, lambda batch: ~np.ma.getmaskarray(batch[1]))
+    flights = environment.source(make_reader, name="flights")
+    if strategy is None:
+        timed = flights.assign_timestamps(Field("event_time_ms"), LARGEST_DISORDER_MS, every=every)
+    else:
+        timed = flights.assign_timestamps_and_watermarks(strategy.with_timestamp_assigner(Field("event_time_ms")))
     (
-        environment.source(make_reader, name="flights")
-        .assign_timestamps(Field("event_time_ms"), LARGEST_DISORDER_MS, every=every)
-        .map(mapped, name=MAP_OPERATOR, type=departure_type)
+        timed.map(mapped, name=MAP_OPERATOR, type=departure_type)
         .filter(is_flown, name="flown")
         .key_by(0)
         .window(TumblingWindows(HOUR_MS))

@@ -20,8 +20,16 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
-from course.data import sections_channels, sections_jobs, sections_memory
-from course.data.datasets import DEFAULT_SEED, table
+from course.data import (
+    sections_batch,
+    sections_channels,
+    sections_cuts,
+    sections_jobs,
+    sections_memory,
+    sections_pressure,
+    sections_time,
+)
+from course.data.datasets import DEFAULT_SEED, NUM_FRAMES, table
 from course.data.generated import VERSION
 from course.data.query_text import query_text
 from course.data.session import SparkUnavailable, cancels, spark
@@ -243,6 +251,14 @@ SECTIONS: dict[int, Section] = {
             _CHANNELS.run_bursts,
         ),
         Section(
+            8,
+            "The same job both ways: how many flights of each airport, what is kept, and when does a result come?",
+            "flights",
+            1_000,
+            sections_batch.ask_both_ways,
+            sections_batch.run_both_ways,
+        ),
+        Section(
             9,
             "Rows and sums of each partition, read over two TaskManagers",
             "flights",
@@ -266,6 +282,39 @@ SECTIONS: dict[int, Section] = {
             2_000,
             _CHANNELS.ask_floating,
             _CHANNELS.run_floating,
+        ),
+        Section(
+            12,
+            "Of 300 000 samples of 20 subtasks: for how many minutes did each task hold the job back?",
+            "metrics",
+            300_000,
+            sections_pressure.ask_bottlenecks,
+            sections_pressure.find_bottlenecks,
+        ),
+        Section(
+            13,
+            "How many flights come too late for their hour, by the bound?",
+            "flights",
+            1_000,
+            sections_time.ask_late,
+            sections_time.run_late,
+        ),
+        Section(
+            14,
+            "How many flights left each airport, counted through a crash?",
+            "flights",
+            600,
+            sections_cuts.ask_departures,
+            sections_cuts.count_and_crash,
+            note=sections_cuts.note_surplus,
+        ),
+        Section(
+            18,
+            "What comes over two channels of a Flink: buffers of records, their bytes, and events?",
+            "frames",
+            NUM_FRAMES,
+            _CHANNELS.ask_frames,
+            _CHANNELS.read_frames,
         ),
     )
 }

@@ -271,3 +271,36 @@ def _run_without(simulation: Simulation, halted: Sequence[StepTask]) -> None:
     """Do all that can be done now, but not these steps."""
     while rest := [action for action in simulation.enabled() if action not in halted]:
         simulation.step(rest[0])
+
+
+# -- L18: a real Flink ---------------------------------------------------------------------------------
+
+
+def ask_frames(rows: DataFrame) -> dict[str, int]:
+    """Fields of each frame, two hex digits to a byte: the kind is byte 33, the size of the payload bytes 35 to 38."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    kind = F.conv(F.substring("frame", 2 * 33 + 1, 2), 16, 10).cast("int")
+    size = F.conv(F.substring("frame", 2 * 35 + 1, 8), 16, 10).cast("int")
+    fields = rows.select("channel", kind.alias("kind"), size.alias("size")).groupBy("channel")
+    found = fields.agg(
+        F.count_if(F.col("kind") == 0).alias("buffers"),
+        F.sum(F.when(F.col("kind") == 0, F.col("size"))).alias("bytes"),
+        F.count_if(F.col("kind") != 0).alias("events"),
+    )
+    answer: dict[str, int] = {}
+    for channel, buffers, num_bytes, events in rows_of(found.orderBy("channel")):
+        answer |= {f"channel {channel}, buffers": buffers, f"channel {channel}, bytes": num_bytes}
+        answer |= {f"channel {channel}, events": events}
+    return answer
+
+
+def read_frames(_rows: DataFrame) -> dict[str, int]:
+    """What two channels of ours get that talk to a Flink."""
+    from course.peer.with_flink import talk_to_flink
+
+    answer: dict[str, int] = {}
+    for number, channel in enumerate(talk_to_flink().channels):
+        answer |= {f"channel {number}, buffers": channel["data_buffers"], f"channel {number}, bytes": channel["bytes"]}
+        answer |= {f"channel {number}, events": channel["events"]}
+    return answer

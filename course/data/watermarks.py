@@ -4,7 +4,7 @@ Ours is an element of the stream and moves with each record. Spark's is a number
 micro-batch, so what is late depends on how many batches there are: with one batch nothing is. Both run here, on the
 same flights, into hourly windows per airport, and each counts what its windows leave out.
 
-    print(late_records(session))
+python -m course.data.watermarks      the table of both, in half a minute
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from course.data.flights_job import DelayTotals
 from course.data.oracle import HOUR_MS
 from course.data.progress_bar import shows_progress
 from course.data.scratch import scratch
-from course.data.session import cancels
+from course.data.session import cancels, spark
 from course.data.statistics import Figures
 from refimpl.drivers import Simulation
 from refimpl.job import StreamEnvironment
@@ -49,7 +49,7 @@ class LateRecords:
     @property
     def table(self) -> Figures:
         """As a table: a line for each bound."""
-        headings = ("bound, min", "ours, per record", *(f"Spark, {n} batches" for n in self.spark))
+        headings = ("bound, min", "ours, per record", *(f"Spark, {n} batch{'es' * (n > 1)}" for n in self.spark))
         rows = tuple(
             (str(bound), f"{late} ({late / self.num_records:.1%})", *(str(each[bound]) for each in self.spark.values()))
             for bound, late in self.engine.items()
@@ -155,3 +155,13 @@ def _ddl(table: pa.Table) -> str:
 
 def _departure(flight: dict[str, Any]) -> tuple[str, int]:
     return flight["origin"], flight["dep_delay_minutes"]
+
+
+def _main() -> None:
+    session = spark("late records")
+    print(late_records(session))
+    session.stop()
+
+
+if __name__ == "__main__":
+    _main()

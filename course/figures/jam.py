@@ -7,7 +7,7 @@ between everything else moves as far as it can.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from course.figures.channels import FULL_RECORD, SEGMENT_BYTES
 from refimpl.config import Config
@@ -17,10 +17,11 @@ from refimpl.job import StreamEnvironment
 from refimpl.records import BYTES
 from refimpl.task import IterableReader
 
-__all__ = ["Followed", "Jam", "WhereItStands", "follow", "jam", "left_over", "where_it_stands"]
+__all__ = ["Followed", "Jam", "WhereItStands", "barriers_through", "follow", "jam", "left_over", "where_it_stands"]
 
 _NUM_CHANNELS = 4
 _ROUNDS = 16
+_SENT_AT_MS = 16  # when all is full that lies between a source and a slow sink
 
 
 def _endless(config: Config, parallelism: int) -> StreamEnvironment:
@@ -236,3 +237,24 @@ def _both(simulation: Simulation) -> dict[str, int]:
     """How many records each end has had so far."""
     (written,), (read,) = _records(simulation, "source"), _records(simulation, "sink")
     return {"producer": written, "consumer": read}
+
+
+# -- what holds a barrier up ---------------------------------------------------------------------------------
+
+
+def barriers_through(pace: int, *, credit_based: bool) -> tuple[int, ...]:
+    """Rounds until a barrier is through to each reader; the first takes a step in one of `pace` rounds only."""
+    sinks = [StepTask(f"sink-{number}") for number in range(_NUM_CHANNELS)]
+    config = replace(_config(credit_based=credit_based), checkpoint_interval_ms=_SENT_AT_MS)
+    sent, number, through = -1, 0, [-1] * _NUM_CHANNELS
+    with Simulation(_endless(config, _NUM_CHANNELS), num_task_managers=2, check_every=0) as simulation:
+        readers = [task for each in simulation.deployments for task in each.tasks if task.name.startswith("sink")]
+        while min(through) < 0:
+            _round(simulation, set(sinks), sinks if number % pace == 0 else sinks[1:])
+            number += 1
+            if sent < 0 and simulation.deployments[0].checkpoints.next_id > 1:
+                sent = number
+            for place, task in enumerate(readers):
+                if task.checkpoints.last_cut is not None and through[place] < 0:
+                    through[place] = number - sent
+    return tuple(through)

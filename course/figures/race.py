@@ -6,13 +6,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from refimpl.rivals import ENTRANTS, PHASES, Measures, Phase, Run, Workload, measure, signs
+from refimpl.rivals import ENTRANTS, HELD, PHASES, Measures, Phase, Run, Workload, measure, signs, wins
 from widgets import Curve, Panel, PaperFigure
 
-__all__ = ["HELD", "Race", "race"]
-
-HELD = 1
-"""The phase in which the consumer is held."""
+__all__ = ["Race", "race"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +21,16 @@ class Race:
     measures: dict[str, Measures]
 
     def __repr__(self) -> str:
+        lines = [self.table()]
+        if len(self.measures) > 1:
+            lines += ["", "who wins at what"]
+            lines += [f"{win.what:<32}{' · '.join(win.names) or 'nobody'} ({win.words})" for win in wins(self.measures)]
+        if set(self.measures) == set(ENTRANTS):
+            lines += ["", *(f"{'yes' if holds else 'NO':<4}{sign}" for sign, holds in signs(self.measures))]
+        return "\n".join(lines)
+
+    def table(self) -> str:
+        """What was measured, a line for each system."""
         heads = ("s to react", "to recover", "off by", "stops", "records", "kB", "p99 ms", "innocent")
         lines = [f"seed {self.seed}; virtual time; the consumer held in phase {HELD + 1}"]
         lines.append(f"{'':<24}" + "".join(f"{head:>12}" for head in heads))
@@ -40,13 +47,13 @@ class Race:
         lines.append(f"{'can pass':<24}" + "".join(f"{phase.sustainable_per_s:>12.0f}" for phase in phases))
         for each in self.measures.values():
             lines.append(f"{each.name:<24}" + "".join(f"{phase.throughput_per_s:>12.1f}" for phase in each.phases))
-        if set(self.measures) == set(ENTRANTS):
-            lines += ["", *(f"{'yes' if holds else 'NO':<4}{sign}" for sign, holds in signs(self.measures))]
         return "\n".join(lines)
 
     def as_json(self) -> dict[str, Any]:
-        """All that was measured; what never happened is `None`."""
-        return {"seed": self.seed, "systems": {name: _finite(asdict(each)) for name, each in self.measures.items()}}
+        """All that was measured, and who wins at what; what never happened is `None`."""
+        systems = {name: _finite(asdict(each)) for name, each in self.measures.items()}
+        found = wins(self.measures) if len(self.measures) > 1 else []
+        return {"seed": self.seed, "systems": systems, "wins": [asdict(win) for win in found]}
 
     def figure(self) -> PaperFigure:
         """The source's rate of each system, second by second, over what could pass."""

@@ -52,7 +52,7 @@ PipelineMap(ten.recording, title="Ten flights, step by step")
 #! Say nothing for a minute; let them press the arrow keys. Then ask what moved. Someone says "squares": good. Only
 #! now give the names: buffer, queue, pool. What is named after it was seen is remembered; the other way round it is
 #! not. People ask about watermark and backlog: each has a lesson of its own, and today they may be ignored.
-# %% [markdown] text name=look
+# %% [markdown] text name=look seeds=A4,B16
 # Move the slider, or press the arrow keys with the picture in focus. Follow one thing: a square is a
 # **buffer**, a piece of memory of 64 bytes. It leaves the pool of its producer, waits in a queue with
 # records in it, and comes home empty. What you cannot name yet has a lesson of its own.
@@ -72,7 +72,7 @@ live_flights()
 #! asked the question of lessons 2, 7 and 10; write it on the board and leave it there.
 # %% predict name=predict-a
 L.predict("0.a")
-# %% figure name=counts
+# %% figure name=counts seeds=O7
 ten.counts
 #! Point at the 6 behind `hourly`. Ask why not ten, and why not three, one for each airport. It takes them a minute to
 #! say "airport and hour", and then they have understood a window without the word.
@@ -112,7 +112,7 @@ for reuse in (False, True):
 # object reuse `ChainingOutput` (1.11.4; the same in 2.x).
 #! What people get wrong here: they read "must not" as "cannot". Nothing stops them, in Flink as in ours. Ask for a
 #! function they wrote at work that sorted or trimmed its argument in place; there is always one.
-# %% figure name=explain-chain
+# %% figure name=explain-chain seeds=E2
 from course.data.flights_job import flights_job
 from refimpl.task import IterableReader
 

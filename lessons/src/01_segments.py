@@ -22,7 +22,7 @@ L
 # whether the bytes exist.
 #! Let them guess what 83,886,080 has to do with 5 before they read on. Write it in hex on the board, 05 00 00 00, and
 #! wait. It takes half a minute, and then the whole lesson is on the board.
-# %% [markdown] text name=meet
+# %% [markdown] text name=meet seeds=A3,A22
 # ## The bytes of a job
 #
 # A **byte** is a number from 0 to 255, written here as two hex digits, `00` to `ff`. Memory is bytes in a
@@ -66,7 +66,7 @@ for asked in ("memory[6:10]", "memory[-3:-1]", "small.window(6, 4)", "small.wind
 #! Stress the second line: a negative index is not refused either, it silently means another place. A story: a parser
 #! read its length field one byte too early, got a huge number, sliced to the end of the input, and reported success
 #! with an empty list.
-# %% [markdown] explain name=explain
+# %% [markdown] explain name=explain seeds=A1
 # ## What a segment promises
 #
 # | you ask for | you get |
@@ -86,7 +86,7 @@ for asked in ("memory[6:10]", "memory[-3:-1]", "small.window(6, 4)", "small.wind
 # this is the same in 2.x.
 #! The order of the two errors is asked in check 1.1, rule F. Say it as a door and a shelf: if the shop is closed,
 #! nobody asks whether the shelf is empty. A message about an index would send on-call looking at the wrong thing.
-# %% [markdown] task name=task
+# %% [markdown] task name=task seeds=A1
 # ## Your part: a window
 #
 # - **Given** `index` and `length`, in bytes; yours has `self.view`, a memoryview, and `self.size`.
@@ -113,7 +113,7 @@ for order in (ByteOrder.BIG_ENDIAN, ByteOrder.LITTLE_ENDIAN):
     print(f"5 written {order.name:<13}  {small.get(0, 4).hex(' ')}  reads as {read}")
 #! Ask who has met this in practice: image formats, network captures, a database dump from another machine. Then ask
 #! which side was wrong. Neither; they had not agreed, and that is what a protocol is.
-# %% [markdown] text name=orders-words
+# %% [markdown] text name=orders-words seeds=A1
 # ## Which byte first?
 #
 # A number above 255 needs several bytes. **Big-endian**: the one that counts most comes first, as we write

@@ -1,4 +1,4 @@
-# %% [markdown] title name=title
+# %% [markdown] title name=title seeds=A13
 # # Buffers and pools
 #
 # **When you are done** you can say who holds each piece of memory of a job, who may have how many, and
@@ -25,7 +25,7 @@ L
 # it was, or who had asked for how much.
 #! Ask what they would do with this message. Most say: more memory. Then ask which memory, and who asked for 81.
 #! Nobody can answer, and that is the outcome of the lesson: after it they can.
-# %% [markdown] text name=meet
+# %% [markdown] text name=meet seeds=A4,A6,A8
 # ## Who has what
 #
 # A **buffer** is a segment on loan: the segment, how far it is filled, and a count of who still needs it.
@@ -48,7 +48,7 @@ PoolView(run_flights(10).recording, title="The memory of a job, step by step")
 # possession, and it changes when pools come and go. That is the next question.
 # %% predict name=predict-a
 L.predict("2.a")
-# %% figure name=two-jobs
+# %% figure name=two-jobs seeds=A6,A14
 from refimpl.errors import InsufficientBuffersError
 from refimpl.memory import LocalBufferPool, NetworkBufferPool
 
@@ -73,7 +73,7 @@ except InsufficientBuffersError as error:
     print(error)
 #! Play it with coins before running it: nine in the first cup, now a second job comes. Can the engine take coins out
 #! of the first cup? No: the task is writing into them. It can only refuse to give them out again when they come home.
-# %% [markdown] explain name=explain
+# %% [markdown] explain name=explain seeds=A5,A11,A12,A14
 # ## Promise, size, count
 #
 # | number | what it is | who changes it |
@@ -113,7 +113,7 @@ check("2.1")
 hint("2.1")
 # %% predict name=predict-b
 L.predict("2.b")
-# %% figure name=shares
+# %% figure name=shares seeds=A9,A10,A15
 from refimpl.memory import share_out
 
 for appetites in ([10, 10, 10], [4, 8, 12], [2, 3, 2147483647]):
@@ -124,7 +124,7 @@ for appetites in ([10, 10, 10], [4, 8, 12], [2, 3, 2147483647]):
 #! Draw the rope: 10 metres, three people, marks at 3.33, 6.67 and 10; cut at 3, 6 and 10. The last person's share is
 #! 4 without anybody deciding it. In Flink the order of the pools is that of a hash set, so do not promise who gets
 #! the odd one.
-# %% [markdown] text name=shares-words
+# %% [markdown] text name=shares-words seeds=A9,A10
 # ## Sharing out
 #
 # Of 12 segments 6 were promised above; the other 6 are shared out. A pool's **appetite** is how many more
@@ -141,7 +141,7 @@ for appetites in ([10, 10, 10], [4, 8, 12], [2, 3, 2147483647]):
 check("2.2")
 #! Those who round each share and then hand the rest to the last pool pass the first rules and fail with unequal
 #! appetites. Ask them for 10 among 4, 8 and 12 on paper.
-# %% [markdown] text name=pool-words
+# %% [markdown] text name=pool-words seeds=A12,A18
 # ## A pool of your own
 #
 # Three questions remain, and you answer them. *Which segment does a request get?* An idle one; else one

@@ -29,7 +29,7 @@ L
 #! Ask who has seen a job that is silent: no error, no progress, full input. Then ask what they restarted. From
 #! practice: a protocol test with one short message passed for months; the first message longer than the socket's
 #! buffer broke it. Everybody tests the middle of a buffer, and nobody its edge.
-# %% [markdown] text name=meet
+# %% [markdown] text name=meet seeds=B11
 # ## Buffers are full at the wrong moment
 #
 # To travel, a record becomes bytes in a row: it is **serialised**. A byte is a number from 0 to 255, written
@@ -55,7 +55,7 @@ list(copies_of([b"hello"], segment_size=8))
 #! theirs is the first part in the zoo, and the incident.
 # %% predict name=predict-b
 L.predict("3.b")
-# %% figure name=ribbon
+# %% figure name=ribbon seeds=B3,B11
 TwoBufferRibbon([b"hello", b"to", b"passengers"], segment_size=8, title="Three records, buffers of 8 bytes")
 #! Step to copy 4 and stop. One byte of a header stands at the end of buffer 1, three at the start of buffer 2. Ask
 #! what a reader can know after buffer 1 alone. Right: not even how long the record is. Lesson 4 lives on that.
@@ -68,7 +68,7 @@ for size in (7, 11, 12):
 #! Let somebody read the first two answers aloud, then cover the bytes and ask the room to derive the answers of sizes
 #! 11 and 12 from arithmetic: 7 + 4 = 11, so the second header fills the buffer to its last byte, and its payload goes
 #! on.
-# %% [markdown] explain name=explain
+# %% [markdown] explain name=explain seeds=B3,B4
 # ## Two questions, not one
 #
 # After each copy there are two questions. Is the record finished? Is the buffer full?
@@ -90,7 +90,7 @@ for size in (7, 11, 12):
 # 1.11.4).
 #! The lower left cell deserves a minute. Ask for a case; there is none, because a copy goes on until one of the two
 #! is exhausted. A table with an impossible cell is how one sees that two questions give three answers.
-# %% [markdown] text name=broadcast-words
+# %% [markdown] text name=broadcast-words seeds=B5,B6
 # ## Once serialised, copied often
 #
 # A record for many consumers is serialised **once** and copied for each of them: copy for the first, `reset`,

@@ -36,7 +36,7 @@ TwoBufferRibbon([b"hello", b"to", b"passengers"], segment_size=8, title="What th
 #! even where a record begins: a reader that loses its place once has lost it for good.
 # %% predict name=predict-a
 L.predict("4.a")
-# %% figure name=reading
+# %% figure name=reading seeds=B9
 from course.figures.reading import reading
 
 reading([b"hello", b"to", b"passengers"], segment_size=8)
@@ -56,7 +56,7 @@ L.predict("4.b")
 reading([b"passengers"], segment_size=5, num_segments=1)
 #! This is the point of the lesson. The memory of the network is lent for as long as one reading takes; what must stay
 #! longer is copied. Who keeps a buffer because it might be needed has taken it from all others.
-# %% [markdown] explain name=explain
+# %% [markdown] explain name=explain seeds=B9,E22
 # ## Three answers
 #
 # That pool had **one** buffer, and the record lay in three. It works because what is still needed of a
@@ -80,13 +80,13 @@ reading([b"passengers"], segment_size=5, num_segments=1)
 # 1.11.4). In 2.x the deserializer recycles the buffer itself; doing both frees it twice.
 #! Ask what last refers to. Half of the room will say the stream. From practice: somebody closed a file on LAST, and
 #! lost all but the first buffer of each partition.
-# %% [markdown] text name=spilling-words
+# %% [markdown] text name=spilling-words seeds=B10
 # ## And a record of 50 MB?
 #
 # Gathering it would take 50 MB of memory for each channel that has such a record half here. Above 5 MiB
 # the pieces go to a file instead: the record is **spilled**. Hence the long name in Flink. In 2.x the limit is
 # a setting.
-# %% figure name=spilling
+# %% figure name=spilling seeds=B10
 from course.figures.reading import where_it_waits
 
 for size in (100_000, 5_000_000, 6_000_000, 50_000_000):

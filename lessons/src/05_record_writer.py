@@ -22,7 +22,7 @@ L
 # "Too little parallelism", said the dashboard. It was the key.
 #! Ask for the first thing they would try. More subtasks, more memory, a bigger machine: write all of it down, and
 #! cross it out one by one after the figure of the airports.
-# %% [markdown] text name=meet
+# %% [markdown] text name=meet seeds=C1,C2,C5
 # ## One channel for each subtask
 #
 # A **record writer** takes the records of one task. It has a **channel** to each subtask behind it, and
@@ -58,7 +58,7 @@ from course.figures.writing import moved
 moved([f"N{number}" for number in range(1_000)], before=4, after=5)
 #! Ask where the keys live that do not move: their state stays on its machine. A state of a terabyte makes the
 #! difference between 495 and 818 of a thousand keys a matter of hours.
-# %% [markdown] explain name=explain
+# %% [markdown] explain name=explain seeds=B8,C2,C5
 # ## Who may choose, and how
 #
 # | selector | a record goes to | for |
@@ -83,7 +83,7 @@ moved([f"N{number}" for number in range(1_000)], before=4, after=5)
 #! spreads the load of the step before, never of the keyed one.
 # %% predict name=predict-b
 L.predict("5.b")
-# %% figure name=broadcast
+# %% figure name=broadcast seeds=C4
 from course.figures.writing import buffers_of_a_broadcast
 
 buffers_of_a_broadcast(num_records=8, num_channels=4)
@@ -94,14 +94,14 @@ for question in ("5.c", "5.d", "5.e"):
     IPython.display.display(L.predict(question))
 #! Three predictions at once: give them two minutes and let them argue. The second one splits every room in half, even
 #! among people who have run Flink for years.
-# %% figure name=departures
+# %% figure name=departures seeds=C12,C13,C15
 from course.figures.writing import departures
 
 departures(timeout_ms=100)
 #! Read the figure line by line with a hand up for asleep and down for told. At 110 ms stop: the buffer is full, and
 #! the reader sleeps. This surprises because we think of full as something that the buffer does; it is the writer that
 #! acts, when it needs the next one.
-# %% [markdown] explain name=explain-flush
+# %% [markdown] explain name=explain-flush seeds=C4,C12,C13,C15,C16
 # ## Three reasons to leave
 #
 # You saw all three. What is written is there, but the reader sleeps until it is told:
@@ -141,7 +141,7 @@ check("5.1")
 L.swap("5.1")
 # %% zoo name=zoo
 zoo("5.1")
-# %% [markdown] task name=task-copy
+# %% [markdown] task name=task-copy seeds=A17,B6
 # ## Your second part
 #
 # - **Given** a record in hand, already serialised, and the channels it must reach: one, or all.

@@ -30,7 +30,7 @@ L
 # **chain**, and call each other; between tasks records travel as bytes, in buffers. This is the flights job of the
 # course, as it folds, then with chaining turned off; and as a graph, whose slider goes from what was written to
 # the chains and their subtasks.
-# %% figure name=fold
+# %% figure name=fold seeds=O8
 from course.figures.chains import eight_outputs, flights_graph, folded, price_of_edges, two_branches, very_late_flights
 from widgets import JobView
 
@@ -46,7 +46,7 @@ L.predict("6.a")
 price_of_edges()
 #! Why 4.1 and not 4? The fifth edge carries counts, and only few. Then the column "values copied": who pays it, and
 #! for what? Do not answer; the next prediction does.
-# %% [markdown] explain name=explain
+# %% [markdown] explain name=explain seeds=E2,E18,O8
 # ## What may be chained
 #
 # A chain is a function call, so it works only where a network would change nothing. All of this must hold:
@@ -78,7 +78,7 @@ print("\nthe same, with a map that makes a new flight instead:")
 two_branches(object_reuse=True, changes=False)
 #! From practice: teams that switch reuse on read all their functions for a week first, or forbid setters in the
 #! types. The last table is the cheap rule: make a new object, change none you were given, and the flag is safe.
-# %% [markdown] text name=outputs
+# %% [markdown] text name=outputs seeds=B1,O1,O4,O5,O6
 # ## The eight outputs
 #
 # What an operator emits goes into an **output**: to the next operator of its chain, or to the network. Which class
@@ -90,7 +90,7 @@ two_branches(object_reuse=True, changes=False)
 #
 # And an operator may have several streams: a **side output** has a tag, and records sent to it pass by everyone
 # who listens to the main stream. (`split` is gone since Flink 1.12; side outputs do its work.)
-# %% figure name=eight
+# %% figure name=eight seeds=O1,O3,O4,O5,O6
 print(eight_outputs(), very_late_flights(), sep="\n\n")
 #! Cover the names and let them choose per cell: does anybody have to copy here, and what, the value or the wrapper?
 #! The word "Copying" in the right column surprises all; it copies the wrapper only.

@@ -26,7 +26,7 @@ L
 #! Ask which of the two nights they would rather explain to their manager. Then the question to keep: why did no
 #! metric show the forty minutes? All tasks were idle, no queue was full; the record lay in a buffer nobody was told
 #! about.
-# %% [markdown] text name=meet
+# %% [markdown] text name=meet seeds=C8,C19
 # ## Two tasks, one queue
 #
 # A **TaskManager** is a process that runs tasks. Each task that writes has an output, and the output has one
@@ -37,7 +37,7 @@ L
 # Below, a writer takes three steps for each of its reader. Move the slider, and watch three things: the level in
 # each buffer, the dashed one that is being written, and the **backlog**, the number of buffers a reader should
 # make room for.
-# %% figure name=queue
+# %% figure name=queue seeds=C8
 from course.figures.queues import OneChannel, local_way, slow_reader, three_ways, timeout_curve
 from widgets import QueueView
 
@@ -56,9 +56,9 @@ OneChannel(8).open("ab").write("cd").poll().poll().write("ef").poll()
 #! reader that recycles what it has read (w01 of the zoo) takes the paper away from under the writer's pen.
 # %% predict name=predict-b
 L.predict("7.b")
-# %% figure name=told
+# %% figure name=told seeds=C12
 OneChannel(8).open("ab").open("cd").open("ef").open("gh").poll().poll().poll().poll().poll()
-# %% [markdown] explain name=explain
+# %% [markdown] explain name=explain seeds=C9,C18
 # ## When is the reader told?
 #
 # A reader that has nothing to do sleeps, and to wake it costs more than to read a buffer. So it is told **once**,
@@ -84,26 +84,26 @@ OneChannel(8).open("ab").open("cd").open("ef").open("gh").poll().poll().poll().p
 # the end, the last one counts too (before 1.10: always).
 #
 # What does a flush do to the buffer it finds half full? Say it before you run the next cell.
-# %% figure name=flush
+# %% figure name=flush seeds=C9
 OneChannel(8).open("ab").flush().flush().poll().write("cd").write("ef").flush().poll().open("gh").poll()
 #! Three flushes, one buffer: a flush cuts nothing, the buffer is filled to its end. Many expect as many buffers as
 #! flushes. Ask at the second flush why nobody is told, and at the last line why the first entry is empty and still
 #! there.
-# %% [markdown] text name=ways
+# %% [markdown] text name=ways seeds=C12,C13,C15
 # ## The five steps of the local way
 #
 # What makes a record visible? One of **three triggers**: its buffer is full, so that the next one joins; an event
 # must follow it; or the **buffer timeout** has passed and flushes every channel. Below is the trace of a run
 # whose reader comes first: three records, then nothing for a while.
-# %% figure name=local-way
+# %% figure name=local-way seeds=E3
 local_way()
 #! Read the times aloud: 0.01 ms to write, 100 ms to be seen. Ask which of the three triggers step 3 was, and what the
 #! others would have looked like. Whoever knows older texts has met steps 1 and 3 as wait() and notifyAll(). From
 #! practice: "Flink adds 100 ms per hop" is half true; the mean is half a period.
-# %% figure name=three-ways
+# %% figure name=three-ways seeds=E1
 # The same records travel in three ways, and each saves something.
 three_ways()
-# %% [markdown] text name=latency
+# %% [markdown] text name=latency seeds=C16,C22,E1,E2,E4
 # In one **chain** a record is handed over by a function call: no bytes at all. In one TaskManager it is
 # serialised, and the reader takes the bytes where they lie. Between two, some channels also cross a wire, and for
 # those the consumer needs buffers of its own: credit, backlog and frames are for them (lessons 9 to 11).
@@ -117,14 +117,14 @@ three_ways()
 L.predict("7.c")
 #! "Ten times as many flushes" is arithmetic, not throughput: a flush of a channel costs little, a wake-up for each
 #! record costs a lot. Ask what is the most wake-ups a second there can be at 1 ms, with four channels.
-# %% figure name=curve
+# %% figure name=curve seeds=C20,C21,C22
 # Simulated time: each step of a task takes 10 µs. measured_curve() of course.figures.queues runs on your clock.
 # Here a buffer fills in some 25 ms, so with Flink's 100 ms this job would wait as with "never".
 timeout_curve()
 #! A famous figure: the curve is flat where people turn the knob and steep where nobody looks. Which setting would
 #! they take to a review, and what must they know about the stream first? Whether buffers fill before the timeout
 #! does anything.
-# %% figure name=live
+# %% figure name=live seeds=C22
 # This job runs while you look; without a kernel you see one moment of it.
 # Set the buffer timeout to "never": what changes in the queues?
 # Then slow the board, the reader, and say when the writer must stop.

@@ -26,7 +26,7 @@ L
 # is what happens. Under load it is not.
 #! Ask who has written `data = sock.recv(4096)` and parsed what came. Most have, and it worked. From practice: this
 #! bug is found by a bigger customer, not by a test; the fix is three lines, the search for it took two weeks.
-# %% [markdown] text name=meet
+# %% [markdown] text name=meet seeds=E20
 # ## One connection, many channels
 #
 # Two tasks on different machines exchange data through a **channel**: one subtask's output for one other
@@ -47,7 +47,7 @@ ExchangeView(spoken.recording, title="One connection, two channels", at=12)
 #! Let somebody find the bytes that are the same in every frame (the first three, and the magic), then where A and B
 #! differ: behind these nine. Count connections: one. Ask what would be different with a thousand channels; nothing
 #! in these two lists but the letters.
-# %% [markdown] text name=look
+# %% [markdown] text name=look seeds=E7
 # Step through the picture: a box is a frame on its way. The list above it has the frames as bytes.
 #
 # The consumer asks for each channel (`PartitionRequest`) and later says how much it can take
@@ -137,14 +137,14 @@ zoo("9.2")
 check("9.3")
 # %% swap name=swap-sequence
 L.swap("9.3")
-# %% [markdown] text name=nine-words
+# %% [markdown] text name=nine-words seeds=E1,E6,E13
 # ## Nine steps to another machine
 #
 # Data reaches the next operator in one of three ways. In a chain it is a function call. On one machine the
 # consumer reads the producer's queue. To another machine it takes nine steps, once the channel has been asked
 # for; here they are for its first buffer, each with the step of the run in which it happened. (If the producer
 # fails, an `ErrorResponse` comes: it names a channel, which fails alone, or none, and then all of them do.)
-# %% figure name=nine
+# %% figure name=nine seeds=B16,E6,E17
 nine_steps()
 #! Give nine people one line each on paper, shuffled, and let them stand up in order; then show the cell. Who holds
 #! the memory at each step? Ask at line 5: the segment is home, so where is the data if the wire is slow? Lines 1 and 8

@@ -17,7 +17,7 @@ from course import check, hint, lesson, reveal, show, zoo
 
 L = lesson(10)
 L
-# %% [markdown] why name=why
+# %% [markdown] why name=why seeds=G1
 # ## An incident
 #
 # One TaskManager ran two hundred small tasks. One of them wrote to a database, and the database was slow that
@@ -43,15 +43,15 @@ jam(credit_based=False, phases=(False,))
 L.predict("10.a")
 #! "As much as before" wins, and the reason is good: four channels, four queues, four pools. So ask what there is
 #! only ONE of. Write the vote down; you want it again at the cure.
-# %% figure name=jam
+# %% figure name=jam seeds=G6
 jam(credit_based=False)
 #! Point at 0.62 and let them work it out: 0.62 of 16 rounds are ten buffers. Why ten? The next table has the ten,
 #! at channel 0, where they do not help. This delay is why the alarm never comes at the moment of the cause.
-# %% [markdown] text name=look
+# %% [markdown] text name=look seeds=G6
 # Reader 0 slept from round 17 to 48. For a while the others lived on what still came. Then they got nothing,
 # though they had room, and their sources had data. When reader 0 woke up, all four went on: nothing was
 # lost. Where was the data meanwhile?
-# %% figure name=stands
+# %% figure name=stands seeds=G5
 where_it_stands(credit_based=False)
 #! Cover all rows but the first. Then, row by row: in which one is memory really missing? In one place only, for one
 #! buffer: the 1. Everything else in this table follows from it, and every other channel has ten empty buffers.
@@ -65,7 +65,7 @@ from course.figures.live import live_readers
 live_readers(credit_based=False)
 #! Hold sink-0 and wait a few seconds: first the right side of the other three is empty, and only later, when the wire
 #! is full, are the left sides full. That is the order in which the alarms come. Let it go: nothing was lost.
-# %% [markdown] explain name=explain
+# %% [markdown] explain name=explain seeds=A16,G5,G7
 # ## Nobody says "stop"
 #
 # Each part finds that it cannot go on, from the slow reader back to every source:
@@ -122,14 +122,14 @@ zoo("10.1")
 check("10.2")
 # %% swap name=swap-waits
 L.swap("10.2", driver="threads")
-# %% [markdown] text name=cure-words
+# %% [markdown] text name=cure-words seeds=H2,H6
 # ## The cure
 #
 # The mistake is to send what nobody has room for. If the sender knew, it would keep channel 0's data at home,
 # and the line would stay free. That is what credits do, since 1.5; the next lesson builds them. Same job,
 # same sleep. In the second table nothing is on the wire without a place, and the innocent readers have
 # buffers lying ready. (All sources wait now and then: they could send more than a reader takes.)
-# %% figure name=cure
+# %% figure name=cure seeds=H6
 print(jam(credit_based=True), "\n")
 where_it_stands(credit_based=True)
 #! Somebody says "just give it more buffers". Ask what changes in the jam with twice as many: the 0.62, and nothing
@@ -137,12 +137,12 @@ where_it_stands(credit_based=True)
 #! again.
 # %% predict name=predict-b
 L.predict("10.b")
-# %% figure name=follow
+# %% figure name=follow seeds=G10,G11
 follow()
 #! A famous figure, here from our own engine. Ask where in the code the speed is sent: nowhere. Only two things
 #! travel, data one way and empty buffers the other. Then the first column: who waits there, and for what? The
 #! consumer, for data; only from the second on the producer waits, for buffers. What fills first is left out.
-# %% [markdown] text name=two-kinds
+# %% [markdown] text name=two-kinds seeds=G3,G4,G9
 # A slow producer has its consumer wait for data. From the second phase on it is the other way round, and this is
 # **backpressure**: the producer follows its consumer, and no message says how fast. There are two kinds. On one
 # machine the consumer holds the producer's own buffers, so its pool runs empty. Between two machines the

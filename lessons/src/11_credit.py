@@ -28,7 +28,7 @@ L
 #! Do not solve it. Let the room bet: parallelism, heap, a timeout, a thread pool. Nobody says "buffers of a
 #! channel". Come back to the bets at the table of costs; its second line against its fourth is this incident, to
 #! the third.
-# %% [markdown] text name=meet
+# %% [markdown] text name=meet seeds=H1,H2,H3
 # ## A promise for each buffer
 #
 # A data buffer that arrives needs an empty buffer to lie in. So the receiver promises: one empty buffer,
@@ -49,7 +49,7 @@ run = halted_sink(own=2, floating=3, num_records=12)
 CreditView(run.recording, title="One channel, 2 own buffers, 3 floating", at=0)
 #! Say "disc" and "square" until the first disc has reached the left side; only then say "credit". Stop at the first
 #! buffer that crosses and ask: where is the memory it will land in, and since when?
-# %% [markdown] text name=look
+# %% [markdown] text name=look seeds=H5
 # Step through it. A disc is one credit, a square on the right is the empty buffer behind it: there are
 # always as many discs as squares. Go on until the first backlog has arrived, and see what the receiver
 # does about it. For a while the sink does not read at all. Before you step further, predict:
@@ -70,7 +70,7 @@ from course.figures.live import live_credit
 live_credit(own=2, floating=3)
 #! With the source slowed, credit lies at the sender and nothing waits; with the sink slowed it is the other way round.
 #! Ask which of the two pictures an engineer on call would rather find.
-# %% [markdown] explain name=explain
+# %% [markdown] explain name=explain seeds=A20,E8,H4,H16
 # ## Two flows against each other
 #
 # | number | whose | how it changes |
@@ -96,7 +96,7 @@ live_credit(own=2, floating=3)
 # floating) became constants.
 # %% predict name=predict-b
 L.predict("11.b")
-# %% figure name=books
+# %% figure name=books seeds=H4,H5
 print(Ledger("backlog 5", "announce", "backlog 1"), "\n")
 print(Ledger("data", "backlog 1", "announce", "read"))
 #! Do the first table by hand on the board before you run it: backlog + 2, minus what is there. A level is a fuel
@@ -149,7 +149,7 @@ check("11.2")
 L.swap("11.2", driver="threads")
 # %% zoo name=zoo-sender
 zoo("11.2")
-# %% [markdown] text name=costs-words
+# %% [markdown] text name=costs-words seeds=H6,H9,H10,H13
 # ## What it gives, what it costs
 #
 # **Gives.** A channel that cannot go on stops itself and nobody else, though all share one connection.
@@ -168,7 +168,7 @@ zoo("11.2")
 # `taskmanager.network.memory.buffers-per-channel`; where it is a constant, as in 2.x, larger segments
 # carry more per credit. Below, the same 200 buffers over a slow wire; with one credit you can read the
 # round trip off:
-# %% figure name=costs
+# %% figure name=costs seeds=H13
 print(credit_costs([(1, 0), (2, 0), (4, 0), (8, 0), (16, 0), (2, 8)]), "\n")
 fills = 125e6 * 0.020 / 32_768  # 1 Gbit/s, a round trip of 20 ms, buffers of 32 KiB
 for words, has in (("without credits", False), ("with credits", True)):
