@@ -13,7 +13,7 @@ FIND_PYTHON = for python in $(PYTHON) python3 python3.13 python3.12 python3.11 p
 	fi
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lab test test-whole demo cluster bench bench-checks bench-peers bench-spark bench-cluster bench-widgets profile site differential race fuzz chaos lint clean requirements
+.PHONY: help setup lab test test-whole demo cluster bench bench-checks bench-peers bench-spark bench-cluster bench-widgets profile site differential race fuzz chaos session lint clean requirements
 
 help: ## show this list
 	@echo "make lab            open the course in JupyterLab         (ARGS='--no-browser --port 8890')"
@@ -21,7 +21,7 @@ help: ## show this list
 	@echo "make cluster        a Spark cluster on this machine        (ARGS=stop ends it, ARGS=status)"
 	@echo "make test           everything that must hold, 20-40 min  (ARGS='-k spanning' to pick tests)"
 	@echo "make test-whole     all of what is a sample in make test   (ARGS='-k sizes')"
-	@echo "make bench          36 goals as ratios to peers, 15 min    (ONLY=11,14 for two of them, ARGS='--help')"
+	@echo "make bench          40 goals as ratios to peers, 15 min    (ONLY=11,14 for two of them, ARGS='--help')"
 	@echo "make bench-checks   how long a learner waits for a check   (ARGS='--rounds 5')"
 	@echo "make bench-spark    every way out of Spark, in rows/s      (ARGS='--rows 5000000')"
 	@echo "make bench-cluster  100 M rows through Spark's executors  (ARGS='--rows 5000000 --rounds 5')"
@@ -31,7 +31,8 @@ help: ## show this list
 	@echo "make differential   random jobs on every driver, for a night  (ARGS='--jobs 5000 --seed 7')"
 	@echo "make race           other ways to push back, 50 seeds, 2 hours (ARGS='-n 2')"
 	@echo "make fuzz           a million hostile inputs, < 1 hour      (ARGS='--seconds 60')"
-	@echo "make chaos          200 runs under faults, and a sweep      (ARGS='--seeds 20 --first 7')"
+	@echo "make chaos          220 runs under faults, and a sweep      (ARGS='--seeds 20 --first 7')"
+	@echo "make session        kills in a cluster, and 20 jobs in it    (ARGS='--rounds 3 --seconds 30')"
 	@echo "make lint           style and types only"
 	@echo "make clean          remove .venv and caches; learners' work/ and .course/ stay"
 	@echo "make requirements   pin the packages of pyproject.toml again"
@@ -87,6 +88,9 @@ fuzz: setup
 chaos: setup
 	@exec $(RUN)/python -m tests.chaos $(ARGS)
 
+session: setup
+	@exec $(RUN)/python -m tests.session $(ARGS)
+
 lint: setup
 	$(RUN)/ruff check .
 	$(RUN)/ruff format --check .
@@ -99,7 +103,7 @@ test: lint
 	$(RUN)/python -m pytest $(TWO) $(ARGS)
 
 test-whole: setup
-	$(RUN)/python -m pytest --whole -m sampled $(TWO) $(ARGS)
+	$(RUN)/python -m pytest --whole -m 'sampled or hypothesis' $(TWO) $(ARGS)
 
 clean:
 	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist *.egg-info

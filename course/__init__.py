@@ -3,11 +3,12 @@
     places, files, output …   at the top of the folder: what every room needs
     curriculum                lessons and exercises, their seams, stubs, answers, questions, texts
     grading                   the judge, children and boundaries
-    spark, data               Java and the cluster; tables, flights, ways in and out of Spark
+    spark                     Java and the cluster
+    flink, peer               the real Flink, and conversations with it
+    data                      tables, flights, ways in and out of Spark
     checks, exercises         the kinds of checks; a folder for each exercise
     figures, swap             runs behind a lesson's figures; a learner's part in the running job
-    flink, peer               the real Flink, and conversations with it
-    jobs                      any job on any driver, the demo
+    jobs, engine              any job on any driver, the demo; clusters of our own
     learner                   the notebook, the terminal's hints and progress, this machine, membership in a class
     classroom                 the class itself: server, dashboard, grades
     cli                       the command `sluice`

@@ -74,6 +74,9 @@ COMMANDS = {
     "cluster": Subcommand(
         "course.spark.cluster", "start a Spark cluster; keys for several machines", "sluice cluster start"
     ),
+    "engine": Subcommand(
+        "course.engine.command", "run jobs on a cluster of our own engine", "sluice engine submit course/example_job.py"
+    ),
     "flink": Subcommand("course.flink.command", "bring the real Flink, for the tests against it", "sluice flink fetch"),
     "peer": Subcommand("course.peer", "be one end of a conversation with Flink", "sluice peer serve --records 100000"),
 }

@@ -202,7 +202,8 @@ def _verify_notebook(file: Path, raw: bytes) -> int:
         copy.write_bytes(raw)
         (Path(folder) / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
         command = [sys.executable, "-P", "-m", "pytest", "--nbval", "--nbval-current-env", "--nbval-cell-timeout=120"]
-        command += ["-q", "-p", "no:cacheprovider", "-p", "nbval.plugin", "-p", "course.cli.nbval_folder"]
+        command += ["-q", "-p", "no:cacheprovider", "-p", "course.cli.no_addresses"]
+        command += ["-p", "nbval.plugin", "-p", "course.cli.nbval_folder"]
         command += ["--rootdir", folder, "-c", str(Path(folder) / "pytest.ini"), str(copy)]
         foreign = ("PYTEST_ADDOPTS", "PYTEST_PLUGINS")
         environment = {name: value for name, value in os.environ.items() if name not in foreign}

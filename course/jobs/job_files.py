@@ -122,11 +122,12 @@ class _Beside:
         self._builtins = {**vars(builtins), "__import__": self._import}
 
     def load(self, name: str, file: Path) -> ModuleType:
-        """The module of a file or of a package's `__init__.py`, loaded once."""
-        is_taken = name in sys.stdlib_module_names or name in _OURS or _is_installed(name)
-        listed = f"{name}_of_the_job" if is_taken else name
-        if listed in sys.modules:
-            return sys.modules[listed]
+        """The module of a file or of a package's `__init__.py`, loaded once; another folder's may have its name."""
+        listed = name
+        while _is_taken(listed):
+            if _is_loaded(listed, file):
+                return sys.modules[listed]
+            listed = f"{name}_of_the_job" if listed == name else f"{listed}_"
         within = [str(file.parent)] if file.name == "__init__.py" else None
         spec = importlib.util.spec_from_file_location(listed, file, submodule_search_locations=within)
         assert spec is not None, f"{file} ends in .py"
@@ -161,13 +162,17 @@ class _Beside:
         return whole if fromlist else top
 
 
-def _is_installed(name: str) -> bool:
-    """Whether there is a module of that name that is not beside the job."""
-    return name in sys.modules or any(
-        (folder / f"{name}.py").is_file() or (folder / name).is_dir()
-        for folder in map(Path, sys.path[:-1])
-        if folder.is_dir()
-    )
+def _is_taken(name: str) -> bool:
+    """Whether a module of that name is loaded already, or is somewhere else than beside the job."""
+    if name in sys.modules or name in sys.stdlib_module_names or name in _OURS:
+        return True
+    folders = filter(Path.is_dir, map(Path, sys.path[:-1]))
+    return any((folder / f"{name}.py").is_file() or (folder / name).is_dir() for folder in folders)
+
+
+def _is_loaded(name: str, file: Path) -> bool:
+    found = getattr(sys.modules.get(name), "__file__", None)
+    return found is not None and Path(found) == file.absolute()
 
 
 def _from_path(name: str) -> ModuleType:

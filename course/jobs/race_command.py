@@ -24,6 +24,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--seed", type=_seed, default=0, metavar="N", help="of the service times (default: %(default)s)"
     )
     parser.add_argument("--picture", type=_picture, metavar="FILE", help="draw each source's rate; .svg, .pdf or .png")
+    parser.add_argument(
+        "--page", type=_folder, metavar="FOLDER", help="write a page of it there, race.md, with its picture"
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object, and nothing else")
 
 
@@ -38,6 +41,10 @@ def run(arguments: argparse.Namespace) -> int:
     print(json.dumps(result.as_json()) if arguments.json else result)
     if arguments.picture:
         result.figure().save(arguments.picture)
+    if arguments.page:
+        from course.figures.race_page import write_race_page
+
+        write_race_page(result, arguments.page)
     is_whole = set(result.measures) == set(ENTRANTS)
     return 0 if not is_whole or all(holds for _, holds in signs(result.measures)) else 1
 
@@ -46,6 +53,13 @@ def _seed(text: str) -> int:
     if not text.isdecimal():
         raise argparse.ArgumentTypeError(f"{text!r} is no whole number of 0 or more")
     return int(text)
+
+
+def _folder(text: str) -> Path:
+    """A folder that is there, refused before the race and not after."""
+    if not Path(text).is_dir():
+        raise argparse.ArgumentTypeError(f"there is no folder {text}")
+    return Path(text)
 
 
 def _picture(text: str) -> Path:

@@ -9,16 +9,17 @@ import os
 import sys
 import threading
 from contextlib import ExitStack
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from course.data.master import MasterError, master_of
 from course.data.trace_files import TraceFileError, check_folder
 from course.jobs import keeping
-from course.jobs.drivers import DRIVERS, Figures, execute
+from course.jobs.drivers import BY_REGION, DRIVERS, Figures, execute
 from course.jobs.job_files import JobError, load_job, no_silent_exit
 from course.waiting import Waiting
+from refimpl.batch_options import ExchangeMode, ExecutionMode
 from refimpl.config import Config
 from refimpl.errors import (
     InsufficientBuffersError,
@@ -48,6 +49,7 @@ course/example_job.py is one. Results go to standard output, one a line; figures
 examples: sluice run course/example_job.py --on processes
           sluice run my_jobs.py --on processes --checkpoint DIR --every 500ms
           sluice run my_jobs.py --on processes --checkpoint DIR --restore
+          sluice run my_jobs.py --batch --slots 1
           sluice run my_jobs.py:second --on spark --master spark://127.0.0.1:7077 --task-managers 4
           sluice run flights --on spark --master 'local-cluster[2,1,1024]' --trace DIR
 example: sluice run flights --on simulation --records 5000 --json"""
@@ -118,6 +120,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="write down what happens to each buffer, as Parquet, for `sluice trace DIR`",
     )
+    parser.add_argument(
+        "--batch",
+        action="store_true",
+        help="let every result that is dealt out be complete before it is read: tasks run region by region, in fewer "
+        "slots (execution mode BATCH)",
+    )
+    parser.add_argument(
+        "--slots",
+        type=_slots,
+        metavar="N",
+        help="all the slots there are; the job is refused if it needs more (default: as many as it wants)",
+    )
     keeping.add_arguments(parser)
     parser.add_argument("--json", action="store_true", help="print one JSON object in place of the results")
 
@@ -133,6 +147,7 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.records is not None and not is_flights:
             raise JobError("--records is for flights; another job says itself what it reads")
         keeping.check(arguments)
+        _check_regions(arguments)
         if arguments.trace is not None:
             check_folder(arguments.trace)
         return _run_flights(arguments) if is_flights else _run_file(arguments)
@@ -160,15 +175,17 @@ def _run_file(arguments: argparse.Namespace) -> int:
     with ExitStack() as stack:
         stack.enter_context(no_silent_exit())
         environment = load_job(arguments.job, sink)
+        if arguments.batch:
+            environment.config = replace(environment.config, execution_mode=ExecutionMode.BATCH)
         kept = keeping.keeping_of(arguments, environment)
         width = _width(arguments, environment)
         waiting = stack.enter_context(Waiting("starting Spark"))
         session = _session(stack, arguments, width) if arguments.on == "spark" else None
         waiting.now(f"running {arguments.job} on {arguments.on}")
         try:
-            figures = execute(environment, arguments.on, width, session, arguments.trace, kept)
+            figures = execute(environment, arguments.on, width, session, arguments.trace, kept, arguments.slots)
         except RestoreRefusedError as error:
-            if kept is None or not arguments.restore:
+            if kept is None or arguments.restore is None:
                 raise
             raise kept.refused(error) from error
     _report(arguments, width, sink, figures)
@@ -199,9 +216,10 @@ def _run_flights(arguments: argparse.Namespace) -> int:
         waiting.now("letting Spark deal the flights out to partitions")
         parts = stack.enter_context(partitions(flights, parallelism))
         waiting.now(f"running the flights on {arguments.on}")
-        config = Config(object_reuse=True)
+        mode = ExecutionMode.BATCH if arguments.batch else ExchangeMode.ALL_PIPELINED
+        config = Config(object_reuse=True, execution_mode=mode)
         environment = flights_job(reader_of(parts), results.append, config, parallelism)
-        figures = execute(environment, arguments.on, width, session, arguments.trace)
+        figures = execute(environment, arguments.on, width, session, arguments.trace, num_slots=arguments.slots)
     for result in results:
         sink(result)
     comparison = compare(to_rows(results), want)
@@ -246,6 +264,8 @@ def _report(
     }  # fmt: skip
     if figures.kept is not None:
         summary["checkpoints"] = asdict(figures.kept)
+    if figures.regions is not None:
+        summary |= asdict(figures.regions)
     if comparison is not None:
         summary["equal_to_spark"] = comparison.is_equal
     if arguments.json:
@@ -258,11 +278,35 @@ def _report(
         )
         if figures.kept is not None:
             print(figures.kept, file=sys.stderr)
+        if figures.regions is not None:
+            print(figures.regions, file=sys.stderr)
         if arguments.trace is not None:
             print(f"the trace is in {arguments.trace}: sluice trace {arguments.trace}", file=sys.stderr)
         if comparison is not None:
             said = "✓ equal to Spark's own answer" if comparison.is_equal else "✗ not equal to Spark's own answer"
             print(f"{said}: {comparison.message()}")
+
+
+def _check_regions(arguments: argparse.Namespace) -> None:
+    """Refuse what does not go with a run region by region, before anything is loaded.
+
+    Raises:
+        JobError: which option, and why.
+    """
+    asked = "--batch" if arguments.batch else "--slots" if arguments.slots is not None else None
+    if asked is None:
+        return
+    if arguments.on not in BY_REGION:
+        raise JobError(f"{asked} does not go with --on {arguments.on}; it does with {', '.join(BY_REGION)}")
+    if arguments.checkpoint is not None:
+        raise JobError(f"{asked} does not go with --checkpoint: a barrier passes no result that is read when complete")
+
+
+def _slots(word: str) -> int:
+    """A number of slots."""
+    if not word.isdecimal() or int(word) < 1:
+        raise argparse.ArgumentTypeError(f"{word!r} is no number of slots, of at least 1")
+    return int(word)
 
 
 def _nobody_reads(_subtask: int, _parallelism: int) -> NoReturn:

@@ -7,9 +7,11 @@
     producing      one partition and its thread
     serving        `sluice peer serve`: partitions, and whoever connects to read them
     reading        one gate and its thread
+    process        either end as a process: ours, or Flink's
+    with_flink     both conversations of lesson 18, with the Flink of this machine or a recorded one
     consuming      `sluice peer consume`: gates, and the connection they read from
 
-Options, JSON lines and exit status are those of `tests/interop/peer/FlinkPeer.java`, so a script that drives one of
+Options, JSON lines and exit status are those of `course/flink/FlinkPeer.java`, so a script that drives one of
 the two drives the other.
 """
 

@@ -81,7 +81,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         "Be one end of a conversation in Flink's protocol: produce records of which every value is known, or read\n"
         "them and check each. The other end is one of ours, or the real Flink 1.11.4 under the same options\n"
-        "(tests/interop/peer/FlinkPeer.java). Both ends are on this machine."
+        "(course/flink/FlinkPeer.java). Both ends are on this machine."
     )
     modes = parser.add_subparsers(title="modes", metavar="MODE", dest="mode", required=True)
     _add_serve(modes)

@@ -6,6 +6,7 @@ import argparse
 import secrets
 import time
 import traceback
+from dataclasses import dataclass
 
 from course.peer.host import Host, Speaker
 from course.peer.reading import GateReader
@@ -14,10 +15,21 @@ from refimpl.config import Config
 from refimpl.consumer import RemoteInputChannel
 from refimpl.drivers.transport import ByteStream, ConsumerEnd, connect
 from refimpl.errors import PartitionNotFoundError
-from refimpl.exchange import ID_BYTES, ConsumerConnection
+from refimpl.exchange import ID_BYTES, WIRE_FORMAT, ConsumerConnection, PartitionReader, WireFormat
 from refimpl.memory import LocalBufferPool, NetworkBufferPool
 
-__all__ = ["Consuming", "consume"]
+__all__ = ["OURS", "Consuming", "Parts", "consume"]
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What the channels are made of where somebody else's part can stand."""
+
+    wire: WireFormat = WIRE_FORMAT
+    reader: type[PartitionReader] = PartitionReader
+
+
+OURS = Parts()
 
 
 def consume(options: argparse.Namespace, tap: Tap, speaker: Speaker) -> int:
@@ -34,15 +46,19 @@ def consume(options: argparse.Namespace, tap: Tap, speaker: Speaker) -> int:
 class Consuming:
     """The consumers' end: a pool, and a gate for each subpartition, with a channel for each partition."""
 
-    def __init__(self, options: argparse.Namespace, host: Host) -> None:
+    def __init__(
+        self, options: argparse.Namespace, host: Host, parts: Parts = OURS, config: Config | None = None
+    ) -> None:
         self._options = options
         self._host = host
-        self._config = Config(segment_size_bytes=options.segment_size)
+        self._parts = parts
+        self._config = config or Config(segment_size_bytes=options.segment_size)
         subpartitions = options.subpartition_list or range(options.subpartitions)
         per_gate = len(options.partitions) * options.exclusive + options.floating
         self.num_segments = options.pool_segments or len(subpartitions) * per_gate + 8
         self._pool = NetworkBufferPool(self.num_segments, options.segment_size)
         self._connection = ConsumerConnection(self._config, f"peer at {options.host}:{options.port}")
+        self._connection.decoder.wire = parts.wire
         self._floating_pools: list[LocalBufferPool] = []
         self._readers = [self._new_reader(subpartition) for subpartition in subpartitions]
 
@@ -65,6 +81,9 @@ class Consuming:
                 self._config,
             )
             self._connection.request(channel, partition, subpartition)
+            if (make := self._parts.reader) is not PartitionReader:
+                request = self._connection.readers[channel.receiver].request
+                self._connection.replace(make(channel, request, self._config, self._connection.name))
             channels.append(channel)
         return GateReader(subpartition, channels, self._options, self._host)
 

@@ -204,6 +204,7 @@ class TappedStream:
     def __init__(self, stream: ByteStream, tap: Tap, connection: int) -> None:
         self.peer = stream.peer
         self.end = stream.end
+        self.limit = stream.limit
         self._stream = stream
         self._tap = tap
         self._received = tap.scanner(connection, "recv")

@@ -1,4 +1,4 @@
-"""`make site`: pages of all lessons as they are stored, without a server, a kernel, or a network."""
+"""`make site`: pages of all lessons, whose pictures move, without a server, a kernel, or a network."""
 
 from __future__ import annotations
 
@@ -6,48 +6,35 @@ import argparse
 import shutil
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
-from course.curriculum.manifest import LESSONS, START
+import nbformat
+
+from course.author.build import BuildError
+from course.curriculum.manifest import EXERCISES, LESSONS, START
+from course.figures.cluster_page import CLUSTER_FILES
+from course.figures.race_page import RACE_FILES
 from course.places import home, lessons_folder
+from course.site.pictures import State, frame, frame_pictures, states_of_views, views_script
 
 __all__ = ["build_site", "main"]
 
 _HERE = Path(__file__).parent
-_FRONT = """# Sluice
-
-A course on how a distributed stream processor moves data, whose textbook is a running program. These pages are for
-reading: pictures stand still, a choice unfolds its answer, and checks are those of somebody who has not begun. To step
-through the engine, write parts of it and have them checked, get the project and run `make lab`.
-
-```{{toctree}}
-:maxdepth: 1
-:caption: Lessons
-
-{start}
-{lessons}
-```
-
-```{{toctree}}
-:maxdepth: 1
-:caption: Beside the lessons
-
-glossary
-GRADERS
-```
-"""
+_LEAD = "07_local_channels", "queue", "Three queues between tasks, and the buffers that wait in them"
+_EVERY = frozenset(LESSONS)
 
 
 class SiteError(Exception):
     """The pages cannot be made; the text says why."""
 
 
-def build_site(target: Path) -> Path:
-    """Make all pages in `target`, which is replaced; return the first one.
+def build_site(target: Path, moving: Collection[int] = _EVERY) -> Path:
+    """Make all pages in `target`, which is replaced; return the first one. Pictures of the lessons `moving` move.
 
     Raises:
-        SiteError: there are no lessons, Sphinx is not installed, or it found something wrong; the text says what.
+        SiteError: there are no lessons, a cell of one failed, Sphinx is not installed, or it found something wrong; the
+            text says what.
     """
     try:
         from sphinx.cmd.build import main as sphinx
@@ -57,7 +44,8 @@ def build_site(target: Path) -> Path:
         raise SiteError(f"{target} is a folder with other things in it; name another one")
     with tempfile.TemporaryDirectory(prefix="sluice-site-") as folder:
         source, made = Path(folder, "source"), Path(folder, "made")
-        _gather(source)
+        _gather(source, moving)
+        print("making the pages", file=sys.stderr)
         if sphinx(["-q", "-W", "--keep-going", "-b", "html", "-d", str(Path(folder, "trees")), str(source), str(made)]):
             raise SiteError("the pages were not made; what is wrong stands above")
         shutil.rmtree(target, ignore_errors=True)
@@ -66,30 +54,99 @@ def build_site(target: Path) -> Path:
     return target / "index.html"
 
 
-def _gather(source: Path) -> None:
+def _gather(source: Path, moving: Collection[int]) -> None:
     """Put everything into one folder, as Sphinx wants it."""
     source.mkdir()
     shutil.copy(_HERE / "conf.py", source)
     shutil.copytree(_HERE / "static", source / "static")
-    names = [lesson.name for lesson in LESSONS.values()]
-    lessons = lessons_folder()
-    pages = [*(lessons / f"{name}.ipynb" for name in (START, *names)), lessons / "glossary.md"]
-    for page in (*pages, _HERE.parent / "GRADERS.md"):
-        if not page.is_file():
-            raise SiteError(f"there is no {page}; `sluice build` makes the lessons")
-        shutil.copy(page, source)
-    front = _FRONT.format(start=START, lessons="\n".join(names))
+    for folder in ("pictures", "views"):
+        (source / "static" / folder).mkdir()
+    for name in (*CLUSTER_FILES, *RACE_FILES):
+        shutil.copy(_HERE / name, source)
+    for page in (lessons_folder() / "glossary.md", _HERE.parent / "GRADERS.md"):
+        shutil.copy(_there(page), source)
+    _page(START, source, moves=False)
+    recordings: dict[str, State] = {}
+    for lesson in LESSONS.values():
+        recordings |= _page(lesson.name, source, moves=lesson.number in moving)
+    _front_page(source, recordings)
+
+
+def _there(page: Path) -> Path:
+    if not page.is_file():
+        raise SiteError(f"there is no {page}; `sluice build` makes the lessons")
+    return page
+
+
+def _page(name: str, source: Path, *, moves: bool) -> dict[str, State]:
+    """One notebook with its pictures in frames; the recordings of those that move."""
+    notebook = nbformat.read(_there(lessons_folder() / f"{name}.ipynb"), as_version=4)
+    states = {}
+    if moves:
+        print(f"recording {name}", file=sys.stderr)
+        try:
+            states = states_of_views(notebook, name)
+        except BuildError as error:
+            raise SiteError(str(error)) from error
+    found = frame_pictures(notebook, name, states, source / "static" / "pictures")
+    _put_views(source, name, found)
+    nbformat.write(notebook, source / f"{name}.ipynb")
+    return found
+
+
+def _put_views(source: Path, page: str, found: Mapping[str, State]) -> None:
+    if found:
+        (source / "static" / "views" / f"{page}.js").write_text(views_script(found), encoding="utf-8")
+
+
+def _front_page(source: Path, recordings: Mapping[str, State]) -> None:
+    name, cell, words = _LEAD
+    place = f"{name}-{cell}-0"
+    _put_views(source, "index", {each: state for each, state in recordings.items() if each == place})
+    minutes = [lesson.minutes for lesson in LESSONS.values()]
+    front = (
+        (_HERE / "front.txt")
+        .read_text(encoding="utf-8")
+        .format(
+            picture=frame(place, words),
+            num_lessons=len(LESSONS),
+            num_exercises=len(EXERCISES),
+            least=min(minutes),
+            most=max(minutes),
+            start=START,
+            lessons="\n".join(lesson.name for lesson in LESSONS.values()),
+            rows="\n".join(
+                f"| {each.number} | [{each.title}]({each.name}.ipynb) | {each.minutes} | {len(each.exercises)} |"
+                for each in LESSONS.values()
+            ),
+        )
+    )
     (source / "index.md").write_text(front, encoding="utf-8")
+
+
+def _lessons(words: str) -> frozenset[int]:
+    """What `--moving` names: `all`, `none`, or numbers with commas between them."""
+    named = {"all": _EVERY, "none": frozenset[int]()}
+    if words in named:
+        return named[words]
+    numbers = frozenset(int(each) if each.isdecimal() else -1 for each in words.split(","))
+    if not numbers <= _EVERY:
+        raise argparse.ArgumentTypeError(f"{words!r} names no lessons; write all, none, or numbers such as 3,11")
+    return numbers
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Make the pages; return 0, or 1 if they could not be made."""
-    parser = argparse.ArgumentParser("make site", description="Pages of all lessons as they are stored, to read.")
+    parser = argparse.ArgumentParser("make site", description="Pages of all lessons, to read; their pictures move.")
     usual = home() / "build" / "site"
     parser.add_argument("folder", nargs="?", type=Path, default=usual, help="where to put them (build/site)")
-    target = parser.parse_args(arguments).folder.resolve()
+    parser.add_argument(
+        "--moving", type=_lessons, default=_EVERY, metavar="LESSONS",
+        help="whose pictures move: all, none (made in seconds), or numbers such as 3,11 (all)",
+    )  # fmt: skip
+    given = parser.parse_args(arguments)
     try:
-        first = build_site(target)
+        first = build_site(given.folder.resolve(), given.moving)
     except (SiteError, OSError) as error:
         print(error, file=sys.stderr)
         return 1

@@ -1,5 +1,8 @@
 """Sphinx's settings for the site. Nothing is run, and no page asks another server for anything."""
 
+from pathlib import Path
+from typing import Any
+
 project = "Sluice"
 author = "the Sluice maintainers"
 extensions = ["myst_nb"]
@@ -12,7 +15,7 @@ html_show_sourcelink = False
 html_show_copyright = False
 html_show_sphinx = False
 nb_execution_mode = "off"
-# Moving pictures need a kernel; the site shows their stills, so it needs no library for widgets.
+# Pictures move by themselves (static/moving.js), so no library for widgets is needed.
 nb_ipywidgets_js: dict[str, dict[str, str]] = {}
 nb_mime_priority_overrides = [
     ("html", "image/svg+xml", 0), ("html", "text/markdown", 1), ("html", "text/html", 2), ("html", "text/plain", 3)
@@ -24,3 +27,14 @@ nb_render_markdown_format = "gfm"
 myst_heading_anchors = 3
 myst_heading_slug_func = "course.curriculum.glossary.anchor"
 suppress_warnings = ["mystnb.unknown_mime_type"]
+
+
+def setup(app: Any) -> None:
+    """A page with recordings loads them, and what makes them move."""
+
+    def load(app: Any, page: str, _template: str, _context: object, _tree: object) -> None:
+        if Path(app.srcdir, "static", "views", f"{page}.js").is_file():
+            app.add_js_file(f"views/{page}.js", loading_method="defer")
+            app.add_js_file("moving.js", loading_method="defer")
+
+    app.connect("html-page-context", load)

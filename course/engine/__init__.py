@@ -1,0 +1,1 @@
+"""Clusters of our own engine on this machine, by `sluice engine`."""
