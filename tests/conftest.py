@@ -21,14 +21,21 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-# How long an example takes says something of the machine, not of the code.
-settings.register_profile("sluice", deadline=None)
+# How long an example takes says something of the machine, not of the code. Where a test does not say how many it wants,
+# a third of Hypothesis's hundred are in an ordinary run.
+settings.register_profile("sluice", deadline=None, max_examples=33)
+settings.register_profile("whole", deadline=None)
 settings.load_profile("sluice")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--whole", action="store_true", help="all of what is otherwise a sample (`make test-whole`)")
     parser.addoption("--rewrite", action="store_true", help="rewrite golden files instead of comparing")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("whole"):
+        settings.load_profile("whole")
 
 
 @pytest.hookimpl(tryfirst=True)

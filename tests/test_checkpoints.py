@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from refimpl.drivers import Simulation
 from refimpl.errors import LocalUsageError, RemoteTransportError, RestoreRefusedError, SluiceError, UserCodeError
 from refimpl.job import StreamEnvironment
 from refimpl.records import StreamRecord
-from refimpl.state import PICKLE, Fault, FaultKind, MemoryStore
+from refimpl.state import PICKLE, Fault, FaultKind, MemoryStore, read_table
 from refimpl.task import SessionWindows, SlidingWindows, TumblingWindows, WindowAssigner
 
 STEP_MS = 0.2
@@ -165,6 +166,7 @@ def test_a_look_at_the_run_tells_what_became_of_its_checkpoints() -> None:
 # -- a crash, anywhere -----------------------------------------------------------------------------
 
 
+@pytest.mark.sampled(one_in=2)
 @pytest.mark.parametrize("windows", WINDOWS)
 @pytest.mark.parametrize("mode", CheckpointingMode)
 def test_a_crash_after_any_step_loses_nothing_and_makes_nothing_wrong(windows: str, mode: CheckpointingMode) -> None:
@@ -432,3 +434,30 @@ def test_two_operators_of_one_uid_are_refused_before_anything_runs() -> None:
     environment.from_collection([1]).map(abs).map(abs, name="again").uid("map").sink(print)
     with pytest.raises(LocalUsageError, match=r"several operators are called 'map'.*uid"):
         Simulation(environment, store=MemoryStore())
+
+
+# -- packed state ----------------------------------------------------------------------------------
+
+
+def gone_on(*, is_packed: bool) -> tuple[list[Any], set[str]]:
+    """What a job gives that goes on from one which kept its state so; and how that was packed."""
+    store = MemoryStore()
+    first = simulation(job(lambda _: None, num_records=400, snapshot_compression=is_packed), store)
+    while len(completed(first)) < 3:
+        first.step()
+    files = [key for key in store.list("job/chk-") if key.endswith(".state")]
+    codecs = set[str]()
+    for key in files:
+        codecs |= {entry.codec for entry in read_table(partial(store.get, key), store.size(key), key)}
+    results: list[Any] = []
+    second = simulation(job(results.append, num_records=400), store)
+    second.run()
+    assert went_on_from(second) == 3
+    return results, codecs
+
+
+def test_packed_state_is_gone_on_from_whatever_the_option_says_by_then() -> None:
+    plain, packed = gone_on(is_packed=False), gone_on(is_packed=True)
+    assert plain[1] == {""}
+    assert "zlib" in packed[1]
+    assert packed[0] == plain[0]

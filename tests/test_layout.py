@@ -78,7 +78,7 @@ def test_an_ordinary_run_has_the_sample_and_a_whole_one_everything(
     (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = sampled")
     lines = ["import pytest", "@pytest.mark.sampled(one_in=3)", "@pytest.mark.parametrize('number', range(6))"]
     (tmp_path / "test_it.py").write_text("\n".join([*lines, "def test_odd(number): pass"]))
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *options]
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:nbval", "-p", "no:cacheprovider", *options]
     environment = {**os.environ, "PYTHONPATH": str(TESTS.parent)}
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     assert f"{num_kept} passed" in done.stdout, done.stdout + done.stderr

@@ -66,6 +66,7 @@ KEYS = [
 ]  # fmt: skip
 
 
+@pytest.mark.sampled(one_in=4)
 @pytest.mark.parametrize(("keys", "counts"), KEYS, ids=repr)
 @pytest.mark.parametrize(("drive", "width"), WIDE)
 def test_keys_are_equal_where_java_says_so(keys: list[object], counts: list[int], drive: str, width: int) -> None:
@@ -296,6 +297,7 @@ def _plus_one(value: int) -> int:
     return value + 1
 
 
+@pytest.mark.sampled(one_in=3)
 @pytest.mark.parametrize("num_maps", [63, 64, 164, 1_000])
 @pytest.mark.parametrize("drive", DRIVERS)
 def test_a_job_may_be_longer_than_calls_can_nest(num_maps: int, drive: str) -> None:

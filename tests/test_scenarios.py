@@ -9,6 +9,9 @@ is about, and each block ends with the state: who is blocked, how many buffers a
     coordinator timeout=100 …           the coordinator of checkpoints alone, whose tasks and store the script plays
     stored counts every=2 …             a whole job with a store, which outlives its crashes
     unaligned two task_managers=3 …     the same, with barriers that overtake, and the bytes that they pass
+    storm refresh=0                     Storm's way to push back: its queues, flags, notices and spouts
+    cluster slots=2 seed=3 …            a job under a cluster whose members can be lost
+    regions mode=BATCH …                a whole job region by region, with what is kept between them
 
     python -m tests.test_scenarios --rewrite [NAME …]     write what happens now; then read the diff as prose
 
@@ -76,7 +79,10 @@ from refimpl.task import (
     TumblingWindows,
     WindowAssigner,
 )
+from tests.support.batch_worlds import Regions
 from tests.support.checkpoint_worlds import Coordinator, Lines, Recovering, numbers_of
+from tests.support.cluster_worlds import Clustered
+from tests.support.storm_world import StormWorld
 from tests.support.unaligned_worlds import Overtaking
 from tests.support.writer_rig import emit_all
 
@@ -629,7 +635,7 @@ class Job:
 
 WORLDS: dict[str, Callable[[list[str]], World]] = {
     "exchange": Exchange, "job": Job, "coordinator": Coordinator, "stored": Recovering,
-    "unaligned": Overtaking,
+    "unaligned": Overtaking, "storm": StormWorld, "cluster": Clustered, "regions": Regions,
 }  # fmt: skip
 
 
@@ -678,7 +684,7 @@ def test_a_scenario_goes_as_it_is_written(path: Path) -> None:
 
 
 def test_every_scenario_says_what_it_shows_and_shows_something() -> None:
-    assert len(ALL) >= 44
+    assert len(ALL) >= 49
     for path in ALL:
         script = path.read_text(encoding="utf-8")
         assert script.startswith("# "), f"{path.name}: begin with what it shows"

@@ -140,6 +140,7 @@ def test_time_does_not_pass_for_a_timer_alone() -> None:
         pass
 
 
+@pytest.mark.sampled(one_in=5)
 @pytest.mark.parametrize("drive", EVERY_DRIVER)
 @pytest.mark.parametrize(
     "windows",
@@ -196,6 +197,7 @@ class Probing(Operator):
             self.output.collect(StreamRecord(watermark.timestamp))
 
 
+@pytest.mark.sampled(one_in=5)
 @pytest.mark.parametrize("drive", EVERY_DRIVER)
 @pytest.mark.parametrize("is_idle", [False, True])
 def test_one_quiet_subtask_holds_event_time_back_unless_it_is_idle(is_idle: bool, drive: str) -> None:

@@ -9,14 +9,15 @@ from typing import Any
 
 import pytest
 
-from refimpl.checkpoint import CheckpointAborted, CheckpointCompleted, CheckpointFailureReason
+from refimpl.checkpoint import CheckpointAborted, CheckpointCompleted, CheckpointFailureReason, CheckpointStatus
 from refimpl.cluster import FixedDelayRestart
 from refimpl.config import CheckpointingMode, Config, FlinkVersion
 from refimpl.drivers import Simulation
+from refimpl.drivers.simulation import Costs
 from refimpl.errors import ConfigError, RestoreRefusedError
 from refimpl.job import StreamEnvironment
 from refimpl.records import DOUBLE, StreamRecord
-from refimpl.state import MemoryStore
+from refimpl.state import Manifest, MemoryStore
 from refimpl.task import FunctionContext, KeyedCoProcessFunction, KeyedProcessFunction, ProcessContext
 
 Collect = Callable[[Any], object]
@@ -160,6 +161,15 @@ def check_exact(name: str, results: list[Any], num_records: int = NUM_RECORDS) -
     }
 
 
+def crashed(run: Simulation) -> int:
+    """Crash, and begin again; how many bytes were in flight in what it goes on from."""
+    run.crash()
+    while run.enabled() and not run._tasks:
+        run.step()
+    return in_flight_of(run)
+
+
+@pytest.mark.sampled(one_in=3)
 @pytest.mark.parametrize("shortcuts", [False, True])
 @pytest.mark.parametrize("num_task_managers", [1, 2])
 @pytest.mark.parametrize("name", JOBS)
@@ -175,15 +185,13 @@ def test_a_crash_anywhere_loses_nothing_and_counts_nothing_twice(
         while not run.is_done and len(in_flight) < 5 * (seed + 1):
             run.run(chance.randrange(10, 150))
             if not run.is_done:
-                run.crash()
-                while run.enabled() and not run._tasks:
-                    run.step()
-                in_flight.append(in_flight_of(run))
+                in_flight.append(crashed(run))
         run.run()
         check_exact(name, results)
     assert any(in_flight), "nothing was ever in flight"
 
 
+@pytest.mark.sampled(one_in=2)
 @pytest.mark.parametrize("num_task_managers", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_a_crash_after_every_third_step(num_task_managers: int) -> None:
     num_steps, in_flight = 0, set[int]()
@@ -221,22 +229,26 @@ def run_with_a_slow_sink(run: Simulation, most: int) -> None:
         elif awake:
             run.step(chance.choice(awake))
         else:
-            run.time_ms += STEP_MS  # nothing can move, and so it stays for a while
+            run.time_ms += STEP_MS  # nothing can move, and so it stays for a while; who waits for a time is told
+            for task in run._tasks.values():
+                task.on_timeout(run.time_ms)
+
+
+SLOW_SINK: dict[str, Any] = {
+    "checkpoint_timeout_ms": 200,
+    "checkpoint_interval_ms": 220,
+    "tolerable_failed_checkpoints": 99,
+    "buffers_per_channel": 2,
+    "floating_buffers_per_gate": 4,
+    "segment_size_bytes": 128,
+    "source_batch": 1,
+    "num_records": 900,
+}
 
 
 def ends_of(unaligned: bool, num_task_managers: int) -> tuple[list[int], list[CheckpointFailureReason]]:
-    options: dict[str, Any] = {
-        "checkpoint_timeout_ms": 200,
-        "checkpoint_interval_ms": 220,
-        "tolerable_failed_checkpoints": 99,
-        "buffers_per_channel": 2,
-        "floating_buffers_per_gate": 4,
-        "segment_size_bytes": 128,
-        "source_batch": 1,
-        "num_records": 900,
-    }
     run = simulation(
-        keyed(lambda _: None, unaligned=unaligned, **options), num_task_managers=num_task_managers, check_every=0
+        keyed(lambda _: None, unaligned=unaligned, **SLOW_SINK), num_task_managers=num_task_managers, check_every=0
     )
     run_with_a_slow_sink(run, 6_000)
     assert run.recovery is not None
@@ -253,6 +265,111 @@ def test_unaligned_completes_where_aligned_takes_too_long(num_task_managers: int
     num_unaligned, why = ends_of(True, num_task_managers)
     assert len(num_unaligned) >= 4
     assert why == []
+
+
+@pytest.mark.parametrize(
+    ("num_task_managers", "interval_ms", "num_buffers", "num_records"), [(1, 20, 2, 300), (2, 10, 1, 160)]
+)
+def test_a_job_that_fails_with_a_slow_checkpoint_does_not_begin_at_one_place_for_ever(
+    num_task_managers: int, interval_ms: int, num_buffers: int, num_records: int
+) -> None:
+    """What was in flight takes the sink longer than a checkpoint may take: the next one is complete before that."""
+    results: list[Any] = []
+    options: dict[str, Any] = {"checkpoint_interval_ms": interval_ms, "buffers_per_channel": num_buffers}
+    job = keyed(results.append, num_records, checkpoint_timeout_ms=60, num_buffers=200, **options)
+    costs = Costs({"sink": 16.0})
+    run = simulation(job, policy="timed", costs=costs, num_task_managers=num_task_managers, check_every=0)
+    while run.time_ms < 300:
+        run.step()
+    run.crash()
+    while not run._tasks:
+        run.step()
+    assert in_flight_of(run) > 400
+    while not run.is_done:
+        assert run.graph.generation < 10, "it begins again and again"
+        run.run(100)
+    check_exact("keyed", results, num_records)
+
+
+# -- aligned as long as that is quick ------------------------------------------------------------------
+
+TIMED: dict[str, Any] = {"flink_version": FlinkVersion.V2_2, "aligned_checkpoint_timeout_ms": 1}
+
+
+def kinds_in(run: Simulation) -> list[bool]:
+    """Of each complete checkpoint, whether it was unaligned."""
+    assert run.recovery is not None
+    history = run.recovery.checkpoints.stats.snapshot().history
+    return [each.is_unaligned for each in history if each.status is CheckpointStatus.COMPLETED]
+
+
+@pytest.mark.sampled(one_in=3)
+@pytest.mark.parametrize("shortcuts", [False, True])
+@pytest.mark.parametrize("num_task_managers", [1, 2])
+@pytest.mark.parametrize("name", JOBS)
+def test_a_crash_anywhere_loses_nothing_where_some_barriers_wait_and_some_do_not(
+    name: str, num_task_managers: int, shortcuts: bool
+) -> None:
+    in_flight, kinds = list[int](), set[bool]()
+    for seed in range(2):
+        results: list[Any] = []
+        job = JOBS[name](results.append, shortcuts=shortcuts, **TIMED)
+        run = simulation(job, num_task_managers=num_task_managers, seed=seed)
+        chance = Random(f"{name} {seed}")
+        for _ in range(6):
+            run.run(chance.randrange(10, 150))
+            kinds |= set(kinds_in(run))
+            if run.is_done:
+                break
+            in_flight.append(crashed(run))
+        run.run()
+        kinds |= set(kinds_in(run))
+        check_exact(name, results)
+    assert True in kinds, "no barrier ever waited too long"
+    assert any(in_flight), "nothing was ever in flight"
+
+
+@pytest.mark.parametrize("num_task_managers", [1, 2])
+def test_what_takes_too_long_aligned_completes_as_unaligned(num_task_managers: int) -> None:
+    options = SLOW_SINK | {
+        "flink_version": FlinkVersion.V2_2,
+        "aligned_checkpoint_timeout_ms": 40,
+    }
+    run = simulation(keyed(lambda _: None, **options), num_task_managers=num_task_managers, check_every=0)
+    run_with_a_slow_sink(run, 6_000)
+    assert run.recovery is not None
+    history = run.recovery.checkpoints.history
+    assert [each.reason for each in history if isinstance(each, CheckpointAborted)] == []
+    assert len(completed(run)) >= 4
+    assert kinds_in(run)[1:] == [True] * (len(completed(run)) - 1), "after the first the queues are full"
+
+
+@pytest.mark.parametrize("epoch_ms", [0, 10**12])
+def test_what_is_quick_stays_aligned_and_has_nothing_in_flight(epoch_ms: int) -> None:
+    """Whenever processing time has begun: the coordinator has a clock of its own."""
+    results: list[Any] = []
+    options = TIMED | {"aligned_checkpoint_timeout_ms": 10_000, "epoch_ms": epoch_ms}
+    job = keyed(results.append, checkpoint_interval_ms=5, **options)
+    run = simulation(job)
+    run.run()
+    check_exact("keyed", results)
+    assert len(kinds_in(run)) > 2
+    assert not any(kinds_in(run))
+
+
+def test_a_savepoint_waits_however_long_it_takes() -> None:
+    store, results = MemoryStore(), list[Any]()
+    run = simulation(keyed(results.append, num_buffers=200, checkpoint_interval_ms=3, **TIMED), store)
+    for number in range(8):
+        run.run(40)
+        assert run.recovery is not None
+        if not run.is_done:
+            run.recovery.checkpoints.savepoint(f"number {number}", run.time_ms)
+    run.run()
+    check_exact("keyed", results)
+    savepoints = [each for key, each in store.files.items() if "sp-" in key and key.endswith("_metadata")]
+    assert savepoints
+    assert all(Manifest.from_bytes(each, "it").channel_state == 0 for each in savepoints)
 
 
 # -- what it does not go together with -----------------------------------------------------------------
@@ -304,7 +421,7 @@ def test_a_savepoint_has_nothing_in_flight_and_can_be_rescaled() -> None:
     while "job/sp-one/_metadata" not in store.files:
         run.step()
     run.__exit__()
-    again = simulation(_rescaled(3), store)
+    again = simulation(_rescaled(3), store, savepoint="one")
     assert in_flight_of(again) == 0
     assert again.recovery is not None
     assert again.recovery.checkpoints.recovered is not None
@@ -333,3 +450,10 @@ def test_combinations_that_make_no_sense_are_refused_by_name(option: str, value:
     given = CheckpointingMode[value] if isinstance(value, str) else value
     with pytest.raises(ConfigError, match=option):
         Config(unaligned=True, **{option: given})
+
+
+def test_a_wait_before_overtaking_needs_barriers_that_overtake_and_can_say_so() -> None:
+    with pytest.raises(ConfigError, match="unaligned=True"):
+        Config(**TIMED)
+    with pytest.raises(ConfigError, match="V1_11"):
+        Config(unaligned=True, aligned_checkpoint_timeout_ms=1)

@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pytest
 
 from course.data.flights import ARRIVAL_ORDER, load
+from course.jobs.drivers import BY_REGION, execute
 from course.jobs.drivers import DRIVERS as COURSE_DRIVERS
-from course.jobs.drivers import execute
+from refimpl.batch_options import ExchangeMode, ExecutionMode
 from refimpl.config import Config
 from refimpl.drivers import AsyncRun, ProcessRun, Simulation, ThreadedRun
+from refimpl.errors import LocalUsageError
 from refimpl.job import StreamEnvironment
 from refimpl.records import StreamElement, StreamRecord, Watermark
 from refimpl.task import (
@@ -291,9 +293,12 @@ def stream_in_spark(session: SparkSession, folder: Path, kind: str, found: list[
 
 
 def job_of_batches(
-    batches: Sequence[Sequence[tuple[str, int, int]]], windows: WindowAssigner, dropped: Sequence[Any] = ()
+    batches: Sequence[Sequence[tuple[str, int, int]]],
+    windows: WindowAssigner,
+    dropped: Sequence[Any] = (),
+    **options: Any,
 ) -> tuple[StreamEnvironment, list[Any], list[Any]]:
-    environment = StreamEnvironment(Config(num_buffers=64), 2)
+    environment = StreamEnvironment(Config(num_buffers=64, **options), 2)
     results, late = list[Any](), list[Any]()
     rows = environment.source(lambda _i, _n: Batches(batches), "flights", parallelism=1)
     kept = rows.filter(lambda row: row not in dropped).set_parallelism(1)  # a stream with one order up to the windows
@@ -305,6 +310,7 @@ def job_of_batches(
 
 @pytest.mark.spark
 @pytest.mark.slow
+@pytest.mark.sampled(one_in=2)
 @pytest.mark.parametrize("driver", COURSE_DRIVERS)
 @pytest.mark.parametrize("kind", OF_FLIGHTS)
 def test_windows_with_late_flights_are_sparks_on_every_driver(
@@ -324,6 +330,30 @@ def test_windows_with_late_flights_are_sparks_on_every_driver(
     num_flights = sum(map(len, in_batches.batches)) - 2
     num_windows = windows.size_ms // windows.slide_ms if isinstance(windows, SlidingWindows) else 1
     assert sum(n for *_, (n, _) in counted(results).elements()) < num_flights * num_windows
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.parametrize("driver", BY_REGION)
+@pytest.mark.parametrize("kind", OF_FLIGHTS)
+def test_as_batch_and_as_stream_windows_with_late_flights_are_sparks_and_the_batch_needs_fewer_slots(
+    in_batches: InBatches, kind: str, driver: str, tmp_path: Path
+) -> None:
+    windows = OF_FLIGHTS[kind]
+    dropped = over_alone(in_batches.batches, windows.gap_ms) if isinstance(windows, SessionWindows) else []
+    found = {}
+    for mode, num_slots in ((ExchangeMode.ALL_PIPELINED, 2), (ExecutionMode.BATCH, 1)):
+        options = {"execution_mode": mode, "spill_directory": str(tmp_path)}
+        environment, results, late = job_of_batches(in_batches.batches, windows, dropped, **options)
+        figures = execute(environment, driver, 1, num_slots=num_slots)
+        assert figures.regions is not None
+        assert figures.regions.slots == num_slots
+        found[mode] = sorted(results), sorted(late)
+        assert counted(results) == in_batches.windows[kind]
+    assert found[ExchangeMode.ALL_PIPELINED] == found[ExecutionMode.BATCH]
+    environment, _, _ = job_of_batches(in_batches.batches, windows, dropped)
+    with pytest.raises(LocalUsageError, match="needs 2 slots"):
+        execute(environment, driver, 1, num_slots=1)
 
 
 @pytest.mark.spark

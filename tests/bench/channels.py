@@ -16,6 +16,7 @@ from typing import Any
 
 from refimpl.config import Config
 from refimpl.drivers.flush_clock import FlushClock
+from refimpl.drivers.pressure_sampling import SampleTimer
 from refimpl.drivers.threads import Handoff, SwitchInterval, Waker, keep_flushing
 from refimpl.memory import NetworkBufferPool
 from refimpl.producer import (
@@ -111,7 +112,7 @@ class Channels:
         """Bring so many records through all active channels; return (wall, CPU) seconds."""
 
         def flush() -> None:
-            keep_flushing(self.flush_clock, self._stopped, self._has_ended.is_set)
+            keep_flushing(self.flush_clock, SampleTimer([]), self._stopped, self._has_ended.is_set)
 
         flusher = threading.Thread(target=flush, name="flusher", daemon=True)
 

@@ -47,7 +47,7 @@ processes; trust it more while the machine is busy, as the verdict does. A conte
 Rows that miss their goal take their turns once more, and all turns count.
 """
 EPILOG = f"""\
-Rows have numbers, 1 to 36, and names; --list shows them. The answer is also written as JSON, to
+Rows have numbers, 1 to {NUMBERS[-1]}, and names; --list shows them. The answer is also written as JSON, to
 {FOLDER.relative_to(ROOT)}/run.json if all rows were measured, else to part.json beside it.
 
 Exit status: 0 measured, 1 a contender did not deliver what it was given, 2 wrong use, 130 interrupted.
@@ -125,7 +125,7 @@ def chosen(names: Sequence[str], refuse: Callable[[str], object]) -> list[Row]:
     for name in names:
         if name not in (*NAMES, *NUMBERS):
             close = difflib.get_close_matches(name, NAMES, 1)
-            hint = f"; did you mean {close[0]}?" if close else f"; there are 1 to 36 and {', '.join(NAMES)}"
+            hint = f"; did you mean {close[0]}?" if close else f"; there are 1 to {NUMBERS[-1]} and {', '.join(NAMES)}"
             refuse(f"there is no row {name!r}{hint}")
     return [row for row in ROWS if not names or row.name in names or str(row.number) in names]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import statistics
 from collections.abc import Callable
+from functools import partial
 
 import psutil
 
@@ -89,15 +90,25 @@ def isolated(key: str, meaning: str, *, credit_based: bool) -> Entry:
     return Entry(key, Contender(key, meaning, run, lambda n: (n, []), records_per_s=100), lambda _: [], int)
 
 
-def aligned(key: str, meaning: str, *, credit_based: bool) -> Entry:
-    """One barrier on its way to a slow reader: see `alignment.py`."""
+def slowly_read(key: str, meaning: str, complete_s: Callable[[], float]) -> Entry:
+    """What waits behind data for a slow reader: how long, see `alignment.py`."""
 
     def run(num_records: int) -> Turn:
         found: list[float] = []
-        spent = timed(lambda: found.append(alignment.time_to_complete_s(credit_based=credit_based)))
+        spent = timed(lambda: found.append(complete_s()))
         return Turn(num_records, *spent, num_records, {"complete_s": found[0]})
 
     return Entry(key, Contender(key, meaning, run, lambda n: (n, []), records_per_s=100), lambda _: [], int)
+
+
+def aligned(key: str, meaning: str, *, credit_based: bool) -> Entry:
+    """One barrier on its way to a slow reader."""
+    return slowly_read(key, meaning, partial(alignment.time_to_complete_s, credit_based=credit_based))
+
+
+def checkpointed(key: str, meaning: str, *, unaligned: bool) -> Entry:
+    """One checkpoint while all buffers are full before slow sinks."""
+    return slowly_read(key, meaning, partial(alignment.checkpoint_s, unaligned=unaligned))
 
 
 EXPERIMENTS = {
@@ -105,6 +116,8 @@ EXPERIMENTS = {
     for made in (
         aligned("alignment/credits", "a barrier to a slow reader, credits", credit_based=True),
         aligned("alignment/no credits", "the same, the way before credits", credit_based=False),
+        checkpointed("alignment/unaligned", "a checkpoint before slow sinks, unaligned", unaligned=True),
+        checkpointed("alignment/aligned", "the same, aligned", unaligned=False),
         memory(1_000),
         isolated("isolation/credits", "three readers beside one that becomes slow, credits", credit_based=True),
         isolated("isolation/no credits", "the same, the way before credits", credit_based=False),

@@ -20,10 +20,10 @@ from typing import Any
 import numpy as np
 
 from course.flink.command import JAR, FlinkUnavailable, find_compiler, flink_folder, jar_path
+from course.flink.program import FlinkProgram
 from course.spark.java import JavaUnavailable, find_java
 from tests.bench.contenders import ROWS
 from tests.bench.measure import Contender, Row, Turn
-from tests.support.flink_classes import FlinkProgram
 
 __all__ = ["FLINK", "FLINK_VERSION"]
 

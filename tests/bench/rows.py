@@ -1,4 +1,4 @@
-"""The 36 goals as data: who takes turns with whom, what is compared, what is asked for.
+"""The goals as data: who takes turns with whom, what is compared, what is asked for.
 
 A contender is known by `family/name`. What cannot be measured here stays in the table and says why.
 
@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tests.bench import contenders, inputs
+from tests.bench.blocking import BLOCKING
 from tests.bench.channels import Plan
 from tests.bench.channels import entry as channels
 from tests.bench.contenders import checksum, expected
@@ -24,6 +25,8 @@ from tests.bench.flink_jvm import FLINK
 from tests.bench.latency import LATENCY
 from tests.bench.measure import Benchmark, Contender, Entry
 from tests.bench.peers import PEERS
+from tests.bench.recovery import RECOVERY
+from tests.bench.sampling import SAMPLING
 from tests.bench.stateful import STATEFUL
 from tests.bench.windows import WINDOWS
 
@@ -107,6 +110,9 @@ ENTRIES: dict[str, Entry] = {
     **EXPERIMENTS,
     **STATEFUL,
     **WINDOWS,
+    **BLOCKING,
+    **RECOVERY,
+    **SAMPLING,
     **{
         made.key: made
         for made in (
@@ -257,11 +263,28 @@ ROWS: Sequence[Row] = (
         Comparison("event timers", "heapq alone", "timers/queue", "timers/heapq", 0.5, 0.35)]),
     Row(36, "sink", "sink", [
         Comparison("two-phase file sink", "plain file sink", "sink/two phases", "sink/plain", 0.9, 0.75)]),
+    Row(37, "blocking", "blocking", [
+        Comparison("blocking shuffle, local disk, batches", "Arrow IPC file", "blocking/files", "peers/Arrow IPC file",
+                   0.7, 0.5),
+        Comparison("the same, lz4", "Parquet, lz4", "blocking/lz4", "peers/Parquet, lz4", 1, 0.7),
+        Comparison("the same", "Arrow IPC file, lz4", "blocking/lz4", "peers/Arrow IPC file, lz4", 0.7, 0.5)]),
+    Row(38, "recovery", "recovery", [
+        Comparison("kill to going on, one of three killed", "all three, a new run", "recovery/one", "recovery/all",
+                   0.7, 1, found="recovery_s", is_less_better=True)]),
+    Row(39, "sampling", "sampling", [
+        Comparison("a job of two tasks, sampled all the time", "nobody asks", "sampling/on", "sampling/off", 0.99, 0.97,
+                   demands=[Demand("samples_per_s", least=10)])]),
+    Row(40, "unaligned", "alignment", [
+        Comparison("a checkpoint, sinks 10 times slower", "aligned", "alignment/unaligned", "alignment/aligned",
+                   0.2, 0.4, found="complete_s", is_less_better=True)]),
     Row(0, "job", "record", [
         Comparison("a job of two tasks, local", "emit alone", "record/job", "record/exchange")]),
     Row(0, "reading/pickle", "record", [
         Comparison("records read, 1 thread", "pickle.loads, 1 thread", "alone/reading", "alone/pickle.loads"),
         Comparison("the same", "queue of pickled lists", "alone/reading", "record/pickle")]),
+    Row(0, "snapshot/uneven", "snapshot", [
+        Comparison("snapshot of 10 MB, texts of many lengths", "pickle.dumps of that dict", "snapshot/uneven",
+                   "snapshot/pickle, uneven")]),
     Row(0, "batch/codec", "batch", [
         Comparison("batch codec alone, 1 thread", "copied in and out", "alone/batch codec", "batch/copy"),
         Comparison("the same", "queue of Arrow IPC bytes", "alone/batch codec", "batch/Arrow IPC"),

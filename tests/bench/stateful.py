@@ -22,6 +22,7 @@ from refimpl.drivers.file_store import FileStore
 from refimpl.drivers.file_transactions import FileSink, line
 from refimpl.job import DataStream, StreamEnvironment
 from refimpl.records import LONG, STRING
+from refimpl.shortcuts.tables import write_table_at_once
 from refimpl.state import KeyedStateBackend, OperatorStates, Section, SnapshotStore, SubtaskState
 from refimpl.task import FunctionContext, IterableReader, KeyedProcessFunction, ProcessContext
 from refimpl.task.timers import TimerQueue
@@ -32,6 +33,8 @@ __all__ = ["STATEFUL"]
 NUM_KEYS = 100_000
 TEXT = "x" * 92  # with its key and lengths about 10 MB in all
 NUM_COUNTS = 1_000
+FEW_SECONDS = 600_000
+"""Records of a job that checkpoints each second: a last checkpoint is made at its end, which is none of each second."""
 GROUPS = range(128)
 
 
@@ -42,16 +45,19 @@ def folder() -> Iterator[Path]:
 
 
 @cache
-def texts(num_keys: int) -> dict[int, str]:
-    return {key: f"{TEXT}{key:08d}" for key in range(num_keys)}
+def texts(num_keys: int, is_even: bool = True) -> dict[int, str]:
+    """Texts of a hundred characters, or of up to twice as many that have as many on average."""
+    if is_even:
+        return {key: f"{TEXT}{key:08d}" for key in range(num_keys)}
+    return {key: f"{(2 * TEXT)[key * 7_919 % (2 * len(TEXT)) :]}{key:08d}" for key in range(num_keys)}
 
 
 @cache
-def states(num_keys: int) -> OperatorStates:
+def states(num_keys: int, is_even: bool = True) -> OperatorStates:
     """Text by key."""
     backend = KeyedStateBackend(LONG)
     state = backend.value_state("texts", STRING)
-    for key, text in texts(num_keys).items():
+    for key, text in texts(num_keys, is_even).items():
         backend.current_key = key
         state.update(text)
     return OperatorStates(backend, {})
@@ -106,7 +112,10 @@ def followed(environment: StreamEnvironment, store: SnapshotStore | None) -> tup
 
 def numbers(num_records: int, interval_ms: int) -> tuple[StreamEnvironment, DataStream]:
     given = {"num_buffers": 64, "source_batch": 64, "buffer_timeout_ms": -1, "checkpoint_interval_ms": interval_ms}
-    given["min_pause_ms"] = interval_ms  # a checkpoint may take longer than that, and the job has to go on
+    given |= {
+        "shortcuts": True,
+        "min_pause_ms": interval_ms,
+    }  # a checkpoint may take longer than that, and the job has to go on
     environment = StreamEnvironment(Config(**given))
     return environment, environment.source(lambda _i, _n: IterableReader(range(num_records)), "numbers", LONG)
 
@@ -131,20 +140,26 @@ def repeated(num_records: int, work: Callable[[Path, int, int], object]) -> tupl
     num_keys = min(num_records, NUM_KEYS)
     times = num_records // num_keys
     ready(num_keys)  # what it begins with is there, and so is what others begin with
+    states(num_keys, False)
     with folder() as place:
-        return times * num_keys, *timed(lambda: [work(place, number, num_keys) for number in range(times)])
+
+        def work_all() -> None:
+            for number in range(times):
+                work(place, number, num_keys)  # nobody keeps it: a store has it, and the memory is used again
+
+        return times * num_keys, *timed(work_all)
 
 
-def sections(num_keys: int) -> list[Section]:
-    return states(num_keys).snapshot("count", GROUPS, len(GROUPS))
+def sections(num_keys: int, is_even: bool = True) -> list[Section]:
+    return states(num_keys, is_even).snapshot("count", GROUPS, len(GROUPS), write_table_at_once)
 
 
 def state_of(number: int, num_keys: int) -> SubtaskState:
     return SubtaskState.of(f"chk-{number}/count-0-0.state", sections(num_keys))
 
 
-def pickled(num_keys: int) -> bytes:
-    return pickle.dumps(texts(num_keys), protocol=5)
+def pickled(num_keys: int, is_even: bool = True) -> bytes:
+    return pickle.dumps(texts(num_keys, is_even), protocol=5)
 
 
 def put(place: Path, number: int, num_keys: int) -> None:
@@ -168,7 +183,9 @@ def ready(num_keys: int) -> bytes:
 SNAPSHOTS: dict[str, tuple[str, Callable[[Path, int, int], object]]] = {
     "bytes": ("text by key made bytes by key group", lambda _place, _number, keys: sections(keys)),
     "pickle": ("pickle.dumps of the same dict", lambda _place, _number, keys: pickled(keys)),
-    "put": ("the same made a state file, in a FileStore, synced", put),
+    "uneven": ("the same with texts of many lengths", lambda _place, _number, keys: sections(keys, False)),
+    "pickle, uneven": ("pickle.dumps of that dict", lambda _place, _number, keys: pickled(keys, False)),
+    "put": ("bytes made a state file, in a FileStore, synced", put),
     "pickle, fsync": ("pickle.dumps, written and synced", lambda place, n, keys: written(place, n, pickled(keys))),
     "raw, fsync": ("as many bytes, written and synced", lambda place, n, keys: written(place, n, ready(keys))),
 }
@@ -249,9 +266,9 @@ STATEFUL: dict[str, Entry] = {
             "state/checkpoints",
             "keyed counts beside 10 MB, a checkpoint each second",
             lambda n: counted(n, 1_000),
-            least_records=NUM_KEYS,
+            least_records=FEW_SECONDS,
         ),
-        entry("state/none", "the same without checkpoints", lambda n: counted(n, 0), least_records=NUM_KEYS),
+        entry("state/none", "the same without checkpoints", lambda n: counted(n, 0), least_records=FEW_SECONDS),
         *(
             entry(f"snapshot/{name}", meaning, partial(repeated, work=work), least_records=NUM_KEYS)
             for name, (meaning, work) in SNAPSHOTS.items()

@@ -223,6 +223,7 @@ def large(model: dict[str, Any]) -> dict[str, Any]:
     return {**model, "exercises": exercises, "learners": learners, "checkpoint": "7.1"}
 
 
+@pytest.mark.sampled(one_in=2)
 @pytest.mark.parametrize(("width", "height"), [(1440, 900), (1024, 768)])
 def test_a_room_of_forty_in_nineteen_lessons_is_seen_at_a_glance(
     page: Page, room: Served, width: int, height: int

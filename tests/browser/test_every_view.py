@@ -18,7 +18,7 @@ VIEWS = [
     ("PipelineMap", "map"), ("PoolView", "pools"), ("QueueView", "queues"), ("CreditView", "credits"),
     ("SegmentView", "segments"), ("JobView", "job"), ("ExchangeView", "exchange"),
     ("ThroughputView", "throughput"), ("WatermarkView", "watermarks"), ("TimelineView", "timeline"),
-    ("ClusterView", "cluster"), ("AlignmentView", "alignment"), ("CheckpointView", "checkpoints"),
+    ("TaskManagerView", "taskmanagers"), ("AlignmentView", "alignment"), ("CheckpointView", "checkpoints"),
 ]  # fmt: skip
 
 # Everything a frame changes in a drawing.
@@ -38,7 +38,7 @@ rows = pytest.mark.parametrize(("name", "kind"), VIEWS, ids=[name for name, _ in
 
 
 @rows
-@pytest.mark.sampled(one_in=2)
+@pytest.mark.sampled(one_in=3)
 def test_a_live_view_moves_obeys_and_outlives_cell_and_kernel(notebook: Open, name: str, kind: str) -> None:
     data = f"document.querySelector('[data-testid=sluice-{kind}]').dataset"
     nb = notebook(
@@ -90,7 +90,7 @@ def test_a_live_view_moves_obeys_and_outlives_cell_and_kernel(notebook: Open, na
 
 
 @rows
-@pytest.mark.sampled(one_in=2)
+@pytest.mark.sampled(one_in=4)
 def test_a_recording_is_scrubbed_and_its_frames_are_its_stills(notebook: Open, name: str, kind: str) -> None:
     data = f"document.querySelector('[data-testid=sluice-{kind}]').dataset"
     nb = notebook(
@@ -293,6 +293,73 @@ def test_checkpoints_are_stepped_from_trigger_to_completion_and_through_a_restar
     nb.until(f"() => {root}.dataset.at === '0'")
     nb.run(4)
     nb.until("() => document.querySelectorAll('[data-testid=sluice-checkpoints]').length === 2")
+
+
+def test_the_race_is_gone_through_second_by_second(notebook: Open) -> None:
+    data = "document.querySelector('[data-testid=sluice-race]').dataset"
+    nb = notebook(
+        "race.ipynb", [JOB, "from tests.support.small_races import small_race", "RaceView(small_race(), at=0)"]
+    )
+    for index in range(3):
+        nb.run(index)
+    view = the_view(nb, "race")
+    screenshots(nb, view, "race-recorded")
+    assert number(view, "frames") == 16
+    drawn = view.evaluate(FACTS)
+    view.focus()
+    view.press("End")
+    nb.until(f"() => {data}.at === '15'")
+    assert view.evaluate(FACTS) != drawn
+    view.press("t")
+    assert "ATM, per link" in view.get_by_role("table").nth(0).inner_text()
+    view.press("?")
+    check_accessible_in_both_themes(nb, view)
+
+
+CLUSTER = """
+from tests.support.small_clusters import numbers_cluster
+cluster = numbers_cluster()
+"""
+
+
+def test_members_of_a_cluster_are_killed_paused_and_revived_by_click_and_by_key(notebook: Open) -> None:
+    root = "document.querySelector('[data-testid=sluice-cluster]')"
+    nb = notebook(
+        "cluster.ipynb",
+        [JOB + CLUSTER, "view = ClusterView(cluster); view", "print(sorted(cluster.members.gone), cluster.num_steps)"],
+    )
+    for index in range(2):
+        nb.run(index)
+    view = the_view(nb, "cluster")
+    status = f"{root}.querySelector('.sluice-status').textContent"
+    view.get_by_test_id("sluice-crash-tm-1").click()
+    nb.until(f"() => {status}.includes('gone: tm-1')")
+    revive = view.get_by_test_id("sluice-revive-tm-1")
+    assert revive.get_attribute("aria-label") == "Revive tm-1"
+    assert revive.evaluate("node => node === document.activeElement")  # who goes by keyboard is not sent away
+    revive.press("Enter")
+    nb.until(f"() => !{status}.includes('gone')")
+    view.get_by_test_id("sluice-pause-resource-manager").click()
+    nb.until(f"() => {status}.includes('paused: resource-manager')")
+    before = number(view, "frames")
+    view.focus()
+    view.press("n")
+    nb.until(f"() => +{root}.dataset.frames === {before + 1}")
+    view.press("s")
+    nb.until(f"() => {status}.includes('whose place another has taken: resource-manager of epoch 1')")
+    view.get_by_test_id("sluice-crash-tm-0").click()
+    nb.until(f"() => {status}.includes('gone: tm-0')")
+    assert nb.run(2).startswith("['tm-0']")
+    view = the_view(nb, "cluster")
+    screenshots(nb, view, "cluster-stepped")
+    view.press("t")
+    assert "✗ gone" in view.get_by_role("table").nth(0).inner_text()
+    view.press("?")
+    check_accessible_in_both_themes(nb, view)
+    view.press("?")
+    view.press("t")
+    view.press("Home")
+    nb.until(f"() => {root}.dataset.at === '0'")
 
 
 def step_until(nb: Any, button: Any, script: str) -> None:

@@ -18,15 +18,16 @@ from refimpl.drivers import Simulation, ThreadedRun
 from refimpl.job import StreamEnvironment
 from refimpl.task import IterableReader, TumblingWindows
 from tests.support.small_jobs import Count
+from tests.support.small_races import small_race
 from tests.support.view_pages import check_accessible, screenshots_of
-from widgets import BytesBesideFlink, Recording, Stepper, TwoBufferRibbon
+from widgets import BytesBesideFlink, RaceView, Recording, Stepper, TwoBufferRibbon
 from widgets.base import View
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 JOB_VIEWS = [
     "PipelineMap", "PoolView", "QueueView", "CreditView", "SegmentView", "JobView", "ExchangeView", "ThroughputView",
-    "WatermarkView", "TimelineView", "ClusterView", "AlignmentView", "CheckpointView",
+    "WatermarkView", "TimelineView", "TaskManagerView", "AlignmentView", "CheckpointView",
 ]  # fmt: skip
 
 # Loads a module from a blob, as anywidget does, and keeps count of all it hangs on the page.
@@ -130,11 +131,12 @@ def recording() -> Recording:
         return Recording.of(simulation)
 
 
-@pytest.fixture(params=[*JOB_VIEWS, "TwoBufferRibbon", "BytesBesideFlink", "live", "stepper"])
+@pytest.fixture(params=[*JOB_VIEWS, "TwoBufferRibbon", "BytesBesideFlink", "RaceView", "live", "stepper"])
 def view(request: pytest.FixtureRequest, recording: Recording) -> Iterator[View]:
     makers: dict[str, Callable[[], View]] = {
         "TwoBufferRibbon": lambda: TwoBufferRibbon([b"hello", b"to"]),
         "BytesBesideFlink": lambda: BytesBesideFlink(b"hello to all", b"hallo to me"),
+        "RaceView": lambda: RaceView(small_race()),
         "live": lambda: widgets.JobView(ThreadedRun(small_job(), num_task_managers=2), swaps={"mine": {}}),
         "stepper": lambda: widgets.QueueView(Stepper(small_job(), num_task_managers=2)),
     }
@@ -163,6 +165,7 @@ def mounted(page: Page, view: View) -> tuple[dict[str, Any], Locator]:
     return found, page.locator(".sluice")
 
 
+@pytest.mark.sampled(one_in=3)
 def test_a_module_is_one_render_that_leaves_nothing_behind(page: Page, view: View) -> None:
     found, root = mounted(page, view)
     assert found == {"exports": ["default"], "parts": ["render"], "end": "function", "globals": []}
@@ -174,6 +177,7 @@ def test_a_module_is_one_render_that_leaves_nothing_behind(page: Page, view: Vie
     assert page.evaluate("unmount()") == {"held": [], "moved": False}
 
 
+@pytest.mark.sampled(one_in=3)
 @pytest.mark.parametrize("theme", VS_CODE)
 def test_a_view_is_readable_in_the_colours_of_vs_code(page: Page, view: View, theme: str, request: Any) -> None:
     colours = ";".join(f"{name}:{value}" for name, value in VS_CODE[theme].items())
@@ -189,6 +193,7 @@ def test_a_view_is_readable_in_the_colours_of_vs_code(page: Page, view: View, th
     screenshots_of(root, f"vscode-{request.node.callspec.params['view']}-{theme}")
 
 
+@pytest.mark.sampled(one_in=2)
 def test_no_words_are_cut_off_or_lie_on_others(page: Page, view: View) -> None:
     _, root = mounted(page, view)
     frames = int(root.get_attribute("data-frames") or 0)
@@ -199,6 +204,7 @@ def test_no_words_are_cut_off_or_lie_on_others(page: Page, view: View) -> None:
         assert root.evaluate(UNREADABLE) == []
 
 
+@pytest.mark.sampled(one_in=3)
 def test_at_a_large_zoom_what_is_too_wide_is_scrolled_by_keyboard(page: Page, view: View) -> None:
     page.set_viewport_size({"width": 480, "height": 900})  # a page of 960 at 200 %
     _, root = mounted(page, view)

@@ -10,8 +10,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import count
 
+from course.waiting import Waiting
 from tests.chaos.judge import Verdict, judged, shrunk
-from tests.chaos.plan import CONTROL, FaultKind, Plan, PlannedFault, drawn, parsed
+from tests.chaos.plan import CONTROL, MODES, FaultKind, Plan, PlannedFault, drawn, drawn_on_processes, parsed
 
 __all__ = ["main", "sweep"]
 
@@ -22,7 +23,9 @@ MAX_SHRINKING_S = 120.0
 DESCRIPTION = """\
 A job with windows, timers, two inputs and files that are committed in two phases, under faults that a seed has drawn:
 TaskManagers and leaders that are killed or paused, connections cut, messages lost, a store that fails, lies or is
-damaged. Each run must commit what the batch run gives, and keep every law after every step.
+damaged. Each run must commit what the batch run gives, and keep every law after every step. Where the sink is slow,
+unaligned checkpoints must be complete where aligned ones take too long. Then real processes, which are killed and
+stopped, and whose connections a proxy cuts.
 """
 EPILOG = """\
 A run that goes wrong is made small, and the command that repeats it is printed.
@@ -42,11 +45,14 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument(
         "--no-sweep", action="store_true", help="leave out the faults behind each control step of one job"
     )
+    made.add_argument("--processes", type=int, default=20, metavar="N", help="how many runs with real processes (20)")
     made.add_argument("--seed", type=int, metavar="N", help="one run, and all that is said of it")
     one = made.add_argument_group("with --seed, instead of what the seed has drawn")
+    one.add_argument("--on", choices=("simulation", "processes"), default="simulation", help="where it runs")
     one.add_argument("--faults", metavar="F,…", help=f"as in {PlannedFault(FaultKind.KILL_TASKMANAGER, 1, 30, 12.5)}")
     one.add_argument("--records", type=int, metavar="N", help="how many records each source has")
-    one.add_argument("--mode", choices=("exact", "at-least-once"), help="how barriers are aligned")
+    one.add_argument("--mode", choices=MODES, help="how barriers are aligned")
+    one.add_argument("--sink-ms", type=float, metavar="MS", help="how long the sink takes for a record; 0: no time")
     one.add_argument("--delays", metavar="D,C", help="ms that data, and control messages, take at most")
     one.add_argument("--task-managers", type=int, metavar="N", help="how many there are")
     made.add_argument("--check-every", type=int, default=1, metavar="N", help="laws after each n-th step (1)")
@@ -59,13 +65,15 @@ def plan_of(asked: argparse.Namespace) -> Plan:
     Raises:
         ValueError: it is not said as it should be.
     """
-    plan = drawn(asked.seed)
+    plan = drawn_on_processes(asked.seed) if asked.on == "processes" else drawn(asked.seed)
     if asked.faults is not None:
         plan = replace(plan, faults=parsed(asked.faults))
     if asked.records is not None:
         plan = replace(plan, num_records=asked.records)
     if asked.mode is not None:
-        plan = replace(plan, is_exact=asked.mode == "exact")
+        plan = plan.in_mode(asked.mode)
+    if asked.sink_ms is not None:
+        plan = replace(plan, sink_ms=asked.sink_ms)
     if asked.task_managers is not None:
         plan = replace(plan, num_task_managers=asked.task_managers)
     if asked.delays is not None:
@@ -96,16 +104,19 @@ def tell(plan: Plan, verdict: Verdict, check_every: int) -> None:
     print(f"{shrunk(plan, is_wrong)}", flush=True)
 
 
-def run_all(runs: Iterable[tuple[Plan, Verdict]], check_every: int) -> Counter[str]:
-    """How many came to what; those that went wrong are told of."""
+def run_all(what: str, runs: Iterable[tuple[Plan, Verdict]], check_every: int, num_runs: int = 0) -> Counter[str]:
+    """How many came to what; those that went wrong are told of, and the rest while they run."""
     counts = Counter[str]()
-    for plan, verdict in runs:
-        if verdict.fault is not None:
-            counts["wrong"] += 1
-            tell(plan, verdict, check_every)
-        else:
-            counts[verdict.how] += 1
-            counts["lines too much at least once"] += verdict.surplus * (not plan.is_exact)
+    of_all = f" of {num_runs}" if num_runs else ""
+    with Waiting(f"{what} 1{of_all}") as waiting:
+        for number, (plan, verdict) in enumerate(runs, 2):
+            if verdict.fault is not None:
+                counts["wrong"] += 1
+                tell(plan, verdict, check_every)
+            else:
+                counts[verdict.how] += 1
+                counts["lines too much at least once"] += verdict.surplus * (not plan.is_exact)
+            waiting.now(f"{what} {number}{of_all}")
     return counts
 
 
@@ -122,11 +133,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"{plan}\n{verdict.fault or verdict.how}: {verdict.story}")
         return verdict.fault is not None
     plans = map(drawn, range(asked.first, asked.first + asked.seeds))
-    counts = run_all(((plan, judged(plan, asked.check_every)) for plan in plans), asked.check_every)
+    runs = ((plan, judged(plan, asked.check_every)) for plan in plans)
+    counts = run_all("run", runs, asked.check_every, asked.seeds)
     if counts["at least once"] >= 10 and not counts["lines too much at least once"]:
         counts["wrong"] += 1
         print("at least once never gave a line too much: do these runs show the difference?")
     if not asked.no_sweep:
-        counts += run_all(sweep(), 1)
+        counts += run_all("step", sweep(), 1)
+    others = map(drawn_on_processes, range(asked.first, asked.first + asked.processes))
+    on_processes = run_all("run on processes", ((plan, judged(plan)) for plan in others), 1, asked.processes)
+    counts += Counter({f"{what} on processes": number for what, number in on_processes.items()})
     print(", ".join(f"{number} {what}" for what, number in sorted(counts.items())))
-    return bool(counts["wrong"])
+    return bool(counts["wrong"] or on_processes["wrong"])

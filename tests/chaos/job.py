@@ -56,16 +56,19 @@ def write_flights(path: Path, num_records: int) -> None:
 
 
 class LineReader:
-    """Every n-th line of a file; a reader that can begin anywhere."""
+    """Every n-th line of a file; a reader that can begin anywhere. `held` as in `results`."""
 
-    def __init__(self, path: Path, subtask: int, num_subtasks: int) -> None:
+    def __init__(self, path: Path, subtask: int, num_subtasks: int, held: Path | None = None) -> None:
         self._lines = path.read_text().splitlines()[subtask::num_subtasks]
         self._position = 0
+        self._held = held
 
     def seek(self, position: int) -> None:
         self._position = position
 
     def read(self, max_records: int) -> Sequence[StreamRecord] | None:
+        if _is_held(self._held, self._position + max_records, len(self._lines)):
+            return []
         lines = self._lines[self._position : self._position + max_records]
         self._position += len(lines)
         return [StreamRecord(tuple(map(int, line.split(",")))) for line in lines] or None
@@ -74,16 +77,26 @@ class LineReader:
 
 
 class Generator:
-    """Records that are made up; a reader that cannot begin anywhere but at the beginning."""
+    """Records that are made up; a reader that cannot begin anywhere but at the beginning. `held` as in `results`."""
 
-    def __init__(self, num_records: int, subtask: int, num_subtasks: int) -> None:
-        self._numbers = iter(range(subtask, num_records, num_subtasks))
+    def __init__(self, num_records: int, subtask: int, num_subtasks: int, held: Path | None = None) -> None:
+        own = range(subtask, num_records, num_subtasks)
+        self._numbers, self._num_records, self._num_read = iter(own), len(own), 0
+        self._held = held
 
     def read(self, max_records: int) -> Sequence[StreamRecord] | None:
+        if _is_held(self._held, self._num_read + max_records, self._num_records):
+            return []
         numbers = list(islice(self._numbers, max_records))
+        self._num_read += len(numbers)
         return [StreamRecord(weather(number)) for number in numbers] or None
 
     def close(self) -> None: ...
+
+
+def _is_held(held: Path | None, until: int, num_records: int) -> bool:
+    """Whether what comes up to there must wait."""
+    return held is not None and until > num_records // 2 and not held.exists()
 
 
 class CountAndSum:
@@ -143,10 +156,13 @@ def _flat(value: Any) -> Iterable[Any]:
         yield value
 
 
-def results(job: StreamEnvironment, source: Path, num_records: int) -> DataStream:
-    """The lines of text that the job comes to: it reads `source`, and makes up as many records more."""
-    lines = job.source(lambda i, n: LineReader(source, i, n), "flights").set_parallelism(2)
-    made_up = job.source(lambda i, n: Generator(num_records, i, n), "weather").set_parallelism(1)
+def results(job: StreamEnvironment, source: Path, num_records: int, held: Path | None = None) -> DataStream:
+    """The lines of text that the job comes to: it reads `source`, and makes up as many records more.
+
+    With `held` the second half of both comes when there is a file of that name.
+    """
+    lines = job.source(lambda i, n: LineReader(source, i, n, held), "flights").set_parallelism(2)
+    made_up = job.source(lambda i, n: Generator(num_records, i, n, held), "weather").set_parallelism(1)
     first = lines.assign_timestamps(lambda value: value[2], DISORDER_MS, every=2, name="flight times")
     second = made_up.assign_timestamps(lambda value: value[2], DISORDER_MS, every=2, name="weather times")
     keyed = first.set_parallelism(2).key_by(lambda value: value[0])

@@ -4,6 +4,7 @@ exactly once     the committed lines, sorted, are those of the batch run
 at least once    none is missing, and none counts too little; what is too much is counted
 gone back        behind a checkpoint whose results were committed, since the newer one was damaged: at least once
 failed           with none sound of the checkpoints that somebody has damaged: nothing twice, nothing made up
+a slow sink      aligned checkpoints take too long, and where they do, unaligned ones are complete
 """
 
 from __future__ import annotations
@@ -19,9 +20,12 @@ from pathlib import Path
 from refimpl.errors import RestoreRefusedError
 from tests.chaos.job import batch_run
 from tests.chaos.plan import FaultKind, Plan
+from tests.chaos.processes import ProcessWorld
 from tests.chaos.world import Outcome, World
 
-__all__ = ["Verdict", "judged", "shrunk"]
+__all__ = ["UNALIGNED", "Verdict", "judged", "shrunk"]
+
+UNALIGNED = "unaligned complete where aligned took too long"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,16 +47,42 @@ def expected(num_records: int) -> tuple[str, ...]:
 
 
 def judged(plan: Plan, check_every: int = 1) -> Verdict:
-    """Play a plan and look at what comes of it; no error goes out."""
+    """Play a plan and look at what comes of it; no error goes out. One with a slow sink is played in two modes."""
+    if not plan.sink_ms:
+        return _played(plan, check_every)[0]
+    aligned, unaligned = (_played(plan.in_mode(mode), check_every) for mode in ("exact", "unaligned"))
+    for mode, (verdict, outcome) in (("aligned", aligned), ("unaligned", unaligned)):
+        if verdict.fault is not None or outcome is None or outcome.failure is not None:
+            return replace(verdict, story=f"{mode}: {verdict.story}")
+    return _compared(aligned[1], unaligned[1])
+
+
+def _compared(aligned: Outcome | None, unaligned: Outcome | None) -> Verdict:
+    """Whether barriers that overtake were worth it, of two runs that were right."""
+    assert aligned is not None
+    assert unaligned is not None
+    story = "; ".join(
+        f"{mode}: {outcome.num_completed} complete, {outcome.num_expired} took too long, what struck: "
+        f"{', '.join(outcome.struck) or 'nothing'}"
+        for mode, outcome in (("aligned", aligned), ("unaligned", unaligned))
+    )
+    if not aligned.num_expired:
+        return Verdict("no aligned checkpoint took too long", story)
+    is_better = unaligned.num_completed > aligned.num_completed and unaligned.num_expired <= aligned.num_expired
+    return Verdict(None if is_better else "unaligned ones are not complete either", story, how=UNALIGNED)
+
+
+def _played(plan: Plan, check_every: int) -> tuple[Verdict, Outcome | None]:
     with tempfile.TemporaryDirectory() as folder:
-        world = World(plan, Path(folder), check_every)
+        at = Path(folder)
+        world = ProcessWorld(plan, at) if plan.is_on_processes else World(plan, at, check_every)
         try:
             outcome = world.run()
         except Exception as error:  # noqa: BLE001 - whatever it is, it is a fault, and is told
             place = traceback.extract_tb(error.__traceback__)[-1]
             name = f"{type(error).__name__} in {Path(place.filename).name}, {place.name}"
-            return Verdict(name, "".join(traceback.format_exception(error)))
-    return _verdict(plan, outcome)
+            return Verdict(name, "".join(traceback.format_exception(error))), None
+    return _verdict(plan, outcome), outcome
 
 
 def _verdict(plan: Plan, outcome: Outcome) -> Verdict:

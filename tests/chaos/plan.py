@@ -13,16 +13,31 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from random import Random
 
-__all__ = ["CONTROL", "MARKS", "FaultKind", "Plan", "PlannedFault", "drawn", "parsed"]
+__all__ = [
+    "CONTROL",
+    "LAST_MARKS",
+    "MARKS",
+    "MODES",
+    "ON_PROCESSES",
+    "PROCESS_MARKS",
+    "SIMULATED",
+    "FaultKind",
+    "Plan",
+    "PlannedFault",
+    "drawn",
+    "drawn_on_processes",
+    "parsed",
+]
 
 
 class FaultKind(Enum):
     """What happens; behind it, what its amount is."""
 
     KILL_TASKMANAGER = "kill-taskmanager"  # ms until another takes its place
+    PAUSE_TASKMANAGER = "pause-taskmanager"  # ms until it goes on, if nobody has ended it; on processes
     CRASH = "crash"
     KILL_LEADER = "kill-leader"
-    PAUSE_LEADER = "pause-leader"  # how many steps the next one takes before the paused one goes on
+    PAUSE_LEADER = "pause-leader"  # how many steps the next one takes before the paused one goes on; on processes, ms
     CUT = "cut"
     DELAY_BARRIER = "delay-barrier"  # ms
     LOSE_MESSAGE = "lose-message"
@@ -54,6 +69,25 @@ MARKS = (
 
 CONTROL = "control"
 """Instead of such words: any action that concerns the whole job."""
+
+PROCESS_MARKS = ("trigger", "ack", "manifest", "complete", "told", "start")
+"""On processes: what the leader is about to do or hears, and `complete` between a manifest and the news of it."""
+
+LAST_MARKS = ("start", "final manifest", "final complete")
+"""Those of them that nobody waits for: `start` is a restart, which may not come, the others are when all has ended."""
+
+MODES = ("exact", "at-least-once", "unaligned")
+"""How barriers are handled; exactly once, but for the second, and aligned, but for the third."""
+
+SIMULATED = tuple(each for each in FaultKind if each is not FaultKind.PAUSE_TASKMANAGER)
+ON_PROCESSES = (
+    FaultKind.KILL_TASKMANAGER,
+    FaultKind.KILL_TASKMANAGER,
+    FaultKind.PAUSE_TASKMANAGER,
+    FaultKind.KILL_LEADER,
+    FaultKind.PAUSE_LEADER,
+    FaultKind.CUT,
+)
 
 _MOST_AMOUNT = {
     FaultKind.KILL_TASKMANAGER: 20,
@@ -105,13 +139,28 @@ class Plan:
     num_task_managers: int
     delay_ms: float
     control_delay_ms: float
+    is_on_processes: bool = False
+    is_unaligned: bool = False
+    sink_ms: float = 0.0
+    """How long the sink takes for a record; above 0 work takes time, and the run is played aligned and unaligned."""
+
+    @property
+    def mode(self) -> str:
+        """How barriers are handled, one of `MODES`."""
+        return "unaligned" if self.is_unaligned else "exact" if self.is_exact else "at-least-once"
+
+    def in_mode(self, mode: str) -> Plan:
+        """The same with barriers handled so."""
+        return replace(self, is_exact=mode != "at-least-once", is_unaligned=mode == "unaligned")
 
     def __str__(self) -> str:
         """The command line that repeats it."""
-        drawn_here = drawn(self.seed)
-        words = [f"--seed {self.seed}"]
-        if self.is_exact != drawn_here.is_exact:
-            words.append(f"--mode {'exact' if self.is_exact else 'at-least-once'}")
+        drawn_here = drawn_on_processes(self.seed) if self.is_on_processes else drawn(self.seed)
+        words = [f"--seed {self.seed}", *(["--on processes"] if self.is_on_processes else [])]
+        if self.mode != drawn_here.mode:
+            words.append(f"--mode {self.mode}")
+        if self.sink_ms != drawn_here.sink_ms:
+            words.append(f"--sink-ms {self.sink_ms:g}")
         if self.faults != drawn_here.faults:
             words.append(f"--faults '{','.join(map(str, self.faults))}'")
         if self.num_records != drawn_here.num_records:
@@ -124,9 +173,9 @@ class Plan:
 
 
 def drawn(seed: int) -> Plan:
-    """The run of a seed. Each fourth is at least once, with aligned barriers all others."""
+    """The run of a seed. Each fourth is at least once, each fourth unaligned; and each eighth has a slow sink."""
     random = Random(f"chaos {seed}")
-    return Plan(
+    plan = Plan(
         seed,
         tuple(_fault(random) for _ in range(random.randint(1, 6))),
         random.choice((20, 40, 60)),
@@ -134,11 +183,30 @@ def drawn(seed: int) -> Plan:
         random.randint(1, 3),
         random.choice((0.0, 0.3, 3.0)),
         random.choice((0.0, 0.3, 3.0)),
+        is_unaligned=seed % 4 == 1,
     )
+    return replace(plan, num_records=60, sink_ms=8.0) if seed % 8 == 6 else plan
+
+
+def drawn_on_processes(seed: int) -> Plan:
+    """The run of a seed with real processes. Each fifth is at least once, and each fifth unaligned."""
+    random = Random(f"processes {seed}")
+    faults = tuple(_process_fault(random) for _ in range(random.randint(1, 3)))
+    num_records, num_task_managers = random.choice((40, 60, 80)), random.randint(2, 3)
+    plan = Plan(seed, faults, num_records, seed % 5 != 4, num_task_managers, 0.0, 0.0, is_on_processes=True)
+    return replace(plan, is_unaligned=seed % 5 == 3)
+
+
+def _process_fault(random: Random) -> PlannedFault:
+    kind = random.choice(ON_PROCESSES)
+    amount = random.choice((0, 100, 1000, 60_000)) if "pause" in kind.value else 0
+    mark = random.choice((*PROCESS_MARKS, *LAST_MARKS))
+    most = {"ack": 30, "start": 2, "final manifest": 1, "final complete": 1}.get(mark, 6)
+    return PlannedFault(kind, random.randrange(6), amount, mark=mark, number=random.randint(1, most))
 
 
 def _fault(random: Random) -> PlannedFault:
-    kind = random.choice(list(FaultKind))
+    kind = random.choice(SIMULATED)
     amount = random.randint(0, _MOST_AMOUNT.get(kind, 0))
     fault = PlannedFault(kind, random.randrange(8), amount)
     if random.random() < 0.4:

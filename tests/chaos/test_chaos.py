@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -9,16 +10,35 @@ from random import Random
 
 import pytest
 
+from refimpl.drivers import recovery
+from refimpl.records import Alignment
 from refimpl.task.two_phase_sink import TwoPhaseCommitSink
-from tests.chaos.command import main, run_all, sweep
+from tests.chaos.command import main, parser, plan_of, run_all, sweep
 from tests.chaos.job import batch_run, flights, weather
-from tests.chaos.judge import judged, shrunk
-from tests.chaos.plan import FaultKind, Plan, PlannedFault, drawn, parsed
+from tests.chaos.judge import UNALIGNED, judged, shrunk
+from tests.chaos.plan import (
+    LAST_MARKS,
+    MODES,
+    ON_PROCESSES,
+    PROCESS_MARKS,
+    SIMULATED,
+    FaultKind,
+    Plan,
+    PlannedFault,
+    drawn,
+    drawn_on_processes,
+    parsed,
+)
 
+ON_EACH_WAY = (
+    "kill-taskmanager/0/0@7:ack,pause-taskmanager/1/100@2:complete,cut/0/0@1:start",
+    "kill-leader/0/0@2:complete,pause-leader/0/100@1:told",
+)
 QUIET = Plan(0, (), 20, is_exact=True, num_task_managers=1, delay_ms=0.0, control_delay_ms=0.0)
 
 
 @pytest.mark.slow
+@pytest.mark.sampled(one_in=3)
 @pytest.mark.parametrize("seed", [0, 1, 2, 3, 128, 237])
 def test_a_run_under_faults_commits_what_the_batch_run_gives(seed: int) -> None:
     print(drawn(seed))
@@ -27,9 +47,42 @@ def test_a_run_under_faults_commits_what_the_batch_run_gives(seed: int) -> None:
 
 
 @pytest.mark.slow
+def test_aligned_barriers_do_what_they_did_where_a_seed_has_unaligned_ones_now() -> None:
+    verdict = judged(drawn(237).in_mode("exact"))
+    assert verdict.fault is None, verdict.story
+
+
+@pytest.mark.slow
+def test_unaligned_checkpoints_are_complete_where_aligned_ones_take_too_long() -> None:
+    """Each eighth seed has a slow sink, and is played in both modes under the same faults."""
+    plan = drawn(22)
+    assert plan.sink_ms
+    verdict = judged(plan, check_every=10)
+    assert verdict.fault is None, verdict.story
+    assert verdict.how == UNALIGNED
+
+
+@pytest.mark.slow
+def test_it_is_seen_when_barriers_do_not_overtake(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recovery, "alignment_of", lambda _config: Alignment.ALIGNED)
+    verdict = judged(replace(drawn(22), faults=()), check_every=0)
+    assert verdict.fault == "unaligned ones are not complete either", verdict.story
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("faults", ON_EACH_WAY)
+def test_on_real_processes_too(faults: str) -> None:
+    """Each kind of fault once; twenty seeds in `make chaos`."""
+    plan = replace(drawn_on_processes(0), faults=parsed(faults), num_records=30)
+    verdict = judged(plan)
+    assert verdict.fault is None, verdict.story
+    assert verdict.has_struck
+
+
+@pytest.mark.slow
 def test_a_fault_behind_any_control_step_changes_nothing() -> None:
     """Each twentieth step; all of them in `make chaos`."""
-    counts = run_all(sweep(every=20), 1)
+    counts = run_all("step", sweep(every=20), 1)
     assert counts["as the batch run"] == counts.total() >= 10
 
 
@@ -69,12 +122,32 @@ def test_what_is_printed_of_a_plan_is_read_again(seed: int) -> None:
     plan = drawn(seed)
     assert parsed(",".join(map(str, plan.faults))) == plan.faults
     assert drawn(seed) == plan
+    for changed in (plan, plan.in_mode("unaligned"), replace(plan, sink_ms=2.5)):
+        words = str(changed).removeprefix("python -m tests.chaos ").split()
+        assert plan_of(parser().parse_args(words)) == changed
 
 
 def test_the_seeds_draw_every_fault_by_time_and_by_event() -> None:
-    faults = [fault for seed in range(200) for fault in drawn(seed).faults]
-    for kind in FaultKind:
+    plans = [drawn(seed) for seed in range(200)]
+    faults = [fault for plan in plans for fault in plan.faults]
+    assert Counter(plan.mode for plan in plans) == {"exact": 100, "at-least-once": 50, "unaligned": 50}
+    assert sum(plan.sink_ms > 0 for plan in plans) == 25
+    for kind in SIMULATED:
         assert {bool(each.mark) for each in faults if each.kind is kind} == {True, False}, kind
+
+
+def test_the_seeds_for_processes_draw_every_fault_at_every_event() -> None:
+    plans = [drawn_on_processes(seed) for seed in range(200)]
+    faults = [fault for plan in plans for fault in plan.faults]
+    assert {each.kind for each in faults} == set(ON_PROCESSES)
+    assert {each.mark for each in faults} == {*PROCESS_MARKS, *LAST_MARKS}
+    assert {plan.mode for plan in plans} == set(MODES)
+    for plan in plans[:20]:
+        words = str(plan).removeprefix("python -m tests.chaos ").split()
+        assert plan_of(parser().parse_args(words)) == plan
+        changed = replace(plan, faults=plan.faults[:1], num_records=7)
+        words = shlex.split(str(changed).removeprefix("python -m tests.chaos "))
+        assert plan_of(parser().parse_args(words)) == changed
 
 
 @pytest.mark.parametrize("text", ["cut", "cut/0/0", "cut/0/0@x", "flood/0/0@ms:1", "cut/-1/0@ms:1"])

@@ -10,21 +10,26 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import takewhile
 from pathlib import Path
 from random import Random
 
+from refimpl.checkpoint import CheckpointAborted, CheckpointCompleted, CheckpointFailureReason
 from refimpl.cluster import FixedDelayRestart
 from refimpl.config import CheckpointingMode, Config
 from refimpl.drivers import Simulation
 from refimpl.drivers.file_transactions import FileSink
-from refimpl.drivers.simulation import Action, CallStore, Coordinate, MissTaskManager, Restart, Revive, Tell, Way
+from refimpl.drivers.simulation import Action, CallStore, Coordinate, Costs, MissTaskManager, Restart, Revive, Tell, Way
 from refimpl.errors import LeadershipLostError, LocalUsageError, RestoreRefusedError, SluiceError, StoreError
 from refimpl.exchange import BufferResponse, Message
 from refimpl.job import StreamEnvironment
+from refimpl.laws import LivenessLaw, StoreLaw, TransactionsLaw
 from refimpl.records import CheckpointBarrier
 from refimpl.records.event_serializer import event_from_bytes
 from refimpl.state import Fault, MemoryStore
 from refimpl.state import FaultKind as StoreFaultKind
+from refimpl.state.manifest import CheckpointKind
+from refimpl.task.sink_operators import TransactionalSink
 from tests.chaos.job import results, write_flights
 from tests.chaos.plan import CONTROL, FaultKind, Plan, PlannedFault
 
@@ -33,6 +38,11 @@ __all__ = ["Outcome", "World", "lines_in", "play"]
 STEP_MS = 0.05
 MAX_STEPS = 20_000
 MAX_LEADERS = 40
+ENDS_WITHIN_MS = 3_000.0
+"""Of virtual time, without a fault: some checkpoints that time out, and as many restarts."""
+
+RECORDS_WITHIN_TIMEOUT = 12
+"""So many records of a slow sink take as long as a checkpoint may. With full queues an aligned one waits for more."""
 
 STORE_FAULTS = {
     FaultKind.PUT_FAILS: (StoreFaultKind.FAIL, "put"),
@@ -54,6 +64,8 @@ class Outcome:
     failure: SluiceError | None = None
     went_behind_what_was_told: bool = False
     num_steps: int = 0
+    num_completed: int = 0
+    num_expired: int = 0
 
 
 class World:
@@ -72,8 +84,13 @@ class World:
         self._time_before_ms = 0.0
         self._num_leaders = 0
         self._told = 0
+        self._last_outcome: object = None
         self.leader: Simulation | None = None
         self.zombies: list[tuple[Simulation, int]] = []  # with the step at which it goes on
+        self._may_go_back = any(each.kind is FaultKind.CORRUPT for each in plan.faults)
+        self._stored = StoreLaw(self.store, "job")
+        self._transactions = TransactionsLaw()
+        self._liveness = LivenessLaw(ENDS_WITHIN_MS * (1 + plan.sink_ms))
         write_flights(self._source, plan.num_records)
 
     # -- the run -----------------------------------------------------------------------------------
@@ -88,6 +105,7 @@ class World:
             if self.leader is None and not self._elect():
                 continue
             if self._step():
+                self._check_end()
                 break
         self._let_zombies_end()
         self.outcome.lines = lines_in(self.out)
@@ -105,16 +123,19 @@ class World:
             source_batch=1,
             floating_buffers_per_gate=2,
             buffer_timeout_ms=1,
-            checkpoint_interval_ms=1,
-            checkpoint_timeout_ms=150,
+            checkpoint_interval_ms=20 if plan.sink_ms else 1,
+            checkpoint_timeout_ms=RECORDS_WITHIN_TIMEOUT * int(plan.sink_ms) or 150,
             checkpoints_retained=2,
-            max_concurrent_checkpoints=1 + plan.seed % 2,
-            tolerable_failed_checkpoints=plan.seed % 3,
+            max_concurrent_checkpoints=1 if plan.is_unaligned else 1 + plan.seed % 2,
+            tolerable_failed_checkpoints=999 if plan.sink_ms else plan.seed % 3,
             checkpointing_mode=mode,
+            unaligned=plan.is_unaligned,
             seed=plan.seed + self._num_leaders,
         )
         job = StreamEnvironment(config, max(2, plan.num_task_managers))
-        results(job, self._source, plan.num_records).sink_to(FileSink(self.out), name="files")
+        files: TransactionalSink = FileSink(self.out)
+        sink = files if self._may_go_back else self._transactions.sink(files)
+        results(job, self._source, plan.num_records).sink_to(sink, name="files")
         try:
             self.leader = Simulation(
                 job,
@@ -126,6 +147,8 @@ class World:
                 restart=FixedDelayRestart(99, 1.0),
                 max_delay_ms=plan.delay_ms,
                 max_control_delay_ms=plan.control_delay_ms,
+                policy="timed" if plan.sink_ms else "random",
+                costs=Costs({"files": plan.sink_ms}) if plan.sink_ms else None,
             )
         except SluiceError as error:
             self._give_up(error)
@@ -146,12 +169,15 @@ class World:
             return False
         self.outcome.num_steps += 1
         assert self.outcome.num_steps < MAX_STEPS, f"not done after {MAX_STEPS} steps"
+        if self._check_every:
+            self._check()
         if action is None:
             return True
         self._note(run, action)
         for fault in [each for each in self._left if self._is_due(each, action)]:
             if self.leader is run and self._strike(fault, run):
                 self._left.remove(fault)
+                self._liveness.struck(self._now_ms)
         self._step_zombies()
         return False
 
@@ -192,6 +218,7 @@ class World:
 
     def _note(self, run: Simulation, action: Action) -> None:
         words = str(action)
+        self._count(run)
         for mark in {each.mark for each in self._left if each.mark}:
             self._seen[mark] = self._seen.get(mark, 0) + (mark in words or (mark == CONTROL and _is_control(action)))
         if words.startswith("restart"):
@@ -200,6 +227,18 @@ class World:
             assert run.recovery is not None
             latest = run.recovery.checkpoints.coordinator.completed.latest
             self._told = max(self._told, 0 if latest is None else latest.checkpoint_id)
+
+    def _count(self, run: Simulation) -> None:
+        """What has become of checkpoints since this was asked last, but of the one at the end, which is not aligned."""
+        assert run.recovery is not None
+        history = run.recovery.checkpoints.history
+        for outcome in takewhile(lambda each: each is not self._last_outcome, reversed(history)):
+            match outcome:
+                case CheckpointCompleted(checkpoint) if checkpoint.kind is CheckpointKind.CHECKPOINT:
+                    self.outcome.num_completed += 1
+                case CheckpointAborted(reason=CheckpointFailureReason.EXPIRED):
+                    self.outcome.num_expired += 1
+        self._last_outcome = history[-1] if history else None
 
     def _note_restore(self, run: Simulation) -> None:
         """To go back behind a checkpoint whose results are committed is to commit them again: nobody can help that."""
@@ -212,8 +251,24 @@ class World:
     def _is_due(self, fault: PlannedFault, action: Action) -> bool:
         if fault.mark:
             return self._seen.get(fault.mark, 0) >= fault.number
-        run = self.leader
-        return self._time_before_ms + (0.0 if run is None else run.time_ms) >= fault.at_ms
+        return self._now_ms >= fault.at_ms
+
+    @property
+    def _now_ms(self) -> float:
+        return self._time_before_ms + (0.0 if self.leader is None else self.leader.time_ms)
+
+    # -- laws --------------------------------------------------------------------------------------
+
+    def _check(self) -> None:
+        """What is true of all leaders together, after each step; each looks after its own laws."""
+        self._stored.check()
+        self._transactions.check(self._stored)
+        if not self.zombies and not self.store.faults:
+            self._liveness.look(self._now_ms)
+
+    def _check_end(self) -> None:
+        if self._check_every and not self.zombies:
+            self._transactions.check_end(self._stored)
 
     # -- faults ------------------------------------------------------------------------------------
 

@@ -16,11 +16,13 @@ import threading
 import time
 import types
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pyarrow as pa
+from pyspark import TaskContext
 from pyspark.sql import SparkSession
 
 from course.data import compare, departures_per_window, load, partitions, spark
@@ -37,12 +39,15 @@ from course.spark.cluster_keys import new_pair
 from refimpl.column_trace import TraceRows
 from refimpl.config import Config
 from refimpl.drivers import SparkRun
+from refimpl.drivers.file_store import FileStore
+from refimpl.drivers.file_transactions import FileSink
 from refimpl.drivers.spark import SparkResults
 from refimpl.drivers.transport import PemPair
 from refimpl.errors import SluiceError
 from refimpl.job import StreamEnvironment
-from refimpl.records import LONG, StreamRecord
-from refimpl.task import IterableReader
+from refimpl.records import LONG, STRING, StreamRecord
+from refimpl.state import JobStore, MemoryStore, manifest_keys
+from refimpl.task import FunctionContext, IterableReader, KeyedProcessFunction, ProcessContext
 from tests.bench.spark_cluster import Watch
 from tests.cluster.places import FLIGHTS, SECTION
 from tests.support.polling import until
@@ -330,6 +335,191 @@ def _kill(context: Context, num_kills: int) -> dict[str, Any]:
             _executor_of(int((folder / str(number)).read_text())).kill()
         said = message_of(run.join)
     return {"said": said, "is_exact": is_exact(results), "num_results": len(results), "killed": num_kills}
+
+
+# -- checkpoints ---------------------------------------------------------------------------------------------
+
+
+class Held:
+    """Numbers of one subtask, a few at a time, and no more than half of them before an executor was killed.
+
+    Where it begins is told in the folder.
+    """
+
+    def __init__(self, folder: Path, subtask: int, parallelism: int) -> None:
+        self._folder, self._subtask, self._parallelism = folder, subtask, parallelism
+        self._position = 0
+
+    def seek(self, position: int) -> None:
+        self._position = position
+        (self._folder / f"from-{self._subtask}-{position}").touch()
+
+    def read(self, max_records: int) -> list[StreamRecord] | None:
+        end = NUM_NUMBERS // self._parallelism
+        if not (self._folder / "killed").exists():
+            end //= 2
+        elif self._position == end:
+            return None
+        numbers = range(self._position, min(end, self._position + 40))
+        self._position += len(numbers)
+        return [StreamRecord(self._subtask + self._parallelism * number) for number in numbers]
+
+    def close(self) -> None: ...
+
+
+class Totals(KeyedProcessFunction):
+    """How many numbers of a key there were: right only if none is lost and none is counted twice."""
+
+    def open(self, context: FunctionContext) -> None:
+        self.count = context.value_state("count", LONG)
+
+    def process_element(self, value: int, ctx: ProcessContext) -> list[tuple[int, int]]:
+        count = (self.count.value() or 0) + 1
+        self.count.update(count)
+        return [(ctx.current_key, count)]
+
+
+def kept_job(folder: Path, source: Any) -> tuple[StreamEnvironment, list[Any], list[Any]]:
+    """Counts by key, to a plain sink, to one that holds back, and to files."""
+    counts: list[Any] = []
+    held: list[Any] = []
+    environment = StreamEnvironment(Config(num_buffers=256, checkpoint_interval_ms=50, checkpoints_retained=2), 2)
+    numbers = environment.source(source, type=LONG, name="numbers")
+    counted = numbers.key_by(lambda number: number % 7, LONG).process(Totals(), "totals")
+    counted.sink(counts.append, name="counts")
+    counted.sink(held.append, name="held", exactly_once=True)
+    counted.map(lambda pair: f"{pair[0]} {pair[1]}", type=STRING).sink_to(FileSink(folder / "out"), name="files")
+    return environment, counts, held
+
+
+def kept_counts() -> list[tuple[int, int]]:
+    return sorted((key, n + 1) for key in range(7) for n in range(len(range(key, NUM_NUMBERS, 7))))
+
+
+def resumed(context: Context) -> dict[str, Any]:
+    """An executor is killed when two checkpoints are complete: the next try goes on from one of them."""
+    folder = context.folder / "resumed"
+    folder.mkdir()
+    store = FileStore(folder / "store")
+    environment, counts, held = kept_job(folder, lambda i, n: Held(folder, i, n))
+    own = JobStore(store, "kept")
+    with SparkRun(environment, context.session, store=store, job="kept") as run:
+        run.start()
+        _wait_for_two(run, store, "kept")
+        executors = [each for each in psutil.Process().children(recursive=True) if _is_executor(each)]
+        executors[0].kill()
+        (folder / "killed").touch()
+        said = message_of(run.join)
+        kept = run.checkpoints
+    lines = [line for file in (folder / "out").iterdir() for line in file.read_text().splitlines()]
+    begun = sorted(path.name for path in folder.glob("from-*"))
+    return {
+        "said": said,
+        "is_exact": [sorted(each) == kept_counts() for each in (counts, held)],
+        "files_are_exact": sorted(lines) == sorted(f"{key} {count}" for key, count in kept_counts()),
+        "went_on": kept is not None and kept.restored is not None and kept.restored >= 2 and kept.number >= 2,
+        "begun_late": any(not name.endswith("-0") for name in begun),
+        "left": [key for key in own.list("") if not key.startswith("leader-")],
+    }
+
+
+def _wait_for_two(run: SparkRun, store: FileStore, job: str) -> None:
+    """Until two more checkpoints are complete, or the run has ended without."""
+    own = JobStore(store, job)
+    before = {*manifest_keys(own.list("chk-"))}
+    until(lambda: run.is_done or len({*manifest_keys(own.list("chk-"))} - before) >= 2, TIMEOUT_S)
+
+
+def _wait_until_still(run: SparkRun, folder: Path) -> None:
+    """Until a `HeldBatchReader` on each of the two executors stands still, or the run has ended."""
+    until(lambda: run.is_done or len([*folder.glob("still-*")]) == 2, TIMEOUT_S)
+
+
+class FedAgain:
+    """A source whose records are in Spark, held back as `Held` is; with `is_odd` not the same ones a second time."""
+
+    def __init__(self, session: SparkSession, folder: Path, *, is_odd: bool) -> None:
+        frame = session.range(0, NUM_NUMBERS, 1, 2).toDF("value")
+        self.frame = frame.mapInArrow(partial(_other_rows, folder), "value long") if is_odd else frame
+        self.make_batch_reader = partial(HeldBatchReader, folder)
+
+    def __call__(self, subtask: int, parallelism: int) -> IterableReader:
+        return IterableReader(range(subtask, NUM_NUMBERS, parallelism))
+
+
+def _other_rows(folder: Path, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The rows at the first reading, and less one at the next."""
+    given = folder / f"given-{TaskContext.get().partitionId()}"
+    less = int(given.exists())
+    given.touch()
+    for batch in batches:
+        yield pa.record_batch([pa.array([value - less for value in batch.column(0).to_pylist()])], ["value"])
+
+
+class HeldBatchReader:
+    """Reads a batch in small pieces, and stands still after some of them until an executor was killed."""
+
+    def __init__(self, folder: Path, batches: Iterator[Any]) -> None:
+        self._folder, self._batches = folder, batches
+        self._values: list[int] = []
+        self._num_read = 0
+
+    def read(self, _max_records: int) -> list[StreamRecord] | None:
+        if self._num_read >= NUM_NUMBERS // 4 and not (self._folder / "killed").exists():
+            (self._folder / f"still-{TaskContext.get().partitionId()}").touch()
+            return []
+        if not self._values:
+            batch = next(self._batches, None)
+            if batch is None:
+                return None
+            self._values = batch.column(0).to_pylist()
+        taken, self._values = self._values[:40], self._values[40:]
+        self._num_read += len(taken)
+        return [StreamRecord(value) for value in taken]
+
+    def close(self) -> None: ...
+
+
+def fed_again(context: Context) -> dict[str, Any]:
+    """An executor is killed while Spark feeds the source: once the rows are the same again, once they are not."""
+    found: dict[str, Any] = {}
+    for is_odd in (False, True):
+        folder = context.folder / f"fed-{is_odd}"
+        folder.mkdir()
+        store = FileStore(folder / "store")
+        environment, counts, _ = kept_job(folder, FedAgain(context.session, folder, is_odd=is_odd))
+        with SparkRun(environment, context.session, store=store) as run:
+            run.start()
+            _wait_until_still(run, folder)
+            _wait_for_two(run, store, "job")
+            next(each for each in psutil.Process().children(recursive=True) if _is_executor(each)).kill()
+            (folder / "killed").touch()  # not before: else a try may have ended when it is to be lost
+            said = message_of(run.join)
+            kept = run.checkpoints
+        if is_odd:
+            found["changed"] = said
+        else:
+            went_on = kept is not None and kept.restored is not None
+            found |= {"said": said, "is_exact": sorted(counts) == kept_counts(), "went_on": went_on}
+    return found
+
+
+class Elsewhere(FileStore):
+    """A folder that each process has for itself."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return FileStore, (self.folder.with_name("another"),)
+
+
+def not_shared(context: Context) -> dict[str, Any]:
+    """A store that executors do not see, and one that nobody else can."""
+    environment, results = numbers()
+    elsewhere = SparkRun(environment, context.session, store=Elsewhere(context.folder / "mine"))
+    return {
+        "elsewhere": message_of(elsewhere.run),
+        "in_memory": message_of(lambda: SparkRun(environment, context.session, store=MemoryStore())),
+        "num_results": len(results),
+    }
 
 
 def _executor_of(process_id: int) -> psutil.Process:

@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 CHECKS = (
     "flights", "frames", "traced", "shipped", "receipt", "fed", "tls", "fault", "too_few_slots", "cancelled", "killed",
-    "killed_too_often",
+    "killed_too_often", "resumed", "fed_again", "not_shared",
 )  # fmt: skip
 
 
@@ -125,6 +125,39 @@ def test_killed_as_often_as_spark_tries_it_says_so_and_hands_nothing_on(found) -
     assert said.startswith("a TaskManager was lost in each of the 2 tries that Spark makes")
     assert "executor" in said
     assert often == {"is_exact": False, "num_results": 0, "killed": 2, "next_is_exact": True}
+
+
+def test_a_try_goes_on_from_the_newest_checkpoint_and_its_results_are_those_of_a_run_without_a_fault(found) -> None:
+    """An executor was killed when two checkpoints were complete; sources, state, and what sinks had got go on."""
+    assert found["resumed"] == {
+        "said": ["", ""],
+        "is_exact": [True, True],
+        "files_are_exact": True,
+        "went_on": True,
+        "begun_late": True,
+        "left": [],
+    }
+
+
+def test_a_source_that_spark_feeds_goes_on_and_one_that_gives_other_rows_is_refused(found) -> None:
+    again = found["fed_again"]
+    assert (again["said"], again["is_exact"], again["went_on"]) == (["", ""], True, True)
+    kind, said = again["changed"]
+    assert kind == "RestoreRefusedError", said
+    assert "the partition that Spark feeds to subtask" in said
+    assert "the checksum of its first" in said
+
+
+def test_a_store_that_executors_do_not_share_is_refused_before_anything_runs(found) -> None:
+    not_shared = found["not_shared"]
+    kind, said = not_shared.pop("elsewhere")
+    assert kind == "LocalUsageError"
+    assert "an executor does not see leader-1.claim in" in said
+    assert "take a folder or an ObjectStore that all executors share" in said
+    kind, said = not_shared.pop("in_memory")
+    assert kind == "LocalUsageError"
+    assert "a MemoryStore is in the memory of one process" in said
+    assert not_shared == {"num_results": 0}
 
 
 def test_nothing_is_left(found, place: Place) -> None:

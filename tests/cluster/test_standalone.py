@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.cluster.places import FLIGHTS, TIMEOUT_S, Place, is_running, sluice
+from tests.cluster.places import FLIGHTS, ROOT, TIMEOUT_S, Place, is_running, sluice
 from tests.support.polling import until
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -56,6 +56,21 @@ def place(make_place: Callable[[], Place]) -> Iterator[Place]:
     assert noted(place)["url"] in started.stdout
     yield place
     sluice(place, "cluster", "stop")
+
+
+def test_a_job_keeps_checkpoints_on_the_cluster_and_gives_what_it_gives_without(place: Place) -> None:
+    job = str(ROOT / "course" / "example_job.py")
+    words = ("run", job, "--on", "spark", "--master", noted(place)["url"], "--json")
+    plain, kept = sluice(place, *words), sluice(place, *words, "--checkpoint", "kept", "--every", "20ms")
+    assert (plain.returncode, kept.returncode) == (0, 0), kept
+    without, said = json.loads(plain.stdout), json.loads(kept.stdout)
+    assert said["fingerprint"] == without["fingerprint"]
+    assert said["records_in"] == without["records_in"] > 0
+    assert "checkpoints" not in without
+    checkpoints = said["checkpoints"]
+    assert checkpoints.pop("completed") >= 1  # the last one at least
+    assert checkpoints == {"failed": checkpoints["failed"], "restarts": 0, "restored": None}
+    assert not [path for path in (place.folder / "kept").rglob("chk-*/*") if path.is_file()]
 
 
 def test_flights_give_the_answer_of_every_other_driver(place: Place) -> None:

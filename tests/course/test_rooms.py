@@ -25,13 +25,15 @@ BY_THEMSELVES = {
 }
 
 ROOMS = [
-    "curriculum", "grading", "spark", "data", "checks", "exercises", "figures", "swap", "flink", "peer", "jobs",
-    "learner", "classroom", "cli", "author", "site",
+    "curriculum", "grading", "spark", "flink", "peer", "data", "checks", "exercises", "figures", "swap", "jobs",
+    "engine", "learner", "classroom", "cli", "author", "site",
 ]  # fmt: skip
 """From the ground up. A room imports what stands at the top of `course`, and rooms before it."""
 
 ONLY_NAMED = {
     ("cli", "author"): "a subcommand is loaded when it is asked for: the list names its module",
+    ("engine", "cli"): "a cluster in the background is `sluice engine start`, in a process of its own",
+    ("peer", "cli"): "our end as a process is the command `sluice peer`",
     ("grading", "exercises"): "the check of an exercise is loaded by the exercise's id",
 }
 """Rooms that name a module of a room behind them, and do not import it."""

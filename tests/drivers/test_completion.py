@@ -140,6 +140,23 @@ def test_a_member_that_comes_after_the_verdict_hears_it() -> None:
     coordinator.close()
 
 
+def test_a_member_that_comes_when_the_coordinator_wants_to_go_hears_why() -> None:
+    """Its tasks may fail before another Python has started."""
+    ears = [Ear(), Ear(), Ear()]
+    coordinator = Coordinator(3, TOKEN, ears[0])
+    coordinator.start(coordinator.address)
+    coordinator.vote(Vote.FAILED)
+    going = threading.Thread(target=coordinator.close)
+    going.start()
+    for number in (1, 2):
+        assert going.is_alive()
+        late = Participant(number, TOKEN, ears[number])
+        late.start(coordinator.address)
+        assert ears[number].decision is Vote.FAILED
+    going.join(TIMEOUT_S)
+    assert not going.is_alive()
+
+
 @pytest.mark.parametrize(
     ("number", "token"),
     [(1, b"known to nobody."), (1, TOKEN[:-1]), (1, b""), (0, TOKEN), (3, TOKEN), (2, TOKEN)],
@@ -169,8 +186,8 @@ def test_a_stranger_has_no_voice(three: Roll, number: int, token: bytes) -> None
 
 def test_what_nobody_says_is_the_end_of_who_says_it() -> None:
     roll = Roll(2, moment_s=0.01)
-    assert roll.participants[0]._stream is not None
-    roll.participants[0]._stream.write([b"?"])
+    assert roll.participants[0]._voice is not None
+    roll.participants[0]._voice.stream.write([b"?"])
     assert roll.verdicts == [Vote.LOST] * 2
     roll.close()
 
@@ -248,3 +265,44 @@ def test_strangers_who_say_nothing_are_few_and_those_who_leave_are_forgotten(thr
     until(lambda: not strangers, TIMEOUT_S)
     three.coordinator.vote(Vote.FAILED)
     assert three.verdicts == [Vote.FAILED] * 3
+
+
+def test_words_take_the_same_way_in_order_and_whole() -> None:
+    """Before a vote, and after it; empty ones, and some longer than what is read at a time, are what they were."""
+    heard: queue.SimpleQueue[tuple[int, bytes]] = queue.SimpleQueue()
+    told: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+    ears = [Ear(), Ear()]
+    coordinator = Coordinator(
+        2, TOKEN, ears[0], moment_s=NEVER_S, on_words=lambda number, words: heard.put((number, words))
+    )
+    coordinator.start(coordinator.address)
+    participant = Participant(1, TOKEN, ears[1], on_words=told.put)
+    participant.start(coordinator.address)
+    words = [b"a", b"D", b"W" * 300_000, b"last"]
+    for each in words[:3]:
+        participant.say(each)
+    participant.vote(Vote.DONE)
+    participant.say(words[3])
+    assert [heard.get(timeout=TIMEOUT_S) for _ in words] == [(1, each) for each in words]
+    coordinator.tell(7, b"nobody")
+    for each in words:
+        coordinator.tell(1, each)
+    assert [told.get(timeout=TIMEOUT_S) for _ in words] == words
+    coordinator.vote(Vote.DONE)
+    assert [ear.decision for ear in ears] == [Vote.DONE] * 2
+    for end in (participant, coordinator):
+        end.close()
+
+
+@pytest.mark.parametrize("raw", [b"W", b"W\x00\x00\x00\x05abc", b"W\xff\xff\xff\xff", b"W\x00\x00\x00\x00"])
+def test_a_participant_whose_words_have_no_end_is_lost(raw: bytes) -> None:
+    heard: queue.SimpleQueue[tuple[int, bytes]] = queue.SimpleQueue()
+    ear = Ear()
+    coordinator = Coordinator(2, TOKEN, ear, moment_s=0.01, on_words=lambda number, words: heard.put((number, words)))
+    coordinator.start(coordinator.address)
+    with socket.create_connection(coordinator.address, TIMEOUT_S) as client:
+        client.sendall(TOKEN + (1).to_bytes(4, "big") + raw)
+        client.shutdown(socket.SHUT_WR)
+        assert ear.decision is Vote.LOST
+    assert heard.empty()
+    coordinator.close()

@@ -31,6 +31,7 @@ from tests.support.driver_rig import (
     apart,
     call_on,
     data,
+    hide_partitions,
     last,
     nothing_left,
     requests_of,
@@ -156,7 +157,7 @@ def test_a_partition_that_never_comes_is_given_up_after_the_longest_wait() -> No
     config = replace(SMALL, request_backoff_max_ms=8)
     environment = apart([1], Tally(), config)
     with nothing_left(), Side(environment, 0) as there, Side(environment, 1) as here:
-        there.deployment.shuffle._partition_by_id.clear()
+        hide_partitions(there.deployment)
         there.start()
         error = here.start(there.address).end()
     assert isinstance(error, PartitionNotFoundError)

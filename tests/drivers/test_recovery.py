@@ -62,6 +62,7 @@ def undisturbed(windows: str = "tumbling", num_records: int = 60) -> list[Any]:
 # -- a crash, anywhere -----------------------------------------------------------------------------
 
 
+@pytest.mark.sampled(one_in=3)
 @pytest.mark.parametrize("windows", WINDOWS)
 def test_crashes_at_some_puts_lose_nothing_and_make_nothing_wrong(driver: str, windows: str) -> None:
     expected = set(undisturbed(windows))
@@ -85,6 +86,7 @@ def test_at_least_once_some_count_too_much_and_none_too_little(driver: str) -> N
         assert all(each[3] >= counts[each[:3]] for each in results), seed
 
 
+@pytest.mark.sampled(one_in=3)
 @pytest.mark.parametrize("name", ["buckets", "join", "with_rules"])
 def test_what_a_process_function_remembers_survives(driver: str, name: str) -> None:
     """What timers of processing time give is left out: how many fire before the end is a matter of the clock."""
@@ -99,6 +101,7 @@ def test_what_a_process_function_remembers_survives(driver: str, name: str) -> N
         assert {each for each in results if each[0] != "after"} == expected, seed
 
 
+@pytest.mark.sampled(one_in=5)
 @pytest.mark.parametrize("seed", range(6))
 def test_crashes_commit_every_value_once(driver: str, seed: int, tmp_path: Path) -> None:
     print(f"seed {seed}")
@@ -178,6 +181,7 @@ def test_what_a_job_that_has_failed_for_ever_leaves_is_there_for_another_run(dri
 # -- the store -------------------------------------------------------------------------------------
 
 
+@pytest.mark.sampled(one_in=3)
 @pytest.mark.parametrize("tolerable", [0, 5])
 def test_a_store_that_fails_once_costs_a_checkpoint_at_most(driver: str, tolerable: int) -> None:
     for fault in FAULTS:
@@ -188,6 +192,7 @@ def test_a_store_that_fails_once_costs_a_checkpoint_at_most(driver: str, tolerab
         assert set(results) == set(undisturbed()), fault
 
 
+@pytest.mark.sampled(one_in=5)
 @pytest.mark.parametrize("kind", [FaultKind.FAIL, FaultKind.LOSE_ANSWER, FaultKind.NO_SPACE])
 def test_a_fault_at_some_put_and_crashes_commit_every_value_once(driver: str, kind: FaultKind, tmp_path: Path) -> None:
     for seed in SEEDS:
@@ -202,6 +207,7 @@ def test_a_fault_at_some_put_and_crashes_commit_every_value_once(driver: str, ki
         assert committed(outside) == squares(60), seed
 
 
+@pytest.mark.sampled(one_in=3)
 @pytest.mark.parametrize("kind", [FaultKind.FLIP, FaultKind.TRUNCATE])
 @pytest.mark.parametrize("within", ["chk-2/_metadata", "chk-2/"])
 def test_a_damaged_checkpoint_is_left_and_the_one_before_is_taken(driver: str, kind: FaultKind, within: str) -> None:
@@ -330,7 +336,42 @@ def test_a_savepoint_stays_and_another_job_can_begin_with_it(driver: str) -> Non
     assert manifests_in(store) == ["job/sp-before%20the%20sale/_metadata"]
     with pytest.raises(LocalUsageError, match="no task runs"):
         run.savepoint("too late")
-    assert went_on_from(recovering(driver, environment, store)) is not None
+    assert went_on_from(recovering(driver, environment, store)) is None
+    with pytest.raises(RestoreRefusedError, match="sp-another/_metadata"):
+        recovering(driver, environment, store, savepoint="another")
+    again = recovering(driver, environment, store, savepoint="before the sale")
+    assert went_on_from(again) is not None
+    with pytest.raises(LocalUsageError, match="no task runs"):
+        again.savepoint("too early")
+
+
+class WhoCalls(MemoryStore):
+    """A store that notes the threads it is called on."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.threads = set[int]()
+
+    def list(self, prefix: str) -> Sequence[str]:
+        self.threads.add(threading.get_ident())
+        return super().list(prefix)
+
+
+def test_who_asks_for_a_savepoint_does_not_wait_for_the_store(driver: str) -> None:
+    """It may be the one thread on which all tasks run."""
+    store, asked = WhoCalls(), list[Any]()
+
+    def ask(value: Any) -> None:
+        if not asked:
+            store.threads.clear()
+            asked.append(run.savepoint("one"))
+            assert threading.get_ident() not in store.threads
+
+    environment = test_exactly_once.environment(checkpoint_interval_ms=0)
+    environment.from_collection(range(400), name="numbers").rebalance().sink(ask)
+    run = recovering(driver, environment, store)
+    assert run.run().is_done
+    assert manifests_in(store) == ["job/sp-one/_metadata"]
 
 
 def test_without_a_store_there_is_no_savepoint(driver: str) -> None:

@@ -287,7 +287,7 @@ def test_the_time_to_the_next_flush_counts_from_the_end_of_a_rest(monkeypatch: p
 
 
 def test_a_task_at_work_flushes_if_the_flusher_gets_no_turn(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("refimpl.drivers.threads.task_manager.keep_flushing", lambda _clock, _stopped, _is_over: None)
+    monkeypatch.setattr("refimpl.drivers.threads.task_manager.keep_flushing", lambda *_: None)
 
     def until_flushed() -> Iterator[int]:
         while run.task_managers[0].flush_clock.num_flushes < 3:

@@ -16,6 +16,7 @@ from refimpl.exchange import AddCredit, BufferResponse, CloseRequest, ErrorRespo
 from refimpl.job import StreamEnvironment
 from refimpl.records import LONG
 from refimpl.task import IterableReader
+from tests.support.driver_rig import hide_partitions
 
 NAME = "tm-1 reads tm-0"
 CONFIG = Config(segment_size_bytes=26, num_buffers=40, source_batch=2, buffers_per_channel=2)  # 2 records a buffer
@@ -250,7 +251,7 @@ def test_a_partition_that_was_not_there_is_asked_for_again_and_the_laws_hold_mea
 
 def test_a_partition_that_never_comes_fails_its_reader() -> None:
     with far() as simulation:
-        simulation.deployments[0].shuffle._partition_by_id.clear()
+        hide_partitions(simulation.deployments[0])
         with pytest.raises(PartitionNotFoundError, match="not found, asked 9 times"):
             simulation.run(max_steps=2_000)
     assert [each.pool.num_free for each in simulation.deployments] == [40, 40]

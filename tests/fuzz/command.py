@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests.fuzz.control_wire import control_fault
 from tests.fuzz.harness import Fault, fault_in, shrink
 from tests.fuzz.inputs import Input
 from tests.fuzz.sessions import numbered_input
@@ -20,11 +21,14 @@ __all__ = ["main"]
 ROOT = Path(__file__).parents[2]
 WEIGHED_EVERY = 64  # weighing takes three times as long
 MAX_SHRINKING_S = 30.0
+CONTROL_EVERY = 10  # one input for the wire between the processes of a cluster after so many for that of data
+CONTROL = "control:"
 
 DESCRIPTION = """\
 Both ends of a connection, each alone and both together, are given frames that are right, nearly right, and no frames at
 all, while tasks and transports do what they do at any time. Whatever comes, nothing but a RemoteProtocolError goes out,
 every segment has one holder and comes home, credit is kept, and memory stays within what the configuration grants.
+After each ten of them comes one for the wire between the processes of a cluster, which no stranger may open.
 """
 EPILOG = """\
 An input that breaks something is made short and written to a file, which --replay reads. Ctrl-C ends the run as well.
@@ -42,7 +46,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--inputs", type=int, default=1_000_000, metavar="N", help="how many inputs (1 000 000)")
     made.add_argument("--seconds", type=float, default=float("inf"), metavar="S", help="stop after so long (never)")
     made.add_argument("--seed", metavar="TEXT", help="where they begin; the same seed, the same inputs (random)")
-    made.add_argument("--replay", metavar="INPUT", help="play one input: a file, or SEED:NUMBER")
+    made.add_argument("--replay", metavar="INPUT", help="play one input: a file, SEED:NUMBER, or control:SEED:NUMBER")
     made.add_argument(
         "--keep", type=Path, default=ROOT / ".cache" / "fuzz", metavar="DIR", help="where to write inputs that break"
     )
@@ -71,6 +75,8 @@ class Run:
     def play_next(self) -> None:
         """One input more; a fault that is new is written down."""
         number = self.num_inputs
+        if number % CONTROL_EVERY == 0:
+            self._play_control(number // CONTROL_EVERY)
         given = numbered_input(self.seed, number)
         started_s = time.perf_counter()
         fault = fault_in(given, is_weighed=number % WEIGHED_EVERY == 0)
@@ -81,6 +87,14 @@ class Run:
         if fault is not None:
             if fault.name not in self.faults:
                 self._write_down(number, given, fault)
+            self.faults[fault.name] = self.faults.get(fault.name, 0) + 1
+
+    def _play_control(self, number: int) -> None:
+        """One input for the control wire; it is written down by its number."""
+        fault = control_fault(self.seed, number, is_weighed=number % WEIGHED_EVERY == 0)
+        if fault is not None:
+            if fault.name not in self.faults:
+                say(f"{fault.story}\ninput {CONTROL}{self.seed}:{number}")
             self.faults[fault.name] = self.faults.get(fault.name, 0) + 1
 
     def _write_down(self, number: int, given: Input, fault: Fault) -> None:
@@ -109,17 +123,31 @@ def say(text: str, end: str = "\n") -> None:
 def replay(what: str) -> int:
     """Play one input and tell all about it; return the exit status."""
     path = Path(what)
+    if what.startswith(CONTROL):
+        return replay_control(what.removeprefix(CONTROL))
     if path.is_file():
         given = Input.from_json(path.read_text(encoding="utf-8"))
     else:
-        seed, _, number = what.rpartition(":")
-        if not seed or not number.isdecimal():
-            raise ValueError(f"{what} is no file, and not SEED:NUMBER")
-        given = numbered_input(seed, int(number))
+        given = numbered_input(*seed_and_number(what))
     print(given.to_json(), end="")
     fault = fault_in(given, is_weighed=True)
     print("nothing broke" if fault is None else fault.story)
     return fault is not None
+
+
+def replay_control(what: str) -> int:
+    """Play one input for the control wire; return the exit status."""
+    fault = control_fault(*seed_and_number(what), is_weighed=True)
+    print("nothing broke" if fault is None else fault.story)
+    return fault is not None
+
+
+def seed_and_number(what: str) -> tuple[str, int]:
+    """What is behind the last colon, and what before it."""
+    seed, _, number = what.rpartition(":")
+    if not seed or not number.isdecimal():
+        raise ValueError(f"{what} is no file, and not SEED:NUMBER")
+    return seed, int(number)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

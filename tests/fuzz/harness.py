@@ -6,6 +6,7 @@ sessions                        makes inputs: what is said, and what our side do
 producer_end, consumer_end      our two ends, what can be done to them, and what must be true of each
 oracles                         how that is found out: segments, memory, credit, time
 world                           the ends of one input, and what must be true of both together
+control_wire                    inputs for the wire between the processes of a cluster
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from refimpl.consumer import BufferManager, ConnectedChannel
+from refimpl.consumer import BufferManager
 from refimpl.exchange import (
     AddCredit,
     BufferReceived,
@@ -20,6 +20,7 @@ from refimpl.exchange import (
     PartitionRequestQueue,
     ProducerConnection,
     RequestDecoder,
+    ResumeConsumption,
     encode,
 )
 from refimpl.exchange.frames import BodyReader
@@ -181,19 +182,22 @@ def last_words_after_the_end(patch: Patch) -> None:
 
 
 def a_resume_is_lost(patch: Patch) -> None:
-    patch.setattr(ConnectedChannel, "take_news", lambda _channel: [])
+    real = PartitionReader.news
+    patch.setattr(
+        PartitionReader, "news", lambda reader: [each for each in real(reader) if type(each) is not ResumeConsumption]
+    )
 
 
 def a_wait_is_never_over(patch: Patch) -> None:
-    real = PartitionReader.ask_again
+    real = PartitionReader.next_request
 
-    def ask_again(reader: PartitionReader) -> object:
+    def next_request(reader: PartitionReader) -> object:
         due_ms = reader.due_ms
         request = real(reader)
         reader.due_ms = due_ms
         return request
 
-    patch.setattr(PartitionReader, "ask_again", ask_again)
+    patch.setattr(PartitionReader, "next_request", next_request)
 
 
 MUTANTS: list[tuple[Callable[[Patch], None], str]] = [
@@ -222,6 +226,7 @@ NEED_A_FLOOD = {answers_without_end, messages_are_remembered}
 
 
 @pytest.mark.slow
+@pytest.mark.sampled(one_in=3)
 @pytest.mark.parametrize(("mutant", "complaint"), MUTANTS, ids=[mutant.__name__ for mutant, _ in MUTANTS])
 def test_a_broken_engine_is_found_out(
     mutant: Callable[[Patch], None], complaint: str, monkeypatch: pytest.MonkeyPatch

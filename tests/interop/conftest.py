@@ -13,7 +13,7 @@ from typing import NoReturn
 
 import pytest
 
-from tests.interop.flink_peer import Peer, flink_command, missing
+from course.peer.process import Peer, flink_command, missing
 
 HERE = Path(__file__).parent
 

@@ -14,11 +14,16 @@ import signal
 import psutil
 import pytest
 
-from tests.interop.record import RECORDED, converse, not_found
+from course import swap
+from course.curriculum.specimens import right_answers
+from course.flink.recorded import conversation
+from course.peer.with_flink import is_live
+from tests.course.swap.test_swap_channels import cell
+from tests.interop.record import RECORDED, converse, for_learners, not_found
 from tests.interop.relay import Relay, WrongAtFirst
 from tests.support.peer_ends import check, company, counts_of, sums_of
 
-pytestmark = [pytest.mark.flink, pytest.mark.slow, pytest.mark.sampled(one_in=2)]
+pytestmark = [pytest.mark.flink, pytest.mark.slow, pytest.mark.sampled(one_in=3)]
 
 SEVERAL = {"partitions": 2, "subpartitions": 3}
 KNOWN = [({"records": 100_000}, 1443496408), ({"records": 1000, "type": "string"}, 3049391910)]
@@ -184,6 +189,25 @@ def test_both_kinds_print_and_trace_the_keys_that_are_recorded(tmp_path, produci
     recorded = json.loads(RECORDED.read_text(encoding="utf-8"))
     said = converse(producing, consuming, tmp_path) | not_found(producing, consuming)
     assert keys_of(said) == keys_of(recorded)
+
+
+def test_flink_still_says_what_is_recorded_for_learners(tmp_path):
+    """All but the backlogs, which are as fast as the producer was."""
+
+    def told(conversation):
+        return [
+            {**channel, "frames": [frame[:58] + frame[66:] for frame in channel["frames"]]}
+            for channel in conversation["channels"]
+        ]
+
+    assert told(for_learners("flink", "sluice", tmp_path)) == told(conversation())
+
+
+def test_parts_of_a_learner_talk_to_it():
+    assert is_live()
+    for exercise, name in (("18.1", "Wire"), ("18.2", "Reader")):
+        report = swap.run(exercise, cell(right_answers(exercise)[0].source, name), driver="flink")
+        assert (report.is_equal, report.taken_out, report.told) == (True, (), "not found, asked 4 times")
 
 
 def keys_of(said):

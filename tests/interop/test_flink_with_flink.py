@@ -13,7 +13,7 @@ import subprocess
 import psutil
 import pytest
 
-from tests.interop.flink_peer import flink_command
+from course.peer.process import flink_command
 
 pytestmark = [pytest.mark.flink, pytest.mark.slow]
 

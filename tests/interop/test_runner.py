@@ -9,8 +9,8 @@ import psutil
 import pytest
 
 from course.flink.command import COMPILER, JAR, find_compiler, flink_folder
+from course.peer.process import MAIN, PROGRAM, Peer, PeerError
 from course.spark.java import find_java
-from tests.interop.flink_peer import MAIN, PROGRAM, Peer, PeerError
 
 pytestmark = [pytest.mark.flink, pytest.mark.slow]
 

@@ -84,7 +84,7 @@ def test_random_jobs_take_the_same_steps(shape: Shape) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.sampled(one_in=4)
+@pytest.mark.sampled(one_in=8)
 @pytest.mark.parametrize("seed", range(100))
 def test_random_jobs_on_several_task_managers_take_the_same_steps(seed: int) -> None:
     same_shape(test_remote_laws.drawn(seed))
@@ -142,6 +142,7 @@ def test_jobs_of_records_take_the_same_steps(width: int, segment: int, timeout: 
         same(*both_ways(build, seed=3, num_task_managers=width, max_delay_ms=0.5, check_every=0))
 
 
+@pytest.mark.sampled(one_in=3)
 @pytest.mark.parametrize("mode", [{}, {"checkpointing_mode": test_barriers.AT_LEAST_ONCE}], ids=["exactly", "at least"])
 @pytest.mark.parametrize("width", [1, 2])
 def test_barriers_cut_in_the_same_places(width: int, mode: dict[str, Any]) -> None:

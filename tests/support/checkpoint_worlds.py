@@ -203,6 +203,7 @@ class Recovering:
         "wait": 1, "batch": 1, "segment": 64, "seed": 0, "policy": "first", "task_managers": 1,
     }  # fmt: skip
     JOBS = STORED_JOBS
+    savepoint: str | None = None  # what the next run is to go on from
 
     def __init__(self, words: list[str]) -> None:
         self.make = self.JOBS[words[0]]
@@ -224,7 +225,7 @@ class Recovering:
         self.num_told = 0
         return Simulation(
             environment, int(str(given["seed"])), str(given["policy"]), step_ms=0.2, store=self.store, restart=restart,
-            trust_pickle=True, num_task_managers=int(str(given["task_managers"])),
+            trust_pickle=True, num_task_managers=int(str(given["task_managers"])), savepoint=self.savepoint,
         )  # fmt: skip
 
     def config(self) -> Config:
@@ -330,6 +331,8 @@ class Recovering:
         yield f"{self.now}: the job has failed; " + str(self.simulation.enabled()[-1])
 
     def again(self, changes: Sequence[str]) -> Lines:
+        self.savepoint = next((each.removeprefix("from=") for each in changes if each.startswith("from=")), None)
+        changes = [each for each in changes if not each.startswith("from=")]
         self.given = numbers_of(changes, self.given)
         self.simulation.__exit__()
         try:
@@ -383,7 +386,8 @@ class Recovering:
         for task in self.simulation.snapshot().tasks if not self.simulation.is_closed else ():
             line = f"{task.name}: {task.progress.value}; {task.num_records_in} in, {task.num_records_out} out"
             if task.alignment is not None and task.alignment.checkpoint_id >= 0:
-                line += f"; waits for barrier {task.alignment.checkpoint_id}"
+                what = "copies up to" if task.alignment.is_unaligned else "waits for"
+                line += f"; {what} barrier {task.alignment.checkpoint_id}"
             yield line
 
     def close(self) -> None:

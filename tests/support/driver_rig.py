@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from types import FrameType
-from typing import Self
+from typing import Any, Self
 
 import psutil
 
@@ -62,6 +62,18 @@ def apart(
         .slot_sharing_group("consumers")
     )
     return environment
+
+
+class _Hidden(dict[Any, Any]):
+    """What is there, and found by nobody."""
+
+    def get(self, _key: object, default: object = None) -> Any:
+        return default
+
+
+def hide_partitions(deployment: Deployment) -> None:
+    """Let the partitions of a deployment be as if they had not come yet; they go with it all the same."""
+    deployment.shuffle._partition_by_id = _Hidden(deployment.shuffle._partition_by_id)
 
 
 def num_out(*deployments: Deployment) -> int:

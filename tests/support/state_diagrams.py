@@ -20,13 +20,14 @@ from refimpl.cluster import (
     JOB_TRANSITIONS,
     LEADER_TRANSITIONS,
     MANAGED_SLOT_TRANSITIONS,
+    REGION_TRANSITIONS,
     REGISTRATION_TRANSITIONS,
     SLOT_TRANSITIONS,
 )
 from refimpl.consumer import CAPTURE_TRANSITIONS, CHANNEL_TRANSITIONS
 from refimpl.exchange import FRAME_TRANSITIONS
 from refimpl.producer import BLOCKING_TRANSITIONS, SUBPARTITION_TRANSITIONS, VIEW_TRANSITIONS
-from refimpl.task import SINK_TRANSITIONS, SNAPSHOT_TRANSITIONS
+from refimpl.task import SINK_TRANSITIONS, SNAPSHOT_TRANSITIONS, TASK_LIFE_TRANSITIONS
 
 FILE = Path(__file__).parents[2] / "refimpl" / "STATES.md"
 
@@ -51,7 +52,8 @@ MACHINES = [
     Machine(
         "A subpartition's view, as its one reader comes and goes", "producer/subpartition_view.py", VIEW_TRANSITIONS
     ),
-    Machine("A blocking result, written and then read", "producer/bounded_blocking.py", BLOCKING_TRANSITIONS),
+    Machine("A blocking result, written and then read", "producer/blocking_subpartition.py", BLOCKING_TRANSITIONS),
+    Machine("A region of a job, as it runs and fails", "cluster/region_scheduling.py", REGION_TRANSITIONS),
     Machine("A decoder, as the parts of a frame come", "exchange/frame_decoder.py", FRAME_TRANSITIONS),
     Machine("A remote channel, as both its ends use it", "consumer/connected_channel.py", CHANNEL_TRANSITIONS),
     Machine("An input, as unaligned barriers come", "consumer/unaligned.py", CAPTURE_TRANSITIONS),
@@ -64,6 +66,7 @@ MACHINES = [
     Machine("A peer, as heartbeats show it", "cluster/heartbeat.py", HEARTBEAT_TRANSITIONS),
     Machine("A slot, as its TaskManager sees it", "cluster/slot_table.py", SLOT_TRANSITIONS),
     Machine("A slot, as the ResourceManager sees it", "cluster/slot_manager.py", MANAGED_SLOT_TRANSITIONS),
+    Machine("An attempt, on its TaskManager", "task/task_state.py", TASK_LIFE_TRANSITIONS),
     Machine("An attempt, as its JobMaster sees it", "cluster/executions.py", EXECUTION_TRANSITIONS),
     Machine("A job as a whole", "cluster/job_status.py", JOB_TRANSITIONS),
     Machine("A job, as the Dispatcher has it stored", "cluster/dispatcher.py", JOB_RECORD_TRANSITIONS),

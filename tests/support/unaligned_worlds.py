@@ -55,13 +55,15 @@ def united(environment: StreamEnvironment, folder: Path, *given: list[str]) -> N
 class Overtaking(Recovering):
     """A job of `JOBS` with unaligned checkpoints, which the script asks for and whose steps it takes."""
 
-    DEFAULTS: ClassVar[dict[str, object]] = {**Recovering.DEFAULTS, "unaligned": 1, "flink": "1.11.4"}
+    DEFAULTS: ClassVar[dict[str, object]] = {**Recovering.DEFAULTS, "unaligned": 1, "flink": "1.11.4", "wait_ms": 0}
     JOBS: ClassVar[dict[str, JobMaker]] = {"two": two, "uneven": uneven, "long": long}
 
     def config(self) -> Config:
         given = numbers_of((), self.given)
         version = FlinkVersion(str(given["flink"]))
-        return replace(super().config(), unaligned=bool(given["unaligned"]), flink_version=version)
+        wait_ms, unaligned = int(given["wait_ms"]), bool(given["unaligned"])
+        config = replace(super().config(), unaligned=unaligned, flink_version=version)
+        return replace(config, aligned_checkpoint_timeout_ms=wait_ms)
 
     def done(self, words: list[str]) -> Lines:
         match words:
@@ -74,6 +76,10 @@ class Overtaking(Recovering):
                 yield from self.all_of(" ".join(link), Send, Deliver, ReadOn)
             case ["put"]:
                 yield from self.all_of("", CallStore)
+            case ["wait", ms]:
+                self.wait(float(ms))
+            case ["kinds"]:
+                yield from self.kinds()
             case ["captured"]:
                 yield from self.captured()
             case _:
@@ -105,25 +111,43 @@ class Overtaking(Recovering):
                     for entry in InFlightData.from_bytes(section.raw, key).entries:
                         yield f"{tidy(key)}: {IN_FLIGHT[section.kind]}, {entry.name}: {in_words(entry.data)}"
 
+    def wait(self, ms: float) -> None:
+        """Let time pass, though others could move; the tasks are told."""
+        self.simulation.time_ms += ms
+        for deployment in self.simulation.deployments:
+            for task in deployment.tasks:
+                task.on_timeout(self.simulation.time_ms)
+
+    def kinds(self) -> Lines:
+        """Whether each checkpoint has been an unaligned one so far."""
+        recovery = self.simulation.recovery
+        assert recovery is not None
+        for each in recovery.checkpoints.stats.snapshot().history:
+            yield f"checkpoint {each.checkpoint_id}: {'unaligned' if each.is_unaligned else 'aligned'}"
+
     def state(self) -> Lines:
-        yield from (line.replace("waits for barrier", "copies up to barrier") for line in super().state())
+        yield from super().state()
         if self.simulation.is_closed:
             return
         for deployment in self.simulation.deployments:
             for writer in deployment.writers.values():
+                version = writer.partition.config.flink_version
                 for sub in writer.partition.subpartitions:
-                    queue = [queued(bytes(each.unread), each.is_buffer) for each in sub.queue if each.unread_bytes]
+                    waiting = [each for each in sub.queue if each.unread_bytes]
+                    queue = [queued(bytes(each.unread), each.is_buffer, version) for each in waiting]
                     yield f"{writer.partition.name}: {'; '.join(queue) or 'nothing'}"
         for deployment in self.simulation.deployments:
             for task in deployment.tasks:
                 yield from flight_to(task)
 
 
-def queued(data: bytes, is_buffer: bool) -> str:
+def queued(data: bytes, is_buffer: bool, version: FlinkVersion) -> str:
     if is_buffer:
         return in_words(data)
-    event = event_from_bytes(data)
-    return f"barrier {event.checkpoint_id}" if isinstance(event, CheckpointBarrier) else type(event).__name__
+    event = event_from_bytes(data, version)
+    if not isinstance(event, CheckpointBarrier):
+        return type(event).__name__
+    return f"barrier {event.checkpoint_id}" + (", which waits" if event.has_timeout else "")
 
 
 def in_words(data: bytes) -> str:
@@ -136,7 +160,7 @@ def flight_to(task: Task) -> Iterator[str]:
     if not isinstance(task.input, NetworkInput) or task.input.capture is None:
         return
     for channel, capture in zip(task.input.gate.channels, task.input.capture.channels, strict=True):
-        said = list(waiting_in(channel))
+        said = list(waiting_in(channel, task.chain.head.context.config.flink_version))
         if capture.is_copying or capture.copies:
             copies = in_words(b"".join(capture.copies)) if capture.copies else "nothing so far"
             said.append(f"captured: {copies}" + (", up to its barrier" if capture.is_copying else ""))
@@ -144,10 +168,10 @@ def flight_to(task: Task) -> Iterator[str]:
             yield f"{task.name} reads {channel.snapshot().producer}: {'; '.join(said)}"
 
 
-def waiting_in(channel: InputChannel) -> Iterable[str]:
+def waiting_in(channel: InputChannel, version: FlinkVersion) -> Iterable[str]:
     if isinstance(channel, RecoveredInputChannel):
-        if channel._data is not None:
-            yield f"recovered: {in_words(channel._data)}"
+        if channel._data:
+            yield f"recovered: {in_words(bytes(channel._data))}"
         channel = channel.channel
     if isinstance(channel, ConnectedChannel):
-        yield from (queued(bytes(piece.data), piece.is_buffer) for piece, _ in channel.received.pieces)
+        yield from (queued(bytes(piece.data), piece.is_buffer, version) for piece, _ in channel.received.pieces)

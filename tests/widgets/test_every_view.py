@@ -22,6 +22,8 @@ from refimpl.job import StreamEnvironment
 from refimpl.state import MemoryStore
 from refimpl.task import IterableReader
 from tests.support.polling import until
+from tests.support.small_clusters import small_cluster
+from tests.support.small_races import small_race
 from widgets import (
     AlignmentView,
     BytesBesideFlink,
@@ -33,8 +35,10 @@ from widgets import (
     PipelineMap,
     PoolView,
     QueueView,
+    RaceView,
     Recording,
     SegmentView,
+    TaskManagerView,
     ThroughputView,
     TimelineView,
     TwoBufferRibbon,
@@ -59,12 +63,17 @@ JOB_VIEWS = [
     Row(PipelineMap, 0.5), Row(PoolView, 0.3), Row(QueueView, 0.3), Row(CreditView, 0.3), Row(SegmentView, 0.05),
     Row(JobView, 0.3), Row(ExchangeView, 0.3), Row(ThroughputView, 0.3, remembers=True),
     Row(WatermarkView, 0.0), Row(TimelineView, 0.5, remembers=True),
-    Row(ClusterView, 0.3), Row(AlignmentView, 0.3), Row(CheckpointView, 0.1),
+    Row(TaskManagerView, 0.3), Row(AlignmentView, 0.3), Row(CheckpointView, 0.1),
 ]  # fmt: skip
-ALL_VIEWS = [*JOB_VIEWS, Row(TwoBufferRibbon), Row(BytesBesideFlink)]
+ALL_VIEWS = [*JOB_VIEWS, Row(TwoBufferRibbon), Row(BytesBesideFlink), Row(RaceView), Row(ClusterView)]
 
 # What those show that show no job.
-SOURCES = {TwoBufferRibbon: ([b"hello", b"to"],), BytesBesideFlink: (b"hello to all", b"hallo to me")}
+SOURCES = {
+    TwoBufferRibbon: ([b"hello", b"to"],),
+    BytesBesideFlink: (b"hello to all", b"hallo to me"),
+    RaceView: (small_race(),),
+    ClusterView: (small_cluster(),),
+}
 
 # Numbers that name something: they have no unit.
 NAMES = {
@@ -72,7 +81,7 @@ NAMES = {
     "channels",
     "segment_id", "record", "buffer", "position", "step", "start_byte", "from_vertex", "to_vertex", "after", "edge",
     "from_subtask", "to_subtask", "channel", "sequence", "task_manager", "slot", "process", "checkpoint",
-    "acked_checkpoint",
+    "acked_checkpoint", "epoch", "attempt", "vertex",
 }  # fmt: skip
 CONSTANT = {"capacity_bytes", "segment_size_bytes", "num_shown_bytes"}  # as long as the job runs
 UNITS = ("_bytes", "_buffers", "_segments", "_credits", "_ms", "_per_s")
@@ -180,6 +189,7 @@ def test_the_module_is_self_contained(row: Row) -> None:
     assert str(module).count("export default") == 1
 
 
+@pytest.mark.sampled(one_in=2)
 @job_views
 def test_words_and_picture_change_with_the_state(row: Row, made: Any, run: Recording) -> None:
     view = made(row)
@@ -283,6 +293,7 @@ def test_a_simulation_is_stepped(row: Row, made: Any, monkeypatch: pytest.Monkey
         assert sent[0]["frames"][-1][:2] == [simulation.snapshot().num_steps, round(simulation.time_ms, 3)]
 
 
+@pytest.mark.sampled(one_in=2)
 @job_views
 def test_a_job_on_threads_is_live(row: Row, made: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     sent: list[Any] = []
@@ -298,15 +309,27 @@ def test_a_job_on_threads_is_live(row: Row, made: Any, monkeypatch: pytest.Monke
     assert len({len(message["frame"]) for message in sent}) == 1
 
 
+@pytest.fixture(scope="module")
+def in_processes() -> Iterator[dict[type[View], tuple[View, str, ProcessRun]]]:
+    """Every view of one job in processes, from before it starts; how each was then, and the run, which is over."""
+    with ProcessRun(two_places(400)) as run:
+        views = {row.view: row.view(run) for row in JOB_VIEWS}
+        modes = {kind: view._mode for kind, view in views.items()}
+        run.run()
+        yield {kind: (view, modes[kind], run) for kind, view in views.items()}
+        for view in views.values():
+            view.close()
+
+
 @pytest.mark.slow
 @job_views
-def test_a_job_in_processes_is_live(row: Row, made: Any) -> None:
-    with ProcessRun(two_places(400)) as run:
-        view = made(row, run)
-        assert view._mode == "live"
-        run.run()
-        assert view.model()["num_steps"] > 0
-        assert repr(view) == repr(view if row.remembers else made(row, run))
+def test_a_job_in_processes_is_live(
+    row: Row, made: Any, in_processes: dict[type[View], tuple[View, str, ProcessRun]]
+) -> None:
+    view, mode, run = in_processes[row.view]
+    assert mode == "live"
+    assert view.model()["num_steps"] > 0
+    assert repr(view) == repr(view if row.remembers else made(row, run))
 
 
 @job_views

@@ -17,7 +17,6 @@ from tests.support.drawings import SVG, box_of, measured, words_in, words_on_wor
 from widgets import (
     AlignmentView,
     CheckpointView,
-    ClusterView,
     CreditView,
     ExchangeView,
     JobView,
@@ -25,6 +24,7 @@ from widgets import (
     PoolView,
     QueueView,
     SegmentView,
+    TaskManagerView,
     ThroughputView,
     TimelineView,
     WatermarkView,
@@ -35,7 +35,7 @@ from widgets.svg import name_element
 ASCII = "".join(map(chr, range(32, 127)))
 JOB_VIEWS = [
     PipelineMap, PoolView, QueueView, CreditView, SegmentView, JobView, ExchangeView, ThroughputView, WatermarkView,
-    TimelineView, ClusterView, AlignmentView, CheckpointView,
+    TimelineView, TaskManagerView, AlignmentView, CheckpointView,
 ]  # fmt: skip
 
 
@@ -106,7 +106,7 @@ def test_what_a_task_of_many_records_does_lies_beside_no_other_words(snapshot: J
     held_up = [
         replace(part, tasks=tuple(replace(task, **many) for task in part.tasks)) for part in snapshot.task_managers
     ]
-    view = ClusterView(replace(snapshot, task_managers=tuple(held_up)))
+    view = TaskManagerView(replace(snapshot, task_managers=tuple(held_up)))
     root = ET.fromstring(view.svg())
     said = [words for words, _ in words_in(root)]
     assert "in 123456789, out 123456789" in said

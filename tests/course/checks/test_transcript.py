@@ -9,6 +9,8 @@ import pytest
 from course.checks import drive_calls
 from course.checks.transcript import Seeded, TranscriptCheck
 from course.checks.words import CallWords, StateWords, TextWords, around, joined
+from course.checks.written_rule import WrittenRuleCheck
+from course.curriculum.folders import folder
 from course.curriculum.manifest import EXERCISES
 from course.grading.loading import check_of
 from course.grading.rules import Case, Seen
@@ -130,9 +132,10 @@ def test_equal_operations_in_a_row_are_told_once():
 # -- exercises that bring something of their own -----------------------------------------------------
 
 
-@pytest.mark.parametrize("exercise", [each for each in EXERCISES if each != "4.2"])
-def test_every_exercise_is_a_use_of_the_one_check(exercise):
-    assert isinstance(check_of(exercise), TranscriptCheck)
+@pytest.mark.parametrize("exercise", EXERCISES)
+def test_every_exercise_is_a_use_of_one_of_two_checks(exercise):
+    asks_for_a_rule = folder(exercise).name.endswith("_written_rule")
+    assert isinstance(check_of(exercise), WrittenRuleCheck if asks_for_a_rule else TranscriptCheck)
 
 
 def test_a_rule_that_looks_at_the_first_answer_does_not_ask_what_comes_after():

@@ -47,6 +47,7 @@ def folder(tmp_path: Path) -> Path:
 # -- jobs --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.sampled(one_in=3)
 @pytest.mark.parametrize("on", ["threads", "processes"])
 @pytest.mark.parametrize("beside", [["queue", "random", "threading", "json"], ["numpy", "cloudpickle", "selectors"]])
 def test_modules_beside_a_job_are_its_own_and_nobody_elses(folder: Path, on: str, beside: list[str]) -> None:
@@ -67,6 +68,7 @@ def test_a_job_may_be_called_as_something_else_is(folder: Path, name: str, on: s
     assert sorted(done.stdout.split()) == ["0", "2", "4", "6"], done.stderr
 
 
+@pytest.mark.sampled(one_in=2)
 @pytest.mark.parametrize("name", ["run22:30", "a [b] {c}", "ü#%20é", "it's"])
 def test_a_path_may_have_any_characters(folder: Path, name: str) -> None:
     (folder / name).mkdir()
@@ -114,6 +116,7 @@ def test_output_that_nobody_takes_has_a_status_of_its_own(words: list[str], wher
 
 
 @pytest.mark.slow
+@pytest.mark.sampled(one_in=6)
 @pytest.mark.parametrize("name", ["nb[1].ipynb", "team[2]/nb.ipynb", "a::b.ipynb", "-x.ipynb", "it's ü.ipynb"])
 def test_a_notebook_of_any_name_is_verified_with_nobodys_settings(tmp_path: Path, name: str, monkeypatch) -> None:
     cell = {"cell_type": "code", "execution_count": 1, "id": "a", "metadata": {},
@@ -137,6 +140,7 @@ def test_a_notebook_of_any_name_is_verified_with_nobodys_settings(tmp_path: Path
 # -- sources -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.sampled(one_in=4)
 @pytest.mark.parametrize("odd", ["\u2028", "\u2029", "\x85", "\x1c", "\x1d", "\x1e", "\x0b", "\x0c"], ids=repr)
 def test_characters_that_end_no_line_in_python_end_none_in_a_check(odd: str) -> None:
     right = stubs.solution("3.1")

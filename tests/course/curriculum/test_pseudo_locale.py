@@ -72,9 +72,11 @@ SAME = re.compile(
     r"|\b(?:expected|return|takes|refuses|destroy|buffers|self|Buffer|memoryview)\b"
     r"|\bPARTIAL\b|\b(?:JFK|LAX|LGA|EWR|ATL|ORD|BOS|IAH)\b|\b(?:origin|carrier|dest)\b"
     r"|random/\d+|\b\w+(?:Error|Exit)\b|division by zero|invalid syntax|name is not defined"
-    r"|\b(?:LAST|INTERMEDIATE|PARTIAL)(?:_RECORD\w*)?\b|\b(?:str|bytes)\b"
+    r"|\b(?:LAST|INTERMEDIATE|PARTIAL)(?:_RECORD\w*)?\b|\b(?:str|bytes|int)\b"
     r"|\b(?:poll|add|flush|write|close|resume|finish|release|collect|change)\b"
     r"|\b(?:forward|rebalance|rescale|shuffle|global|broadcast|hash|HEAD|NEVER)\b"
+    r"|\b(?:IDLE|ACTIVE|SUBSUMED|CANCELLED|AbortReason|ResumeChannel|Watermark|StreamStatus|AddCredit|ResumeConsumption)\b"
+    r"|\b(?:PIPELINED|BLOCKING)\b"
     r"|\b(?:[0-9a-f]{2} ?)+\b|\b[A-Z]\b|__init__|\b(?:None|True|False|set|dict|list|tuple|generator|ok)\b"
 )
 

@@ -8,9 +8,10 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from course.data import generated
 from course.data.comparison import fingerprint, rows_of
-from course.data.datasets import DATA_SETS, NoSuchDataError, data_set, table
+from course.data.datasets import DATA_SETS, NUM_FRAMES, NoSuchDataError, data_set, table
 from course.data.flights import ARRIVAL_ORDER, load
 from course.data.statistics import describe, lateness
+from course.flink.recorded import conversation
 from refimpl.producer.key_groups import key_group_of, operator_index_of
 
 pytestmark = pytest.mark.spark
@@ -18,6 +19,7 @@ pytestmark = pytest.mark.spark
 GENERATED = ["documents", "zipf", "bursts", "disorder", "metrics", "plans"]
 
 
+@pytest.mark.sampled(one_in=3)
 @pytest.mark.parametrize("name", GENERATED)
 def test_rows_do_not_depend_on_partitions(spark, name):
     make = getattr(generated, name)
@@ -26,6 +28,7 @@ def test_rows_do_not_depend_on_partitions(spark, name):
     assert three.num_rows == 5_000
 
 
+@pytest.mark.sampled(one_in=3)
 @pytest.mark.parametrize("name", GENERATED)
 def test_a_row_depends_on_its_number_and_the_seed_and_on_nothing_else(spark, name):
     make = getattr(generated, name)
@@ -157,3 +160,10 @@ def test_a_page_is_text_and_a_table(spark):
     assert text.startswith("plans: jobs before they start")
     assert "24 rows, seed 7" in text
     assert all(name in text and f"<td>{name}</td>" in markup for name in data_set("plans").columns)
+
+
+def test_frames_are_all_that_were_recorded(spark):
+    recorded = [frame for channel in conversation()["channels"] for frame in channel["frames"]]
+    rows = table("frames", spark).orderBy("channel", "number").collect()
+    assert [row.frame for row in rows] == recorded
+    assert len(recorded) == NUM_FRAMES

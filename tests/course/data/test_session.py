@@ -78,6 +78,7 @@ def test_without_java_on_the_path_it_runs_and_prints_nothing_of_its_own(tmp_path
 
 
 @pytest.mark.slow
+@pytest.mark.sampled(one_in=2)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 def test_an_interrupted_process_leaves_no_jvm(tmp_path, number):
     process = child(ENDLESS, tmp_path)

@@ -134,6 +134,7 @@ def test_a_column_that_is_no_time_is_refused_before_anything_runs(spark, words: 
         DataFrameSource(spark.sql(f"select {words} as t"), timestamps="t")
 
 
+@pytest.mark.sampled(one_in=5)
 @pytest.mark.parametrize("order", [None, "id"])
 @pytest.mark.parametrize("drive", [Simulation, ThreadedRun, ProcessRun])
 @pytest.mark.parametrize("empty", ["range", "where", "created"])

@@ -9,9 +9,12 @@ from course.figures import live
 from course.figures.channels import Ledger
 from course.figures.flights import delays_beside
 from course.figures.jam import PHASES, follow, left_over
+from course.figures.pressure import balance, heat_strip, jammed_job, monitored, who_stores
 from course.figures.queues import local_way
+from course.figures.times import arrivals, closings, elements_on_the_wire, quiet_airport, told_to_the_valve
 from course.figures.wire import nine_steps
 from tests.support.polling import until
+from widgets import JobView, WatermarkView
 
 
 @pytest.mark.parametrize("object_reuse", [True, False])
@@ -104,3 +107,78 @@ def test_a_live_job_that_nobody_ends_ends_by_itself(monkeypatch):
     clock = iter([0.0, 1.0, 599.0, 601.0])
     monkeypatch.setattr(live.time, "monotonic", lambda: next(clock))
     assert list(live._for_a_while("abcdef")) == ["a", "b"]
+
+
+def test_the_largest_time_less_the_bound_less_one_decides_who_is_late():
+    assert [late for _, _, late in closings([7, 11, 9, 12, 17, 15], (0, 1, 2)).rows] == [(9, 15), (9, 15), ()]
+    assert repr(elements_on_the_wire()).splitlines()[4].split()[-9:] == [
+        "02",
+        "00",
+        "00",
+        "00",
+        "00",
+        "00",
+        "00",
+        "00",
+        "0b",
+    ]
+
+
+@pytest.mark.parametrize("bound_min", [0, 10, 60])
+def test_late_flights_are_those_whose_hour_ended_a_bound_before_the_newest(bound_min):
+    found = arrivals(bound_min)
+    late = [each.due_ms // 3_600_000 * 3_600_000 + 3_600_000 <= each.watermark_ms + 1 for each in found.flights]
+    assert [each.is_late for each in found.flights] == late
+    assert any(late)
+    assert all(each.is_behind for each in found.late)
+    assert found.svg().count("m0 -10") == len(found.late)
+
+
+def test_the_quiet_airport_holds_all_back_until_it_speaks():
+    text = [repr(WatermarkView(quiet_airport(), at=at)) for at in (35, 60)]
+    assert "timestamps-2 → hourly[0]: none yet  ▲ holds it back" in text[0]
+    assert "hourly → results-0: the end" in text[1]
+
+
+def test_a_channel_that_is_back_counts_when_it_has_caught_up():
+    rows = told_to_the_valve("0 at 10", "1 idle", "1 active", "0 at 20", "1 at 12", "1 at 20", num_channels=2).rows
+    assert [row[2] for row in rows] == ["none yet", "(none yet)", "(none yet)", "(none yet)", "(12)", "20"]
+    assert [row[-1] for row in rows] == ["-", "watermark 10", "-", "watermark 20", "-", "-"]
+
+
+def test_the_monitor_takes_its_hundred_samples_and_the_sink_is_not_held_back():
+    found = monitored()
+    assert (found.num_samples, found.delay_ms) == (100, 50.0)
+    assert found.took_ms >= 99 * found.delay_ms
+    held = dict(found.rows)
+    assert held["sink-0"] == 0
+    assert min(held["source-0"], held["parse-0"]) > 90
+    assert "sink-0       0 of 100 held back   ratio 0.00   OK" in repr(found)
+
+
+def test_the_strip_ends_at_the_culprit_in_each_phase():
+    lines = repr(heat_strip()).splitlines()
+    held = {line[:8]: [line[10:][at : at + 8] for at in range(0, 36, 9)] for line in lines[1:6]}
+    assert [name for name, cells in held.items() if "█" in cells[3]] == ["parse-0 ", "window-0", "window-1"]
+    assert all(cells[0].strip() == "" for cells in held.values())
+    assert held["parse-0 "][1].strip() == held["sink-0  "][3].strip() == ""
+
+
+def test_the_jam_reaches_the_source_and_the_view_names_the_sink():
+    recording = jammed_job(until_ms=200.0)
+    view = JobView(recording, at=-1)
+    assert "backpressured: source-0" in view.text()
+    assert "bottleneck: sink-0 has too much to do" in view.text()
+    view.close()
+
+
+def test_link_by_link_each_node_stores_and_end_to_end_only_the_last():
+    found = who_stores()
+    assert min(found.per_link) > 0
+    assert found.end_to_end[0] == 0 < found.per_link[1] < found.end_to_end[1]
+    assert found.allocation[1] > found.allocation[0]
+
+
+def test_a_balance_is_what_was_given_less_what_is_under_way():
+    rows = [line.split()[-4:] for line in balance(5, "send 3", "credit 1", "send 3").splitlines()[1:]]
+    assert [int(row[0]) - (int(row[1]) - int(row[2])) for row in rows] == [int(row[3]) for row in rows] == [5, 2, 3, 0]

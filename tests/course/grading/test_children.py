@@ -24,6 +24,7 @@ from course.grading.runner import Grader, GraderError, Limits
 from tests.bench.checks import parts
 from tests.bench.same_verdicts import both_ways
 from tests.course.grading.test_boundary import CALL, SAYS, Unfenced
+from tests.support.polling import until
 
 needs_forks = pytest.mark.skipif(
     sys.platform != "linux" or boundary.available() is None, reason="children are forked within Linux's boundary only"
@@ -69,6 +70,7 @@ def both_say(code: str) -> tuple[str, str]:
 # -- the same verdicts -------------------------------------------------------------------------------
 
 
+@pytest.mark.sampled(one_in=3)
 @pytest.mark.parametrize("exercise", EXERCISES)
 def test_both_ways_say_the_same(exercise: str) -> None:
     mine = [each for each in parts() if each[0] == exercise]
@@ -247,6 +249,7 @@ def test_nothing_is_left_when_the_parent_ends(way: str, tmp_path: Path) -> None:
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     with subprocess.Popen(command, env={**os.environ, "TMPDIR": str(tmp_path)}, **pipes) as parent:  # type: ignore[call-overload]
         parent.stdout.readline()
+        until(lambda: 2 in [len(each.children()) for each in psutil.Process(parent.pid).children()], PATIENCE)
         all_of_it = psutil.Process(parent.pid).children(recursive=True)
         (server,) = [each for each in all_of_it if each.ppid() == parent.pid and each.children()]
         found = [server, *server.children()]

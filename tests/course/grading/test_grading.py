@@ -11,8 +11,10 @@ import pytest
 
 from course.cli import main
 from course.curriculum import stubs
+from course.curriculum.folders import folder
 from course.curriculum.manifest import EXERCISES
 from course.curriculum.messages import title
+from course.curriculum.seams import child_job
 from course.grading.judge import code_hash, judge
 from course.grading.loading import check_of
 from course.grading.rules import RuleStatus, Status
@@ -39,7 +41,7 @@ def test_nothing_at_all_is_not_started(exercise):
     assert judge(exercise, None).status is judge(exercise, "  \n").status is Status.NOT_STARTED
 
 
-@pytest.mark.sampled(one_in=2)
+@pytest.mark.sampled(one_in=4)
 @pytest.mark.parametrize("exercise", EXERCISES)
 @pytest.mark.parametrize("seed", [1, 4711])
 def test_the_reference_part_passes_every_rule(exercise, seed):
@@ -55,6 +57,16 @@ def test_every_rule_has_a_title_and_a_case(exercise):
     for rule in check.rules:
         assert title(exercise, rule.id)
         assert rule.id in with_cases
+
+
+@pytest.mark.parametrize("exercise", [each for each in EXERCISES if (folder(each) / "harness.py").is_file()])
+def test_what_the_harness_of_a_rule_imports_is_loaded_before_its_cases(exercise):
+    """Else each case has it in its time: of a rule about the cluster that was most of it."""
+    named = child_job(exercise)["loads"]
+    assert named
+    there = f"import sys\nassert not {named!r} - sys.modules.keys()\n".replace("[", "{").replace("]", "}")
+    assert judge(exercise, stubs.solution(exercise) + there).passed
+    assert not judge(exercise, stubs.solution(exercise) + there.replace(named[0], "refimpl.rivals.atm")).passed
 
 
 def test_numpy_is_loaded_for_code_that_names_it_and_for_no_other():

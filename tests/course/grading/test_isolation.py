@@ -216,6 +216,7 @@ def quick() -> Grader:
 
 
 @pytest.mark.slow
+@pytest.mark.sampled(one_in=2)
 @pytest.mark.parametrize("name", SABOTAGE)
 def test_sabotage_scores_nothing_and_leaves_the_machine_as_it_was(name, quick, tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))

@@ -17,7 +17,7 @@ import course
 from course.checks import drive_calls
 from course.curriculum.folders import table
 from course.grading.judge import judge
-from course.grading.kinds import members, octets, own, whole
+from course.grading.kinds import members, octets, own, plain, whole
 
 NP = "__import__('numpy')"
 GET = 'return struct.unpack(order.value + "i", self.window(index, 4))[0]'
@@ -147,3 +147,8 @@ def test_no_driver_has_a_rule_of_its_own():
     lines = [f"{file.name}: {line.strip()}" for file in drivers for line in file.read_text().splitlines()]
     found = [line for line in lines if own_rule.search(line)]
     assert found == ["drive_segments.py: if isinstance(given, memoryview) and given.nbytes == length:"]
+
+
+def test_a_plain_value_is_what_python_prints_and_an_object_is_its_type_only():
+    assert [plain(each) for each in (None, True, np.bool_(False), 7, np.int64(7))] == [None, True, False, 7, 7]
+    assert [plain(each) for each in (1.5, "7", [7])] == ["?float", "?str", "?list"]

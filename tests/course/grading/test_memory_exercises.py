@@ -139,6 +139,7 @@ def test_repeated_calls_are_told_once_and_shrunk_cases_make_sense():
 
 
 @pytest.mark.slow
+@pytest.mark.sampled(one_in=3)
 @pytest.mark.parametrize("driver", ["simulation", "threads"])
 @pytest.mark.parametrize("exercise", EXERCISES)
 def test_right_parts_lose_nothing_and_are_really_called(exercise, driver):

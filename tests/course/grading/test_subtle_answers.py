@@ -157,6 +157,7 @@ WRONG = [
 ]  # fmt: skip
 
 
+@pytest.mark.sampled(one_in=2)
 @pytest.mark.parametrize(("exercise", "changes", "code"), WRONG)
 def test_one_thing_changed_is_found(exercise, changes, code):
     source = solution(exercise)
@@ -231,5 +232,7 @@ def test_pieces_may_be_any_iterable_of_bytes():
 
 
 def test_what_uses_up_its_time_in_c_code_is_endless_and_not_gone():
-    report = judge("0.1", solution("0.1").replace("    return flight", "    sum(range(10**12))\n    return flight"))
+    source = solution("0.1").replace("    return flight", "    sum(range(10**12))\n    return flight")
+    limits = Limits(wall_seconds=2.0, case_seconds=0.5, run_seconds=1.5, cpu_seconds=3)
+    report = judge("0.1", source, grader=Grader(child_job("0.1"), limits))
     assert report.status is Status.TIMEOUT, str(report)

@@ -15,8 +15,10 @@ import psutil
 import pytest
 
 from course.cli import main
-from course.jobs.job_files import JobError
-from course.jobs.keeping import CAN_KEEP, interval_ms, keeping_of
+from course.jobs.job_files import JobError, load_job
+from course.jobs.keeping import interval_ms, keeping_of
+from refimpl.checkpoint import CheckpointCompleted
+from refimpl.drivers import Simulation
 from refimpl.drivers.file_store import FileStore
 from refimpl.errors import RestoreRefusedError
 from refimpl.job import StreamEnvironment
@@ -98,6 +100,7 @@ def checkpoints(folder: Path) -> list[Path]:
 
 
 @pytest.mark.slow
+@pytest.mark.sampled(one_in=2)
 @pytest.mark.parametrize("more", [[], ["--task-managers", "1"]])
 def test_a_run_that_is_killed_as_a_whole_goes_on_from_its_newest_checkpoint(folder: Path, more: list[str]) -> None:
     with begin(folder, "--on", "processes", "--every", "20ms") as first:
@@ -148,8 +151,27 @@ def test_what_cannot_be_gone_on_from_is_refused_and_stays(folder: Path) -> None:
     assert checkpoints(folder) == found
 
 
+@pytest.mark.parametrize("driver", ["simulation", pytest.param("processes", marks=pytest.mark.slow)])
+def test_a_run_begins_with_a_savepoint_and_not_with_what_came_later(
+    folder: Path, driver: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    job, kept = str(folder / "flow.py"), folder / "kept"
+    with Simulation(load_job(job, list[object]().append), store=FileStore(kept, fsync=False), job="flow") as run:
+        run.run(40)
+        assert run.recovery is not None
+        request = run.recovery.savepoint("friday", run.time_ms)
+        while not (kept / "flow" / "sp-friday" / "_metadata").exists():
+            run.step()
+        ended = [each for each in run.recovery.checkpoints.history if each.request == request]
+        assert [type(each) for each in ended] == [CheckpointCompleted]
+    (folder / "go").touch()
+    assert main(["run", job, "--on", driver, "--checkpoint", str(kept), "--restore", "friday", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["checkpoints"]["restored"] == 1
+    assert written(folder) == EXPECTED
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("driver", CAN_KEEP)
+@pytest.mark.parametrize("driver", ["simulation", "threads", "aio", "processes"])
 def test_every_driver_that_keeps_checkpoints_says_how_many(folder: Path, driver: str) -> None:
     (folder / "go").touch()
     with begin(folder, "--on", driver, "--every", "1ms") as run:
@@ -174,9 +196,10 @@ def test_every_driver_that_keeps_checkpoints_says_how_many(folder: Path, driver:
         (["--checkpoint", "flow.py"], "no checkpoint can be kept in flow.py"),
         (["--checkpoint", "empty", "--restore"], "--restore: empty has nothing of flow; it has nothing at all"),
         (
-            ["--checkpoint", "kept", "--on", "spark"],
-            "--checkpoint does not go with --on spark; it does with",
+            ["--checkpoint", "saved", "--restore", "monday"],
+            "--restore: saved has no savepoint 'monday' of flow; it has friday",
         ),
+        (["--checkpoint", "saved", "--restore", "friday", "--on", "spark"], "--restore friday does not go with spark"),
         (["--checkpoint", "kept", "--trace", "traced"], "--trace does not go with --checkpoint on processes"),
     ],
 )
@@ -185,6 +208,7 @@ def test_what_cannot_work_is_refused_in_one_sentence(
 ) -> None:
     monkeypatch.chdir(folder)
     (folder / "empty").mkdir()
+    FileStore(folder / "saved").put("flow/sp-friday/_metadata", [b"manifest"])
     assert main(["run", "flow.py", "--on", "processes", *words]) == 2
     err = capsys.readouterr().err
     assert said in err
@@ -201,7 +225,7 @@ def test_pickled_state_is_read_only_where_nobody_else_can_write(folder: Path, mo
     kept = folder / "kept"
     FileStore(kept).put("flow/leader-1.claim", [b"claim"])
     kept.chmod(mode)
-    arguments = argparse.Namespace(checkpoint=kept, every="2s", restore=True, job="some/flow.py")
+    arguments = argparse.Namespace(checkpoint=kept, every="2s", unaligned_after=None, restore="", job="some/flow.py")
     environment = StreamEnvironment()
     keeping = keeping_of(arguments, environment)
     assert keeping is not None

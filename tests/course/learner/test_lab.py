@@ -215,6 +215,7 @@ def processes_with(text: str) -> list[str]:
 
 
 @pytest.mark.slow
+@pytest.mark.sampled(one_in=2)
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_the_server_shows_the_first_lesson_and_ends_without_a_trace(lab, number, status):
     lab.wait_until_ready()

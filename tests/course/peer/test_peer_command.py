@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from course.cli import main
-from tests.interop.flink_peer import ROOT, Peer
+from course.peer.process import ROOT, Peer
 from tests.support.peer_ends import End, offer_of
 
 PEER = [sys.executable, "-m", "course.cli", "peer"]

@@ -12,24 +12,29 @@ from pathlib import Path
 import pytest
 
 from course.curriculum.glossary import glossary
-from course.curriculum.manifest import LESSONS, START
+from course.curriculum.manifest import EXERCISES, LESSONS, START
 from course.curriculum.questions import questions
 
 ROOT = Path(__file__).resolve().parents[3]
 
+MOVING = (3, 7)
+"""Whose pictures move here: all lessons' are a matter of minutes."""
+
 pytestmark = pytest.mark.slow
 
 
-def make(folder: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "course.site", str(folder)]
+def make(folder: Path, *more: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "course.site", str(folder), *more]
     return subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT, timeout=300)
 
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("site") / "pages"
-    done = make(folder)
+    done = make(folder, "--moving", ",".join(map(str, MOVING)))
     assert done.returncode == 0, done.stdout + done.stderr
+    recorded = [f"recording {LESSONS[number].name}" for number in MOVING]
+    assert done.stderr.splitlines() == [*recorded, "making the pages"]
     assert done.stdout.endswith("index.html\n")
     return folder
 
@@ -41,9 +46,26 @@ def test_every_lesson_has_a_page_with_all_its_pictures(site: Path) -> None:
         assert f'href="{name}.html"' in front
         cells = json.loads((ROOT / "lessons" / f"{name}.ipynb").read_text())["cells"]
         outputs = [output.get("data", {}) for cell in cells for output in cell.get("outputs", [])]
-        pictures = re.findall(r'src="(_images/[^"]+\.svg)"', page)
+        pictures = re.findall(r'<img src="(_static/pictures/[^"]+\.svg)" alt="[^"]{10,}"', page)
         assert len(pictures) == sum("image/svg+xml" in data for data in outputs)
         assert all((site / picture).is_file() for picture in pictures)
+
+
+def test_the_front_page_says_what_there_is(site: Path) -> None:
+    front = html.unescape((site / "index.html").read_text())
+    assert all(f">{lesson.title}<" in front for lesson in LESSONS.values())
+    assert f"{len(LESSONS)} lessons with {len(EXERCISES)} exercises" in front
+    assert '<meta content="Learn how Apache Flink' in front
+
+
+def test_what_was_recorded_is_beside_its_page_and_a_job_at_work_says_so(site: Path) -> None:
+    loaded = {file.stem for file in (site / "_static" / "views").iterdir()}
+    assert loaded == {"index", *(LESSONS[number].name for number in MOVING)}
+    for name in loaded:
+        page = (site / f"{name}.html").read_text()
+        assert page.index(f"_static/views/{name}.js") < page.index("_static/moving.js")
+    assert "_static/moving.js" not in (site / f"{LESSONS[11].name}.html").read_text()
+    assert (site / f"{LESSONS[7].name}.html").read_text().count("<figcaption>A job at work") == 1
 
 
 def test_what_answers_a_prediction_is_folded_on_its_page(site: Path) -> None:
@@ -60,6 +82,14 @@ def test_what_answers_a_prediction_is_folded_on_its_page(site: Path) -> None:
         folded = [cell for cell in cells if "hide-output" in cell["metadata"]["tags"]]
         assert page.count('<details class="admonition hide') == len(folded) > 0
         assert not any(f">{asked.id}  {html.escape(asked.ask[:20])}" in seen for asked in predictions)
+
+
+@pytest.mark.parametrize(("name", "num_pictures"), [("race", 1), ("cluster", 4)])
+def test_the_pages_beside_the_lessons_have_their_pictures(site: Path, name: str, num_pictures: int) -> None:
+    assert f'href="{name}.html"' in (site / "index.html").read_text()
+    pictures = re.findall(r'src="(_images/[^"]+\.svg)"', (site / f"{name}.html").read_text())
+    assert len(pictures) == num_pictures
+    assert all((site / picture).is_file() for picture in pictures)
 
 
 def test_no_page_asks_another_server(site: Path) -> None:
@@ -79,10 +109,18 @@ def test_a_word_of_a_lesson_leads_to_its_place_in_the_glossary(site: Path) -> No
 
 def test_it_is_made_anew_and_never_in_the_place_of_something_else(site: Path, tmp_path: Path) -> None:
     (site / "left.html").touch()
-    assert make(site).returncode == 0
+    assert make(site, "--moving", "none").returncode == 0
     assert not (site / "left.html").exists()
+    assert list((site / "_static" / "views").iterdir()) == []
     (tmp_path / "mine.txt").touch()
-    refused = make(tmp_path)
+    refused = make(tmp_path, "--moving", "none")
     assert refused.returncode == 1
     assert "name another one" in refused.stderr
     assert [file.name for file in tmp_path.iterdir()] == ["mine.txt"]
+
+
+@pytest.mark.parametrize("words", ["99", "some", "3,", "-1"])
+def test_lessons_that_are_not_there_are_refused(words: str, tmp_path: Path) -> None:
+    refused = make(tmp_path / "pages", f"--moving={words}")
+    assert refused.returncode == 2
+    assert f"{words!r} names no lessons; write all, none, or numbers such as 3,11" in refused.stderr

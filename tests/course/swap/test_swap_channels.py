@@ -14,7 +14,7 @@ pytestmark = pytest.mark.slow
 DRIVERS = ["simulation", "threads"]
 NAMES = {
     "9.1": "to_frame", "9.2": "Decoder", "9.3": "Sequence", "10.1": "Marks", "10.2": "Waiting", "11.1": "Receiver",
-    "11.2": "Sender",
+    "11.2": "Sender", "18.1": "Wire", "18.2": "Reader",
 }  # fmt: skip
 
 
@@ -22,6 +22,7 @@ TURNS = [
     ("9.2", "feed"), ("9.2", "next_frame"), ("9.3", "is_next"), ("9.3", "advance"),
     ("10.1", "hand_out"), ("10.1", "written"), ("10.2", "request_buffer"),
     ("11.1", "on_backlog"), ("11.2", "add_credit"), ("11.2", "poll"),
+    ("18.1", "add_credit"), ("18.1", "read_response"), ("18.2", "news"),
 ]  # fmt: skip
 
 
@@ -58,6 +59,7 @@ def test_a_right_part_loses_nothing(exercise, number, driver):
     assert report.num_after > 0
 
 
+@pytest.mark.sampled(one_in=3)
 @pytest.mark.parametrize("driver", DRIVERS)
 @pytest.mark.parametrize("after", [False, True])
 @pytest.mark.parametrize(("exercise", "method"), TURNS)

@@ -62,7 +62,7 @@ def ack(checkpoint_id: int, task: str, *more: str) -> Ack:
 def manual(made: CheckpointCoordinator, now_ms: float = 0, number: int = 1) -> int:
     """Ask for a checkpoint that starts at once; its id."""
     request = CheckpointRequest(number, now_ms)
-    checkpoint_id = made.next_id
+    checkpoint_id = made.snapshot().next_id
     assert made.submit(request, now_ms) == [TriggerCheckpoint(checkpoint_id, request, round(now_ms), ("source",))]
     return checkpoint_id
 
@@ -505,7 +505,7 @@ def test_an_end_needs_its_snapshot() -> None:
 def test_a_job_in_which_nobody_wants_to_be_told_has_no_final_checkpoint() -> None:
     made = running()
     assert [made.task_reports(task, TaskEvent.FINISH, 0) for task in TASKS] == [[], [], []]
-    assert made.next_id == 1
+    assert made.snapshot().next_id == 1
 
 
 def test_who_ends_gives_up_what_it_has_not_acknowledged() -> None:

@@ -24,6 +24,7 @@ from refimpl.checkpoint import (
     CheckpointFailureReason,
     CheckpointOptions,
     CheckpointRequest,
+    CheckpointsUnderWay,
     CompletedCheckpoints,
     CoordinatorDecision,
     Delete,
@@ -339,22 +340,22 @@ def deletes_by_name(_self: CheckpointCoordinator, keys: Iterable[str]) -> list[C
     return [Delete(doomed)] if (doomed := tuple(keys)) else []
 
 
-def remembers_nothing(self: CheckpointCoordinator, pending: PendingCheckpoint, *_: object) -> None:
+def remembers_nothing(self: CheckpointsUnderWay, pending: PendingCheckpoint, *_: object) -> None:
     del self._pending[pending.checkpoint_id]
 
 
-def remembers_no_savepoint(self: CheckpointCoordinator, pending: PendingCheckpoint, *_: object) -> None:
+def remembers_no_savepoint(self: CheckpointsUnderWay, pending: PendingCheckpoint, *_: object) -> None:
     del self._pending[pending.checkpoint_id]
-    self._forgotten[pending.checkpoint_id] = frozenset()
+    self._over[pending.checkpoint_id] = frozenset()
 
 
 ALWAYS = property(lambda _self: True)
 MUTANTS: dict[str, tuple[type, str, object]] = {
     "a file that somebody names is deleted": (CheckpointCoordinator, "_delete", deletes_by_name),
-    "what a late ack brings stays": (CheckpointCoordinator, "_forget", remembers_nothing),
-    "a late ack takes a savepoint's files": (CheckpointCoordinator, "_forget", remembers_no_savepoint),
+    "what a late ack brings stays": (CheckpointsUnderWay, "end", remembers_nothing),
+    "a late ack takes a savepoint's files": (CheckpointsUnderWay, "end", remembers_no_savepoint),
     "nothing is subsumed": (CheckpointCoordinator, "_subsume_older_than", lambda _self, _id: []),
-    "two manifests are written at a time": (CheckpointCoordinator, "_writing", property(lambda _self: None)),
+    "two manifests are written at a time": (CheckpointsUnderWay, "writing", property(lambda _self: None)),
     "who is not there is asked": (LiveTasks, "can_be_cut", ALWAYS),
     "one ack is enough": (PendingCheckpoint, "is_fully_acknowledged", property(lambda self: bool(self.acks))),
     "a savepoint is subsumed": (PendingCheckpoint, "can_be_subsumed", ALWAYS),

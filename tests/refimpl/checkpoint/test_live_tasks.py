@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from refimpl.checkpoint import TASK_TRANSITIONS, LiveTasks, TaskEvent, TaskPhase
+from refimpl.checkpoint import TASK_TRANSITIONS, Ack, LiveTasks, TaskEvent, TaskPhase
 from refimpl.errors import LocalUsageError
 
 LEADS_TO = {
@@ -67,3 +67,16 @@ def test_all_are_done_when_each_has_ended_or_finished() -> None:
 def test_a_source_that_is_not_there_is_refused() -> None:
     with pytest.raises(LocalUsageError, match="'z'"):
         LiveTasks(["a"], ["z"])
+
+
+def test_who_comes_in_the_place_of_another_has_not_reported_and_the_rest_stays_as_it_is() -> None:
+    tasks = LiveTasks(["a", "b", "c"], ["a", "b"])
+    for each in "abc":
+        tasks.report(each, TaskEvent.END)
+        tasks.final_acks[each] = Ack(0, each)
+    tasks.final_id, tasks.remind_at_ms = 7, 1.0
+    assert [each.attempt for each in tasks.replace({"a": "a2"})] == ["a"]
+    assert tasks.phases == {"a2": TaskPhase.DEPLOYED, "b": TaskPhase.ENDED, "c": TaskPhase.ENDED}
+    assert tasks.sources == ("a2", "b")
+    assert list(tasks.final_acks) == ["b", "c"]
+    assert (tasks.final_id, tasks.remind_at_ms) == (None, None)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
 from refimpl.cluster import AskForHeartbeat, Heartbeats, PeerIsSilent
@@ -63,3 +65,19 @@ def test_an_interval_that_cannot_work_is_refused(interval_ms: float, timeout_ms:
     """Flink: HeartbeatServices.fromConfiguration."""
     with pytest.raises(LocalUsageError, match="interval"):
         Heartbeats(True, interval_ms, timeout_ms)
+
+
+def test_at_its_deadline_a_peer_is_told_of_whatever_the_time_rounds_to() -> None:
+    """With some of these times the timeout is longer than deadline minus last word, by a rounding."""
+    rounded = 0
+    for seed in range(200):
+        heard_ms = random.Random(seed).uniform(0, 1e5)
+        heartbeats = Heartbeats(asks=False)
+        heartbeats.watch("tm", heard_ms)
+        deadline_ms = heartbeats.next_deadline
+        assert deadline_ms is not None
+        rounded += deadline_ms - heard_ms < 50_000
+        (told,) = heartbeats.on_timeout(deadline_ms)
+        assert isinstance(told, PeerIsSilent), f"seed {seed}"
+        assert heartbeats.next_deadline is None
+    assert rounded, "no time of these rounds so"

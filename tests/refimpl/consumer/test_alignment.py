@@ -149,7 +149,7 @@ class Channel:
 def test_what_was_decided_is_done_and_told():
     channels = [Channel(), Channel()]
     decisions = [ResumeChannel(1), Complete(barrier(3)), Abort(4, AbortReason.CANCELLED)]
-    assert list(act_on(decisions, channels)) == [barrier(3), CancelCheckpointMarker(4)]
+    assert list(act_on(decisions, channels)) == [barrier(3), Abort(4, AbortReason.CANCELLED)]
     assert [each.num_resumed for each in channels] == [0, 1]
 
 

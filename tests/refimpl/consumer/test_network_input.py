@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from refimpl.config import Config
-from refimpl.consumer import InputGate, LocalInputChannel, NetworkInput
+from refimpl.consumer import Abort, AbortReason, InputGate, LocalInputChannel, NetworkInput
 from refimpl.errors import RemoteProtocolError, SpillError
 from refimpl.memory import BufferConsumer, DataType, LocalBufferPool, NetworkBufferPool, heap_buffer
 from refimpl.producer import RecordWriter, ResultPartition, RoundRobinSelector
@@ -113,25 +113,42 @@ def test_a_barrier_that_comes_twice_names_gate_and_channel() -> None:
         bench.input.take(limit=8)
 
 
+def put(bench: Bench, step: str) -> None:
+    """One step of a `script`."""
+    channel, what, number = "abc".index(step[0]), step[1], step[2:]
+    match what:
+        case "|":
+            event: Event = CheckpointBarrier(int(number), 0)
+        case "!":
+            event = CancelCheckpointMarker(int(number))
+        case ".":
+            event = EndOfPartition()
+        case _:
+            bench.writer.emit_to(StreamRecord(int(step[1:])), channel)
+            return
+    bench.writer.copy.close(channel)
+    bench.partition.subpartitions[channel].add(BufferConsumer.of_buffer(event_to_buffer(event)))
+
+
 def script(bench: Bench, steps: str) -> list[object]:
     """What comes of channels a, b, c. `b2` is record 2 on b, `b|1` barrier 1, `b!1` its cancellation, `b.` the end."""
     for step in steps.split():
-        channel, what, number = "abc".index(step[0]), step[1], step[2:]
-        subpartition = bench.partition.subpartitions[channel]
-        match what:
-            case "|":
-                event: Event = CheckpointBarrier(int(number), 0)
-            case "!":
-                event = CancelCheckpointMarker(int(number))
-            case ".":
-                event = EndOfPartition()
-            case _:
-                bench.writer.emit_to(StreamRecord(int(step[1:])), channel)
-                continue
-        bench.writer.copy.close(channel)
-        subpartition.add(BufferConsumer.of_buffer(event_to_buffer(event)))
+        put(bench, step)
     found = bench.read()
     return [each.value if isinstance(each, StreamRecord) else type(each).__name__ for each in found]
+
+
+@pytest.mark.parametrize(
+    ("steps", "reason"),
+    [("a|1 b!1", AbortReason.CANCELLED), ("a|1 b.", AbortReason.INPUT_ENDED), ("a|1 b|2", AbortReason.SUBSUMED)],
+)
+def test_that_a_checkpoint_will_not_be_is_handed_out_with_the_reason(steps: str, reason: AbortReason) -> None:
+    bench = Bench(channels=3, segment=16)
+    found: list[object] = []
+    for each in steps.split():
+        put(bench, each)
+        found += bench.read()
+    assert found == [Abort(1, reason)]
 
 
 def test_blocked_channels_come_behind_the_last_barrier_and_before_what_is_new() -> None:
@@ -159,7 +176,7 @@ def test_a_cancellation_or_an_end_gives_an_alignment_up_and_frees_who_waited(las
     bench = Bench(channels=3, segment=16)
     assert script(bench, "b|1 c|1 b4 c6 a7") == [7]
     abort, *rest = script(bench, last)
-    assert (abort, sorted(rest)) == ("CancelCheckpointMarker", [4, 6])
+    assert (abort, sorted(rest)) == ("Abort", [4, 6])
     assert bench.input.alignment.snapshot().num_completed == 0
     assert script(bench, "b|2 c|2" + (" a|2" if "!" in last else "")) == ["CheckpointBarrier"]
 
@@ -167,7 +184,7 @@ def test_a_cancellation_or_an_end_gives_an_alignment_up_and_frees_who_waited(las
 def test_a_barrier_behind_its_cancellation_stops_nobody() -> None:
     """Flink: `BarrierBufferTestBase#testMultiChannelAbortCheckpoint` (P107)."""
     bench = Bench(channels=3, segment=16)
-    assert script(bench, "a!4") == ["CancelCheckpointMarker"]
+    assert script(bench, "a!4") == ["Abort"]
     assert sorted(script(bench, "b|4 b1 c|4 c2 a3")) == [1, 2, 3]
 
 

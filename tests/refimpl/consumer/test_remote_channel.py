@@ -364,3 +364,45 @@ def test_captured_numbers_go_from_the_largest_int_to_the_smallest() -> None:
     capture.note_barrier(1, -(2**31) + 1)
     capture.begin(1, [(piece, number) for (piece, _), number in zip(pieces, numbers, strict=True)])
     assert capture.copies == [b"A", b"B", b"C"]
+
+
+def timed(checkpoint_id: int) -> CheckpointBarrier:
+    return CheckpointBarrier(checkpoint_id, 0, alignment_timeout_ms=10)
+
+
+def test_a_barrier_that_waits_here_goes_ahead_when_its_checkpoint_waits_no_more() -> None:
+    bench = Bench(exclusive=6, flink_version=FlinkVersion.V2_2).request()
+    channel, arrived, announced = bench.channels[0], list[int](), list[CheckpointBarrier]()
+    channel.capture = ChannelCapture(0, arrived.append, announced.append)
+    bench.data(0, payload=b"zero")
+    bench.event(1, timed(5))
+    assert (arrived, announced) == ([], [timed(5)])
+    channel.begin_capture(5)
+    assert arrived == [0]
+    assert channel.capture.copies == [b"zero"]
+    assert not channel.capture.is_copying
+    assert channel.poll_priority().sequence_number == 1
+    assert channel.poll().sequence_number == 0
+
+
+def test_a_barrier_that_waits_goes_ahead_if_its_checkpoint_waits_no_more_by_then() -> None:
+    bench = Bench(exclusive=6, flink_version=FlinkVersion.V2_2).request()
+    channel, arrived, announced = bench.channels[0], list[int](), list[CheckpointBarrier]()
+    channel.capture = ChannelCapture(0, arrived.append, announced.append)
+    bench.data(0, payload=b"zero")
+    channel.begin_capture(5)
+    bench.event(1, timed(5))
+    assert (arrived, announced) == ([0], [])
+    assert channel.poll_priority().sequence_number == 1
+
+
+def test_what_lies_between_two_barriers_is_not_of_the_older_one() -> None:
+    bench = Bench(exclusive=6).request()
+    channel = bench.channels[0]
+    channel.capture = ChannelCapture(0, lambda index: None)
+    bench.data(0, payload=b"zero")
+    bench.event(1, CheckpointBarrier(1, 0, alignment=Alignment.UNALIGNED))
+    bench.data(2, payload=b"two")
+    bench.event(3, CheckpointBarrier(2, 0))
+    channel.begin_capture(1)
+    assert channel.capture.copies == [b"zero"]

@@ -63,6 +63,8 @@ def test_every_event_in_every_state_does_what_the_table_says_or_is_none(
         handler.on_event(*EVENTS[event])
     elif event is CaptureEvent.ABORT:
         handler.on_aborted(5)
+    elif event is CaptureEvent.TAKE_OVER:
+        handler.take_over(loose(6), [1])
     else:
         handler.on_event(1, loose(5))
         handler.on_event(2, loose(5))
@@ -159,3 +161,139 @@ def test_an_ended_channel_counts_for_both_kinds(version: FlinkVersion, first: Ch
     handler.on_event(1, EndOfPartition())
     decisions = handler.on_event(0, first)
     assert (Complete(first) if first.needs_alignment else Captured(1)) in decisions
+
+
+# -- an alignment that takes too long ------------------------------------------------------------------
+
+
+def timed(number: int) -> CheckpointBarrier:
+    """Aligned for 50 ms from 100 ms on."""
+    return CheckpointBarrier(number, 100, alignment_timeout_ms=50)
+
+
+def handler_with(*arrived: int, num_channels: int = 3) -> AlternatingBarrierHandler:
+    """One that aligns the timed barrier of checkpoint 1, which these channels have delivered at 120 ms."""
+    handler = AlternatingBarrierHandler(num_channels, FlinkVersion.V2_2)
+    handler.on_timeout(120)
+    for channel in arrived:
+        assert handler.on_event(channel, timed(1)) == []
+    return handler
+
+
+def cut(number: int) -> CheckpointBarrier:
+    return timed(number).as_unaligned()
+
+
+def test_an_alignment_that_takes_too_long_is_cut_there_and_who_waits_goes_on() -> None:
+    handler = handler_with(2, 0)
+    assert handler.next_deadline == 150
+    assert handler.on_timeout(149.9) == []
+    assert not handler.snapshot().is_unaligned
+    assert handler.on_timeout(150) == [StartCapture(cut(1)), ResumeChannel(0), ResumeChannel(2)]
+    assert handler.snapshot().arrived == (0, 2)
+    assert handler.snapshot().is_unaligned
+    assert handler.next_deadline is None
+    assert handler.on_timeout(1_000) == []
+    assert handler.on_event(1, timed(1)) == [ResumeChannel(1), Captured(1)]
+    assert handler.snapshot().num_completed == 1
+    assert handler.snapshot().is_unaligned
+
+
+def test_a_barrier_that_has_stopped_waiting_on_its_way_takes_the_others_with_it() -> None:
+    handler = handler_with(0)
+    assert handler.on_event(1, cut(1)) == [StartCapture(cut(1)), ResumeChannel(0)]
+    assert handler.on_event(2, cut(1)) == [Captured(1)]
+    assert handler.snapshot().num_aborted == 0
+
+
+def test_a_barrier_that_waits_still_ends_the_copies_of_its_channel() -> None:
+    handler = handler_with()
+    assert handler.on_event(1, cut(1)) == [StartCapture(cut(1))]
+    assert handler.on_event(0, timed(1)) == [ResumeChannel(0)]
+    assert handler.on_event(2, timed(1)) == [ResumeChannel(2), Captured(1)]
+
+
+def test_an_alignment_in_time_is_one_and_has_no_deadline_any_more() -> None:
+    handler = handler_with(0, 1)
+    assert handler.on_event(2, timed(1)) == [Complete(timed(1)), *map(ResumeChannel, range(3))]
+    assert handler.next_deadline is None
+    assert handler.on_timeout(1_000) == []
+    assert not handler.snapshot().is_unaligned
+
+
+@VERSIONS
+def test_a_savepoint_is_aligned_however_long_it_takes(version: FlinkVersion) -> None:
+    handler = AlternatingBarrierHandler(2, version)
+    handler.on_timeout(100)
+    handler.on_event(0, aligned(1))
+    assert handler.next_deadline is None
+    assert handler.on_timeout(1e9) == []
+
+
+def test_a_clock_that_goes_behind_waits_no_longer_than_it_says() -> None:
+    handler = AlternatingBarrierHandler(2, FlinkVersion.V2_2)
+    handler.on_timeout(30)
+    handler.on_event(0, timed(1))
+    assert handler.next_deadline == 80
+
+
+def test_without_a_clock_an_alignment_has_no_end() -> None:
+    handler = AlternatingBarrierHandler(2, FlinkVersion.V2_2)
+    handler.on_event(0, timed(1))
+    assert handler.next_deadline is None
+
+
+def test_a_channel_that_has_ended_counts_at_the_switch_too() -> None:
+    handler = handler_with(0)
+    handler.on_event(1, EndOfPartition())
+    assert handler.on_timeout(150) == [StartCapture(cut(1)), ResumeChannel(0)]
+    assert handler.on_event(2, EndOfPartition()) == [Captured(1)]
+
+
+def test_a_newer_barrier_ends_what_was_switched_and_is_aligned_itself() -> None:
+    handler = handler_with(0)
+    handler.on_timeout(150)
+    assert handler.on_event(0, timed(2)) == [Abort(1, AbortReason.SUBSUMED)]
+    assert handler.next_deadline == 150
+    assert not handler.snapshot().is_unaligned
+    assert handler.on_event(1, timed(1)) == [ResumeChannel(1)]
+
+
+def test_a_marker_cancels_what_was_switched() -> None:
+    handler = handler_with(0)
+    handler.on_timeout(150)
+    assert handler.on_event(1, CancelCheckpointMarker(1)) == [Abort(1, AbortReason.CANCELLED)]
+    assert handler.on_event(2, timed(1)) == [ResumeChannel(2)], "who stopped behind it goes on"
+    assert handler.next_deadline is None
+
+
+def test_a_barrier_that_waits_behind_data_is_waited_for_no_longer_than_it_says() -> None:
+    handler = AlternatingBarrierHandler(2, FlinkVersion.V2_2)
+    handler.on_timeout(20)
+    handler.announce(timed(1))
+    assert handler.next_deadline is None, "nobody has said yet what time it is"
+    handler.tell(110)
+    assert handler.next_deadline == 150
+    assert handler.on_timeout(150) == [StartCapture(cut(1))]
+    assert handler.next_deadline is None
+    assert handler.on_event(1, timed(1)) == [ResumeChannel(1)]
+    assert handler.on_event(0, cut(1)) == [Captured(1)]
+
+
+def test_what_was_announced_and_has_come_is_aligned_as_any() -> None:
+    handler = AlternatingBarrierHandler(2, FlinkVersion.V2_2)
+    handler.announce(timed(1))
+    handler.tell(110)
+    handler.on_event(0, timed(1))
+    assert handler.next_deadline == 150
+    assert handler.on_event(1, timed(1))[0] == Complete(timed(1))
+    handler.announce(timed(1))
+    assert handler.next_deadline is None
+
+
+def test_what_was_announced_and_is_cancelled_does_not_begin() -> None:
+    handler = AlternatingBarrierHandler(2, FlinkVersion.V2_2)
+    handler.announce(timed(1))
+    handler.tell(110)
+    assert handler.on_event(1, CancelCheckpointMarker(1)) == [Abort(1, AbortReason.CANCELLED)]
+    assert handler.on_timeout(500) == []

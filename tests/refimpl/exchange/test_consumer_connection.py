@@ -16,6 +16,7 @@ from refimpl.exchange import (
     ErrorResponse,
     PartitionRequest,
     ResumeConsumption,
+    WireFormat,
     encode,
 )
 from refimpl.memory import DataType
@@ -336,6 +337,31 @@ def test_a_second_answer_to_one_request_does_not_lengthen_the_wait() -> None:
     bench.fail(NOT_FOUND, "not here", receiver(0))
     bench.fail(NOT_FOUND, "not here", receiver(0))
     assert bench.connection.next_deadline(0) == 100
+
+
+def test_another_error_while_it_waits_fails_the_channel_at_once() -> None:
+    bench = Bench().request()
+    bench.fail(NOT_FOUND, "not here", receiver(0))
+    bench.fail(FAILED, "the producer is gone", receiver(0))
+    with pytest.raises(RemoteTransportError, match="the producer is gone"):
+        bench.gate.poll_next()
+
+
+def test_another_hand_may_write_and_read_what_a_channel_says() -> None:
+    class Loud(WireFormat):
+        def resume(self, receiver: bytes) -> bytes:
+            return b"go on!"
+
+        def read_response(self, header: bytes) -> tuple[bytes, int, int, int, int, int]:
+            receiver, number, *rest = super().read_response(header)
+            return (receiver, number - 7, *rest)  # type: ignore[return-value]
+
+    bench = Bench().request()
+    bench.connection.decoder.wire = Loud()
+    bench.sent()
+    bench.event(7, CheckpointBarrier(1, 0))
+    bench.channels[0].resume()
+    assert bench.connection.data_to_send() == b"go on!"
 
 
 def test_a_released_channel_does_not_ask_again() -> None:

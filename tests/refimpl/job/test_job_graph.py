@@ -222,6 +222,10 @@ def test_explain_shows_the_tasks_and_a_verdict_for_every_edge() -> None:
         "  source → map  chained",
         "  map → filter  not chained: the edge is rebalance, not forward; parallelism 1 is not 4",
         "  filter → sink  not chained: sink may be chained with neither",
+        "exchanges:",
+        "  map → filter  pipelined: a stream is read while it is written",
+        "  filter → sink  pipelined: a stream is read while it is written",
+        "slots: 4",
     ]
 
 

@@ -6,10 +6,13 @@ import dataclasses
 
 import pytest
 
+from refimpl.batch_options import ExecutionMode
 from refimpl.config import Config
 from refimpl.drivers import Simulation, ThreadedRun
 from refimpl.errors import LocalUsageError
-from refimpl.job import Parts, StreamEnvironment
+from refimpl.job import Boundedness, ConsumerStart, Parts, StreamEnvironment
+from refimpl.memory import BufferConsumer
+from refimpl.producer import BoundedBlockingSubpartition, ResultPartitionType
 from refimpl.records import SpanningRecordSerializer, SpillingAdaptiveSpanningRecordDeserializer
 
 
@@ -99,3 +102,57 @@ def test_an_instance_instead_of_its_class_is_refused_and_nothing_is_changed(part
     with pytest.raises(LocalUsageError, match="SpanningRecordSerializer: give the class that makes the part, not"):
         environment.use(SpillingAdaptiveSpanningRecordDeserializer=MyDeserializer, SpanningRecordSerializer=part)
     assert environment.parts == Parts()
+
+
+class MyBlocking(BoundedBlockingSubpartition):
+    num_added = 0
+
+    def add(self, consumer: BufferConsumer) -> bool:
+        MyBlocking.num_added += 1
+        return super().add(consumer)
+
+
+def a_batch_job(results: list[object]) -> StreamEnvironment:
+    environment = StreamEnvironment(Config(segment_size_bytes=16, execution_mode=ExecutionMode.BATCH))
+    environment.from_collection(range(20)).rebalance().map(abs).sink(results.append)
+    return environment
+
+
+@pytest.mark.parametrize("driver", [Simulation, ThreadedRun])
+def test_a_job_writes_its_blocking_results_by_the_rules_it_is_built_with(
+    driver: type[Simulation | ThreadedRun], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(MyBlocking, "num_added", 0)
+    results: list[object] = []
+    driver(a_batch_job(results).use(BoundedBlockingSubpartition=MyBlocking)).run()
+    assert sorted(results) == list(range(20))
+    assert MyBlocking.num_added > 10
+
+
+def test_blocking_results_get_other_rules_while_they_are_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(MyBlocking, "num_added", 0)
+    results: list[object] = []
+    environment = a_batch_job(results)
+    environment.config = dataclasses.replace(environment.config, source_batch=2)
+    with Simulation(environment) as simulation:
+        for _ in range(5):
+            simulation.step()
+        simulation.swap(BoundedBlockingSubpartition=MyBlocking)
+        simulation.run()
+    assert sorted(results) == list(range(20))
+    assert MyBlocking.num_added > 0
+
+
+def test_what_may_not_run_together_is_asked_of_the_part_when_the_graph_is_made() -> None:
+    asked: list[tuple[object, ...]] = []
+
+    def never(*three: object) -> str:
+        asked.append(three)
+        return "it is Sunday"
+
+    environment = a_batch_job([]).use(why_not=never)
+    with pytest.raises(LocalUsageError, match="cannot run: it is Sunday"):
+        Simulation(environment)
+    assert asked == [(ResultPartitionType.BLOCKING, Boundedness.BOUNDED, ConsumerStart.AFTER_LAST_OUTPUT)]
+    with Simulation(a_batch_job([])) as simulation, pytest.raises(LocalUsageError, match="why_not cannot be swapped"):
+        simulation.swap(why_not=never)

@@ -8,19 +8,22 @@ from pathlib import Path
 
 import pytest
 
-from refimpl.drivers.bounded_files import FileBoundedData, MappedBoundedData, ResultFolder
+from refimpl.config import Config
+from refimpl.drivers.bounded_files import FileBoundedData, MappedBoundedData, ResultFolder, WrittenMapBoundedData
 from refimpl.errors import LocalUsageError, SluiceError
 from refimpl.memory import BufferConsumer, DataType, LocalBufferPool, NetworkBufferPool, heap_buffer
 from refimpl.producer import (
     BLOCKING_TRANSITIONS,
     ENTRY_HEADER_BYTES,
     BlockingEvent,
+    BlockingResultPartition,
     BlockingState,
     BoundedBlockingSubpartition,
     BoundedBlockingView,
     BoundedData,
     BoundedReader,
     MemoryBoundedData,
+    PipelinedSubpartition,
     ResultPartitionType,
     pack_entry_header,
     unpack_entry_header,
@@ -29,14 +32,16 @@ from refimpl.records.event_serializer import event_from_bytes
 from refimpl.records.events import EndOfPartition
 
 SEGMENT = 64
-KINDS = ["memory", "file", "map"]
+KINDS = ["memory", "file", "map", "written map"]
 EACH = pytest.mark.parametrize("kind", KINDS)
 
 
 def data_of(kind: str, folder: Path, name: str = "result-0") -> BoundedData:
     if kind == "memory":
         return MemoryBoundedData()
-    return (FileBoundedData if kind == "file" else MappedBoundedData)(folder / name, SEGMENT)
+    if kind == "file":
+        return FileBoundedData(folder / name, SEGMENT)
+    return (MappedBoundedData if kind == "map" else WrittenMapBoundedData)(folder / name, SEGMENT)
 
 
 def subpartition_of(kind: str, folder: Path, *pieces: bytes) -> BoundedBlockingSubpartition:
@@ -74,11 +79,11 @@ def test_every_reader_finds_all_from_the_beginning(kind: str, tmp_path: Path) ->
     """Flink: BoundedBlockingSubpartitionWriteReadTest#testRead10ConsumersConcurrent."""
     pieces = [bytes([number]) * (number % SEGMENT + 1) for number in range(100)]
     subpartition = subpartition_of(kind, tmp_path, *pieces)
-    views = [subpartition.create_view(nothing) for _ in range(5)]
+    views = [subpartition.create_view() for _ in range(5)]
     assert [read_all(view) for view in views] == [pieces] * 5
     for view in views:
         view.close()
-    assert read_all(subpartition.create_view(nothing)) == pieces
+    assert read_all(subpartition.create_view()) == pieces
     assert (subpartition.num_buffers, subpartition.num_events) == (100, 1)
 
 
@@ -89,7 +94,7 @@ def test_readers_in_any_order_do_not_disturb_each_other(kind: str, tmp_path: Pat
         (tmp_path / str(seed)).mkdir()
         pieces = [rng.randbytes(rng.randrange(1, SEGMENT)) for _ in range(rng.randrange(20))]
         subpartition = subpartition_of(kind, tmp_path / str(seed), *pieces)
-        views = [subpartition.create_view(nothing) for _ in range(3)]
+        views = [subpartition.create_view() for _ in range(3)]
         found: list[list[bytes]] = [[], [], []]
         held: list[list[object]] = [[], [], []]
         for _ in range(400):
@@ -108,13 +113,13 @@ def test_until_it_is_finished_a_reader_is_refused_and_after_the_release_too(kind
     """Flink: BoundedBlockingSubpartitionTest#testCreateReaderBeforeFinished (P70)."""
     subpartition = BoundedBlockingSubpartition(0, "map-0", data_of(kind, tmp_path))
     with pytest.raises(LocalUsageError, match="being written"):
-        subpartition.create_view(nothing)
+        subpartition.create_view()
     subpartition.finish()
     with pytest.raises(LocalUsageError, match="finished"):
         subpartition.finish()
     subpartition.release()
     with pytest.raises(LocalUsageError, match="released"):
-        subpartition.create_view(nothing)
+        subpartition.create_view()
     subpartition.release()
 
 
@@ -125,7 +130,7 @@ def test_the_table_goes_where_it_says() -> None:
 
 @EACH
 def test_the_backlog_counts_down_and_an_event_needs_no_credit(kind: str, tmp_path: Path) -> None:
-    view = subpartition_of(kind, tmp_path, b"a", b"b").create_view(nothing)
+    view = subpartition_of(kind, tmp_path, b"a", b"b").create_view()
     seen = []
     while (read := view.poll()) is not None:
         seen.append((read.backlog, read.is_event_next))
@@ -149,7 +154,7 @@ def test_a_flush_writes_what_there_is_and_the_rest_comes_later(kind: str, tmp_pa
     builder.append_and_commit(b"second")
     builder.finish()
     subpartition.finish()
-    assert b"".join(read_all(subpartition.create_view(nothing))) == b"first second"
+    assert b"".join(read_all(subpartition.create_view())) == b"first second"
     assert pool.request_builder(0) is not None
 
 
@@ -167,7 +172,7 @@ def test_what_is_written_gives_its_buffer_back_at_once(kind: str, tmp_path: Path
         subpartition.add(consumer)
         subpartition.flush()
     subpartition.finish()
-    assert read_all(subpartition.create_view(nothing)) == [bytes([number]) for number in range(50)]
+    assert read_all(subpartition.create_view()) == [bytes([number]) for number in range(50)]
 
 
 def test_a_file_reader_has_two_buffers_and_tells_when_one_is_back_and_more_to_come(tmp_path: Path) -> None:
@@ -197,7 +202,10 @@ def test_a_file_reader_has_two_buffers_and_tells_when_one_is_back_and_more_to_co
 def test_a_view_whose_buffers_are_out_goes_on_when_it_is_told(tmp_path: Path) -> None:
     pieces = [bytes([number]) for number in range(6)]
     told: list[int] = []
-    view = subpartition_of("file", tmp_path, *pieces).create_view(lambda: told.append(1))
+    view = subpartition_of("file", tmp_path, *pieces).create_view()
+    view.open(lambda: told.append(1))
+    assert told == [1]
+    told.clear()
     held = []
     while (read := view.poll()) is not None:
         held.append(read.buffer)
@@ -211,7 +219,7 @@ def test_a_view_whose_buffers_are_out_goes_on_when_it_is_told(tmp_path: Path) ->
 @pytest.mark.parametrize("kind", ["file", "map"])
 def test_the_file_goes_with_the_release_and_the_last_reader(kind: str, tmp_path: Path) -> None:
     subpartition = subpartition_of(kind, tmp_path, b"abc", b"def")
-    view = subpartition.create_view(nothing)
+    view = subpartition.create_view()
     first = view.poll()
     assert first is not None
     subpartition.release()
@@ -230,7 +238,7 @@ def test_the_file_goes_with_the_release_and_the_last_reader(kind: str, tmp_path:
 
 def test_a_map_stays_for_who_still_looks_at_its_bytes(tmp_path: Path) -> None:
     subpartition = subpartition_of("map", tmp_path, b"abc")
-    view = subpartition.create_view(nothing)
+    view = subpartition.create_view()
     read = view.poll()
     assert read is not None
     look = read.buffer.data
@@ -343,3 +351,27 @@ def test_what_a_dead_task_manager_has_left_goes_at_the_next_start_and_what_lives
 def test_the_four_answers_of_each_kind(kind: ResultPartitionType, answers: tuple[bool, ...]) -> None:
     assert (kind.is_pipelined, kind.has_back_pressure, kind.is_bounded, kind.is_persistent) == answers
     assert kind.is_blocking is not kind.is_pipelined
+
+
+class OtherRules(BoundedBlockingSubpartition):
+    """The same rules, by another name."""
+
+
+@EACH
+def test_other_rules_go_on_where_the_first_ones_stopped_and_nothing_is_lost(kind: str, tmp_path: Path) -> None:
+    pool = LocalBufferPool(NetworkBufferPool(2, SEGMENT), 2, 2, "writer", 1)
+    partition = BlockingResultPartition("map-0", pool, Config(), [data_of(kind, tmp_path)])
+    first = partition.subpartitions[0]
+    for piece in (b"one", b"two"):
+        partition.add(BufferConsumer.of_buffer(heap_buffer(piece, DataType.DATA)), 0)
+    partition.use(PipelinedSubpartition)
+    assert partition.subpartitions[0] is first
+    partition.use(OtherRules)
+    assert type(partition.subpartitions[0]) is OtherRules
+    partition.add(BufferConsumer.of_buffer(heap_buffer(b"three", DataType.DATA)), 0)
+    partition.finish()
+    assert read_all(partition.create_view(0)) == [b"one", b"two", b"three"]
+    partition.use(BoundedBlockingSubpartition)
+    assert type(partition.subpartitions[0]) is OtherRules, "who reads knows these"
+    with pytest.raises(LocalUsageError, match="last rules"):
+        partition.subpartitions[0].under_other_rules(BoundedBlockingSubpartition)

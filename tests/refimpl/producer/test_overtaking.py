@@ -7,7 +7,14 @@ import pytest
 from refimpl.config import FlinkVersion
 from refimpl.memory import BufferBuilder, BufferConsumer, heap_buffer
 from refimpl.memory.data_type import DataType
-from refimpl.producer import PipelinedSubpartition, SubpartitionQueue, overtake, put_recovered
+from refimpl.producer import (
+    PipelinedSubpartition,
+    SubpartitionQueue,
+    has_waiting,
+    overtake,
+    overtake_waiting,
+    put_recovered,
+)
 from refimpl.records import Alignment, CheckpointBarrier, EndOfSuperstep, Event, event_from_bytes, event_to_buffer
 
 VERSIONS = pytest.mark.parametrize("version", FlinkVersion)
@@ -145,3 +152,56 @@ def test_what_is_recovered_comes_first_in_pieces_that_fit_a_segment(rules: type[
     assert [None if piece is None else bytes(piece.buffer.data) for piece in pieces] == [
         b"abc", b"def", b"gh", b"new", None,
     ]  # fmt: skip
+
+
+# -- a barrier that has waited too long ----------------------------------------------------------------
+
+TIMED = CheckpointBarrier(4, 0, alignment_timeout_ms=10)
+
+
+def test_a_barrier_that_waits_goes_to_the_head_and_what_was_before_it_is_copied(rules: type[SubpartitionQueue]) -> None:
+    reader = Reader(rules, FlinkVersion.V2_2)
+    reader.add(b"one")
+    reader.add_event(EndOfSuperstep())
+    reader.add(b"two")
+    reader.add_event(TIMED)
+    reader.add(b"behind")
+    reader.told.clear()
+    assert has_waiting(reader.queue, TIMED)
+    assert overtake_waiting(reader.queue, TIMED) == b"onetwo"
+    assert reader.told == ["priority"]
+    assert not has_waiting(reader.queue, TIMED)
+    taken = reader.queue.poll()
+    assert taken is not None
+    assert event_from_bytes(taken.buffer.data, FlinkVersion.V2_2) == TIMED.as_unaligned()
+    assert not reader.queue.is_blocked, "it stops nobody any more"
+    assert [reader.poll() for _ in range(5)] == ["one", EndOfSuperstep(), "two", "behind", None]
+    assert overtake_waiting(reader.queue, TIMED) == b""
+
+
+def test_what_a_barrier_made_complete_can_be_read_when_it_has_gone_ahead(rules: type[SubpartitionQueue]) -> None:
+    reader = Reader(rules, FlinkVersion.V2_2)
+    reader.add_open(b"x")
+    reader.add_event(TIMED)
+    assert overtake_waiting(reader.queue, TIMED) == b"x"
+    assert [reader.poll(), reader.queue.is_data_available, reader.poll()] == [4, True, "x"]
+
+
+def test_a_barrier_that_has_been_read_or_is_of_another_checkpoint_passes_nothing(
+    rules: type[SubpartitionQueue],
+) -> None:
+    reader = Reader(rules, FlinkVersion.V2_2)
+    reader.add_event(CheckpointBarrier(3, 0, alignment_timeout_ms=10))
+    reader.add(b"one")
+    assert overtake_waiting(reader.queue, TIMED) == b""
+    assert reader.poll() == 3
+    assert not has_waiting(reader.queue, CheckpointBarrier(3, 0, alignment_timeout_ms=10))
+
+
+def test_it_goes_ahead_though_the_partition_has_ended_behind_it(rules: type[SubpartitionQueue]) -> None:
+    reader = Reader(rules, FlinkVersion.V2_2)
+    reader.add(b"one")
+    reader.add_event(TIMED)
+    reader.queue.finish(FlinkVersion.V2_2)
+    assert overtake_waiting(reader.queue, TIMED) == b"one"
+    assert [reader.poll(), reader.poll()] == [4, "one"]

@@ -90,7 +90,7 @@ def test_the_flag_is_written_only_when_it_changes() -> None:
 
 def test_a_callback_that_is_lost_is_made_good_by_the_look_every_100_ms() -> None:
     system = Storm()
-    system.receive[2, 0].on_change = None
+    system.receive[2, 0].on_change = lambda: None
     filled(system.receive[2, 0], 1_000)
     quiet(system, 99)
     assert not system.workers[SOURCE].is_throttled

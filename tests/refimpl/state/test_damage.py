@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -65,3 +66,77 @@ def test_a_restore_that_trusts_the_manifest_notices_what_it_reads(seed: int) -> 
         return
     with pytest.raises(CorruptFileError, match=r"^chk-1/"):
         total_in(job, manifest)
+
+
+# -- every file, in every way ------------------------------------------------------------------------
+
+
+def two_checkpoints() -> MemoryStore:
+    store = MemoryStore()
+    leader = Leader(JobStore(store, "job"), 1, "run")
+    leader.recover()
+    for checkpoint_id in (1, 2):
+        leader.complete(*write_checkpoint(leader.store, 12 * checkpoint_id, checkpoint_id, 1))
+    return store
+
+
+TWO = two_checkpoints()
+NEWEST = sorted(key.removeprefix("job/") for key in TWO.files if key.startswith("job/chk-2/"))
+
+Damage = Callable[[bytes], bytes | None]
+
+
+def ways() -> Iterator[tuple[str, Damage]]:
+    """A file is gone, is cut at each tenth, or has one byte wrong: the first, one in the middle, the last."""
+    yield "missing", lambda raw: None
+    for tenth in range(10):
+        yield f"cut at {tenth} tenths", lambda raw, tenth=tenth: raw[: len(raw) * tenth // 10]
+    for name, part in (("first", 0), ("middle", 1), ("last", 2)):
+
+        def flip(raw: bytes, part: int = part) -> bytes:
+            position = (len(raw) - 1) * part // 2
+            return raw[:position] + bytes([raw[position] ^ 1]) + raw[position + 1 :]
+
+        yield f"{name} byte flipped", flip
+
+
+def damaged(files: dict[str, bytes], key: str, damage: Damage) -> dict[str, bytes]:
+    raw = damage(files[key])
+    others = {name: content for name, content in files.items() if name != key}
+    return others if raw is None else {**others, key: raw}
+
+
+@pytest.mark.parametrize(("way", "damage"), [*ways()], ids=[name for name, _ in ways()])
+@pytest.mark.parametrize("key", NEWEST)
+def test_the_newest_sound_one_is_taken_the_file_is_named_and_nothing_is_deleted(
+    key: str, way: str, damage: Damage
+) -> None:
+    store = MemoryStore()
+    store.files = dict(there := damaged(TWO.files, f"job/{key}", damage))
+    recovered = Leader(JobStore(store, "job"), 2, "run-2").recover()
+    assert recovered.key == "chk-1/_metadata"
+    if (key, way) == ("chk-2/_metadata", "missing"):
+        assert recovered.problems == (), "without a manifest it is no checkpoint, but what a crash has left"
+    else:
+        problem = next(each for each in recovered.problems if each.startswith(key))
+        assert len(problem.removeprefix(key)) > len(": "), "and why"
+    assert store.files.items() >= there.items()
+
+
+@pytest.mark.parametrize(("way", "damage"), [*ways()], ids=[name for name, _ in ways()])
+@pytest.mark.parametrize("what", ["_metadata", ".state"])
+def test_where_none_is_sound_the_job_does_not_start_and_nothing_is_deleted(what: str, way: str, damage: Damage) -> None:
+    store = MemoryStore()
+    store.files = dict(TWO.files)
+    harmed = sorted(key for key in store.files if key.endswith(what))
+    for key in harmed:
+        store.files = damaged(store.files, key, damage)
+    there = dict(store.files)
+    if what == "_metadata" and way == "missing":
+        assert Leader(JobStore(store, "job"), 2, "run-2").recover().manifest is None, "there is no checkpoint"
+        return
+    with pytest.raises(RestoreRefusedError, match="does not start empty") as refused:
+        Leader(JobStore(store, "job"), 2, "run-2").recover()
+    for key in harmed:
+        assert any(each.startswith(key.removeprefix("job/")) for each in refused.value.problems)
+    assert store.files.items() >= there.items()

@@ -238,17 +238,39 @@ def test_the_same_checkpoint_may_be_gone_on_from_again() -> None:
     assert job.leader.recover().key == "chk-2/_metadata"
 
 
-def test_a_savepoint_is_gone_on_from_if_it_is_the_newest_or_asked_for() -> None:
+def test_a_savepoint_is_gone_on_from_if_it_is_asked_for_and_from_then_on() -> None:
     store = stored(1, 3)
     job = SmallJob(store, 2)
     job.leader.complete(*write_checkpoint(job.store, 9, 5, 2, folder="sp-friday/"))
     job = SmallJob(store, 3)
-    assert (job.recovered.key, job.total, job.next_id) == ("sp-friday/_metadata", 9, 6)
+    assert (job.recovered.key, job.total, job.next_id) == ("chk-1/_metadata", 3, 6)
     job.checkpoint()
     leader = Leader(job.store, 4, "run-4")
     asked = leader.recover("sp-friday/_metadata")
     assert (asked.key, asked.next_checkpoint_id) == ("sp-friday/_metadata", 7)
-    assert SmallJob(store, 5).recovered.key == "sp-friday/_metadata", "what came after it counts no more"
+    assert leader.recover().key == "sp-friday/_metadata", "the same leader, after a failure"
+    job = SmallJob(store, 5)
+    assert job.recovered.key == "sp-friday/_metadata", "what came after it counts no more"
+    job.checkpoint()
+    assert SmallJob(store, 6).recovered.key == "chk-7/_metadata"
+
+
+def test_a_damaged_savepoint_keeps_nobody_from_starting_who_has_not_gone_on_from_it() -> None:
+    store = MemoryStore()
+    leader = Leader(JobStore(store, "job"), 1, "run-1")
+    leader.recover()
+    leader.complete(*write_checkpoint(leader.store, 9, 5, 1, folder="sp-friday/"))
+    sound = store.files["job/sp-friday/_metadata"]
+    harm(store, "sp-friday/_metadata", b"")
+    with pytest.raises(RestoreRefusedError, match="sp-friday/_metadata"):
+        Leader(leader.store, 2, "run-2").recover("sp-friday/_metadata")
+    assert Leader(leader.store, 3, "run-3").recover().manifest is None
+    harm(store, "sp-friday/_metadata", sound)
+    asked = Leader(leader.store, 4, "run-4").recover("sp-friday/_metadata")
+    assert (asked.manifest is not None, asked.next_checkpoint_id) == (True, 6)
+    harm(store, "sp-friday/_metadata", b"")
+    with pytest.raises(RestoreRefusedError, match="sp-friday/_metadata"):
+        Leader(leader.store, 5, "run-5").recover()
 
 
 def test_at_another_parallelism_it_is_the_same_state() -> None:

@@ -122,6 +122,6 @@ def test_last_snapshots_that_wait_for_a_manifest_stay_as_long_as_their_attempt_i
     last = [f"chk-0/count-0-{attempt}.state" for attempt in (1, 2)]
     for key in last:
         job.store.put(key, [b"state"])
-    swept = sweep(job.leader, 1, 1, at_work=2)
+    swept = sweep(job.leader, 1, 1, at_work=[2])
     assert swept.files == (last[0],)
     assert last[1] in job.store.list("")

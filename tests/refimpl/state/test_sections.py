@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+import zlib
 from zlib import crc32
 
 import pytest
@@ -96,3 +97,56 @@ def test_two_sections_of_one_name_are_a_mistake() -> None:
     with pytest.raises(LocalUsageError, match="two sections are split, section 'n' of operator 'o'"):
         state_file([Section("o", "n", SectionKind.SPLIT, b"")] * 2)
     assert state_file([Section("o", "n", SectionKind.SPLIT, b""), Section("o", "n", SectionKind.UNION, b"")])
+
+
+# -- packed ----------------------------------------------------------------------------------------
+
+LONG_RAW = b"the same again and again; " * 200
+PACKED = b"".join(state_file([Section("o", "long", SectionKind.KEYED, LONG_RAW), *SECTIONS[:2]], is_packed=True))
+
+
+def test_a_section_that_becomes_smaller_is_packed_and_read_as_it_was() -> None:
+    def read(start: int, length: int) -> bytes:
+        return PACKED[start : start + length]
+
+    long, short, empty = read_table(read, len(PACKED), "a.state")
+    assert (long.codec, long.raw_length) == ("zlib", len(LONG_RAW))
+    assert long.stored_length < len(LONG_RAW) // 10
+    assert (short.codec, empty.codec) == ("", "")
+    assert [section.raw for section in read_all(PACKED)] == [LONG_RAW, b"keyed bytes", b""]
+    assert len(b"".join(state_file([Section("o", "long", SectionKind.KEYED, LONG_RAW)]))) > len(LONG_RAW)
+
+
+@pytest.mark.parametrize("place", range(10, 40))
+def test_a_packed_section_that_was_changed_is_a_checksum(place: int) -> None:
+    raw = bytearray(PACKED)
+    raw[place] ^= 1
+    with pytest.raises(CorruptFileError, match="section 'long' of operator 'o': checksum"):
+        read_all(bytes(raw))
+
+
+def lying(stored: bytes, raw_length: int) -> bytes:
+    """A file whose one packed section says of itself what it likes, with checksums that are right."""
+    line = struct.pack(">HBQQQI", 1, 0, 10, len(stored), raw_length, crc32(stored))
+    table = b"\x01\x02o\x02n\x05zlib" + line
+    return PACKED[:10] + stored + table + struct.pack(">QII8s", 10 + len(stored), len(table), crc32(table), b"SluiceSt")
+
+
+BOMB = zlib.compress(b"\0" * 10_000_000)
+
+
+@pytest.mark.parametrize(
+    ("stored", "raw_length", "said"),
+    [
+        (BOMB, 100, "does not unpack to the 100 bytes that it had"),
+        (BOMB, 0, "does not unpack to the 0 bytes"),
+        (zlib.compress(b"abc"), 4, "does not unpack to the 4 bytes"),
+        (zlib.compress(b"abc") + b"x", 3, "does not unpack to the 3 bytes"),
+        (zlib.compress(b"abc")[:-1], 3, "does not unpack to the 3 bytes"),
+        (b"no zlib", 3, "incorrect header check"),
+    ],
+)
+def test_what_is_packed_is_no_more_than_it_says(stored: bytes, raw_length: int, said: str) -> None:
+    with pytest.raises(CorruptFileError, match=said):
+        read_all(lying(stored, raw_length))
+    assert read_all(lying(zlib.compress(b"abc"), 3))[0].raw == b"abc"

@@ -1,0 +1,164 @@
+"""`sluice engine`: a session with its jobs, a cluster for one job, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from course.cli import main
+from course.engine.jobs import id_for, job_of, lines_in
+from course.engine.session import supervisor_of
+from course.jobs.job_files import JobError
+
+GATED = '''
+import time
+from pathlib import Path
+from refimpl.config import Config
+from refimpl.job import StreamEnvironment
+from refimpl.records import StreamRecord
+
+GATE = Path(__file__).with_suffix(".gate")
+
+
+class Reader:
+    """Numbers; the last comes when the gate is there."""
+
+    def __init__(self, subtask, parallelism):
+        self.numbers, self.position = range(subtask, 100, parallelism), 0
+
+    def seek(self, position):
+        self.position = position
+
+    def read(self, max_records):
+        if self.position == len(self.numbers):
+            return None
+        if self.position == len(self.numbers) - 1 and not GATE.exists():
+            time.sleep(0.01)
+            return []
+        self.position += 1
+        return [StreamRecord(self.numbers[self.position - 1])]
+
+    def close(self): ...
+
+
+def job(sink):
+    environment = StreamEnvironment(Config(checkpoint_interval_ms=100), parallelism=2)
+    environment.source(Reader, "numbers").rebalance().map(lambda number: number * number).sink(sink)
+    return environment
+
+
+def breaks(sink):
+    def divide(number):
+        if not number:
+            with Path(__file__).with_suffix(".tries").open("a") as file:
+                file.write("x")
+        return 1 // number
+
+    environment = StreamEnvironment(parallelism=1)
+    environment.from_collection([1, 0]).map(divide).sink(sink)
+    return environment
+'''
+TWO_TRIES = ("--restarts", "1", "--restart-delay", "50ms")
+SQUARES = sorted(str(number * number) for number in range(100))
+
+
+@pytest.fixture
+def gated(tmp_path: Path) -> Path:
+    file = tmp_path / "squares.py"
+    file.write_text(GATED)
+    return file
+
+
+def said(capsys: pytest.CaptureFixture[str], *words: str | Path, status: int = 0) -> Any:
+    """What `sluice engine` prints for a program."""
+    assert main(["engine", *map(str, words), "--json"]) == status
+    return json.loads(capsys.readouterr().out)
+
+
+@pytest.mark.slow
+def test_a_session_takes_jobs_and_leaves_nothing(
+    tmp_path: Path, gated: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    at = ("--at", tmp_path / "cluster")
+    assert main(["engine", "start", *map(str, at), "--task-managers", "2", *TWO_TRIES]) == 0
+    supervisor = supervisor_of(tmp_path / "cluster")
+    assert supervisor is not None
+    try:
+        processes = [supervisor, *supervisor.children(recursive=True)]
+        assert len(processes) == 5
+        assert main(["engine", "start", *map(str, at)]) == 1
+        assert "a cluster runs there already" in capsys.readouterr().err
+        assert said(capsys, "list", *at) == []
+        assert said(capsys, "submit", gated, "--id", "first", *at)["job"] == "first"
+        assert main(["engine", "submit", str(gated), "--id", "first", *map(str, at)]) == 2
+        assert "there is a job first already" in capsys.readouterr().err
+        while said(capsys, "status", "first", *at).get("checkpoints", 0) < 1:
+            pass
+        assert said(capsys, "savepoint", "first", "kept", *at)["savepoint"] == "kept"
+        assert said(capsys, "cancel", "first", *at)["state"] == "cancelled"
+        gated.with_suffix(".gate").touch()
+        ended = said(capsys, "submit", gated, "--id", "second", "--wait", *at)
+        assert (ended["state"], ended["num_results"]) == ("finished", 100)
+        assert lines_in(Path(ended["results"])) == SQUARES
+        again = said(capsys, "submit", gated, "--id", "again", "--restore", "first/kept", "--wait", *at)
+        assert (again["state"], again["num_results"]) == ("finished", 100)
+        assert lines_in(Path(again["results"])) == SQUARES
+        assert again["results"].endswith("first")
+        for id_, of, why in (
+            ("more", "first/other", "job first has no savepoint 'other'; it has kept"),
+            ("more", "nobody/kept", "no job of that id has kept anything here"),
+            ("second", "first/kept", "there is a job second already"),
+            ("more", "kept", "--restore 'kept' names no savepoint; write ID/NAME"),
+        ):
+            assert main(["engine", "submit", str(gated), "--id", id_, "--restore", of, *map(str, at)]) == 2
+            assert why in capsys.readouterr().err
+        assert "ZeroDivision" in said(capsys, "submit", f"{gated}:breaks", "--wait", *at, status=1)["why"]
+        assert gated.with_suffix(".tries").read_text() == "xx"
+        assert [each["state"] for each in said(capsys, "list", *at)] == ["cancelled", "finished", "finished", "failed"]
+        assert main(["engine", "cancel", "third", *map(str, at)]) == 2
+        assert "there is no job 'third'; the jobs are: first, second, again, squares-" in capsys.readouterr().err
+    finally:
+        assert main(["engine", "stop", *map(str, at)]) == 0
+    assert [each for each in processes if each.is_running() and each.status() != psutil.STATUS_ZOMBIE] == []
+    assert main(["engine", "stop", *map(str, at)]) == 0
+    assert "no cluster runs" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "why"),
+    [
+        (("list",), 1, "there is no cluster in"),
+        (("submit", "nothing.py"), 1, "there is no cluster in"),
+        (("run", "nothing.py"), 2, "nothing.py cannot be read"),
+        (("serve", "task-manager", "--job", "x.py"), 2, "--job is for the role dispatcher"),
+        (("serve", "dispatcher", "--job", "x.py"), 2, "needs an --id"),
+        (("start", "--restarts", "-1"), 2, "--restarts '-1' is no whole number from 0"),
+        (("start", "--restart-delay", "soon"), 2, "--restart-delay 'soon' is no time"),
+        (("serve", "task-manager", "--heartbeat", "5"), 2, "--heartbeat '5' is no time"),
+        (("start", "--heartbeat", "2min"), 2, "below its timeout, got 120000 and 50000 ms"),
+    ],
+    ids=lambda each: " ".join(each) if isinstance(each, tuple) else "",
+)
+def test_what_cannot_be_is_refused_with_a_reason(
+    tmp_path: Path, words: tuple[str, ...], status: int, why: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    at = () if words[0] == "run" else ("--at", str(tmp_path / "cluster"))
+    assert main(["engine", *words, *at]) == status
+    assert why in capsys.readouterr().err
+
+
+def test_results_go_into_files_of_each_sink(tmp_path: Path, gated: Path) -> None:
+    environment = job_of(str(gated), tmp_path / "out", "250ms")
+    assert environment.config.checkpoint_interval_ms == 250
+    assert [each.sink for each in environment.graph.nodes.values() if each.on_job_finished is not None] == [None]
+    with pytest.raises(JobError, match="no time"):
+        job_of(str(gated), tmp_path / "out", "often")
+
+
+def test_an_id_is_made_of_the_files_name() -> None:
+    assert id_for("some/where/my job.py:second").rpartition("-")[0] == "my-job"
+    assert id_for("x.py") != id_for("x.py")

@@ -1,0 +1,165 @@
+"""TaskManagers on demand: as many as are missing, none twice, none left."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from refimpl.cluster.slot_manager import ReleaseWorker, SlotManager, StartWorkers
+from refimpl.cluster.slots import AllocationId, SlotId, SlotStatus
+from refimpl.drivers.cluster.worker_launcher import START_RETRY_MS, ProcessLauncher, Workers
+from tests.support.polling import until
+
+WAITS = "import sys; print('up', flush=True); sys.stdin.read()"
+DEAF = f"import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); {WAITS}"
+HAS_CHILD = f"import subprocess, sys; subprocess.Popen([sys.executable, '-c', {DEAF!r}]); {WAITS}"
+ENDS = "import sys; sys.exit(3)"
+
+
+class Started:
+    """Processes that were started, with what they do by the name they have."""
+
+    def __init__(self, folder: Path, program: str = WAITS) -> None:
+        self.folder = folder
+        self.launcher = ProcessLauncher(lambda name: [sys.executable, "-c", program, name], folder, grace_s=0.5)
+
+    def printed(self, name: str) -> str:
+        return (self.folder / f"{name}.log").read_text(encoding="utf-8")
+
+    def running(self) -> list[psutil.Process]:
+        return [each for each in psutil.Process().children(recursive=True) if each.status() != psutil.STATUS_ZOMBIE]
+
+
+@pytest.fixture
+def started(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Started]:
+    started = Started(tmp_path, getattr(request, "param", WAITS))
+    yield started
+    started.launcher.close()
+
+
+def test_what_is_started_is_listed_until_it_is_stopped(started: Started) -> None:
+    launcher = started.launcher
+    before = started.running()
+    launcher.start("a")
+    launcher.start("b")
+    launcher.start("a")
+    assert launcher.list() == ["a", "b"]
+    assert len(started.running()) == len(before) + 2
+    launcher.stop("a")
+    launcher.stop("a")
+    launcher.stop("stranger")
+    assert launcher.list() == ["b"]
+    launcher.close()
+    assert launcher.list() == []
+    assert started.running() == before
+
+
+@pytest.mark.parametrize("started", [ENDS], indirect=True)
+def test_what_has_ended_is_listed_no_more(started: Started) -> None:
+    started.launcher.start("a")
+    until(lambda: started.launcher.list() == [])
+
+
+@pytest.mark.parametrize("started", [DEAF, HAS_CHILD], indirect=True)
+def test_who_does_not_want_to_end_and_what_it_started_are_killed(started: Started) -> None:
+    before = started.running()
+    started.launcher.start("a")
+    until(lambda: "up" in started.printed("a"))
+    started.launcher.stop("a")
+    until(lambda: started.running() == before)
+
+
+def test_all_end_when_who_started_them_is_killed(tmp_path: Path) -> None:
+    program = (
+        "import sys; from pathlib import Path; from refimpl.drivers.cluster.worker_launcher import ProcessLauncher\n"
+        f"launcher = ProcessLauncher(lambda name: [sys.executable, '-c', {WAITS!r}], Path({str(tmp_path)!r}))\n"
+        "launcher.start('a'); launcher.start('b'); sys.stdin.read()"
+    )
+    started = Started(tmp_path, program)
+    started.launcher.start("parent")
+    until(lambda: all((tmp_path / f"{name}.log").exists() and "up" in started.printed(name) for name in "ab"))
+    (parent,) = [each for each in started.running() if program in each.cmdline()]
+    workers = parent.children()
+    assert len(workers) == 2
+    os.kill(parent.pid, signal.SIGKILL)
+    psutil.wait_procs(workers, timeout=60)
+    assert not any(each.is_running() for each in workers)
+    started.launcher.close()
+
+
+class Places:
+    """A launcher with room for so many, in which they are what the test says."""
+
+    def __init__(self, room: int) -> None:
+        self.room = room
+        self.names: list[str] = []
+        self.all_names: list[str] = []
+
+    def start(self, name: str) -> None:
+        if len(self.names) >= self.room:
+            raise OSError("no room")
+        self.names.append(name)
+        self.all_names.append(name)
+
+    def stop(self, name: str) -> None:
+        if name in self.names:
+            self.names.remove(name)
+
+    def list(self) -> list[str]:
+        return list(self.names)
+
+
+def test_orders_are_carried_out_and_no_name_comes_twice() -> None:
+    places = Places(10)
+    workers = Workers(places, epoch=4)
+    workers.carry_out([StartWorkers(2)], 0)
+    assert places.names == ["worker-4-1", "worker-4-2"]
+    workers.carry_out([ReleaseWorker("worker-4-1@127.0.0.1:1", 30_000), StartWorkers(1)], 0)
+    assert places.names == ["worker-4-2", "worker-4-3"]
+    assert workers.num_lost(["worker-4-2@h:1", "worker-4-3@h:2"], 0) == 0
+    places.stop("worker-4-2")  # which has registered: its silence says so
+    assert workers.num_lost([], 10 * START_RETRY_MS) == 0
+
+
+def test_who_does_not_come_is_lost_after_a_while_and_once() -> None:
+    places = Places(2)
+    workers = Workers(places, epoch=1)
+    workers.carry_out([StartWorkers(3)], 0)
+    assert workers.num_lost([], 0) == 0
+    assert workers.next_deadline == START_RETRY_MS
+    places.stop("worker-1-1")
+    assert workers.num_lost([], 1_000) == 0
+    assert workers.num_lost([], START_RETRY_MS) == 1
+    assert workers.num_lost([], 1_000 + START_RETRY_MS) == 1
+    assert workers.num_lost([], 100 * START_RETRY_MS) == 0
+    assert workers.next_deadline is None
+
+
+def test_a_resource_manager_gets_its_slots_though_workers_fail() -> None:
+    """Whatever is lost is ordered again, and no more than that."""
+    places, slots = Places(1), SlotManager(slots_per_worker=1)
+    workers = Workers(places, epoch=1)
+    orders = []
+    for number in (1, 2):
+        orders += slots.request(AllocationId("job", 1, number), "jm", 0)
+    registered: list[str] = []
+    for turn in range(10):
+        now_ms = turn * START_RETRY_MS
+        if turn == 4:
+            places.room = 2
+        workers.carry_out([each for each in orders if isinstance(each, StartWorkers)], now_ms)
+        orders = []
+        for name in places.names:
+            if (address := f"{name}@h:1") not in registered:
+                registered.append(address)
+                orders += slots.register(address, [SlotStatus(SlotId(address, 0))], now_ms)
+        if lost := workers.num_lost(registered, now_ms):
+            orders += slots.workers_lost(lost, now_ms)
+    assert len(places.all_names) == 2
+    assert slots.waiting == ()
