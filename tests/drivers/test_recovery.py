@@ -31,6 +31,7 @@ from tests import test_checkpoints, test_exactly_once
 from tests.support.driver_rig import nothing_left, num_out
 from tests.support.recovering_runs import (
     DRIVERS,
+    HeldBack,
     Run,
     StoreWithEvents,
     crashing,
@@ -45,6 +46,17 @@ from tests.test_exactly_once import Collect, Outside, committed, sinks, squares
 SEEDS = range(4)
 
 pytestmark = pytest.mark.parametrize("driver", DRIVERS)
+
+
+def crashing_at(key_end: str, crash: Callable[[], object], until: threading.Event) -> Callable[[str], None]:
+    """For a store: crash when something so called has been put, and let the job go on to its end."""
+
+    def put(key: str) -> None:
+        if key.endswith(key_end):
+            crash()
+            until.set()
+
+    return put
 
 
 class LostError(Exception):
@@ -166,9 +178,9 @@ def twice() -> FixedDelayRestart:
 
 
 def test_what_a_job_that_has_failed_for_ever_leaves_is_there_for_another_run(driver: str) -> None:
-    results: list[Any] = []
-    store = StoreWithEvents(MemoryStore(), after=lambda key: key.endswith("chk-1/_metadata") and run.crash())
-    run = recovering(driver, job(results.append, num_records=400), store, restart=NoRestart())
+    results, until = list[Any](), threading.Event()
+    store = StoreWithEvents(MemoryStore(), after=crashing_at("chk-1/_metadata", lambda: run.crash(), until))
+    run = recovering(driver, job(results.append, num_records=400, until=until), store, restart=NoRestart())
     with pytest.raises(RemoteTransportError, match="crashed"):
         run.run()
     assert {key.split("/")[1] for key in of_checkpoints(store)} == {"chk-1"}, "and no file that no manifest names"
@@ -211,14 +223,10 @@ def test_a_fault_at_some_put_and_crashes_commit_every_value_once(driver: str, ki
 @pytest.mark.parametrize("kind", [FaultKind.FLIP, FaultKind.TRUNCATE])
 @pytest.mark.parametrize("within", ["chk-2/_metadata", "chk-2/"])
 def test_a_damaged_checkpoint_is_left_and_the_one_before_is_taken(driver: str, kind: FaultKind, within: str) -> None:
-    results, problems = list[Any](), list[str]()
-
-    def crash(key: str) -> None:
-        if key.endswith("chk-2/_metadata"):
-            run.crash()
-
+    results, problems, until = list[Any](), list[str](), threading.Event()
+    crash = crashing_at("chk-2/_metadata", lambda: run.crash(), until)
     store = StoreWithEvents(MemoryStore([Fault(kind, "put", within)]), after=crash)
-    environment = job(results.append, num_records=400, checkpoints_retained=3)
+    environment = job(results.append, num_records=400, until=until, checkpoints_retained=3)
     run = recovering(driver, environment, store)
     run.run()
     assert run.recovery is not None
@@ -230,12 +238,13 @@ def test_a_damaged_checkpoint_is_left_and_the_one_before_is_taken(driver: str, k
 
 
 def test_a_job_with_checkpoints_of_which_none_is_sound_does_not_start_empty(driver: str) -> None:
+    until = threading.Event()
     store = StoreWithEvents(
         MemoryStore([Fault(FaultKind.FLIP, "put", "chk-1/_metadata")]),
-        after=lambda key: key.endswith("chk-1/_metadata") and run.crash(),
+        after=crashing_at("chk-1/_metadata", lambda: run.crash(), until),
     )
     with nothing_left():
-        run = recovering(driver, job(lambda _: None, num_records=400), store)
+        run = recovering(driver, job(lambda _: None, num_records=400, until=until), store)
         with pytest.raises(RestoreRefusedError, match="chk-1/_metadata"):
             run.run()
         assert num_out(*run.deployments) == 0
@@ -286,13 +295,15 @@ def test_a_run_that_has_lost_its_lead_stops(driver: str) -> None:
 
 
 def test_another_run_at_another_parallelism_commits_what_the_first_has_left(driver: str, tmp_path: Path) -> None:
+    until = threading.Event()
+
     def numbers(parallelism: int) -> StreamEnvironment:
         made = test_exactly_once.environment()
-        stream = made.from_collection(range(400), name="numbers")
+        stream = made.source(lambda *_: HeldBack(range(400), until), "numbers", parallelism=1)
         stream.sink_to(FileSink(tmp_path), name="files").set_parallelism(parallelism)
         return made
 
-    store = StoreWithEvents(MemoryStore(), after=lambda key: key.endswith("chk-2/_metadata") and left.crash())
+    store = StoreWithEvents(MemoryStore(), after=crashing_at("chk-2/_metadata", lambda: left.crash(), until))
     left = recovering(driver, numbers(2), store, restart=NoRestart())
     with pytest.raises(RemoteTransportError):
         left.run()
@@ -303,10 +314,12 @@ def test_another_run_at_another_parallelism_commits_what_the_first_has_left(driv
 
 
 def test_what_another_run_has_pickled_is_read_only_by_who_trusts_it(driver: str) -> None:
-    def pickled() -> StreamEnvironment:
-        return job(lambda _: None, num_records=400, aggregate=test_checkpoints.PickledCount())
+    until = threading.Event()
 
-    store = StoreWithEvents(MemoryStore(), after=lambda key: key.endswith("chk-1/_metadata") and left.crash())
+    def pickled() -> StreamEnvironment:
+        return job(lambda _: None, num_records=400, aggregate=test_checkpoints.PickledCount(), until=until)
+
+    store = StoreWithEvents(MemoryStore(), after=crashing_at("chk-1/_metadata", lambda: left.crash(), until))
     left = recovering(driver, pickled(), store, restart=NoRestart())
     with pytest.raises(RemoteTransportError):
         left.run()

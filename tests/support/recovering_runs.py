@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from random import Random
 from typing import Any
 
 from refimpl.cluster import FixedDelayRestart
 from refimpl.drivers import AsyncRun, ThreadedRun
 from refimpl.job import StreamEnvironment
+from refimpl.records import StreamRecord
 from refimpl.state import Fault, MemoryStore, SnapshotStore
+from refimpl.task.source import IterableReader
 
 __all__ = [
     "DRIVERS",
+    "HeldBack",
     "Run",
     "StoreWithEvents",
     "crashing",
@@ -38,6 +42,24 @@ def recovering(driver: str, environment: StreamEnvironment, store: SnapshotStore
     make, num_task_managers = DRIVERS[driver]
     given = {"restart": FixedDelayRestart(9, 0.0), **options}
     return make(environment, num_task_managers=num_task_managers, store=store, **given)
+
+
+class HeldBack(IterableReader):
+    """Reads all values but the last, and that one once `until` is set: so long the job is not at its end.
+
+    Checkpoints go on meanwhile, however slow the machine is.
+    """
+
+    def __init__(self, values: Sequence[object], until: threading.Event) -> None:
+        super().__init__(values)
+        self._num_left = len(values)
+        self._until = until
+
+    def read(self, max_records: int) -> Sequence[StreamRecord] | None:
+        may_read = max_records if self._until.is_set() else min(max_records, self._num_left - 1)
+        records = super().read(may_read) if may_read else []
+        self._num_left -= len(records or ())
+        return records
 
 
 class StoreWithEvents:
