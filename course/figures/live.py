@@ -20,7 +20,7 @@ from refimpl.records import BYTES, LONG
 from refimpl.task import IterableReader, ReaderFactory
 from widgets import CreditView, OnSight, PipelineMap, QueueView
 
-__all__ = ["endless_flights", "live_credit", "live_flights", "live_queues", "live_readers", "shown_alone"]
+__all__ = ["endless_flights", "live_credit", "live_flights", "live_queues", "live_readers", "live_start", "shown_alone"]
 
 _SECONDS = 600.0
 _NUM_FLIGHTS = 2_000
@@ -76,6 +76,18 @@ def live_flights() -> PipelineMap:
     )
     shown_alone("flights", job)
     return PipelineMap(job, title="Flights, all day")
+
+
+def live_start() -> QueueView:
+    """Flights to two readers, which are held with one button; their queues have room for two seconds."""
+    config = Config(
+        segment_size_bytes=128, num_buffers=64, buffers_per_channel=2, floating_buffers_per_gate=24, source_batch=1
+    )
+    environment = StreamEnvironment(config)
+    environment.source(endless_flights(), "flights").rebalance().sink(_ignore).set_parallelism(2)
+    job = OnSight(environment, num_steps=60, rests={"sink": _REST_MS, "flights": 4 * _REST_MS})
+    shown_alone("start", job)
+    return QueueView(job, title="Flights on their way to a sink")
 
 
 def live_queues() -> QueueView:

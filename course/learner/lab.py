@@ -22,6 +22,7 @@ from pathlib import Path
 
 from course.data.scratch import scratch
 from course.learner.lessons import LessonsError, hand_out
+from course.learner.next_exercise import listing
 from course.places import lessons_folder, work_folder
 
 __all__ = ["add_arguments", "free_port", "is_free", "register_kernel", "run"]
@@ -38,6 +39,7 @@ _OVERRIDES = {
     "@jupyterlab/apputils-extension:notification": {"fetchNews": "false", "checkForUpdates": False},
     "@jupyterlab/notebook-extension:tracker": {"kernelShutdown": True},
     "@jupyter-widgets/jupyterlab-manager:plugin": {"saveState": True},
+    "@jupyterlab/filebrowser-extension:browser": {"showLastModifiedColumn": False},  # so that names have room
     "@jupyterlab/docmanager-extension:plugin": {"defaultViewers": {"markdown": "Markdown Preview"}},  # the glossary
 }
 
@@ -209,9 +211,10 @@ def _environment(work: Path, folder: Path, token: str) -> dict[str, str]:
     (config / "custom" / "custom.css").write_text(_STYLE, encoding="utf-8")
     (config / "labconfig" / "default_setting_overrides.json").write_text(json.dumps(_OVERRIDES), encoding="utf-8")
     (config / "jupyter_server_config.py").write_text(_SERVER_CONFIG, encoding="utf-8")
+    shown = {"sluiceLessons": json.dumps(listing())}
+    (config / "labconfig" / "page_config.json").write_text(json.dumps(shown), encoding="utf-8")
     register_kernel(data / "kernels")
-    # JupyterLab looks for extensions with a pattern, so in a checkout named `sluice [1]` it would not find our views'.
-    (data / "labextensions").symlink_to(Path(sys.prefix) / "share" / "jupyter" / "labextensions")
+    _link_extensions(data / "labextensions")
 
     env = dict(os.environ)
     # The kernels run in the work folder, where a relative name, or the current folder, is another place.
@@ -228,6 +231,17 @@ def _environment(work: Path, folder: Path, token: str) -> dict[str, str]:
     env["JUPYTER_TOKEN"] = token
     env["PATH"] = os.pathsep.join((str(Path(sys.executable).parent), env.get("PATH", os.defpath)))
     return env
+
+
+def _link_extensions(folder: Path) -> None:
+    """Put all extensions of JupyterLab into one folder: those of the views, and the list of lessons.
+
+    JupyterLab looks for extensions with a pattern, so in a checkout named `sluice [1]` it would not find them.
+    """
+    folder.mkdir()
+    for each in (Path(sys.prefix) / "share" / "jupyter" / "labextensions").iterdir():
+        (folder / each.name).symlink_to(each)
+    (folder / "sluice-lessons").symlink_to(Path(__file__).with_name("labextension"))
 
 
 def _own_places(work: Path) -> dict[str, str]:

@@ -5,12 +5,13 @@ Each answer is a list of lines, and in a notebook a table with links to the less
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from course.curriculum.manifest import EXERCISES, LESSONS, Lesson
 from course.curriculum.tracks import TRACKS
 from course.learner import doctor, progress
+from course.learner.next_exercise import next_one, tried
 from course.learner.notebook import Text
 
 __all__ = ["Table", "lessons", "machine", "tracks"]
@@ -90,24 +91,15 @@ def _hours(lessons: Sequence[Lesson]) -> str:
 
 
 def _where_to_go_on(noted: list[dict[str, Any]]) -> str:
-    """The exercise that was tried last if it has not passed, else the first that is not done."""
-    standings = {each.id: progress.standing(each.id, noted) for each in EXERCISES.values()}
-    open_ones = [each for each in EXERCISES.values() if standings[each.id] not in {"passed", "caught_up"}]
-    if not open_ones:
-        given = [each for each, standing in standings.items() if standing == "caught_up"]
+    chosen = next_one(noted)
+    if chosen is None:
+        given = [each for each in EXERCISES if progress.standing(each, noted) == "caught_up"]
         if given:
             return f"You have come to the end. What you did not write yet: {', '.join(given)}."
         return "All exercises have passed. `sluice export` writes the receipt of the whole course."
-    tried = [_exercise_of(each) for each in noted if each.get("event") == "check"]
-    last = tried[-1] if tried else ""
-    chosen = next((each for each in open_ones if each.id == last), open_ones[0])
     lesson = LESSONS[chosen.lesson]
     verb = "Go on" if noted else "Begin"
     how = "not tried yet"
-    if num_tries := tried.count(chosen.id):
+    if num_tries := tried(noted).count(chosen.id):
         how = f"{num_tries} attempt{'s' * (num_tries > 1)}, all kept"
     return f"{verb} with lesson {lesson.number}, exercise {chosen.id} ({chosen.title}; {how})."
-
-
-def _exercise_of(event: Mapping[str, Any]) -> str:
-    return str(event.get("exercise", ""))

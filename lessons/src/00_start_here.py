@@ -2,13 +2,22 @@
 # # Start here
 #
 # A distributed stream processor moves records between machines, all day, without losing one and
-# without drowning anybody. In this course you watch one do it, take parts of it out, write them
-# yourself, and see your part at work in the running job. The processor is modelled on Apache Flink and
+# without drowning anybody. Here is one at work. Click the next cell and press Shift-Enter. The records are
+# flights; each box is a buffer full of them, and the **sink** at the right takes them. Press **Hold it**:
+# nobody takes any more. See the queues fill, and the task that writes them stop, though nobody told it to.
+# Then **Let it go**.
+# %% figure name=live
+from course.figures.live import live_start
+
+live_start()
+# %% [markdown] text name=course
+# How they do that, at every place where it can go wrong, is this course. You watch the processor, take parts of it
+# out, write them yourself, and see your part at work in the running job. It is modelled on Apache Flink and
 # speaks its protocol; what you learn here holds there.
 #
 # You need some Python and basic SQL. No network, no account, no Java of your own.
 #
-# Run the next cell (click it, then Shift-Enter): it says whether this machine has what the lessons need.
+# The next cell says whether this machine has what the lessons need.
 # %% setup name=machine tags=only-here
 from course import start
 

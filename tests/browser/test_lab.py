@@ -101,11 +101,11 @@ LAID_OUT = """() => {
 @pytest.mark.parametrize("lab", [""], indirect=True)
 def test_a_report_keeps_its_columns_on_a_narrow_page(lab: Lab, context: BrowserContext) -> None:
     page = context.new_page()
-    page.set_viewport_size({"width": 1024, "height": 768})  # JupyterLab opens the file browser
+    page.set_viewport_size({"width": 1024, "height": 768})  # the list of lessons is open
     nb = opened(page, lab, "report.ipynb", REPORT)
     for cell in range(3):
         nb.run(cell)
-    assert page.locator(".jp-FileBrowser").is_visible()
+    assert page.locator("#sluice-lessons").is_visible()
     for theme in THEMES:
         nb.theme(theme)
         screenshots_of(page.locator(".jp-Notebook"), f"report-{theme.split()[1].lower()}")

@@ -8,6 +8,7 @@ import pytest
 
 from course.curriculum.manifest import EXERCISES, LESSONS
 from course.learner import doctor, progress, start
+from course.learner.next_exercise import listing
 
 
 @pytest.fixture(autouse=True)
@@ -40,6 +41,19 @@ def test_who_comes_back_is_sent_to_what_was_tried_last() -> None:
 def test_who_has_passed_what_was_tried_last_is_sent_to_the_next() -> None:
     noted("3.1", "passed")
     assert " 0.1 " in repr(start.lessons()).splitlines()[-1]
+
+
+def test_the_list_beside_the_notebooks_has_every_lesson_and_where_to_go_on() -> None:
+    assert [each["title"] for each in listing()["lessons"]] == [each.title for each in LESSONS.values()]
+    assert listing()["next"]["card"] == "Begin with L00"
+    noted("3.1", "failed")
+    shown = listing()
+    assert (shown["next"]["card"], shown["next"]["file"]) == ("Go on with L03", "03_spanning.ipynb")
+    assert shown["next"]["says"].startswith("Go on here: 3.1 ")
+    for exercise in EXERCISES:
+        noted(exercise, "passed")
+    assert "next" not in listing()
+    assert {mark for each in listing()["lessons"] for mark in each["marks"]} == {"■"}
 
 
 def test_what_a_late_one_was_spared_is_no_place_to_go_on_at_and_has_a_mark_of_its_own() -> None:

@@ -1,0 +1,48 @@
+"""Where a learner goes on, and the lessons as the list beside the notebooks shows them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from course.curriculum.manifest import EXERCISES, LESSONS, START, Exercise
+from course.learner import progress
+
+__all__ = ["listing", "next_one", "tried"]
+
+
+def next_one(noted: list[dict[str, Any]]) -> Exercise | None:
+    """The exercise that was tried last if it has not passed, else the first that is not done."""
+    done = {"passed", "caught_up"}
+    open_ones = [each for each in EXERCISES.values() if progress.standing(each.id, noted) not in done]
+    last = next(reversed(tried(noted)), "")
+    return next((each for each in open_ones if each.id == last), open_ones[0] if open_ones else None)
+
+
+def tried(noted: list[dict[str, Any]]) -> list[str]:
+    """The exercises of all checks, in order."""
+    return [str(event.get("exercise", "")) for event in noted if event.get("event") == "check"]
+
+
+def listing() -> dict[str, Any]:
+    """What the list of lessons in JupyterLab shows: `start`, `lessons` and, unless all have passed, `next`."""
+    noted = progress.events()
+    rows = []
+    for lesson in LESSONS.values():
+        marks = progress.squares(progress.standing(each.id, noted) for each in lesson.exercises)
+        says = f"Lesson {lesson.number}: {lesson.title}, {lesson.minutes} minutes"
+        file = f"{lesson.name}.ipynb"
+        rows.append(
+            {"number": f"L{lesson.number:02d}", "title": lesson.title, "file": file, "marks": marks, "says": says}
+        )
+    start = {"title": "Start here", "file": f"{START}.ipynb", "says": "The first page: a job that runs, and what to do"}
+    shown: dict[str, Any] = {"start": start, "lessons": rows}
+    if (chosen := next_one(noted)) is not None:
+        lesson = LESSONS[chosen.lesson]
+        verb = "Go on" if noted else "Begin"
+        card = f"{verb} with L{lesson.number:02d}"
+        shown["next"] = {
+            "file": f"{lesson.name}.ipynb",
+            "card": card,
+            "says": f"{verb} here: {chosen.id} {chosen.title}",
+        }
+    return shown
