@@ -84,7 +84,7 @@ class Lab:
         request = urllib.request.Request(
             f"{self.base}/api/{path}", method=method, headers={"Authorization": f"token {self.token}"}
         )
-        with urllib.request.urlopen(request, timeout=10) as answer:
+        with urllib.request.urlopen(request, timeout=60) as answer:
             body = answer.read()
         return json.loads(body) if body else None
 
@@ -139,16 +139,18 @@ def _served(command: list[str], lab: Lab, env: dict[str, str], home: Path) -> It
         )
         try:
             _wait_for(lab, server, home / "lab.log")
-            yield lab
+            try:
+                yield lab
+            finally:
+                if server.poll() is None:  # kernels first: a live server restarts a killed kernel
+                    close_kernels(lab)
         finally:
-            if server.poll() is None:  # kernels first: a live server restarts a killed kernel
-                close_kernels(lab)
             server.terminate()
-            server.wait(15)
+            server.wait(60)
 
 
 def _wait_for(lab: Lab, server: subprocess.Popen[bytes], log: Path) -> None:
-    for _ in range(300):
+    for _ in range(1800):  # on a busy machine its packages alone take half a minute to load
         try:
             lab.api("status")
         except OSError:
@@ -211,7 +213,7 @@ def _write(lab: Lab, name: str, cells: list[str]) -> None:
 def _ready(page: Page, name: str) -> Notebook:
     """The notebook of this name, once it is what the page shows and its kernel is there."""
     page.wait_for_function(
-        "name => window.jupyterapp?.shell?.currentWidget?.sessionContext?.path === name", arg=name, timeout=60_000
+        "name => window.jupyterapp?.shell?.currentWidget?.sessionContext?.path === name", arg=name, timeout=120_000
     )
     page.evaluate(READY)
     return Notebook(page)
@@ -253,4 +255,4 @@ class Notebook:
 
     def until(self, script: str, **options: Any) -> None:
         """Wait until a synchronous expression of the page holds."""
-        self.page.wait_for_function(script, timeout=20_000, **options)
+        self.page.wait_for_function(script, timeout=60_000, **options)
