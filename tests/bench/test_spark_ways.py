@@ -30,8 +30,8 @@ def test_a_partition_is_not_done_before_it_is_read() -> None:
             assert file.read() == b""
             assert done.empty()
             assert pusher.is_alive()
-        assert len(done.get(timeout=30)) == 1
-        pusher.join(30)
+        assert len(done.get(timeout=120)) == 1
+        pusher.join(120)
 
 
 def test_all_ways_bring_all_rows(spark, tmp_path: Path, capsys) -> None:

@@ -217,7 +217,7 @@ env = StreamEnvironment(Config(segment_size_bytes=64, num_buffers=14), 2)
 env.source(lambda i, n: IterableReader(range(i, 9_000, n))).map(land).rebalance().sink(lambda v: None)
 run = ThreadedRun(env).start(); view = PipelineMap(run); view""",
             "shown.set()",
-            "view.sampler._thread.join(10); print('no runway for' in repr(view), view.sampler.is_alive)",
+            "view.sampler._thread.join(120); print('no runway for' in repr(view), view.sampler.is_alive)",
         ],
     )
     nb.run(0)

@@ -16,7 +16,7 @@ from refimpl.job import SetTimeout, StreamEnvironment
 from refimpl.task import IterableReader
 from tests.support.polling import until
 
-DEADLINE_S = 20.0
+DEADLINE_S = 50.0  # less than the longest rest, so that one that is slept through fails
 
 
 def job(num_records=10**6, timeout_ms=100):
@@ -43,7 +43,7 @@ def test_a_slowed_task_holds_up_the_others_and_goes_on_when_it_may(num_task_mana
         assert [task.rest_ms for task in snapshot.tasks if task.name.startswith("sink")] == [60_000, 60_000]
         run.slow("sink-1", 0)
         run.slow("sink", 0)  # felt at once, in the middle of a rest
-        until(lambda: taken(run) > held + 50)
+        until(lambda: taken(run) > held + 50, DEADLINE_S)
 
 
 @pytest.mark.slow
@@ -55,7 +55,7 @@ def test_the_same_across_processes():
         until(lambda: not any(part.pool.is_available for part in run.snapshot().partitions))
         held = taken(run)
         run.slow("sink", 0)
-        until(lambda: taken(run) > held + 50)
+        until(lambda: taken(run) > held + 50, DEADLINE_S)
         run.set_buffer_timeout(5)
         with pytest.raises(LocalUsageError, match="no task and no operator 'snik'"):
             run.slow("snik", 5)

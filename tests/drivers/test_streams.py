@@ -374,9 +374,9 @@ resource.setrlimit(resource.RLIMIT_NOFILE, (clients[-1].fileno() + 1, hard))
 accepted = []
 thread = threading.Thread(target=lambda: accepted.extend(listener.accept() for _ in clients), daemon=True)
 thread.start()
-assert third_pause.wait(20)
+assert third_pause.wait(120)
 resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-thread.join(20)
+thread.join(120)
 print("accepted", len(accepted))
 """
 

@@ -259,7 +259,7 @@ def nothing_runs_on() -> Iterator[None]:
     before = set(threading.enumerate())
     yield
     for thread in set(threading.enumerate()) - before:
-        thread.join(10)
+        thread.join(120)
         assert not thread.is_alive(), f"{thread} is left"
 
 
@@ -274,7 +274,7 @@ def test_a_thread_that_is_refused_ends_a_run_on_threads(number: int, monkeypatch
     reasons = []
     with ThreadedRun(environment, num_task_managers=2) as run:
         try:
-            assert run.start().join(30), "it waits for ever"
+            assert run.start().join(120), "it waits for ever"
         except RuntimeError as error:
             reasons.append(str(error))
     assert reasons == ["can't start new thread"] * refusing.has_refused
@@ -300,7 +300,7 @@ def test_whoever_waits_for_a_run_that_could_not_start_is_told_why(
         run.start()
     for _ in range(2):
         with pytest.raises(RuntimeError, match="can't start new thread"):
-            assert run.join(30), "it waits for ever"
+            assert run.join(120), "it waits for ever"
     assert run.is_done
     assert str(run.error) == "can't start new thread"
 
@@ -325,7 +325,7 @@ def test_whoever_waits_for_a_run_on_spark_that_could_not_start_is_told_why(monke
     refusing = Refusing(0)
     monkeypatch.setattr(threading.Thread, "start", lambda thread: refusing(thread))
     run = SparkRun(environment, session=None, num_task_managers=1)  # type: ignore[arg-type] # it is asked nothing before it starts
-    for wait in (run.start, lambda: run.join(30)):
+    for wait in (run.start, lambda: run.join(120)):
         with pytest.raises(RuntimeError, match="can't start new thread"):
             wait()
     run.close()

@@ -73,7 +73,7 @@ class Served:
         if body is not None:
             sent.setdefault("Content-Type", "application/json")
             body = body if isinstance(body, bytes) else json.dumps(body).encode()
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=120)
         with contextlib.closing(connection):
             connection.request(method, path, body, sent)
             answer = connection.getresponse()
@@ -119,11 +119,11 @@ def served(path: Path, *, is_remote_allowed: bool = False, title: str | None = N
         loop.create_task(begin())
         thread = threading.Thread(target=loop.run_forever, name="class")
         thread.start()
-        assert is_up.wait(20)
+        assert is_up.wait(120)
         try:
             yield Served(path, sockets[0].getsockname()[1], room, key, room.roll.about["code"], clock)
         finally:
-            asyncio.run_coroutine_threadsafe(end(), loop).result(20)
+            asyncio.run_coroutine_threadsafe(end(), loop).result(120)
             loop.call_soon_threadsafe(loop.stop)
             thread.join()
             loop.close()

@@ -14,7 +14,7 @@ Answer = TypeVar("Answer")
 _PAUSE_S = 0.01
 
 
-def until(condition: Callable[[], Answer], timeout_s: float = 60.0) -> Answer:
+def until(condition: Callable[[], Answer], timeout_s: float = 120.0) -> Answer:
     """Look until it is true, and return what it was. `timeout_s` is there only so that a hang fails."""
     give_up_s = time.monotonic() + timeout_s
     pause = threading.Event()

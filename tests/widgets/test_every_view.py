@@ -303,7 +303,7 @@ def test_a_job_on_threads_is_live(row: Row, made: Any, monkeypatch: pytest.Monke
     assert (view._mode, view._controls) == ("live", ["pause", "resume", "slow", "set_buffer_timeout", "swap"])
     view._on_message(view, {"type": "visible", "view": "a"}, None)
     run.run()
-    view.sampler._thread.join(10)
+    view.sampler._thread.join(120)
     assert sent[-1]["done"]
     assert sent[-1]["frame"][2:] == view.frame_of(view.model())[2:]
     assert len({len(message["frame"]) for message in sent}) == 1

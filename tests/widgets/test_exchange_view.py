@@ -53,13 +53,13 @@ def test_every_frame_on_the_wire_is_there_in_its_order():
 
 def test_numbers_tell_what_is_on_a_real_wire_and_at_the_end_it_is_empty():
     gate = threading.Event()
-    with ThreadedRun(two_places(4_000, lambda n: gate.wait(10) and str(n)), num_task_managers=2) as run:
+    with ThreadedRun(two_places(4_000, lambda n: gate.wait(120) and str(n)), num_task_managers=2) as run:
         run.start()
         view = ExchangeView(run)
         first = view.model()
         assert all(frame["kind"] in ("buffer", "credit") for c in first["connections"] for frame in c["responses"])
         gate.set()
-        run.join(30)
+        run.join(120)
         last = view.model()
         view.close()
     assert [(c["responses"], c["requests"]) for c in last["connections"]] == [([], [])] * 2

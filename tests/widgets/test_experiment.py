@@ -12,7 +12,7 @@ from refimpl.errors import LocalUsageError
 from refimpl.job import StreamEnvironment
 from widgets import ConsumerSpeed, ThroughputView
 
-DEADLINE_S = 30.0
+DEADLINE_S = 120.0
 
 
 @pytest.fixture

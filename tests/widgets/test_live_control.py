@@ -14,7 +14,7 @@ from refimpl.job import StreamEnvironment
 from refimpl.records import SpanningRecordSerializer
 from widgets import JobView, PipelineMap
 
-DEADLINE_S = 10.0
+DEADLINE_S = 120.0
 
 
 class Mine(SpanningRecordSerializer):

@@ -89,7 +89,7 @@ def test_a_run_on_threads_that_fails_says_why(sent):
     with pytest.raises(UserCodeError):
         run.run()
     view._on_message(view, {"type": "visible", "view": "a"}, None)
-    view.sampler._thread.join(10)
+    view.sampler._thread.join(120)
     assert not view.sampler.is_alive
     assert [(m["done"], "no runway for 4" in m["error"]) for m in sent] == [(True, True)]
     assert "no runway for 4" in repr(view)

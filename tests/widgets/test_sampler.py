@@ -12,7 +12,7 @@ from refimpl.drivers import ThreadedRun
 from refimpl.errors import LocalUsageError
 from widgets import PipelineMap, Sampler
 
-DEADLINE_S = 10.0
+DEADLINE_S = 120.0
 
 
 class Mailbox:

@@ -88,10 +88,10 @@ def test_it_moves_by_itself_while_somebody_looks(monkeypatch):
     view = SegmentView(segment)
     assert view._mode == "live"
     view._on_message(view, {"type": "visible", "view": "a"}, None)
-    assert arrived.wait(10)
+    assert arrived.wait(120)
     arrived.clear()
     segment.put_byte(3, 0x2A)
-    assert arrived.wait(10)
+    assert arrived.wait(120)
     view.close()
     assert "2a" in sent[-1]["frame"]
 

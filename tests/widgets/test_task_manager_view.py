@@ -17,7 +17,7 @@ from refimpl.task import IterableReader
 from tests.support.polling import until
 from widgets import JobView, PipelineMap, TaskManagerView, TimelineView
 
-DEADLINE_S = 30.0
+DEADLINE_S = 120.0
 
 Sent = queue.Queue[dict[str, Any]]
 

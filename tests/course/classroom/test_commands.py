@@ -350,7 +350,7 @@ def test_from_a_check_to_the_dashboard_with_the_processes_people_use(tmp_path):
         server, address = start("--port", address.rsplit(":")[-1])
         until(lambda: num_events() == 1)
         server.terminate()
-        assert server.wait(30) == 128 + 15
+        assert server.wait(120) == 128 + 15
     finally:
         learner("join", "--leave")
         if server.poll() is None:

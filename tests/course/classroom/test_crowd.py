@@ -73,7 +73,7 @@ class Server:
 
     def end(self, number):
         self.process.send_signal(number)
-        rest = self.process.communicate(timeout=30)[0]
+        rest = self.process.communicate(timeout=120)[0]
         return self.process.returncode, rest
 
 
@@ -115,7 +115,7 @@ def test_a_killed_server_has_lost_nothing_it_acknowledged(tmp_path):
     try:
         for wanted in (150, 300):
             asyncio.run(crowd(wanted))
-            server.process.communicate(timeout=30)
+            server.process.communicate(timeout=120)
             server = Server(path, server.port)  # the same port, at once
             found = kept(path)
             assert all(acknowledged[n] <= set(found[f"l{n}"]) for n in acknowledged)

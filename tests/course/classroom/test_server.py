@@ -369,7 +369,7 @@ def test_a_full_disk_is_said_and_nothing_is_acknowledged(room):
     writing = room.room.scribe._file
 
     def limit(pages):
-        room.room.scribe.submit(lambda file: file._row(f"PRAGMA max_page_count={pages}")).result(10)
+        room.room.scribe.submit(lambda file: file._row(f"PRAGMA max_page_count={pages}")).result(120)
 
     limit(writing._row("PRAGMA page_count")[0])
     batch = [checked(n=n) for n in range(150)]
@@ -396,7 +396,7 @@ def test_one_bad_job_does_not_undo_its_neighbours(room):
 
     bad, good = room.room.scribe.submit(fails), room.room.scribe.submit(works)
     assert isinstance(bad.exception(10), KeyError)
-    assert good.result(10).num_new == 1
+    assert good.result(120).num_new == 1
     with ClassFile(room.path) as file:
         assert [event.body["code_hash"][-1] for event in file.events_after(0)] == ["2"]
 

@@ -134,13 +134,13 @@ def test_a_job_that_fails_or_is_cancelled_leaves_no_file(spark, scratch):
 
     def hold(_value):
         began.set()
-        may_end.wait(10)
+        may_end.wait(120)
 
     environment = StreamEnvironment(parallelism=2)
     environment.source(DataFrameSource(spark.range(0, 100_000, 1, 2))).sink(hold)
     with ThreadedRun(environment) as run:
         run.start()
-        assert began.wait(20)
+        assert began.wait(120)
         may_end.set()
         run.cancel()
     assert list(scratch.iterdir()) == []

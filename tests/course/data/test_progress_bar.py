@@ -47,7 +47,7 @@ def test_what_takes_long_is_told_and_a_terminal_is_left_clean(
     monkeypatch.setattr(progress_bar, "_QUIET_SECONDS", 0.0)
     stream = Lines(is_terminal=is_terminal)
     with shows_progress(spark, "counting", stream):
-        assert stream.written.wait(30)
+        assert stream.written.wait(120)
     assert "counting: 0 s" in stream.getvalue()
     assert stream.getvalue().endswith("\r\x1b[K" if is_terminal else "0 s\n")
 

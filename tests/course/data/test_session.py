@@ -238,7 +238,7 @@ def test_an_interrupt_cancels_the_jobs(spark):
     assert until(tracker.getActiveJobsIds, 30), "the job did not start"
     with pytest.raises(KeyboardInterrupt), cancels(spark):
         raise KeyboardInterrupt
-    thread.join(30)
+    thread.join(120)
     assert not thread.is_alive()
     assert len(failed) == 1
     assert spark.range(3).count() == 3

@@ -334,7 +334,7 @@ def test_a_killed_fetch_takes_pip_along_and_the_next_one_cleans_up(halfway, regi
     process, pip = halfway
     process.kill()
     try:
-        pip.wait(10)
+        pip.wait(120)
     except psutil.TimeoutExpired:  # in a container whose first process does not care for orphans
         assert pip.status() == psutil.STATUS_ZOMBIE
     (left,) = held(folder)

@@ -183,7 +183,7 @@ class Lab:
         data = b"{}" if method == "POST" else None
         request = urllib.request.Request(f"{self.base}/{path}", method=method, headers=headers, data=data)
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-        with opener.open(request, timeout=20) as answer:
+        with opener.open(request, timeout=120) as answer:
             return answer.read()
 
     def api(self, path, method="GET", token=None):
@@ -203,7 +203,7 @@ def lab(tmp_path, request):
     lab.watchdog.cancel()
     if lab.process.poll() is None:
         lab.process.terminate()
-        lab.process.wait(30)
+        lab.process.wait(120)
 
 
 def processes_with(text: str) -> list[str]:
