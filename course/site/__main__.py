@@ -17,6 +17,7 @@ from course.figures.cluster_page import CLUSTER_FILES
 from course.figures.race_page import RACE_FILES
 from course.places import home, lessons_folder
 from course.site.pictures import State, frame, frame_pictures, states_of_views, views_script
+from course.site.published import CARD, MISSING, draw_card, sitemap, url_of
 
 __all__ = ["build_site", "main"]
 
@@ -29,8 +30,10 @@ class SiteError(Exception):
     """The pages cannot be made; the text says why."""
 
 
-def build_site(target: Path, moving: Collection[int] = _EVERY) -> Path:
+def build_site(target: Path, moving: Collection[int] = _EVERY, url: str = "") -> Path:
     """Make all pages in `target`, which is replaced; return the first one. Pictures of the lessons `moving` move.
+
+    `url` is where they will be found: then they say so, and there is a map of them for search engines.
 
     Raises:
         SiteError: there are no lessons, a cell of one failed, Sphinx is not installed, or it found something wrong; the
@@ -46,8 +49,13 @@ def build_site(target: Path, moving: Collection[int] = _EVERY) -> Path:
         source, made = Path(folder, "source"), Path(folder, "made")
         _gather(source, moving)
         print("making the pages", file=sys.stderr)
-        if sphinx(["-q", "-W", "--keep-going", "-b", "html", "-d", str(Path(folder, "trees")), str(source), str(made)]):
+        settings = ["-q", "-W", "--keep-going", "-b", "html", "-D", f"html_baseurl={url}"]
+        if sphinx([*settings, "-d", str(Path(folder, "trees")), str(source), str(made)]):
             raise SiteError("the pages were not made; what is wrong stands above")
+        draw_card(made / CARD)
+        if url:
+            found = sitemap((page.stem for page in made.glob("*.html")), url)
+            (made / "sitemap.xml").write_text(found, encoding="utf-8")
         shutil.rmtree(target, ignore_errors=True)
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.move(made, target)
@@ -63,6 +71,7 @@ def _gather(source: Path, moving: Collection[int]) -> None:
         (source / "static" / folder).mkdir()
     for name in (*CLUSTER_FILES, *RACE_FILES):
         shutil.copy(_HERE / name, source)
+    shutil.copy(_HERE / "missing.txt", source / f"{MISSING}.md")
     for page in (lessons_folder() / "glossary.md", _HERE.parent / "GRADERS.md"):
         shutil.copy(_there(page), source)
     _page(START, source, moves=False)
@@ -135,6 +144,13 @@ def _lessons(words: str) -> frozenset[int]:
     return numbers
 
 
+def _url(words: str) -> str:
+    try:
+        return url_of(words)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Make the pages; return 0, or 1 if they could not be made."""
     parser = argparse.ArgumentParser("make site", description="Pages of all lessons, to read; their pictures move.")
@@ -144,9 +160,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--moving", type=_lessons, default=_EVERY, metavar="LESSONS",
         help="whose pictures move: all, none (made in seconds), or numbers such as 3,11 (all)",
     )  # fmt: skip
+    parser.add_argument(
+        "--url", type=_url, help="where they will be published, for links and search engines"
+    )
     given = parser.parse_args(arguments)
     try:
-        first = build_site(given.folder.resolve(), given.moving)
+        first = build_site(given.folder.resolve(), given.moving, given.url or "")
     except (SiteError, OSError) as error:
         print(error, file=sys.stderr)
         return 1

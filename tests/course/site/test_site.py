@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
@@ -105,6 +106,42 @@ def test_a_word_of_a_lesson_leads_to_its_place_in_the_glossary(site: Path) -> No
         assert f'id="{place}"' in words
         page = (site / f"{LESSONS[term.lesson].name}.html").read_text()
         assert f'href="glossary.html#{place}"'.casefold() in page.casefold()
+
+
+def test_who_links_to_a_page_gets_its_title_a_sentence_and_a_card(site: Path) -> None:
+    for lesson in LESSONS.values():
+        page = html.unescape((site / f"{lesson.name}.html").read_text())
+        assert f"lesson {lesson.number} of Sluice, {lesson.minutes} minutes" in page
+        (title,) = re.findall(r'<meta property="og:title" content="([^"]+)">', page)
+        assert f">{title}<" in re.sub(r"</?(code|span|em)[^>]*>", "", page), "as its heading, without marks"
+    for file in site.glob("*.html"):
+        assert len(re.findall(r'<meta[^>]+name="description"', file.read_text())) == 1, file
+    assert (site / "card.png").read_bytes()[16:24] == (1200).to_bytes(4, "big") + (630).to_bytes(4, "big")
+    assert not (site / "sitemap.xml").exists()
+    assert "og:url" not in (site / "index.html").read_text()
+
+
+def test_a_published_site_has_a_map_and_a_page_for_wrong_addresses(tmp_path: Path) -> None:
+    folder, url = tmp_path / "pages", "https://example.org/a&b/"
+    assert make(folder, "--moving", "none", "--url", url.rstrip("/")).returncode == 0
+    places = [each.text for each in ElementTree.parse(folder / "sitemap.xml").findall(".//{*}loc")]
+    assert {f"{url}{each.name}.html" for each in LESSONS.values()} <= set(places)
+    assert all((folder / place.removeprefix(url)).is_file() for place in places if place)
+    assert not any("404" in str(place) for place in places)
+    missing = html.unescape((folder / "404.html").read_text())
+    assert missing.index(f'<base href="{url}">') < missing.index('href="_static')
+    assert f'<meta property="og:image" content="{url}card.png">' in missing
+    lesson = html.unescape((folder / f"{LESSONS[3].name}.html").read_text())
+    assert f'<link rel="canonical" href="{url}{LESSONS[3].name}.html">' in lesson
+    assert "<base" not in lesson
+
+
+@pytest.mark.parametrize("url", ["example.org", "ftp://example.org", "https://", "https://example.org/?a"])
+def test_an_address_that_is_none_is_refused(tmp_path: Path, url: str) -> None:
+    refused = make(tmp_path / "pages", "--url", url)
+    assert refused.returncode == 2
+    assert "is no address" in refused.stderr
+    assert not (tmp_path / "pages").exists()
 
 
 def test_it_is_made_anew_and_never_in_the_place_of_something_else(site: Path, tmp_path: Path) -> None:

@@ -1,0 +1,96 @@
+"""What a published site needs: a card for links to it, a map of its pages, and a page for wrong addresses."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from html import escape, unescape
+from pathlib import Path
+from urllib.parse import urlsplit
+from xml.sax.saxutils import escape as escape_xml
+
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.patches import FancyBboxPatch, Rectangle
+
+from course.curriculum.manifest import LESSONS, START
+
+__all__ = ["CARD", "MISSING", "draw_card", "sitemap", "tags", "url_of"]
+
+CARD = "card.png"
+"""The picture that is shown where somebody links to a page, beside the pages."""
+
+MISSING = "404"
+"""The page that a server gives for an address that is not there."""
+
+_SENTENCE = "Learn how Apache Flink moves data by stepping through a program that does it"
+_WIDE, _TALL, _DPI = 1_200, 630, 100  # what Open Graph's readers cut nothing of
+_FILLS = (0.35, 1.0, 1.0, 1.0, 1.0)  # of the buffers on the card; the one that is still written is on the left
+
+
+def url_of(words: str) -> str:
+    """An address under which pages are published, with a slash at its end.
+
+    Raises:
+        ValueError: it is no address of the web, or has more than a path.
+    """
+    parts = urlsplit(words)
+    if parts.scheme not in {"http", "https"} or not parts.netloc or parts.query or parts.fragment:
+        raise ValueError(f"{words!r} is no address; write one such as https://example.org/sluice/")
+    return words.rstrip("/") + "/"
+
+
+def describe(page: str) -> str:
+    """One sentence about a page, for those who see only that."""
+    for lesson in LESSONS.values():
+        if lesson.name == page:
+            exercises = f"{len(lesson.exercises)} exercise{'s' * (len(lesson.exercises) > 1)}"
+            return f"{lesson.title}: lesson {lesson.number} of Sluice, {lesson.minutes} minutes, {exercises}"
+    return f"Where to begin with Sluice: {_SENTENCE[0].lower()}{_SENTENCE[1:]}" if page == START else _SENTENCE
+
+
+def tags(page: str, title: str, url: str) -> str:
+    """What the head of a page says of it to those who link to it (Open Graph); addresses only if `url` is one.
+
+    `title` may have marks of HTML in it.
+    """
+    title = unescape(re.sub("<[^>]*>", "", title))
+    said = {"og:type": "website", "og:site_name": "Sluice", "og:title": title, "og:description": describe(page)}
+    if url:
+        said |= {"og:url": f"{url}{page}.html", "og:image": f"{url}{CARD}", "og:image:alt": "Buffers on their way"}
+    own = "" if page == "index" else f'<meta name="description" content="{escape(describe(page))}">'  # it has one
+    lines = [own, *(f'<meta property="{name}" content="{escape(words)}">' for name, words in said.items())]
+    lines.append('<meta name="twitter:card" content="summary_large_image">')
+    if page == MISSING and url:  # a server gives it for addresses of any depth
+        lines.append(f'<base href="{escape(url)}">')
+    return "\n".join(lines)
+
+
+def sitemap(pages: Iterable[str], url: str) -> str:
+    """The addresses of all pages, as search engines read them."""
+    found = sorted(page for page in pages if page not in {MISSING, "search", "genindex"})
+    places = [f"  <url><loc>{escape_xml(f'{url}{page}.html')}</loc></url>" for page in found]
+    space = "http://www.sitemaps.org/schemas/sitemap/0.9"
+    return "\n".join(['<?xml version="1.0" encoding="UTF-8"?>', f'<urlset xmlns="{space}">', *places, "</urlset>", ""])
+
+
+def draw_card(file: Path) -> None:
+    """Write the card: the name, what it is, and a queue of buffers before a reader."""
+    figure = Figure(figsize=(_WIDE / _DPI, _TALL / _DPI), dpi=_DPI, facecolor="#12212e")
+    FigureCanvasAgg(figure)
+    axes = figure.add_axes((0, 0, 1, 1), xlim=(0, _WIDE), ylim=(0, _TALL))
+    axes.axis("off")
+    axes.text(80, 470, "Sluice", color="white", fontsize=72, fontweight="bold")
+    first, second = _SENTENCE.split(" by ")
+    for y, words in ((385, first), (335, f"by {second}")):
+        axes.text(80, y, words, color="#c9d8e4", fontsize=24)
+    for place, fill in enumerate(_FILLS):
+        x = 80 + place * 165
+        axes.add_patch(Rectangle((x + 6, 106), 128, 138 * fill, color="#56b4e9"))
+        outline = FancyBboxPatch(
+            (x, 100), 140, 150, boxstyle="round,rounding_size=16", fill=False, edgecolor="white", linewidth=4
+        )
+        axes.add_patch(outline)
+    arrow = {"arrowstyle": "-|>", "color": "#e69f00", "linewidth": 8, "mutation_scale": 50}
+    axes.annotate("", xy=(1_120, 175), xytext=(915, 175), arrowprops=arrow)
+    figure.savefig(file, metadata={"Software": None})
