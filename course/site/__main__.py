@@ -160,9 +160,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--moving", type=_lessons, default=_EVERY, metavar="LESSONS",
         help="whose pictures move: all, none (made in seconds), or numbers such as 3,11 (all)",
     )  # fmt: skip
-    parser.add_argument(
-        "--url", type=_url, help="where they will be published, for links and search engines"
-    )
+    parser.add_argument("--url", type=_url, help="where they will be published, for links and search engines")
     given = parser.parse_args(arguments)
     try:
         first = build_site(given.folder.resolve(), given.moving, given.url or "")
