@@ -45,6 +45,7 @@ def checkpoint_model(stats: CheckpointStats, now_ms: float) -> Model:
         "num_acknowledged": len(acknowledged),
         "last": "" if last is None else last.task,
         "last_acked_ms": None if last is None else since_trigger(stats, last),
+        "is_unaligned": stats.is_unaligned,
         "missing": [each.task for each in stats.subtasks if each.acked_ms is None],
         "why": "" if stats.reason is None else reason_words(stats.reason),
         "cause": "" if stats.reason is None else stats.reason.value,
@@ -92,6 +93,7 @@ def title_of(each: Model) -> str:
 def result_words(each: Model) -> str:
     """How it stands, in a line."""
     took, size = duration_words(each["duration_ms"]), size_words(each["state_bytes"])
+    size += " · barriers have overtaken" if each["is_unaligned"] else ""
     match each["state"]:
         case "completed":
             return f"completed in {took} · {size}" + (" · files deleted" if each["is_discarded"] else "")

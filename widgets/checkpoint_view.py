@@ -195,6 +195,7 @@ def _subtask(name: str, done: SubtaskStats | None, stats: CheckpointStats | None
         "state_bytes": 0 if done is None else done.state_bytes,
         "alignment_ms": None if done is None or done.alignment_ms is None else round(done.alignment_ms, 3),
         "buffered_bytes": None if done is None else done.buffered_bytes,
+        "is_unaligned": done is not None and done.is_unaligned,
     }
 
 
@@ -275,6 +276,8 @@ def _subtask_words(subtask: Model) -> str:
         words.append(f"alignment {duration_words(subtask['alignment_ms'])}")
     if subtask["buffered_bytes"] is not None:
         words.append(f"{size_words(subtask['buffered_bytes'])} in flight")
+    if subtask["is_unaligned"]:
+        words.append("barriers have overtaken")
     return " · ".join(words)
 
 

@@ -156,6 +156,24 @@ def test_the_subtasks_of_the_newest_are_told_with_state_and_alignment(started: A
 # -- one that does not -------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("unaligned", [False, True])
+def test_a_checkpoint_whose_barriers_have_overtaken_says_so_and_which_subtask(started: Any, unaligned: bool) -> None:
+    simulation = started(unaligned=unaligned)
+    view = CheckpointView(simulation)
+    said = False
+    while not simulation.is_done and not said:
+        simulation.step()
+        history = simulation.snapshot().checkpoints.history
+        told = view.model()["checkpoints"]
+        assert [each["is_unaligned"] for each in told] == [each.is_unaligned for each in reversed(history)]
+        said = bool(told) and told[0]["is_unaligned"]
+    assert said == unaligned
+    assert ("barriers have overtaken" in view.text()) == unaligned
+    overtaken = [each["task"] for each in view.model()["subtasks"] if each["is_unaligned"]]
+    lines = [line for line in view.text().splitlines() if line.startswith("    ") and "barriers have overtaken" in line]
+    assert [line.split()[0] for line in lines] == overtaken
+
+
 def test_a_store_that_fails_is_named_with_the_subtask(started: Any) -> None:
     store = MemoryStore()
     run = started(store, tolerable_failed_checkpoints=9)
