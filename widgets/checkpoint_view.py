@@ -132,7 +132,8 @@ class CheckpointView(FactView):
         for each in model["checkpoints"]:
             begun = list_row(each["checkpoint"], each["kind"], each["state_bytes"], each["duration_ms"])
             why = f": {each['why']}" if each["why"] else ""
-            lines.append(f"{begun}  {_when(each):>11}  {SYMBOLS[each['state']]} {WORDS[each['state']]}{why}")
+            passed = " · barriers have overtaken" if each["is_unaligned"] else ""
+            lines.append(f"{begun}  {_when(each):>11}  {SYMBOLS[each['state']]} {WORDS[each['state']]}{why}{passed}")
             gone = "its files are deleted" if each["is_discarded"] else ""
             lines += [f"{'':8}{words}" for words in (acks_words(each, inf), _note(each), gone) if words]
         lines.append(_of_words(model))
