@@ -170,8 +170,8 @@ def test_a_checkpoint_whose_barriers_have_overtaken_says_so_and_which_subtask(st
     assert said == unaligned
     assert ("barriers have overtaken" in view.text()) == unaligned
     overtaken = [each["task"] for each in view.model()["subtasks"] if each["is_unaligned"]]
-    lines = [line for line in view.text().splitlines() if line.startswith("    ") and "barriers have overtaken" in line]
-    assert [line.split()[0] for line in lines] == overtaken
+    of_subtasks = view.text().partition("What each subtask did")[2].splitlines()[1:]
+    assert [line.split()[0] for line in of_subtasks if "barriers have overtaken" in line] == overtaken
 
 
 def test_a_store_that_fails_is_named_with_the_subtask(started: Any) -> None:
