@@ -30,7 +30,7 @@ READING_ORDER = [
     "producer.partition_type", "producer.bounded_data", "producer.blocking_subpartition",
     "producer.bounded_blocking",
     "producer.subpartition_queue", "producer.subpartition", "producer.overtaking",
-    "producer.buffer_writing", "producer.blocking_partition", "producer.result_partition",
+    "producer.output_flusher", "producer.buffer_writing", "producer.blocking_partition", "producer.result_partition",
     "producer.channel_copy", "producer.record_writer", "producer.broadcast_writer",
     "exchange.messages", "exchange.java_errors", "exchange.framing", "exchange.wire_format",
     "exchange.frames", "exchange.credit",

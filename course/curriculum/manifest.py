@@ -78,7 +78,7 @@ _ALL = (
     _lesson(2, "02_pools", "Buffers and pools", 60),
     _lesson(3, "03_spanning", "Spanning serializer", 75),
     _lesson(4, "04_deserializer", "Spanning deserializer", 75),
-    _lesson(5, "05_record_writer", "Record writer and selectors", 60),
+    _lesson(5, "05_record_writer", "Record writer and selectors", 75),
     _lesson(6, "06_chains", "Chains and outputs", 60),
     _lesson(7, "07_local_channels", "Subpartitions and local channels", 60),
     _lesson(8, "08_pull_and_push", "Pull and push", 60),

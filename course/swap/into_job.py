@@ -40,7 +40,7 @@ from course.swap.guard import Guard
 from course.swap.guarded_reader import GuardedDeserializer
 from course.swap.live import end_last, live_swap
 from course.swap.memory import MEMORY_KINDS
-from course.swap.methods import our_copy, our_selector, their_copy, their_selector
+from course.swap.methods import our_copy, our_flusher, our_selector, their_copy, their_flusher, their_selector
 from course.swap.pressure import run_in_a_race, run_in_pressure
 from course.swap.queues import guarded_rules
 from course.swap.rule import GateReport, at_the_gate
@@ -53,7 +53,13 @@ from refimpl.errors import USER_CODE_RAISES, described
 from refimpl.exchange import PartitionReader, RequestDecoder, SubpartitionReader, WireFormat, to_frame
 from refimpl.exchange.before_credit import PoolBuffers, WaterMarks
 from refimpl.job import WatermarkStrategy
-from refimpl.producer import BoundedBlockingSubpartition, ChannelCopy, KeyGroupSelector, PipelinedSubpartition
+from refimpl.producer import (
+    BoundedBlockingSubpartition,
+    ChannelCopy,
+    KeyGroupSelector,
+    OutputFlusher,
+    PipelinedSubpartition,
+)
 from refimpl.records import SpanningRecordSerializer, SpillingAdaptiveSpanningRecordDeserializer
 from refimpl.task import BoundedOutOfOrderness, CopyingChainingOutput, IterableReader
 
@@ -62,8 +68,10 @@ __all__ = ["SwapReport", "run"]
 _SEED = 4
 _PROBE_MS = 1
 _CUT_MS = 1
+_TIMEOUT_MS = 1
 _STEP_MS = 0.01
 _STEP_WITH_CUTS_MS = 0.05  # so that there are some before the swap and some after it
+_STEP_WITH_FLUSHES_MS = 0.5  # so that what waits does so for longer than the timeout
 _STRATEGY = WatermarkStrategy.for_bounded_out_of_orderness(LARGEST_DISORDER_MS)
 
 
@@ -192,7 +200,9 @@ def run(
     )
     if kind.strategy is not None:
         config = dataclasses.replace(config, auto_watermark_interval_ms=_PROBE_MS)
-    config = dataclasses.replace(config, checkpoint_interval_ms=kind.checkpoint_interval_ms)
+    config = dataclasses.replace(
+        config, checkpoint_interval_ms=kind.checkpoint_interval_ms, buffer_timeout_ms=kind.buffer_timeout_ms
+    )
     parallelism = 2 if pool is None or kind.num_task_managers > 1 else 1
     go, width, strategy = _DRIVERS[driver], kind.num_task_managers, kind.strategy
     want, _ = _on_simulation(flights, config, parallelism, None)
@@ -241,6 +251,7 @@ def _on_simulation(
     environment = flights_job(reader_of_flights(flights), results.append, config, parallelism, to_departure, strategy)
     numbers: dict[str, Any] = {"num_before": 0, "swapped_at": 0, "error": ""}
     step_ms = _STEP_WITH_CUTS_MS if config.checkpoint_interval_ms else _STEP_MS
+    step_ms = _STEP_WITH_FLUSHES_MS if config.buffer_timeout_ms == _TIMEOUT_MS else step_ms
     with Simulation(
         environment, _SEED, check_every=0, num_task_managers=num_task_managers, step_ms=step_ms
     ) as simulation:
@@ -330,6 +341,7 @@ class _Kind:
     credit_based: bool = True
     strategy: WatermarkStrategy | None = None
     checkpoint_interval_ms: int = 0
+    buffer_timeout_ms: int = Config().buffer_timeout_ms
     execution_mode: ExecutionMode | ExchangeMode = ExchangeMode.ALL_PIPELINED
 
 
@@ -382,4 +394,5 @@ _KINDS = {
     "aligner": _Kind(BarrierAligner.__name__, our_aligners, their_aligners, checkpoint_interval_ms=_CUT_MS),
     "selector": _Kind(KeyGroupSelector.__name__, our_selector, their_selector),
     "copy": _Kind(ChannelCopy.__name__, our_copy, their_copy),
+    "flusher": _Kind(OutputFlusher.__name__, our_flusher, their_flusher, buffer_timeout_ms=_TIMEOUT_MS),
 }

@@ -4,8 +4,8 @@
 # **When you are done** you can say which channel a record leaves through, what it costs to send it to
 # all of them, and when a buffer that is not full leaves.
 #
-# 60 minutes. You need lessons 3 and 4. The parts that become yours: the selector that every keyed record
-# asks, and the loop that copies a record to its channels.
+# 75 minutes. You need lessons 3 and 4. The parts that become yours: the selector that every keyed record
+# asks, the loop that copies a record to its channels, and the policy that says when a reader is told.
 #! Draw one task and four arrows that leave it. The whole lesson is two questions about this drawing: which arrow, and
 #! when. Keep them apart; people answer the second one when asked the first.
 # %% setup name=setup
@@ -155,6 +155,24 @@ check("5.2")
 #! there, you return False, and you are called again. Which channels must not get the record a second time?
 # %% swap name=swap-copy
 L.swap("5.2")
+# %% [markdown] task name=task-flush seeds=C13,C16
+# ## Your third part
+#
+# A full buffer and an event tell the reader by themselves. Your part has the rest: **when** is what waits flushed?
+#
+# - **Given** the buffer timeout, the time, and whether something waits that no reader was told of.
+# - **Do** three answers: after each record? by when? now? The timeout counts from the first record that waits:
+#   later ones do not move the deadline. At the deadline it is due, once. If nothing waits, there is none.
+# - **Think of** 0, which is after each record, and -1, which is never: both have no clock. And of two who ask: the
+#   simulation sees each write, and asks for the deadline; a thread looks once per timeout, and says when it
+#   looked last (`since_ms`). A record may wait from then on, so a whole timeout later it is due.
+# - **Done when** `check("5.3")` says so. About ten lines.
+# %% exercise id=5.3
+#! Most put the deadline off with each record. Ask: a record each 50 ms, a timeout of 100: when does the first one leave?
+# %% check name=check-flush
+check("5.3")
+# %% swap name=swap-flush
+L.swap("5.3")
 # %% [markdown] spark name=spark-words
 # ## What a key costs
 #
@@ -189,10 +207,10 @@ L.quiz("5.q2")
 # %% [markdown] recap name=recap
 # ## What you have now
 #
-# You built the selector and the copying loop of a running job's writer. In Flink 1.11.4 these are
-# `KeyGroupStreamPartitioner` and `ChannelSelectorRecordWriter`. A key has a group for good, a group has a
+# You built the selector, the copying loop and the flush policy of a running job's writer. In Flink 1.11.4 these are
+# `KeyGroupStreamPartitioner`, `ChannelSelectorRecordWriter` and `RecordWriter.OutputFlusher`. A key has a group for good, a group has a
 # subtask for now, and a buffer leaves when it is full, when time is up, or before an event.
 #
-# To read: `refimpl/producer/key_groups.py`, `selector.py`, `record_writer.py`.
+# To read: `refimpl/producer/key_groups.py`, `selector.py`, `record_writer.py`, `output_flusher.py`.
 # %% receipt name=receipt
 L.receipt()

@@ -200,7 +200,7 @@ class Deployment:
                 f"buffer_timeout_ms={timeout_ms!r}: this job flushes each record, and goes on so: it was built with 0"
             )
         for partition in self.partitions:
-            partition.buffer_timeout_ms = timeout_ms
+            partition.flusher.timeout_ms = timeout_ms
 
 
 def _operators_of(execution: ExecutionVertex) -> list[str]:

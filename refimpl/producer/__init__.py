@@ -9,6 +9,7 @@ from refimpl.producer.buffer_writing import *
 from refimpl.producer.channel_copy import *
 from refimpl.producer.dirty_channels import *
 from refimpl.producer.key_groups import *
+from refimpl.producer.output_flusher import *
 from refimpl.producer.overtaking import *
 from refimpl.producer.partition_type import *
 from refimpl.producer.record_writer import *

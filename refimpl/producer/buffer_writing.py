@@ -12,6 +12,7 @@ from refimpl.memory.builder import BufferBuilder, BufferConsumer
 from refimpl.memory.local_pool import LocalBufferPool
 from refimpl.memory.pool_snapshots import LocalPoolSnapshot
 from refimpl.producer.blocking_subpartition import BlockingSubpartition, BoundedBlockingView
+from refimpl.producer.output_flusher import OutputFlusher
 from refimpl.producer.subpartition_queue import SubpartitionQueue
 from refimpl.producer.subpartition_snapshot import SubpartitionSnapshot
 from refimpl.producer.subpartition_view import PipelinedSubpartitionView
@@ -93,7 +94,7 @@ class BufferWritingResultPartition(ABC):
         self.name = name
         self.pool = pool
         self.config = config
-        self.buffer_timeout_ms = config.buffer_timeout_ms  # may change while the job runs, but not from or to 0
+        self.flusher = OutputFlusher(config.buffer_timeout_ms)
         self.num_bytes_recovered = 0
 
     def __repr__(self) -> str:

@@ -87,7 +87,7 @@ class ChannelCopy:
         self.remaining: deque[int] = deque()
         self.builders: list[BufferBuilder | None] = [None] * num_channels
         self.is_blocked = False
-        self.is_flushed_always = partition.config.buffer_timeout_ms == 0
+        self.is_flushed_always = partition.flusher.is_after_each_record()
 
     @classmethod
     def in_place_of(cls, other: ChannelCopy) -> Self:

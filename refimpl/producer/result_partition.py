@@ -40,7 +40,6 @@ class ResultPartition(BufferWritingResultPartition):
         super().__init__(name, pool, config)
         self._dirty = DirtyChannels()
         self.subpartitions = [self.rules(index, name, trace, self._dirty) for index in range(num_subpartitions)]
-        self._deadline_ms: float | None = None
 
     @property
     def is_finished(self) -> bool:
@@ -101,22 +100,13 @@ class ResultPartition(BufferWritingResultPartition):
 
     def next_deadline(self, now_ms: float) -> float | None:
         """When `on_timeout` wants to be called, in ms; `None` if nothing waits to be flushed."""
-        if self.buffer_timeout_ms <= 0 or not self.has_unannounced_data:
-            self._deadline_ms = None
-        elif self._deadline_ms is None:
-            self._deadline_ms = now_ms + self.buffer_timeout_ms
-        return self._deadline_ms
+        return self.flusher.next_deadline(now_ms, self.has_unannounced_data)
 
     def on_timeout(self, now_ms: float, since_ms: float | None = None) -> None:
         """Flush if the deadline has passed.
 
         A driver that does not see each write cannot know the deadline: it calls once per timeout, and `since_ms` is
         when it called last. What waits may have waited from then on.
-
-        Flink:   RecordWriter.OutputFlusher, 1.11.4
-        Differs: without `since_ms` the period starts with the first unflushed record, so an idle output costs nothing.
         """
-        deadline_ms = self._deadline_ms if since_ms is None else since_ms + self.buffer_timeout_ms
-        if deadline_ms is not None and now_ms >= deadline_ms:
-            self._deadline_ms = None
+        if self.flusher.is_due(now_ms, since_ms):
             self.flush_all()

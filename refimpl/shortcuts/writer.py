@@ -113,7 +113,7 @@ class FastRecordWriter(RecordWriter):
     ) -> None:
         is_plain = type(element_serializer) is StreamElementSerializer
         value_type, num_channels = element_serializer.value_type, len(partition.subpartitions)
-        flush = self._after_record if partition.config.buffer_timeout_ms == 0 else None
+        flush = self._after_record if partition.flusher.is_after_each_record() else None
         packer = RecordPacker.of(value_type) if is_plain else None
         self._lanes = Lanes(packer, num_channels, self._write_otherwise, flush)
         self._codec = BatchCodec.of(value_type) if is_plain else None

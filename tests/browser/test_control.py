@@ -32,7 +32,7 @@ def test_a_running_job_is_slowed_held_and_swapped(notebook: Open) -> None:
             "run = ThreadedRun(job(range(10**7), slow_s=0.0005), num_task_managers=2).start()",
             "view = JobView(run, swaps={'mine': {'SpanningRecordSerializer': Mine}}); view",
             "print([task.rest_ms for task in run.snapshot().tasks if 'window' in task.operators])",
-            "print({part.buffer_timeout_ms for each in run.deployments for part in each.partitions})",
+            "print({part.flusher.timeout_ms for each in run.deployments for part in each.partitions})",
             "print(Mine.uses > 0)",
             "print(sum(task.num_records_in for task in run.snapshot().tasks))",
             "run.cancel()",

@@ -83,7 +83,7 @@ def test_a_task_is_slowed_and_the_picture_and_the_words_say_so(view, run, box):
 
 def test_a_timeout_is_changed_and_a_part_swapped(view, run, box):
     assert box.answer_to(view, type="set_buffer_timeout", ms=7) == ""
-    assert {partition.buffer_timeout_ms for partition in run.deployment.partitions} == {7}
+    assert {partition.flusher.timeout_ms for partition in run.deployment.partitions} == {7}
     assert box.answer_to(view, type="swap", name="mine") == ""
     assert run.deployment.parts.SpanningRecordSerializer is Mine
 

@@ -69,7 +69,7 @@ def test_a_partition_ends_on_every_channel_and_gives_its_pool_up() -> None:
 
 def test_an_output_that_is_asked_once_per_timeout_flushes_what_may_have_waited_that_long() -> None:
     side = Side(ResultPartition, is_broadcast=False)
-    side.partition.buffer_timeout_ms = 8
+    side.partition.flusher.timeout_ms = 8
     side.do("text", 0)
     side.partition.on_timeout(7.9, since_ms=0.0)
     assert ("told", 0) not in side.seen
