@@ -1,7 +1,8 @@
 """A learner's selector, channel copy and flush policy in a running job, with ours behind them.
 
 A selector is made anew from the old one's settings and put in its place. A copy holds open buffers and a record in
-hand, so the new one goes on with them; a policy goes on with the deadline. What the learner's method raises takes it out: ours answers.
+hand, so the new one goes on with them; a policy goes on with the deadline. What the learner's method raises takes it
+out: ours answers.
 """
 
 from __future__ import annotations

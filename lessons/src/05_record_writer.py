@@ -137,10 +137,6 @@ departures(timeout_ms=100)
 check("5.1")
 #! The zoo's third part is the finest: the hash modulo the channels spreads well, passes every test of balance, and
 #! breaks the job when it is given a fifth subtask, because state moves by groups.
-# %% swap name=swap
-L.swap("5.1")
-# %% zoo name=zoo
-zoo("5.1")
 # %% [markdown] task name=task-copy seeds=A17,B6
 # ## Your second part
 #
@@ -153,8 +149,6 @@ zoo("5.1")
 check("5.2")
 #! Those who loop over channels with for lose their place when the pool is empty. Ask: the buffer you want is not
 #! there, you return False, and you are called again. Which channels must not get the record a second time?
-# %% swap name=swap-copy
-L.swap("5.2")
 # %% [markdown] task name=task-flush seeds=C13,C16
 # ## Your third part
 #
@@ -168,11 +162,15 @@ L.swap("5.2")
 #   looked last (`since_ms`). A record may wait from then on, so a whole timeout later it is due.
 # - **Done when** `check("5.3")` says so. About ten lines.
 # %% exercise id=5.3
-#! Most put the deadline off with each record. Ask: a record each 50 ms, a timeout of 100: when does the first one leave?
+#! Most put the deadline off with each record. Ask: a record each 50 ms, a timeout of 100: when does the first leave?
 # %% check name=check-flush
 check("5.3")
-# %% swap name=swap-flush
-L.swap("5.3")
+# %% swap name=swap
+import IPython
+
+IPython.display.display(L.swap("5.1"), L.swap("5.2"), L.swap("5.3"))
+# %% zoo name=zoo
+zoo("5.1")
 # %% [markdown] spark name=spark-words
 # ## What a key costs
 #
@@ -200,16 +198,14 @@ if spark := spark_or_none():
         loads = dict(keys.groupBy(subtask_of(F.col(key), 4, 128)).count().collect())
         prediction |= {f"{key} → {subtask}": loads.get(subtask, 0) for subtask in range(4)}
     print(SECTIONS[5].run(spark, prediction=prediction))
-# %% quiz name=quiz-1
-L.quiz("5.q1")
-# %% quiz name=quiz-2
-L.quiz("5.q2")
+# %% quiz name=quiz
+IPython.display.display(L.quiz("5.q1"), L.quiz("5.q2"))
 # %% [markdown] recap name=recap
 # ## What you have now
 #
 # You built the selector, the copying loop and the flush policy of a running job's writer. In Flink 1.11.4 these are
-# `KeyGroupStreamPartitioner`, `ChannelSelectorRecordWriter` and `RecordWriter.OutputFlusher`. A key has a group for good, a group has a
-# subtask for now, and a buffer leaves when it is full, when time is up, or before an event.
+# `KeyGroupStreamPartitioner`, `ChannelSelectorRecordWriter` and `RecordWriter.OutputFlusher`. A key has a group for
+# good, a group has a subtask for now, and a buffer leaves when it is full, when time is up, or before an event.
 #
 # To read: `refimpl/producer/key_groups.py`, `selector.py`, `record_writer.py`, `output_flusher.py`.
 # %% receipt name=receipt

@@ -32,8 +32,8 @@ class OutputFlusher:
     def next_deadline(self, now_ms: float, is_waiting: bool) -> float | None:
         """When to flush by time, in ms; `None` if never, or if nothing is waiting.
 
-        A deadline stays until `is_due` has said yes, or nothing waits any more: neither more records nor another timeout
-        move it.
+        A deadline stays until `is_due` has said yes, or nothing waits any more. More records do not move it, nor does
+        another timeout.
         """
         if self.timeout_ms <= 0 or not is_waiting:
             self.deadline_ms = None
