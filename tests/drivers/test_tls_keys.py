@@ -140,9 +140,12 @@ def test_every_refusal_says_what_to_do(reason: Refusal) -> None:
     assert len(said.split("; ")) == 2
 
 
+@pytest.mark.parametrize("has_memory_files", [True, False])
 def test_a_pair_in_memory_is_as_good_as_its_files_and_leaves_none(
-    tmp_path: Path, keys: ClusterKeys, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, keys: ClusterKeys, monkeypatch: pytest.MonkeyPatch, has_memory_files: bool
 ) -> None:
+    if not has_memory_files:
+        monkeypatch.delattr("os.memfd_create", raising=False)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     pair = PemPair(keys.certificate.read_bytes(), keys.key.read_bytes())
     with connected(pickle.loads(pickle.dumps(pair))) as (client, server):
@@ -152,6 +155,19 @@ def test_a_pair_in_memory_is_as_good_as_its_files_and_leaves_none(
     with pytest.raises(ConfigError, match="it is no private key of"):
         PemPair(pair.certificate, b"").load()
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="this system has no files in memory")
+def test_a_pair_in_memory_needs_no_folder_that_a_killed_process_would_leave(
+    tmp_path: Path, keys: ClusterKeys, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "nowhere"))
+    num_open = len(os.listdir("/proc/self/fd"))
+    PemPair(keys.certificate.read_bytes(), keys.key.read_bytes()).load()
+    assert len(os.listdir("/proc/self/fd")) == num_open
+    monkeypatch.delattr("os.memfd_create")
+    with pytest.raises(FileNotFoundError):
+        PemPair(keys.certificate.read_bytes(), keys.key.read_bytes()).load()
 
 
 def test_a_pair_that_is_printed_keeps_its_secret(keys: ClusterKeys) -> None:

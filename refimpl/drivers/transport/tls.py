@@ -17,6 +17,7 @@ import contextlib
 import os
 import re
 import ssl
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -69,12 +70,8 @@ class PemPair:
             ConfigError: as `ClusterKeys.load`.
             OSError: there is no place for temporary files.
         """
-        # OpenSSL takes a key from a file only. It is there, for us alone, while it is being read.
-        with TemporaryDirectory(prefix="sluice-keys-") as folder:
-            keys = ClusterKeys.in_folder(folder)
-            for file, content in ((keys.certificate, self.certificate), (keys.key, self.key)):
-                file.touch(0o600)
-                file.write_bytes(content)
+        has_memory_files = hasattr(os, "memfd_create") and Path("/proc/self/fd").is_dir()
+        with _memory_files(self) if has_memory_files else _temporary_files(self) as keys:
             return keys.load()
 
 
@@ -148,6 +145,33 @@ class MutualTls:
 
 
 # -- files -----------------------------------------------------------------------------------------------
+
+# OpenSSL takes a key from a file only. It is there, for us alone, while it is being read.
+
+
+@contextlib.contextmanager
+def _memory_files(pair: PemPair) -> Iterator[ClusterKeys]:
+    """The pair in files without a name: however this process ends, nothing of them is left."""
+    with contextlib.ExitStack() as files:
+        paths = []
+        for name, content in (("certificate", pair.certificate), ("key", pair.key)):
+            file = files.enter_context(open(os.memfd_create(name), "wb"))
+            os.fchmod(file.fileno(), 0o600)  # they begin with 777
+            file.write(content)
+            file.flush()
+            paths.append(Path(f"/proc/self/fd/{file.fileno()}"))
+        yield ClusterKeys(*paths)
+
+
+@contextlib.contextmanager
+def _temporary_files(pair: PemPair) -> Iterator[ClusterKeys]:
+    """The pair in a folder, which stays if this process is killed meanwhile."""
+    with TemporaryDirectory(prefix="sluice-keys-") as folder:
+        keys = ClusterKeys.in_folder(folder)
+        for file, content in ((keys.certificate, pair.certificate), (keys.key, pair.key)):
+            file.touch(0o600)
+            file.write_bytes(content)
+        yield keys
 
 
 def _certificate_in(file: Path) -> bytes:
