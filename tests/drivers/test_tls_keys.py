@@ -162,9 +162,9 @@ def test_a_pair_in_memory_needs_no_folder_that_a_killed_process_would_leave(
     tmp_path: Path, keys: ClusterKeys, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "nowhere"))
-    num_open = len(os.listdir("/proc/self/fd"))
+    num_open = len(list(Path("/proc/self/fd").iterdir()))
     PemPair(keys.certificate.read_bytes(), keys.key.read_bytes()).load()
-    assert len(os.listdir("/proc/self/fd")) == num_open
+    assert len(list(Path("/proc/self/fd").iterdir())) == num_open
     monkeypatch.delattr("os.memfd_create")
     with pytest.raises(FileNotFoundError):
         PemPair(keys.certificate.read_bytes(), keys.key.read_bytes()).load()

@@ -155,7 +155,7 @@ def _memory_files(pair: PemPair) -> Iterator[ClusterKeys]:
     with contextlib.ExitStack() as files:
         paths = []
         for name, content in (("certificate", pair.certificate), ("key", pair.key)):
-            file = files.enter_context(open(os.memfd_create(name), "wb"))
+            file = files.enter_context(os.fdopen(os.memfd_create(name), "wb"))
             os.fchmod(file.fileno(), 0o600)  # they begin with 777
             file.write(content)
             file.flush()
