@@ -72,7 +72,7 @@ READING_ORDER = [
     "checkpoint.stats_tracker", "checkpoint.live_tasks",
     "checkpoint.snapshot", "checkpoint.coordinator",
     "cluster.fencing", "cluster.leader", "cluster.registration", "cluster.heartbeat",
-    "cluster.slots", "cluster.slot_table", "cluster.slot_pool", "cluster.slot_manager",
+    "cluster.slots", "cluster.slot_table", "cluster.slot_pool", "cluster.on_demand", "cluster.slot_manager",
     "cluster.executions", "cluster.job_status", "cluster.failover", "cluster.region_scheduling", "cluster.restart",
     "cluster.messages",
     "cluster.peer_links", "cluster.endpoint", "cluster.scheduler_decisions", "cluster.scheduler", "cluster.task_units",

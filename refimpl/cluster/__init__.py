@@ -13,6 +13,7 @@ from refimpl.cluster.job_master import *
 from refimpl.cluster.job_status import *
 from refimpl.cluster.leader import *
 from refimpl.cluster.messages import *
+from refimpl.cluster.on_demand import *
 from refimpl.cluster.peer_links import *
 from refimpl.cluster.region_scheduling import *
 from refimpl.cluster.registration import *

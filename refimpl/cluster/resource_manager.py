@@ -22,6 +22,7 @@ from refimpl.cluster.messages import (
     SlotWasFreed,
     Wishes,
 )
+from refimpl.cluster.on_demand import OnDemand
 from refimpl.cluster.peer_links import PeerLink, links_of_peers
 from refimpl.cluster.slot_manager import (
     AllocationFailed,
@@ -44,10 +45,14 @@ class ResourceManager(Endpoint):
     """
 
     def __init__(
-        self, address: str, token: FencingToken, slots_per_worker: int = 0, heartbeat: HeartbeatTimes = FLINKS_HEARTBEAT
+        self,
+        address: str,
+        token: FencingToken,
+        on_demand: OnDemand | None = None,
+        heartbeat: HeartbeatTimes = FLINKS_HEARTBEAT,
     ) -> None:
         super().__init__(address, token)
-        self.slots = SlotManager(slots_per_worker)
+        self.slots = SlotManager(on_demand)
         self.worker_orders: list[StartWorkers | ReleaseWorker] = []
         self._heartbeats = heartbeat.watching(asks=True)
         self._job_masters: dict[str, str] = {}  # the jobs of the addresses that lead one
@@ -60,6 +65,10 @@ class ResourceManager(Endpoint):
     def on_timeout(self, now_ms: float) -> None:
         self._watch(self._heartbeats.on_timeout(now_ms), now_ms)
         self._carry_out(self.slots.on_timeout(now_ms), now_ms)
+
+    def workers_lost(self, number: int, now_ms: float) -> None:
+        """So many of the workers that were ordered will not come."""
+        self._carry_out(self.slots.workers_lost(number, now_ms), now_ms)
 
     def links(self, now_ms: float) -> tuple[PeerLink, ...]:
         return links_of_peers(self.peers, self._heartbeats, now_ms)

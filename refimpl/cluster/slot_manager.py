@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
+from refimpl.cluster.on_demand import OnDemand
 from refimpl.cluster.slot_pool import SLOT_REQUEST_TIMEOUT_MS
 from refimpl.cluster.slots import AllocationId, SlotId, SlotStatus
 from refimpl.transitions import next_state
@@ -17,7 +18,6 @@ from refimpl.transitions import next_state
 __all__ = [
     "MANAGED_SLOT_TRANSITIONS",
     "SLOT_ASK_TIMEOUT_MS",
-    "TASK_MANAGER_IDLE_TIMEOUT_MS",
     "AllocationFailed",
     "AskForSlot",
     "ManagedSlotEvent",
@@ -29,7 +29,6 @@ __all__ = [
 ]
 
 SLOT_ASK_TIMEOUT_MS = 10_000.0
-TASK_MANAGER_IDLE_TIMEOUT_MS = 30_000.0
 
 
 class ManagedSlotState(Enum):
@@ -120,8 +119,8 @@ class _Wish:
 class SlotManager:
     """The slots of every TaskManager that is registered; times are the driver's, in ms.
 
-    With `slots_per_worker` above 0 somebody can start TaskManagers of so many slots: they are asked for when wishes
-    are more than slots, and released when idle. With 0 a wish waits for a slot until its time is over.
+    Where somebody can start TaskManagers they are asked for when wishes are more than slots, and released when idle,
+    by the rule `on_demand`. Else a wish waits for a slot until its time is over.
 
     Flink:   SlotManagerImpl (runtime.resourcemanager.slotmanager), 1.11.4
     Differs: slots are all alike. The JobMaster of a wish is kept while its slot is used, to be told when that is gone;
@@ -130,13 +129,11 @@ class SlotManager:
 
     def __init__(
         self,
-        slots_per_worker: int = 0,
+        on_demand: OnDemand | None = None,
         request_timeout_ms: float = SLOT_REQUEST_TIMEOUT_MS,
-        idle_timeout_ms: float = TASK_MANAGER_IDLE_TIMEOUT_MS,
     ) -> None:
-        self._slots_per_worker = slots_per_worker
+        self._on_demand = on_demand or OnDemand()
         self._request_timeout_ms = request_timeout_ms
-        self._idle_timeout_ms = idle_timeout_ms
         self._slots: dict[SlotId, _Slot] = {}
         self._wishes: dict[AllocationId, _Wish] = {}
         self._idle_since_ms: dict[str, float] = {}
@@ -195,7 +192,8 @@ class SlotManager:
         """A TaskManager is there, with these slots; another life of it under the same name has to be gone before."""
         for status in report:
             self._slots.setdefault(status.slot, _Slot(status.slot))
-        self._num_starting = max(0, self._num_starting - 1)
+        if self._on_demand.is_worker(task_manager):
+            self._num_starting = max(0, self._num_starting - 1)
         return self.report(task_manager, report, now_ms)
 
     def report(self, task_manager: str, report: Sequence[SlotStatus], now_ms: float) -> list[SlotManagerDecision]:
@@ -260,8 +258,8 @@ class SlotManager:
         """When `on_timeout` wants to be called, in ms."""
         ends = [each.deadline_ms for each in self._wishes.values() if not each.is_served]
         ends += [each.ask_ends_ms for each in self._slots.values() if each.state is _S.PENDING]
-        if self._slots_per_worker:
-            ends += [since + self._idle_timeout_ms for since in self._idle_since_ms.values()]
+        if (idle_ends_ms := self._on_demand.next_end(self._idle_since_ms)) is not None:
+            ends.append(idle_ends_ms)
         return min(ends, default=None)
 
     def on_timeout(self, now_ms: float) -> list[SlotManagerDecision]:
@@ -275,11 +273,9 @@ class SlotManager:
         for wish in [each for each in self._wishes.values() if not each.is_served and now_ms >= each.deadline_ms]:
             del self._wishes[wish.allocation]
             decisions.append(AllocationFailed(wish.job_master, wish.allocation, self._why_none()))
-        if self._slots_per_worker:
-            for task_manager, since_ms in list(self._idle_since_ms.items()):
-                if since_ms + self._idle_timeout_ms <= now_ms:  # the sum that is the deadline: see `Heartbeats`
-                    self._drop(task_manager)
-                    decisions.append(ReleaseWorker(task_manager, now_ms - since_ms))
+        for task_manager in self._on_demand.to_end(self._idle_since_ms, now_ms):
+            decisions.append(ReleaseWorker(task_manager, now_ms - self._idle_since_ms[task_manager]))
+            self._drop(task_manager)
         return decisions
 
     def workers_lost(self, number: int, now_ms: float) -> list[SlotManagerDecision]:
@@ -302,11 +298,10 @@ class SlotManager:
                 slot.allocation, slot.ask_ends_ms = wish.allocation, now_ms + SLOT_ASK_TIMEOUT_MS
                 self._idle_since_ms.pop(slot.id.task_manager, None)
                 decisions.append(AskForSlot(slot.id, wish.allocation, wish.job_master))
-        if waiting and self._slots_per_worker:
-            missing = -(-len(waiting) // self._slots_per_worker) - self._num_starting
-            if missing > 0:
-                self._num_starting += missing
-                decisions.append(StartWorkers(missing))
+        there = {each.task_manager for each in self._slots if self._on_demand.is_worker(each.task_manager)}
+        if missing := self._on_demand.num_to_start(len(waiting), self._num_starting, len(there)):
+            self._num_starting += missing
+            decisions.append(StartWorkers(missing))
         return decisions
 
     def _taken(self, slot: _Slot, allocation: AllocationId) -> None:

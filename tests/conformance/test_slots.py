@@ -65,6 +65,7 @@ from refimpl.cluster import (
     FailTasks,
     NoSlot,
     OfferSlots,
+    OnDemand,
     ReleaseWorker,
     ReturnSlot,
     SlotAssigned,
@@ -237,7 +238,7 @@ def job_master(case: dict[str, Any]) -> Side:
 
 
 def resource_manager(case: dict[str, Any]) -> Side:
-    manager = SlotManager(case["slots_per_worker"], case["request_timeout_ms"], case["idle_timeout_ms"])
+    manager = SlotManager(OnDemand(case["slots_per_worker"], case["idle_timeout_ms"]), case["request_timeout_ms"])
 
     def decide(step: dict[str, Any]) -> Sequence[object]:
         now_ms = step["at"]

@@ -11,6 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from refimpl.cluster.on_demand import OnDemand
 from refimpl.cluster.slot_manager import ReleaseWorker, SlotManager, StartWorkers
 from refimpl.cluster.slots import AllocationId, SlotId, SlotStatus
 from refimpl.drivers.cluster.worker_launcher import START_RETRY_MS, ProcessLauncher, Workers
@@ -111,6 +112,9 @@ class Places:
         if name in self.names:
             self.names.remove(name)
 
+    def stop_aside(self, name: str) -> None:
+        self.stop(name)
+
     def list(self) -> list[str]:
         return list(self.names)
 
@@ -143,7 +147,7 @@ def test_who_does_not_come_is_lost_after_a_while_and_once() -> None:
 
 def test_a_resource_manager_gets_its_slots_though_workers_fail() -> None:
     """Whatever is lost is ordered again, and no more than that."""
-    places, slots = Places(1), SlotManager(slots_per_worker=1)
+    places, slots = Places(1), SlotManager(OnDemand(1))
     workers = Workers(places, epoch=1)
     orders = []
     for number in (1, 2):

@@ -14,9 +14,10 @@ from typing import Protocol
 from refimpl.cluster.slot_manager import ReleaseWorker, StartWorkers
 from refimpl.drivers.transport.few_warnings import logger
 
-__all__ = ["START_RETRY_MS", "ProcessLauncher", "WorkerLauncher", "Workers"]
+__all__ = ["START_RETRY_MS", "WORKER_PREFIX", "ProcessLauncher", "WorkerLauncher", "Workers"]
 
 START_RETRY_MS = 3_000.0
+WORKER_PREFIX = "worker-"
 _SECONDS_TO_END = 10.0
 
 _log = logger("sluice.drivers.cluster")
@@ -38,6 +39,9 @@ class WorkerLauncher(Protocol):
     def stop(self, name: str) -> None:
         """End a TaskManager, and return when it has; one that has ended, or never was, is fine."""
 
+    def stop_aside(self, name: str) -> None:
+        """Begin to end it, and return at once: for who may not wait."""
+
     def list(self) -> Sequence[str]:
         """Those that were started and have not ended, whoever has started them."""
 
@@ -54,6 +58,7 @@ class ProcessLauncher:
         self._logs = logs
         self._grace_s = grace_s
         self._running: dict[str, subprocess.Popen[bytes]] = {}
+        self._stops: list[threading.Thread] = []
         self._lock = threading.Lock()
 
     def start(self, name: str) -> None:
@@ -83,9 +88,18 @@ class ProcessLauncher:
             return [name for name, process in self._running.items() if process.poll() is None]
 
     def close(self) -> None:
-        """Stop all."""
-        for name in list(self._running):
-            self.stop(name)
+        """Stop all, at the same time, and those that are being stopped."""
+        stops = [threading.Thread(target=self.stop, args=(name,)) for name in list(self._running)]
+        for each in stops:
+            each.start()
+        for each in (*stops, *self._stops):
+            each.join()
+
+    def stop_aside(self, name: str) -> None:
+        """As `stop`, on a thread of its own; `close` waits for it."""
+        self._stops = [each for each in self._stops if each.is_alive()]
+        self._stops.append(stop := threading.Thread(target=self.stop, args=(name,), name=f"end of {name}"))
+        stop.start()
 
     def _signal(self, process: subprocess.Popen[bytes], number: signal.Signals) -> None:
         """Signal the whole group, if anybody is left in it."""
@@ -124,7 +138,7 @@ class Workers:
                         self._start(now_ms)
                 case ReleaseWorker(task_manager):
                     self._starting.discard(name := _name_in(task_manager))
-                    self._launcher.stop(name)
+                    self._launcher.stop_aside(name)
 
     def num_lost(self, registered: Collection[str], now_ms: float) -> int:
         """How many that were ordered will not come, and are not told of yet; `registered` are addresses of those here.
@@ -141,7 +155,7 @@ class Workers:
 
     def _start(self, now_ms: float) -> None:
         self._num_started += 1
-        name = f"worker-{self._epoch}-{self._num_started}"
+        name = f"{WORKER_PREFIX}{self._epoch}-{self._num_started}"
         try:
             self._launcher.start(name)
         except OSError as error:

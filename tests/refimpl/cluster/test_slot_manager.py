@@ -10,6 +10,7 @@ from refimpl.cluster import (
     AllocationId,
     AskForSlot,
     ManagedSlotState,
+    OnDemand,
     ReleaseWorker,
     SlotId,
     SlotManager,
@@ -22,7 +23,7 @@ S0, S1 = SlotId("tm", 0), SlotId("tm", 1)
 
 
 def manager(*allocations: AllocationId | None, slots_per_worker: int = 0) -> SlotManager:
-    manager = SlotManager(slots_per_worker)
+    manager = SlotManager(OnDemand(slots_per_worker))
     if allocations:
         statuses = [SlotStatus(SlotId("tm", index), allocation) for index, allocation in enumerate(allocations)]
         assert manager.register("tm", statuses, 0) == []
