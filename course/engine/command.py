@@ -14,11 +14,12 @@ import tempfile
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from course.engine.jobs import id_for, job_of, lines_in
-from course.engine.session import EngineError, client_of, default_folder, keep_running, start, stop
+from course.engine.session import EngineError, client_of, default_folder, keep_running, start, stop, task_managers_of
 from course.exit_status import NOT_PASSED, PASSED, WRONG_USE
 from course.jobs.job_files import JobError
 from course.jobs.keeping import interval_ms
@@ -35,9 +36,11 @@ from refimpl.errors import LocalUsageError, SluiceError
 __all__ = ["add_arguments", "run"]
 
 _JOB = "FILE.py:FUNCTION or MODULE:FUNCTION, as for `sluice run` (default: the function `job`)"
+_NUM_TASK_MANAGERS = 3
 _EXAMPLES = """example: sluice engine run course/example_job.py
 
 session:   sluice engine start
+           sluice engine start --on-demand 4 --idle 1min
            sluice engine submit course/example_job.py --wait
            sluice engine list
            sluice engine stop
@@ -57,6 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = _Adder(actions)
     started = add("start", _start, "start a cluster in the background: TaskManagers, a Dispatcher, a ResourceManager")
     _add_size(started)
+    _add_on_demand(started)
     _add_failures(started)
     started.add_argument("--foreground", action="store_true", help="run it here, until Ctrl-C")
     submitted = add("submit", _submit, "let a job run on it; its results go into files, each once")
@@ -69,12 +73,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     submitted.add_argument("--wait", action="store_true", help="wait until it is over, and print the results")
     add("list", _list, "show all jobs")
     for name, act, what in (
-        ("status", _status, "show one job"),
         ("cancel", _cancel, "end a job, and wait until it has"),
         ("savepoint", _savepoint, "save a job's state under a name, for good"),
     ):
         add(name, act, what).add_argument("id", metavar="ID", help="the job's id, as `list` shows it")
     actions.choices["savepoint"].add_argument("name", metavar="NAME", help="the name of the savepoint")
+    shown = add("status", _status, "show one job, or how many TaskManagers are there")
+    shown.add_argument("id", metavar="ID", nargs="?", help="the job's id, as `list` shows it (default: the cluster)")
     add("stop", _stop, "end the cluster; jobs that run go on when it is started again")
     alone = add("run", _run_alone, "start a cluster for one job, and end it with the job", at=False)
     _add_job(alone)
@@ -127,9 +132,39 @@ class _Adder:
 
 def _add_size(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--task-managers", type=_number(1, 64), default=3, metavar="N", help="how many, a process each (%(default)s)"
+        "--task-managers", type=_number(1, 64), metavar="N", help=f"how many, a process each ({_NUM_TASK_MANAGERS})"
     )
     parser.add_argument("--slots", type=_number(1, 256), default=2, metavar="N", help="of each (%(default)s)")
+
+
+def _add_on_demand(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--on-demand",
+        type=_number(1, 64),
+        metavar="N",
+        help="instead of --task-managers: they come when jobs need slots, up to N, and are replaced",
+    )
+    parser.add_argument(
+        "--idle", metavar="TIME", help="after which one that came on demand and that no job uses is ended (30s)"
+    )
+
+
+def _size(arguments: argparse.Namespace) -> tuple[int, dict[str, Any]]:
+    """How many TaskManagers there are always, and the options for those on demand.
+
+    Raises:
+        JobError, LocalUsageError: the options do not go together, or the time is none.
+    """
+    if arguments.on_demand is None:
+        if arguments.idle is not None:
+            raise LocalUsageError("--idle is for TaskManagers that come --on-demand N")
+        return arguments.task_managers or _NUM_TASK_MANAGERS, {}
+    if arguments.task_managers is not None:
+        raise LocalUsageError("--task-managers are always there, those --on-demand are not; give one of both")
+    on_demand: dict[str, Any] = {"max_workers": arguments.on_demand}
+    if arguments.idle is not None:
+        on_demand["idle_timeout_ms"] = interval_ms(arguments.idle, "--idle")
+    return 0, on_demand
 
 
 def _add_failures(parser: argparse.ArgumentParser) -> None:
@@ -179,15 +214,19 @@ def _add_job(parser: argparse.ArgumentParser) -> None:
 
 
 def _start(arguments: argparse.Namespace) -> int:
-    folder, num, slots = _folder(arguments), arguments.task_managers, arguments.slots
-    options = _options(arguments)
+    folder, slots = _folder(arguments), arguments.slots
+    num, on_demand = _size(arguments)
+    options = replace(_options(arguments), **on_demand)
     if arguments.foreground:
         keep_running(folder, num, options)
-    given = ("task_managers", "slots", "restarts", "restart_delay", "heartbeat", "heartbeat_timeout")
-    words = [f"--{name.replace('_', '-')}={getattr(arguments, name)}" for name in given]
+    given = ("task_managers", "on_demand", "idle", "slots")
+    given += ("restarts", "restart_delay", "heartbeat", "heartbeat_timeout")
+    values = {name: getattr(arguments, name) for name in given}
+    words = [f"--{name.replace('_', '-')}={value}" for name, value in values.items() if value is not None]
     with Waiting("starting the cluster"):
         start(folder, words)
-    print(f"✓ a cluster of {num} TaskManagers with {slots} slots each runs; `sluice engine stop` ends it")
+    size = f"{num} TaskManagers" if num else f"up to {arguments.on_demand} TaskManagers on demand"
+    print(f"✓ a cluster of {size} with {slots} slots each runs; `sluice engine stop` ends it")
     return PASSED
 
 
@@ -237,10 +276,15 @@ def _list(arguments: argparse.Namespace) -> int:
         print(json.dumps(jobs))
     else:
         print("\n".join(map(_line, jobs)) or "no jobs; `sluice engine submit JOB` brings one")
+        print(_size_line(task_managers_of(_folder(arguments))))
     return PASSED
 
 
 def _status(arguments: argparse.Namespace) -> int:
+    if arguments.id is None:
+        names = task_managers_of(_folder(arguments))
+        print(json.dumps({"task_managers": names}) if arguments.json else _size_line(names))
+        return PASSED
     with client_of(_folder(arguments)) as client:
         _show(client.status(arguments.id), arguments.json)
     return PASSED
@@ -277,7 +321,7 @@ def _run_alone(arguments: argparse.Namespace) -> int:
         options = _options(arguments)
         with (
             Waiting("starting the cluster") as waiting,
-            ClusterProcesses(folder, arguments.task_managers, options) as processes,
+            ClusterProcesses(folder, arguments.task_managers or _NUM_TASK_MANAGERS, options) as processes,
         ):
             processes.wait_until_up()
             waiting.now(f"running {job_id}")
@@ -350,6 +394,12 @@ def _line(shown: dict[str, Any]) -> str:
         said += f", {shown['running']} of {shown['tasks']} tasks run, {shown['checkpoints']} checkpoints"
         said += f", {shown['restarts']} restarts" if shown["restarts"] else ""
     return f"{said}: {shown['why']}" if shown.get("why") else said
+
+
+def _size_line(names: list[str]) -> str:
+    """How many TaskManagers are there, and which."""
+    said = f"{len(names)} TaskManager{'' if len(names) == 1 else 's'}"
+    return f"{said}: {', '.join(names)}" if names else f"{said}; those on demand come with a job"
 
 
 def _number(least: int, most: int) -> Callable[[str], int]:

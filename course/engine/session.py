@@ -18,12 +18,21 @@ import psutil
 from course.places import state_folder
 from refimpl.drivers.cluster.client import ClusterClient
 from refimpl.drivers.cluster.cluster_folder import ClusterFolder
-from refimpl.drivers.cluster.cluster_node import NodeOptions
+from refimpl.drivers.cluster.cluster_node import NodeOptions, task_manager_in
 from refimpl.drivers.cluster.cluster_processes import ClusterProcesses
 from refimpl.drivers.cluster.rpc_service import RpcService
 from refimpl.drivers.cluster.stored_leaders import StoredLeaders
 
-__all__ = ["EngineError", "client_of", "default_folder", "keep_running", "start", "stop", "supervisor_of"]
+__all__ = [
+    "EngineError",
+    "client_of",
+    "default_folder",
+    "keep_running",
+    "start",
+    "stop",
+    "supervisor_of",
+    "task_managers_of",
+]
 
 _PAUSE_S = 0.1
 _UNTIL_UP_S = 120.0
@@ -67,6 +76,23 @@ def supervisor_of(folder: Path) -> psutil.Process | None:
         if process.create_time() == note["born"] and process.status() != psutil.STATUS_ZOMBIE:
             return process
     return None
+
+
+def task_managers_of(folder: Path) -> list[str]:
+    """The names of the TaskManagers that the cluster of `folder` runs on this machine now.
+
+    Raises:
+        EngineError: no cluster is kept running there.
+    """
+    supervisor = supervisor_of(folder)
+    if supervisor is None:
+        raise EngineError(f"no cluster runs in {folder}; `sluice engine start` starts one")
+    names = []
+    for process in supervisor.children(recursive=True):
+        with suppress(psutil.NoSuchProcess, psutil.AccessDenied):
+            if (name := task_manager_in(process.cmdline(), folder)) is not None:
+                names.append(name)
+    return sorted(names)
 
 
 def keep_running(folder: Path, num_task_managers: int, options: NodeOptions) -> None:

@@ -29,6 +29,12 @@ class ClusterFolder:
         self.leases = LeaseFolder(FileStore(self.folder / "leaders", fsync=False))
         self.jobs = JobFolder(FileStore(self.folder / "jobs"))
 
+    @property
+    def logs(self) -> Path:
+        """Where what each process prints is, in a file of its name; made if it is not there."""
+        (self.folder / "logs").mkdir(exist_ok=True)
+        return self.folder / "logs"
+
     @classmethod
     def make(cls, folder: Path) -> ClusterFolder:
         """The folder, made if it is not there.

@@ -7,15 +7,19 @@ task-manager      lends its slots, to whoever leads
 
 from __future__ import annotations
 
+import json
 import secrets
+import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 
 from refimpl.cluster.fencing import FencingToken
 from refimpl.cluster.heartbeat import HEARTBEAT_INTERVAL_MS, HEARTBEAT_TIMEOUT_MS, HeartbeatTimes
+from refimpl.cluster.on_demand import TASK_MANAGER_IDLE_TIMEOUT_MS, OnDemand
 from refimpl.cluster.restart import FixedDelayRestart
 from refimpl.drivers.cluster.cluster_folder import ClusterFolder
 from refimpl.drivers.cluster.component_loop import ComponentLoop
@@ -28,9 +32,10 @@ from refimpl.drivers.cluster.rpc_address import rpc_address
 from refimpl.drivers.cluster.rpc_service import RpcService
 from refimpl.drivers.cluster.stored_leaders import StoredLeaders
 from refimpl.drivers.cluster.task_manager import TaskManager
+from refimpl.drivers.cluster.worker_launcher import WORKER_PREFIX, ProcessLauncher
 from refimpl.errors import LocalUsageError, SluiceError
 
-__all__ = ["ROLES", "TASK_MANAGER", "ClusterNode", "NodeOptions"]
+__all__ = ["NODE_COMMAND", "ROLES", "TASK_MANAGER", "ClusterNode", "NodeOptions", "node_command", "task_manager_in"]
 
 TASK_MANAGER = "task-manager"
 ROLES = (DISPATCHER, RESOURCE_MANAGER, TASK_MANAGER)
@@ -40,7 +45,14 @@ _LEASE_MS = 2_000
 
 @dataclass(frozen=True, slots=True)
 class NodeOptions:
-    """How a process plays its role. Only a TaskManager has a name and slots, only a Dispatcher restarts jobs."""
+    """How a process plays its role. Only a TaskManager has a name and slots, only a Dispatcher restarts jobs.
+
+    With `max_workers` a ResourceManager starts so many TaskManagers when they are needed, and ends those that nobody
+    has used for `idle_timeout_ms`; they end with it.
+
+    Raises:
+        ConfigError: a number or a time of those cannot be.
+    """
 
     role: str
     name: str = ""
@@ -51,11 +63,33 @@ class NodeOptions:
     lease_ms: int = _LEASE_MS
     heartbeat_interval_ms: float = HEARTBEAT_INTERVAL_MS
     heartbeat_timeout_ms: float = HEARTBEAT_TIMEOUT_MS
+    max_workers: int | None = None
+    idle_timeout_ms: float = TASK_MANAGER_IDLE_TIMEOUT_MS
+
+    def __post_init__(self) -> None:
+        OnDemand(self.num_slots, self.idle_timeout_ms, self.max_workers)
 
     @property
     def heartbeat(self) -> HeartbeatTimes:
         """All processes of a cluster should have the same."""
         return HeartbeatTimes(self.heartbeat_interval_ms, self.heartbeat_timeout_ms)
+
+
+NODE_COMMAND = (sys.executable, "-P", "-c", "from refimpl.drivers.cluster.node_main import main; main()")
+"""Python, with what it runs; a folder and the options of the role in JSON come behind it."""
+
+
+def node_command(folder: Path, options: NodeOptions) -> list[str]:
+    """What runs a process of the cluster of `folder` in such a role."""
+    return [*NODE_COMMAND, str(folder), json.dumps(asdict(options))]
+
+
+def task_manager_in(command: Sequence[str], folder: Path) -> str | None:
+    """The name of the TaskManager of the cluster of `folder` that such a command runs; none if it is something else."""
+    if len(command) != len(NODE_COMMAND) + 2 or command[-2] != str(folder.absolute()):
+        return None
+    options = json.loads(command[-1])
+    return str(options["name"]) if options["role"] == TASK_MANAGER else None
 
 
 class ClusterNode:
@@ -141,7 +175,7 @@ class ClusterNode:
 
         def begin(_now_ms: float) -> None:
             if self._options.role == RESOURCE_MANAGER:
-                self._loop.add(LeadingResourceManager(token, self._loop, self._options.heartbeat))
+                self._loop.add(self._resource_manager(token))
             else:
                 dispatcher = self._dispatcher(token)
                 self._end_parts.append(dispatcher.end)
@@ -151,6 +185,19 @@ class ClusterNode:
         self._loop.post(begin)
         while not begun.wait(0.1) and not self._ends.is_set():
             pass  # the loop may have ended with a bug
+
+    def _resource_manager(self, token: FencingToken) -> LeadingResourceManager:
+        options = self._options
+        if options.max_workers is None:
+            return LeadingResourceManager(token, self._loop, options.heartbeat)
+        launcher = ProcessLauncher(self._worker_command, self._folder.logs)
+        self._end_parts.append(launcher.close)
+        on_demand = OnDemand(options.num_slots, options.idle_timeout_ms, options.max_workers, WORKER_PREFIX)
+        return LeadingResourceManager(token, self._loop, options.heartbeat, on_demand, launcher)
+
+    def _worker_command(self, name: str) -> Sequence[str]:
+        """What runs a TaskManager of this name in a process."""
+        return node_command(self._folder.folder, replace(self._options, role=TASK_MANAGER, name=name))
 
     def _dispatcher(self, token: FencingToken) -> LeadingDispatcher:
         max_restarts, delay_ms = self._options.max_restarts, self._options.restart_delay_ms

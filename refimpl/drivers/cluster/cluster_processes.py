@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -10,16 +9,15 @@ import sys
 import threading
 import time
 from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from refimpl.drivers.cluster.client import ClusterClient
 from refimpl.drivers.cluster.cluster_folder import ClusterFolder
-from refimpl.drivers.cluster.cluster_node import TASK_MANAGER, NodeOptions
+from refimpl.drivers.cluster.cluster_node import TASK_MANAGER, NodeOptions, node_command
 from refimpl.drivers.cluster.leaders import DISPATCHER, RESOURCE_MANAGER
-from refimpl.drivers.cluster.node_main import NODE_COMMAND
 from refimpl.drivers.cluster.rpc_service import RpcService
 from refimpl.drivers.cluster.stored_leaders import StoredLeaders
 from refimpl.errors import LocalUsageError, RemoteTransportError
@@ -50,7 +48,6 @@ class ClusterProcesses:
         self._lock = threading.RLock()
         self._is_closed = threading.Event()
         self._children: dict[str, subprocess.Popen[bytes]] = {}
-        (self.folder.folder / "logs").mkdir(exist_ok=True)
         try:
             for name in (RESOURCE_MANAGER, DISPATCHER, *(f"tm-{number}" for number in range(num_task_managers))):
                 self._spawn(name)
@@ -85,7 +82,7 @@ class ClusterProcesses:
         try:
             client.jobs()
         except RemoteTransportError as error:
-            raise RemoteTransportError(f"{error} What the processes say is in {self.folder.folder / 'logs'}") from error
+            raise RemoteTransportError(f"{error} What the processes say is in {self.folder.logs}") from error
         finally:
             client.close()
             leaders.close()
@@ -125,10 +122,9 @@ class ClusterProcesses:
 
     def _spawn(self, name: str) -> None:
         role = name if name in (DISPATCHER, RESOURCE_MANAGER) else TASK_MANAGER
-        options = json.dumps(asdict(replace(self._options, role=role, name=name)))
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(_import_path())}
-        command = [*NODE_COMMAND, str(self.folder.folder), options]
-        with (self.folder.folder / "logs" / f"{name}.log").open("ab") as log:
+        command = node_command(self.folder.folder, replace(self._options, role=role, name=name))
+        with (self.folder.logs / f"{name}.log").open("ab") as log:
             # A process group of its own: Ctrl-C in a terminal is for this process, which then ends them.
             self._children[name] = subprocess.Popen(
                 command, stdin=subprocess.PIPE, stdout=log, stderr=log, env=environment, process_group=0

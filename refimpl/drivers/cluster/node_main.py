@@ -1,4 +1,4 @@
-"""What the process of one role runs: `NODE_COMMAND`, with a folder and the options of the role in JSON behind it."""
+"""What the process of one role runs, by `node_command`: with a folder and the options of the role in JSON behind it."""
 
 from __future__ import annotations
 
@@ -17,10 +17,7 @@ from refimpl.drivers.cluster.cluster_folder import ClusterFolder
 from refimpl.drivers.cluster.cluster_node import ClusterNode, NodeOptions
 from refimpl.errors import SluiceError
 
-__all__ = ["NODE_COMMAND", "main", "play_role"]
-
-NODE_COMMAND = (sys.executable, "-P", "-c", "from refimpl.drivers.cluster.node_main import main; main()")
-"""Python, with what it runs."""
+__all__ = ["main", "play_role"]
 
 _SECONDS_TO_END = 20.0
 

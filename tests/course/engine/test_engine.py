@@ -137,6 +137,11 @@ def test_a_session_takes_jobs_and_leaves_nothing(
         (("serve", "task-manager", "--job", "x.py"), 2, "--job is for the role dispatcher"),
         (("serve", "dispatcher", "--job", "x.py"), 2, "needs an --id"),
         (("start", "--restarts", "-1"), 2, "--restarts '-1' is no whole number from 0"),
+        (("start", "--idle", "1s"), 2, "--idle is for TaskManagers that come --on-demand N"),
+        (("start", "--on-demand", "2", "--idle", "soon"), 2, "--idle 'soon' is no time"),
+        (("start", "--on-demand", "2", "--idle", "0s"), 2, "--idle '0s' cannot work"),
+        (("start", "--on-demand", "2", "--task-managers", "2"), 2, "give one of both"),
+        (("status",), 1, "no cluster runs in"),
         (("start", "--restart-delay", "soon"), 2, "--restart-delay 'soon' is no time"),
         (("serve", "task-manager", "--heartbeat", "5"), 2, "--heartbeat '5' is no time"),
         (("start", "--heartbeat", "2min"), 2, "below its timeout, got 120000 and 50000 ms"),
@@ -149,6 +154,14 @@ def test_what_cannot_be_is_refused_with_a_reason(
     at = () if words[0] == "run" else ("--at", str(tmp_path / "cluster"))
     assert main(["engine", *words, *at]) == status
     assert why in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("number", ["0", "-1", "65", "some", "1.5"])
+def test_a_number_of_task_managers_on_demand_that_cannot_be(number: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["engine", "start", f"--on-demand={number}"])
+    assert ended.value.code == 2
+    assert f"{number!r} is no whole number from 1 to 64" in capsys.readouterr().err
 
 
 def test_results_go_into_files_of_each_sink(tmp_path: Path, gated: Path) -> None:
