@@ -10,7 +10,10 @@ from refimpl.cluster.fencing import *
 from refimpl.cluster.heartbeat import *
 from refimpl.cluster.job_checkpoints import *
 from refimpl.cluster.job_master import *
+from refimpl.cluster.job_plan import *
+from refimpl.cluster.job_slots import *
 from refimpl.cluster.job_status import *
+from refimpl.cluster.kept_results import *
 from refimpl.cluster.leader import *
 from refimpl.cluster.messages import *
 from refimpl.cluster.on_demand import *
@@ -19,6 +22,7 @@ from refimpl.cluster.region_scheduling import *
 from refimpl.cluster.registration import *
 from refimpl.cluster.resource_manager import *
 from refimpl.cluster.restart import *
+from refimpl.cluster.result_tracker import *
 from refimpl.cluster.scheduler import *
 from refimpl.cluster.scheduler_decisions import *
 from refimpl.cluster.slot_manager import *

@@ -12,7 +12,7 @@ from enum import Enum
 
 from refimpl.cluster.back_pressure import BackPressureLevel
 from refimpl.cluster.failover import Exchange
-from refimpl.cluster.scheduler import Place
+from refimpl.cluster.job_plan import Place
 
 __all__ = ["Bottleneck", "BottleneckKind", "Load", "find_bottleneck", "who_holds_back"]
 

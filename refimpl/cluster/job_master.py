@@ -13,6 +13,7 @@ from refimpl.cluster.executions import ExecutionId
 from refimpl.cluster.fencing import FencingToken
 from refimpl.cluster.heartbeat import FLINKS_HEARTBEAT, AskForHeartbeat, HeartbeatDecision, HeartbeatTimes, PeerIsSilent
 from refimpl.cluster.job_checkpoints import JobCheckpoints, LeadLost, MustFail, PassToTask, Restored
+from refimpl.cluster.job_plan import JobPlan
 from refimpl.cluster.messages import (
     AllocationsReport,
     AnswerOffer,
@@ -37,7 +38,7 @@ from refimpl.cluster.messages import (
 from refimpl.cluster.peer_links import PeerLink, links_of_peers, links_to_leaders
 from refimpl.cluster.registration import AskToRegister, CloseConnection, Registration, RegistrationDecision
 from refimpl.cluster.restart import RestartStrategy
-from refimpl.cluster.scheduler import JobPlan, Scheduler
+from refimpl.cluster.scheduler import Scheduler
 from refimpl.cluster.scheduler_decisions import (
     AttemptsEnd,
     AttemptsStart,
@@ -141,7 +142,9 @@ class JobMaster(Endpoint):
         if (leader := self._resource_manager.leader) is not None and leader[0] == address:
             self._to_resource_manager(self._resource_manager.lost(leader[1], now_ms))
         if self.peers.pop(address, None) is not None:
-            self._pool(self.pool.task_manager_lost(address, why), now_ms)
+            lost = [each for each in self.pool.task_manager_lost(address, why) if isinstance(each, SlotsLost)]
+            slots = [allocation for each in lost for allocation in each.allocations]
+            self._carry_out(self.scheduler.task_manager_lost(address, slots, why, now_ms), now_ms)
 
     def links(self, now_ms: float) -> tuple[PeerLink, ...]:
         above = links_to_leaders([self._resource_manager], self._resource_manager_watch, now_ms)
@@ -214,17 +217,17 @@ class JobMaster(Endpoint):
                 answer, decisions = self.pool.offer(sender, offers, now_ms)
                 self._send_to_peer(sender, AnswerOffer(answer.accepted, answer.rejected))
                 self._pool(decisions, now_ms)
-            case TaskReport(execution, state, why):
-                self._carry_out(self.scheduler.task_is(sender, execution, state, why, now_ms), now_ms)
+            case TaskReport(execution, state, why, missing):
+                self._carry_out(self.scheduler.task_is(sender, execution, state, why, now_ms, missing), now_ms)
                 if self.checkpoints is not None and state in (TaskState.RUNNING, TaskState.FINISHED):
                     self.checkpoints.task_is(execution, state, now_ms)
             case CheckpointReport(execution, report) if self.checkpoints is not None:
                 self.checkpoints.task_says(execution, report, now_ms)
             case JobWord():
                 self.words.append((sender, message))
-            case StillAlive(allocations, executions):
+            case StillAlive(allocations, executions, results):
                 self._pool(self.pool.reconcile(sender, allocations, f"{sender} does not have the slot"), now_ms)
-                self._carry_out(self.scheduler.running_are(sender, executions, now_ms), now_ms)
+                self._carry_out(self.scheduler.running_are(sender, executions, results, now_ms), now_ms)
 
     # -- what follows ------------------------------------------------------------------------------------
 
@@ -281,7 +284,8 @@ class JobMaster(Endpoint):
         for decision in decisions:
             match decision:
                 case AskForHeartbeat(peer):
-                    self._send_to_peer(peer, AllocationsReport(self.pool.allocations_at(peer)))
+                    wanted = self.scheduler.results_wanted_at(peer)
+                    self._send_to_peer(peer, AllocationsReport(self.pool.allocations_at(peer), wanted))
                 case PeerIsSilent(peer, silent_ms):
                     self.peer_is_gone(peer, f"{peer} was silent for {silent_ms:.0f} ms", now_ms)
 

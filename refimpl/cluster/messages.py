@@ -33,6 +33,7 @@ __all__ = [
     "RegisterJobMaster",
     "RegisterTaskManager",
     "Registered",
+    "ReleasePartitions",
     "RequestSlot",
     "RestoreFrom",
     "SlotFailed",
@@ -73,17 +74,25 @@ class AskAlive:
 
 @dataclass(frozen=True, slots=True)
 class AllocationsReport:
-    """JobMaster → TaskManager, which it also asks whether it lives: the slots it knows of there."""
+    """JobMaster → TaskManager, which it also asks whether it lives: the slots it knows of there.
+
+    `results` are the attempts there whose blocking results it needs.
+    """
 
     known: tuple[AllocationId, ...]
+    results: tuple[ExecutionId, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class StillAlive:
-    """The answer of a TaskManager to a JobMaster: the slots of its job here, and the attempts that have not ended."""
+    """The answer of a TaskManager to a JobMaster: the slots of its job here, and the attempts that have not ended.
+
+    `results` are the attempts that have, and whose blocking results are here.
+    """
 
     allocations: tuple[AllocationId, ...] = ()
     executions: tuple[ExecutionId, ...] = ()
+    results: tuple[ExecutionId, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +199,8 @@ class SubmittedTask:
     """JobMaster → TaskManager: run this attempt in that slot. `places` has for each slot of the job its TaskManager.
 
     `together` are the attempts of its region, which exchange records while they run: they live and end together.
+    `reads` are those that have finished and whose blocking results the region reads, each with its TaskManager. What
+    the attempt writes for who reads it later is kept when it has finished, if `keeps_results`.
     """
 
     execution: ExecutionId
@@ -197,6 +208,8 @@ class SubmittedTask:
     places: tuple[str, ...] = field(default=())
     together: tuple[ExecutionId, ...] = ()
     restore: RestoreFrom | None = None
+    reads: tuple[tuple[ExecutionId, str], ...] = ()
+    keeps_results: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,11 +230,25 @@ class TaskState(Enum):
 
 @dataclass(frozen=True, slots=True)
 class TaskReport:
-    """TaskManager → JobMaster; `why` is there for a failure."""
+    """TaskManager → JobMaster; `why` is there for a failure.
+
+    `missing` are the attempts whose blocking results it should have read, and could not reach.
+    """
 
     execution: ExecutionId
     state: TaskState
     why: str = ""
+    missing: tuple[ExecutionId, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ReleasePartitions:
+    """JobMaster → TaskManager: drop the blocking results of these attempts, if they are there.
+
+    Flink:   TaskExecutorGateway.releaseOrPromotePartitions (runtime.taskexecutor), 1.11.4
+    """
+
+    executions: tuple[ExecutionId, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -308,6 +335,7 @@ Message = (
     | FreeSlot
     | SubmittedTask
     | CancelTask
+    | ReleasePartitions
     | TaskReport
     | JobWord
     | ClientRequest

@@ -1,13 +1,17 @@
 """One job, its attempts and the slots they wait for: from the first wish to the end of the job.
 
-A job is deployed when all its slots are there. When an attempt fails, whatever has to begin again with it is stopped
+A job is deployed when all its slots are there. One with blocking exchanges is deployed region by region: each when all
+that it reads is complete and its slots are there, which it gives back when it has ended.
+
+When an attempt fails, whatever has to begin again with it is stopped
 first; when the last of these has stopped and the pause is over, the next attempts are made.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import partial
 
 from refimpl.cluster.executions import (
     AskForASlot,
@@ -23,9 +27,12 @@ from refimpl.cluster.executions import (
 )
 from refimpl.cluster.failover import to_restart
 from refimpl.cluster.heartbeat import HEARTBEAT_INTERVAL_MS
+from refimpl.cluster.job_plan import JobPlan, Place
+from refimpl.cluster.job_slots import JobSlot, JobSlots
 from refimpl.cluster.job_status import JobEvent, JobState, JobStatus
-from refimpl.cluster.messages import CancelTask, RestoreFrom, SubmittedTask, TaskState
+from refimpl.cluster.messages import CancelTask, ReleasePartitions, RestoreFrom, SubmittedTask, TaskState
 from refimpl.cluster.restart import GiveUp, RestartAt, Restarts, RestartStrategy
+from refimpl.cluster.result_tracker import KeptResult, ResultTracker
 from refimpl.cluster.scheduler_decisions import (
     AttemptsEnd,
     AttemptsStart,
@@ -38,11 +45,8 @@ from refimpl.cluster.scheduler_decisions import (
     WishForSlot,
 )
 from refimpl.cluster.slots import AllocationId, SlotId
-from refimpl.job.execution_graph import ExecutionGraph
-from refimpl.job.job_graph import Place
-from refimpl.job.regions import Exchange, regions
 
-__all__ = ["JobPlan", "Place", "Scheduler"]
+__all__ = ["Scheduler"]
 
 _EVENTS = {
     TaskState.RUNNING: ExecutionEvent.RUN,
@@ -51,42 +55,6 @@ _EVENTS = {
     TaskState.CANCELED: ExecutionEvent.CANCELED,
 }
 _LIVE = (ExecutionState.DEPLOYING, ExecutionState.RUNNING, ExecutionState.CANCELING)
-
-
-@dataclass(frozen=True, slots=True)
-class JobPlan:
-    """What has to be known of job `job_id`: which subtask goes into which of its slots, and who reads whom.
-
-    A slot holds one subtask of each vertex of a group at most; the slots are numbered from 0.
-    """
-
-    job_id: str
-    slot_of: dict[Place, int]
-    exchanges: tuple[Exchange[Place], ...] = ()
-
-    @classmethod
-    def of(cls, job_id: str, graph: ExecutionGraph) -> JobPlan:
-        """The plan of a job as its graph has it: its slots, and every channel once."""
-        placement = graph.placement
-        slot_of = {
-            (each.vertex.id, each.subtask): placement.slot_of(each.vertex, each.subtask) for each in graph.vertices
-        }
-        return cls(job_id, slot_of, tuple(graph.job.exchanges))
-
-    @property
-    def num_slots(self) -> int:
-        return max(self.slot_of.values()) + 1
-
-
-@dataclass(slots=True)
-class _JobSlot:
-    """One of the slots of the job: where it is, if it is anywhere, and where it was before."""
-
-    number: int
-    allocation: AllocationId | None = None
-    slot: SlotId | None = None
-    before: AllocationId | None = None
-    places: set[Place] = field(default_factory=set)  # of the attempts that need it
 
 
 @dataclass(slots=True)
@@ -113,7 +81,8 @@ class Scheduler:
     With `restores` no attempt is sent out before it is known what it goes on from.
 
     Flink:   DefaultScheduler (runtime.scheduler), ExecutionGraph (runtime.executiongraph), 1.11.4
-    Differs: a job is deployed as a whole, also after a failure; Flink deploys a region when its slots are there.
+    Differs: a job without blocking exchanges is deployed as a whole, also after a failure; Flink deploys a region when
+             its slots are there. Regions wait for slots one after the other, so that no two have half of theirs.
     """
 
     def __init__(
@@ -123,12 +92,12 @@ class Scheduler:
         self.status = JobStatus(plan.job_id, now_ms)
         self.executions = {place: Execution(ExecutionId(plan.job_id, *place, epoch=epoch)) for place in plan.slot_of}
         self.failure: str | None = None
-        self._slots = [_JobSlot(number) for number in range(plan.num_slots)]
+        self._slots = JobSlots(plan)
         self._submitted_ms: dict[Place, float] = {}
         self._restarts = Restarts(strategy)
         self._pause: _Pause | None = None
         self._restoring = _Restoring(restores)
-        self._region_of = {place: each for each in regions(list(plan.slot_of), plan.exchanges) for place in each}
+        self._results = ResultTracker(plan)
         self._decisions: list[SchedulerDecision] = []
 
     # -- the job -----------------------------------------------------------------------------------------
@@ -189,36 +158,65 @@ class Scheduler:
         """Slot `number` of the job is there."""
         self._slots[number].allocation, self._slots[number].slot = allocation, slot
         self._deploy(now_ms)
+        self._schedule_next(now_ms)
         return self._take()
 
     def no_slot(self, number: int, why: str, now_ms: float) -> list[SchedulerDecision]:
-        """Slot `number` of the job will not come."""
-        self._fail_all_in(self._slots[number], why, now_ms)
+        """Slot `number` of the job will not come; while something of it runs, that will give back its own."""
+        slot = self._slots[number]
+        if self._results.has_blocking and any(each.state in _LIVE for each in self.executions.values()):
+            self._decisions.append(WishForSlot(number, slot.before))
+        else:
+            self._fail_all(self._slots.lose([slot]), why, now_ms)
         return self._take()
 
     def slots_lost(self, allocations: Sequence[AllocationId], why: str, now_ms: float) -> list[SchedulerDecision]:
         """These slots are gone, with all that ran in them."""
-        for slot in [each for each in self._slots if each.allocation in allocations]:
-            self._fail_all_in(slot, why, now_ms)
+        self._fail_all(self._slots.lose(self._slots.known_as(allocations)), why, now_ms)
+        return self._take()
+
+    def task_manager_lost(
+        self, task_manager: str, allocations: Sequence[AllocationId], why: str, now_ms: float
+    ) -> list[SchedulerDecision]:
+        """With these slots all blocking results that were there are gone."""
+        lost = self._results_lost(self._results.at(task_manager))
+        self._fail_all(self._slots.lose(self._slots.known_as(allocations)), why, now_ms, lost)
         return self._take()
 
     # -- TaskManagers ------------------------------------------------------------------------------------
 
     def task_is(
-        self, task_manager: str, execution: ExecutionId, state: TaskState, why: str, now_ms: float
+        self,
+        task_manager: str,
+        execution: ExecutionId,
+        state: TaskState,
+        why: str,
+        now_ms: float,
+        missing: Sequence[ExecutionId] = (),
     ) -> list[SchedulerDecision]:
-        """What a TaskManager says of an attempt; one that is not the present one has no business to run."""
+        """What a TaskManager says of an attempt; one that is not the present one has no business to run.
+
+        What is `missing` it should have read: that was reached by nobody, and counts as gone.
+        """
         known = self.executions.get(execution.place)
         if known is not None and known.id == execution:
             if state is TaskState.CANCELED and known.state is not ExecutionState.CANCELING:
                 state = TaskState.FAILED  # nobody here has told it to stop
+            if state is TaskState.FINISHED and not known.state.is_terminal:
+                self._results.keep(execution, task_manager)
+            for each in missing:
+                self._release(self._results.drop(each))
             self._on(known, _EVENTS[state], now_ms, why)
         elif state is TaskState.RUNNING:
             self._decisions.append(TellTaskManager(task_manager, CancelTask(execution)))
         return self._take()
 
-    def running_are(self, task_manager: str, running: Sequence[ExecutionId], now_ms: float) -> list[SchedulerDecision]:
+    def running_are(
+        self, task_manager: str, running: Sequence[ExecutionId], results: Sequence[ExecutionId], now_ms: float
+    ) -> list[SchedulerDecision]:
         """A TaskManager has said what runs there: what else should has been lost, what should not is stopped.
+
+        So it is with the blocking `results` that it has.
 
         Flink:   ExecutionDeploymentReconciler (runtime.jobmaster), 1.12
         """
@@ -226,35 +224,68 @@ class Scheduler:
         for execution_id in running:
             decisions += self.task_is(task_manager, execution_id, TaskState.RUNNING, "", now_ms)
         for place, execution in list(self.executions.items()):
-            slot = self._slots[self.plan.slot_of[place]].slot
-            should_be = slot is not None and slot.task_manager == task_manager and execution.state in _LIVE
+            should_be = execution.state in _LIVE and self._slots.is_at(place, task_manager)
             is_old = now_ms - self._submitted_ms.get(place, now_ms) >= HEARTBEAT_INTERVAL_MS
             if should_be and is_old and execution.id not in running:
                 self._on(execution, ExecutionEvent.FAIL, now_ms, f"{task_manager} does not run it")
+        gone = [each for each in self._results.at(task_manager) if each.execution not in results]
+        if gone:
+            self._fail_all((), f"{task_manager} does not have it", now_ms, self._results_lost(gone))
         return decisions + self._take()
+
+    def results_wanted_at(self, task_manager: str) -> tuple[ExecutionId, ...]:
+        """The attempts whose blocking results a TaskManager is to keep."""
+        live = [each.id for each in self.executions.values() if each.state in _LIVE]
+        here = [each for each in live if self._slots.is_at(each.place, task_manager)]
+        return self._results.wanted_at(task_manager, here)
 
     # -- attempts ----------------------------------------------------------------------------------------
 
     def _restore_and_schedule(self, places: frozenset[Place], now_ms: float) -> None:
-        if self._restoring.is_needed:
+        is_known = self._results.has_blocking and self._restoring.found is not None  # there are no checkpoints
+        if self._restoring.is_needed and not is_known:
             self._restoring.waiting = places | (self._restoring.waiting or frozenset())
             self._decisions.append(FindRestore())
         else:
             self._schedule(places, now_ms)
 
     def _schedule(self, places: Iterable[Place], now_ms: float) -> None:
+        if self._results.has_blocking:
+            self._schedule_next(now_ms)
+            return
         for place in sorted(places):
             self._on(self.executions[place], ExecutionEvent.SCHEDULE, now_ms)
         self._deploy(now_ms)
 
+    def _schedule_next(self, now_ms: float) -> None:
+        """Let the regions that can start do so, until one has to wait for slots."""
+        while self._may_schedule:
+            excluded = frozenset[Place]() if self._pause is None else self._pause.places
+            region, lost = self._results.next_region(self.executions, excluded)
+            if lost:
+                self._fail_all((), "nobody has it", now_ms, lost)
+            if region is None:
+                return
+            for place in sorted(region):
+                self._on(self.executions[place], ExecutionEvent.SCHEDULE, now_ms)
+            self._deploy(now_ms)
+
+    @property
+    def _may_schedule(self) -> bool:
+        """Whether the job goes on, region by region, and none of them waits for slots."""
+        if self.status.state not in (JobState.RUNNING, JobState.RESTARTING) or not self._results.has_blocking:
+            return False
+        is_known = not self._restoring.is_needed or self._restoring.found is not None
+        return is_known and all(each.state is not ExecutionState.SCHEDULED for each in self.executions.values())
+
     def _deploy(self, now_ms: float) -> None:
         """Send out the attempts that wait, when all that they wait for is there."""
         waiting = [each for each in self.executions.values() if each.state is ExecutionState.SCHEDULED]
-        if any(self._slots[self.plan.slot_of[each.id.place]].allocation is None for each in waiting):
+        if not self._slots.have_all(each.id.place for each in waiting):
             return
         for execution in waiting:
             self._on(execution, ExecutionEvent.SLOT, now_ms)
-        if waiting:
+        if waiting and not self._results.has_blocking:  # or else there are no checkpoints to begin
             self._decisions.append(AttemptsStart(tuple(each.id for each in waiting)))
 
     def _on(self, execution: Execution, event: ExecutionEvent, now_ms: float, why: str = "") -> None:
@@ -264,15 +295,22 @@ class Scheduler:
             return
         if execution.state is ExecutionState.FAILED:
             self._failed([execution.id.place], f"{execution.id} has failed: {why or 'nobody says why'}", now_ms)
+        self._go_on(now_ms)
+
+    def _go_on(self, now_ms: float) -> None:
+        """What follows on the end of an attempt."""
         self._begin_again(now_ms)
+        for each in self._results.done_with(self.executions):
+            self._release(self._results.drop(each.execution))
+        self._schedule_next(now_ms)
         self._look_at_the_end(now_ms)
 
     def _carry_out(self, decisions: Iterable[ExecutionDecision], now_ms: float) -> None:
         for decision in decisions:
-            slot = self._slots[self.plan.slot_of[decision.execution.place]]
+            slot = self._slots.of(decision.execution.place)
             match decision:
                 case AskForASlot(execution):
-                    if not slot.places and slot.allocation is None:
+                    if slot.is_wanted:
                         self._decisions.append(WishForSlot(slot.number, slot.before))
                     slot.places.add(execution.place)
                 case SubmitTask(execution):
@@ -283,19 +321,20 @@ class Scheduler:
                     self._tell(slot, CancelTask(execution))
                 case GiveSlotBack(execution):
                     self._leave(slot, execution.place)
-                case ReleaseResults():
-                    pass  # pipelined results go with their attempt
+                case ReleaseResults(execution):
+                    self._release(self._results.drop(execution))  # pipelined ones go with their attempt
 
     def _submitted(self, execution: ExecutionId, allocation: AllocationId) -> SubmittedTask:
-        where = tuple(each.slot.task_manager if each.slot else "" for each in self._slots)
-        together = tuple(self.executions[place].id for place in sorted(self._region_of[execution.place]))
-        return SubmittedTask(execution, allocation, where, together, self._restoring.found)
+        together = tuple(self.executions[place].id for place in sorted(self._results.region_of[execution.place]))
+        reads = tuple((each.execution, each.task_manager) for each in self._results.read_by(execution.place))
+        keeps = self._results.is_producer(execution.place)
+        return SubmittedTask(execution, allocation, self._slots.where, together, self._restoring.found, reads, keeps)
 
-    def _tell(self, slot: _JobSlot, message: SubmittedTask | CancelTask) -> None:
+    def _tell(self, slot: JobSlot, message: SubmittedTask | CancelTask) -> None:
         if slot.slot is not None:
             self._decisions.append(TellTaskManager(slot.slot.task_manager, message))
 
-    def _leave(self, slot: _JobSlot, place: Place) -> None:
+    def _leave(self, slot: JobSlot, place: Place) -> None:
         """An attempt needs its slot no more; whoever is the last gives it back."""
         slot.places.discard(place)
         if slot.places:
@@ -303,8 +342,7 @@ class Scheduler:
         if slot.allocation is None:
             self._decisions.append(GiveUpWish(slot.number))
         else:
-            self._decisions.append(ReleaseSlot(slot.allocation))
-            slot.before, slot.allocation, slot.slot = slot.allocation, None, None
+            self._decisions.append(ReleaseSlot(slot.give_back()))
 
     def _end(self, places: Iterable[Place], now_ms: float) -> None:
         """Stop whatever runs at these places, with what it does for checkpoints."""
@@ -316,10 +354,29 @@ class Scheduler:
 
     # -- failures, and the end ---------------------------------------------------------------------------
 
-    def _fail_all_in(self, slot: _JobSlot, why: str, now_ms: float) -> None:
-        slot.allocation = slot.slot = None
-        for place in sorted(slot.places):
-            self._on(self.executions[place], ExecutionEvent.FAIL, now_ms, why)
+    def _fail_all(self, places: Iterable[Place], why: str, now_ms: float, lost: Sequence[Place] = ()) -> None:
+        """All of these have failed at once, and what those at `lost` have produced is gone with that."""
+        failed = list[Place]()
+        for place in places:
+            execution, was_over = self.executions[place], self.executions[place].state.is_terminal
+            self._carry_out(execution.on(ExecutionEvent.FAIL), now_ms)
+            if execution.state is ExecutionState.FAILED and not was_over:
+                failed.append(place)
+        if failed:
+            self._failed([*failed, *lost], f"{self.executions[failed[0]].id} has failed: {why}", now_ms)
+        elif lost:
+            self._failed(lost, f"the result of {self.executions[lost[0]].id} is lost: {why}", now_ms)
+        self._go_on(now_ms)
+
+    def _results_lost(self, gone: Iterable[KeptResult]) -> list[Place]:
+        """These results are not there any more; whose they were."""
+        dropped = [self._results.drop(each.execution) for each in gone]
+        return sorted(each.execution.place for each in dropped if each is not None)
+
+    def _release(self, kept: KeptResult | None) -> None:
+        if kept is not None:
+            message = ReleasePartitions((kept.execution,))
+            self._decisions.append(TellTaskManager(kept.task_manager, message))
 
     def _failed(self, failed: Iterable[Place], why: str, now_ms: float, is_recoverable: bool = True) -> None:
         """Attempts have failed: with them go those that cannot do without them."""
@@ -333,9 +390,9 @@ class Scheduler:
             self._end(self.plan.slot_of, now_ms)
             return
         self.status.on(JobEvent.RECOVERABLE, now_ms)
-        places = to_restart(failed, list(self.plan.slot_of), self.plan.exchanges) | (
-            self._restoring.waiting or frozenset()
-        )
+        is_available = partial(self._results.is_available, self.executions)
+        places = to_restart(failed, list(self.plan.slot_of), self.plan.exchanges, is_available)
+        places |= self._restoring.waiting or frozenset()
         if self._pause is not None:
             places |= self._pause.places
         self._pause = _Pause(decision, places)

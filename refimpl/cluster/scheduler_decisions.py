@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from refimpl.cluster.executions import ExecutionId
 from refimpl.cluster.job_status import JobState
-from refimpl.cluster.messages import CancelTask, SubmittedTask
+from refimpl.cluster.messages import CancelTask, ReleasePartitions, SubmittedTask
 from refimpl.cluster.slots import AllocationId
 
 __all__ = [
@@ -49,7 +49,7 @@ class TellTaskManager:
     """Send this to a TaskManager."""
 
     task_manager: str
-    message: SubmittedTask | CancelTask
+    message: SubmittedTask | CancelTask | ReleasePartitions
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from refimpl.cluster.heartbeat import (
     HeartbeatTimes,
     PeerIsSilent,
 )
+from refimpl.cluster.kept_results import KeptResults
 from refimpl.cluster.messages import (
     AllocationsReport,
     AnswerOffer,
@@ -31,6 +32,7 @@ from refimpl.cluster.messages import (
     OfferedSlots,
     Registered,
     RegisterTaskManager,
+    ReleasePartitions,
     SlotReport,
     SlotWasFreed,
     StillAlive,
@@ -45,7 +47,15 @@ from refimpl.cluster.slot_table import FailTasks, OfferSlots, SlotAvailable, Slo
 from refimpl.task.checkpoint_reports import Report, Snapshotted
 from refimpl.task.task_state import TaskLife, TaskLifeEvent, TaskLifeState
 
-__all__ = ["MAX_WITHOUT_RESOURCE_MANAGER_MS", "StartTask", "StopTask", "TaskExecutor", "TaskOrder", "WordForTask"]
+__all__ = [
+    "MAX_WITHOUT_RESOURCE_MANAGER_MS",
+    "DropResults",
+    "StartTask",
+    "StopTask",
+    "TaskExecutor",
+    "TaskOrder",
+    "WordForTask",
+]
 
 MAX_WITHOUT_RESOURCE_MANAGER_MS = 300_000.0
 
@@ -72,7 +82,14 @@ class WordForTask:
     message: TriggerTask | NotifyTask
 
 
-TaskOrder = StartTask | StopTask | WordForTask
+@dataclass(frozen=True, slots=True)
+class DropResults:
+    """Nobody needs what these attempts have written for who reads it later."""
+
+    executions: tuple[ExecutionId, ...]
+
+
+TaskOrder = StartTask | StopTask | WordForTask | DropResults
 """What whoever runs the tasks of a TaskManager is asked to do."""
 
 
@@ -111,6 +128,7 @@ class TaskExecutor(Endpoint):
         self._give_up_at_ms: float | None = now_ms + MAX_WITHOUT_RESOURCE_MANAGER_MS
         self._jobs: dict[str, _Job] = {}
         self._tasks: dict[ExecutionId, TaskLife] = {}
+        self._results = KeptResults()
         self._final_words: dict[ExecutionId, Snapshotted] = {}  # said again until the attempt has ended
         self._heartbeats = heartbeat.watching(asks=False)
 
@@ -118,6 +136,11 @@ class TaskExecutor(Endpoint):
     def executions(self) -> tuple[ExecutionId, ...]:
         """The attempts that have not ended here."""
         return tuple(self._tasks)
+
+    @property
+    def jobs(self) -> tuple[str, ...]:
+        """Those that have slots here, or results."""
+        return tuple(self._jobs)
 
     # -- who leads ---------------------------------------------------------------------------------------
 
@@ -146,8 +169,18 @@ class TaskExecutor(Endpoint):
 
     # -- tasks -------------------------------------------------------------------------------------------
 
-    def task_is(self, execution: ExecutionId, state: TaskState, why: str, now_ms: float) -> None:
-        """What became of an attempt that was started here: it runs, or has ended. Who was cancelled ends cancelled."""
+    def task_is(
+        self,
+        execution: ExecutionId,
+        state: TaskState,
+        why: str,
+        now_ms: float,
+        missing: tuple[ExecutionId, ...] = (),
+    ) -> None:
+        """What became of an attempt that was started here: it runs, or has ended. Who was cancelled ends cancelled.
+
+        `missing` are those whose blocking results it could not reach.
+        """
         if (life := self._tasks.get(execution)) is None:
             return
         if state is TaskState.RUNNING:
@@ -158,7 +191,8 @@ class TaskExecutor(Endpoint):
         end = _end_of(life, state, why)
         del self._tasks[execution]
         self._final_words.pop(execution, None)
-        self._tell_job_master(execution.job_id, TaskReport(execution, end, why))
+        self._results.ended(execution, has_finished=end is TaskState.FINISHED)
+        self._tell_job_master(execution.job_id, TaskReport(execution, end, why, missing))
         self._slots(self.slots.task_gone(execution), now_ms)
 
     def task_says(self, execution: ExecutionId, report: Report) -> None:
@@ -239,15 +273,19 @@ class TaskExecutor(Endpoint):
                 self._slots(self.slots.offer_answered(accepted, rejected, now_ms), now_ms)
             case FreeSlot(allocation):
                 self._slots(self.slots.free(allocation, "the JobMaster does not need the slot"), now_ms)
-            case AllocationsReport(known):
+            case AllocationsReport(known, wanted):
+                self._drop(job_id, self._results.release_all_but(job_id, wanted))
                 own = tuple(each for each in self._tasks if each.job_id == job_id)
-                self._tell_job_master(job_id, StillAlive(self.slots.allocations_of(job_id), own))
+                kept = self._results.of(job_id)
+                self._tell_job_master(job_id, StillAlive(self.slots.allocations_of(job_id), own, kept))
                 for execution, final in self._final_words.items():
                     if execution.job_id == job_id:
                         self._tell_job_master(job_id, CheckpointReport(execution, final))
                 self._slots(self.slots.reconcile(job_id, known, now_ms, HEARTBEAT_INTERVAL_MS), now_ms)
             case SubmittedTask():
                 self._start(message)
+            case ReleasePartitions(executions):
+                self._drop(job_id, self._results.release(executions))
             case JobWord():
                 self.words.append(message)
             case CancelTask(execution):
@@ -267,6 +305,8 @@ class TaskExecutor(Endpoint):
             return
         life = self._tasks[task.execution] = TaskLife(f"{task.execution}")
         life.on(TaskLifeEvent.DEPLOY)
+        if task.keeps_results:
+            self._results.begin(task.execution)
         self.task_orders.append(StartTask(task))
 
     def _stop(self, execution: ExecutionId, why: str, now_ms: float) -> None:
@@ -298,10 +338,12 @@ class TaskExecutor(Endpoint):
         for decision in decisions:
             match decision:
                 case AskToRegister(address, token):
-                    self._send(address, token, RegisterTaskManager())
+                    if job_id in self._jobs:  # and has not been forgotten with its last result
+                        self._send(address, token, RegisterTaskManager())
                 case CloseConnection(address):
                     self._heartbeats.stop_watching(address)
                     self._slots(self.slots.job_master_lost(job_id, why, now_ms), now_ms)
+                    self._drop(job_id, self._results.release_all_but(job_id))
 
     def _slots(self, decisions: Iterable[SlotTableDecision], now_ms: float) -> None:
         for decision in decisions:
@@ -316,10 +358,14 @@ class TaskExecutor(Endpoint):
                         assert isinstance(task, ExecutionId), f"{task!r} is no attempt"
                         self._stop(task, why, now_ms)
 
+    def _drop(self, job_id: str, executions: tuple[ExecutionId, ...]) -> None:
+        if executions:
+            self.task_orders.append(DropResults(executions))
+            self._forget_job(job_id)
+
     def _forget_job(self, job_id: str) -> None:
-        """Whose last slot has gone has no business here."""
-        allocations = (each.allocation for each in self.slots.report())
-        if any(each is not None and each.job_id == job_id for each in allocations):
+        """Whose last slot has gone, and the last result, has no business here."""
+        if self.slots.allocations_of(job_id) or self._results.of(job_id):
             return
         job = self._jobs.pop(job_id, None)
         if job is not None and job.registration.leader is not None:

@@ -11,13 +11,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from refimpl.cluster.executions import ExecutionId
+from refimpl.cluster.job_plan import JobPlan, Place
 from refimpl.cluster.messages import SubmittedTask
-from refimpl.cluster.scheduler import JobPlan, Place
 from refimpl.job.execution_graph import ExecutionGraph
 from refimpl.job.job_graph import JobGraph
 from refimpl.job.placement import Placement
 
-__all__ = ["TaskUnit", "TaskUnits", "UnitId", "graph_of"]
+__all__ = ["TaskUnit", "TaskUnits", "UnitId", "addresses_of", "graph_of"]
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -85,15 +85,23 @@ class TaskUnits:
         return None
 
 
+def addresses_of(task: SubmittedTask) -> list[str]:
+    """The TaskManagers of the job at the moment in which the region of a task was sent out, by their numbers."""
+    return sorted({*task.places, *(address for _, address in task.reads)})
+
+
 def graph_of(job: JobGraph, task: SubmittedTask) -> ExecutionGraph:
     """The graph in which the region of a task is what it was submitted as; every TaskManager comes to the same ids.
 
-    TaskManagers are numbered in the order of their addresses. No id is that of another attempt, also under another
-    leader, which counts its attempts from 0 again.
+    TaskManagers are numbered in the order of their addresses; whoever has written what it reads afterwards counts as
+    where that is kept. No id is that of another attempt, also under another leader, which counts its attempts from 0
+    again.
     """
     execution = task.execution
     run_id = hashlib.sha256(f"{execution.job_id}/{execution.epoch}".encode()).digest()[:8]
-    attempts: Mapping[Place, int] = {each.place: each.attempt for each in (*task.together, execution)}
-    addresses = sorted(set(task.places))
-    placement = Placement(job, len(addresses), [addresses.index(each) for each in task.places])
+    written = [each for each, _ in task.reads]
+    attempts: Mapping[Place, int] = {each.place: each.attempt for each in (*task.together, execution, *written)}
+    addresses = addresses_of(task)
+    kept = {each.place: addresses.index(address) for each, address in task.reads}
+    placement = Placement(job, len(addresses), [addresses.index(each) for each in task.places], kept)
     return ExecutionGraph(job, placement, attempts, run_id, execution.generation)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from refimpl.cluster.executions import ExecutionId
 from refimpl.cluster.messages import RestoreFrom
-from refimpl.cluster.task_units import TaskUnit, graph_of
+from refimpl.cluster.task_units import TaskUnit, addresses_of, graph_of
 from refimpl.drivers.makers import makers_of
 from refimpl.drivers.restore_point import RestorePoint
+from refimpl.job.blocking_results import BlockingResults
 from refimpl.job.deployment import Deployment
 from refimpl.job.job_graph import JobGraph
 from refimpl.memory.network_pool import NetworkBufferPool
@@ -25,8 +26,11 @@ def deploy_unit(
     pool: NetworkBufferPool,
     store: SnapshotStore | None = None,
     trace: Trace | None = None,
+    results: BlockingResults | None = None,
 ) -> Deployment:
     """The tasks of a unit on the memory of the TaskManager at `address`, with what they go on from.
+
+    `results` are the blocking ones of the job there, whoever has written them.
 
     The store is asked. Where the job does not say, its parts are the plain ones.
 
@@ -34,14 +38,16 @@ def deploy_unit(
         SluiceError: they cannot be made, or cannot go on from their checkpoint; nothing is left behind.
     """
     graph = graph_of(job, unit.task)
-    number = sorted(set(unit.task.places)).index(address)
+    number = addresses_of(unit.task).index(address)
     region = [each.place for each in unit.tasks]
     snapshots = None
-    if unit.task.restore is not None and store is not None:
+    if unit.task.restore is not None and store is not None and not job.is_batch:  # there are no checkpoints
         here = [each for each in graph.vertices if (each.vertex.id, each.subtask) in region]
         snapshots = restore_point_of(unit.task.restore, store).snapshots(store, graph, here)
     makers = makers_of(job.config, default=False)
-    return Deployment(graph, number, trace, makers=makers, pool=pool, snapshots=snapshots, region=region)
+    return Deployment(
+        graph, number, trace, makers=makers, pool=pool, snapshots=snapshots, results=results, region=region
+    )
 
 
 def executions_of(unit: TaskUnit, deployment: Deployment) -> dict[str, ExecutionId]:

@@ -75,6 +75,9 @@ class ResultPartitionId:
     number: int
     producer: ProducerId
 
+    def __str__(self) -> str:
+        return f"{self.data_set_id.hex()}#{self.number}@{self.producer.id.hex()}"
+
 
 class BufferResponse(NamedTuple):  # a tuple is made in a fifth of the time, and this is made for each buffer
     """A buffer or an event for `receiver`.

@@ -136,9 +136,7 @@ class PartitionReader:
         elif self.has_answer:
             self.channel.on_error(RemoteProtocolError("a partition that has sent something was not found"))
         else:
-            partition = self.request.partition
-            name = f"{partition.data_set_id.hex()}#{partition.number}@{partition.producer.id.hex()}"
-            self.channel.on_error(PartitionNotFoundError(name, self._num_requests))
+            self.channel.on_error(PartitionNotFoundError(str(self.request.partition), self._num_requests))
 
 
 class PartitionRetries:

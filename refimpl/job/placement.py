@@ -8,11 +8,11 @@ which the job first names them, and the TaskManagers are filled one after the ot
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import accumulate
 
 from refimpl.errors import LocalUsageError
-from refimpl.job.job_graph import JobGraph, JobVertex
+from refimpl.job.job_graph import JobGraph, JobVertex, Place
 
 __all__ = ["Placement", "check_num_task_managers"]
 
@@ -30,6 +30,9 @@ def check_num_task_managers(number: object) -> None:
 class Placement:
     """The slots of a job, dealt out to `num_task_managers` in equal parts, or as `dealt` has it: by slot, a number.
 
+    The subtasks of `elsewhere` are not where their slot is, but at the TaskManager of that number: they ran there
+    before the slot was dealt to another, and what they have written is still there.
+
     Raises:
         LocalUsageError: no whole number of TaskManagers above 0, or more than the job has slots; a slot is dealt to
             nobody, or to one that there is not.
@@ -39,14 +42,22 @@ class Placement:
     Differs: the number of slots of a TaskManager follows from the job; there it is configured.
     """
 
-    def __init__(self, job: JobGraph, num_task_managers: int = 1, dealt: Sequence[int] | None = None) -> None:
+    def __init__(
+        self,
+        job: JobGraph,
+        num_task_managers: int = 1,
+        dealt: Sequence[int] | None = None,
+        elsewhere: Mapping[Place, int] | None = None,
+    ) -> None:
         widths: dict[str, int] = {}
         for vertex in job.vertices.values():
             group = _group_of(vertex)
             widths[group] = max(widths.get(group, 0), vertex.parallelism)
         self.num_slots = sum(widths.values())
         self.num_task_managers = num_task_managers
-        if type(num_task_managers) is not int or not 1 <= num_task_managers <= self.num_slots:
+        self._elsewhere = elsewhere or {}
+        most = self.num_slots + len(self._elsewhere)
+        if type(num_task_managers) is not int or not 1 <= num_task_managers <= most:
             raise LocalUsageError(
                 f"{num_task_managers!r} TaskManagers cannot share the {self.num_slots} slots of this job; "
                 f"give 1 to {self.num_slots}, or the job more parallelism"
@@ -64,7 +75,7 @@ class Placement:
 
     def task_manager_of(self, vertex: JobVertex, subtask: int) -> int:
         """The number of the TaskManager, from 0."""
-        return self._dealt[self.slot_of(vertex, subtask)]
+        return self._elsewhere.get((vertex.id, subtask), self._dealt[self.slot_of(vertex, subtask)])
 
 
 def _group_of(vertex: JobVertex) -> str:

@@ -22,7 +22,6 @@ from refimpl.errors import LocalUsageError
 from refimpl.job import StreamEnvironment
 from refimpl.records import STRING
 from refimpl.state import MemoryStore
-from tests.support.batch_jobs import batch_config, words
 from tests.support.cluster_worlds import (
     JOB,
     committed,
@@ -48,11 +47,6 @@ def test_a_job_runs_in_slots_that_all_come_home_and_its_files_are_committed_once
     assert committed(tmp_path) == expected(), f"seed {seed}"
     cluster.check_at_rest()
     assert [key for key in store.files if not key.startswith(f"{JOB}/leader-")] == []
-
-
-def test_a_job_with_blocking_exchanges_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(LocalUsageError, match="blocking exchanges"):
-        begun().submit("batch", words(batch_config(tmp_path), []))
 
 
 def test_the_same_seed_takes_the_same_steps(tmp_path: Path) -> None:

@@ -16,10 +16,10 @@ from functools import partial
 from refimpl.cluster.fencing import FencingToken
 from refimpl.cluster.heartbeat import FLINKS_HEARTBEAT, HeartbeatTimes
 from refimpl.cluster.job_master import JobMaster
+from refimpl.cluster.job_plan import JobPlan
 from refimpl.cluster.job_status import JobState
 from refimpl.cluster.messages import JobWord
 from refimpl.cluster.restart import RestartStrategy
-from refimpl.cluster.scheduler import JobPlan
 from refimpl.drivers.cluster.component_loop import ComponentLoop
 from refimpl.drivers.cluster.leaders import RESOURCE_MANAGER, Leadership
 from refimpl.drivers.cluster.rpc_address import rpc_address

@@ -14,7 +14,6 @@ from refimpl.cluster.job_status import JobState
 from refimpl.cluster.resource_manager import ResourceManager
 from refimpl.cluster.snapshot import MemberKind
 from refimpl.cluster.task_executor import TaskExecutor
-from refimpl.cluster.task_units import UnitId
 from refimpl.config import Config
 from refimpl.drivers.cluster_checkpoints import ClusterCheckpoints
 from refimpl.drivers.cluster_simulation.data_plane import DataPlane
@@ -66,7 +65,7 @@ class ClusterParts:
         self.config, self.store = config, store
         self.jobs = ClusterJobs()
         self._num_slots, self._trace = num_slots, trace
-        self.data = DataPlane(work, delays, config.epoch_ms or 0, self._task_failed)
+        self.data = DataPlane(work, delays, config.epoch_ms or 0, self._task_failed, self._task_manager)
         self.wire = ControlWire(control_delays.next_ms, lambda: self.time_ms)
         self.members = Members(self.wire, lambda: self.time_ms, self._make, Random(f"members of seed {seed}"))
         for address in (DISPATCHER, RESOURCE_MANAGER):
@@ -141,7 +140,7 @@ class ClusterParts:
                 pool, jobs = pool_of(self.config, self._trace), self.jobs
                 on_made, on_closed = partial(self.data.made, address), partial(self.data.closed, address)
                 member.task_manager = SimulatedTaskManager(
-                    executor, pool, self.store, jobs.graphs, jobs.plans, on_made, on_closed, self._trace
+                    executor, pool, self.store, jobs.graphs, jobs.plans, on_made, on_closed, self._reaches, self._trace
                 )
             case MemberKind.JOB_MASTER:
                 member.job_id = job_id = address.removeprefix(job_master_of(""))
@@ -223,21 +222,29 @@ class ClusterParts:
         self.members.contend(member.address)
 
     def _task_failed(self, address: str, execution: ExecutionId, error: SluiceError) -> None:
+        self._task_manager(address).fail(execution, error, self.time_ms)
+
+    def _task_manager(self, address: str) -> SimulatedTaskManager:
         task_manager = self.members.present(address).task_manager
         assert task_manager is not None, f"{address} runs no tasks"
-        task_manager.fail(execution, error, self.time_ms)
+        return task_manager
 
-    def _leave_without_a_word(
-        self, address: str, task_manager: SimulatedTaskManager, unit_id: UnitId, *, is_noticed: bool
-    ) -> None:
-        """A unit is no more, with its TaskManager; who is connected to it finds out when its connection ends."""
-        running = task_manager.running.pop(unit_id)
-        self.data.forget(address, running)
-        for link in self.data.cut(address, unit_id):
+    def _reaches(self, address: str) -> bool:
+        """Whether whoever would connect to an address finds somebody."""
+        return address in self.members.alive
+
+    def _leave_without_a_word(self, address: str, task_manager: SimulatedTaskManager, *, is_noticed: bool) -> None:
+        """What ran and was kept at a TaskManager is no more; who is connected to it finds out when that ends."""
+        for running in list(task_manager.running.values()):
+            self.data.forget(address, running)
+        task_manager.running.clear()
+        for link in self.data.cut(address):
+            self.data.stop_serving(link)
             line = f"{address} from its connections"
             self.wire.send(line, f"the end of {link.name}", partial(_end, link), may_be_lost=False)
             if not is_noticed:
                 self.wire.delay(self.wire.messages[-1].number, _CONNECTION_TIMEOUT_MS)
+        task_manager.results.close()
 
 
 def _end(link: Link) -> None:

@@ -6,15 +6,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from refimpl.cluster.executions import ExecutionId
-from refimpl.cluster.task_units import UnitId
+from refimpl.cluster.task_units import UnitId, addresses_of
 from refimpl.drivers.cluster_simulation.actions import ClusterAction
-from refimpl.drivers.cluster_simulation.task_manager import RunningUnit
+from refimpl.drivers.cluster_simulation.task_manager import RunningUnit, SimulatedTaskManager
 from refimpl.drivers.simulation.actions import Action, AskAgain, Deliver, Flush, ReadOn, Send, StepTask, Timeout
 from refimpl.drivers.simulation.data_moves import DataMoves
 from refimpl.drivers.simulation.policy import Delays
 from refimpl.drivers.simulation.wire import Link
 from refimpl.drivers.simulation.work import Work
 from refimpl.errors import SluiceError
+from refimpl.job.deployment import Deployment
+from refimpl.job.shuffle_environment import ConnectionId
 
 __all__ = ["DataPlane"]
 
@@ -32,7 +34,8 @@ class DataPlane(DataMoves):
     """What really runs, by TaskManager. `on_failure` hears of an attempt that has failed, by its TaskManager.
 
     Two units of one region are connected as soon as both are there. When one of them ends, the other finds its
-    connection cut.
+    connection cut. `at` gives the TaskManager at an address: blocking results are read through it, whether or not it
+    runs anything of the region.
     """
 
     def __init__(
@@ -41,8 +44,11 @@ class DataPlane(DataMoves):
         delays: Delays,
         epoch_ms: float,
         on_failure: Callable[[str, ExecutionId, SluiceError], None],
+        at: Callable[[str], SimulatedTaskManager],
     ) -> None:
         super().__init__(work, delays, epoch_ms)
+        self._at = at
+        self._servers: dict[Link, tuple[SimulatedTaskManager, Deployment]] = {}
         self._on_failure = on_failure
         self._units: dict[tuple[UnitId, str], RunningUnit] = {}
         self._ends: dict[str, _Ends] = {}
@@ -67,11 +73,12 @@ class DataPlane(DataMoves):
                 output = f"{writer.partition.name} of {name}"
                 self._partitions[output] = writer.partition
                 self._owners[output] = address, execution
-        addresses = sorted(set(running.unit.task.places))
+        addresses = addresses_of(running.unit.task)
         for (other_id, other), each in list(self._units.items()):
             if other_id == unit_id and other != address:
                 self._connect(unit_id, addresses, (address, running), (other, each))
                 self._connect(unit_id, addresses, (other, each), (address, running))
+        self._connect_to_results(address, running)
 
     def closed(self, address: str, running: RunningUnit) -> None:
         """A unit is about to be no more: those that are connected to it find that out."""
@@ -79,6 +86,7 @@ class DataPlane(DataMoves):
         for link in self.cut(address, running.unit.id):
             if not link.is_closed:
                 link.lose()
+            self.stop_serving(link)
 
     def forget(self, address: str, running: RunningUnit) -> None:
         """A unit is no more, without a word."""
@@ -89,9 +97,10 @@ class DataPlane(DataMoves):
             self._partitions.pop(name, None)
             del self._owners[name]
 
-    def cut(self, address: str, unit_id: UnitId) -> list[Link]:
-        """The connections of a unit that was here, on which nothing comes or goes any more."""
-        cut = [name for name, ends in self._ends.items() if ends.unit == unit_id and address in _both(ends)]
+    def cut(self, address: str, unit_id: UnitId | None = None) -> list[Link]:
+        """The connections of a unit that was here, or of all, on which nothing comes or goes any more."""
+        units = {ends.unit for ends in self._ends.values()} if unit_id is None else {unit_id}
+        cut = [name for name, ends in self._ends.items() if ends.unit in units and address in _both(ends)]
         for name in cut:
             del self._ends[name]
         return [self.links.pop(name) for name in cut]
@@ -138,6 +147,29 @@ class DataPlane(DataMoves):
             self._on_failure(address, execution, error)
             return True
 
+    def _connect_to_results(self, address: str, running: RunningUnit) -> None:
+        """Whoever keeps what a unit reads afterwards, and has no unit of its region, serves it all the same."""
+        graph, task = running.deployment.graph, running.unit.task
+        addresses, region = addresses_of(task), {each.place for each in task.together}
+        beside = {each.task_manager for each in graph.vertices if (each.vertex.id, each.subtask) in region}
+        for connection_id in list(running.deployment.shuffle.remote_reads):
+            number = connection_id.task_manager
+            if number in beside:
+                continue
+            keeper = self._at(addresses[number])
+            server = keeper.serve(graph, number, running.unit.id.job_id)
+            link = Link(running.deployment, server, connection_id)
+            name = self._name_of(running.unit.id, address, connection_id, addresses[number])
+            self.links[name] = link
+            self._ends[name] = _Ends(running.unit.id, address, addresses[number])
+            self._servers[link] = keeper, server
+
+    def stop_serving(self, link: Link) -> None:
+        """If results were read through a connection, they are no more."""
+        keeper, server = self._servers.pop(link, (None, None))
+        if keeper is not None and server is not None:
+            keeper.stop_serving(server)
+
     def _connect(
         self,
         unit_id: UnitId,
@@ -150,9 +182,13 @@ class DataPlane(DataMoves):
             if connection_id.task_manager != number:
                 continue
             link = Link(consumer[1].deployment, producer[1].deployment, connection_id)
-            name = f"{consumer[0]} reads {connection_id} ({producer[0]}), {unit_id.job_id} #{unit_id.epoch}"
-            name += f".{unit_id.generation} {unit_id.first}"
+            name = self._name_of(unit_id, consumer[0], connection_id, producer[0])
             self.links[name], self._ends[name] = link, _Ends(unit_id, consumer[0], producer[0])
+
+    @staticmethod
+    def _name_of(unit_id: UnitId, consumer: str, connection_id: ConnectionId, producer: str) -> str:
+        name = f"{consumer} reads {connection_id} ({producer}), {unit_id.job_id} #{unit_id.epoch}"
+        return f"{name}.{unit_id.generation} {unit_id.first}"
 
 
 def _both(ends: _Ends) -> tuple[str, str]:

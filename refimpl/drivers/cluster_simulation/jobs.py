@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from refimpl.cluster.dispatcher import JobRecord, MemoryJobRegistry
+from refimpl.cluster.job_plan import JobPlan
 from refimpl.cluster.restart import FixedDelayRestart, NoRestart, RestartStrategy
-from refimpl.cluster.scheduler import JobPlan
 from refimpl.job.execution_graph import ExecutionGraph
 from refimpl.job.job_graph import JobGraph
 

@@ -32,7 +32,6 @@ from refimpl.drivers.cluster_simulation.actions import (
 from refimpl.drivers.cluster_simulation.cluster_parts import ClusterParts, kind_of
 from refimpl.drivers.cluster_simulation.jobs import SubmittedJob
 from refimpl.drivers.cluster_simulation.members import RESOURCE_MANAGER, Member, job_master_of
-from refimpl.drivers.regions import refuse_regions
 from refimpl.drivers.simulation.actions import CallStore, ReadOn, Send, StepTask, Tell
 from refimpl.drivers.simulation.policy import Delays, Policy
 from refimpl.drivers.simulation.work import Work
@@ -95,11 +94,9 @@ class ClusterSimulation(ClusterParts):
         """Run a job; when this returns it is stored. `restart` makes a strategy for each of its leaders.
 
         Raises:
-            LocalUsageError: there is, or was, a job of this id; or it has blocking exchanges; or nobody leads the
-                Dispatcher now.
+            LocalUsageError: there is, or was, a job of this id, or nobody leads the Dispatcher now.
         """
         graph = environment.execution_graph(1)
-        refuse_regions(graph, "simulate it by itself")
         job = SubmittedJob.of(graph.job, restart)
         self._carry_out(self._dispatcher.submit(job_id, job))
 
@@ -197,8 +194,7 @@ class ClusterSimulation(ClusterParts):
         """
         member = self.members.crash(address, is_noticed=is_noticed)
         if member.task_manager is not None:
-            for running in list(member.task_manager.running.values()):
-                self._leave_without_a_word(address, member.task_manager, running.unit.id, is_noticed=is_noticed)
+            self._leave_without_a_word(address, member.task_manager, is_noticed=is_noticed)
         self.members.vacant.pop(address, None)
         self._settle()
 
@@ -227,9 +223,9 @@ class ClusterSimulation(ClusterParts):
         check_slots(executors, job_masters, running)
         check_attempts(job_masters, running)
         for member in self.members:
-            made = [] if member.task_manager is None else list(member.task_manager.running.values())
-            if made:
-                check_all(*(each.deployment for each in made))
+            if (task_manager := member.task_manager) is not None:
+                made = [each.deployment for each in task_manager.running.values()]
+                check_all(*made, *task_manager.servers)
         for link in self.data.links.values():
             link.check()
 
@@ -243,6 +239,7 @@ class ClusterSimulation(ClusterParts):
             if (task_manager := member.task_manager) is not None:
                 free, total = task_manager.pool.num_free, len(task_manager.pool.segments)
                 assert free == total, f"{member.address} has {total - free} segments out"
+                assert not task_manager.results.num_bytes, f"{member.address} still has results of some job"
 
     def snapshot(self) -> ClusterSnapshot:
         """The cluster at this moment."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from refimpl.cluster.bottleneck import Bottleneck, Load, find_bottleneck
-from refimpl.cluster.scheduler import JobPlan, Place
+from refimpl.cluster.job_plan import JobPlan, Place
 from refimpl.config import CheckpointingMode
 from refimpl.consumer.network_input import NetworkInput
 from refimpl.drivers.simulation.run import Simulation

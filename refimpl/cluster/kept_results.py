@@ -1,0 +1,49 @@
+"""The blocking results that a TaskManager keeps, by the attempts that have written them, until it is told to drop them.
+
+They outlive the slots they were written in. When the job has nobody who leads it they go: whoever leads it next begins
+from the beginning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from refimpl.cluster.executions import ExecutionId
+
+__all__ = ["KeptResults"]
+
+
+class KeptResults:
+    """The attempts here whose results are read later: those that still write, and those that have finished.
+
+    Flink:   TaskExecutorPartitionTrackerImpl (runtime.io.network.partition), 1.11.4
+    """
+
+    def __init__(self) -> None:
+        self._writing: set[ExecutionId] = set()
+        self._kept: dict[ExecutionId, None] = {}
+
+    def of(self, job_id: str) -> tuple[ExecutionId, ...]:
+        """The attempts of a job whose results are complete, and here."""
+        return tuple(each for each in self._kept if each.job_id == job_id)
+
+    def begin(self, execution: ExecutionId) -> None:
+        """An attempt begins whose results are to be kept."""
+        self._writing.add(execution)
+
+    def ended(self, execution: ExecutionId, *, has_finished: bool) -> None:
+        """An attempt has ended; what it has not finished goes with it."""
+        if execution in self._writing and has_finished:
+            self._kept[execution] = None
+        self._writing.discard(execution)
+
+    def release(self, executions: Collection[ExecutionId]) -> tuple[ExecutionId, ...]:
+        """Nobody needs the results of these; those that were here."""
+        found = tuple(each for each in self._kept if each in executions)
+        for each in found:
+            del self._kept[each]
+        return found
+
+    def release_all_but(self, job_id: str, wanted: Collection[ExecutionId] = ()) -> tuple[ExecutionId, ...]:
+        """Of a job only these are needed; those that were here beside them."""
+        return self.release([each for each in self.of(job_id) if each not in wanted])
