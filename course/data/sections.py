@@ -24,6 +24,7 @@ from course.data import (
     sections_batch,
     sections_channels,
     sections_cuts,
+    sections_days,
     sections_jobs,
     sections_memory,
     sections_pressure,
@@ -307,6 +308,14 @@ SECTIONS: dict[int, Section] = {
             sections_cuts.ask_departures,
             sections_cuts.count_and_crash,
             note=sections_cuts.note_surplus,
+        ),
+        Section(
+            17,
+            "What do the files of the hourly job hold that was ended in the middle, and went on?",
+            "flights",
+            600,
+            sections_days.ask_hours,
+            sections_days.end_and_go_on,
         ),
         Section(
             18,
