@@ -71,13 +71,36 @@ TimelineView(bad_day_recorded(), title="One bad day, two TaskManagers", at=-1)
 # %% [markdown] text name=window-words seeds=I5,I8
 # ## What it remembers: windows
 #
-# A **window** is a stretch of event time: 10:00 up to 10:59:59.999. The operator keeps for each key and window
-# an **accumulator**, a small value that each record changes. It **fires**, gives out its result, when the
-# watermark (lesson 13) has come to the window's last millisecond. Then it forgets the accumulator. A record
-# whose window is over by then is **late**: it is dropped, and counted.
+# A **window** is a stretch of event time: 10:00 up to the last millisecond before 11:00. The operator keeps for
+# each key and window an **accumulator**, a small value that each record changes. When the watermark (lesson 13)
+# has reached the window's last millisecond, the window is *over*: its result goes out once, and its state is
+# dropped. A record that comes for a window that is over is **late**, and goes to a side output.
 #
-# The clock on the wall decides nothing. So an hour that is read again, after a restart and much later, holds
-# the same flights as before. That makes a second result *equal*, not merely similar.
+# The clock on the wall decides nothing, nor does the order of arrival. So an hour that is read again, much later,
+# holds the same flights as before. That makes a second result *equal*, not merely similar.
+#
+# What a snapshot returns is of its moment: a copy. A reference would go on changing while it is being stored.
+#! Windows begin at multiples of their length since 1970, also before 1970: -1 ms lies in the window that ends at 0. Ask
+#! why all subtasks must agree on that, and what would stand in the files if the first record began the first window.
+# %% [markdown] task name=task-windows
+# ## Your first part: the windows
+#
+# - **Given** records with key, number and event time; watermarks; an `output` with `emit` and `late`.
+# - **Do** the methods, as the docstring says: count and sum for each key and window.
+# - **After a crash** there may be states of several subtasks, with different keys. The watermark is in none of
+#   them: time begins anew, and comes again with the records.
+# - **Done when** `check("17.1")` says so. About twenty lines.
+# %% exercise id=17.1
+#! Who is stuck draws two keys and three windows as a table, and says which cells a watermark empties, and in which order.
+# %% check name=check-windows
+check("17.1")
+# %% swap name=swap-windows
+L.swap("17.1")
+#! The job crashes. Ask what of their part the checkpoint had, and what had to come from the sources again.
+# %% zoo name=zoo-windows
+zoo("17.1")
+#! Two families again. Some give another answer whenever records arrive in another order; some only after a crash. Which
+#! of them would a test find that never breaks anything?
 # %% figure name=both seeds=I2
 both_days()
 #! The printed lines of the bad day: none is wrong, and 7 are there twice. Ask what would stand there if windows fired by
@@ -103,7 +126,7 @@ told_to_the_sink("+ JFK", "+ LGA", "barrier 1", "+ EWR", "complete 1", "barrier 
 #! Cover the last column. The line of the crash has all three rules: what waits is committed, what was open is aborted,
 #! and a new one is begun. JFK is written twice, into two transactions, of which one will be seen.
 # %% [markdown] task name=task-sink
-# ## Your part: the sink
+# ## Your second part: the sink
 #
 # - **Given** transactions with `begin`, `write`, `pre_commit`, `commit`, `abort`. To commit again does no harm.
 # - **Do** the methods of the docstring. After a crash: commit what waits, in *all* states; abort what was open
@@ -151,9 +174,9 @@ L.quiz("17.q2")
 # %% [markdown] recap name=recap
 # ## What you have now
 #
-# You built what makes a result count once, outside of the job too. In Flink 1.11.4 it is
-# `TwoPhaseCommitSinkFunction`; in 2.x the same two phases are `SinkWriter` and `Committer`. Sources go back,
-# state goes back, and what has left the job waits until nobody can go back behind it.
+# You built what a job remembers, `WindowOperator` in Flink 1.11.4, and what makes its results count once outside
+# of it too, `TwoPhaseCommitSinkFunction`; in 2.x the two phases are `SinkWriter` and `Committer`. Sources go
+# back, state goes back, and what has left the job waits until nobody can go back behind it.
 #
 # To read: `refimpl/task/two_phase_sink.py`, `refimpl/task/window_operator.py`, and `tests/chaos`, which plays
 # hundreds of worse days. Outside: Carbone and others, *State Management in Apache Flink* (2017).
