@@ -120,14 +120,15 @@ def _names_in(node: ast.AST) -> set[str]:
     return {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
 
 
-def _assigned(node: ast.Assign) -> set[str]:
-    return {target.id for target in node.targets if isinstance(target, ast.Name)}
+def _assigned(node: ast.Assign | ast.AnnAssign) -> set[str]:
+    targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+    return {target.id for target in targets if isinstance(target, ast.Name)}
 
 
 def _needed(tree: ast.Module, names: set[str]) -> set[str]:
     """`names`, and what the constants among them are made from."""
     for node in reversed(tree.body):  # a constant is made from those above it
-        if isinstance(node, ast.Assign) and _assigned(node) & names:
+        if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None and _assigned(node) & names:
             names = names | _names_in(node.value)
     return names
 
@@ -147,7 +148,7 @@ def standing_alone(exercise: str, part_source: str) -> str:
             imports += [f"from {node.module} import {', '.join(used)}"] if used else []
         elif isinstance(node, ast.Import):
             imports += [f"import {alias.name}" for alias in node.names if alias.name in needed]
-        elif isinstance(node, ast.Assign) and _assigned(node) & needed:
+        elif isinstance(node, ast.Assign | ast.AnnAssign) and _assigned(node) & needed:
             constants.append(ast.get_source_segment(source, node) or "")
         elif isinstance(node, ast.ClassDef | ast.FunctionDef) and node.name in needed - written:
             local.append(node.name)

@@ -45,6 +45,7 @@ from course.swap.pressure import run_in_a_race, run_in_pressure
 from course.swap.queues import guarded_rules
 from course.swap.rule import GateReport, at_the_gate
 from course.swap.talks import put_talks, put_wires
+from course.swap.two_phases import run_two_phases
 from refimpl.batch_options import ExchangeMode, ExecutionMode
 from refimpl.config import Config
 from refimpl.consumer import BarrierAligner, BufferManager, SequenceNumbers, StatusWatermarkValve
@@ -231,8 +232,10 @@ def _gate(exercise_id: str, rule: Any, of: str, options: Mapping[str, Any]) -> G
     return at_the_gate(exercise_id, chosen, of, lambda part: run(of, part, **options), is_learners=rule is not None)
 
 
-_IN_VIRTUAL_TIME: dict[str, Callable[[str, Any], Any]] = {"bottleneck": run_in_pressure, "storm": run_in_a_race}
-"""Parts of which only time shows what they do: they go into runs of their own."""
+_IN_VIRTUAL_TIME: dict[str, Callable[[str, Any], Any]] = {
+    "bottleneck": run_in_pressure, "storm": run_in_a_race, "two_phases": run_two_phases,
+}  # fmt: skip
+"""Parts of which only time, or a crash, shows what they do: they go into runs of their own."""
 
 _Swap = Callable[[Any], None]
 _Outcome = tuple[list[Any], dict[str, Any]]
