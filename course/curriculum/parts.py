@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
 from refimpl.errors import LocalUsageError
+from refimpl.records import MIN_TIMESTAMP
 
-__all__ = ["names_the_culprit", "reads_as_written", "records_come_back", "to_departure"]
+__all__ = ["CountingWindows", "names_the_culprit", "reads_as_written", "records_come_back", "to_departure"]
 
 
 def to_departure(flight: dict[str, Any]) -> tuple[str, int]:
@@ -88,3 +89,44 @@ def names_the_culprit(find: Callable[[Mapping[str, Sequence[float]], Sequence[tu
         ),
     ]
     return all(find(loads, exchanges) == want for loads, exchanges, want in jobs)
+
+
+class CountingWindows:
+    """How many numbers came of each key in each window of event time, and their sum.
+
+    Windows are `size_ms` long and begin at each multiple of that. `output` has emit(key, start, end, count, total) and
+    late(key, number, timestamp).
+
+    Flink:   WindowOperator (streaming.runtime.operators.windowing), 1.11.4
+    Differs: one kind of window and one aggregate; a watermark looks through all windows, where Flink has timers.
+    """
+
+    def __init__(self, size_ms: int) -> None:
+        self.size_ms = size_ms
+        self.watermark = MIN_TIMESTAMP
+        self.windows: dict[tuple[Hashable, int], tuple[int, int]] = {}
+
+    def on_record(self, key: Hashable, number: int, timestamp: int, output: Any) -> None:
+        """Add a number to its window, or say that it is late."""
+        start = timestamp - timestamp % self.size_ms
+        if start + self.size_ms - 1 <= self.watermark:
+            output.late(key, number, timestamp)
+            return
+        count, total = self.windows.get((key, start), (0, 0))
+        self.windows[key, start] = count + 1, total + number
+
+    def on_watermark(self, watermark: int, output: Any) -> None:
+        """Emit what is over, the smallest end first, and forget it."""
+        self.watermark = max(self.watermark, watermark)
+        over = [found for found in self.windows if found[1] + self.size_ms - 1 <= self.watermark]
+        for key, start in sorted(over, key=lambda found: found[1]):
+            output.emit(key, start, start + self.size_ms, *self.windows.pop((key, start)))
+
+    def snapshot(self) -> dict[tuple[Hashable, int], tuple[int, int]]:
+        """The open windows as they are now."""
+        return dict(self.windows)
+
+    def restore(self, states: Sequence[Mapping[tuple[Hashable, int], tuple[int, int]]]) -> None:
+        """Go on from what snapshots of other subtasks returned."""
+        for state in states:
+            self.windows.update(state)

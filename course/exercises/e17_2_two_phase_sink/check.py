@@ -49,8 +49,10 @@ _CASES = {
         "restore / 5 / snapshot 1 / 6 / snapshot 2 / complete 2",
         "restore / 5 / snapshot 1 / 6 / snapshot 2 / 7 / snapshot 3 / complete 2 / snapshot 4 / complete 4",
         "restore / 5 / snapshot 2 / 6 / snapshot 9 / 7 / snapshot 10 / 8 / snapshot 11 / complete 10 / complete 9",
-        f"restore / 5 / snapshot {_FAR} / 6 / snapshot {_FAR + 300} / complete {_FAR} / complete {_FAR + 300} / "
-        f"snapshot {_FAR + 301}",
+        (
+            f"restore / 5 / snapshot {_FAR} / 6 / snapshot {_FAR + 300} / complete {_FAR} / complete {_FAR + 300} / "
+            f"snapshot {_FAR + 301}"
+        ),
     ],
     "E": [
         "restore / 5 / snapshot 1 / 6 / complete 1",
