@@ -4,8 +4,8 @@
 # **When you are done** you can read the story of a job that failed again and again, say from where it went on
 # each time, and why its results are right all the same.
 #
-# 90 minutes. You need event time (lesson 13) and aligned checkpoints (lesson 14). The part that becomes yours: the
-# sink that decides when a result counts.
+# 90 minutes. You need event time (lesson 13) and aligned checkpoints (lesson 14). The parts that become yours:
+# the windows of a job, and the sink that decides when a result counts.
 #
 # Era: Flink 1.11. What 2.x does differently is said where it matters.
 #! This is the last stop before a real Flink: everything so far, together, on a day on which much breaks. Ask who has
@@ -82,6 +82,25 @@ TimelineView(bad_day_recorded(), title="One bad day, two TaskManagers", at=-1)
 # What a snapshot returns is of its moment: a copy. A reference would go on changing while it is being stored.
 #! Windows begin at multiples of their length since 1970, also before 1970: -1 ms lies in the window that ends at 0. Ask
 #! why all subtasks must agree on that, and what would stand in the files if the first record began the first window.
+# %% [markdown] task name=task-windows
+# ## Your first part: the windows
+#
+# - **Given** records with key, number and event time; watermarks; an `output` with `emit` and `late`.
+# - **Do** the methods, as the docstring says: count and sum for each key and window.
+# - **After a crash** there may be states of several subtasks, with different keys. The watermark is in none of
+#   them: time begins anew, and comes again with the records.
+# - **Done when** `check("17.1")` says so. About twenty lines.
+# %% exercise id=17.1
+#! Who is stuck draws two keys and three windows as a table, and says which cells a watermark empties, and in which order.
+# %% check name=check-windows
+check("17.1")
+# %% swap name=swap-windows
+L.swap("17.1")
+#! The job crashes. Ask what of their part the checkpoint had, and what had to come from the sources again.
+# %% zoo name=zoo-windows
+zoo("17.1")
+#! Two families again. Some give another answer whenever records arrive in another order; some only after a crash. Which
+#! of them would a test find that never breaks anything?
 # %% figure name=both seeds=I2
 both_days()
 #! The printed lines of the bad day: none is wrong, and 7 are there twice. Ask what would stand there if windows fired by
@@ -107,7 +126,7 @@ told_to_the_sink("+ JFK", "+ LGA", "barrier 1", "+ EWR", "complete 1", "barrier 
 #! Cover the last column. The line of the crash has all three rules: what waits is committed, what was open is aborted,
 #! and a new one is begun. JFK is written twice, into two transactions, of which one will be seen.
 # %% [markdown] task name=task-sink
-# ## Your part: the sink
+# ## Your second part: the sink
 #
 # - **Given** transactions with `begin`, `write`, `pre_commit`, `commit`, `abort`. To commit again does no harm.
 # - **Do** the methods of the docstring. After a crash: commit what waits, in *all* states; abort what was open
@@ -155,8 +174,8 @@ L.quiz("17.q2")
 # %% [markdown] recap name=recap
 # ## What you have now
 #
-# You built what makes the results of a job count once, outside of it too. In Flink 1.11.4 it is
-# `TwoPhaseCommitSinkFunction`; in 2.x the two phases are `SinkWriter` and `Committer`. Sources go
+# You built what a job remembers, `WindowOperator` in Flink 1.11.4, and what makes its results count once outside
+# of it too, `TwoPhaseCommitSinkFunction`; in 2.x the two phases are `SinkWriter` and `Committer`. Sources go
 # back, state goes back, and what has left the job waits until nobody can go back behind it.
 #
 # To read: `refimpl/task/two_phase_sink.py`, `refimpl/task/window_operator.py`, and `tests/chaos`, which plays
