@@ -44,8 +44,8 @@ L.predict("17.a")
 #! "only the tasks of the machine": ask what its neighbours have counted since, from records that now come again.
 # %% figure name=timeline seeds=I2,K13
 incident_timeline()
-#! Read it aloud, line by line, as a story. Then: how many flights were read in all? 600, and 104, and 128 again. Ask why
-#! no one asks on-call to repair a number.
+#! Read it aloud, line by line, as a story. Then: how many flights were read in all? 600, and 104, and 128 again. Ask
+#! why no one asks on-call to repair a number.
 # %% figure name=day seeds=I2
 TimelineView(bad_day_recorded(), title="One bad day, two TaskManagers", at=-1)
 #! Find the two restarts in the row of the checkpoints, then the two checkpoints that the store ate. Then move the
@@ -91,7 +91,8 @@ TimelineView(bad_day_recorded(), title="One bad day, two TaskManagers", at=-1)
 #   them: time begins anew, and comes again with the records.
 # - **Done when** `check("17.1")` says so. About twenty lines.
 # %% exercise id=17.1
-#! Who is stuck draws two keys and three windows as a table, and says which cells a watermark empties, and in which order.
+#! Who is stuck draws two keys and three windows as a table, and says which cells a watermark empties, and in which
+#! order.
 # %% check name=check-windows
 check("17.1")
 # %% swap name=swap-windows
@@ -103,8 +104,8 @@ zoo("17.1")
 #! of them would a test find that never breaks anything?
 # %% figure name=both seeds=I2
 both_days()
-#! The printed lines of the bad day: none is wrong, and 7 are there twice. Ask what would stand there if windows fired by
-#! the clock on the wall: hours cut in two by the outage, and nobody could say which lines are the extra ones.
+#! The printed lines of the bad day: none is wrong, and 7 are there twice. Ask what would stand there if windows fired
+#! by the clock on the wall: hours cut in two by the outage, and nobody could say which lines are the extra ones.
 # %% [markdown] text name=sink-words seeds=I2
 # ## What has left the job
 #
