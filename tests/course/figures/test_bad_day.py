@@ -9,8 +9,8 @@ from course.data.sample import sample_flights
 from course.figures.bad_day import bad_day_recorded, both_days, incident_timeline, told_to_the_sink, troubles_ahead
 from refimpl.checkpoint import CheckpointStatus
 
-SHORT = sample_flights(240)
-SHORT_MS = 16.0
+SHORT = sample_flights(300)
+SHORT_MS = 28.0
 
 
 @pytest.fixture(scope="module")
@@ -27,14 +27,14 @@ def test_a_quiet_day_prints_what_it_commits_and_has_no_incidents(quiet):
     )
 
 
-@pytest.mark.parametrize("seed", [5, 6, 7])
+@pytest.mark.parametrize("seed", [1, 4, 6])  # days that go on from a checkpoint
 def test_other_days_commit_what_a_quiet_one_does_each_once(seed, quiet):
     day = lived(drawn(seed, length_ms=SHORT_MS), seed, flights=SHORT, check_every=1)
     assert day.committed == quiet.committed, seed
     assert set(day.printed) == set(quiet.printed), seed
     assert len(day.printed) >= len(quiet.printed), seed
     assert day.num_read == len(SHORT) + day.num_again, seed
-    assert any("the job has failed" in each.what for each in day.incidents), seed
+    assert day.checkpoints.counts.num_restored > 0, seed
 
 
 @pytest.mark.slow
