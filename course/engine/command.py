@@ -219,8 +219,8 @@ def _start(arguments: argparse.Namespace) -> int:
     options = replace(_options(arguments), **on_demand)
     if arguments.foreground:
         keep_running(folder, num, options)
-    given = ("task_managers", "on_demand", "idle", "slots")
-    given += ("restarts", "restart_delay", "heartbeat", "heartbeat_timeout")
+    sizes = ("task_managers", "on_demand", "idle", "slots")
+    given = (*sizes, "restarts", "restart_delay", "heartbeat", "heartbeat_timeout")
     values = {name: getattr(arguments, name) for name in given}
     words = [f"--{name.replace('_', '-')}={value}" for name, value in values.items() if value is not None]
     with Waiting("starting the cluster"):
