@@ -18,7 +18,7 @@ from refimpl.cluster import (
 from refimpl.errors import LocalUsageError
 from widgets.view_models import Model
 
-__all__ = ["LEADERS", "cluster_model", "known_of_cluster"]
+__all__ = ["LEADERS", "cluster_model", "known_of_cluster", "what_is_seen"]
 
 LEADERS = ("dispatcher", "resource-manager")
 """The addresses at which there is always somebody, or will be."""
@@ -37,6 +37,17 @@ def known_of_cluster(snapshot: ClusterSnapshot) -> Model:
     found = {each.address: len(each.slots) for each in snapshot.members if each.kind is MemberKind.TASK_MANAGER}
     most = max(found.values(), default=_NO_SLOTS)  # one that is gone shows none, and comes back with as many
     return {"task_managers": [{"address": each, "num_slots": found[each] or most} for each in sorted(found)]}
+
+
+def what_is_seen(snapshot: ClusterSnapshot) -> object:
+    """What has to change for a moment to be another: who is there, whose slots are, how jobs are."""
+    members = [(each.address, each.state, each.epoch, each.is_current) for each in snapshot.members]
+    slots = [(each.slot, each.state, each.executions) for member in snapshot.members for each in member.slots]
+    links = [
+        (each.address, [(link.address, link.epoch, link.state) for link in each.links]) for each in snapshot.members
+    ]
+    jobs = [(each.job_id, each.state, each.epoch, each.completed) for each in snapshot.jobs]
+    return members, slots, links, jobs, snapshot.vacant
 
 
 def cluster_model(snapshot: ClusterSnapshot, action: str, known: Model) -> Model:

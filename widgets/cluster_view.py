@@ -21,7 +21,7 @@ from widgets.cluster_drawing import (
     SLOT_ROOM,
     cluster_drawing,
 )
-from widgets.cluster_model import cluster_model, known_of_cluster
+from widgets.cluster_model import cluster_model, known_of_cluster, what_is_seen
 from widgets.cluster_words import (
     all_words,
     former_words,
@@ -222,8 +222,8 @@ class ClusterView(FactView):
                 for _ in range(min(whole_number("n", content.get("n", 1), 0, MOST_FRAMES), _MOST_PER_CLICK)):
                     self._go_on(cluster)
             case "change":
-                shown = self._shown(cluster)
-                self._until(cluster, lambda: self._shown(cluster) != shown)
+                seen = what_is_seen(cluster.snapshot())
+                self._until(cluster, lambda: what_is_seen(cluster.snapshot()) != seen)
             case "wait":
                 end_ms = cluster.time_ms + _WAIT_MS
                 self._until(cluster, lambda: cluster.time_ms >= end_ms)
@@ -244,18 +244,6 @@ class ClusterView(FactView):
     def _keep(self, cluster: ClusterSimulation, action: str) -> None:
         moment: Any = cluster.snapshot()  # of no job, and gone through like one
         self._recording.add(moment, action)
-
-    @staticmethod
-    def _shown(cluster: ClusterSimulation) -> Any:
-        """What has to change for a moment to be another: who is there, whose slots are, how jobs are."""
-        snapshot = cluster.snapshot()
-        members = [(each.address, each.state, each.epoch, each.is_current) for each in snapshot.members]
-        slots = [(each.slot, each.state, each.executions) for member in snapshot.members for each in member.slots]
-        links = [
-            (each.address, [(link.address, link.epoch, link.state) for link in each.links]) for each in snapshot.members
-        ]
-        jobs = [(each.job_id, each.state, each.epoch, each.completed) for each in snapshot.jobs]
-        return members, slots, links, jobs, snapshot.vacant
 
     def _tell(self, kind: str, frames: list[Any]) -> None:
         assert isinstance(self._source, ClusterSimulation), "nothing else moves"

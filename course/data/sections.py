@@ -26,11 +26,12 @@ from course.data import (
     sections_cuts,
     sections_days,
     sections_jobs,
+    sections_losses,
     sections_memory,
     sections_pressure,
     sections_time,
 )
-from course.data.datasets import DEFAULT_SEED, NUM_FRAMES, table
+from course.data.datasets import DEFAULT_SEED, NUM_FRAMES, ROWS_OF_A_LOG, table
 from course.data.generated import VERSION
 from course.data.query_text import query_text
 from course.data.session import SparkUnavailable, cancels, spark
@@ -308,6 +309,14 @@ SECTIONS: dict[int, Section] = {
             sections_cuts.ask_departures,
             sections_cuts.count_and_crash,
             note=sections_cuts.note_surplus,
+        ),
+        Section(
+            16,
+            "How long after a loss does the last task begin again?",
+            "losses",
+            ROWS_OF_A_LOG,
+            sections_losses.ask_recoveries,
+            sections_losses.time_recoveries,
         ),
         Section(
             17,
