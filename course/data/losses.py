@@ -24,8 +24,17 @@ from refimpl.drivers.cluster_simulation import (
     job_master_of,
 )
 
-__all__ = ["FAILURES", "JOB", "LossRow", "LossRun", "counted_airports", "is_running", "log_of",
-           "loss_run", "logs"]  # fmt: skip
+__all__ = [
+    "FAILURES",
+    "JOB",
+    "LossRow",
+    "LossRun",
+    "counted_airports",
+    "is_running",
+    "log_of",
+    "logs",
+    "loss_run",
+]  # fmt: skip
 
 JOB = "flights"
 FAILURES = {
