@@ -44,6 +44,7 @@ from course.swap.methods import our_copy, our_flusher, our_selector, their_copy,
 from course.swap.pressure import run_in_a_race, run_in_pressure
 from course.swap.queues import guarded_rules
 from course.swap.rule import GateReport, at_the_gate
+from course.swap.slots import run_in_a_cluster
 from course.swap.talks import put_talks, put_wires
 from course.swap.two_phases import run_two_phases
 from course.swap.windows import run_windows
@@ -234,7 +235,7 @@ def _gate(exercise_id: str, rule: Any, of: str, options: Mapping[str, Any]) -> G
 
 
 _IN_VIRTUAL_TIME: dict[str, Callable[[str, Any], Any]] = {
-    "bottleneck": run_in_pressure, "storm": run_in_a_race, "two_phases": run_two_phases,
+    "bottleneck": run_in_pressure, "storm": run_in_a_race, "slots": run_in_a_cluster, "two_phases": run_two_phases,
     "windows": run_windows,
 }  # fmt: skip
 """Parts of which only time, or a crash, shows what they do: they go into runs of their own."""

@@ -26,6 +26,7 @@ from refimpl.cluster.result_tracker import *
 from refimpl.cluster.scheduler import *
 from refimpl.cluster.scheduler_decisions import *
 from refimpl.cluster.slot_manager import *
+from refimpl.cluster.slot_matching import *
 from refimpl.cluster.slot_pool import *
 from refimpl.cluster.slot_table import *
 from refimpl.cluster.slots import *

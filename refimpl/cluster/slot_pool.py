@@ -1,8 +1,8 @@
 """The slots of one job, as its JobMaster has them: used, free for a while, or still wished for.
 
 Each wish for a slot goes to the ResourceManager under an allocation id of its own. What comes back is an offer of a
-TaskManager. A slot that comes, or is free again, serves the wish it was asked for, else the one that has waited
-longest; the id of a wish that was served in another way is cancelled, so that no slot comes for nobody.
+TaskManager. `SlotMatching` says whom it serves: the wish it was asked for, else the one that has waited longest. The id
+of a wish that was served in another way is cancelled, so that no slot comes for nobody.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 
+from refimpl.cluster.slot_matching import SlotMatching
 from refimpl.cluster.slots import AllocationId, SlotId
 
 __all__ = [
@@ -126,6 +127,8 @@ class _Counter:
 class SlotPool:
     """The slots of job `job_id` under the leadership of `epoch`; times are the driver's, in ms.
 
+    `matching` says which slot serves which request; the pool knows who has asked, until when, and whom to tell.
+
     Flink:   SlotPoolImpl, SchedulerImpl (runtime.jobmaster.slotpool), 1.11.4
     Differs: slots are all alike, so every one fits. A wish that was served by a slot of an older id cancels its own
              at the ResourceManager; there the slot comes, and goes back when it has been idle.
@@ -135,9 +138,10 @@ class SlotPool:
     epoch: int
     request_timeout_ms: float = SLOT_REQUEST_TIMEOUT_MS
     idle_timeout_ms: float = SLOT_IDLE_TIMEOUT_MS
+    matching: SlotMatching = field(default_factory=SlotMatching)
     _ids: _Counter = field(init=False)
     _slots: dict[AllocationId, PooledSlot] = field(default_factory=dict, init=False)
-    _wishes: list[_Wish] = field(default_factory=list, init=False)
+    _wishes: dict[AllocationId, _Wish] = field(default_factory=dict, init=False)
     _task_managers: set[str] = field(default_factory=set, init=False)
     _has_resource_manager: bool = field(default=False, init=False)
 
@@ -154,7 +158,7 @@ class SlotPool:
     @property
     def waiting(self) -> dict[Hashable, AllocationId]:
         """The wishes without a slot, the oldest first, with the ids under which they are asked for."""
-        return {each.wish: each.allocation for each in self._wishes}
+        return {each.wish: each.allocation for each in self._wishes.values()}
 
     def allocations_at(self, task_manager: str) -> tuple[AllocationId, ...]:
         """What the job has there; the payload of a heartbeat to that TaskManager."""
@@ -169,20 +173,19 @@ class SlotPool:
 
         Best is the slot of `before`, then one at a TaskManager in `near`, where the inputs are, then any.
         """
-        free = [each for each in self._slots.values() if each.wish is None]
-        if free:
-            best = min(free, key=lambda each: _distance(each, before, near))
-            return [self._assign(best, wish)]
-        waiting = _Wish(wish, self._ids.next(), now_ms)
-        self._wishes.append(waiting)
+        allocation = self._ids.next()
+        served_by = self.matching.request(allocation, before, near)
+        if served_by is not None:
+            return [self._assign(self._slots[served_by], wish)]
+        waiting = self._wishes[allocation] = _Wish(wish, allocation, now_ms)
         return self._ask(waiting)
 
     def cancel(self, wish: Hashable) -> list[SlotPoolDecision]:
         """Somebody who waits for a slot does not any more."""
-        waiting = next((each for each in self._wishes if each.wish == wish), None)
+        waiting = next((each for each in self._wishes.values() if each.wish == wish), None)
         if waiting is None:
             return []
-        self._wishes.remove(waiting)
+        self._take_out(waiting)
         return [CancelSlotRequest(waiting.allocation)] if waiting.is_asked else []
 
     def release(self, allocation: AllocationId, now_ms: float) -> list[SlotPoolDecision]:
@@ -191,24 +194,24 @@ class SlotPool:
         if slot is None or slot.wish is None:
             return []
         slot.wish, slot.free_since_ms = None, now_ms
-        return self._serve(slot)
+        return self._serve(slot, self.matching.release(allocation))
 
     # -- the ResourceManager -----------------------------------------------------------------------------
 
     def resource_manager_found(self) -> list[SlotPoolDecision]:
         """A ResourceManager has registered this job: it is asked for all that is missing, also what another was."""
         self._has_resource_manager = True
-        return [decision for waiting in self._wishes for decision in self._ask(waiting)]
+        return [decision for waiting in self._wishes.values() for decision in self._ask(waiting)]
 
     def resource_manager_lost(self) -> None:
         """Wishes wait for the next one."""
         self._has_resource_manager = False
-        for waiting in self._wishes:
+        for waiting in self._wishes.values():
             waiting.is_asked = False
 
     def failed(self, allocation: AllocationId, why: str) -> list[SlotPoolDecision]:
         """The ResourceManager has nothing for this id, or what it gave is gone."""
-        waiting = next((each for each in self._wishes if each.allocation == allocation), None)
+        waiting = self._wishes.get(allocation)
         if waiting is not None:
             return [self._give_up(waiting, why)]
         return self._lose([allocation], why)
@@ -237,14 +240,13 @@ class SlotPool:
         decisions: list[SlotPoolDecision] = []
         for allocation, slot_id in offers:
             known = self._slots.get(allocation)
-            if task_manager not in self._task_managers or slot_id.task_manager != task_manager:
+            is_theirs = task_manager in self._task_managers and slot_id.task_manager == task_manager
+            if not is_theirs or (known is not None and known.slot != slot_id):
                 rejected.append(allocation)
-            elif known is not None:
-                (accepted if known.slot == slot_id else rejected).append(allocation)
             else:
                 accepted.append(allocation)
-                slot = self._slots[allocation] = PooledSlot(allocation, slot_id, None, now_ms)
-                decisions += self._serve(slot)
+                slot = self._slots.setdefault(allocation, PooledSlot(allocation, slot_id, None, now_ms))
+                decisions += self._serve(slot, self.matching.offer(allocation, task_manager))
         return OfferAnswer(tuple(accepted), tuple(rejected)), decisions
 
     # -- time, and the end -------------------------------------------------------------------------------
@@ -252,28 +254,28 @@ class SlotPool:
     @property
     def next_deadline(self) -> float | None:
         """When `on_timeout` wants to be called, in ms."""
-        ends = [each.since_ms + self.request_timeout_ms for each in self._wishes]
+        ends = [each.since_ms + self.request_timeout_ms for each in self._wishes.values()]
         ends += [each.free_since_ms + self.idle_timeout_ms for each in self._slots.values() if each.wish is None]
         return min(ends, default=None)
 
     def on_timeout(self, now_ms: float) -> list[SlotPoolDecision]:
         """Give up wishes that have waited too long, and give back slots that nobody has used for too long."""
         decisions: list[SlotPoolDecision] = []
-        for waiting in list(self._wishes):
+        for waiting in list(self._wishes.values()):
             if waiting.since_ms + self.request_timeout_ms <= now_ms:  # the sum that is the deadline: see `Heartbeats`
                 if waiting.is_asked:
                     decisions.append(CancelSlotRequest(waiting.allocation))
                 decisions.append(self._give_up(waiting, f"no slot for it in {now_ms - waiting.since_ms:.0f} ms"))
         for slot in self.slots:
             if slot.wish is None and slot.free_since_ms + self.idle_timeout_ms <= now_ms:
-                del self._slots[slot.allocation]
+                self._forget(slot)
                 decisions.append(ReturnSlot(slot.allocation, slot.slot))
         return decisions
 
     def close(self) -> list[SlotPoolDecision]:
         """The job has ended: every slot goes back, and nobody waits any more."""
         decisions: list[SlotPoolDecision] = [
-            CancelSlotRequest(each.allocation) for each in self._wishes if each.is_asked
+            CancelSlotRequest(each.allocation) for each in self._wishes.values() if each.is_asked
         ]
         decisions += [ReturnSlot(each.allocation, each.slot) for each in self._slots.values()]
         self.suspend()
@@ -281,8 +283,10 @@ class SlotPool:
 
     def suspend(self) -> None:
         """Another leads the job: forget all and free nothing, the TaskManagers keep the slots for that one."""
-        self._slots.clear()
-        self._wishes.clear()
+        for slot in self.slots:
+            self._forget(slot)
+        for waiting in list(self._wishes.values()):
+            self._take_out(waiting)
         self._task_managers.clear()
         self._has_resource_manager = False
 
@@ -298,28 +302,32 @@ class SlotPool:
         slot.wish = wish
         return SlotAssigned(wish, slot.allocation, slot.slot)
 
-    def _serve(self, slot: PooledSlot) -> list[SlotPoolDecision]:
-        """Give a slot that is free to the wish it was asked for, else to the oldest one."""
-        if not self._wishes:
+    def _serve(self, slot: PooledSlot, request: AllocationId | None) -> list[SlotPoolDecision]:
+        """Give a slot to the request that it serves; that needs no slot of its own any more."""
+        if request is None:
             return []
-        own = next((each for each in self._wishes if each.allocation == slot.allocation), None)
-        served = own or self._wishes[0]
-        self._wishes.remove(served)
+        served = self._wishes.pop(request)
         decisions: list[SlotPoolDecision] = [self._assign(slot, served.wish)]
-        if own is None and served.is_asked:
-            decisions.append(CancelSlotRequest(served.allocation))
+        if request != slot.allocation and served.is_asked:
+            decisions.append(CancelSlotRequest(request))
         return decisions
 
+    def _take_out(self, waiting: _Wish) -> None:
+        del self._wishes[waiting.allocation]
+        self.matching.withdraw(waiting.allocation)
+
+    def _forget(self, slot: PooledSlot) -> None:
+        del self._slots[slot.allocation]
+        self.matching.remove(slot.allocation)
+
     def _give_up(self, waiting: _Wish, why: str) -> NoSlot:
-        self._wishes.remove(waiting)
+        self._take_out(waiting)
         have = ", ".join(f"{each.slot} for {each.wish}" for each in self._slots.values()) or "none"
         return NoSlot(waiting.wish, f"{why}; the slots of {self.job_id} are {have}")
 
     def _lose(self, allocations: Iterable[AllocationId], why: str) -> list[SlotPoolDecision]:
-        lost = [self._slots.pop(each) for each in list(allocations) if each in self._slots]
+        lost = [self._slots[each] for each in list(allocations) if each in self._slots]
+        for slot in lost:
+            self._forget(slot)
         used = tuple(each.allocation for each in lost if each.wish is not None)
         return [SlotsLost(used, why)] if used else []
-
-
-def _distance(slot: PooledSlot, before: AllocationId | None, near: Sequence[str]) -> tuple[bool, bool]:
-    return slot.allocation != before, slot.slot.task_manager not in near
