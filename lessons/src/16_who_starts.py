@@ -4,7 +4,8 @@
 # **When you are done** you can say who gives a task its place, what each process of a cluster knows, and what
 # becomes of a job when any of them dies.
 #
-# 60 minutes. You need slots (lesson 8) and checkpoints (lesson 14).
+# 60 minutes. You need slots (lesson 8) and checkpoints (lesson 14). The part that becomes yours: which slot a
+# request gets.
 #
 # Era: Flink 1.11.
 #! A theatre: who knows the plays, who has the seats, who directs tonight's play, who acts? Ask which of the four can be
@@ -54,9 +55,9 @@ L.predict("16.a")
 print(starting.slot_talk(), "\n")
 print(starting.workers(), "\n")
 starting.counts_of_the_graph()
-#! First table: cover the third column, they fill it in. Second: find the slot of a new TaskManager, the slot of one that
-#! was kept, and the end of one that was kept too long. Third: let them multiply before they look; 4 x 4 queues.
-# %% [markdown] explain name=explain seeds=K6,K12,K19,E29,D6
+#! First table: cover the third column, they fill it in. Second: find the slot of a new TaskManager, the slot of one
+#! that was kept, and the end of one that was kept too long. Third: let them multiply before they look; 4 x 4 queues.
+# %% [markdown] explain name=explain seeds=K6,K12,K19
 # ## The way of a slot
 #
 # A request goes by an **allocation id**. The ResourceManager tells a TaskManager for whom its slot is, or has one
@@ -74,10 +75,35 @@ starting.counts_of_the_graph()
 # | a request is withdrawn, a slot is gone | forgets it |
 #
 # So no slot serves two requests, and none is free while a request waits.
+# %% [markdown] task name=task-slots
+# ## Your part: which slot for which request
 #
+# - **Given** ids of requests and slots, and names of TaskManagers.
+# - **Do** the five methods, as the table and the docstrings say. `request` answers with the id of a *slot*, `offer`
+#   and `release` with the id of a *request*; or `None`.
+# - **Not needed:** to ask anybody for slots.
+# - **Done when** `check("16.1")` says so. About twenty-five lines.
+# - **Start** with one request and one offer, in both orders. Mind a slot that is in use: no slot is handed out twice.
+# %% exercise id=16.1
+#! Who is stuck draws two columns, slots and requests, with a line between the two that belong together, and plays the
+#! example on paper. The two traps: an answer is lost, so an offer comes twice; and a request is served by another slot,
+#! so that its own comes later, for nobody.
+# %% check name=check-slots
+check("16.1")
+# %% hint name=hint
+hint("16.1")
+# %% swap name=swap-slots
+L.swap("16.1")
+#! Their pool gives the slots away while a TaskManager and then the JobMaster dies. Ask before: how many slots are given
+#! in each of the three lines, and why are there more than the job has?
+# %% zoo name=zoo-slots
+zoo("16.1")
+#! For each: who notices, and when? One that hands a slot out twice is found by the second task's memory; one that lets
+#! a slot lie idle, only by a job that waits for five minutes.
+# %% [markdown] text name=deploy-words seeds=E29,D6,K8,K9,K10,K11,K19
 # When all slots are there, all tasks are sent out (*eager*, lesson 8). Otherwise a reader gets to its data in five
 # steps: a result is made; the JobMaster hears; it tells the reader, or deploys it; the reader asks; data comes.
-# %% [markdown] text name=deploy-words seeds=K8,K9,K10,K11,K19
+#
 # ## Three ways to deploy
 #
 # | | ends | our engine |
@@ -87,7 +113,7 @@ starting.counts_of_the_graph()
 # | **containers** | as who runs them likes | `sluice engine serve` |
 #
 # - *YARN* starts containers when they are needed, as large as needed. Per job there is no Dispatcher, and user code
-#   is simply on the class path.
+#   is on the class path.
 # - *Mesos* (until 1.13): only with a Dispatcher, which Marathon, say, keeps alive.
 # - *Standalone*: somebody starts all; the Dispatcher has the old JobManager's place.
 # - *Docker, Kubernetes*: you define containers; at least one is the job's.
