@@ -66,9 +66,9 @@ def do(pool, step):
 
 
 LIFE = [
-    ["request", "a"], ["request", "b"], ["offer"], ["again"], ["request", "c"], ["release", 0], ["cancel", "c"], ["request", "h"],
-    ["offer"], ["again"], ["release", 0], ["request", "d"], ["request", "e"], ["release", 1], ["lost"],
-    ["request", "f"], ["offer"], ["release", 0], ["request", "g"],
+    ["request", "a"], ["request", "b"], ["offer"], ["again"], ["request", "c"], ["release", 0], ["cancel", "c"],
+    ["request", "h"], ["offer"], ["again"], ["release", 0], ["request", "d"], ["request", "e"], ["release", 1],
+    ["lost"], ["request", "f"], ["offer"], ["release", 0], ["request", "g"],
 ]  # fmt: skip
 
 
