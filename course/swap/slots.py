@@ -212,7 +212,7 @@ class _Watched(SlotMatching):
                 return f"request {request} was let wait, and slot {free[0]} is free" if free else ""
             return self._known.why_not(slot, request)
 
-        chosen = self._asked(lambda part: part.request(request, before, tuple(near)), why_not)
+        chosen: AllocationId | None = self._asked(lambda part: part.request(request, before, tuple(near)), why_not)
         if chosen is None:
             self._known.waiting.append(request)
         else:
