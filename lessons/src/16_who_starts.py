@@ -81,7 +81,6 @@ starting.counts_of_the_graph()
 # - **Given** ids of requests and slots, and names of TaskManagers.
 # - **Do** the five methods, as the table and the docstrings say. `request` answers with the id of a *slot*, `offer`
 #   and `release` with the id of a *request*; or `None`.
-# - **Not needed:** to ask anybody for slots.
 # - **Done when** `check("16.1")` says so. About twenty-five lines.
 # - **Start** with one request and one offer, in both orders. Mind a slot that is in use: no slot is handed out twice.
 # %% exercise id=16.1
@@ -115,7 +114,7 @@ zoo("16.1")
 # - *YARN* starts containers when they are needed, as large as needed. Per job there is no Dispatcher, and user code
 #   is on the class path.
 # - *Mesos* (until 1.13): only with a Dispatcher, which Marathon, say, keeps alive.
-# - *Standalone*: somebody starts all; the Dispatcher has the old JobManager's place.
+# - *Standalone*: somebody starts all; the Dispatcher replaces the old JobManager.
 # - *Docker, Kubernetes*: you define containers; at least one is the job's.
 #
 # ## Who is there, who leads?
@@ -149,9 +148,7 @@ starting.five_failures()
 #
 # FLIP-6 has a job **change its scale** in 1 and 5 where slots run short. Neither Flink 1.11 nor our engine does: it
 # waits, and five minutes later that is one failure more. The adaptive scheduler of 1.13 does. By hand: savepoint,
-# and restore with fewer subtasks.
-#
-# Step through the fifth; then put another number.
+# restore with fewer subtasks.
 # %% figure name=steps seeds=K13,K14,K15,K16,K17
 print(starting.too_few_slots(), "\n")
 ClusterView(starting.failure(5), title="Failure 5", at=8)
@@ -172,7 +169,7 @@ ClusterView(starting.old_leader(), title="A JobMaster was paused, replaced, and 
 #
 # A lost executor costs its tasks, and what they had shuffled: others compute it again.
 #
-# **Spark** reads the log of five clusters of ours, and finds how long each job was not whole.
+# **Spark** finds in the logs of five clusters how long each job was not whole.
 # %% spark name=spark
 from course.data.optional import spark_or_none
 from course.data.sections import SECTIONS
