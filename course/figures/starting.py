@@ -21,6 +21,7 @@ from refimpl.cluster import (
     SlotStatus,
     StartWorkers,
 )
+from refimpl.cluster.on_demand import OnDemand
 from refimpl.config import Config
 from refimpl.drivers.cluster_simulation import (
     ClusterSimulation,
@@ -87,7 +88,7 @@ def slot_talk() -> Figures:
 
 def workers() -> Figures:
     """What a ResourceManager decides that can have TaskManagers started: a new one, one that was kept, one too many."""
-    manager, rows = SlotManager(slots_per_worker=2), list[tuple[str, str, str]]()
+    manager, rows = SlotManager(OnDemand(slots_per_worker=2)), list[tuple[str, str, str]]()
     slots = [SlotId("tm-0", index) for index in range(2)]
     first, second = (AllocationId(JOB, 1, number) for number in (1, 2))
 

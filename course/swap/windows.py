@@ -109,7 +109,8 @@ class _SwappedWindows(Operator):
         self._on_late((key, number, timestamp))
 
     def process(self, record: StreamRecord) -> None:
-        key, number = record.value
+        value: Any = record.value
+        key, number = value
         self._asked(lambda: self._windows.on_record(key, number, record.timestamp, self))
 
     def process_watermark(self, watermark: Watermark) -> None:
