@@ -13,10 +13,10 @@ from refimpl.cluster.job_master import *
 from refimpl.cluster.job_plan import *
 from refimpl.cluster.job_slots import *
 from refimpl.cluster.job_status import *
-from refimpl.cluster.kept_results import *
 from refimpl.cluster.leader import *
 from refimpl.cluster.messages import *
 from refimpl.cluster.on_demand import *
+from refimpl.cluster.partition_tracker import *
 from refimpl.cluster.peer_links import *
 from refimpl.cluster.region_scheduling import *
 from refimpl.cluster.registration import *

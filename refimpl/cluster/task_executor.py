@@ -16,7 +16,6 @@ from refimpl.cluster.heartbeat import (
     HeartbeatTimes,
     PeerIsSilent,
 )
-from refimpl.cluster.kept_results import KeptResults
 from refimpl.cluster.messages import (
     AllocationsReport,
     AnswerOffer,
@@ -41,6 +40,7 @@ from refimpl.cluster.messages import (
     TaskState,
     TriggerTask,
 )
+from refimpl.cluster.partition_tracker import PartitionTracker
 from refimpl.cluster.peer_links import PeerLink, links_to_leaders
 from refimpl.cluster.registration import AskToRegister, CloseConnection, Registration, RegistrationDecision
 from refimpl.cluster.slot_table import FailTasks, OfferSlots, SlotAvailable, SlotTable, SlotTableDecision
@@ -128,7 +128,7 @@ class TaskExecutor(Endpoint):
         self._give_up_at_ms: float | None = now_ms + MAX_WITHOUT_RESOURCE_MANAGER_MS
         self._jobs: dict[str, _Job] = {}
         self._tasks: dict[ExecutionId, TaskLife] = {}
-        self._results = KeptResults()
+        self._results = PartitionTracker()
         self._final_words: dict[ExecutionId, Snapshotted] = {}  # said again until the attempt has ended
         self._heartbeats = heartbeat.watching(asks=False)
 

@@ -189,7 +189,7 @@ def _of_state(found: Difference, got: Any, want: Any) -> str:
 def _op(op: Sequence[Any]) -> str:
     name, *given = op
     if name == "restore" and given:
-        return phrase("op_restore_states", "17.2", a=" and ".join(_told_state(each) for each in given))
+        return phrase("op_restore_states", "17.2", a=", ".join(_told_state(each) for each in given))
     if name == "crash" and not given[0]:
         return phrase("op_crash_anew", "17.2")
     return phrase(f"op_{name}", "17.2", a=given[0] if given else "")

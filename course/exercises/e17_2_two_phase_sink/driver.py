@@ -50,7 +50,7 @@ class _Transactions:
         return name
 
     def write(self, transaction: str, value: object) -> None:
-        self._note("wrote", f"{value} in {_name(transaction)}")
+        self._note("wrote", f"{value} → {_name(transaction)}")
 
     def pre_commit(self, transaction: str) -> None:
         self._once("ready", transaction)

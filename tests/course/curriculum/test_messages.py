@@ -137,7 +137,7 @@ def test_texts_are_short_and_their_blanks_are_known():
         "place", "got", "want", "delay", "room", "left", "uncommitted", "sent", "size",
         "backlog", "own", "begun", "kind", "little", "killed", "of", "least", "key", "call", "bound", "last",
         "id", "field", "wait", "right", "channel", "number", "latest", "result", "stream", "start",
-        "high", "low", "holds", "what",
+        "high", "low", "holds", "what", "now", "timeout", "waiting",
     }  # fmt: skip
     tables = [common_texts(), *(table(exercise, "messages.toml") for exercise in EXERCISES)]
     found = [each for every in tables for each in messages(every)]

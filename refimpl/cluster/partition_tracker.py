@@ -10,10 +10,10 @@ from collections.abc import Collection
 
 from refimpl.cluster.executions import ExecutionId
 
-__all__ = ["KeptResults"]
+__all__ = ["PartitionTracker"]
 
 
-class KeptResults:
+class PartitionTracker:
     """The attempts here whose results are read later: those that still write, and those that have finished.
 
     Flink:   TaskExecutorPartitionTrackerImpl (runtime.io.network.partition), 1.11.4
