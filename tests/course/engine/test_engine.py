@@ -13,6 +13,7 @@ from course.cli import main
 from course.engine.jobs import id_for, job_of, lines_in
 from course.engine.session import supervisor_of
 from course.jobs.job_files import JobError
+from tests.support.polling import until
 
 GATED = '''
 import time
@@ -126,6 +127,55 @@ def test_a_session_takes_jobs_and_leaves_nothing(
     assert [each for each in processes if each.is_running() and each.status() != psutil.STATUS_ZOMBIE] == []
     assert main(["engine", "stop", *map(str, at)]) == 0
     assert "no cluster runs" in capsys.readouterr().out
+
+
+def ready(process: psutil.Process) -> bool:
+    return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+
+
+@pytest.mark.slow
+def test_task_managers_come_on_demand_are_replaced_and_go_when_idle(
+    tmp_path: Path, gated: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    at = ("--at", tmp_path / "cluster")
+    assert main(["engine", "start", *map(str, at), "--on-demand", "2", "--slots", "1", "--idle", "1s"]) == 0
+    supervisor = supervisor_of(tmp_path / "cluster")
+    assert supervisor is not None
+    capsys.readouterr()
+
+    def there() -> list[str]:
+        names: list[str] = said(capsys, "status", *at)["task_managers"]
+        assert len(names) <= 2
+        return names
+
+    def checkpoints() -> tuple[Any, Any]:
+        shown = said(capsys, "status", "first", *at)
+        return shown.get("restarts", 0), shown.get("checkpoints", 0)
+
+    try:
+        assert there() == []
+        said(capsys, "submit", gated, "--id", "first", "--results", tmp_path / "out", *at)
+        until(lambda: checkpoints()[1] > 0)
+        before = there()
+        assert len(before) == 2
+        (victim,) = [each for each in supervisor.children(recursive=True) if before[0] in "".join(each.cmdline())]
+        victim.kill()
+        until(lambda: checkpoints()[0] > 0 and len(there()) == 2 and there() != before)
+        processes = [supervisor, *supervisor.children(recursive=True)]
+        gated.with_suffix(".gate").touch()
+        until(lambda: said(capsys, "status", "first", *at)["state"] == "finished")
+        assert lines_in(tmp_path / "out") == SQUARES
+        until(lambda: there() == [])
+        assert main(["engine", "list", *map(str, at)]) == 0
+        assert "0 TaskManagers; those on demand come with a job" in capsys.readouterr().out
+        gated.with_suffix(".gate").unlink()
+        said(capsys, "submit", gated, "--id", "second", *at)
+        until(lambda: len(there()) == 2)
+        processes += supervisor.children(recursive=True)
+    finally:
+        assert main(["engine", "stop", *map(str, at)]) == 0
+    assert [each for each in processes if ready(each)] == []
+    assert main(["engine", "status", *map(str, at)]) == 1
 
 
 @pytest.mark.parametrize(
