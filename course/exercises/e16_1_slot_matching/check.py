@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any
 
 from course.checks.transcript import Belief, Difference, Seeded, TranscriptCheck
@@ -195,7 +196,8 @@ def _any_op(generator: random.Random, standing: _Standing) -> list[Any]:
     if name in ("release", "remove") and slots:
         return [name, generator.choice(slots)]
     new = [each for each in [*standing.waiting, *standing.removed, *standing.asked] if each not in standing.at]
-    return ["offer", generator.choice([*new, 101 + len(slots)]), generator.randrange(4)]
+    unheard = next(number for number in count(101) if number not in standing.at)
+    return ["offer", generator.choice([*new, unheard]), generator.randrange(4)]
 
 
 # -- beliefs -----------------------------------------------------------------------------------------------
