@@ -60,8 +60,8 @@ heat_strip()
 #
 # | held back for | Flink's page says |
 # |---|---|
-# | up to a tenth of its time | OK |
-# | up to half | LOW |
+# | up to 0.10 of its time, 0.10 too | OK |
+# | up to 0.5, 0.5 too | LOW |
 # | more | HIGH |
 #
 # How Flink knows:
@@ -83,8 +83,10 @@ heat_strip()
 # - **Given** what each subtask did with its time, and who sends to whom.
 # - **Do** `find_bottleneck`: the culprit, or the exchange where it is stuck, or nobody.
 # - **Done when** `check("12.1")` says so. About nine lines; `hint("12.1")` helps.
-# - **Start** with the exchanges that lead from somebody held back to somebody who is not. None: `None`. At their
-#   ends stand all suspects; the busiest is it. If none has much to do, the data is stuck on the way.
+# - **Start** with the exchanges that lead from somebody held back (not OK) to somebody who is not. None: `None`. At
+#   their ends stand all suspects. The busiest is it, if busy for 0.5 of its time or more; of two alike, the lesser
+#   place. If none is that busy, the data is stuck in one of these exchanges: where the producer is held back most;
+#   of several alike, where the consumer is idle most.
 # %% exercise id=12.1
 #! The two that come: the most red, and the longest queue. Let them run and read the table in the message aloud, row by
 #! row: would anything be faster if this one were? Who is done early: why is the busiest of ALL no answer?
