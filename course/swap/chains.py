@@ -15,6 +15,7 @@ from course.curriculum.parts import to_departure
 from course.data.flights_job import flights_job
 from course.data.sample import reader_of_flights
 from course.swap.guard import Guard
+from course.swap.report import first_lines
 from refimpl.config import Config
 from refimpl.drivers import Simulation, ThreadedRun
 from refimpl.errors import USER_CODE_RAISES, described
@@ -54,12 +55,9 @@ class TwoHalves:
         return self.num_before + self.num_after - self.num_arrived
 
     def __repr__(self) -> str:
-        whose = "your part" if self.is_learners else "our part (yours goes in when it passes its check)"
-        lines = [f"{whose}: {self.part_name}, put in when the job was started again, with half of the flights to go"]
-        if self.taken_out:
-            lines.append(f"✗ taken out again in its call number {self.num_calls:,}: {self.taken_out[0]}")
-            lines += [f"    {line}" for line in self.taken_out[1:]]
-            lines.append("  ours answered from there on")
+        lines = first_lines(
+            self, "put in when the job was started again, with half of the flights to go", "ours answered from there on"
+        )
         if self.error:
             lines.append(f"✗ the job did not run: {self.error}")
         lines += [

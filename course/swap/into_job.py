@@ -43,6 +43,7 @@ from course.swap.memory import MEMORY_KINDS
 from course.swap.methods import our_copy, our_flusher, our_selector, their_copy, their_flusher, their_selector
 from course.swap.pressure import run_in_a_race, run_in_pressure
 from course.swap.queues import guarded_rules
+from course.swap.report import first_lines
 from course.swap.rule import GateReport, at_the_gate
 from course.swap.slots import run_in_a_cluster
 from course.swap.talks import put_talks, put_wires
@@ -127,13 +128,8 @@ class SwapReport:
         return {**box._repr_mimebundle_(), "text/plain": repr(self)}
 
     def __repr__(self) -> str:
-        whose = "your part" if self.is_learners else "our part (yours goes in when it passes its check)"
         where = f"at step {self.swapped_at}" if self.swapped_at else "while the threads ran"
-        lines = [f"{whose}: {self.part_name}, put in {where} between two buffers"]
-        if self.taken_out:
-            lines.append(f"✗ taken out again in its call number {self.num_calls:,}: {self.taken_out[0]}")
-            lines += [f"    {line}" for line in self.taken_out[1:]]
-            lines.append("  ours went on where it stopped")
+        lines = first_lines(self, f"put in {where} between two buffers")
         if self.error:
             lines += [f"✗ the job stopped at step {self.steps}: {self.error}"]
         lines += [

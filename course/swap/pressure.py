@@ -14,6 +14,7 @@ from typing import Any
 
 from course.figures.pressure import PHASES, Look, looks_at_a_job
 from course.swap.guard import Guard
+from course.swap.report import first_lines
 from refimpl.cluster import who_holds_back
 from refimpl.rivals import DisruptorQueue, Phase, Run, Storm, Workload, measure, run_rival
 
@@ -48,12 +49,7 @@ class CulpritReport:
         return all(each == look.culprit for each, look in zip(self.named, self.looks, strict=True))
 
     def __repr__(self) -> str:
-        whose = "your part" if self.is_learners else "our part (yours goes in when it passes its check)"
-        lines = [f"{whose}: {self.part_name}, asked {len(self.looks)} times while the job ran"]
-        if self.taken_out:
-            lines.append(f"✗ taken out again in its call number {self.num_calls:,}: {self.taken_out[0]}")
-            lines += [f"    {line}" for line in self.taken_out[1:]]
-            lines.append("  ours went on where it stopped")
+        lines = first_lines(self, f"asked {len(self.looks)} times while the job ran")
         for phase, words in enumerate(PHASES):
             named = [name for name, look in zip(self.named, self.looks, strict=True) if look.phase == phase]
             counts = {name: named.count(name) for name in dict.fromkeys(named)}
@@ -112,12 +108,7 @@ class RaceReport:
         return self.ours.samples == self.theirs.samples and self.num_writes[0] == self.num_writes[1]
 
     def __repr__(self) -> str:
-        whose = "your part" if self.is_learners else "our part (yours goes in when it passes its check)"
-        lines = [f"{whose}: {self.part_name}, in each worker of Storm, for {len(self.ours.rates())} virtual seconds"]
-        if self.taken_out:
-            lines.append(f"✗ taken out again in its call number {self.num_calls:,}: {self.taken_out[0]}")
-            lines += [f"    {line}" for line in self.taken_out[1:]]
-            lines.append("  ours went on where it stopped")
+        lines = first_lines(self, f"in each worker of Storm, for {len(self.ours.rates())} virtual seconds")
         lines.append(f"{'':<42}{'ours':>8}{'this one':>10}")
         both = measure(self.ours), measure(self.theirs)
         rows: tuple[tuple[str, Sequence[object]], ...] = (

@@ -14,6 +14,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from course.swap.guard import Guard
+from course.swap.report import first_lines
 from refimpl.cluster import AllocationId, ExecutionState, FixedDelayRestart, JobState, SlotMatching, SlotPool
 from refimpl.config import Config
 from refimpl.drivers.cluster_simulation import DISPATCHER, ClusterSimulation, job_master_of
@@ -54,12 +55,7 @@ class SlotsReport:
         return self.num_in - self.num_committed
 
     def __repr__(self) -> str:
-        whose = "your part" if self.is_learners else "our part (yours goes in when it passes its check)"
-        lines = [f"{whose}: {self.part_name}, in the slot pool of a job with {_NUM_SLOTS} slots on 3 TaskManagers"]
-        if self.taken_out:
-            lines.append(f"✗ taken out again in its call number {self.num_calls:,}: {self.taken_out[0]}")
-            lines += [f"    {line}" for line in self.taken_out[1:]]
-            lines.append("  ours went on where it stopped")
+        lines = first_lines(self, f"in the slot pool of a job with {_NUM_SLOTS} slots on 3 TaskManagers")
         if self.error:
             lines.append(f"✗ the job came to no end: {self.error}")
         lines += [f"  {what:<24}{number:>3} slots given to requests" for what, number in self.given]

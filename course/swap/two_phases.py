@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from course.swap.guard import Guard
+from course.swap.report import AFTER_A_RESTART, first_lines
 from refimpl.cluster import FixedDelayRestart
 from refimpl.config import Config
 from refimpl.drivers import Simulation
@@ -66,12 +67,11 @@ class SinkReport:
         return not (self.error or self.num_lost or self.num_twice)
 
     def __repr__(self) -> str:
-        whose = "your part" if self.is_learners else "our part (yours goes in when it passes its check)"
-        lines = [f"{whose}: {self.part_name}, the sink of a job that crashes between the two phases"]
-        if self.taken_out:
-            lines.append(f"✗ taken out again in its call number {self.num_calls:,}: {self.taken_out[0]}")
-            lines += [f"    {line}" for line in self.taken_out[1:]]
-            lines.append("  its task failed, and ours went on from the newest checkpoint")
+        lines = first_lines(
+            self,
+            "the sink of a job that crashes between the two phases",
+            AFTER_A_RESTART,
+        )
         if self.error:
             lines.append(f"✗ the job stopped: {self.error}")
         lines += [
