@@ -227,13 +227,13 @@ def _of_state(got: list[Any], want: list[Any]) -> str:
 def _op(op: Sequence[Any]) -> str:
     name, *given = op
     if name == "others":
-        return phrase("op_others", "17.1", a=" and ".join(_told_rows("state", each) for each in given))
+        return phrase("op_others", "17.1", a=" + ".join(_told_rows("state", each) for each in given))
     return phrase(f"op_{name}", "17.1", **dict(zip("abc", given, strict=False)))
 
 
 def _field(name: str, value: Any) -> str:
     if name == "given":
-        return phrase("told_given", "17.1", a=" and ".join(_told_rows("state", each) for each in value or ()))
+        return phrase("told_given", "17.1", a=" + ".join(_told_rows("state", each) for each in value or ()))
     if not value:
         return phrase("told_empty", "17.1") if name in ("state", "kept") and value is not None else ""
     return phrase(f"told_{name}", "17.1", a=_told_rows("state" if name == "kept" else name, value))
