@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -17,8 +16,8 @@ from refimpl.errors import LocalUsageError, RemoteTransportError, RestoreRefused
 from refimpl.job import StreamEnvironment
 from refimpl.records import StreamRecord
 from refimpl.state import PICKLE, Fault, FaultKind, MemoryStore, read_table
-from refimpl.task import IterableReader, SessionWindows, SlidingWindows, TumblingWindows, WindowAssigner
-from tests.support.recovering_runs import HeldBack
+from refimpl.task import IterableReader, ReaderFactory, SessionWindows, SlidingWindows, TumblingWindows, WindowAssigner
+from tests.support.recovering_runs import held_back_once
 
 STEP_MS = 0.2
 WINDOWS = {"tumbling": TumblingWindows(10), "sliding": SlidingWindows(20, 10), "session": SessionWindows(7)}
@@ -45,22 +44,19 @@ def job(
     windows: WindowAssigner = WINDOWS["tumbling"],
     num_records: int = 60,
     aggregate: Count | None = None,
-    until: threading.Event | None = None,
+    must_crash: bool = False,
     **options: Any,
 ) -> StreamEnvironment:
     """Numbers by key in windows, which two subtasks count; small buffers, and a barrier now and then.
 
-    With an event the last number comes when it is set.
+    With `must_crash` its first attempt does not end by itself.
     """
     given: dict[str, Any] = {"checkpoint_interval_ms": 1, "source_batch": 4, "segment_size_bytes": 64, **options}
     environment = StreamEnvironment(Config(num_buffers=64, **given), parallelism=2)
     records = [StreamRecord((number % 5, number), number) for number in range(num_records)]
-
-    def read(*_: object) -> IterableReader:
-        return IterableReader(records) if until is None else HeldBack(records, until)
-
+    whole: ReaderFactory = lambda *_: IterableReader(records)  # noqa: E731
     (
-        environment.source(read, name="numbers", parallelism=1)
+        environment.source(held_back_once(records) if must_crash else whole, name="numbers", parallelism=1)
         .assign_timestamps(lambda value: value[1], 3, every=4)
         .key_by(lambda value: value[0])
         .window(windows)

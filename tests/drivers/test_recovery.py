@@ -31,10 +31,10 @@ from tests import test_checkpoints, test_exactly_once
 from tests.support.driver_rig import nothing_left, num_out
 from tests.support.recovering_runs import (
     DRIVERS,
-    HeldBack,
     Run,
     StoreWithEvents,
     crashing,
+    held_back_once,
     manifests_in,
     of_checkpoints,
     recovering,
@@ -48,13 +48,12 @@ SEEDS = range(4)
 pytestmark = pytest.mark.parametrize("driver", DRIVERS)
 
 
-def crashing_at(key_end: str, crash: Callable[[], object], until: threading.Event) -> Callable[[str], None]:
-    """For a store: crash when something so called has been put, and let the job go on to its end."""
+def crashing_at(key_end: str, crash: Callable[[], object]) -> Callable[[str], None]:
+    """For a store: crash when something so called has been put."""
 
     def put(key: str) -> None:
         if key.endswith(key_end):
             crash()
-            until.set()
 
     return put
 
@@ -178,9 +177,9 @@ def twice() -> FixedDelayRestart:
 
 
 def test_what_a_job_that_has_failed_for_ever_leaves_is_there_for_another_run(driver: str) -> None:
-    results, until = list[Any](), threading.Event()
-    store = StoreWithEvents(MemoryStore(), after=crashing_at("chk-1/_metadata", lambda: run.crash(), until))
-    run = recovering(driver, job(results.append, num_records=400, until=until), store, restart=NoRestart())
+    results = list[Any]()
+    store = StoreWithEvents(MemoryStore(), after=crashing_at("chk-1/_metadata", lambda: run.crash()))
+    run = recovering(driver, job(results.append, num_records=400, must_crash=True), store, restart=NoRestart())
     with pytest.raises(RemoteTransportError, match="crashed"):
         run.run()
     assert {key.split("/")[1] for key in of_checkpoints(store)} == {"chk-1"}, "and no file that no manifest names"
@@ -223,10 +222,10 @@ def test_a_fault_at_some_put_and_crashes_commit_every_value_once(driver: str, ki
 @pytest.mark.parametrize("kind", [FaultKind.FLIP, FaultKind.TRUNCATE])
 @pytest.mark.parametrize("within", ["chk-2/_metadata", "chk-2/"])
 def test_a_damaged_checkpoint_is_left_and_the_one_before_is_taken(driver: str, kind: FaultKind, within: str) -> None:
-    results, problems, until = list[Any](), list[str](), threading.Event()
-    crash = crashing_at("chk-2/_metadata", lambda: run.crash(), until)
+    results, problems = list[Any](), list[str]()
+    crash = crashing_at("chk-2/_metadata", lambda: run.crash())
     store = StoreWithEvents(MemoryStore([Fault(kind, "put", within)]), after=crash)
-    environment = job(results.append, num_records=400, until=until, checkpoints_retained=3)
+    environment = job(results.append, num_records=400, must_crash=True, checkpoints_retained=3)
     run = recovering(driver, environment, store)
     run.run()
     assert run.recovery is not None
@@ -238,13 +237,12 @@ def test_a_damaged_checkpoint_is_left_and_the_one_before_is_taken(driver: str, k
 
 
 def test_a_job_with_checkpoints_of_which_none_is_sound_does_not_start_empty(driver: str) -> None:
-    until = threading.Event()
     store = StoreWithEvents(
         MemoryStore([Fault(FaultKind.FLIP, "put", "chk-1/_metadata")]),
-        after=crashing_at("chk-1/_metadata", lambda: run.crash(), until),
+        after=crashing_at("chk-1/_metadata", lambda: run.crash()),
     )
     with nothing_left():
-        run = recovering(driver, job(lambda _: None, num_records=400, until=until), store)
+        run = recovering(driver, job(lambda _: None, num_records=400, must_crash=True), store)
         with pytest.raises(RestoreRefusedError, match="chk-1/_metadata"):
             run.run()
         assert num_out(*run.deployments) == 0
@@ -295,15 +293,15 @@ def test_a_run_that_has_lost_its_lead_stops(driver: str) -> None:
 
 
 def test_another_run_at_another_parallelism_commits_what_the_first_has_left(driver: str, tmp_path: Path) -> None:
-    until = threading.Event()
+    values = held_back_once(range(400))  # for both runs: it is the first one that has to be crashed
 
     def numbers(parallelism: int) -> StreamEnvironment:
         made = test_exactly_once.environment()
-        stream = made.source(lambda *_: HeldBack(range(400), until), "numbers", parallelism=1)
+        stream = made.source(values, "numbers", parallelism=1)
         stream.sink_to(FileSink(tmp_path), name="files").set_parallelism(parallelism)
         return made
 
-    store = StoreWithEvents(MemoryStore(), after=crashing_at("chk-2/_metadata", lambda: left.crash(), until))
+    store = StoreWithEvents(MemoryStore(), after=crashing_at("chk-2/_metadata", lambda: left.crash()))
     left = recovering(driver, numbers(2), store, restart=NoRestart())
     with pytest.raises(RemoteTransportError):
         left.run()
@@ -314,13 +312,24 @@ def test_another_run_at_another_parallelism_commits_what_the_first_has_left(driv
 
 
 def test_what_another_run_has_pickled_is_read_only_by_who_trusts_it(driver: str) -> None:
-    until = threading.Event()
+    has_counted, since_then = threading.Event(), list[str]()
 
-    def pickled() -> StreamEnvironment:
-        return job(lambda _: None, num_records=400, aggregate=test_checkpoints.PickledCount(), until=until)
+    class Counting(test_checkpoints.PickledCount):
+        def add(self, value: object, accumulator: Any) -> Any:
+            has_counted.set()
+            return super().add(value, accumulator)
 
-    store = StoreWithEvents(MemoryStore(), after=crashing_at("chk-1/_metadata", lambda: left.crash(), until))
-    left = recovering(driver, pickled(), store, restart=NoRestart())
+    def pickled(*, must_crash: bool = False) -> StreamEnvironment:
+        return job(lambda _: None, num_records=400, aggregate=Counting(), must_crash=must_crash)
+
+    def put(key: str) -> None:
+        if key.endswith("/_metadata") and has_counted.is_set():
+            since_then.append(key)
+            if len(since_then) == 2:  # the first one may be of a time at which nothing was counted yet
+                left.crash()
+
+    store = StoreWithEvents(MemoryStore(), after=put)
+    left = recovering(driver, pickled(must_crash=True), store, restart=NoRestart())
     with pytest.raises(RemoteTransportError):
         left.run()
     with pytest.raises(RestoreRefusedError, match="trust_pickle"):

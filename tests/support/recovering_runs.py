@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain, repeat
 from random import Random
 from typing import Any
 
@@ -12,14 +12,14 @@ from refimpl.drivers import AsyncRun, ThreadedRun
 from refimpl.job import StreamEnvironment
 from refimpl.records import StreamRecord
 from refimpl.state import Fault, MemoryStore, SnapshotStore
-from refimpl.task.source import IterableReader
+from refimpl.task import IterableReader, ReaderFactory
 
 __all__ = [
     "DRIVERS",
-    "HeldBack",
     "Run",
     "StoreWithEvents",
     "crashing",
+    "held_back_once",
     "manifests_in",
     "of_checkpoints",
     "recovering",
@@ -45,21 +45,19 @@ def recovering(driver: str, environment: StreamEnvironment, store: SnapshotStore
 
 
 class HeldBack(IterableReader):
-    """Reads all values but the last, and that one once `until` is set: so long the job is not at its end.
+    """Reads all values but the last, which never comes: the job does not end by itself, however slow the machine is."""
 
-    Checkpoints go on meanwhile, however slow the machine is.
-    """
+    def __init__(self, values: Sequence[object]) -> None:
+        super().__init__(values[:-1])
 
-    def __init__(self, values: Sequence[object], until: threading.Event) -> None:
-        super().__init__(values)
-        self._num_left = len(values)
-        self._until = until
+    def read(self, max_records: int) -> Sequence[StreamRecord]:
+        return super().read(max_records) or []
 
-    def read(self, max_records: int) -> Sequence[StreamRecord] | None:
-        may_read = max_records if self._until.is_set() else min(max_records, self._num_left - 1)
-        records = super().read(may_read) if may_read else []
-        self._num_left -= len(records or ())
-        return records
+
+def held_back_once(values: Sequence[object]) -> ReaderFactory:
+    """Readers of these values: the first attempt has to be crashed before its last value, those after it read all."""
+    kinds = chain([HeldBack], repeat(IterableReader))
+    return lambda *_: next(kinds)(values)
 
 
 class StoreWithEvents:
