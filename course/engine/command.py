@@ -20,6 +20,7 @@ from typing import Any
 
 from course.engine.jobs import id_for, job_of, lines_in
 from course.engine.session import EngineError, client_of, default_folder, keep_running, start, stop, task_managers_of
+from course.engine.sizes import NUM_TASK_MANAGERS, add_on_demand, add_size, number_of, size_line, size_of
 from course.exit_status import NOT_PASSED, PASSED, WRONG_USE
 from course.jobs.job_files import JobError
 from course.jobs.keeping import interval_ms
@@ -36,7 +37,6 @@ from refimpl.errors import LocalUsageError, SluiceError
 __all__ = ["add_arguments", "run"]
 
 _JOB = "FILE.py:FUNCTION or MODULE:FUNCTION, as for `sluice run` (default: the function `job`)"
-_NUM_TASK_MANAGERS = 3
 _EXAMPLES = """example: sluice engine run course/example_job.py
 
 session:   sluice engine start
@@ -59,8 +59,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
     add = _Adder(actions)
     started = add("start", _start, "start a cluster in the background: TaskManagers, a Dispatcher, a ResourceManager")
-    _add_size(started)
-    _add_on_demand(started)
+    add_size(started)
+    add_on_demand(started)
     _add_failures(started)
     started.add_argument("--foreground", action="store_true", help="run it here, until Ctrl-C")
     submitted = add("submit", _submit, "let a job run on it; its results go into files, each once")
@@ -83,12 +83,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("stop", _stop, "end the cluster; jobs that run go on when it is started again")
     alone = add("run", _run_alone, "start a cluster for one job, and end it with the job", at=False)
     _add_job(alone)
-    _add_size(alone)
+    add_size(alone)
     _add_failures(alone)
     served = add("serve", _serve, "be one part of a cluster, here, until Ctrl-C or SIGTERM")
     served.add_argument("role", metavar="ROLE", choices=ROLES, help=", ".join(ROLES))
     served.add_argument("--name", default="", help="of a TaskManager (default: one that no other has)")
-    served.add_argument("--slots", type=_number(1, 256), default=2, metavar="N", help="of a TaskManager (%(default)s)")
+    served.add_argument(
+        "--slots", type=number_of(1, 256), default=2, metavar="N", help="of a TaskManager (%(default)s)"
+    )
     served.add_argument(
         "--job", metavar="JOB", help="of the dispatcher: the one job of the cluster, which ends with it"
     )
@@ -128,43 +130,6 @@ class _Adder:
             added.add_argument("--json", action="store_true", help="the same for a program")
         added.set_defaults(act=act)
         return added
-
-
-def _add_size(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--task-managers", type=_number(1, 64), metavar="N", help=f"how many, a process each ({_NUM_TASK_MANAGERS})"
-    )
-    parser.add_argument("--slots", type=_number(1, 256), default=2, metavar="N", help="of each (%(default)s)")
-
-
-def _add_on_demand(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--on-demand",
-        type=_number(1, 64),
-        metavar="N",
-        help="instead of --task-managers: they come when jobs need slots, up to N, and are replaced",
-    )
-    parser.add_argument(
-        "--idle", metavar="TIME", help="after which one that came on demand and that no job uses is ended (30s)"
-    )
-
-
-def _size(arguments: argparse.Namespace) -> tuple[int, dict[str, Any]]:
-    """How many TaskManagers there are always, and the options for those on demand.
-
-    Raises:
-        JobError, LocalUsageError: the options do not go together, or the time is none.
-    """
-    if arguments.on_demand is None:
-        if arguments.idle is not None:
-            raise LocalUsageError("--idle is for TaskManagers that come --on-demand N")
-        return arguments.task_managers or _NUM_TASK_MANAGERS, {}
-    if arguments.task_managers is not None:
-        raise LocalUsageError("--task-managers are always there, those --on-demand are not; give one of both")
-    on_demand: dict[str, Any] = {"max_workers": arguments.on_demand}
-    if arguments.idle is not None:
-        on_demand["idle_timeout_ms"] = interval_ms(arguments.idle, "--idle")
-    return 0, on_demand
 
 
 def _add_failures(parser: argparse.ArgumentParser) -> None:
@@ -215,7 +180,7 @@ def _add_job(parser: argparse.ArgumentParser) -> None:
 
 def _start(arguments: argparse.Namespace) -> int:
     folder, slots = _folder(arguments), arguments.slots
-    num, on_demand = _size(arguments)
+    num, on_demand = size_of(arguments)
     options = replace(_options(arguments), **on_demand)
     if arguments.foreground:
         keep_running(folder, num, options)
@@ -276,14 +241,14 @@ def _list(arguments: argparse.Namespace) -> int:
         print(json.dumps(jobs))
     else:
         print("\n".join(map(_line, jobs)) or "no jobs; `sluice engine submit JOB` brings one")
-        print(_size_line(task_managers_of(_folder(arguments))))
+        print(size_line(task_managers_of(_folder(arguments))))
     return PASSED
 
 
 def _status(arguments: argparse.Namespace) -> int:
     if arguments.id is None:
         names = task_managers_of(_folder(arguments))
-        print(json.dumps({"task_managers": names}) if arguments.json else _size_line(names))
+        print(json.dumps({"task_managers": names}) if arguments.json else size_line(names))
         return PASSED
     with client_of(_folder(arguments)) as client:
         _show(client.status(arguments.id), arguments.json)
@@ -321,7 +286,7 @@ def _run_alone(arguments: argparse.Namespace) -> int:
         options = _options(arguments)
         with (
             Waiting("starting the cluster") as waiting,
-            ClusterProcesses(folder, arguments.task_managers or _NUM_TASK_MANAGERS, options) as processes,
+            ClusterProcesses(folder, arguments.task_managers or NUM_TASK_MANAGERS, options) as processes,
         ):
             processes.wait_until_up()
             waiting.now(f"running {job_id}")
@@ -394,18 +359,3 @@ def _line(shown: dict[str, Any]) -> str:
         said += f", {shown['running']} of {shown['tasks']} tasks run, {shown['checkpoints']} checkpoints"
         said += f", {shown['restarts']} restarts" if shown["restarts"] else ""
     return f"{said}: {shown['why']}" if shown.get("why") else said
-
-
-def _size_line(names: list[str]) -> str:
-    """How many TaskManagers are there, and which."""
-    said = f"{len(names)} TaskManager{'' if len(names) == 1 else 's'}"
-    return f"{said}: {', '.join(names)}" if names else f"{said}; those on demand come with a job"
-
-
-def _number(least: int, most: int) -> Callable[[str], int]:
-    def read(word: str) -> int:
-        if word.isdecimal() and least <= int(word) <= most:
-            return int(word)
-        raise argparse.ArgumentTypeError(f"{word!r} is no whole number from {least} to {most}")
-
-    return read

@@ -41,6 +41,7 @@ def test_the_form_on_the_wire() -> None:
             "execution": {"job_id": "job", "vertex": 1, "subtask": 2, "attempt": 0, "epoch": 0, "generation": 0},
             "state": "FAILED",
             "why": "why",
+            "missing": [],
         },
     }
 
