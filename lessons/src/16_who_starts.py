@@ -194,7 +194,7 @@ L.quiz("16.q2")
 # You built the match of slots and requests. A cluster is four kinds of process; none keeps another alive. Each finds
 # out who is there from who registers and goes on talking, and keeps what it has for whoever leads next.
 #
-# To read: `refimpl/cluster/slot_table.py`, `fencing.py`, and the [page of the cluster](../course/site/cluster.md).
+# To read: `refimpl/cluster/slot_table.py`, `fencing.py` and `course/site/cluster.md`.
 # Outside: FLIP-6; on scale FLIP-159 and FLIP-160.
 #! Back to the incident: which of its losses would still happen today? The four other jobs' tasks, in a session. Let
 #! them say what they would deploy instead, and what that costs: a start of processes for each job.

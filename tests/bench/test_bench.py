@@ -502,7 +502,9 @@ def test_control_c_ends_it_with_130_and_without_a_traceback(row: str) -> None:
         assert "checking" in process.stderr.readline()  # the first progress: it is measuring
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=120)
-    assert process.returncode == 130
+    # Python ends itself by the signal, which a shell calls 130 too, when Ctrl-C comes within an `exec` of a text, as in
+    # the dataclasses of a module that is being imported: CPython 3.11, `run_eval_code_obj` in pythonrun.c.
+    assert process.returncode in {130, -signal.SIGINT}
     assert out == ""
     assert "Traceback" not in err
     assert "interrupted" in err

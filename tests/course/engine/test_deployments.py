@@ -51,7 +51,7 @@ def test_ctrl_c_ends_all_that_was_started(gated: Path) -> None:
     children = until(lambda: found if len(found := process.children()) == 4 else None)
     process.send_signal(signal.SIGINT)
     _out, said = process.communicate()
-    assert process.returncode == 130
+    assert process.returncode in {130, -signal.SIGINT}  # a shell calls both 130
     assert "Traceback" not in said
     assert [each for each in children if each.is_running()] == []
 
