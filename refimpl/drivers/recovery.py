@@ -49,7 +49,7 @@ _NOT_AGAIN = (ConfigError, InsufficientBuffersError, LeadershipLostError, LocalU
 
 
 class JobRecovery:
-    """The checkpoints of the job called `job`, and its restarts.
+    """The checkpoints of the job called `job` in a store, and its restarts.
 
     `graph` is that of the attempts that run, or are to be deployed next. `failure` is set when the coordinator wants
     the job to fail. With the name of a `savepoint` the first attempts begin with that one, whatever there is beside it;
@@ -74,7 +74,7 @@ class JobRecovery:
     ) -> None:
         self.graph = graph
         self.checkpoints = RunCheckpoints(store, job, graph.job.config, self._tell, self._fail, epoch_ms, run)
-        self._store, self._trust_pickle = store, trust_pickle
+        self.store, self._trust_pickle = store, trust_pickle
         self._savepoint = savepoint
         self.failure: SluiceError | None = None
         self._restarts = Restarts(restart or FixedDelayRestart(3, 1_000.0))
@@ -100,7 +100,7 @@ class JobRecovery:
         Raises:
             RestoreRefusedError, LeadershipLostError, StoreError, CorruptFileError: as `RestorePoint.snapshots` too.
         """
-        return self.restore_point().snapshots(self._store, self.graph)
+        return self.restore_point().snapshots(self.store, self.graph)
 
     def start(self, tasks: Mapping[str, TaskGateway], now_ms: float) -> None:
         """These tasks, by name, are deployed and about to run."""

@@ -72,7 +72,7 @@ class SubtaskCheckpoints:
     Of `source`, the task's input, the position is kept if it is one, and what is in flight if it has channels. The
     driver takes what is in `writes`, puts it into the store, and says `written` or `write_failed`; and takes `reports`.
     One that does not look after each step is called at `on_news`, on the task's thread, with or without the exclusion.
-    `on_cut` is called with the checkpoint when all that the operators remember is as it belongs to it.
+    `on_cut` is called when all that the operators remember is as it belongs to a snapshot, with the name of its file.
 
     Flink:   SubtaskCheckpointCoordinatorImpl, AsyncCheckpointRunnable (streaming.runtime.tasks), 1.11.4
     """
@@ -88,7 +88,7 @@ class SubtaskCheckpoints:
         self.writes: deque[tuple[int, SubtaskState]] = deque()
         self.reports: deque[Report] = deque()
         self.on_news: Callable[[], None] = _nobody_waits
-        self.on_cut: Callable[[int], None] = _nobody_looks
+        self.on_cut: Callable[[str], None] = _nobody_looks
         self._chain = chain
         self._writers = writers
         self._place = place
@@ -263,7 +263,8 @@ class SubtaskCheckpoints:
             barrier = replace(barrier, timestamp=self._chain.time.now_ms)
         num_records_out = sum(writer.num_records for writer in self._writers)
         self.last_cut = Cut(barrier.checkpoint_id, self._chain.num_records_in, num_records_out)
-        self.on_cut(barrier.checkpoint_id)
+        if self._place is not None:
+            self.on_cut(self._place.key(_folder_of(barrier)))
         if barrier.alignment is Alignment.UNALIGNED:
             snapshot = self._snapshot(barrier.checkpoint_id)
             snapshot.is_unaligned = True
@@ -278,6 +279,8 @@ class SubtaskCheckpoints:
         if self._place is None:
             return
         operator = self._operators[operator_id]
+        if checkpoint_id == FINAL_SNAPSHOT and operator is self._chain.head:  # no barrier has cut it
+            self.on_cut(self._place.key(self._snapshot(checkpoint_id).folder))
         sections = self._snapshot(checkpoint_id).sections
         if operator is self._chain.head and self._source is not None:
             raw = _POSITION.pack(self._source.position) + self._source.mark
@@ -347,7 +350,7 @@ def _nobody_waits() -> None:
     """The driver looks by itself."""
 
 
-def _nobody_looks(_checkpoint_id: int) -> None:
+def _nobody_looks(_file: str) -> None:
     """No law is checked."""
 
 

@@ -48,7 +48,9 @@ class Deployer:
         self.cuts = CutLaw()
         self.captures = CaptureLaw()
         self.timers = TimersLaw()
-        self._states = StateLaw()
+        self._states: StateLaw | None = None
+        if recovery is not None:
+            self._states = StateLaw(recovery.store, recovery.checkpoints.leader.store.job)
 
     def deploy(self, deployments: list[Deployment]) -> None:
         """Put every TaskManager's part of the job into `deployments`; those made before a failure stay there.
@@ -66,7 +68,7 @@ class Deployer:
             makers = makers_of(self.graph.job.config, default=False)
             made = Deployment(self.graph, number, self.trace, makers=makers, pool=pool, snapshots=snapshots)
             deployments.append(made)
-        if self._recovery is not None and self.is_watched:
+        if self._recovery is not None and self._states is not None and self.is_watched:
             self._states.begin(self._recovery.checkpoints.recovered, deployments)
 
     def check_given_back(self) -> None:
