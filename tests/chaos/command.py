@@ -16,7 +16,21 @@ from tests.chaos.plan import CONTROL, MODES, FaultKind, Plan, PlannedFault, draw
 
 __all__ = ["main", "sweep"]
 
-SWEPT = (FaultKind.CRASH, FaultKind.KILL_LEADER, FaultKind.KILL_TASKMANAGER)
+STORE = "store:"
+SWEPT: Sequence[tuple[str, tuple[FaultKind, ...]]] = (
+    (CONTROL, (FaultKind.CRASH,)),
+    (CONTROL, (FaultKind.KILL_LEADER,)),
+    (CONTROL, (FaultKind.KILL_TASKMANAGER,)),
+    (STORE, (FaultKind.PUT_FAILS,)),
+    (STORE, (FaultKind.PUT_FULL,)),
+    (STORE, (FaultKind.PUT_UNANSWERED,)),
+    (STORE, (FaultKind.DELETE_FAILS,)),
+    (STORE, (FaultKind.GET_FAILS, FaultKind.CRASH)),
+    (STORE, (FaultKind.LIST_FAILS, FaultKind.CRASH)),
+    (STORE, (FaultKind.PUT_FAILS, FaultKind.KILL_LEADER)),
+)
+"""What strikes behind steps with a mark. A store is only read when a job, or another leader, begins."""
+
 SWEPT_PLAN = Plan(0, (), 12, is_exact=True, num_task_managers=2, delay_ms=0.0, control_delay_ms=0.3)
 MAX_SHRINKING_S = 120.0
 
@@ -43,7 +57,9 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--seeds", type=int, default=200, metavar="N", help="how many runs (200), and then the sweep")
     made.add_argument("--first", type=int, default=0, metavar="N", help="the first of their seeds (0)")
     made.add_argument(
-        "--no-sweep", action="store_true", help="leave out the faults behind each control step of one job"
+        "--no-sweep",
+        action="store_true",
+        help="leave out the faults behind each control step and call of the store of one job",
     )
     made.add_argument("--processes", type=int, default=20, metavar="N", help="how many runs with real processes (20)")
     made.add_argument("--seed", type=int, metavar="N", help="one run, and all that is said of it")
@@ -83,10 +99,15 @@ def plan_of(asked: argparse.Namespace) -> Plan:
 
 
 def sweep(every: int = 1) -> Iterator[tuple[Plan, Verdict]]:
-    """One fault behind each control step of one job, of all steps each `every`th, and what came of it."""
-    for kind in SWEPT:
+    """Faults behind each control step of one job, or each call of its store, of all steps each `every`th.
+
+    With each plan comes what came of it.
+    """
+    for mark, kinds in SWEPT:
         for number in count(1, every):
-            plan = replace(SWEPT_PLAN, faults=(PlannedFault(kind, number, 1, mark=CONTROL, number=number),))
+            subject = number if mark == CONTROL else 0  # of a store: any key
+            faults = tuple(PlannedFault(kind, subject, 1, mark=mark, number=number) for kind in kinds)
+            plan = replace(SWEPT_PLAN, faults=faults)
             verdict = judged(plan)
             yield plan, verdict
             if verdict.fault is None and not verdict.has_struck:
