@@ -1,6 +1,7 @@
 """Views of the engine for notebooks: live, scrubbed, as a still picture and in words."""
 
 from widgets.alignment_view import AlignmentView
+from widgets.branch import Change
 from widgets.bytes_beside_flink import BytesBesideFlink, bytes_model
 from widgets.checkpoint_view import CheckpointView
 from widgets.cluster_view import ClusterView
@@ -24,7 +25,7 @@ from widgets.ribbon_model import ribbon_model, ribbon_model_of_steps, serializer
 from widgets.ribbon_svg import ribbon_svg
 from widgets.sampler import Sampler
 from widgets.segment_view import SegmentView, segment_model
-from widgets.stepper import Change, Stepper
+from widgets.stepper import Stepper
 from widgets.task_manager_view import TaskManagerView
 from widgets.text import pipeline_text, ribbon_text
 from widgets.throughput_view import ThroughputView

@@ -10,66 +10,19 @@ import json
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from refimpl.drivers import Simulation
-from refimpl.drivers.simulation import Action, StepTask
+from refimpl.drivers.simulation import Costs
 from refimpl.errors import LocalUsageError
 from refimpl.job import JobSnapshot, StreamEnvironment
-from refimpl.memory import LocalBufferPool
 from widgets.base import json_text, path_of, text_of_file, what_was_meant, whole_number
+from widgets.branch import MOST_STEPS, Branch, Change, Ground
 from widgets.recording import Recording
-from widgets.view_models import topology
 
-__all__ = ["Change", "Stepper"]
+__all__ = ["Stepper"]
 
 _FORMAT = "sluice-run-1"
-_MOST_STEPS = 10_000
-_MOST_TASK_MANAGERS = 1_000
-_LONGEST_DELAY_MS = 1_000_000
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """What a fork does differently.
-
-    `buffers` each output may have at most, `credits` of floating buffers each gate may have at most (both keep what
-    they cannot do without), or a task (`slow`) that rests `delay_ms` after each of its steps, if others can move.
-    """
-
-    buffers: int | None = None
-    credits: int | None = None
-    slow: str | None = None
-    delay_ms: float = 1.0
-
-    def __str__(self) -> str:
-        numbers = (("buffers", self.buffers), ("credits", self.credits))
-        parts = [f"{name} {value}" for name, value in numbers if value is not None]
-        if self.slow is not None:
-            parts.append(f"{self.slow} rests {self.delay_ms:g} ms")
-        return ", ".join(parts) or "nothing changed"
-
-
-@dataclass
-class _Branch:
-    """One line of steps: the simulation that stands at its end, what was chosen, and every moment."""
-
-    simulation: Simulation
-    recording: Recording
-    choices: list[str] = field(default_factory=list)
-    slow: str | None = None
-    delay_ms: float = 0.0
-    limits: list[tuple[LocalBufferPool, int]] = field(default_factory=list)
-    rests_until_ms: dict[str, float] = field(default_factory=dict)
-    error: BaseException | None = None
-
-    def enabled(self) -> Sequence[Action]:
-        """What can go next; of a job that failed nothing, whatever is still on a wire."""
-        return () if self.error is not None else self.simulation.enabled()
 
 
 class Stepper:
@@ -77,7 +30,9 @@ class Stepper:
 
     So the job's sources must give the same records again (a list does, an open file does not), and its functions run
     again, sinks included. `num_task_managers` and `max_delay_ms` are those of `Simulation`. What is chosen where you
-    choose nothing follows from `seed` and the number of the step.
+    choose nothing follows from `seed` and the number of the step, and is no fault. With `checkpoints` these are kept in
+    memory, what the coordinator and the tasks say to one another are steps, and there are faults to choose, from which
+    the job goes on. With `costs` work takes virtual time.
 
         stepper = Stepper(environment, seed=7)
         QueueView(stepper)
@@ -92,22 +47,24 @@ class Stepper:
     """
 
     def __init__(
-        self, environment: StreamEnvironment, seed: int = 0, num_task_managers: int = 1, max_delay_ms: float = 0.0
+        self,
+        environment: StreamEnvironment,
+        seed: int = 0,
+        num_task_managers: int = 1,
+        max_delay_ms: float = 0.0,
+        checkpoints: bool = False,
+        costs: Costs | None = None,
     ) -> None:
         if not isinstance(environment, StreamEnvironment):
             raise LocalUsageError(f"a {type(environment).__name__} cannot be stepped; give a StreamEnvironment")
-        whole_number("num_task_managers", num_task_managers, 1, _MOST_TASK_MANAGERS)
-        is_number = isinstance(max_delay_ms, int | float) and not isinstance(max_delay_ms, bool)
-        if not is_number or not 0 <= max_delay_ms <= _LONGEST_DELAY_MS:
-            raise LocalUsageError(f"max_delay_ms={max_delay_ms!r} cannot work: from 0 to {_LONGEST_DELAY_MS}")
         self.environment = environment
+        self.ground = Ground(num_task_managers, max_delay_ms, checkpoints, costs)
         self.seed = whole_number("seed", seed, 0, 2**32)
         self.change: Change | None = None
         self.fork_step = -1
         self.on_change: list[Callable[[bool], object]] = []
         self.lock = threading.RLock()  # a listener looks, and the job's own functions may
-        self._num_task_managers, self._max_delay_ms = num_task_managers, max_delay_ms
-        self._other: _Branch | None = None
+        self._other: Branch | None = None
         self._main = self._branch()
 
     def __repr__(self) -> str:
@@ -151,9 +108,9 @@ class Stepper:
             return self._main.simulation.snapshot()
 
     def enabled(self) -> list[str]:
-        """What can go next, in words that `step` takes."""
+        """What can go next, in words that `step` takes: actions, and with checkpoints faults, as `lose tm-1`."""
         with self.lock:
-            return [str(action) for action in self._main.enabled()]
+            return [*map(str, self._main.enabled()), *self._main.faults()]
 
     # -- moving ----------------------------------------------------------------------------------------
 
@@ -168,19 +125,19 @@ class Stepper:
             chosen = None
             with self._telling():
                 for branch in self._branches:
-                    done = self._step(branch, action)
+                    done = branch.step(action, self.seed)
                     chosen = done if branch is self._main else chosen
             return chosen
 
     def run(self, most_steps: int = 1_000) -> int:
         """Step until nothing can move, or `most_steps` have been taken; returns how many."""
-        whole_number("most_steps", most_steps, 1, _MOST_STEPS)
+        whole_number("most_steps", most_steps, 1, MOST_STEPS)
         with self.lock:
             self._refuse_if_over()
             before = self.num_steps
             with self._telling():
                 for _ in range(most_steps):
-                    if not [branch for branch in self._branches if self._step(branch, None) is not None]:
+                    if not [branch for branch in self._branches if branch.step(None, self.seed) is not None]:
                         break
             return self.num_steps - before
 
@@ -209,9 +166,9 @@ class Stepper:
             other = self._branch()
             left_open.callback(self._close, other)
             for action in self._main.choices[:at]:
-                self._step(other, action)
-            _apply(wanted, other)
-            while len(other.choices) < self.num_steps and self._step(other, None) is not None:
+                other.step(action, self.seed)
+            other.apply(wanted)
+            while len(other.choices) < self.num_steps and other.step(None, self.seed) is not None:
                 pass
             left_open.pop_all()
             self._close(self._other)
@@ -228,11 +185,8 @@ class Stepper:
             if self._other is not None and self.change is not None:
                 change = {name: getattr(self.change, name) for name in Change.__slots__}
                 fork = {"at_step": self.fork_step, "change": change, "choices": self._other.choices}
-            data = {
-                "format": _FORMAT, "seed": self.seed, "num_task_managers": self._num_task_managers,
-                "max_delay_ms": self._max_delay_ms, "choices": self._main.choices, "fork": fork,
-            }  # fmt: skip
-            return json_text(data, indent=1)
+            run = {"choices": self._main.choices, "fork": fork}
+            return json_text({"format": _FORMAT, "seed": self.seed, **self.ground.to_data(), **run}, indent=1)
 
     @classmethod
     def from_json(cls, text: str, environment: StreamEnvironment) -> Stepper:
@@ -242,8 +196,15 @@ class Stepper:
             LocalUsageError: the text is no run, or not one of this job.
         """
         with _reading() as left_open:
-            data = _data_of(text)
-            stepper = cls(environment, data["seed"], data["num_task_managers"], data["max_delay_ms"])
+            data, ground = _data_of(text)
+            stepper = cls(
+                environment,
+                data["seed"],
+                ground.num_task_managers,
+                ground.max_delay_ms,
+                checkpoints=ground.checkpoints,
+                costs=ground.costs,
+            )
             left_open.callback(stepper.close)
             choices, fork = data["choices"], data["fork"]
             stepper._replay(stepper._main, choices)
@@ -253,7 +214,7 @@ class Stepper:
                 stepper._check(change)
                 stepper._other = stepper._branch()
                 stepper._replay(stepper._other, fork["choices"][:at])
-                _apply(change, stepper._other)
+                stepper._other.apply(change)
                 stepper._replay(stepper._other, fork["choices"][at:])
                 stepper.change, stepper.fork_step = change, at
             left_open.pop_all()
@@ -266,16 +227,16 @@ class Stepper:
             LocalUsageError: the text is no run, not one of this job, or one on another number of TaskManagers.
         """
         with _reading():
-            theirs = _data_of(text)["num_task_managers"]
-        if theirs != self._num_task_managers:
+            theirs, ours = _data_of(text)[1].num_task_managers, self.ground.num_task_managers
+        if theirs != ours:
             raise LocalUsageError(
-                f"this run was on {theirs} TaskManagers and this one is on {self._num_task_managers}, so its pictures "
+                f"this run was on {theirs} TaskManagers and this one is on {ours}, so its pictures "
                 "are others; `Stepper.load(PATH, job)` makes a stepper of it"
             )
         with self.lock:
             read = Stepper.from_json(text, self.environment)
             self._close(self._main, self._other)
-            self.seed, self._max_delay_ms = read.seed, read._max_delay_ms
+            self.seed, self.ground = read.seed, read.ground
             self._main, self._other, self.change, self.fork_step = read._main, read._other, read.change, read.fork_step
             self._tell(True)
 
@@ -296,53 +257,21 @@ class Stepper:
     # -- helpers ---------------------------------------------------------------------------------------
 
     @property
-    def _branches(self) -> list[_Branch]:
+    def _branches(self) -> list[Branch]:
         return [branch for branch in (self._main, self._other) if branch is not None]
 
-    def _branch(self) -> _Branch:
-        simulation = Simulation(
-            self.environment, self.seed, num_task_managers=self._num_task_managers, max_delay_ms=self._max_delay_ms
-        )
-        start = simulation.snapshot()
-        recording = Recording(topology(start), _MOST_STEPS + 1)
-        recording.add(start, "start")
-        return _Branch(simulation, recording)
+    def _branch(self) -> Branch:
+        return Branch.at_start(self.ground.simulation(self.environment, self.seed))
 
-    def _step(self, branch: _Branch, action: str | None) -> str | None:
-        enabled = branch.enabled()
-        if not enabled or len(branch.choices) >= _MOST_STEPS:
-            return None
-        chosen = next((each for each in enabled if str(each) == action), None) or self._choose(branch, enabled)
-        try:
-            branch.simulation.step(chosen)
-        except BaseException as error:
-            branch.error = error
-            raise
-        for pool, most in branch.limits:
-            _limit(pool, most)  # lower, when what was lent has come home
-        if isinstance(chosen, StepTask) and chosen.task == branch.slow:
-            branch.rests_until_ms[chosen.task] = branch.simulation.time_ms + branch.delay_ms
-        branch.choices.append(str(chosen))
-        branch.recording.add(branch.simulation.snapshot(), str(chosen))
-        return str(chosen)
-
-    def _choose(self, branch: _Branch, enabled: Sequence[Action]) -> Action:
-        """What goes next where nobody chooses; a task that rests does so as long as others can move."""
-        now = branch.simulation.time_ms
-        rested = [each for each in enabled if now >= branch.rests_until_ms.get(getattr(each, "task", ""), 0.0)]
-        among = rested or enabled
-        luck = np.random.default_rng((self.seed, len(branch.choices))).random()
-        return among[int(luck * len(among))]
-
-    def _replay(self, branch: _Branch, choices: Sequence[str]) -> None:
-        if len(branch.choices) + len(choices) > _MOST_STEPS:
-            raise LocalUsageError(f"this run has more than {_MOST_STEPS} steps")
+    def _replay(self, branch: Branch, choices: Sequence[str]) -> None:
+        if len(branch.choices) + len(choices) > MOST_STEPS:
+            raise LocalUsageError(f"this run has more than {MOST_STEPS} steps")
         for action in choices:
-            if action not in map(str, branch.enabled()):
+            if action not in [*map(str, branch.enabled()), *branch.faults()]:
                 raise LocalUsageError(
                     f"this run is not one of this job: {action!r}, its step {len(branch.choices) + 1}, is not enabled"
                 )
-            self._step(branch, action)
+            branch.step(action, self.seed)
 
     def _check(self, change: Change) -> None:
         for name, least in (("buffers", 2), ("credits", 0)):
@@ -378,7 +307,7 @@ class Stepper:
             listener(is_anew)
 
     @staticmethod
-    def _close(*branches: _Branch | None) -> None:
+    def _close(*branches: Branch | None) -> None:
         for branch in branches:
             if branch is not None:
                 branch.simulation.__exit__()
@@ -394,31 +323,9 @@ def _reading() -> Iterator[ExitStack]:
             raise LocalUsageError(f"this text is not a run of Sluice: {error!r}") from error
 
 
-def _data_of(text: str) -> dict[str, Any]:
+def _data_of(text: str) -> tuple[dict[str, Any], Ground]:
     """What `to_json` wrote, as far as it can be told before the steps are taken."""
     data: dict[str, Any] = json.loads(text)
     if data["format"] != _FORMAT:
         raise LocalUsageError(f"this is {data['format']!r}, not {_FORMAT!r}")
-    whole_number("num_task_managers", data["num_task_managers"], 1, _MOST_TASK_MANAGERS)
-    return data
-
-
-def _apply(change: Change, branch: _Branch) -> None:
-    """Change a branch that has come to where it forks."""
-    for deployment in branch.simulation.deployments:
-        outputs = [(partition.pool, change.buffers) for partition in deployment.partitions]
-        inputs = [(pool, change.credits) for pool in deployment.shuffle.gate_pools]
-        limits = [(pool, most) for pool, most in (*outputs, *inputs) if most is not None]
-        for pool, most in limits:
-            _limit(pool, most)
-        if limits:
-            deployment.pool.promises.redistribute()
-        branch.limits += limits
-    branch.slow, branch.delay_ms = change.slow, change.delay_ms
-
-
-def _limit(pool: LocalBufferPool, num_buffers: int) -> None:
-    """Let a pool have at most so many, but all that it requires, and for now what is lent."""
-    pool.num_max = max(pool.num_required, num_buffers, len(pool.lent))
-    if pool.size > pool.num_max:
-        pool.set_num_buffers(pool.num_max)
+    return data, Ground.of_data(data)
