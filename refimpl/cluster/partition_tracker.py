@@ -31,11 +31,15 @@ class PartitionTracker:
         """An attempt begins whose results are to be kept."""
         self._writing.add(execution)
 
-    def ended(self, execution: ExecutionId, *, has_finished: bool) -> None:
-        """An attempt has ended; what it has not finished goes with it."""
-        if execution in self._writing and has_finished:
-            self._kept[execution] = None
+    def ended(self, execution: ExecutionId, *, has_finished: bool) -> tuple[ExecutionId, ...]:
+        """An attempt has ended; it is named again if what it has written is of no use, since it has not finished."""
+        if execution not in self._writing:
+            return ()
         self._writing.discard(execution)
+        if not has_finished:
+            return (execution,)
+        self._kept[execution] = None
+        return ()
 
     def release(self, executions: Collection[ExecutionId]) -> tuple[ExecutionId, ...]:
         """Nobody needs the results of these; those that were here."""

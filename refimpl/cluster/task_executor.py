@@ -191,8 +191,9 @@ class TaskExecutor(Endpoint):
         end = _end_of(life, state, why)
         del self._tasks[execution]
         self._final_words.pop(execution, None)
-        self._results.ended(execution, has_finished=end is TaskState.FINISHED)
+        useless = self._results.ended(execution, has_finished=end is TaskState.FINISHED)
         self._tell_job_master(execution.job_id, TaskReport(execution, end, why, missing))
+        self._drop(execution.job_id, useless)
         self._slots(self.slots.task_gone(execution), now_ms)
 
     def task_says(self, execution: ExecutionId, report: Report) -> None:

@@ -335,7 +335,7 @@ class MappedBoundedReader:
 
 
 class ResultFolder:
-    """The folder of one TaskManager's results, below `parent`: removed at its end, and, after a crash, by the next.
+    """The folder of one TaskManager's results, below `parent`: removed at its end, and, after a crash, by others.
 
     Whoever lives holds a lock in its own folder; a folder that nobody holds is of a dead one.
     """
@@ -356,9 +356,11 @@ class ResultFolder:
                 ) from error
 
     def close(self) -> None:
-        """Remove it with all that is left in it."""
+        """Remove it with all that is left in it, and what those have left who died meanwhile."""
         shutil.rmtree(self.path, ignore_errors=True)
         self._lock.close()
+        with suppress(FileNotFoundError), _one_at_a_time(self.path.parent):
+            self._sweep(self.path.parent)
 
     @staticmethod
     def _sweep(parent: Path) -> None:

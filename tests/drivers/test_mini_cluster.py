@@ -6,6 +6,8 @@ import itertools
 import threading
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -20,7 +22,8 @@ from refimpl.drivers.file_transactions import FileSink
 from refimpl.errors import LocalUsageError, RemoteTransportError
 from refimpl.job import StreamEnvironment
 from refimpl.records import StreamRecord
-from tests.support.batch_jobs import batch_config, words
+from refimpl.task.operators import SinkOperator
+from tests.support.batch_jobs import batch_config, expected, files_in, words
 from tests.support.polling import until
 
 PARALLELISM = 4
@@ -84,6 +87,23 @@ def apart_job(gate: str, out: Path) -> StreamEnvironment:
     environment = StreamEnvironment(Config(num_buffers=64, checkpoint_interval_ms=50), parallelism=PARALLELISM)
     environment.source(lambda i, n: apart_reader(gate, i, n), "numbers").sink_to(FileSink(out))
     return environment
+
+
+FOUND: list[tuple[str, int]] = []
+"""What the sink of a batch job has got."""
+
+
+def collecting_words(config: Config) -> StreamEnvironment:
+    """Numbers → digits → one sink that writes into `FOUND`, on whichever thread of this process it runs."""
+    environment = words(config, [])
+    last = max(environment.graph.nodes)
+    node = environment.graph.nodes[last]
+    environment.graph.nodes[last] = replace(node, sink=None, make_operator=partial(SinkOperator, collect))
+    return environment
+
+
+def collect(value: tuple[str, int]) -> None:
+    FOUND.append(value)
 
 
 def results(out: Path) -> list[int]:
@@ -237,12 +257,19 @@ def test_user_code_that_fails_always_ends_the_job_with_its_words(cluster: MiniCl
     assert "ZeroDivisionError" in shown["why"]
 
 
-def test_a_job_with_blocking_exchanges_ends_at_once_and_says_why(cluster: MiniCluster, tmp_path: Path) -> None:
-    client = cluster.client()
-    client.submit("batch", words(batch_config(tmp_path), []))
-    shown = client.wait("batch")
-    assert shown["state"] == "failed"
-    assert "blocking exchanges" in shown["why"]
+@pytest.mark.parametrize("shape", [(3, 2), (3, 1), (1, 1)])
+def test_a_job_with_blocking_exchanges_runs_region_by_region(shape: tuple[int, int], tmp_path: Path) -> None:
+    FOUND.clear()
+    spilled = tmp_path / "spilled"
+    with MiniCluster(tmp_path / "store", *shape) as cluster:
+        client = cluster.client()
+        client.submit("batch", collecting_words(batch_config(spilled)))
+        shown = client.wait("batch")
+        assert (shown["state"], shown.get("restarts", 0)) == ("finished", 0), shown
+        assert sorted(FOUND) == expected()
+        until(lambda: files_in(spilled) == [])
+        until(lambda: cluster.free_slots() == shape[0] * shape[1])
+    assert cluster.bugs == []
 
 
 def test_requests_that_make_no_sense_are_refused(cluster: MiniCluster, gate: str, tmp_path: Path) -> None:

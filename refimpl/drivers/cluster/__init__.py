@@ -13,6 +13,7 @@ from refimpl.drivers.cluster.inbox import *
 from refimpl.drivers.cluster.incoming import *
 from refimpl.drivers.cluster.job_folder import *
 from refimpl.drivers.cluster.job_master import *
+from refimpl.drivers.cluster.job_place import *
 from refimpl.drivers.cluster.json_form import *
 from refimpl.drivers.cluster.leader_election import *
 from refimpl.drivers.cluster.leader_retrieval import *

@@ -23,8 +23,8 @@ from refimpl.cluster.on_demand import TASK_MANAGER_IDLE_TIMEOUT_MS, OnDemand
 from refimpl.cluster.restart import FixedDelayRestart
 from refimpl.drivers.cluster.cluster_folder import ClusterFolder
 from refimpl.drivers.cluster.component_loop import ComponentLoop
-from refimpl.drivers.cluster.deployed_tasks import Workplace
 from refimpl.drivers.cluster.dispatcher import LeadingDispatcher
+from refimpl.drivers.cluster.job_place import Workplace
 from refimpl.drivers.cluster.leader_election import Granted, LeaderElection
 from refimpl.drivers.cluster.leaders import DISPATCHER, RESOURCE_MANAGER
 from refimpl.drivers.cluster.resource_manager import LeadingResourceManager

@@ -13,57 +13,43 @@ from __future__ import annotations
 import queue
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from refimpl.cluster.executions import ExecutionId
 from refimpl.cluster.messages import NotifyTask, SubmittedTask, TaskState, TriggerTask
-from refimpl.cluster.task_units import UnitId, graph_of
+from refimpl.cluster.task_units import UnitId, addresses_of, graph_of
+from refimpl.drivers.cluster.job_place import JobPlace
 from refimpl.drivers.cluster.words import DataAddress, Listening, Word
 from refimpl.drivers.cluster_tasks import restore_point_of
+from refimpl.drivers.kept_partitions import missing_reads
 from refimpl.drivers.processes.attempt_checkpoints import AttemptCheckpoints, check_shared
 from refimpl.drivers.processes.messages import Ended, Saved, TaskSaid, TellTask, Verdict, unpack
 from refimpl.drivers.recovery import barrier_of
-from refimpl.drivers.threads.job_memory import JobMemory
 from refimpl.drivers.threads.task_manager import TaskManagerThreads
-from refimpl.drivers.transport.streams import Security
-from refimpl.errors import SluiceError, described
+from refimpl.errors import RemoteTransportError, SluiceError, described
 from refimpl.invariants import check_nothing_left
 from refimpl.job.execution_graph import ExecutionGraph
 from refimpl.job.job_graph import Place
+from refimpl.job.task_factory import Snapshots
 from refimpl.records.events import CheckpointBarrier
-from refimpl.state.store import SnapshotStore
 from refimpl.task.checkpoint_reports import Report
 
-__all__ = ["DeployedTasks", "JobPlace", "Reports", "Workplace"]
+__all__ = ["DeployedTasks", "Reports"]
 
 _SECONDS_TO_PUT = 5.0
 _SECONDS_BETWEEN_LOOKS = 0.2
 
 
 @dataclass(frozen=True, slots=True)
-class Workplace:
-    """What tasks find on a TaskManager: where their states are kept, and how others reach their data."""
-
-    store: SnapshotStore
-    host: str = "127.0.0.1"
-    security: Security | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Reports:
-    """Who hears of the attempts, on any thread: what becomes of each, what it says of checkpoints, and all else."""
+    """Who hears of the attempts, on any thread: what becomes of each, what it says of checkpoints, and all else.
 
-    is_now: Callable[[ExecutionId, TaskState, str], None]
+    With a failure come the attempts whose blocking results it could not reach.
+    """
+
+    is_now: Callable[[ExecutionId, TaskState, str, tuple[ExecutionId, ...]], None]
     task_says: Callable[[ExecutionId, Report], None]
     say: Callable[[Word], None]
-
-
-@dataclass(frozen=True, slots=True)
-class JobPlace:
-    """What the regions of one job share on a TaskManager."""
-
-    workplace: Workplace
-    memory: JobMemory = field(default_factory=JobMemory)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,9 +90,10 @@ class DeployedTasks:
         self._lock = threading.Lock()
         self._tasks: list[SubmittedTask] = []
         self._executions: dict[str, ExecutionId] = {}  # by the names of the tasks, when these are made
+        self._graph: ExecutionGraph | None = None
         self._threads: TaskManagerThreads | None = None
-        self._checkpoints: AttemptCheckpoints | None = None
-        self._is_over = self._has_ended = False
+        self._checkpoints: AttemptCheckpoints | None = None  # none with blocking exchanges
+        self._is_over = self._have_said_all = False
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     # -- what the loop calls -----------------------------------------------------------------------------
@@ -169,13 +156,14 @@ class DeployedTasks:
 
     def _run(self) -> None:
         state, why = TaskState.FINISHED, ""
+        missing: tuple[ExecutionId, ...] = ()
         try:
             self._make(self._gathered())
             self._let_run()
         except _StoppedError as stopped:
             state, why = TaskState.CANCELED, str(stopped)
         except BaseException as error:  # noqa: BLE001 - reported to the JobMaster
-            state, why = TaskState.FAILED, _why(error)
+            state, why, missing = TaskState.FAILED, _why(error), self._missing(error)
         try:
             self._close()
         except BaseException as error:  # noqa: BLE001 - the same
@@ -183,7 +171,7 @@ class DeployedTasks:
         with self._lock:
             self._is_over = True
         for task in self._tasks:
-            self._reports.is_now(task.execution, state, why)
+            self._reports.is_now(task.execution, state, why, missing)
 
     def _next(self) -> _Job | _Start | _Look:
         """The next command; waits for it.
@@ -224,7 +212,7 @@ class DeployedTasks:
         return here & region
 
     def _number_in(self, task: SubmittedTask) -> int:
-        return sorted(set(task.places)).index(self._address)
+        return addresses_of(task).index(self._address)
 
     def _make(self, graph: ExecutionGraph) -> None:
         """Make the tasks, with the states they go on from."""
@@ -232,36 +220,44 @@ class DeployedTasks:
         executions = {task.execution.place: task.execution for task in self._tasks}
         here = [each for each in graph.vertices if (each.vertex.id, each.subtask) in executions]
         self._executions = {each.name: executions[each.vertex.id, each.subtask] for each in here}
-        assert first.restore is not None, "a JobMaster with checkpoints says what attempts go on from"
-        saved = Saved(workplace.store, restore_point_of(first.restore, workplace.store))
-        check_shared(saved)
-        pool, place = self._place.memory.of(frozenset(executions), graph.job.config)
+        saved: Saved | None = None
+        snapshots: Snapshots | None = None
+        if not graph.job.is_batch:
+            assert first.restore is not None, "a JobMaster with checkpoints says what attempts go on from"
+            saved = Saved(workplace.store, restore_point_of(first.restore, workplace.store))
+            check_shared(saved)
+            snapshots = saved.point.snapshots(saved.store, graph, here)
+        self._graph = graph
+        pool, place = self._place.of(frozenset(executions), graph)
+        self._place.writes(graph, [task.execution for task in self._tasks if task.keeps_results])
         self._threads = TaskManagerThreads(
             graph,
             number=self._number_in(first),
             host=workplace.host,
             security=workplace.security,
             on_end=self._look,
-            snapshots=saved.point.snapshots(saved.store, graph, here),
+            snapshots=snapshots,
             on_news=self._on_news,
             pool=pool,
             place=place,
         )
-        self._checkpoints = AttemptCheckpoints(self._threads, saved, graph.generation, self._say)
-        self._reports.say(Listening(UnitId.of(first).first, self._threads.connections.address))
+        if saved is not None:
+            self._checkpoints = AttemptCheckpoints(self._threads, saved, graph.generation, self._say)
+        address = self._threads.connections.address
+        self._reports.say(Listening(UnitId.of(first).first, address, self._place.results_address))
 
     def _let_run(self) -> None:
         """Run them to their end, and until others have read all that they have produced."""
-        threads, checkpoints = self._threads, self._checkpoints
+        threads = self._threads
         assert threads is not None, "they are made"
-        assert checkpoints is not None, "they are made"
-        while not self._has_ended:
+        while not self._have_ended(threads):
             match self._next():
                 case _Start(addresses):
-                    checkpoints.start()
-                    threads.start([addresses.get(each) for each in sorted(set(self._tasks[0].places))])
+                    if self._checkpoints is not None:
+                        self._checkpoints.start()
+                    threads.start([addresses.get(each) for each in addresses_of(self._tasks[0])])
                     for task in self._tasks:
-                        self._reports.is_now(task.execution, TaskState.RUNNING, "")
+                        self._reports.is_now(task.execution, TaskState.RUNNING, "", ())
         while not threads.connections.are_finished:
             threads.connections.settle(_SECONDS_BETWEEN_LOOKS)
             while not self._commands.empty():
@@ -269,6 +265,21 @@ class DeployedTasks:
         if threads.error is not None:
             raise threads.error
         check_nothing_left(threads.deployment)
+
+    def _have_ended(self, threads: TaskManagerThreads) -> bool:
+        """Whether all have come to their end, and nothing of checkpoints is left to be said."""
+        return threads.is_ended if self._checkpoints is None else self._have_said_all
+
+    def _missing(self, error: BaseException) -> tuple[ExecutionId, ...]:
+        """Of what they read afterwards, what was not where it should be, or is kept where nobody answers."""
+        graph, threads = self._graph, self._threads
+        if graph is None:
+            return ()
+        first = self._tasks[0]
+        if threads is None or not isinstance(error, RemoteTransportError):
+            return missing_reads(graph, first, error)
+        unreached = {addresses_of(first)[number] for number in threads.connections.unreached}
+        return tuple(each for each, where in first.reads if where in unreached)
 
     def _close(self) -> None:
         if self._threads is None:
@@ -281,7 +292,7 @@ class DeployedTasks:
 
     def _say(self, said: TaskSaid | Ended) -> None:
         if isinstance(said, Ended):  # behind all that was said
-            self._has_ended = True
+            self._have_said_all = True
             self._look()
         elif said.report is not None:
             self._reports.task_says(self._executions[said.task], said.report)

@@ -28,7 +28,6 @@ from refimpl.drivers.cluster.store_thread import StoreThread
 from refimpl.drivers.cluster.words import Connect, DataAddress, JobCopy, Listening, NeedJob, Word, read_word, word
 from refimpl.drivers.cluster_checkpoints import ClusterCheckpoints
 from refimpl.drivers.processes.messages import unpack
-from refimpl.drivers.regions import refuse_regions
 from refimpl.drivers.store_calls import StoreWork
 from refimpl.errors import LocalUsageError, SluiceError
 from refimpl.job.environment import StreamEnvironment
@@ -61,7 +60,6 @@ class LedJob:
         if not isinstance(environment, StreamEnvironment):
             raise LocalUsageError(f"a job is a StreamEnvironment, got {type(environment).__name__}")
         graph = environment.execution_graph(1)
-        refuse_regions(graph, "run it on threads, or on processes")
         checkpoints = ClusterCheckpoints(store, job_id, graph.job, trust_pickle=True)
         return cls(job_id, data, graph, checkpoints, checkpoints.lead())
 
@@ -95,6 +93,7 @@ class JobLeader:
         self._on_over, self._on_gone = on_over, on_gone
         self._regions = {min(each): each for each in regions(list(plan.slot_of), plan.exchanges)}
         self._listening: dict[tuple[int, Place], dict[str, DataAddress]] = {}  # by generation and region
+        self._results_at: dict[str, DataAddress] = {}  # by TaskManager
         self._savepoints = SavepointsAsked()
         self._is_calling = self._is_over = False
         self._store = StoreThread(f"store of {job.job_id}", self._called)
@@ -181,7 +180,8 @@ class JobLeader:
         match read_word(message):
             case NeedJob():
                 self._tell(task_manager, message.generation, JobCopy(self._job.data))
-            case Listening(region, address):
+            case Listening(region, address, results):
+                self._results_at[task_manager] = results
                 self._connect_if_all(task_manager, message.generation, region, address)
 
     def _connect_if_all(self, task_manager: str, generation: int, region: Place, address: DataAddress) -> None:
@@ -197,7 +197,7 @@ class JobLeader:
         here = {at.get(scheduler.plan.slot_of[place], "") for place in self._regions[region]}
         if found.keys() >= here:
             for each in here:
-                self._tell(each, generation, Connect(region, found))
+                self._tell(each, generation, Connect(region, self._results_at | found))
 
     def _tell(self, task_manager: str, generation: int, content: Word) -> None:
         self.endpoint.tell(task_manager, word(self.job_id, self._job.epoch, generation, content))

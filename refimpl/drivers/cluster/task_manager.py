@@ -10,10 +10,11 @@ from refimpl.cluster.executions import ExecutionId
 from refimpl.cluster.fencing import FencingToken
 from refimpl.cluster.heartbeat import FLINKS_HEARTBEAT, HeartbeatTimes
 from refimpl.cluster.messages import JobWord, SubmittedTask, TaskState
-from refimpl.cluster.task_executor import StartTask, StopTask, TaskExecutor, TaskOrder, WordForTask
+from refimpl.cluster.task_executor import DropResults, StartTask, StopTask, TaskExecutor, TaskOrder, WordForTask
 from refimpl.cluster.task_units import UnitId
 from refimpl.drivers.cluster.component_loop import ComponentLoop
-from refimpl.drivers.cluster.deployed_tasks import DeployedTasks, JobPlace, Reports, Workplace
+from refimpl.drivers.cluster.deployed_tasks import DeployedTasks, Reports
+from refimpl.drivers.cluster.job_place import JobPlace, Workplace
 from refimpl.drivers.cluster.leaders import RESOURCE_MANAGER, Leadership, job_master_of
 from refimpl.drivers.cluster.rpc_address import rpc_address
 from refimpl.drivers.cluster.words import Connect, JobCopy, NeedJob, Word, read_word, word
@@ -44,13 +45,14 @@ class TaskManager:
         self._jobs: dict[tuple[str, int], bytes] = {}  # pickled, by id and the epoch of the leader
         self._places: dict[tuple[str, int], JobPlace] = {}
         self._deployed: dict[UnitId, DeployedTasks] = {}
+        self._closing: list[JobPlace] = []
 
     # -- what the loop calls -----------------------------------------------------------------------------
 
     def leaders_are(self, leaders: Mapping[str, Leadership], now_ms: float) -> None:
         if RESOURCE_MANAGER in leaders:
             self.endpoint.resource_manager_is(*leaders[RESOURCE_MANAGER], now_ms)
-        jobs = {each.allocation.job_id for each in self.endpoint.slots.report() if each.allocation is not None}
+        jobs = set(self.endpoint.jobs)
         for job_id in jobs:
             if (leadership := leaders.get(job_master_of(job_id))) is not None:
                 self.endpoint.job_master_is(job_id, *leadership, now_ms)
@@ -76,7 +78,10 @@ class TaskManager:
             each.stop("the TaskManager ends")
         give_up_s = time.monotonic() + within_s
         has_ended = [each.join(max(0.0, give_up_s - time.monotonic())) for each in self._deployed.values()]
-        return all(has_ended)
+        places = [*self._closing, *self._places.values()]
+        for place in places:
+            place.close()
+        return all(has_ended + [each.join(max(1.0, give_up_s - time.monotonic())) for each in places])
 
     # -- what is ordered ---------------------------------------------------------------------------------
 
@@ -92,6 +97,10 @@ class TaskManager:
             case WordForTask(message):
                 for each in self._with(message.execution):
                     each.tell(message)
+            case DropResults(executions):
+                for execution in executions:
+                    if (place := self._places.get((execution.job_id, execution.epoch))) is not None:
+                        place.drop([execution])
 
     def _with(self, execution: ExecutionId) -> list[DeployedTasks]:
         return [each for each in self._deployed.values() if each.has(execution)]
@@ -103,7 +112,8 @@ class TaskManager:
             return deployed
         reports = Reports(self._is_now, self._task_says, partial(self._say, unit))
         name = f"{unit.job_id}, {unit.first} of generation {unit.generation}, at {self.endpoint.address}"
-        place = self._places.setdefault(job, JobPlace(self._workplace))
+        if (place := self._places.get(job)) is None:
+            place = self._places[job] = JobPlace(unit.job_id, self._workplace, self._raise)
         deployed = DeployedTasks(self.endpoint.address, name, place, reports)
         self._deployed[unit] = deployed
         deployed.start()
@@ -132,7 +142,7 @@ class TaskManager:
                     deployed.connect(addresses)
 
     def _clean_up(self, jobs: set[str]) -> None:
-        """Keep nothing of regions that are over, nor of jobs that have no slot here any more."""
+        """Keep nothing of regions that are over, nor of jobs that have neither slot nor result here any more."""
         for unit, each in list(self._deployed.items()):
             is_newest = not any(
                 other.generation > unit.generation and (other.job_id, other.epoch) == (unit.job_id, unit.epoch)
@@ -142,12 +152,16 @@ class TaskManager:
                 del self._deployed[unit]
         at_work = {(unit.job_id, unit.epoch) for unit in self._deployed}
         self._jobs = {job: data for job, data in self._jobs.items() if job[0] in jobs}
-        self._places = {job: each for job, each in self._places.items() if job[0] in jobs or job in at_work}
+        self._closing = [each for each in self._closing if not each.join(0.0)]
+        for job in [job for job in self._places if job[0] not in jobs and job not in at_work]:
+            place = self._places.pop(job)
+            place.close()
+            self._closing.append(place)
 
     # -- what becomes of it, on any thread -----------------------------------------------------------------
 
-    def _is_now(self, execution: ExecutionId, state: TaskState, why: str) -> None:
-        self._loop.post(partial(self.endpoint.task_is, execution, state, why))
+    def _is_now(self, execution: ExecutionId, state: TaskState, why: str, missing: tuple[ExecutionId, ...]) -> None:
+        self._loop.post(partial(self.endpoint.task_is, execution, state, why, missing=missing))
 
     def _task_says(self, execution: ExecutionId, report: Report) -> None:
         self._loop.post(lambda _now_ms: self.endpoint.task_says(execution, report))
@@ -155,3 +169,11 @@ class TaskManager:
     def _say(self, unit: UnitId, content: Word) -> None:
         message = word(unit.job_id, unit.epoch, unit.generation, content)
         self._loop.post(lambda _now_ms: self.endpoint.tell(message))
+
+    def _raise(self, bug: BaseException) -> None:
+        """Let the loop end with a bug that was met elsewhere."""
+
+        def fail(_now_ms: float) -> None:
+            raise bug
+
+        self._loop.post(fail)

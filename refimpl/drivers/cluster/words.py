@@ -38,15 +38,22 @@ class JobCopy:
 
 @dataclass(frozen=True, slots=True)
 class Listening:
-    """The attempts here of the region that begins at `region` are made, and their data is to be had at this address."""
+    """The attempts here of the region that begins at `region` are made, and their data is to be had at this address.
+
+    What the job keeps here when its attempts have finished is to be had at `results`.
+    """
 
     region: Place
     address: DataAddress
+    results: DataAddress = None
 
 
 @dataclass(frozen=True, slots=True)
 class Connect:
-    """Let the region that begins at `region` run; its data is to be had at these addresses, by TaskManager."""
+    """Let the region that begins at `region` run; its data is to be had at these addresses, by TaskManager.
+
+    So is what it reads afterwards, from TaskManagers that have nothing of it.
+    """
 
     region: Place
     addresses: Mapping[str, DataAddress]

@@ -83,6 +83,11 @@ class ConnectionIO:
         """Whether it has moved all it ever will, and has let go of its end."""
         return self._reader.ident is not None and not self._reader.is_alive()
 
+    @property
+    def has_not_opened(self) -> bool:
+        """Whether it has ended, or ends now, without ever having had a stream."""
+        return self._opened.stream is None and bool(self._opened.cause)
+
     def start(self) -> None:
         self._reader.start()
 

@@ -27,6 +27,7 @@ class TaskManagerConnections:
         self, owner: ConnectionOwner, deployment: Deployment, is_alone: bool, host: str, security: Security | None
     ) -> None:
         self.open: list[ConnectionIO] = []
+        self._reading: list[tuple[int, ConnectionIO]] = []  # with the number of who is read
         self._owner = owner
         self._deployment = deployment
         self._security = security
@@ -49,7 +50,9 @@ class TaskManagerConnections:
             name = f"tm-{deployment.task_manager} reads {connection_id} at {host}:{port}"
             end = ConsumerEnd(deployment.shuffle.connect(connection_id, name))
             open_stream = partial(reach, host, port, self._security, deployment.config, is_cancelled_within)
-            self.open.append(ConnectionIO(self._owner, end, open_stream))
+            io = ConnectionIO(self._owner, end, open_stream)
+            self.open.append(io)
+            self._reading.append((connection_id.task_manager, io))
         for io in self.open:
             io.start()
 
@@ -72,6 +75,11 @@ class TaskManagerConnections:
     def are_finished(self) -> bool:
         """Whether all there were so far have ended."""
         return all(each.is_finished for each in self.open)
+
+    @property
+    def unreached(self) -> frozenset[int]:
+        """The TaskManagers to which no connection could be made."""
+        return frozenset(number for number, io in self._reading if io.has_not_opened)
 
     def stop(self) -> None:
         """Accept no more, and cut all. Not under the monitor; safe to repeat."""
