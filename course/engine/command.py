@@ -31,6 +31,7 @@ from refimpl.drivers.cluster.cluster_node import ROLES, TASK_MANAGER, NodeOption
 from refimpl.drivers.cluster.cluster_processes import ClusterProcesses
 from refimpl.drivers.cluster.leaders import DISPATCHER
 from refimpl.drivers.cluster.node_main import play_role
+from refimpl.drivers.regions import refuse_regions
 from refimpl.drivers.successor import begin_with_savepoint
 from refimpl.errors import LocalUsageError, SluiceError
 
@@ -42,6 +43,7 @@ _EXAMPLES = """example: sluice engine run course/example_job.py
 session:   sluice engine start
            sluice engine start --on-demand 4 --idle 1min
            sluice engine submit course/example_job.py --wait
+           sluice engine submit course/example_job.py --batch --wait
            sluice engine list
            sluice engine stop
 per job:   sluice engine run course/example_job.py
@@ -96,6 +98,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     served.add_argument("--id", metavar="ID", help="of that job: with the same one another container goes on with it")
     served.add_argument("--results", type=Path, metavar="DIR", help="of that job (default: results/ID in the folder)")
+    _add_batch(served)
     _add_failures(served)
 
 
@@ -173,6 +176,12 @@ def _add_job(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--every", metavar="TIME", help="between checkpoints: 500ms, 1s, 2min (default: as it says, or 1s)"
     )
+    _add_batch(parser)
+
+
+def _add_batch(parser: argparse.ArgumentParser) -> None:
+    said = "run it region by region, in the slots there are: each result is complete before it is read; no checkpoints"
+    parser.add_argument("--batch", action="store_true", help=said)
 
 
 # -- session -------------------------------------------------------------------------------------------
@@ -208,8 +217,9 @@ def _submit(arguments: argparse.Namespace) -> int:
         job_id = arguments.id or id_for(arguments.job)
         before, name = _savepoint_of(arguments.restore)
         results = arguments.results or folder / "results" / (before or job_id)
-        environment = job_of(arguments.job, results, arguments.every)
+        environment = job_of(arguments.job, results, arguments.every, is_batch=arguments.batch)
         if before:
+            refuse_regions(environment.execution_graph(), "it keeps nothing to begin with, so leave --restore out")
             if job_id in (each["job"] for each in client.jobs()):
                 raise LocalUsageError(f"there is a job {job_id} already; submit it under another id")
             store = ClusterFolder(folder).store
@@ -282,7 +292,7 @@ def _run_alone(arguments: argparse.Namespace) -> int:
         folder = Path(temporary) / "cluster"
         job_id = arguments.id or id_for(arguments.job)
         results = arguments.results or Path(temporary) / "results"
-        environment = job_of(arguments.job, results, arguments.every)
+        environment = job_of(arguments.job, results, arguments.every, is_batch=arguments.batch)
         options = _options(arguments)
         with (
             Waiting("starting the cluster") as waiting,
@@ -320,7 +330,7 @@ def _serve(arguments: argparse.Namespace) -> int:
     if arguments.job is None:
         return play_role(folder, options)
     results = arguments.results or folder / "results" / arguments.id
-    environment = job_of(arguments.job, results)
+    environment = job_of(arguments.job, results, is_batch=arguments.batch)
     ends: list[dict[str, Any]] = []
 
     def see_to_the_job(end: Callable[[], None]) -> None:

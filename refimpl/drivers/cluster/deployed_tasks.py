@@ -75,6 +75,14 @@ class _StoppedError(Exception):
     """The attempts are to end, and not by themselves."""
 
 
+class _NotHereError(Exception):
+    """What these attempts have left is not here, and should be read."""
+
+    def __init__(self, executions: tuple[ExecutionId, ...]) -> None:
+        super().__init__(f"what {', '.join(map(str, executions))} left is not here")
+        self.executions = executions
+
+
 class DeployedTasks:
     """The attempts of one region of a job on the TaskManager at `address`; they come with `add`.
 
@@ -90,7 +98,6 @@ class DeployedTasks:
         self._lock = threading.Lock()
         self._tasks: list[SubmittedTask] = []
         self._executions: dict[str, ExecutionId] = {}  # by the names of the tasks, when these are made
-        self._graph: ExecutionGraph | None = None
         self._threads: TaskManagerThreads | None = None
         self._checkpoints: AttemptCheckpoints | None = None  # none with blocking exchanges
         self._is_over = self._have_said_all = False
@@ -162,6 +169,8 @@ class DeployedTasks:
             self._let_run()
         except _StoppedError as stopped:
             state, why = TaskState.CANCELED, str(stopped)
+        except _NotHereError as error:
+            state, why, missing = TaskState.FAILED, str(error), error.executions
         except BaseException as error:  # noqa: BLE001 - reported to the JobMaster
             state, why, missing = TaskState.FAILED, _why(error), self._missing(error)
         try:
@@ -227,8 +236,10 @@ class DeployedTasks:
             saved = Saved(workplace.store, restore_point_of(first.restore, workplace.store))
             check_shared(saved)
             snapshots = saved.point.snapshots(saved.store, graph, here)
-        self._graph = graph
         pool, place = self._place.of(frozenset(executions), graph)
+        here_no_more = [each for each, where in first.reads if where == self._address and not self._place.has(each)]
+        if here_no_more:
+            raise _NotHereError(tuple(here_no_more))
         self._place.writes(graph, [task.execution for task in self._tasks if task.keeps_results])
         self._threads = TaskManagerThreads(
             graph,
@@ -271,13 +282,12 @@ class DeployedTasks:
         return threads.is_ended if self._checkpoints is None else self._have_said_all
 
     def _missing(self, error: BaseException) -> tuple[ExecutionId, ...]:
-        """Of what they read afterwards, what was not where it should be, or is kept where nobody answers."""
-        graph, threads = self._graph, self._threads
-        if graph is None:
+        """Of what they read from elsewhere, what was not found there, or is kept where nobody answers."""
+        threads, first = self._threads, self._tasks[0]
+        if threads is None:
             return ()
-        first = self._tasks[0]
-        if threads is None or not isinstance(error, RemoteTransportError):
-            return missing_reads(graph, first, error)
+        if not isinstance(error, RemoteTransportError):
+            return missing_reads(threads.deployment.graph, first, error)
         unreached = {addresses_of(first)[number] for number in threads.connections.unreached}
         return tuple(each for each, where in first.reads if where in unreached)
 

@@ -9,7 +9,7 @@ Between the moment in which the scheduler sends out the attempts of a region, an
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import partial
 
@@ -64,6 +64,25 @@ class LedJob:
         return cls(job_id, data, graph, checkpoints, checkpoints.lead())
 
 
+class _DataAddresses:
+    """Where the data of regions is to be had while they run, and `of_results` what TaskManagers keep of them later."""
+
+    def __init__(self) -> None:
+        self.of_results: dict[str, DataAddress] = {}  # by TaskManager
+        self._of_regions: dict[tuple[int, Place], dict[str, DataAddress]] = {}  # by generation and region
+
+    def add(self, task_manager: str, generation: int, made: Listening) -> dict[str, DataAddress]:
+        """A TaskManager has made its attempts of a region; where those of all that have are to be reached."""
+        self.of_results[task_manager] = made.results
+        found = self._of_regions.setdefault((generation, made.region), {})
+        found[task_manager] = made.address
+        return found
+
+    def forget_all_but(self, generations: Collection[int]) -> None:
+        """Attempts of others have ended."""
+        self._of_regions = {key: found for key, found in self._of_regions.items() if key[0] in generations}
+
+
 class JobLeader:
     """Whoever leads one job, in the process of `loop`.
 
@@ -92,8 +111,7 @@ class JobLeader:
         self._loop = loop
         self._on_over, self._on_gone = on_over, on_gone
         self._regions = {min(each): each for each in regions(list(plan.slot_of), plan.exchanges)}
-        self._listening: dict[tuple[int, Place], dict[str, DataAddress]] = {}  # by generation and region
-        self._results_at: dict[str, DataAddress] = {}  # by TaskManager
+        self._data = _DataAddresses()
         self._savepoints = SavepointsAsked()
         self._is_calling = self._is_over = False
         self._store = StoreThread(f"store of {job.job_id}", self._called)
@@ -180,24 +198,23 @@ class JobLeader:
         match read_word(message):
             case NeedJob():
                 self._tell(task_manager, message.generation, JobCopy(self._job.data))
-            case Listening(region, address, results):
-                self._results_at[task_manager] = results
-                self._connect_if_all(task_manager, message.generation, region, address)
+            case Listening() as made:
+                self._connect_if_all(task_manager, message.generation, made)
 
-    def _connect_if_all(self, task_manager: str, generation: int, region: Place, address: DataAddress) -> None:
+    def _connect_if_all(self, task_manager: str, generation: int, made: Listening) -> None:
         """A TaskManager has made its attempts of a region; when all have, they hear of each other."""
+        region = made.region
         scheduler = self.endpoint.scheduler
         present = {each.id.generation for each in scheduler.executions.values()}
         if region not in self._regions or scheduler.executions[region].id.generation != generation:
             return  # these are to end
-        self._listening = {key: found for key, found in self._listening.items() if key[0] in present}
-        found = self._listening.setdefault((generation, region), {})
-        found[task_manager] = address
+        self._data.forget_all_but(present)
+        found = self._data.add(task_manager, generation, made)
         at = {each.wish: each.slot.task_manager for each in self.endpoint.pool.slots}
         here = {at.get(scheduler.plan.slot_of[place], "") for place in self._regions[region]}
         if found.keys() >= here:
             for each in here:
-                self._tell(each, generation, Connect(region, self._results_at | found))
+                self._tell(each, generation, Connect(region, self._data.of_results | found))
 
     def _tell(self, task_manager: str, generation: int, content: Word) -> None:
         self.endpoint.tell(task_manager, word(self.job_id, self._job.epoch, generation, content))

@@ -134,6 +134,11 @@ class JobPlace:
         with self._monitor:
             self._kept.writes(graph, executions)
 
+    def has(self, execution: ExecutionId) -> bool:
+        """Whether all that an attempt has written is here, and complete."""
+        with self._monitor:
+            return self._kept.has(execution)
+
     def drop(self, executions: Collection[ExecutionId]) -> None:
         """Nobody needs what these have written. Returns at once."""
         self._to_drop.put(tuple(executions))

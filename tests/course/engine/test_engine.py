@@ -52,6 +52,12 @@ def job(sink):
     return environment
 
 
+def doubles(sink):
+    environment = StreamEnvironment(parallelism=2)
+    environment.from_collection(range(60)).rebalance().map(lambda number: 2 * number).rebalance().sink(sink)
+    return environment
+
+
 def breaks(sink):
     def divide(number):
         if not number:
@@ -117,11 +123,20 @@ def test_a_session_takes_jobs_and_leaves_nothing(
         ):
             assert main(["engine", "submit", str(gated), "--id", id_, "--restore", of, *map(str, at)]) == 2
             assert why in capsys.readouterr().err
+        batch = said(capsys, "submit", f"{gated}:doubles", "--id", "batch", "--batch", "--wait", *at)
+        assert (batch["state"], batch["num_results"]) == ("finished", 60)
+        assert lines_in(Path(batch["results"])) == sorted(str(2 * number) for number in range(60))
+        again = said(capsys, "submit", f"{gated}:doubles", "--batch", "--results", batch["results"], "--wait", *at)
+        assert (again["state"], again["num_results"]) == ("finished", 60)
+        assert {each.name for each in Path(batch["results"]).iterdir()} == {"part-0", "part-1"}
+        for option, why in (("--every=1s", "no checkpoints"), ("--restore=first/kept", "keeps nothing to begin with")):
+            assert main(["engine", "submit", f"{gated}:doubles", "--batch", option, *map(str, at)]) == 2
+            assert why in capsys.readouterr().err
         assert "ZeroDivision" in said(capsys, "submit", f"{gated}:breaks", "--wait", *at, status=1)["why"]
         assert gated.with_suffix(".tries").read_text() == "xx"
-        assert [each["state"] for each in said(capsys, "list", *at)] == ["cancelled", "finished", "finished", "failed"]
+        assert [each["state"] for each in said(capsys, "list", *at)] == ["cancelled", *["finished"] * 4, "failed"]
         assert main(["engine", "cancel", "third", *map(str, at)]) == 2
-        assert "there is no job 'third'; the jobs are: first, second, again, squares-" in capsys.readouterr().err
+        assert "there is no job 'third'; the jobs are: first, second, again, batch, squares-" in capsys.readouterr().err
     finally:
         assert main(["engine", "stop", *map(str, at)]) == 0
     assert [each for each in processes if each.is_running() and each.status() != psutil.STATUS_ZOMBIE] == []

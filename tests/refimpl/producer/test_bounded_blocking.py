@@ -323,7 +323,7 @@ def test_a_disk_that_is_full_is_told_with_the_name_of_the_file(tmp_path: Path) -
             data.write(memoryview(b"x"), DataType.DATA)
 
 
-def test_what_a_dead_task_manager_has_left_goes_at_the_next_start_and_what_lives_stays(tmp_path: Path) -> None:
+def test_what_a_dead_task_manager_has_left_goes_at_the_next_start_or_end_and_what_lives_stays(tmp_path: Path) -> None:
     living = ResultFolder(tmp_path, "tm-0")
     (living.path / "kept").touch()
     dead = ResultFolder(tmp_path, "tm-1")
@@ -334,8 +334,14 @@ def test_what_a_dead_task_manager_has_left_goes_at_the_next_start_and_what_lives
     assert (living.path / "kept").exists()
     with pytest.raises(LocalUsageError, match="somebody else"):
         ResultFolder(tmp_path, "tm-0")
+    (following.path / "left").touch()
+    following._lock.close()
+    other = ResultFolder(tmp_path, "tm-3")
+    dies_later = ResultFolder(tmp_path, "tm-4")
+    dies_later._lock.close()
+    other.close()
+    assert [each.name for each in tmp_path.iterdir()] == ["tm-0"]
     living.close()
-    following.close()
     assert list(tmp_path.iterdir()) == []
 
 
