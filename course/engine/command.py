@@ -13,17 +13,19 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from course.engine.hosts import KEYS_ADVICE, add_hosts, hosts_of
 from course.engine.jobs import id_for, job_of, lines_in
 from course.engine.session import EngineError, client_of, default_folder, keep_running, start, stop, task_managers_of
 from course.engine.sizes import NUM_TASK_MANAGERS, add_on_demand, add_size, number_of, size_line, size_of
 from course.exit_status import NOT_PASSED, PASSED, WRONG_USE
 from course.jobs.job_files import JobError
 from course.jobs.keeping import interval_ms
+from course.spark import cluster_keys
 from course.waiting import Waiting
 from refimpl.drivers.cluster.client import ClusterClient
 from refimpl.drivers.cluster.cluster_folder import ClusterFolder
@@ -49,6 +51,7 @@ session:   sluice engine start
 per job:   sluice engine run course/example_job.py
 container: sluice engine serve resource-manager --at DIR
            sluice engine serve task-manager --at DIR --slots 4
+           sluice engine serve task-manager --at DIR --host 10.0.0.2 --tls KEYS
            sluice engine serve dispatcher --at DIR --job course/example_job.py --id reports
 
 exit status: 0 done, or the job has finished; 1 the job has failed or was cancelled, or nobody answers; 2 wrong use;
@@ -82,6 +85,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     actions.choices["savepoint"].add_argument("name", metavar="NAME", help="the name of the savepoint")
     shown = add("status", _status, "show one job, or how many TaskManagers are there")
     shown.add_argument("id", metavar="ID", nargs="?", help="the job's id, as `list` shows it (default: the cluster)")
+    cluster_keys.add_arguments(actions, "sluice engine keys ~/sluice-keys", KEYS_ADVICE)
     add("stop", _stop, "end the cluster; jobs that run go on when it is started again")
     alone = add("run", _run_alone, "start a cluster for one job, and end it with the job", at=False)
     _add_job(alone)
@@ -129,6 +133,8 @@ class _Adder:
         if at:
             said = "the cluster's folder; who may read it may use the cluster (default: engine in .course)"
             added.add_argument("--at", type=Path, metavar="DIR", help=said)
+            if name != "stop":
+                add_hosts(added)
         if name not in ("start", "stop", "serve"):
             added.add_argument("--json", action="store_true", help="the same for a program")
         added.set_defaults(act=act)
@@ -164,6 +170,7 @@ def _options(arguments: argparse.Namespace, role: str = TASK_MANAGER, name: str 
         restart_delay_ms=interval_ms(arguments.restart_delay, "--restart-delay"),
         heartbeat_interval_ms=interval_ms(arguments.heartbeat, "--heartbeat"),
         heartbeat_timeout_ms=interval_ms(arguments.heartbeat_timeout, "--heartbeat-timeout"),
+        **(hosts_of(arguments) if "host" in arguments else {}),
     )
     options.heartbeat.watching(asks=True)  # refuses times that do not go together
     return options
@@ -194,9 +201,11 @@ def _start(arguments: argparse.Namespace) -> int:
     if arguments.foreground:
         keep_running(folder, num, options)
     sizes = ("task_managers", "on_demand", "idle", "slots")
-    given = (*sizes, "restarts", "restart_delay", "heartbeat", "heartbeat_timeout")
+    given = (*sizes, "host", "restarts", "restart_delay", "heartbeat", "heartbeat_timeout")
     values = {name: getattr(arguments, name) for name in given}
     words = [f"--{name.replace('_', '-')}={value}" for name, value in values.items() if value is not None]
+    if options.keys is not None:
+        words.append(f"--tls={options.keys}")
     with Waiting("starting the cluster"):
         start(folder, words)
     size = f"{num} TaskManagers" if num else f"up to {arguments.on_demand} TaskManagers on demand"
@@ -213,7 +222,7 @@ def _stop(arguments: argparse.Namespace) -> int:
 
 def _submit(arguments: argparse.Namespace) -> int:
     folder = _folder(arguments)
-    with client_of(folder) as client:
+    with _client(arguments) as client:
         job_id = arguments.id or id_for(arguments.job)
         before, name = _savepoint_of(arguments.restore)
         results = arguments.results or folder / "results" / (before or job_id)
@@ -245,7 +254,7 @@ def _savepoint_of(words: str | None) -> tuple[str, str]:
 
 
 def _list(arguments: argparse.Namespace) -> int:
-    with client_of(_folder(arguments)) as client:
+    with _client(arguments) as client:
         jobs = client.jobs()
     if arguments.json:
         print(json.dumps(jobs))
@@ -260,13 +269,13 @@ def _status(arguments: argparse.Namespace) -> int:
         names = task_managers_of(_folder(arguments))
         print(json.dumps({"task_managers": names}) if arguments.json else size_line(names))
         return PASSED
-    with client_of(_folder(arguments)) as client:
+    with _client(arguments) as client:
         _show(client.status(arguments.id), arguments.json)
     return PASSED
 
 
 def _cancel(arguments: argparse.Namespace) -> int:
-    with client_of(_folder(arguments)) as client:
+    with _client(arguments) as client:
         shown = client.cancel(arguments.id)
         _show(shown, arguments.json)
     return PASSED
@@ -274,7 +283,7 @@ def _cancel(arguments: argparse.Namespace) -> int:
 
 def _savepoint(arguments: argparse.Namespace) -> int:
     folder = _folder(arguments)
-    with client_of(folder) as client:
+    with _client(arguments) as client:
         client.savepoint(arguments.id, arguments.name)
     shown = {"job": arguments.id, "savepoint": arguments.name, "store": str(folder / "checkpoints")}
     said = (
@@ -334,7 +343,7 @@ def _serve(arguments: argparse.Namespace) -> int:
     ends: list[dict[str, Any]] = []
 
     def see_to_the_job(end: Callable[[], None]) -> None:
-        with client_of(folder) as client:
+        with _client(arguments) as client:
             with suppress(LocalUsageError):  # it is there already: another container has brought it
                 client.submit(arguments.id, environment)
             ends.append(client.wait(arguments.id))
@@ -356,6 +365,11 @@ def _serve(arguments: argparse.Namespace) -> int:
 def _folder(arguments: argparse.Namespace) -> Path:
     given: Path | None = arguments.at
     return (default_folder() if given is None else given).absolute()
+
+
+def _client(arguments: argparse.Namespace) -> AbstractContextManager[ClusterClient]:
+    hosts = hosts_of(arguments)
+    return client_of(_folder(arguments), hosts["host"], hosts["keys"])
 
 
 def _show(shown: dict[str, Any], is_json: bool) -> None:

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import psutil
 
+from course.engine.hosts import keys_in
 from course.places import state_folder
 from refimpl.drivers.cluster.client import ClusterClient
 from refimpl.drivers.cluster.cluster_folder import ClusterFolder
@@ -50,8 +51,8 @@ def default_folder() -> Path:
 
 
 @contextmanager
-def client_of(folder: Path) -> Iterator[ClusterClient]:
-    """Somebody who asks the Dispatcher of the cluster of `folder`.
+def client_of(folder: Path, host: str = "127.0.0.1", keys: Path | str | None = None) -> Iterator[ClusterClient]:
+    """Somebody who asks the Dispatcher of the cluster of `folder`, and gets the answers on `host`.
 
     Raises:
         EngineError: there is no cluster.
@@ -60,7 +61,8 @@ def client_of(folder: Path) -> Iterator[ClusterClient]:
         raise EngineError(f"there is no cluster in {folder}; `sluice engine start` starts one")
     cluster = ClusterFolder(folder)
     leaders = StoredLeaders(cluster.leases)
-    client = ClusterClient(RpcService(cluster.secret), leaders, _ANSWER_WITHIN_S)
+    rpc = RpcService(cluster.secret, host, security=keys_in(keys))
+    client = ClusterClient(rpc, leaders, _ANSWER_WITHIN_S)
     try:
         yield client
     finally:

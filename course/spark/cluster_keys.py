@@ -15,6 +15,7 @@ import shlex
 import signal
 import stat
 import sys
+from functools import partial
 from pathlib import Path
 
 __all__ = ["ClusterKeysError", "add_arguments", "make_keys", "new_pair"]
@@ -31,7 +32,8 @@ this folder, so copy it to each machine over a protected way, such as
 
   scp -pr {quoted} MACHINE:
 
-and let whatever opens a connection have it: security=ClusterKeys.in_folder({name!r})"""
+and {use}"""
+_USE = "let whatever opens a connection have it: security=ClusterKeys.in_folder({name!r})"
 
 
 class ClusterKeysError(Exception):
@@ -162,23 +164,27 @@ def _days(word: str) -> int:
     raise argparse.ArgumentTypeError(f"{word!r} is no whole number from 1 to {MAX_DAYS}")
 
 
-def add_arguments(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Describe `sluice cluster keys`."""
+def add_arguments(
+    actions: argparse._SubParsersAction[argparse.ArgumentParser],
+    example: str = "sluice cluster keys ~/sluice-keys",
+    use: str = _USE,
+) -> None:
+    """Describe `sluice cluster keys`, or what is like it; `use` says what to do with a folder of keys."""
     keys = actions.add_parser(
         "keys",
         help="make the certificate and key that every process must show",
         description="Make the certificate and the key that every process of a cluster must show. Without them "
         "processes connect only within one machine.",
-        epilog="example: sluice cluster keys ~/sluice-keys",
+        epilog=f"example: {example}",
     )
     keys.add_argument("folder", metavar="DIR", help="the folder for cluster.crt and cluster.key; made if needed")
     said = "days until they expire (%(default)s)"
     keys.add_argument("--days", type=_days, default=DEFAULT_DAYS, metavar="N", help=said)
     keys.add_argument("--force", action="store_true", help="replace the keys that are there")
-    keys.set_defaults(act=_run)
+    keys.set_defaults(act=partial(_run, use))
 
 
-def _run(arguments: argparse.Namespace) -> int:
+def _run(use: str, arguments: argparse.Namespace) -> int:
     """Run `sluice cluster keys`; return the exit status: 0 made, 1 could not be written, 2 wrong use."""
     try:
         day = make_keys(Path(arguments.folder), arguments.days, force=arguments.force)
@@ -189,5 +195,6 @@ def _run(arguments: argparse.Namespace) -> int:
         print(f"No keys were made: {arguments.folder} cannot be written: {error.strerror}", file=sys.stderr)
         return 1
     name = arguments.folder
-    print(_ADVICE.format(folder=name, name=name, quoted=shlex.quote(name), day=day))
+    quoted = shlex.quote(name)
+    print(_ADVICE.format(folder=name, quoted=quoted, day=day, use=use.format(name=name, quoted=quoted)))
     return 0

@@ -22,6 +22,7 @@ from refimpl.job.environment import StreamEnvironment
 __all__ = ["ClusterClient"]
 
 _SECONDS_BETWEEN_LOOKS = 0.05
+_REFUSED_FOR_GOOD = 3  # at once, one after the other: nobody dies so often just then
 
 
 class ClusterClient:
@@ -29,7 +30,8 @@ class ClusterClient:
 
     Raises (all that ask):
         LocalUsageError: the Dispatcher refuses, and why.
-        RemoteTransportError: nobody answers within `timeout_s`.
+        RemoteTransportError: nobody answers within `timeout_s`, or whoever does takes this for a stranger, again and
+            again.
 
     Flink:   ClusterClient, RestClusterClient (client.program), 1.11.4
     """
@@ -84,7 +86,8 @@ class ClusterClient:
         request = ClientRequest(next(self._numbers), verb, job_id, argument, job)
         give_up_s = time.monotonic() + (self._timeout_s if timeout_s is None else timeout_s)
         asked: tuple[str, FencingToken] | None = None
-        num_asked = 0
+        num_asked = num_refused = 0
+        why = ""
         while time.monotonic() < give_up_s:
             leader = self._leaders.all().get(DISPATCHER)
             if leader is not None and leader != asked:
@@ -93,10 +96,17 @@ class ClusterClient:
                 self._rpc.send(Envelope(self._address, self._token, *leader, request))
             for post in self._rpc.poll(_SECONDS_BETWEEN_LOOKS):
                 if isinstance(post, ConnectionLost):
-                    asked = None if asked is not None and place_of(asked[0]) == post.place else asked
+                    if asked is not None and place_of(asked[0]) == post.place:
+                        asked, why = None, post.why
+                        num_refused = num_refused + 1 if post.is_refused else 0
                 elif isinstance(answer := post.message, ClientAnswer) and answer.number == request.number:
                     if answer.trouble and not (num_asked > 1 and verb == "submit" and "already" in answer.trouble):
                         raise LocalUsageError(answer.trouble)
                     return json.loads(answer.content or "{}")
+            if num_refused >= _REFUSED_FOR_GOOD:
+                raise RemoteTransportError(
+                    f"{verb} {job_id}".strip() + f": the cluster refuses this process: {why}. It speaks only with who "
+                    f"knows its secret and, if it was started with keys, shows the same ones (--tls)"
+                )
         who = "nobody leads the cluster" if asked is None else f"the Dispatcher at {asked[0]} does not answer"
-        raise RemoteTransportError(f"{verb} {job_id}".strip() + f": {who}; is it up?")
+        raise RemoteTransportError(f"{verb} {job_id}".strip() + f": {who}; is it up?" + (why and f" Last: {why}"))

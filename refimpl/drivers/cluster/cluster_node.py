@@ -33,6 +33,7 @@ from refimpl.drivers.cluster.rpc_service import RpcService
 from refimpl.drivers.cluster.stored_leaders import StoredLeaders
 from refimpl.drivers.cluster.task_manager import TaskManager
 from refimpl.drivers.cluster.worker_launcher import WORKER_PREFIX, ProcessLauncher
+from refimpl.drivers.transport.tls import ClusterKeys
 from refimpl.errors import LocalUsageError, SluiceError
 
 __all__ = ["NODE_COMMAND", "ROLES", "TASK_MANAGER", "ClusterNode", "NodeOptions", "node_command", "task_manager_in"]
@@ -47,6 +48,9 @@ _LEASE_MS = 2_000
 class NodeOptions:
     """How a process plays its role. Only a TaskManager has a name and slots, only a Dispatcher restarts jobs.
 
+    It listens on `host`, and beyond this machine needs the folder of the cluster's `keys`; with them it speaks with
+    nobody who has not the same.
+
     With `max_workers` a ResourceManager starts so many TaskManagers when they are needed, and ends those that nobody
     has used for `idle_timeout_ms`; they end with it.
 
@@ -58,6 +62,7 @@ class NodeOptions:
     name: str = ""
     num_slots: int = 2
     host: str = "127.0.0.1"
+    keys: str | None = None
     max_restarts: int = 10
     restart_delay_ms: float = 500.0
     lease_ms: int = _LEASE_MS
@@ -68,6 +73,11 @@ class NodeOptions:
 
     def __post_init__(self) -> None:
         OnDemand(self.num_slots, self.idle_timeout_ms, self.max_workers)
+
+    @property
+    def security(self) -> ClusterKeys | None:
+        """What its connections are protected by."""
+        return None if self.keys is None else ClusterKeys.in_folder(self.keys)
 
     @property
     def heartbeat(self) -> HeartbeatTimes:
@@ -106,7 +116,7 @@ class ClusterNode:
         self._ends = threading.Event()
         self._trouble: BaseException | None = None
         self._leaders = StoredLeaders(folder.leases)
-        self._rpc = RpcService(folder.secret, options.host)
+        self._rpc = RpcService(folder.secret, options.host, security=options.security)
         self._loop = ComponentLoop(self._rpc, self._leaders, self._fail)
         self._end_parts: list[Callable[[], object]] = []
 
@@ -145,7 +155,7 @@ class ClusterNode:
         """Be a TaskManager. Its token is that of a life: later ones of the same name have a higher epoch."""
         name = self._options.name or f"tm-{secrets.token_hex(3)}"
         token = FencingToken(time.time_ns() // 1_000_000, secrets.token_bytes(16))
-        workplace = Workplace(self._folder.store, self._options.host)
+        workplace = Workplace(self._folder.store, self._options.host, self._options.security)
         task_manager = TaskManager(name, self._options.num_slots, token, self._loop, workplace, self._options.heartbeat)
         self._loop.post(lambda _now_ms: self._loop.add(task_manager))
         self._end_parts.append(lambda: task_manager.end(_SECONDS_TO_END))

@@ -78,7 +78,8 @@ class ClusterProcesses:
             RemoteTransportError: it does not in time.
         """
         leaders = StoredLeaders(self.folder.leases)
-        client = ClusterClient(RpcService(self.folder.secret), leaders, timeout_s)
+        rpc = RpcService(self.folder.secret, self._options.host, security=self._options.security)
+        client = ClusterClient(rpc, leaders, timeout_s)
         try:
             client.jobs()
         except RemoteTransportError as error:

@@ -20,11 +20,12 @@ class ConnectionLost:
     """The way to or from `place` has ended: of what was on it and has not been told of, nothing will come.
 
     Whoever is still there is connected with anew by the next message. Between two of these every envelope arrives,
-    in order.
+    in order. With `is_refused` whoever is there does not take this process for one of its cluster.
     """
 
     place: str
     why: str
+    is_refused: bool = False
 
 
 class Inbox:

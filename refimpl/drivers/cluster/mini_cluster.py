@@ -24,6 +24,7 @@ from refimpl.drivers.cluster.resource_manager import LeadingResourceManager
 from refimpl.drivers.cluster.rpc_service import RpcService
 from refimpl.drivers.cluster.task_manager import TaskManager
 from refimpl.drivers.file_store import FileStore
+from refimpl.drivers.transport.streams import Security
 from refimpl.errors import LocalUsageError
 
 __all__ = ["MiniCluster"]
@@ -42,9 +43,9 @@ class _Part:
 class MiniCluster:
     """A Dispatcher, a ResourceManager and `num_task_managers` with `num_slots` each; checkpoints are kept in `folder`.
 
-    Its jobs are in `registry`; without one, in memory. Parts are called `dispatcher`, `resource-manager` and `tm-0`,
-    `tm-1`, …; `crash` ends one without a word, `revive` begins its next life. Leaving a `with` block ends all. `bugs`
-    are errors that ended a part and that nobody foresaw.
+    Its jobs are in `registry`; without one, in memory. Its parts speak with each other under `security`. They are
+    called `dispatcher`, `resource-manager` and `tm-0`, `tm-1`, …; `crash` ends one without a word, `revive` begins its
+    next life. Leaving a `with` block ends all. `bugs` are errors that ended a part and that nobody foresaw.
 
     Flink:   MiniCluster (runtime.minicluster), 1.11.4
     """
@@ -56,12 +57,14 @@ class MiniCluster:
         num_slots: int = 2,
         make_strategy: Callable[[], RestartStrategy] = lambda: FixedDelayRestart(3, 1_000.0),
         registry: JobRegistry | None = None,
+        security: Security | None = None,
     ) -> None:
         self.bugs: list[BaseException] = []
         self._store = FileStore(folder, fsync=False)
         self._num_slots = num_slots
         self._make_strategy = make_strategy
         self._secret = ClusterSecret.new()
+        self._security = security
         self._leaders = MemoryLeaders()
         self._registry = registry or MemoryJobRegistry()
         self._parts: dict[str, _Part] = {}
@@ -92,7 +95,7 @@ class MiniCluster:
 
     def client(self, timeout_s: float = 60.0) -> ClusterClient:
         """Somebody who asks the Dispatcher."""
-        client = ClusterClient(RpcService(self._secret), self._leaders, timeout_s)
+        client = ClusterClient(RpcService(self._secret, security=self._security), self._leaders, timeout_s)
         self._clients.append(client)
         return client
 
@@ -105,7 +108,7 @@ class MiniCluster:
         if name in self._parts:
             raise LocalUsageError(f"{name} is there already")
         self._num_lives += 1
-        loop = ComponentLoop(RpcService(self._secret), self._leaders, self.bugs.append)
+        loop = ComponentLoop(RpcService(self._secret, security=self._security), self._leaders, self.bugs.append)
         begin = {RESOURCE_MANAGER: self._begin_resource_manager, DISPATCHER: self._begin_dispatcher}
         end = begin.get(name, self._begin_task_manager)(name, loop)
         self._parts[name] = _Part(loop, end)
@@ -151,7 +154,7 @@ class MiniCluster:
 
     def _begin_task_manager(self, name: str, loop: ComponentLoop) -> Callable[[], object]:
         token = FencingToken(self._num_lives, secrets.token_bytes(16))
-        task_manager = TaskManager(name, self._num_slots, token, loop, Workplace(self._store))
+        task_manager = TaskManager(name, self._num_slots, token, loop, Workplace(self._store, security=self._security))
         loop.add(task_manager)
         return lambda: task_manager.end(_SECONDS_TO_END)
 

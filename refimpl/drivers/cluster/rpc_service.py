@@ -22,6 +22,7 @@ from refimpl.drivers.cluster.rpc_address import parse_place, place_of, rpc_addre
 from refimpl.drivers.cluster.sealed_stream import Hello, SealedStream, accept_seal, request_seal
 from refimpl.drivers.transport.addresses import show_address
 from refimpl.drivers.transport.few_warnings import logger
+from refimpl.drivers.transport.refusals import HandshakeError
 from refimpl.drivers.transport.streams import ByteStream, Security, connect, listen
 from refimpl.errors import RemoteProtocolError, described
 
@@ -63,6 +64,7 @@ class RpcService:
         self._outgoing: dict[str, Outgoing] = {}
         self._incoming: dict[str, SealedStream] = {}  # the newest of each place
         self._is_closed = False
+        self._refused: set[str] = set()  # the places that have turned us away last time
         listener = listen(host, port, security)
         self.place = show_address(public_host or listener.address[0], listener.address[1])
         self._acceptor = Acceptor(listener, self)
@@ -163,16 +165,23 @@ class RpcService:
 
     def _connecting(self, there: str) -> Callable[[Callable[[ByteStream], None]], SealedStream]:
         def make(show: Callable[[ByteStream], None]) -> SealedStream:
-            stream = connect(*parse_place(there), self._security, CONNECT_WITHIN_S)
+            self._refused.discard(there)
+            try:
+                stream = connect(*parse_place(there), self._security, CONNECT_WITHIN_S)
+            except HandshakeError:
+                self._refused.add(there)
+                raise
             show(stream)
             hello = Hello(_ENVELOPES, self.place, there)
             try:
                 return request_seal(stream, self._secret, hello, self._codec.max_bytes, CONNECT_WITHIN_S)
-            except BaseException:
+            except BaseException as error:
+                if isinstance(error, ConnectionResetError | HandshakeError | RemoteProtocolError):
+                    self._refused.add(there)
                 stream.close()
                 raise
 
         return make
 
     def _losing(self, there: str) -> Callable[[str], None]:
-        return lambda why: self._inbox.tell(ConnectionLost(there, why))
+        return lambda why: self._inbox.tell(ConnectionLost(there, why, there in self._refused))
