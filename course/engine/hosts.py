@@ -44,8 +44,8 @@ def hosts_of(arguments: argparse.Namespace) -> dict[str, Any]:
     security = keys_in(keys)
     if security is not None:
         security.load()
-    for _family, address in resolve_address(arguments.host, 0, is_protected=True):
-        if socket.inet_pton(_family, str(address[0]).partition("%")[0]).strip(b"\0") == b"":
+    for family, address in resolve_address(arguments.host, 0, is_protected=True):
+        if socket.inet_pton(family, str(address[0]).partition("%")[0]).strip(b"\0") == b"":
             raise LocalUsageError(
                 f"--host {arguments.host} is each address of this machine, and none at which others could reach it; "
                 f"name the one that they know"

@@ -144,6 +144,30 @@ def test_a_session_takes_jobs_and_leaves_nothing(
     assert "no cluster runs" in capsys.readouterr().out
 
 
+@pytest.mark.slow
+def test_a_session_with_keys_is_used_by_who_has_them(
+    tmp_path: Path, gated: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    at = ("--at", tmp_path / "cluster")
+    for name in ("keys", "others"):
+        assert main(["engine", "keys", str(tmp_path / name)]) == 0
+        assert f"sluice engine start --tls {tmp_path / name}" in capsys.readouterr().out
+    with_keys = (*at, "--tls", tmp_path / "keys")
+    assert main(["engine", "start", "--task-managers", "2", *map(str, with_keys)]) == 0
+    capsys.readouterr()
+    try:
+        ended = said(capsys, "submit", f"{gated}:doubles", "--id", "kept", "--wait", *with_keys)
+        assert (ended["state"], ended["num_results"]) == ("finished", 60)
+        for words, why in (((), "--tls"), (("--tls", tmp_path / "others"), "another certificate than this cluster's")):
+            assert main(["engine", "list", *map(str, (*at, *words))]) == 1
+            shown = capsys.readouterr().err
+            assert "the cluster refuses this process" in shown
+            assert why in shown
+        assert [each["job"] for each in said(capsys, "list", *with_keys)] == ["kept"]
+    finally:
+        assert main(["engine", "stop", *map(str, at)]) == 0
+
+
 def ready(process: psutil.Process) -> bool:
     return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
 
@@ -209,6 +233,11 @@ def test_task_managers_come_on_demand_are_replaced_and_go_when_idle(
         (("status",), 1, "no cluster runs in"),
         (("start", "--restart-delay", "soon"), 2, "--restart-delay 'soon' is no time"),
         (("serve", "task-manager", "--heartbeat", "5"), 2, "--heartbeat '5' is no time"),
+        (("start", "--host", "0.0.0.0"), 2, "each address of this machine, and none at which others could reach it"),
+        (("start", "--host", "10.1.2.3"), 2, "--host 10.1.2.3 can be reached from outside this machine"),
+        (("serve", "task-manager", "--host", "10.1.2.3"), 2, "make keys with `sluice engine keys DIR`"),
+        (("list", "--host", "not a host"), 2, "no address is known for it"),
+        (("submit", "nothing.py", "--tls", "nowhere"), 2, "nowhere/cluster.crt' cannot work: No such file"),
         (("start", "--heartbeat", "2min"), 2, "below its timeout, got 120000 and 50000 ms"),
     ],
     ids=lambda each: " ".join(each) if isinstance(each, tuple) else "",
