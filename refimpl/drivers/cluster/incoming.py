@@ -35,7 +35,7 @@ class _Client:
 
     def __init__(self, incoming: Incoming, run: Callable[[_Client], None]) -> None:
         self.incoming = incoming
-        self.has_proved = False
+        self.has_proved = self.is_dropped = False
         self.thread = threading.Thread(target=run, args=(self,), name=f"from {incoming.peer}", daemon=True)
 
 
@@ -80,8 +80,9 @@ class Acceptor:
             client = _Client(incoming, self._run)
             with self._lock:
                 self._clients.append(client)
-                unproved = [each for each in self._clients if not each.has_proved]
+                unproved = [each for each in self._clients if not (each.has_proved or each.is_dropped)]
                 if len(unproved) > self._max_unproved:
+                    unproved[0].is_dropped = True  # its thread may take a while to see it
                     unproved[0].incoming.close()
             client.thread.start()
 
