@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -46,5 +47,5 @@ def batch_config(tmp_path: Path, **options: object) -> Config:
 
 
 def files_in(path: Path) -> list[Path]:
-    """All files below `path`."""
-    return [each for each in path.rglob("*") if each.is_file()]
+    """All files below `path`, also while somebody removes folders there."""
+    return [Path(folder) / name for folder, _folders, names in os.walk(path) for name in names]
