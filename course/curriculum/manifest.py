@@ -88,6 +88,7 @@ _ALL = (
     _lesson(12, "12_backpressure", "Backpressure", 75),
     _lesson(13, "13_event_time", "Event time", 60),
     _lesson(14, "14_aligned", "Aligned checkpoints", 75),
+    _lesson(15, "15_unaligned", "Unaligned checkpoints", 75),
     _lesson(16, "16_who_starts", "Who starts the tasks", 60),
     _lesson(17, "17_one_bad_day", "One bad day", 90),
     _lesson(18, "18_real_flink", "Talk to a real Flink", 90),

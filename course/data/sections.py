@@ -311,6 +311,15 @@ SECTIONS: dict[int, Section] = {
             note=sections_cuts.note_surplus,
         ),
         Section(
+            15,
+            "All flights wait in channels when a barrier overtakes them: how many bytes are copied of each airport?",
+            "flights",
+            600,
+            sections_cuts.ask_in_flight,
+            sections_cuts.copy_in_flight,
+            note=sections_cuts.note_put_back,
+        ),
+        Section(
             16,
             "How long after a loss does the last task begin again?",
             "losses",
