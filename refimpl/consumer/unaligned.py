@@ -59,23 +59,23 @@ class CaptureEvent(Enum):
 _S, _E = CaptureState, CaptureEvent
 
 CAPTURE_TRANSITIONS: dict[CaptureState, dict[CaptureEvent, CaptureState]] = {
-    _S.IDLE: {
-        _E.NEWER_BARRIER: _S.CAPTURING,
-        _E.CURRENT_BARRIER: _S.IDLE,
-        _E.OLDER_BARRIER: _S.IDLE,
-        _E.CANCEL: _S.IDLE,  # of a checkpoint not seen yet; it is remembered
-        _E.END: _S.IDLE,
-        _E.ABORT: _S.IDLE,
-        _E.TAKE_OVER: _S.CAPTURING,  # while another is captured nothing is aligned
+    CaptureState.IDLE: {
+        CaptureEvent.NEWER_BARRIER: CaptureState.CAPTURING,
+        CaptureEvent.CURRENT_BARRIER: CaptureState.IDLE,
+        CaptureEvent.OLDER_BARRIER: CaptureState.IDLE,
+        CaptureEvent.CANCEL: CaptureState.IDLE,  # of a checkpoint not seen yet; it is remembered
+        CaptureEvent.END: CaptureState.IDLE,
+        CaptureEvent.ABORT: CaptureState.IDLE,
+        CaptureEvent.TAKE_OVER: CaptureState.CAPTURING,  # while another is captured nothing is aligned
     },
-    _S.CAPTURING: {
-        _E.NEWER_BARRIER: _S.CAPTURING,  # of the newer one, from the start
-        _E.CURRENT_BARRIER: _S.CAPTURING,
-        _E.OLDER_BARRIER: _S.CAPTURING,
-        _E.CANCEL: _S.IDLE,
-        _E.END: _S.IDLE,  # from 1.14 on it counts as the barrier instead
-        _E.LAST_DELIVERED: _S.IDLE,
-        _E.ABORT: _S.IDLE,
+    CaptureState.CAPTURING: {
+        CaptureEvent.NEWER_BARRIER: CaptureState.CAPTURING,  # of the newer one, from the start
+        CaptureEvent.CURRENT_BARRIER: CaptureState.CAPTURING,
+        CaptureEvent.OLDER_BARRIER: CaptureState.CAPTURING,
+        CaptureEvent.CANCEL: CaptureState.IDLE,
+        CaptureEvent.END: CaptureState.IDLE,  # from 1.14 on it counts as the barrier instead
+        CaptureEvent.LAST_DELIVERED: CaptureState.IDLE,
+        CaptureEvent.ABORT: CaptureState.IDLE,
     },
 }
 
@@ -95,10 +95,10 @@ class BarrierUnaligner(BarrierHandler):
     def __init__(self, num_channels: int, version: FlinkVersion = FlinkVersion.V1_11) -> None:
         super().__init__(num_channels, version)
         self.state = CaptureState.IDLE
-        self._delivered: set[int] = set()
+        self.delivered: set[int] = set()
 
     def pending(self) -> tuple[int, Iterable[int]]:
-        return (-1, ()) if self.state is CaptureState.IDLE else (self.latest_checkpoint_id, self._delivered)
+        return (-1, ()) if self.state is CaptureState.IDLE else (self.latest_checkpoint_id, self.delivered)
 
     def _is_unaligned(self, checkpoint_id: int) -> bool:
         return checkpoint_id >= 0
@@ -110,7 +110,7 @@ class BarrierUnaligner(BarrierHandler):
                 decisions.append(Abort(self.latest_checkpoint_id, AbortReason.SUBSUMED))
             self._go_on(CaptureEvent.NEWER_BARRIER)
             self.latest_checkpoint_id = barrier.checkpoint_id
-            self._delivered.clear()
+            self.delivered.clear()
             decisions.append(StartCapture(barrier))
         elif barrier.checkpoint_id < self.latest_checkpoint_id:
             self._go_on(CaptureEvent.OLDER_BARRIER)
@@ -118,7 +118,7 @@ class BarrierUnaligner(BarrierHandler):
         else:
             self._go_on(CaptureEvent.CURRENT_BARRIER)
         if self.state is CaptureState.CAPTURING:
-            self._delivered.add(channel)
+            self.delivered.add(channel)
         return decisions + self._captured_if_all()
 
     def on_cancellation(self, channel: int, checkpoint_id: int) -> list[Decision]:
@@ -153,11 +153,11 @@ class BarrierUnaligner(BarrierHandler):
         """Go on with a checkpoint that was being aligned, of which channels in `arrived` have delivered the barrier."""
         self._go_on(CaptureEvent.TAKE_OVER)
         self.latest_checkpoint_id = barrier.checkpoint_id
-        self._delivered = set(arrived)
+        self.delivered = set(arrived)
         return [StartCapture(barrier), *self._captured_if_all()]
 
     def _captured_if_all(self) -> list[Decision]:
-        if self.state is CaptureState.IDLE or len(self._delivered | self.ended) < self.num_channels:
+        if self.state is CaptureState.IDLE or len(self.delivered | self.ended) < self.num_channels:
             return []
         self._go_on(CaptureEvent.LAST_DELIVERED)
         return [Captured(self.latest_checkpoint_id)]

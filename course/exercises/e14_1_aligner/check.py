@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from course.checks.common import scripts
+from course.checks.decided import Decided
 from course.checks.transcript import Belief, Difference, Seeded, TranscriptCheck
 from course.checks.words import FieldWords
 from course.curriculum.messages import phrase
@@ -165,36 +166,19 @@ def _belief(found: Difference) -> Belief:
     for told in map(str, got):
         if told.startswith("?"):
             return _of_strange(told), {**values, "got": told.removeprefix(_NO_LIST).removeprefix("? ")}
-    more, less = Counter(got) - Counter(want), Counter(want) - Counter(got)
-    if _without_reason(more) and _without_reason(more) == _without_reason(less):
+    every = Decided.of(got, want)
+    if every.is_of_another_reason:
         return "wrong_reason", values
-    every = _Told(more, less, got, want)
     if name == "barrier":
         return _on_barrier(found.op, standing, every), values
     return _on_cancellation(found.op, standing, every) if name == "cancel" else _on_end(every), values
 
 
-@dataclass(frozen=True, slots=True)
-class _Told:
-    """What was decided too much and too little, and all of it."""
-
-    more: Counter[str]
-    less: Counter[str]
-    got: Sequence[str]
-    want: Sequence[str]
-
-    def is_more(self, kind: str) -> bool:
-        return any(each.startswith(kind) for each in self.more)
-
-    def is_less(self, kind: str) -> bool:
-        return any(each.startswith(kind) for each in self.less)
-
-    @property
-    def resumed(self) -> list[int]:
-        return [int(each.split()[1]) for each in self.got if each.startswith("resume")]
-
-
 _STRANGE = ("complete_number", "abort_barrier", "abort_reason")
+
+
+def _resumed(told: Decided) -> list[int]:
+    return [int(each.split()[1]) for each in told.got if each.startswith("resume")]
 
 
 def _of_strange(told: str) -> str:
@@ -203,11 +187,7 @@ def _of_strange(told: str) -> str:
     return next((code for code in _STRANGE if told == f"? {code}"), "strange")
 
 
-def _without_reason(told: Counter[str]) -> list[str]:
-    return sorted(" ".join(each.split()[:2]) for each in told if each.startswith("abort"))
-
-
-def _on_barrier(op: Sequence[Any], standing: _Standing, told: _Told) -> str:
+def _on_barrier(op: Sequence[Any], standing: _Standing, told: Decided) -> str:
     aligner, number = standing.aligner, op[2]
     latest, is_awaiting = aligner.latest_checkpoint_id, aligner.barrier is not None
     if number < latest or (number == latest and not is_awaiting):
@@ -219,7 +199,7 @@ def _on_barrier(op: Sequence[Any], standing: _Standing, told: _Told) -> str:
     return _of_the_cut(op, standing, told) if told.want else _too_early(standing, told)
 
 
-def _of_what_is_over(number: int, standing: _Standing, told: _Told) -> str:
+def _of_what_is_over(number: int, standing: _Standing, told: Decided) -> str:
     if told.is_more("abort"):
         return "aborts_for_nothing"
     if told.is_more("resume"):
@@ -229,25 +209,25 @@ def _of_what_is_over(number: int, standing: _Standing, told: _Told) -> str:
     return "begins_again" if number in standing.seen else "forgets_cancelled"
 
 
-def _of_a_newer(op: Sequence[Any], told: _Told) -> str:
+def _of_a_newer(op: Sequence[Any], told: Decided) -> str:
     if told.is_more("complete"):
         return "mixes_checkpoints"
     if told.is_more("abort"):
         return "aborts_newer" if told.is_less("abort") else "two_aborts"
     if told.is_more("resume"):
-        return "newer_goes_on" if op[1] in told.resumed else "resume_not_stopped"
+        return "newer_goes_on" if op[1] in _resumed(told) else "resume_not_stopped"
     if told.is_less("abort"):
         return "newer_ignored" if told.is_less("resume") else "subsumed_silently"
     return "subsumed_keeps_blocked"
 
 
-def _too_early(standing: _Standing, told: _Told) -> str:
+def _too_early(standing: _Standing, told: Decided) -> str:
     if told.is_more("complete"):
         return "never_reset" if standing.is_any_over else "cut_too_early"
     return "reads_on" if told.is_more("resume") else "aborts_for_nothing"
 
 
-def _of_the_cut(op: Sequence[Any], standing: _Standing, told: _Told) -> str:
+def _of_the_cut(op: Sequence[Any], standing: _Standing, told: Decided) -> str:
     if told.is_more("complete"):
         return "completes_twice"
     if told.is_more("abort"):
@@ -256,14 +236,14 @@ def _of_the_cut(op: Sequence[Any], standing: _Standing, told: _Told) -> str:
         return "waits_for_the_dead" if standing.aligner.ended else "never_complete"
     if told.is_more("resume"):
         return "resume_not_stopped"
-    if not told.resumed:
+    if not _resumed(told):
         return "nobody_goes_on"
-    if told.resumed == [op[1]]:
+    if _resumed(told) == [op[1]]:
         return "only_last_goes_on"
     return "last_stays_blocked" if told.less == Counter([f"resume {op[1]}"]) else "some_stay_blocked"
 
 
-def _on_cancellation(op: Sequence[Any], standing: _Standing, told: _Told) -> str:
+def _on_cancellation(op: Sequence[Any], standing: _Standing, told: Decided) -> str:
     number, latest = op[2], standing.aligner.latest_checkpoint_id
     if told.is_more("complete"):
         return "cancel_completes"
@@ -282,7 +262,7 @@ def _on_cancellation(op: Sequence[Any], standing: _Standing, told: _Told) -> str
     return "cancel_keeps_blocked" if told.is_less("resume") else "resume_not_stopped"
 
 
-def _on_end(told: _Told) -> str:
+def _on_end(told: Decided) -> str:
     if told.is_more("complete"):
         return "end_counts"
     if told.is_more("abort"):
