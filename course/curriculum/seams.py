@@ -37,7 +37,7 @@ class Seam:
         notes: promises that the stub's docstring adds to the reference part's own.
         driver: the file of course/checks that runs a case against a part; "" if its folder has its own, `driver.py`.
         base: the protocol the stub derives from, if any.
-        swap: how it goes into the running job, a kind of `course/swap/into_job.py`; "" if it cannot.
+        swap: how it goes into the running job, a kind of `course/swap/kinds.py`; "" if it cannot.
         extends: the stub derives from the part itself, which keeps all but these methods.
         hides: then, other methods of the part that would be the answer under another name.
         hides_too: functions that are kept from the learner's code as well, with their module.

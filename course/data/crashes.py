@@ -12,7 +12,7 @@ from typing import Any
 
 from refimpl.cluster import FixedDelayRestart
 from refimpl.config import CheckpointingMode, Config
-from refimpl.consumer import BarrierAligner, NetworkInput
+from refimpl.consumer import AlternatingBarrierHandler, BarrierAligner, BarrierUnaligner, NetworkInput
 from refimpl.drivers import Simulation
 from refimpl.job import StreamEnvironment
 from refimpl.records import STRING
@@ -54,7 +54,9 @@ class Crashed:
         return sum(self.counts.values())
 
 
-def counting(keys: Sequence[str], on_count: Callable[[Any], object], mode: CheckpointingMode) -> StreamEnvironment:
+def counting(
+    keys: Sequence[str], on_count: Callable[[Any], object], mode: CheckpointingMode, unaligned: bool = False
+) -> StreamEnvironment:
     """The job, ready to be run; `on_count` gets a key and how many of it there are so far."""
     config = Config(
         segment_size_bytes=64,
@@ -62,6 +64,7 @@ def counting(keys: Sequence[str], on_count: Callable[[Any], object], mode: Check
         source_batch=4,
         checkpoint_interval_ms=_INTERVAL_MS,
         checkpointing_mode=mode,
+        unaligned=unaligned,
         max_parallelism=256,
     )
     environment = StreamEnvironment(config, 2)
@@ -72,11 +75,15 @@ def counting(keys: Sequence[str], on_count: Callable[[Any], object], mode: Check
 
 
 def crashing_run(
-    keys: Sequence[str], on_count: Callable[[Any], object], mode: CheckpointingMode, seed: int = SEED
+    keys: Sequence[str],
+    on_count: Callable[[Any], object],
+    mode: CheckpointingMode,
+    seed: int = SEED,
+    unaligned: bool = False,
 ) -> Simulation:
     """The simulation of it, with a store in memory; who runs it crashes it."""
     restart = FixedDelayRestart(_NUM_RESTARTS, 1.0)
-    job = counting(keys, on_count, mode)
+    job = counting(keys, on_count, mode, unaligned)
     return Simulation(job, seed, store=MemoryStore(), restart=restart, check_every=0, step_ms=_STEP_MS)
 
 
@@ -86,10 +93,12 @@ def count_through_a_crash(
     aligner: Callable[[int], Any] | None = None,
     seed: int = SEED,
     crash_step: int = CRASH_STEP,
+    unaligner: Callable[[BarrierUnaligner], Any] | None = None,
 ) -> Crashed:
     """Count, crash after `crash_step` steps, begin again, and count to the end.
 
-    With an `aligner` that says where each task is cut, in the place of ours.
+    With an `aligner` that says where each task is cut, in the place of ours; or with barriers that overtake, and an
+    `unaligner` that is given ours.
     """
     counts: dict[str, int] = {}
 
@@ -98,10 +107,13 @@ def count_through_a_crash(
 
     def put(simulation: Simulation) -> None:
         for task in (each for deployment in simulation.deployments for each in deployment.tasks):
-            if isinstance(task.input, NetworkInput) and type(task.input.alignment) is BarrierAligner and aligner:
-                task.input.alignment = aligner(task.input.alignment.num_channels)
+            handler = task.input.alignment if isinstance(task.input, NetworkInput) else None
+            if type(handler) is BarrierAligner and aligner:
+                task.input.alignment = aligner(handler.num_channels)
+            elif isinstance(handler, AlternatingBarrierHandler) and type(handler.unaligner) is BarrierUnaligner:
+                handler.unaligner = unaligner(handler.unaligner) if unaligner else handler.unaligner
 
-    with crashing_run(keys, note, mode, seed) as simulation:
+    with crashing_run(keys, note, mode, seed, unaligner is not None) as simulation:
         put(simulation)
         simulation.run(crash_step, on_step=put)
         simulation.crash()

@@ -8,11 +8,11 @@ on as well.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
-from course.data.crashes import count_through_a_crash
+from course.data.crashes import Crashed, count_through_a_crash
 from course.data.sample import sample_flights
 from course.swap.guard import Guard
 from refimpl.consumer import (
@@ -30,7 +30,7 @@ from refimpl.job import Deployment
 from refimpl.records import CancelCheckpointMarker, CheckpointBarrier, EndOfPartition, Event
 from refimpl.task import Task
 
-__all__ = ["crashed", "num_cuts", "our_aligners", "their_aligners"]
+__all__ = ["count_line", "crashed", "num_cuts", "our_aligners", "tasks_of", "their_aligners"]
 
 
 def our_aligners(job: Any) -> None:
@@ -46,30 +46,37 @@ def their_aligners(job: Any, guard: Guard) -> None:
 def crashed(guard: Guard | None, num_flights: int) -> str:
     """What a job has counted whose tasks were cut so, and which crashed once, in a line; without a guard by ours."""
     keys = [flight["origin"] for flight in sample_flights(num_flights)]
+    aligner = None if guard is None else lambda num: _GuardedAligner(guard, BarrierAligner(num))
+    return count_line(keys, partial(count_through_a_crash, keys, aligner=aligner))
+
+
+def count_line(keys: Sequence[str], run: Callable[[], Crashed], tells_from: bool = False) -> str:
+    """A line on a job that counts `keys` through a crash; it may tell from which checkpoint the job went on."""
     try:
-        found = count_through_a_crash(
-            keys, aligner=None if guard is None else lambda num: _GuardedAligner(guard, BarrierAligner(num))
-        )
+        found = run()
     except USER_CODE_RAISES as error:  # whatever stopped the job is reported, not hidden
         return f"✗ a second job, which was to crash and go on, came to no end: {described(error)[:60]}"
     sign = "✓" if found.counts == dict(Counter(keys)) else "✗"
-    return f"{sign} a second job, which crashed and went on, counted {found.total} of {num_flights} flights"
+    place = f"checkpoint {found.restored_id}" if found.restored_id else "its beginning"
+    on = f"on from {place}" if tells_from else "on"
+    return f"{sign} a second job, which crashed and went {on}, counted {found.total} of {len(keys)} flights"
 
 
 def num_cuts(job: Any) -> int:
     """The number of the last checkpoint that has cut every task; 0 if none has."""
-    cuts = [task.checkpoints.last_cut for task in _tasks(job)]
+    cuts = [task.checkpoints.last_cut for task in tasks_of(job)]
     return min((0 if cut is None else cut.checkpoint_id for cut in cuts), default=0)
 
 
-def _tasks(job: Any) -> Iterator[Task]:
+def tasks_of(job: Any) -> Iterator[Task]:
+    """The tasks of a running job."""
     deployments: list[Deployment] = getattr(job, "deployments", None) or [job.deployment]
     for deployment in deployments:
         yield from deployment.tasks
 
 
 def _swap(job: Any, make: Callable[[BarrierAligner], Any]) -> None:
-    for task in _tasks(job):
+    for task in tasks_of(job):
         if isinstance(task.input, NetworkInput):
             task.submit(partial(_put, task.input, make))
 

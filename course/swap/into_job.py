@@ -7,7 +7,6 @@ that raises or stalls is taken out again (see `course.swap.guard`), and the job 
 
 from __future__ import annotations
 
-import dataclasses
 import html
 import itertools
 import threading
@@ -20,63 +19,33 @@ from typing import Any
 from course.curriculum.manifest import exercise
 from course.curriculum.parts import to_departure
 from course.curriculum.seams import seam
-from course.data.flights_job import LARGEST_DISORDER_MS, MAP_OPERATOR, flights_job
+from course.data.flights_job import flights_job
 from course.data.sample import reader_of_flights, sample_flights
-from course.swap.blocking import guarded_blocking
-from course.swap.chains import guarded_output, run_in_two_halves
-from course.swap.channels import (
-    put_decoders,
-    put_framing,
-    put_marks,
-    put_receivers,
-    put_senders,
-    put_sequences,
-    put_waits,
-)
-from course.swap.checkpoints import crashed, num_cuts, our_aligners, their_aligners
+from course.swap.chains import run_in_two_halves
+from course.swap.checkpoints import num_cuts
 from course.swap.combinations import jobs_at_the_door
-from course.swap.event_time import our_generators, our_valves, their_generators, their_valves
 from course.swap.guard import Guard
-from course.swap.guarded_reader import GuardedDeserializer
+from course.swap.kinds import FLUSH_TIMEOUT_MS, KINDS
 from course.swap.live import end_last, live_swap
-from course.swap.memory import MEMORY_KINDS
-from course.swap.methods import our_copy, our_flusher, our_selector, their_copy, their_flusher, their_selector
 from course.swap.pressure import run_in_a_race, run_in_pressure
-from course.swap.queues import guarded_rules
 from course.swap.report import first_lines
 from course.swap.rule import GateReport, at_the_gate
 from course.swap.slots import run_in_a_cluster
-from course.swap.talks import put_talks, put_wires
 from course.swap.two_phases import run_two_phases
 from course.swap.windows import run_windows
-from refimpl.batch_options import ExchangeMode, ExecutionMode
+from refimpl.batch_options import ExecutionMode
 from refimpl.config import Config
-from refimpl.consumer import BarrierAligner, BufferManager, SequenceNumbers, StatusWatermarkValve
 from refimpl.drivers import Simulation, ThreadedRun
 from refimpl.errors import USER_CODE_RAISES, described
-from refimpl.exchange import PartitionReader, RequestDecoder, SubpartitionReader, WireFormat, to_frame
-from refimpl.exchange.before_credit import PoolBuffers, WaterMarks
 from refimpl.job import WatermarkStrategy
-from refimpl.producer import (
-    BoundedBlockingSubpartition,
-    ChannelCopy,
-    KeyGroupSelector,
-    OutputFlusher,
-    PipelinedSubpartition,
-)
-from refimpl.records import SpanningRecordSerializer, SpillingAdaptiveSpanningRecordDeserializer
-from refimpl.task import BoundedOutOfOrderness, CopyingChainingOutput, IterableReader
+from refimpl.task import IterableReader
 
 __all__ = ["SwapReport", "run"]
 
 _SEED = 4
-_PROBE_MS = 1
-_CUT_MS = 1
-_TIMEOUT_MS = 1
 _STEP_MS = 0.01
 _STEP_WITH_CUTS_MS = 0.05  # so that there are some before the swap and some after it
 _STEP_WITH_FLUSHES_MS = 0.5  # so that what waits does so for longer than the timeout
-_STRATEGY = WatermarkStrategy.for_bounded_out_of_orderness(LARGEST_DISORDER_MS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,27 +162,19 @@ def run(
         return run_in_two_halves(exercise_id, swapped, part, flights, config, driver)
     if swapped == "why_not":
         return jobs_at_the_door(exercise_id, part, flights, config)
-    kind = _KINDS[swapped]
-    config = dataclasses.replace(
-        config, object_reuse=kind.object_reuse, credit_based=kind.credit_based, execution_mode=kind.execution_mode
-    )
-    if kind.strategy is not None:
-        config = dataclasses.replace(config, auto_watermark_interval_ms=_PROBE_MS)
-    config = dataclasses.replace(
-        config, checkpoint_interval_ms=kind.checkpoint_interval_ms, buffer_timeout_ms=kind.buffer_timeout_ms
-    )
+    kind = KINDS[swapped]
+    config = kind.configured(config)
     parallelism = 2 if pool is None or kind.num_task_managers > 1 else 1
     go, width, strategy = _DRIVERS[driver], kind.num_task_managers, kind.strategy
     want, _ = _on_simulation(flights, config, parallelism, None)
-    has_cuts = kind.checkpoint_interval_ms > 0
     if part is None:
         got, numbers = go(flights, config, parallelism, kind.ours, width, strategy)
-        numbers |= {"crashed": crashed(None, records)} if has_cuts else {}
+        numbers |= {"crashed": kind.crashed(None, records)} if kind.crashed else {}
         guarded: dict[str, Any] = {}
     else:
         with Guard(part) as guard:
             got, numbers = go(flights, config, parallelism, lambda job: kind.theirs(job, guard), width, strategy)
-            numbers |= {"crashed": crashed(guard, records)} if has_cuts else {}
+            numbers |= {"crashed": kind.crashed(guard, records)} if kind.crashed else {}
         guarded = {"taken_out": tuple(guard.what_happened), "num_calls": guard.num_calls}
     name = getattr(part, "__name__", type(part).__name__) if part is not None else kind.name
     is_equal = sorted(got) == sorted(want)
@@ -253,7 +214,7 @@ def _on_simulation(
     environment = flights_job(reader_of_flights(flights), results.append, config, parallelism, to_departure, strategy)
     numbers: dict[str, Any] = {"num_before": 0, "swapped_at": 0, "error": ""}
     step_ms = _STEP_WITH_CUTS_MS if config.checkpoint_interval_ms else _STEP_MS
-    step_ms = _STEP_WITH_FLUSHES_MS if config.buffer_timeout_ms == _TIMEOUT_MS else step_ms
+    step_ms = _STEP_WITH_FLUSHES_MS if config.buffer_timeout_ms == FLUSH_TIMEOUT_MS else step_ms
     with Simulation(
         environment, _SEED, check_every=0, num_task_managers=num_task_managers, step_ms=step_ms
     ) as simulation:
@@ -329,72 +290,3 @@ def _records_in(job: Simulation | ThreadedRun, vertex: int) -> int:
     for deployment in [] if job.job_regions is not None and job.job_regions.schedule.is_done else job.deployments:
         found += sum(task.chain.num_records_in for each, task in deployment.vertices_and_tasks if each is wanted)
     return found
-
-
-@dataclass(frozen=True, slots=True)
-class _Kind:
-    """A seam of the flights job: how our part is put in, and how a guarded one of a learner's is."""
-
-    name: str
-    ours: _Swap
-    theirs: Callable[[Any, Guard], None]
-    num_task_managers: int = 1
-    object_reuse: bool = True
-    credit_based: bool = True
-    strategy: WatermarkStrategy | None = None
-    checkpoint_interval_ms: int = 0
-    buffer_timeout_ms: int = Config().buffer_timeout_ms
-    execution_mode: ExecutionMode | ExchangeMode = ExchangeMode.ALL_PIPELINED
-
-
-# What `swap` of an exercise.toml may say.
-_KINDS = {
-    "map": _Kind(
-        to_departure.__name__,
-        lambda job: job.swap_function(MAP_OPERATOR, to_departure),
-        lambda job, guard: job.swap_function(MAP_OPERATOR, guard.function(to_departure)),
-    ),
-    "serializer": _Kind(
-        SpanningRecordSerializer.__name__,
-        lambda job: job.swap(SpanningRecordSerializer=SpanningRecordSerializer),
-        lambda job, guard: job.swap(SpanningRecordSerializer=guard.serializer),
-    ),
-    "frame": _Kind(to_frame.__name__, lambda job: put_framing(job, None), put_framing, 2),
-    "decoder": _Kind(RequestDecoder.__name__, lambda job: put_decoders(job, None), put_decoders, 2),
-    "sequence": _Kind(SequenceNumbers.__name__, lambda job: put_sequences(job, None), put_sequences, 2),
-    "wire": _Kind(WireFormat.__name__, lambda job: put_wires(job, None), put_wires, 2),
-    "talk": _Kind(PartitionReader.__name__, lambda job: put_talks(job, None), put_talks, 2),
-    "marks": _Kind(WaterMarks.__name__, lambda job: put_marks(job, None), put_marks, 2, credit_based=False),
-    "waiting": _Kind(PoolBuffers.__name__, lambda job: put_waits(job, None), put_waits, 2, credit_based=False),
-    "receiver": _Kind(BufferManager.__name__, lambda job: put_receivers(job, None), put_receivers, 2),
-    "sender": _Kind(SubpartitionReader.__name__, lambda job: put_senders(job, None), put_senders, 2),
-    "deserializer": _Kind(
-        SpillingAdaptiveSpanningRecordDeserializer.__name__,
-        lambda job: job.swap(SpillingAdaptiveSpanningRecordDeserializer=SpillingAdaptiveSpanningRecordDeserializer),
-        lambda job, guard: job.swap(SpillingAdaptiveSpanningRecordDeserializer=partial(GuardedDeserializer, guard)),
-    ),
-    "copying_output": _Kind(
-        CopyingChainingOutput.__name__,
-        lambda job: job.swap(CopyingChainingOutput=lambda *given: CopyingChainingOutput(*given)),
-        lambda job, guard: job.swap(CopyingChainingOutput=guarded_output(guard)),
-        object_reuse=False,
-    ),
-    "subpartition": _Kind(
-        PipelinedSubpartition.__name__,
-        lambda job: job.swap(PipelinedSubpartition=PipelinedSubpartition),
-        lambda job, guard: job.swap(PipelinedSubpartition=guarded_rules(guard)),
-    ),
-    "blocking": _Kind(
-        BoundedBlockingSubpartition.__name__,
-        lambda job: job.swap(BoundedBlockingSubpartition=BoundedBlockingSubpartition),
-        lambda job, guard: job.swap(BoundedBlockingSubpartition=guarded_blocking(guard)),
-        execution_mode=ExecutionMode.BATCH,
-    ),
-    **{kind: _Kind(*row) for kind, row in MEMORY_KINDS.items()},
-    "generator": _Kind(BoundedOutOfOrderness.__name__, our_generators, their_generators, strategy=_STRATEGY),
-    "valve": _Kind(StatusWatermarkValve.__name__, our_valves, their_valves, strategy=_STRATEGY),
-    "aligner": _Kind(BarrierAligner.__name__, our_aligners, their_aligners, checkpoint_interval_ms=_CUT_MS),
-    "selector": _Kind(KeyGroupSelector.__name__, our_selector, their_selector),
-    "copy": _Kind(ChannelCopy.__name__, our_copy, their_copy),
-    "flusher": _Kind(OutputFlusher.__name__, our_flusher, their_flusher, buffer_timeout_ms=_TIMEOUT_MS),
-}
