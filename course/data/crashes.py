@@ -107,7 +107,9 @@ def count_through_a_crash(
 
     def put(simulation: Simulation) -> None:
         for task in (each for deployment in simulation.deployments for each in deployment.tasks):
-            handler = task.input.alignment if isinstance(task.input, NetworkInput) else None
+            if not isinstance(task.input, NetworkInput):
+                continue
+            handler = task.input.alignment
             if type(handler) is BarrierAligner and aligner:
                 task.input.alignment = aligner(handler.num_channels)
             elif isinstance(handler, AlternatingBarrierHandler) and type(handler.unaligner) is BarrierUnaligner:

@@ -199,12 +199,12 @@ def told_to_the_unaligner(*told: str, num_channels: int = 3) -> Figures:
         channel, what, *number = words.split()
         event: Event = EndOfPartition()
         if what == "barrier":
-            event = CheckpointBarrier(int(*number), 0, Alignment.UNALIGNED)
+            event = CheckpointBarrier(int(*number), 0, alignment=Alignment.UNALIGNED)
         elif what == "cancels":
             event = CancelCheckpointMarker(int(*number))
         decided = ", ".join(map(_decision, unaligner.on_event(int(channel), event)))
         checkpoint_id, delivered = unaligner.pending()
-        copied = [] if checkpoint_id < 0 else sorted({*range(num_channels)} - {*delivered})
+        copied = [] if checkpoint_id < 0 else sorted({*range(num_channels)} - {*delivered} - unaligner.ended)
         rows.append((f"channel {words}", decided or "-", ", ".join(map(str, copied)) or "-"))
     return Figures("the unaligner of one task", ("", "what is done", "channels that are copied"), tuple(rows))
 

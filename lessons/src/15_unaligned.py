@@ -78,17 +78,36 @@ AlignmentView(race_recorded(True), title="The same job; its barriers overtake", 
 #! The three places where data can be: producer's queue, network and receiver's queue, half read. Each is somebody's.
 # %% predict name=predict-b
 L.predict("15.b")
+# %% [markdown] text name=wrong-words
+# ## When it does not come
+#
+# As in lesson 14 a barrier may never come on some channel. No channel waits for it here, but the copies would go on
+# without end. So what is captured is given up, and whoever reads from this task is told (`Abort`):
+#
+# - a **newer** barrier comes on any channel: the older one will not come there any more, and the newer one is the cut
+#   of its own checkpoint, at once;
+# - a **cancellation** comes of the checkpoint that is captured. It may also be of one whose barriers are still to come:
+#   that is remembered, and they begin nothing;
+# - in 1.11 a channel **ends**, even one that has delivered its barrier: a checkpoint without the state of a task that
+#   has ended could not be restored. The next checkpoints do not wait for that channel. Since 1.14 (FLIP-147) it can be
+#   restored, and an end counts as the barrier;
+# - **somebody else** gives it up, say the coordinator, as it takes too long. Then others are told by whoever did.
+#
+# A barrier of a checkpoint that is over, a *late* one, changes nothing. Below, what one task with three channels does.
 # %% figure name=told seeds=I3
-told = "0 barrier 1, 2 barrier 1, 1 barrier 1, 2 barrier 2, 0 barrier 3, 2 barrier 2, 1 cancels 3, 0 barrier 3"
-told_to_the_unaligner(*told.split(", "), "0 barrier 4", "1 ends")
-#! Cover the two columns on the right. The trap is "2 barrier 2" after 3 has begun: too old, it says nothing of 3.
+told = "0 barrier 1, 2 barrier 1, 1 barrier 1, 2 barrier 2, 0 barrier 3, 1 barrier 2, 1 cancels 3, 2 barrier 3"
+told_to_the_unaligner(*told.split(", "), "0 barrier 4", "1 ends", "2 barrier 4", "0 barrier 5", "2 barrier 5")
+#! Cover the two columns on the right. The traps: "1 barrier 2" after 3 has begun, which is late and says nothing of 3;
+#! and "0 barrier 5" with "2 barrier 5", which have all, since the third has ended.
 # %% [markdown] task name=task-unaligner
 # ## Your part: the unaligner
 #
-# - **Given** what the channels of one task bring: barriers that have overtaken, cancellations, ends.
-# - **Do** the methods, as the docstring says. Each gives a list of what is to be done.
-# - **Not needed:** to copy bytes, to save state. That follows from your list.
-# - **Done when** `check("15.1")` says so. About twenty-five lines.
+# - **Given** what the channels of one task bring: barriers that have overtaken, cancellations, ends; and, in
+#   `on_aborted`, what somebody else has given up.
+# - **Do** the four methods, as the docstring says. Each gives a list of what is to be done: `StartCapture` with the
+#   barrier at the cut, `Captured` with the number when the last channel has delivered, `Abort`.
+# - **Not needed:** to copy bytes, to save state, to send barriers on. That follows from your list.
+# - **Done when** `check("15.1")` says so. About thirty lines.
 # - **Start** with one checkpoint that all deliver; then a newer one that comes too early.
 # %% exercise id=15.1
 #! Who is stuck keeps two things: the latest number, and who has delivered it, or that nothing is copied any more.
@@ -98,6 +117,8 @@ check("15.1")
 hint("15.1")
 # %% swap name=swap-unaligner
 L.swap("15.1")
+#! Two jobs: one in which their part comes in while records go by, and one that crashes and goes on from its cuts and
+#! copies. With the first two of the zoo that one comes to no end: halves of records are missing, or come twice.
 # %% zoo name=zoo-unaligner
 zoo("15.1")
 #! For each: which records does a crash lose, and which come twice? And when would anybody see it?

@@ -73,7 +73,7 @@ def run_case(part: Any, case: list[Any], events: list[Any]) -> None:
         events.append(event)
         match op:
             case ["barrier", channel, number]:
-                barrier = CheckpointBarrier(number, 1_000 + channel, Alignment.UNALIGNED)
+                barrier = CheckpointBarrier(number, 1_000 + channel, alignment=Alignment.UNALIGNED)
                 answer = unaligner.on_barrier(channel, barrier)
             case ["cancel", channel, number]:
                 answer = unaligner.on_cancellation(channel, number)

@@ -83,18 +83,22 @@ def test_a_barrier_of_the_race_is_before_what_waits_only_if_it_overtakes():
 
 
 def test_what_an_unaligner_is_told_stands_beside_what_it_does():
-    told = ("0 barrier 1", "2 barrier 1", "1 barrier 1", "2 barrier 2", "0 barrier 3", "2 barrier 2", "1 cancels 3",
-            "0 barrier 4", "1 ends")  # fmt: skip
+    told = ("0 barrier 1", "2 barrier 1", "1 barrier 1", "2 barrier 2", "0 barrier 3", "1 barrier 2", "1 cancels 3",
+            "2 barrier 3", "0 barrier 4", "1 ends", "2 barrier 4", "0 barrier 5", "2 barrier 5")  # fmt: skip
     assert told_to_the_unaligner(*told).rows == (
         ("channel 0 barrier 1", "cut 1, copy from here", "1, 2"),
         ("channel 2 barrier 1", "-", "1"),
         ("channel 1 barrier 1", "1 has all", "-"),
         ("channel 2 barrier 2", "cut 2, copy from here", "0, 1"),
         ("channel 0 barrier 3", "abort 2 (SUBSUMED), cut 3, copy from here", "1, 2"),
-        ("channel 2 barrier 2", "-", "1, 2"),
+        ("channel 1 barrier 2", "-", "1, 2"),
         ("channel 1 cancels 3", "abort 3 (CANCELLED)", "-"),
+        ("channel 2 barrier 3", "-", "-"),
         ("channel 0 barrier 4", "cut 4, copy from here", "1, 2"),
         ("channel 1 ends", "abort 4 (INPUT_ENDED)", "-"),
+        ("channel 2 barrier 4", "-", "-"),
+        ("channel 0 barrier 5", "cut 5, copy from here", "2"),
+        ("channel 2 barrier 5", "5 has all", "-"),
     )
 
 
