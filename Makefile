@@ -13,7 +13,7 @@ FIND_PYTHON = for python in $(PYTHON) python3 python3.13 python3.12 python3.11 p
 	fi
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lab test test-whole demo cluster bench bench-checks bench-peers bench-spark bench-cluster bench-widgets profile site differential race fuzz chaos session lint clean requirements
+.PHONY: help setup lab test test-whole demo cluster bench bench-checks bench-peers bench-spark bench-cluster bench-widgets profile site differential race fuzz chaos session dist lint clean requirements
 
 help: ## show this list
 	@echo "make lab            open the course in JupyterLab         (ARGS='--no-browser --port 8890')"
@@ -33,6 +33,7 @@ help: ## show this list
 	@echo "make fuzz           a million hostile inputs, < 1 hour      (ARGS='--seconds 60')"
 	@echo "make chaos          220 runs under faults, and a sweep      (ARGS='--seeds 20 --first 7')"
 	@echo "make session        kills in a cluster, and 20 jobs in it    (ARGS='--rounds 3 --seconds 30')"
+	@echo "make dist           a wheel to install elsewhere, in dist/      (ARGS='--out DIR')"
 	@echo "make lint           style and types only"
 	@echo "make clean          remove .venv and caches; learners' work/ and .course/ stay"
 	@echo "make requirements   pin the packages of pyproject.toml again"
@@ -90,6 +91,9 @@ chaos: setup
 
 session: setup
 	@exec $(RUN)/python -m tests.session $(ARGS)
+
+dist: setup
+	@exec $(RUN)/python -m course.author.distribution $(ARGS)
 
 lint: setup
 	$(RUN)/ruff check .

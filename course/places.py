@@ -1,22 +1,27 @@
-"""Where things are: the checkout, the lessons, the learner's folder, what can be made again."""
+"""Where things are: the checkout or the package, the lessons, the learner's folder, what can be made again."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
 
-__all__ = ["cache_folder", "home", "lessons_folder", "state_folder", "work_folder"]
+__all__ = ["cache_folder", "home", "is_checkout", "lessons_folder", "state_folder", "work_folder"]
 
 _PACKAGE_PARENT = Path(__file__).resolve().parent.parent
 
 
+def is_checkout() -> bool:
+    """Whether this runs in a checkout; else it is an installed package, whose files belong to no learner."""
+    return (_PACKAGE_PARENT / "pyproject.toml").is_file()
+
+
 def home() -> Path:
     """The folder that belongs to the learner: the checkout; without one, the current folder."""
-    return _PACKAGE_PARENT if (_PACKAGE_PARENT / "pyproject.toml").is_file() else Path.cwd()
+    return _PACKAGE_PARENT if is_checkout() else Path.cwd()
 
 
 def lessons_folder() -> Path:
-    """The folder of the published lessons: SLUICE_LESSONS, else that of the checkout; a package brings none."""
+    """The folder of the published lessons: SLUICE_LESSONS, else `lessons` of the checkout or the package."""
     return _real(os.environ.get("SLUICE_LESSONS") or _PACKAGE_PARENT / "lessons")
 
 

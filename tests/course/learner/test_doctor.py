@@ -53,7 +53,7 @@ def test_a_problem_has_a_mark_a_word_a_next_step_and_status_3(monkeypatch, capsy
     assert main(["doctor"]) == 3
     out = capsys.readouterr().out
     assert "✗ missing lessons     none in" in out
-    assert "→ use a checkout" in out
+    assert "→ unset SLUICE_LESSONS" in out
     assert out.endswith("1 missing: lessons.\n")
 
 

@@ -98,7 +98,7 @@ def test_without_its_record_nothing_is_overwritten(folders, damage):
 
 
 def test_missing_lessons_are_said(tmp_path):
-    with pytest.raises(LessonsError, match=r"No lessons found in .*checkout"):
+    with pytest.raises(LessonsError, match=r"No lessons found in .*SLUICE_LESSONS"):
         hand_out(tmp_path / "lessons", tmp_path / "work")
     assert not (tmp_path / "work").exists()
 
