@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-__all__ = ["cache_folder", "home", "is_checkout", "lessons_folder", "state_folder", "work_folder"]
+__all__ = ["cache_folder", "home", "is_checkout", "lessons_folder", "own_lessons_folder", "state_folder", "work_folder"]
 
 _PACKAGE_PARENT = Path(__file__).resolve().parent.parent
 
@@ -23,6 +23,11 @@ def home() -> Path:
 def lessons_folder() -> Path:
     """The folder of the published lessons: SLUICE_LESSONS, else `lessons` of the checkout or the package."""
     return _real(os.environ.get("SLUICE_LESSONS") or _PACKAGE_PARENT / "lessons")
+
+
+def own_lessons_folder() -> Path:
+    """The folder of lessons that a teacher has written: SLUICE_OWN_LESSONS, else `own-lessons` in `home()`."""
+    return _real(os.environ.get("SLUICE_OWN_LESSONS") or home() / "own-lessons")
 
 
 def work_folder() -> Path:

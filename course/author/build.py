@@ -15,6 +15,8 @@ one machine.
 A notebook is built as a learner gets it, with stubs, into lessons/NN_name.ipynb; tests build it solved, with the
 reference parts. The recap is followed by the lesson's words, with links into the glossary. The first page,
 00_start_here, has no parts to solve; the glossary is lessons/glossary.md.
+
+A lesson of a teacher's own (course/curriculum/own_lessons.py) is built in the same way, in that teacher's folder.
 """
 
 from __future__ import annotations
@@ -33,11 +35,14 @@ import nbformat
 
 from course.curriculum.glossary import glossary_page, words_of
 from course.curriculum.manifest import EXERCISES, LESSONS, START
+from course.curriculum.own_lessons import OwnLessonError, own_lessons
 from course.curriculum.stubs import solution, stub
+from course.places import is_checkout, own_lessons_folder
 
 __all__ = ["BuildError", "Cell", "build", "build_all", "cell_ids", "execute", "parse", "source_of"]
 
 _ROOT = Path(__file__).resolve().parents[2]
+_LESSONS = _ROOT / "lessons"
 _MARK = re.compile(r"^# %%(?P<markdown> \[markdown\])?(?P<rest>.*)$")
 _ROLES = frozenset(
     {
@@ -197,6 +202,7 @@ def execute(notebook: nbformat.NotebookNode, name: str) -> None:
         # lessons; a lesson must be built under the same condition, or stored outputs would differ.
         changed = {
             "PYTEST_CURRENT_TEST": "build", "SLUICE_WORK": str(work), "PYTHONHASHSEED": "0",
+            "SLUICE_OWN_LESSONS": str(own_lessons_folder()),
             "PYTHONPATH": os.pathsep.join(filter(None, [str(_ROOT), os.environ.get("PYTHONPATH", "")])),
         }  # fmt: skip
         client = OneKernel(
@@ -272,7 +278,9 @@ def build(
 
 
 def build_all(numbers: Iterable[int] | None = None, *, writes: bool = True) -> list[str]:
-    """Build lessons, all of them with the first page and the glossary.
+    """Build lessons; without numbers all of them, a teacher's own too, and the first page and the glossary.
+
+    An installed package is nobody's to change: there, only a teacher's own lessons are built.
 
     Return what is new or different, in words.
 
@@ -280,31 +288,40 @@ def build_all(numbers: Iterable[int] | None = None, *, writes: bool = True) -> l
         BuildError: a source is missing or cannot be built.
     """
     said = []
-    if numbers is None:
-        said += _compare(_ROOT / "lessons" / "glossary.md", glossary_page(), writes)
-        said += _build_one(START, "", writes)
-    for number in LESSONS if numbers is None else numbers:
-        if number not in LESSONS:
-            raise BuildError(f"there is no lesson {number}; there are {', '.join(map(str, LESSONS))}")
-        said += _build_one(LESSONS[number].name, words_of(number), writes)
+    try:
+        own = own_lessons()
+    except OwnLessonError as error:
+        raise BuildError(str(error)) from error
+    course = LESSONS if is_checkout() else {}
+    if numbers is None and course:
+        said += _compare(_LESSONS / "glossary.md", glossary_page(), writes)
+        said += _build_one(_LESSONS, START, "", writes)
+    for number in (*course, *own) if numbers is None else numbers:
+        if number in own:
+            said += _build_one(own_lessons_folder(), own[number].name, "", writes)
+        elif number in course:
+            said += _build_one(_LESSONS, course[number].name, words_of(number), writes)
+        else:
+            there = ", ".join(map(str, (*course, *own))) or "none: `sluice new lesson TITLE` makes one"
+            raise BuildError(f"there is no lesson {number}; there are {there}")
     return said
 
 
-def _build_one(name: str, words: str, writes: bool) -> list[str]:
-    source = source_of(name)
+def _build_one(lessons: Path, name: str, words: str, writes: bool) -> list[str]:
+    source = source_of(name, lessons)
     made = build(source.read_text(encoding="utf-8"), source.name, words=words)
-    return _compare(_ROOT / "lessons" / f"{name}.ipynb", made, writes)
+    return _compare(lessons / f"{name}.ipynb", made, writes)
 
 
-def source_of(name: str) -> Path:
-    """Where a notebook is written.
+def source_of(name: str, lessons: Path = _LESSONS) -> Path:
+    """Where a notebook of this folder is written.
 
     Raises:
         BuildError: nowhere.
     """
-    source = _ROOT / "lessons" / "src" / f"{name}.py"
+    source = lessons / "src" / f"{name}.py"
     if not source.is_file():
-        raise BuildError(f"{name} has no source lessons/src/{name}.py")
+        raise BuildError(f"{name} has no source {lessons.name}/src/{name}.py")
     return source
 
 

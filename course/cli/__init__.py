@@ -62,6 +62,7 @@ COMMANDS = {
         "sluice instructor-pack pack --lesson 3",
     ),
     "build": Subcommand("course.author.build_command", "make the notebooks from their sources", "sluice build --check"),
+    "new": Subcommand("course.author.new_lesson", "begin a lesson of your own", "sluice new lesson 'Our joins'"),
     "run": Subcommand(
         "course.jobs.run", "run a job on any driver, Spark included", "sluice run flights --on processes"
     ),

@@ -27,6 +27,7 @@ from course.learner import hints, membership, progress
 from course.learner.answers import source_in
 from course.learner.receipts import make_receipt, verify
 from course.learner.saved import Saved, clock, newest, progress_report
+from course.places import own_lessons_folder
 
 __all__ = ["COMMANDS"]
 
@@ -208,6 +209,7 @@ def _verify_notebook(file: Path, raw: bytes) -> int:
         foreign = ("PYTEST_ADDOPTS", "PYTEST_PLUGINS")
         environment = {name: value for name, value in os.environ.items() if name not in foreign}
         here = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "SLUICE_NOTEBOOK_FOLDER": str(file.resolve().parent)}
+        here["SLUICE_OWN_LESSONS"] = str(own_lessons_folder())
         status = subprocess.run(command, check=False, cwd=folder, env={**environment, **here}).returncode
     if status > 1:
         raise WrongUseError(f"{file.name} could not be run as a notebook")

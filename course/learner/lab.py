@@ -20,10 +20,11 @@ import urllib.request
 import webbrowser
 from pathlib import Path
 
+from course.curriculum.own_lessons import OwnLessonError
 from course.data.scratch import scratch
 from course.learner.lessons import LessonsError, hand_out
 from course.learner.next_exercise import listing
-from course.places import lessons_folder, work_folder
+from course.places import lessons_folder, own_lessons_folder, work_folder
 
 __all__ = ["add_arguments", "free_port", "is_free", "register_kernel", "run"]
 
@@ -122,12 +123,14 @@ def run(arguments: argparse.Namespace) -> int:
     work = work_folder()
     os.environ.update(_own_places(work))  # here too: a lesson is handed out as one that Jupyter trusts
     try:
-        for line in hand_out(lessons_folder(), work):
-            print(line)
+        own = own_lessons_folder()
+        for folder in [lessons_folder(), *([own] if any(own.glob("*.ipynb")) else [])]:
+            for line in hand_out(folder, work):
+                print(line)
         port = free_port(arguments.port)
-        with scratch("lab") as folder:
-            return _serve(work, port, folder, opens_browser=not arguments.no_browser)
-    except (LessonsError, LabError) as error:
+        with scratch("lab") as temporary:
+            return _serve(work, port, temporary, opens_browser=not arguments.no_browser)
+    except (LessonsError, LabError, OwnLessonError) as error:
         print(error, file=sys.stderr)
         return 3
     except OSError as error:
@@ -219,6 +222,7 @@ def _environment(work: Path, folder: Path, token: str) -> dict[str, str]:
     env = dict(os.environ)
     # The kernels run in the work folder, where a relative name, or the current folder, is another place.
     env["SLUICE_WORK"], env["SLUICE_LESSONS"] = str(work), str(lessons_folder())
+    env["SLUICE_OWN_LESSONS"] = str(own_lessons_folder())
     env |= _own_places(work)
     Path(env["HOME"]).mkdir(parents=True, exist_ok=True)
     settings = Path(env.get("JUPYTER_CONFIG_DIR") or Path(env["HOME"], ".jupyter")) / "lab" / "user-settings"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from course.curriculum.manifest import EXERCISES, LESSONS, START, Exercise
+from course.curriculum.own_lessons import own_lessons
 from course.learner import progress
 
 __all__ = ["listing", "next_one", "tried"]
@@ -27,7 +28,7 @@ def listing() -> dict[str, Any]:
     """What the list of lessons in JupyterLab shows: `start`, `lessons` and, unless all have passed, `next`."""
     noted = progress.events()
     rows = []
-    for lesson in LESSONS.values():
+    for lesson in (*LESSONS.values(), *own_lessons().values()):
         marks = progress.squares(progress.standing(each.id, noted) for each in lesson.exercises)
         says = f"Lesson {lesson.number}: {lesson.title}, {lesson.minutes} minutes"
         file = f"{lesson.name}.ipynb"
