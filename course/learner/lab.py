@@ -7,6 +7,7 @@ notebooks; appearance and shortcuts (the user's JupyterLab settings) are kept.
 from __future__ import annotations
 
 import argparse
+import ipaddress
 import json
 import os
 import secrets
@@ -107,6 +108,14 @@ class LabError(RuntimeError):
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Describe `sluice lab`."""
+    parser.add_argument(
+        "--host",
+        type=_address,
+        default="127.0.0.1",
+        metavar="ADDRESS",
+        help="listen there (%(default)s: this machine only; a container needs 0.0.0.0, unencrypted)",
+    )
+    parser.add_argument("--copy-only", action="store_true", help="bring the copies of the lessons up to date, and end")
     parser.add_argument("--no-browser", action="store_true", help="print the address, open nothing")
     parser.add_argument("--port", type=_port, default=FIRST_PORT, metavar="N", help="first port to try (%(default)s)")
 
@@ -118,6 +127,14 @@ def _port(text: str) -> int:
     return int(text)
 
 
+def _address(text: str) -> str:
+    """An address to listen on, as an argument."""
+    try:
+        return str(ipaddress.IPv4Address(text))
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{text!r} is not an address such as 127.0.0.1 or 0.0.0.0") from error
+
+
 def run(arguments: argparse.Namespace) -> int:
     """Hand out the lessons and serve them until Ctrl-C; return the exit status."""
     work = work_folder()
@@ -127,9 +144,12 @@ def run(arguments: argparse.Namespace) -> int:
         for folder in [lessons_folder(), *([own] if any(own.glob("*.ipynb")) else [])]:
             for line in hand_out(folder, work):
                 print(line)
-        port = free_port(arguments.port)
+        if arguments.copy_only:
+            print(f"Your copies of the lessons are in {work}.")
+            return 0
+        port = free_port(arguments.port, arguments.host)
         with scratch("lab") as temporary:
-            return _serve(work, port, temporary, opens_browser=not arguments.no_browser)
+            return _serve(work, arguments.host, port, temporary, opens_browser=not arguments.no_browser)
     except (LessonsError, LabError, OwnLessonError) as error:
         print(error, file=sys.stderr)
         return 3
@@ -138,14 +158,14 @@ def run(arguments: argparse.Namespace) -> int:
         return 3
 
 
-def free_port(wanted: int) -> int:
-    """Return `wanted` or the next port of 127.0.0.1 that is free, and say so when it is another one.
+def free_port(wanted: int, host: str = "127.0.0.1") -> int:
+    """Return `wanted` or the next port of `host` that is free, and say so when it is another one.
 
     Raises:
         LabError: it and the 49 after it are in use.
     """
     for port in range(wanted, min(wanted + NUM_PORTS, 65_536)):
-        if not is_free(port):
+        if not is_free(port, host):
             continue
         if port != wanted:
             print(f"Port {wanted} is in use; taking {port}.")
@@ -153,26 +173,26 @@ def free_port(wanted: int) -> int:
     raise LabError(f"Ports {wanted} to {wanted + NUM_PORTS - 1} are in use; name another one with --port.")
 
 
-def is_free(port: int) -> bool:
-    """Whether a server could listen on this port of 127.0.0.1."""
+def is_free(port: int, host: str = "127.0.0.1") -> bool:
+    """Whether a server could listen on this port of `host`."""
     with socket.socket() as probe:
         # As the server does it: a port that was closed a moment ago counts as free.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            probe.bind(("127.0.0.1", port))
+            probe.bind((host, port))
         except OSError:
             return False
     return True
 
 
-def _serve(work: Path, port: int, folder: Path, *, opens_browser: bool) -> int:
+def _serve(work: Path, host: str, port: int, folder: Path, *, opens_browser: bool) -> int:
     """Run the server until it ends or is interrupted."""
     token, log = secrets.token_hex(24), work / ".jupyter" / "lab.log"
     log.parent.mkdir(exist_ok=True)
     with log.open("wb") as output:
         # Its own session, so that Ctrl-C reaches us alone and the server does not ask "Shut down? (y/n)".
         server = subprocess.Popen(
-            _command(work, port),
+            _command(work, port, host),
             stdout=output,
             stderr=subprocess.STDOUT,
             stdin=subprocess.PIPE,
@@ -181,9 +201,12 @@ def _serve(work: Path, port: int, folder: Path, *, opens_browser: bool) -> int:
             start_new_session=True,
         )
     try:
-        _wait_until_ready(server, port, token, log)
+        near = "127.0.0.1" if ipaddress.ip_address(host).is_unspecified else host
+        _wait_until_ready(server, f"{near}:{port}", token, log)
         first = min(path.name for path in work.glob("[0-9][0-9]_*.ipynb"))
-        url = f"http://127.0.0.1:{port}/lab/tree/{first}?token={token}"
+        url = f"http://{near}:{port}/lab/tree/{first}?token={token}"
+        if not ipaddress.ip_address(near).is_loopback or near != host:
+            print("! Whoever reaches this machine and sees the token can run programs here; nothing is encrypted.")
         print(f"\nJupyterLab is ready. Open this address (it holds your token, so keep it to yourself):\n\n    {url}\n")
         print(f"Your copies of the lessons are in {work}. Ctrl-C stops the server.", flush=True)
         if opens_browser and _has_screen():
@@ -198,9 +221,9 @@ def _serve(work: Path, port: int, folder: Path, *, opens_browser: bool) -> int:
         _stop(server)
 
 
-def _command(work: Path, port: int) -> list[str]:
+def _command(work: Path, port: int, host: str = "127.0.0.1") -> list[str]:
     """Return the command that starts the server."""
-    command = [sys.executable, "-m", "jupyterlab", "--no-browser", "--ip=127.0.0.1", f"--port={port}"]
+    command = [sys.executable, "-m", "jupyterlab", "--no-browser", f"--ip={host}", f"--port={port}"]
     command += ["--ServerApp.port_retries=0", f"--ServerApp.root_dir={work}", "--LabApp.extension_manager=readonly"]
     command += ["--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate", "--ServerApp.log_level=WARN"]
     return [*command, "--allow-root"] if os.geteuid() == 0 else command
@@ -274,13 +297,13 @@ def register_kernel(kernels: Path) -> Path:
     return kernels
 
 
-def _wait_until_ready(server: subprocess.Popen[bytes], port: int, token: str, log: Path) -> None:
+def _wait_until_ready(server: subprocess.Popen[bytes], place: str, token: str, log: Path) -> None:
     """Wait until the server answers.
 
     Raises:
         LabError: it ended or did not answer in time; the text holds the end of its log.
     """
-    request = urllib.request.Request(f"http://127.0.0.1:{port}/api/status", headers={"Authorization": f"token {token}"})
+    request = urllib.request.Request(f"http://{place}/api/status", headers={"Authorization": f"token {token}"})
     # A proxy of the user's environment must not be asked for an address of this machine.
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     deadline = time.monotonic() + START_SECONDS

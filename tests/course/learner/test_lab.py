@@ -16,6 +16,7 @@ import nbformat
 import psutil
 import pytest
 
+from course.cli import main
 from course.learner.lab import _environment as lab_environment
 from course.learner.lab import free_port
 from course.learner.lessons import LessonsError, hand_out
@@ -140,7 +141,7 @@ def test_the_views_extension_is_found_whatever_the_checkout_is_called(tmp_path):
 class Lab:
     """A running `sluice lab` with a home, lessons and folders of its own."""
 
-    def __init__(self, root: Path, home: str | None = None) -> None:
+    def __init__(self, root: Path, home: str | None = None, host: str | None = None) -> None:
         self.root = root
         for name in ("home", "lessons", "scratch", "tmp"):
             (root / name).mkdir()
@@ -162,6 +163,7 @@ class Lab:
             probe.bind(("127.0.0.1", 0))
             self.port = probe.getsockname()[1]
         command = [sys.executable, "-m", "course.cli", "lab", "--no-browser", "--port", str(self.port)]
+        command += ["--host", host] if host else []
         self.process = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=env, start_new_session=True
         )
@@ -212,6 +214,39 @@ def processes_with(text: str) -> list[str]:
     running = (each.info for each in listing if each.info["status"] != psutil.STATUS_ZOMBIE)
     commands = (" ".join(info["cmdline"] or ()) for info in running)
     return [command for command in commands if text in command]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("lab", [(None, "0.0.0.0")], indirect=True)
+def test_in_a_container_it_listens_everywhere_wants_the_token_and_warns(lab):
+    lab.wait_until_ready()
+    (server,) = (each for each in psutil.Process(lab.process.pid).children() if "jupyterlab" in each.cmdline())
+    listening = [each.laddr for each in server.net_connections("tcp") if each.status == psutil.CONN_LISTEN]
+    assert ("0.0.0.0", lab.port) in listening
+    with pytest.raises(urllib.error.HTTPError, match="403"):
+        lab.api("api/contents", token="wrong")
+    assert lab.end(signal.SIGINT) == 130
+    assert "nothing is encrypted" in lab.output
+
+
+def test_copies_alone_need_no_server(folders, monkeypatch, capsys):
+    lessons, work = folders
+    monkeypatch.setenv("SLUICE_LESSONS", str(lessons))
+    monkeypatch.setenv("SLUICE_WORK", str(work))
+    assert main(["lab", "--copy-only"]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "00_a.ipynb: copied",
+        "03_b.ipynb: copied",
+        f"Your copies of the lessons are in {work}.",
+    ]
+    assert sorted(contents(work)) == ["00_a.ipynb", "03_b.ipynb"]
+
+
+@pytest.mark.parametrize("host", ["here", "256.0.0.1", "::1", ""])
+def test_what_is_no_address_is_refused(host):
+    with pytest.raises(SystemExit) as ended:
+        main(["lab", "--host", host])
+    assert ended.value.code == 2
 
 
 @pytest.mark.slow

@@ -1,0 +1,25 @@
+# The course in a container, as an ordinary user, reached from this machine alone:
+#
+#   docker build -t sluice . && docker run --rm -p 127.0.0.1:8888:8888 -v sluice:/home/learner sluice
+#
+# Open the address that it shows. The volume `sluice` keeps notebooks and progress.
+
+FROM python:3.12-slim AS wheel
+WORKDIR /checkout
+COPY . .
+RUN pip install --no-cache-dir "setuptools>=77" && python -m course.author.distribution --out /wheel
+
+FROM python:3.12-slim
+COPY --from=wheel /wheel /wheel
+COPY requirements.txt /wheel/
+# Spark comes as a source archive alone: it is built with the setuptools that is there, and not with one fetched unchecked.
+RUN pip install --no-cache-dir "setuptools>=77" \
+ && pip install --no-cache-dir --no-build-isolation --require-hashes -r /wheel/requirements.txt \
+ && pip install --no-cache-dir --no-deps --no-index /wheel/*.whl \
+ && rm -r /wheel
+RUN useradd --create-home learner
+USER learner
+WORKDIR /home/learner
+EXPOSE 8888
+# Within a container, 127.0.0.1 is the container: whether anybody else reaches it is said with `docker run -p`.
+CMD ["sluice", "lab", "--no-browser", "--host", "0.0.0.0"]
