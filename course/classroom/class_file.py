@@ -21,13 +21,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from course.learner.class_events import bad_handle, by_sight, clean, event_id
+from course.learner.class_events import ALPHABET, bad_handle, by_sight, clean, event_id, spoken
 from course.places import state_folder
 
-__all__ = ["Added", "ClassError", "ClassFile", "EventRow", "LearnerRow", "default_path", "hash_of", "spoken"]
+__all__ = [
+    "ALPHABET",
+    "Added",
+    "ClassError",
+    "ClassFile",
+    "EventRow",
+    "LearnerRow",
+    "default_path",
+    "hash_of",
+    "spoken",
+]
 
-ALPHABET = "23456789ABCDEFGHJKMNPQRSTUVWXYZ"
-"""Without 0 1 I L O, which are mistaken for each other on a projector."""
 CODE_LETTERS = 9
 """Of 31 letters: 44 bits. With 1250 tries a second, from however many addresses, an even chance comes in 330 years.
 
@@ -99,11 +107,6 @@ def default_path() -> Path:
 def hash_of(secret: str) -> str:
     """What is kept of a secret."""
     return hashlib.sha256(secret.encode()).hexdigest()
-
-
-def spoken(word: str) -> str:
-    """A code or key without what people add when they copy it: case, spaces, dashes."""
-    return "".join(letter for letter in word.upper() if letter.isalnum())
 
 
 def _random(num_letters: int, group: int) -> str:
@@ -229,7 +232,7 @@ class ClassFile:
     # -- what is known of the class --------------------------------------------------------------------
 
     def about(self) -> dict[str, str]:
-        """Title, code, hash of the key, address, and how often learners were taken out (`generation`)."""
+        """Title, code, hash of the key, address, the certificate's code, and `generation`, which counts removals."""
         return dict(self._sql.execute("SELECT name, value FROM about"))
 
     def set_about(self, name: str, value: str) -> None:

@@ -66,17 +66,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--host",
         default="127.0.0.1",
         metavar="ADDRESS",
-        help="listen there (%(default)s: this machine only; 0.0.0.0: everybody on your network, unencrypted)",
+        help="listen there (%(default)s: this machine only; 0.0.0.0: everybody on your network; see --tls)",
     )
     serve.add_argument("--port", type=_port, default=DEFAULT_PORT, metavar="N", help="of the server (%(default)s)")
     serve.add_argument("--title", type=_title, metavar="TEXT", help="what the class is called")
+    serve.add_argument(
+        "--tls",
+        action="store_true",
+        help="encrypt: learners type the code of the class's certificate, which is made and kept beside the class file",
+    )
     serve.add_argument(
         "--lessons", type=_lessons, default=frozenset(), metavar="N,N", help="show only these (default: all)"
     )
     serve.add_argument(
         "--instructor-anywhere",
         action="store_true",
-        help="let the dashboard open on other machines too; the key then crosses the network unencrypted",
+        help="let the dashboard open on other machines too; the key then crosses the network; see --tls",
     )
     action("token", _token, "print the key that opens the dashboard", "Keep it off the projector.", "token")
     action("show", _show, "print the dashboard in words", "", "show")
@@ -155,6 +160,7 @@ def _serve(arguments: argparse.Namespace) -> int:
         title=arguments.title,
         lessons=arguments.lessons,
         is_remote_allowed=arguments.instructor_anywhere,
+        tls=arguments.tls,
     )
 
 

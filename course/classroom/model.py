@@ -46,6 +46,7 @@ def class_model(roll: Roll, now: float, lessons: frozenset[int] = frozenset()) -
         "title": roll.about.get("title", ""),
         "code": roll.about.get("code", ""),
         "address": roll.about.get("address", ""),
+        "certificate": roll.about.get("certificate", ""),
         "num_here": sum(learner["here"] for learner in learners),
         "checkpoint": roll.orders.checkpoint,
         "catchup": roll.orders.catchup,

@@ -17,6 +17,7 @@ workshop's blackboard and no exam. For grades there are receipts, which `sluice 
 from __future__ import annotations
 
 import re
+import ssl
 from collections import Counter
 from collections.abc import Callable
 from importlib import resources
@@ -244,7 +245,14 @@ class _Login(_Handler):
         self.near()
         if not isinstance(key, str) or not self.room.is_key(key):
             raise self.was_wrong(401, "that is not the key of this class; `sluice class token` prints it")
-        self.set_cookie(COOKIE, await self.room.sessions.begin(), httponly=True, samesite="Strict", path="/")
+        self.set_cookie(
+            COOKIE,
+            await self.room.sessions.begin(),
+            httponly=True,
+            samesite="Strict",
+            path="/",
+            secure=self.request.protocol == "https",
+        )
         return {}
 
 
@@ -329,8 +337,8 @@ class Server(HTTPServer):
         super().on_close(server_conn)
 
 
-def make_server(room: Room) -> Server:
-    """The server of this class; whoever calls gives it sockets."""
+def make_server(room: Room, tls: ssl.SSLContext | None = None) -> Server:
+    """The server of this class, encrypted with `tls`; whoever calls gives it sockets."""
     files = "|".join(re.escape(name) for name in _FILES)
     routes = {
         f"/({files})": _File, "/api/hello": _Hello, "/api/join": _Join, "/api/events": _Events, "/api/orders": _Orders,
@@ -350,4 +358,5 @@ def make_server(room: Room) -> Server:
         max_buffer_size=2 * MAX_BODY_BYTES,
         idle_connection_timeout=_IDLE_S,
         body_timeout=_BODY_S,
+        ssl_options=tls,
     )

@@ -9,12 +9,14 @@ import ipaddress
 import resource
 import signal
 import socket
+import ssl
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 from tornado.netutil import bind_sockets
 
+from course.classroom.certificate import class_certificate
 from course.classroom.class_file import ClassError, ClassFile
 from course.classroom.room import NotKeptError, Room
 from course.classroom.server import MAX_CONNECTIONS, make_server
@@ -25,11 +27,13 @@ __all__ = ["addresses", "joined", "serve"]
 _SEEN_EVERY_S = 15.0
 _OPEN = """! Everybody who can reach this address can try the code, and what travels is not encrypted: handles,
   statuses, rule ids, hashes of code, times; never source. Use a network you trust, and no real names as handles."""
+_ENCRYPTED = """  What travels is encrypted. A browser warns of the dashboard's certificate: nobody else has signed it.
+! Everybody who can reach this address can try the code: no real names as handles."""
 _CLOSED = "  Only this machine reaches it; `--host 0.0.0.0` opens it to your network."
 
 
 def serve(
-    path: Path, host: str, port: int, *, title: str | None, lessons: frozenset[int], is_remote_allowed: bool
+    path: Path, host: str, port: int, *, title: str | None, lessons: frozenset[int], is_remote_allowed: bool, tls: bool
 ) -> int:
     """Serve the class in this file until Ctrl-C; return the exit status.
 
@@ -43,18 +47,22 @@ def serve(
         sockets = _bound(host, port)
         for each in sockets:
             stack.callback(each.close)
+        context, certificate = class_certificate(path) if tls else (None, "")
         instructor_key(file)
         file.lengthen_code()
         port = sockets[0].getsockname()[1]
         reached = addresses(host, sockets[0].getsockname()[0])
         with file.transaction():
             file.set_about("address", joined(reached[0], port))
+            file.set_about("certificate", certificate)
         return asyncio.run(
-            _run(Room(file, writing, lessons, is_remote_allowed=is_remote_allowed), sockets, reached, port)
+            _run(Room(file, writing, lessons, is_remote_allowed=is_remote_allowed), sockets, reached, port, context)
         )
 
 
-async def _run(room: Room, sockets: list[socket.socket], reached: list[str], port: int) -> int:
+async def _run(
+    room: Room, sockets: list[socket.socket], reached: list[str], port: int, tls: ssl.SSLContext | None
+) -> int:
     ended: asyncio.Future[int] = asyncio.get_running_loop().create_future()
 
     def end(number: int) -> None:
@@ -64,7 +72,7 @@ async def _run(room: Room, sockets: list[socket.socket], reached: list[str], por
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         asyncio.get_running_loop().add_signal_handler(number, end, number)
     _make_room()
-    server = make_server(room)
+    server = make_server(room, tls)
     server.add_sockets(sockets)
     _greet(room, reached, port)
     noting = asyncio.create_task(_note(room))
@@ -91,15 +99,20 @@ async def _note(room: Room) -> None:
 def _greet(room: Room, reached: list[str], port: int) -> None:
     room.roll.refresh()
     about = room.roll.about
+    tls = f" --tls {about['certificate']}" if about["certificate"] else ""
     num = len(room.roll.pupils)
     print(f"Class {about['title']}, {num} learner{'' if num == 1 else 's'} so far. Code {about['code']}\n")
     for number, address in enumerate(reached):
         what = "learners type" if number == 0 else "or"
-        print(f"  {what:<15}sluice join {about['code']}@{joined(address, port)} --handle NAME")
-    print(f"  {'dashboard':<15}http://{joined('127.0.0.1' if not _is_own(reached[0]) else reached[0], port)}/")
+        print(f"  {what:<15}sluice join {about['code']}@{joined(address, port)} --handle NAME{tls}")
+    if about["certificate"]:
+        print(f"  {'certificate':<15}{about['certificate']}: who sees another one leaves")
+    scheme = "https" if tls else "http"
+    near = joined(reached[0] if _is_own(reached[0]) else "127.0.0.1", port)
+    print(f"  {'dashboard':<15}{scheme}://{near}/")
     print(f"  {'its key':<15}`sluice class token` prints it, in a terminal that nobody else sees")
     print(f"  {'file':<15}{room.path}\n")
-    print(_CLOSED if _is_own(reached[0]) else _OPEN)
+    print(_CLOSED if _is_own(reached[0]) else _ENCRYPTED if tls else _OPEN)
     print("  Ctrl-C ends it; nothing is lost.", flush=True)
 
 

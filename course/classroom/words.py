@@ -32,6 +32,7 @@ def class_text(model: dict[str, Any]) -> str:
     lines = [f"Class {model['title']}: {summary(model)}"]
     if not model["learners"]:
         how = f"sluice join {model['code']}@{model['address'] or 'HOST:PORT'} --handle NAME"
+        how += f" --tls {model['certificate']}" if model["certificate"] else ""
         return "\n".join([*lines, f"  Nobody has joined yet. Learners type: {how}"])
     lines += ["", *_grid(model)]
     worst = sorted((row for row in model["rules"] if row["now"]), key=lambda row: -row["now"])[:_MOST_RULES]

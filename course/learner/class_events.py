@@ -15,12 +15,14 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 __all__ = [
-    "DEFAULT_PORT", "FORMAT", "KINDS", "LATEST", "MAX_EVENTS", "SECRET", "bad_handle", "by_sight", "clean", "event_id",
-    "folded", "number", "plain_json",
+    "ALPHABET", "DEFAULT_PORT", "FORMAT", "KINDS", "LATEST", "MAX_EVENTS", "SECRET", "bad_handle", "by_sight", "clean",
+    "event_id", "folded", "number", "plain_json", "spoken",
 ]  # fmt: skip
 
 FORMAT = "sluice-class/1"
 DEFAULT_PORT = 8765
+ALPHABET = "23456789ABCDEFGHJKMNPQRSTUVWXYZ"
+"""Of codes: without 0 1 I L O, which are mistaken for each other on a projector."""
 MAX_EVENTS = 200
 """How many events one request may bring."""
 KINDS = frozenset({"check", "hint", "reset", "swap", "catchup"})
@@ -132,3 +134,8 @@ def plain_json(raw: bytes) -> Any:
         return json.loads(raw.decode("utf-8"), parse_constant=refuse)
     except RecursionError as error:
         raise ValueError("nested too deeply") from error
+
+
+def spoken(word: str) -> str:
+    """A code or key without what people add when they copy it: case, spaces, dashes."""
+    return "".join(letter for letter in word.upper() if letter.isalnum())

@@ -16,12 +16,14 @@ from course.learner import membership
 from course.learner.class_events import LATEST, bad_handle, number
 from course.learner.courier_process import nudge
 from course.learner.membership import Address, AddressError, Membership
+from course.learner.pinned import CODE_LETTERS, read_code, shown_by
 from course.places import state_folder
 
 __all__ = ["COMMANDS", "JoinCommand"]
 
 IN_CLASS, NOT_IN_CLASS, WRONG_USE, MISSING = 0, 1, 2, 3
 _CLOCK_S = 60.0
+_TLS_S = 8.0
 
 _JOINED = """✓ you are {handle} in the class {title!r}.
   It gets what your progress file says: exercise, status, rule, hints, a hash of your code, times. Never your code.
@@ -33,6 +35,13 @@ def join_add_arguments(parser: argparse.ArgumentParser) -> None:
     """Describe `sluice join`."""
     parser.add_argument("address", nargs="?", metavar="CODE@HOST:PORT", help="as the instructor shows it")
     parser.add_argument("--handle", metavar="NAME", help="what the room will see; it need not be your name")
+    parser.add_argument(
+        "--tls",
+        nargs="?",
+        const="",
+        metavar="CODE",
+        help="encrypted, to the class whose certificate has this code; without a code, say which one it shows",
+    )
     parser.add_argument("--leave", action="store_true", help="leave the class")
 
 
@@ -41,7 +50,7 @@ def _join(arguments: argparse.Namespace) -> int:
         return _leave()
     if arguments.address is None:
         return _status()
-    if arguments.handle is None:
+    if arguments.handle is None and arguments.tls != "":
         print("choose a handle: --handle NAME; the room will see it, and it need not be your name", file=sys.stderr)
         return WRONG_USE
     try:
@@ -49,11 +58,17 @@ def _join(arguments: argparse.Namespace) -> int:
     except AddressError as error:
         print(error, file=sys.stderr)
         return WRONG_USE
+    certificate = read_code(arguments.tls) if arguments.tls else ""
+    if certificate is None:
+        print(f"{arguments.tls!r} is no code of a certificate: it has {CODE_LETTERS} characters", file=sys.stderr)
+        return WRONG_USE
+    if arguments.tls == "":
+        return _compare(address)
     if (wrong := bad_handle(arguments.handle)) is not None:
         print(wrong, file=sys.stderr)
         return WRONG_USE
     try:
-        return _enter(address, arguments.handle)
+        return _enter(address, arguments.handle, certificate)
     except OSError as error:
         print(
             f"Nothing can be kept in {state_folder()}: {error.strerror}; name another folder in SLUICE_WORK.",
@@ -62,7 +77,22 @@ def _join(arguments: argparse.Namespace) -> int:
         return MISSING
 
 
-def _enter(address: Address, handle: str) -> int:
+def _compare(address: Address) -> int:
+    """Say which certificate is shown there; nothing is sent before somebody has compared it."""
+    try:
+        shown = shown_by(address.host, address.port, _TLS_S)
+    except OSError as error:
+        print(
+            f"nothing encrypted answers at {address.host}:{address.port} ({error.strerror or error})", file=sys.stderr
+        )
+        return NOT_IN_CLASS
+    print(f"what answers at {address.host}:{address.port} shows the certificate\n\n    {shown}\n")
+    print("Is it the code that the instructor shows? Then join with it; nothing has been sent yet:")
+    print(f"  sluice join … --tls {shown}")
+    return NOT_IN_CLASS
+
+
+def _enter(address: Address, handle: str, certificate: str) -> int:
     from course.learner.outbox import ClassGone, ClassRefused, Link, plain_orders
 
     secret, before = membership.secret_for(address.code), membership.current()
@@ -74,7 +104,7 @@ def _enter(address: Address, handle: str) -> int:
         return WRONG_USE
     try:
         asked = {"code": address.code, "handle": handle, "secret": secret}
-        answer = Link(address.host, address.port).ask("POST", "/api/join", asked)
+        answer = Link(address.host, address.port, certificate).ask("POST", "/api/join", asked)
         title, now = answer.get("title"), number(answer.get("now"), LATEST)
         if not isinstance(title, str) or now is None:
             raise ClassGone(f"what answers at {address.host}:{address.port} is no class of Sluice")
@@ -85,7 +115,7 @@ def _enter(address: Address, handle: str) -> int:
         print(error, file=sys.stderr)
         return NOT_IN_CLASS
     title = "".join(letter for letter in title[:80] if letter.isprintable())
-    membership.begin(Membership(address.host, address.port, handle, secret, title), plain_orders(answer))
+    membership.begin(Membership(address.host, address.port, handle, secret, title, certificate), plain_orders(answer))
     print(_JOINED.format(handle=handle, title=title))
     _clock(time.time() - now)
     nudge()

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from course.learner.class_events import DEFAULT_PORT, SECRET
+from course.learner.class_events import DEFAULT_PORT, SECRET, spoken
 from course.places import state_folder
 
 __all__ = [
@@ -23,7 +23,7 @@ __all__ = [
 ]  # fmt: skip
 
 _ADDRESS = re.compile(
-    r"(?:(?P<code>[^@]*)@)?(?:http://)?(?P<host>\[[0-9A-Fa-f:.]+\]|[^\s:/@\[\]]+)(?::(?P<port>[0-9]{1,5}))?/?"
+    r"(?:(?P<code>[^@]*)@)?(?:https?://)?(?P<host>\[[0-9A-Fa-f:.]+\]|[^\s:/@\[\]]+)(?::(?P<port>[0-9]{1,5}))?/?"
 )
 
 
@@ -57,13 +57,17 @@ class Address:
 
 @dataclass(frozen=True, slots=True)
 class Membership:
-    """A learner in a class, and the secret that proves it there."""
+    """A learner in a class, and the secret that proves it there.
+
+    `certificate` is the code of the class's certificate; empty where nothing is encrypted.
+    """
 
     host: str
     port: int
     handle: str
     secret: str
     title: str = ""
+    certificate: str = ""
 
 
 @dataclass(slots=True)
@@ -104,8 +108,7 @@ def secret_for(code: str) -> str:
     if not isinstance(own, str) or SECRET.fullmatch(own) is None:
         own = secrets.token_hex(32)
         _write(file, {"secret": own})
-    plain = "".join(letter for letter in code.upper() if letter.isalnum())
-    return hmac.new(bytes.fromhex(own), plain.encode(), "sha256").hexdigest()
+    return hmac.new(bytes.fromhex(own), spoken(code).encode(), "sha256").hexdigest()
 
 
 def _membership_file() -> Path:
@@ -133,6 +136,7 @@ def current() -> Membership | None:
             and isinstance(member.host, str)
             and isinstance(member.handle, str)
             and isinstance(member.title, str)
+            and isinstance(member.certificate, str)
         )
     except TypeError:
         return None

@@ -18,6 +18,7 @@ from typing import Any, BinaryIO
 from course.curriculum.manifest import EXERCISES, LESSONS
 from course.learner.class_events import FORMAT, LATEST, clean, number, plain_json
 from course.learner.membership import Membership, Said
+from course.learner.pinned import PinnedConnection
 
 __all__ = ["ClassGone", "ClassRefused", "Link", "Outbox", "plain_orders"]
 
@@ -43,10 +44,14 @@ class ClassRefused(Exception):  # noqa: N818
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """Requests to one class. No proxy is asked: a class is in the same room."""
+    """Requests to one class. No proxy is asked: a class is in the same room.
+
+    With the code of a `certificate` they are encrypted, and go to whoever has that one.
+    """
 
     host: str
     port: int
+    certificate: str = ""
     timeout_s: float = _TIMEOUT_S
 
     def ask(self, method: str, path: str, body: Mapping[str, Any] | None = None, secret: str = "") -> dict[str, Any]:
@@ -60,7 +65,7 @@ class Link:
         if body is not None:
             headers["Content-Type"] = "application/json"
         where = f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
-        connection = http.client.HTTPConnection(self.host, self.port, timeout=self.timeout_s)
+        connection = self._connection()
         try:
             connection.request(method, path, None if body is None else json.dumps(body), headers)
             answer = connection.getresponse()
@@ -79,6 +84,11 @@ class Link:
             sentence = "".join(letter for letter in str(found["error"])[:300] if letter.isprintable())
             raise ClassRefused(sentence, status, float(wait) if wait.isdecimal() and len(wait) < 5 else 0.0)
         return found
+
+    def _connection(self) -> http.client.HTTPConnection:
+        if self.certificate:
+            return PinnedConnection(self.host, self.port, self.certificate, self.timeout_s)
+        return http.client.HTTPConnection(self.host, self.port, timeout=self.timeout_s)
 
 
 def _object(raw: bytes) -> dict[str, Any] | None:
@@ -126,7 +136,7 @@ class Outbox:
     ) -> None:
         self._file = file
         self._member = member
-        self._link = Link(member.host, member.port)
+        self._link = Link(member.host, member.port, member.certificate)
         self._said = said
         self._keep = keep
         self._clock = clock

@@ -40,7 +40,9 @@ class ClusterKeysError(Exception):
     """The keys cannot be made as it was asked; the text says why and what to do."""
 
 
-def new_pair(not_before: datetime.datetime, not_after: datetime.datetime) -> tuple[bytes, bytes]:
+def new_pair(
+    not_before: datetime.datetime, not_after: datetime.datetime, name: str = "Sluice cluster"
+) -> tuple[bytes, bytes]:
     """Make a self-signed certificate and its key, both as PEM; the key is not encrypted."""
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes, serialization
@@ -48,7 +50,7 @@ def new_pair(not_before: datetime.datetime, not_after: datetime.datetime) -> tup
     from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
     key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "Sluice cluster")])
+    named = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
     usage = dict.fromkeys(
         (
             "content_commitment",
@@ -65,8 +67,8 @@ def new_pair(not_before: datetime.datetime, not_after: datetime.datetime) -> tup
     both_ends = [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]
     certificate = (
         x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
+        .subject_name(named)
+        .issuer_name(named)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
         .not_valid_before(not_before)

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import http.client
 import json
+import ssl
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from course.classroom.class_file import ClassFile
 from course.classroom.room import Room
 from course.classroom.server import make_server
 from course.classroom.sessions import instructor_key
+from course.learner.pinned import PinnedConnection
 
 T0 = 1_800_000_000.0
 
@@ -87,6 +89,13 @@ class Served:
     def send(self, secret: str, *events: Any, now: float | None = None) -> Answer:
         return self.ask("POST", "/api/events", {"now": self.clock() if now is None else now, "events": events}, secret)
 
+    def model_over(self, certificate: str) -> dict[str, Any]:
+        """The model, over TLS."""
+        connection = PinnedConnection("127.0.0.1", self.port, certificate, 120)
+        with contextlib.closing(connection):
+            connection.request("GET", "/api/class", headers={"Authorization": f"Bearer {self.key}"})
+            return json.loads(connection.getresponse().read())
+
     def model(self) -> dict[str, Any]:
         answer = self.ask("GET", "/api/class", None, self.key)
         assert answer.status == 200, answer.body
@@ -94,8 +103,10 @@ class Served:
 
 
 @contextlib.contextmanager
-def served(path: Path, *, is_remote_allowed: bool = False, title: str | None = None) -> Iterator[Served]:
-    """Serve the class in this file on loopback until the block ends; its clock stands."""
+def served(
+    path: Path, *, is_remote_allowed: bool = False, title: str | None = None, tls: ssl.SSLContext | None = None
+) -> Iterator[Served]:
+    """Serve the class in this file on loopback until the block ends, encrypted with `tls`; its clock stands."""
     clock, loop = Clock(), asyncio.new_event_loop()
     with ClassFile(path, create=True, title=title) as file, ClassFile(path) as writing:
         key = instructor_key(file)
@@ -105,7 +116,7 @@ def served(path: Path, *, is_remote_allowed: bool = False, title: str | None = N
 
         async def begin() -> None:
             nonlocal server
-            server = make_server(room)
+            server = make_server(room, tls)
             server.add_sockets(sockets)
             is_up.set()
 

@@ -207,7 +207,7 @@ export function classView(act) {
     say(title, model.title);
     say(told, summary(model));
     hearing ??= setTimeout(() => { hearing = null; say(heard, summary(model)); }, heard.textContent ? STATUS_MS : 0);
-    say(code, `sluice join ${model.code}@${model.address || "HOST:PORT"} --handle NAME`);
+    say(code, `sluice join ${model.code}@${model.address || "HOST:PORT"} --handle NAME${model.certificate ? ` --tls ${model.certificate}` : ""}`);
     notice.hidden = !model.trouble;
     say(notice, model.trouble ?? "");
     decide.update(model);
