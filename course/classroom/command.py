@@ -76,6 +76,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="encrypt: learners type the code of the class's certificate, which is made and kept beside the class file",
     )
     serve.add_argument(
+        "--hub", action="store_true", help="let in the users of the JupyterHub that starts this, and nobody else"
+    )
+    serve.add_argument(
         "--lessons", type=_lessons, default=frozenset(), metavar="N,N", help="show only these (default: all)"
     )
     serve.add_argument(
@@ -153,6 +156,10 @@ def run(arguments: argparse.Namespace) -> int:
 def _serve(arguments: argparse.Namespace) -> int:
     from course.classroom.serving import serve
 
+    if arguments.hub and (arguments.tls or arguments.host != "127.0.0.1"):
+        raise _WrongUseError(
+            "the class of a hub listens on the hub's machine alone: --hub goes without --host and --tls"
+        )
     return serve(
         arguments.db,
         arguments.host,
@@ -161,6 +168,7 @@ def _serve(arguments: argparse.Namespace) -> int:
         lessons=arguments.lessons,
         is_remote_allowed=arguments.instructor_anywhere,
         tls=arguments.tls,
+        hub=arguments.hub,
     )
 
 

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from course.classroom.class_file import ClassFile, hash_of, spoken
+from course.classroom.hub import HubUsers
 from course.classroom.limits import Limit, Limiter
 from course.classroom.model import class_model
 from course.classroom.roll import Pupil, Roll
@@ -40,7 +41,7 @@ class NotKeptError(Exception):
 
 
 class Room:
-    """One served class. `clock` gives seconds since 1970.
+    """One served class. `clock` gives seconds since 1970; with a `hub`, its users are let in and nobody else.
 
     Everything here runs on the event loop, but for the scribe, which has a connection of its own.
     """
@@ -53,6 +54,7 @@ class Room:
         *,
         is_remote_allowed: bool = False,
         clock: Callable[[], float] = time.time,
+        hub: HubUsers | None = None,
     ) -> None:
         self.path = file.path
         self.roll = Roll(file)
@@ -65,6 +67,7 @@ class Room:
         self.events_of_address = Limiter(EVENTS_OF_ADDRESS)
         self.is_remote_allowed = is_remote_allowed
         self.clock = clock
+        self.hub = hub
         self.trouble = ""
         self._lessons = lessons
         self._seen: dict[int, float] = {}

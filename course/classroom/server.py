@@ -1,6 +1,6 @@
 """The class over HTTP. It trusts nobody: not the size, the rate, the form nor the truth of what comes.
 
-    POST /api/join      {code, handle, secret}      -> {handle, title, now, orders}
+    POST /api/join      {code, handle, secret}      -> {handle, title, now, orders}; of a hub {hub: token, secret}
     POST /api/events    {now, events}  as a learner -> {new, known, refused, now, orders}
     GET  /api/orders                   as a learner -> {now, orders}
     POST /api/login     {key}                       -> a cookie;  POST /api/logout
@@ -28,8 +28,9 @@ from tornado.iostream import IOStream
 from tornado.netutil import is_valid_ip
 from tornado.web import Application, RequestHandler
 
-from course.classroom.class_file import Added, ClassError, ClassFile
+from course.classroom.class_file import Added, ClassError, ClassFile, LearnerRow
 from course.classroom.export import EXPORTS
+from course.classroom.hub import HubUsers
 from course.classroom.limits import network_of
 from course.classroom.orders import ordered, said
 from course.classroom.roll import Pupil
@@ -190,7 +191,9 @@ class _Join(_Handler):
     async def _join(self) -> dict[str, Any]:
         body = self.body()
         code, handle, secret = body.get("code"), body.get("handle"), body.get("secret")
-        if not isinstance(code, str) or not self.room.is_code(code):
+        if self.room.hub is not None:
+            handle = await self._hub_user(self.room.hub, body.get("hub"))
+        elif not isinstance(code, str) or not self.room.is_code(code):
             raise self.was_wrong(403, "that is not the code of this class; look at it again: it has nine characters")
         if not isinstance(handle, str) or not isinstance(secret, str) or SECRET.fullmatch(secret) is None:
             raise _RefusedError(400, "to join, send a handle and a secret of 64 hexadecimal digits")
@@ -199,9 +202,25 @@ class _Join(_Handler):
             wait_s = self.room.joins.take(self.network(), now)
             if wait_s:
                 raise _RefusedError(429, f"too many join from your address; wait {wait_s:.0f} s", wait_s)
-        row = await self.room.keep(lambda file: file.join(handle, secret, now))
+
+        def job(file: ClassFile) -> LearnerRow:
+            # The hub has said who it is, also when the learner's folder is a new one. Looking alike is not enough.
+            if self.room.hub is not None and any(row.handle == handle for row in file.learners()):
+                file.free(handle)
+            return file.join(handle, secret, now)
+
+        row = await self.room.keep(job)
         orders = self.room.orders()
         return {"handle": row.handle, "title": self.room.roll.about["title"], "now": now, "orders": orders}
+
+    async def _hub_user(self, hub: HubUsers, token: object) -> str:
+        """Who asks, as the hub says."""
+        if not isinstance(token, str):
+            raise _RefusedError(403, "this class is a hub's: whoever has a server of that hub is in it")
+        try:
+            return await hub.name_of(token)
+        except ClassError as error:
+            raise self.was_wrong(403, str(error)) from error
 
 
 class _Events(_Handler):

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import errno
 import ipaddress
+import os
 import resource
 import signal
 import socket
@@ -18,6 +19,7 @@ from tornado.netutil import bind_sockets
 
 from course.classroom.certificate import class_certificate
 from course.classroom.class_file import ClassError, ClassFile
+from course.classroom.hub import API_VARIABLE, HubUsers
 from course.classroom.room import NotKeptError, Room
 from course.classroom.server import MAX_CONNECTIONS, make_server
 from course.classroom.sessions import instructor_key
@@ -33,7 +35,15 @@ _CLOSED = "  Only this machine reaches it; `--host 0.0.0.0` opens it to your net
 
 
 def serve(
-    path: Path, host: str, port: int, *, title: str | None, lessons: frozenset[int], is_remote_allowed: bool, tls: bool
+    path: Path,
+    host: str,
+    port: int,
+    *,
+    title: str | None,
+    lessons: frozenset[int],
+    is_remote_allowed: bool,
+    tls: bool,
+    hub: bool,
 ) -> int:
     """Serve the class in this file until Ctrl-C; return the exit status.
 
@@ -47,6 +57,7 @@ def serve(
         sockets = _bound(host, port)
         for each in sockets:
             stack.callback(each.close)
+        users = HubUsers(os.environ.get(API_VARIABLE, "")) if hub else None
         context, certificate = class_certificate(path) if tls else (None, "")
         instructor_key(file)
         file.lengthen_code()
@@ -56,7 +67,13 @@ def serve(
             file.set_about("address", joined(reached[0], port))
             file.set_about("certificate", certificate)
         return asyncio.run(
-            _run(Room(file, writing, lessons, is_remote_allowed=is_remote_allowed), sockets, reached, port, context)
+            _run(
+                Room(file, writing, lessons, is_remote_allowed=is_remote_allowed, hub=users),
+                sockets,
+                reached,
+                port,
+                context,
+            )
         )
 
 
@@ -102,9 +119,11 @@ def _greet(room: Room, reached: list[str], port: int) -> None:
     tls = f" --tls {about['certificate']}" if about["certificate"] else ""
     num = len(room.roll.pupils)
     print(f"Class {about['title']}, {num} learner{'' if num == 1 else 's'} so far. Code {about['code']}\n")
-    for number, address in enumerate(reached):
+    for number, address in enumerate([] if room.hub else reached):
         what = "learners type" if number == 0 else "or"
         print(f"  {what:<15}sluice join {about['code']}@{joined(address, port)} --handle NAME{tls}")
+    if room.hub:
+        print(f"  {'learners':<15}whoever has a server of the hub, under the hub's names")
     if about["certificate"]:
         print(f"  {'certificate':<15}{about['certificate']}: who sees another one leaves")
     scheme = "https" if tls else "http"

@@ -32,6 +32,7 @@ ROOMS = [
 
 ONLY_NAMED = {
     ("cli", "author"): "a subcommand is loaded when it is asked for: the list names its module",
+    ("classroom", "cli"): "a hub starts the command `sluice class serve`",
     ("engine", "cli"): "a cluster in the background is `sluice engine start`, in a process of its own",
     ("peer", "cli"): "our end as a process is the command `sluice peer`",
     ("grading", "exercises"): "the check of an exercise is loaded by the exercise's id",

@@ -16,6 +16,7 @@ from typing import Any
 from tornado.netutil import bind_sockets
 
 from course.classroom.class_file import ClassFile
+from course.classroom.hub import HubUsers
 from course.classroom.room import Room
 from course.classroom.server import make_server
 from course.classroom.sessions import instructor_key
@@ -104,14 +105,19 @@ class Served:
 
 @contextlib.contextmanager
 def served(
-    path: Path, *, is_remote_allowed: bool = False, title: str | None = None, tls: ssl.SSLContext | None = None
+    path: Path,
+    *,
+    is_remote_allowed: bool = False,
+    title: str | None = None,
+    tls: ssl.SSLContext | None = None,
+    hub: HubUsers | None = None,
 ) -> Iterator[Served]:
     """Serve the class in this file on loopback until the block ends, encrypted with `tls`; its clock stands."""
     clock, loop = Clock(), asyncio.new_event_loop()
     with ClassFile(path, create=True, title=title) as file, ClassFile(path) as writing:
         key = instructor_key(file)
         sockets = bind_sockets(0, "127.0.0.1")
-        room = Room(file, writing, is_remote_allowed=is_remote_allowed, clock=clock)
+        room = Room(file, writing, is_remote_allowed=is_remote_allowed, clock=clock, hub=hub)
         is_up, server = threading.Event(), None
 
         async def begin() -> None:
