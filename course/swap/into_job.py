@@ -40,7 +40,7 @@ from refimpl.errors import USER_CODE_RAISES, described
 from refimpl.job import WatermarkStrategy
 from refimpl.task import IterableReader
 
-__all__ = ["SwapReport", "run"]
+__all__ = ["SwapReport", "records_in", "run"]
 
 _SEED = 4
 _STEP_MS = 0.01
@@ -221,7 +221,7 @@ def _on_simulation(
         waiting = swap
         try:
             while simulation.step() is not None:
-                num_out = _records_in(simulation, 0)
+                num_out = records_in(simulation, 0)
                 if waiting is not None and num_out >= len(flights) // 2:
                     waiting(simulation)
                     waiting = None
@@ -230,8 +230,8 @@ def _on_simulation(
         except USER_CODE_RAISES as error:  # whatever stopped the job is reported, not hidden
             numbers["error"] = described(error)
         numbers |= {
-            "num_in": _records_in(simulation, 0),
-            "num_arrived": _records_in(simulation, 1),
+            "num_in": records_in(simulation, 0),
+            "num_arrived": records_in(simulation, 1),
             "steps": simulation.num_steps,
             "num_cuts": num_cuts(simulation),
         }
@@ -275,7 +275,7 @@ def _on_threads(
             run_on_threads.run()
         except USER_CODE_RAISES as error:  # whatever stopped the job is reported, not hidden
             numbers["error"] = described(error)
-        numbers |= {"num_in": _records_in(run_on_threads, 0), "num_arrived": _records_in(run_on_threads, 1)}
+        numbers |= {"num_in": records_in(run_on_threads, 0), "num_arrived": records_in(run_on_threads, 1)}
         numbers["num_cuts"] = num_cuts(run_on_threads)
     return results, numbers
 
@@ -283,7 +283,7 @@ def _on_threads(
 _DRIVERS: dict[str, Callable[..., _Outcome]] = {"simulation": _on_simulation, "threads": _on_threads}
 
 
-def _records_in(job: Simulation | ThreadedRun, vertex: int) -> int:
+def records_in(job: Simulation | ThreadedRun, vertex: int) -> int:
     """Records that entered the tasks of the job's first or second vertex, in regions that have ended too."""
     wanted = list(job.deployments[0].graph.job.vertices.values())[vertex]
     found = 0 if job.job_regions is None else job.job_regions.num_records_in(wanted.name)
