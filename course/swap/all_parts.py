@@ -1,311 +1,291 @@
-"""All parts of a learner in one job, which crashes once and goes on from its newest checkpoint.
+"""All parts of a learner in one job, which loses a file of a checkpoint, crashes, and goes on; then a Flink talks.
 
 Each part goes in with a guard of its own, so one that raises is named and taken out, and the others stay. Where a
-learner has no part that passed, the course's own goes the same way. What a part cannot do in this job (it writes
-batches, or belongs to the time before credit) is said instead of a count of its calls.
+learner has no part that passed, the course's own goes the same way. Parts that need another kind of job say so.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from random import Random
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from course.curriculum.manifest import EXERCISES
 from course.curriculum.parts import to_departure
 from course.curriculum.seams import Seam, seam
+from course.data.flights import load
 from course.data.flights_job import LARGEST_DISORDER_MS, flights_job
-from course.data.sample import sample_flights
+from course.data.oracle import departures_per_window
+from course.data.sample import reader_of_flights, sample_flights
+from course.peer.consuming import OURS, Parts
+from course.peer.with_flink import FlinkReport, talk_to_flink
 from course.swap.guard import Guard
+from course.swap.in_turn import InTurn, TakesSerializers
 from course.swap.into_job import records_in
 from course.swap.kinds import KINDS
+from course.swap.talks import guarded_talk, guarded_wire
 from refimpl.cluster import FixedDelayRestart
 from refimpl.config import Config
 from refimpl.drivers import Simulation
 from refimpl.errors import USER_CODE_RAISES, described
 from refimpl.job import StreamEnvironment, WatermarkStrategy
-from refimpl.memory import BufferBuilder
-from refimpl.records import SerializationResult
 from refimpl.state import Fault, FaultKind, MemoryStore
-from refimpl.task import IterableReader
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 __all__ = ["AllParts", "PartInJob", "run_all_parts"]
 
 _NUM_TASK_MANAGERS = 2
-_NUM_RECORDS = 600
-_RECORDS_BEFORE_A_SWAP = 50
-_CRASH_BETWEEN = 1_500, 2_500
 _STEP_MS = 0.05
 _MAX_DELAY_MS = 0.2
-_MAX_STEPS = 200_000
+_MOST_STEPS = 100_000
 _OPTIONS = Config(
     segment_size_bytes=64,
     num_buffers=64,
+    source_batch=4,
     object_reuse=False,
-    checkpoint_interval_ms=5,
+    checkpoint_interval_ms=3,
+    tolerable_failed_checkpoints=1,
     buffer_timeout_ms=1,
     auto_watermark_interval_ms=1,
 )
 _STRATEGY = WatermarkStrategy.for_bounded_out_of_orderness(LARGEST_DISORDER_MS)
-_MAKES_THE_GRAPH = ("is_chainable", "build_chains", "why_not")
-_ELSEWHERE = {
-    "blocking": "waits for the end: not in a pipelined job",
-    "marks": "from the time before credit",
-    "waiting": "from the time before credit",
-    "bottleneck": "reads measurements, no records",
-    "storm": "a queue of Storm",
-}
-_A_RULE = "judges parts, carries no records"
+_ASKED_FOR_THE_GRAPH = ("is_chainable", "build_chains", "why_not")
+_ELSEWHERE = ("blocking", "marks", "waiting")
+"""Kinds of parts that need a job that waits for its results, or one without credit."""
+
+_Hours = dict[tuple[str, int], tuple[int, int]]
+"""Departures and the sum of their delays in minutes, by airport and the hour's first millisecond."""
 
 
 @dataclass(frozen=True, slots=True)
 class PartInJob:
-    """A row of the page: an exercise, its part's name, whose it is, how often it was called, and what became of it.
+    """One line of the page: a part, whose it is, and what became of it.
 
-    `why_not` says why the part was not in the job; empty if it was. `taken_out` is empty for a part that stayed in.
+    `is_here` is false for a part that this kind of job has no place for. `taken_out` says why it had to go.
     """
 
     exercise: str
     name: str
-    is_learners: bool
+    whose: str
+    is_here: bool
     num_calls: int = 0
-    why_not: str = ""
     taken_out: tuple[str, ...] = ()
 
     @property
-    def whose(self) -> str:
-        return "yours" if self.is_learners else "the course's"
-
-    @property
-    def calls(self) -> str:
-        if self.why_not:
-            return self.why_not
-        said = f"{self.num_calls:,} times"
-        return f"{said}, then taken out" if self.taken_out else said
+    def said(self) -> str:
+        if not self.is_here:
+            return f'has a run of its own: L.swap("{self.exercise}")'
+        times = "once" if self.num_calls == 1 else f"{self.num_calls:,} times"
+        return f"called {times}, then taken out" if self.taken_out else f"called {times}"
 
 
 @dataclass(frozen=True, slots=True)
 class AllParts:
-    """What one job came to with all parts in it. `error` is what stopped it, or empty."""
+    """What came of a job with all parts in it. `error` says what stopped the job, and is empty if nothing did.
+
+    `is_equal` says whether its hours are those of an undisturbed job of ours, `spark` what Spark said of them, and
+    `flink` what the parts that talk read from a Flink.
+    """
 
     rows: tuple[PartInJob, ...]
-    is_equal: bool
     num_flights: int
     seed: int
-    num_crashes: int
     restored_id: int
-    error: str = ""
-    _heads: tuple[str, ...] = field(default=("Exercise", "Part", "Whose", "Called"), repr=False)
-
-    @property
-    def result(self) -> str:
-        """The lines below the table: who was taken out, and whether the answer is right."""
-        lines = [
-            f"✗ {row.exercise} {row.name} was taken out: {row.taken_out[0]}; ours went on"
-            for row in self.rows
-            if row.taken_out
-        ]
-        crash = f"crashed {self.num_crashes} time, went on from checkpoint {self.restored_id}"
-        how = f"{self.num_flights} flights, seed {self.seed}, {crash}"
-        if self.error:
-            lines.append(f"✗ {how}; the job stopped: {self.error}")
-        else:
-            sign, same = ("✓", "what") if self.is_equal else ("✗", "NOT what")
-            lines.append(f"{sign} {how}: the hourly departures are {same} our parts count undisturbed")
-        if self.error or not self.is_equal:
-            suspects = ", ".join(each.exercise for each in self.rows if each.is_learners and not each.why_not)
-            lines.append(f"  L.swap(…) tries one part alone; yours in this job: {suspects or 'none'}")
-        return "\n".join(lines)
-
-    def _cells(self) -> list[tuple[str, ...]]:
-        return [self._heads, *((each.exercise, each.name, each.whose, each.calls) for each in self.rows)]
+    is_equal: bool
+    error: str
+    spark: str
+    flink: FlinkReport
 
     def __repr__(self) -> str:
-        cells = self._cells()
+        cells = [(each.exercise, each.name, each.whose, each.said) for each in self.rows]
         widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
         lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in cells]
-        return "\n".join([*lines, "", self.result])
+        return "\n".join([*lines, "", *self._taken_out(), *self._result(), self.spark, self._flink()])
 
-    def _repr_markdown_(self) -> str:
-        head, *rows = [f"| {' | '.join(row)} |" for row in self._cells()]
-        below = "  \n".join(self.result.split("\n"))
-        return "\n".join([head, "|---" * len(self._heads) + "|", *rows, "", below])
+    def _taken_out(self) -> list[str]:
+        lines = []
+        for row in self.rows:
+            if row.taken_out:
+                lines.append(f"✗ {row.exercise} {row.name} was taken out, and ours went on: {row.taken_out[0]}")
+                lines += [f"    {line}" for line in row.taken_out[1:]]
+        return lines
+
+    def _result(self) -> list[str]:
+        if self.error:
+            return [f"✗ the job stopped: {self.error}", "  L.swap(…) tries one part alone"]
+        if not self.is_equal:
+            return [
+                f"✗ {self.num_flights} flights: the hours are NOT what ours count",
+                "  L.swap(…) tries a part alone",
+            ]
+        crashed = (
+            f"crashed, and went on from checkpoint {self.restored_id}" if self.restored_id else "ended before a crash"
+        )
+        return [
+            f"✓ {self.num_flights} flights, seed {self.seed}: the job lost a file of a checkpoint, {crashed};",
+            "  its hours are those that ours count undisturbed",
+        ]
+
+    def _flink(self) -> str:
+        if self.flink.is_equal:
+            num_records = sum(each["records"] for each in self.flink.channels)
+            took = f" (a part was taken out: {self.flink.taken_out[0]})" if self.flink.taken_out else ""
+            return f"✓ Flink 1.11.4 at the other end: {num_records} records, byte for byte what it sent{took}"
+        return f"✗ Flink 1.11.4 at the other end: {self.flink.error or 'NOT what it sent'}"
 
 
-def run_all_parts(learners: Mapping[str, Any], seed: int = 1, num_flights: int = _NUM_RECORDS) -> AllParts:
+def run_all_parts(
+    learners: Mapping[str, Any],
+    seed: int = 1,
+    notes: Mapping[str, str] | None = None,
+    spark: SparkSession | str = "",
+    num_flights: int = 600,
+) -> AllParts:
     """Run a job with all parts: those in `learners`, by exercise, and the course's for the rest.
 
-    `seed` chooses the order of the job's steps, how long messages take, when it crashes, and which checkpoint's file
-    is not written.
+    `seed` chooses the order of the job's steps, how long messages take, when it crashes, and which file is lost.
+    `notes` say more of whose a part is. `spark` counts the same hours; a text is why there is none.
     """
     flights = sample_flights(num_flights)
     want = _undisturbed(flights)
     with contextlib.ExitStack() as stack:
-        entered: dict[str, Guard] = {}
+        guards: dict[str, Guard] = {}
         for exercise_id in EXERCISES:
-            if not _why_not(wanted := seam(exercise_id)):
-                part = learners.get(exercise_id, None)
-                entered[exercise_id] = stack.enter_context(Guard(_ours(wanted) if part is None else part))
-        got, num_crashes, restored_id, error = _through_a_crash(flights, entered, seed)
-    rows = tuple(_row(each, learners.get(each), entered.get(each)) for each in EXERCISES)
-    return AllParts(rows, got == want, num_flights, seed, num_crashes, restored_id, error)
+            if _is_here(seam(exercise_id)):
+                part = learners.get(exercise_id) or _ours(seam(exercise_id))
+                guards[exercise_id] = stack.enter_context(Guard(part))
+        run = _Run(flights, guards, seed)
+        run.go()
+    rows = tuple(_row(each, learners, guards.get(each), notes or {}) for each in EXERCISES)
+    said = f"○ Spark did not count: {spark}" if isinstance(spark, str) else _spark_says(spark, want, num_flights)
+    return AllParts(rows, num_flights, seed, run.restored_id, run.hours == want, run.error, said, _talk(learners))
 
 
-def _row(exercise_id: str, part: Any, guard: Guard | None) -> PartInJob:
-    wanted = seam(exercise_id)
+def _row(exercise_id: str, learners: Mapping[str, Any], guard: Guard | None, notes: Mapping[str, str]) -> PartInJob:
+    wanted, part = seam(exercise_id), learners.get(exercise_id)
     name = wanted.part if part is None else getattr(part, "__name__", type(part).__name__)
+    whose = ("the course's" if part is None else "yours") + notes.get(exercise_id, "")
     if guard is None:
-        return PartInJob(exercise_id, name, part is not None, why_not=_why_not(wanted))
-    return PartInJob(exercise_id, name, part is not None, guard.num_calls, taken_out=tuple(guard.what_happened))
+        return PartInJob(exercise_id, name, whose, is_here=False)
+    return PartInJob(exercise_id, name, whose, True, guard.num_calls, tuple(guard.what_happened))
 
 
-def _why_not(wanted: Seam) -> str:
-    """Why a part is not in this job; empty if it is."""
-    if wanted.swap in _MAKES_THE_GRAPH:
-        return ""
-    if wanted.swap in KINDS:
-        return _ELSEWHERE.get(wanted.swap, "")
-    return _A_RULE if wanted.swap.startswith("rule of ") else _ELSEWHERE.get(wanted.swap, "has no place in it")
+def _is_here(wanted: Seam) -> bool:
+    return wanted.swap in _ASKED_FOR_THE_GRAPH or (wanted.swap in KINDS and wanted.swap not in _ELSEWHERE)
 
 
 def _ours(wanted: Seam) -> Any:
     return getattr(import_module(wanted.module), wanted.part)
 
 
-def _job(flights: Sequence[dict[str, Any]], on_result: Callable[[Any], object]) -> StreamEnvironment:
-    def read(subtask: int, of: int) -> IterableReader:
-        return IterableReader([dict(each) for each in flights[subtask::of]])
+def _job(flights: Sequence[dict[str, Any]], hours: _Hours) -> StreamEnvironment:
+    """The job; it keeps the last result of each hour, as what was said before a crash may be said again after it."""
 
-    return flights_job(read, on_result, _OPTIONS, 2, to_departure, _STRATEGY)
-
-
-def _noted_in(results: dict[Any, Any]) -> Callable[[Any], None]:
-    """Keeps the last result of each hour: what was said before a crash may be said again after it."""
-
-    def note(result: tuple[Any, int, int, Any]) -> None:
+    def keep(result: tuple[str, int, int, tuple[int, int]]) -> None:
         origin, start, _end, totals = result
-        results[origin, start] = totals
+        hours[origin, start] = totals
 
-    return note
+    return flights_job(reader_of_flights(flights), keep, _OPTIONS, 2, to_departure, _STRATEGY)
 
 
-def _undisturbed(flights: Sequence[dict[str, Any]]) -> dict[Any, Any]:
-    results: dict[Any, Any] = {}
-    with Simulation(_job(flights, _noted_in(results)), 1, check_every=0, step_ms=_STEP_MS) as simulation:
+def _undisturbed(flights: Sequence[dict[str, Any]]) -> _Hours:
+    hours: _Hours = {}
+    with Simulation(_job(flights, hours), check_every=0, step_ms=_STEP_MS) as simulation:
         simulation.run()
-    return results
+    return hours
 
 
-def _through_a_crash(
-    flights: Sequence[dict[str, Any]], entered: Mapping[str, Guard], seed: int
-) -> tuple[dict[Any, Any], int, int, str]:
-    """Results, number of crashes, the checkpoint it went on from, and what stopped the job."""
-    results: dict[Any, Any] = {}
-    chance = Random(seed)
-    crash_step = chance.randint(*_CRASH_BETWEEN)
-    store = MemoryStore([Fault(FaultKind.FAIL, "put", number=chance.randint(2, 6))])
-    job = _job(flights, _noted_in(results))
-    num_crashes = restored_id = 0
-    error = ""
-    try:
-        for exercise_id, guard in entered.items():
-            if (kind := seam(exercise_id).swap) in _MAKES_THE_GRAPH:
-                job.use(**{kind: guard_of_rule(guard, _ours(seam(exercise_id)))})
-        with Simulation(
-            job,
-            seed,
-            check_every=0,
-            step_ms=_STEP_MS,
-            num_task_managers=_NUM_TASK_MANAGERS,
-            max_delay_ms=_MAX_DELAY_MS,
-            store=store,
-            restart=FixedDelayRestart(5, 1.0),
-        ) as simulation:
-            put = _PutOnce(entered)
-            simulation.run(crash_step, on_step=put)
-            if not simulation.is_done:
+class _Run:
+    """A job with these parts, and what became of it."""
+
+    def __init__(self, flights: Sequence[dict[str, Any]], guards: Mapping[str, Guard], seed: int) -> None:
+        self.hours: _Hours = {}
+        self.restored_id = 0
+        self.error = ""
+        self._guards = guards
+        self._has_parts: Any = None  # the deployment that they are in
+        self._chance = Random(seed)
+        self._crash_at = self._chance.randint(len(flights) // 2, len(flights) * 3 // 4)
+        self._seed = seed
+        self._environment = _job(flights, self.hours)
+
+    def go(self) -> None:
+        """Run the job to its end, with a crash."""
+        store = MemoryStore([Fault(FaultKind.FAIL, within="chk-", number=self._chance.randint(2, 6))])
+        try:
+            for exercise_id, guard in self._guards.items():
+                if (kind := seam(exercise_id).swap) in _ASKED_FOR_THE_GRAPH:
+                    self._environment.use(**{kind: guard.function(_ours(seam(exercise_id)))})
+            with Simulation(
+                self._environment, self._seed, check_every=0, step_ms=_STEP_MS, store=store,
+                num_task_managers=_NUM_TASK_MANAGERS, max_delay_ms=_MAX_DELAY_MS, restart=FixedDelayRestart(5, 1.0),
+            ) as simulation:  # fmt: skip
+                self._steps(simulation)
+        except USER_CODE_RAISES as trouble:  # whatever stopped the job is reported, not hidden
+            self.error = described(trouble)
+
+    def _steps(self, simulation: Simulation) -> None:
+        assert simulation.recovery is not None, "it has a store"
+        stats = simulation.recovery.checkpoints.stats
+        is_to_crash = True
+        while simulation.step() is not None:
+            self._put_parts(simulation)
+            if is_to_crash and stats.snapshot().counts.num_completed and records_in(simulation, 0) >= self._crash_at:
+                is_to_crash = False
                 simulation.crash()
-                num_crashes = 1
-            simulation.run(_MAX_STEPS, on_step=put)
-            if not simulation.is_done:
-                error = f"it was not done after {_MAX_STEPS:,} steps"
-            recovered = None if simulation.recovery is None else simulation.recovery.checkpoints.recovered
-            restored_id = 0 if recovered is None else recovered.checkpoint_id
-    except USER_CODE_RAISES as trouble:  # whatever stopped the job is reported, not hidden
-        error = described(trouble)
-    return results, num_crashes, restored_id, error
+            if simulation.num_steps == _MOST_STEPS:
+                self.error = f"it had not ended after {_MOST_STEPS:,} steps"
+                return
+        restored = stats.snapshot().latest_restored
+        self.restored_id = 0 if restored is None else restored.checkpoint_id
 
-
-def guard_of_rule(guard: Guard, ours: Callable[..., Any]) -> Callable[..., Any]:
-    """A function that is asked when the graph is made, with ours behind it."""
-
-    def guarded(*given: Any) -> Any:
-        if not guard.is_out:
-            with guard.call():
-                return guard.part(*given)
-        return ours(*given)
-
-    return guarded
-
-
-class _PutOnce:
-    """Puts all parts into a job, and again into what is deployed after a crash."""
-
-    def __init__(self, entered: Mapping[str, Guard]) -> None:
-        self._entered = entered
-        self._done: Any = None
-
-    def __call__(self, simulation: Simulation) -> None:
-        now = simulation.deployments[0]
-        if now is self._done or records_in(simulation, 0) < _RECORDS_BEFORE_A_SWAP:
+    def _put_parts(self, simulation: Simulation) -> None:
+        """Put all parts in when every channel is open: once, and again into what is deployed after a crash."""
+        now = simulation.deployments
+        if not now or now[0] is self._has_parts or not _are_connected(simulation):
             return
-        self._done = now
-        gathering = _Gathering(simulation)
-        for exercise_id, guard in self._entered.items():
-            if (kind := seam(exercise_id).swap) not in _MAKES_THE_GRAPH and not guard.is_out:
-                KINDS[kind].theirs(gathering, guard)
-        if gathering.serializers:
-            simulation.swap(SpanningRecordSerializer=partial(_InTurn, tuple(gathering.serializers)))
+        self._has_parts = now[0]
+        job = TakesSerializers(simulation)
+        for exercise_id, guard in self._guards.items():
+            if (kind := seam(exercise_id).swap) not in _ASKED_FOR_THE_GRAPH and not guard.is_out:
+                KINDS[kind].theirs(job, guard)
+        if job.serializers:
+            simulation.swap(SpanningRecordSerializer=partial(InTurn, tuple(job.serializers)))
 
 
-class _Gathering:
-    """A job that keeps the serializers that are put into it, as an output has only one."""
-
-    def __init__(self, job: Simulation) -> None:
-        self._job = job
-        self.serializers: list[Callable[[], Any]] = []
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._job, name)
-
-    def swap(self, **parts: Any) -> None:
-        if (make := parts.pop("SpanningRecordSerializer", None)) is not None:
-            self.serializers.append(make)
-        if parts:
-            self._job.swap(**parts)
+def _are_connected(simulation: Simulation) -> bool:
+    shuffles = [deployment.shuffle for deployment in simulation.deployments]
+    wanted = sum(len(each.remote_channels) for each in shuffles)
+    return wanted <= sum(len(end.readers) for each in shuffles for end in each.producer_connections)
 
 
-class _InTurn:
-    """Several serializers at one output: each record goes through the next of them."""
+def _spark_says(session: SparkSession, want: _Hours, num_flights: int) -> str:
+    """Whether Spark counts the same hours from the same flights, in a line."""
+    found = departures_per_window(load(session, num_flights), counts_early_as_0=True)
+    is_same = {(row.origin, row.window_start_ms): (row.departures, row.delay_sum_minutes) for row in found} == want
+    said = "✓ Spark counts the same" if is_same else "✗ Spark does NOT count the same"
+    return f"{said}: {len(found)} hours of an airport, with departures and delays"
 
-    def __init__(self, make: Sequence[Callable[[], Any]]) -> None:
-        self._all = [each() for each in make]
-        self._at = 0
 
-    def serialize_record(self, record: bytes) -> None:
-        self._at = (self._at + 1) % len(self._all)
-        self._all[self._at].serialize_record(record)
-
-    def copy_to_buffer_builder(self, builder: BufferBuilder) -> SerializationResult:
-        result: SerializationResult = self._all[self._at].copy_to_buffer_builder(builder)
-        return result
-
-    def reset(self) -> None:
-        self._all[self._at].reset()
-
-    def prune(self) -> None:
-        self._all[self._at].prune()
+def _talk(learners: Mapping[str, Any]) -> FlinkReport:
+    """Let the parts that talk speak with a Flink."""
+    with contextlib.ExitStack() as stack:
+        guards = {
+            wanted.swap: stack.enter_context(Guard(learners[each]))
+            for each in EXERCISES
+            if (wanted := seam(each)).swap in ("wire", "talk") and each in learners
+        }
+        parts = Parts(
+            wire=guarded_wire(guards["wire"])() if "wire" in guards else OURS.wire,
+            reader=guarded_talk(guards["talk"]) if "talk" in guards else OURS.reader,
+        )
+        report = talk_to_flink("all parts", parts, is_learners=bool(guards))
+    happened = [line for guard in guards.values() for line in guard.what_happened]
+    return dataclasses.replace(report, taken_out=tuple(happened))

@@ -62,14 +62,14 @@ class Guard:
     def is_out(self) -> bool:
         return bool(self.what_happened)
 
-    def function(self, ours: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    def function(self, ours: Callable[..., Any]) -> Callable[..., Any]:
         """The learner's function, with ours for every call from the one on that fails."""
 
-        def guarded(value: Any) -> Any:
+        def guarded(*given: Any) -> Any:
             if not self.is_out:
                 with self.call():
-                    return self.part(value)
-            return ours(value)
+                    return self.part(*given)
+            return ours(*given)
 
         return guarded
 
