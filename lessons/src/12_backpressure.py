@@ -33,25 +33,30 @@ L
 # writer wait, and a task that waits does not read: so the next queue fills. That is all. Nobody in Flink
 # measures anything to slow a source down.
 #
-# The first table holds one end after the other: the producer at 60 % of its best, the consumer at 30 %, nobody,
-# and again. Then a job whose sink became slow, to step through.
+# The table holds one end after the other: the producer at 60 % of its best, the consumer at 30 %, nobody, and
+# again.
 # %% figure name=follow seeds=G10,G11
 from course.figures.jam import follow
+
+follow(rounds=40)
+#! Read the table by columns: whoever is held, both ends have the same speed, on one machine and on two, and the last
+#! column is full speed again. A job is as fast as its slowest part.
+# %% predict name=predict-a
+L.predict("12.a")
+#! "The fullest queue" and "most red" win. Ask both groups whom they would give more memory, and write it down.
+# %% figure name=strip seeds=G9,G15
+from IPython.display import display
+
 from course.figures.pressure import RACE_PHASES, balance, heat_strip, jammed_job, monitored, who_stores
 from widgets import JobView
 
-print(follow(rounds=40), "\n")
-JobView(jammed_job(), title="The sink is slow", at=8)
-#! Read the table by columns: whoever is held, both ends have the same speed, on one machine and on two, and the last
-#! column is full speed again. A job is as fast as its slowest part. Then step, and see the waiting move to the left.
-# %% predict name=predict-a
-L.predict("12.a")
-#! "The fullest queue" and "most red" win. Ask both groups to name a subtask in the picture above, and write it down.
-# %% figure name=strip seeds=G9,G15
+# A job whose sink became slow, to step through; what Flink's page said of it; and all phases of the job.
+display(JobView(jammed_job(), title="The sink is slow", at=8))
 print(monitored(), "\n")
 heat_strip()
-#! Cover the list of phases below the strip, and let them say who is slow in each phase. They find the edge between what
-#! is held back and what is not by eye. Then phase 3: the parser is held back by ONE of its two readers.
+#! Step first, and see the waiting move to the left. Then cover the list of phases below the strip, and let them say
+#! who is slow in each phase. They find the edge between what is held back and what is not by eye. Then phase 3: the
+#! parser is held back by ONE of its two readers.
 # %% [markdown] explain name=explain seeds=G14,G15,C14
 # ## Where it ends is who it is
 #
