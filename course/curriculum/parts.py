@@ -8,7 +8,10 @@ from typing import Any
 from refimpl.errors import LocalUsageError
 from refimpl.records import MIN_TIMESTAMP
 
-__all__ = ["CountingWindows", "names_the_culprit", "reads_as_written", "records_come_back", "to_departure"]
+__all__ = [
+    "CountingWindows", "gives_each_slot_once", "names_the_culprit", "reads_as_written", "records_come_back",
+    "to_departure",
+]  # fmt: skip
 
 
 def to_departure(flight: dict[str, Any]) -> tuple[str, int]:
@@ -89,6 +92,32 @@ def names_the_culprit(find: Callable[[Mapping[str, Sequence[float]], Sequence[tu
         ),
     ]
     return all(find(loads, exchanges) == want for loads, exchanges, want in jobs)
+
+
+def gives_each_slot_once(new_pool: Callable[[], Any]) -> bool:
+    """Whether a slot pool gives each slot to one request at a time, and none lies idle while a request waits.
+
+    `new_pool()` makes a new pool with a matching as in exercise 16.1. Requests and slots are whole numbers, and each
+    request has one of its own; a TaskManager has a name. The pool has
+
+        request(number, before=None, near=[])    the slot that serves it, or None: it waits
+        offer(slot, task_manager)                the request that it serves, or None: it is free
+        release(slot)                            the same
+        withdraw(number), remove(slot)           that request waits no longer, that slot is gone
+
+    Return True if the pool keeps your rule, False if it does not (or let an assertion fail).
+    """
+    pool, here = new_pool(), "tm-0"
+    told = [pool.request(number) for number in (1, 2, 3)]
+    told += [pool.offer(9, here), pool.offer(9, here), pool.offer(3, here), pool.offer(1, here)]
+    told += [pool.request(4, before=9), pool.request(5), pool.release(9), pool.request(6)]
+    pool.withdraw(6)
+    told += [pool.release(1)]
+    pool.remove(9)
+    told += [pool.offer(8, here), pool.offer(8, here), pool.offer(7, here)]
+    told += [pool.request(10, before=7), pool.request(11), pool.request(12)]
+    wanted = [None, None, None, 1, None, 3, 2, None, None, 4, None, 5, None, None, None, 7, 8, None]
+    return told == wanted
 
 
 class CountingWindows:

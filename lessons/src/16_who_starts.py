@@ -1,11 +1,10 @@
 # %% [markdown] title name=title
 # # Who starts the tasks
 #
-# **When you are done** you can say who gives a task its place, what each process of a cluster knows, and what
-# becomes of a job when any of them dies.
+# **When you are done** you can say who gives a task its place, and what becomes of a job when a process dies.
 #
-# 60 minutes. You need slots (lesson 8) and checkpoints (lesson 14). The part that becomes yours: which slot a
-# request gets.
+# 60 minutes. You need slots (lesson 8) and checkpoints (lesson 14). What becomes yours: which slot a request
+# gets, and a rule that finds wrong pools.
 #
 # Era: Flink 1.11.
 #! A theatre: who knows the plays, who has the seats, who directs tonight's play, who acts? Ask which of the four can be
@@ -20,7 +19,7 @@ L
 #
 # Ten machines, twelve jobs, Flink 1.4. One user's map kept every word it saw; its process ran out of memory. With
 # it went tasks of four other jobs, which found too few slots to begin again. Twenty idle machines stood by, and
-# nobody could ask for them. In the end the one process that led everything was restarted, and all jobs with it.
+# nobody could ask for them.
 #
 # FLIP-6, the design of 1.5, names six faults: resources fixed at the start; containers all alike; clumsy with
 # Docker; a JobManager that schedules no tasks; a web page gone with its job; two ways to deploy that nobody could
@@ -40,7 +39,7 @@ L
 # The first three may be threads of one process, the **JobManager**. Orders and answers go apart from data (Flink:
 # Akka, and Netty), so that a channel that is full holds up no order.
 #
-# Below, all four in virtual time. Step it; then kill somebody.
+# Below, all four in virtual time: kill somebody.
 # %% figure name=cast seeds=K3,K4,K5
 from course.figures import starting
 from widgets import ClusterView
@@ -82,7 +81,7 @@ starting.counts_of_the_graph()
 # - **Do** the five methods, as the table and the docstrings say. `request` answers with the id of a *slot*, `offer`
 #   and `release` with the id of a *request*; or `None`.
 # - **Done when** `check("16.1")` says so. About twenty-five lines.
-# - **Start** with one request and one offer, in both orders. Mind a slot that is in use: no slot is handed out twice.
+# - **Start** with one request and one offer, in both orders.
 # %% exercise id=16.1
 #! Who is stuck draws two columns, slots and requests, with a line between the two that belong together, and plays the
 #! example on paper. The two traps: an answer is lost, so an offer comes twice; and a request is served by another slot,
@@ -99,6 +98,20 @@ L.swap("16.1")
 zoo("16.1")
 #! For each: who notices, and when? One that hands a slot out twice is found by the second task's memory; one that lets
 #! a slot lie idle, only by a job that waits for five minutes.
+# %% [markdown] task name=task-rule
+# ## Write the rule
+#
+# - **Given** `new_pool()`, which makes a pool; numbers are its ids.
+# - **Do** return `True` for a matching that is right, `False` for a wrong one.
+# - **Done when** your rule turns down two of three wrong ones you have never seen, and spares two right ones.
+# - **Start** with one slot and two requests.
+# %% exercise id=16.2
+#! Each row of the table is a promise, and each needs a short story that shows it broken. Most stop one call too early:
+#! that a slot serves two is seen by the request that comes after.
+# %% check name=check-rule
+check("16.2")
+# %% swap name=swap-rule
+L.swap("16.2")
 # %% [markdown] text name=deploy-words seeds=E29,D6,K8,K9,K10,K11,K19
 # When all slots are there, all tasks are sent out (*eager*, lesson 8). Otherwise a reader gets to its data in five
 # steps: a result is made; the JobMaster hears; it tells the reader, or deploys it; the reader asks; data comes.
@@ -146,9 +159,8 @@ starting.five_failures()
 # Tasks begin again from the newest complete checkpoint. A lost Dispatcher ends no job: the next finds all in its
 # store.
 #
-# FLIP-6 has a job **change its scale** in 1 and 5 where slots run short. Neither Flink 1.11 nor our engine does: it
-# waits, and five minutes later that is one failure more. The adaptive scheduler of 1.13 does. By hand: savepoint,
-# restore with fewer subtasks.
+# FLIP-6 has a job **change its scale** where slots run short. In Flink 1.11 and our engine it waits; five minutes
+# later that is one failure more. The adaptive scheduler of 1.13 does. By hand: savepoint, restore with fewer subtasks.
 # %% figure name=steps seeds=K13,K14,K15,K16,K17
 print(starting.too_few_slots(), "\n")
 ClusterView(starting.failure(5), title="Failure 5", at=8)
@@ -167,7 +179,7 @@ ClusterView(starting.old_leader(), title="A JobMaster was paused, replaced, and 
 # | TaskManager, of all jobs | **executor**, of one application |
 # | slot: a task of each step, while the job runs | core: one task after the other |
 #
-# A lost executor costs its tasks, and what they had shuffled: others compute it again.
+# What a lost executor had shuffled others compute again.
 #
 # **Spark** finds in the logs of five clusters how long each job was not whole.
 # %% spark name=spark
@@ -191,8 +203,8 @@ L.quiz("16.q2")
 # %% [markdown] recap name=recap
 # ## What you have now
 #
-# You built the match of slots and requests. A cluster is four kinds of process; none keeps another alive. Each finds
-# out who is there from who registers and goes on talking, and keeps what it has for whoever leads next.
+# A cluster is four kinds of process; none keeps another alive. Each finds out who is there from who registers, and
+# keeps what it has for whoever leads next.
 #
 # To read: `refimpl/cluster/slot_table.py`, `fencing.py` and `course/site/cluster.md`.
 # Outside: FLIP-6; on scale FLIP-159 and FLIP-160.
