@@ -45,8 +45,6 @@ follow(rounds=40)
 L.predict("12.a")
 #! "The fullest queue" and "most red" win. Ask both groups whom they would give more memory, and write it down.
 # %% figure name=strip seeds=G9,G15
-from IPython.display import display
-
 from course.figures.pressure import RACE_PHASES, balance, heat_strip, jammed_job, monitored, who_stores
 from widgets import JobView
 
