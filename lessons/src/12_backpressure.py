@@ -45,11 +45,13 @@ follow(rounds=40)
 L.predict("12.a")
 #! "The fullest queue" and "most red" win. Ask both groups whom they would give more memory, and write it down.
 # %% figure name=strip seeds=G9,G15
+import IPython.display
+
 from course.figures.pressure import RACE_PHASES, balance, heat_strip, jammed_job, monitored, who_stores
 from widgets import JobView
 
 # A job whose sink became slow, to step through; what Flink's page said of it; and all phases of the job.
-display(JobView(jammed_job(), title="The sink is slow", at=8))
+IPython.display.display(JobView(jammed_job(), title="The sink is slow", at=8))
 print(monitored(), "\n")
 heat_strip()
 #! Step first, and see the waiting move to the left. Then cover the list of phases below the strip, and let them say
