@@ -57,8 +57,8 @@ _OPTIONS = Config(
 )
 _STRATEGY = WatermarkStrategy.for_bounded_out_of_orderness(LARGEST_DISORDER_MS)
 _ASKED_FOR_THE_GRAPH = ("is_chainable", "build_chains", "why_not")
-_ELSEWHERE = ("blocking", "marks", "waiting")
-"""Kinds of parts that need a job that waits for its results, or one without credit."""
+_ELSEWHERE = ("blocking", "marks", "waiting", "unaligner")
+"""Kinds of parts that need another job: one that waits for its results, has no credit, or whose barriers overtake."""
 
 _Hours = dict[tuple[str, int], tuple[int, int]]
 """Departures and the sum of their delays in minutes, by airport and the hour's first millisecond."""
