@@ -143,7 +143,7 @@ class Branch:
         """What can befall a job that goes on from its checkpoints; nothing of it happens by itself."""
         if self.error is not None or self.simulation.recovery is None or self.simulation.is_done:
             return []
-        there = self.simulation.task_managers
+        there = self.simulation.live_task_managers
         return [_CRASH, *(f"lose tm-{number}" for number in there if there[1:])]  # one must be left to notice
 
     def apply(self, change: Change) -> None:

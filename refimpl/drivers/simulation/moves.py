@@ -65,7 +65,7 @@ class Moves(DataMoves):
         self._missed: dict[int, float] = {}  # when it is noticed that a TaskManager is gone
 
     @property
-    def task_managers(self) -> list[int]:
+    def live_task_managers(self) -> list[int]:
         """The numbers of those that are there: not killed, or another has taken its place."""
         numbers = range(self._deployer.graph.placement.num_task_managers)
         return [number for number in numbers if number not in self._deployer.gone]
