@@ -75,7 +75,7 @@ SAME = re.compile(
     r"|\b(?:LAST|INTERMEDIATE|PARTIAL)(?:_RECORD\w*)?\b|\b(?:str|bytes|int)\b"
     r"|\b(?:poll|add|flush|write|close|resume|finish|release|collect|change)\b"
     r"|\b(?:forward|rebalance|rescale|shuffle|global|broadcast|hash|HEAD|NEVER)\b"
-    r"|\b(?:IDLE|ACTIVE|SUBSUMED|CANCELLED|AbortReason|ResumeChannel|Watermark|StreamStatus|AddCredit|ResumeConsumption)\b"
+    r"|\b(?:IDLE|ACTIVE|SUBSUMED|CANCELLED|Abort|AbortReason|ResumeChannel|Watermark|StreamStatus|AddCredit|ResumeConsumption)\b"
     r"|\b(?:PIPELINED|BLOCKING)\b|\bOutputFlusher\b|\btm-\d+"
     r"|\b(?:[0-9a-f]{2} ?)+\b|\b[A-Z]\b|__init__|\b(?:None|True|False|set|dict|list|tuple|generator|ok)\b"
 )
