@@ -16,8 +16,8 @@ The contract between a driver and the core:
    `JobRecovery`. It calls the store outside of whatever keeps calls apart. What follows after a failure is decided in
    one place for those whose clock runs by itself: see `RestartingJob`.
 
-9. A job with blocking exchanges is deployed region by region, on memory and results that stay: see `JobRegions`. The
-   simulation, threads and the event loop do that; processes and Spark refuse such a job.
+9. A job with blocking exchanges is deployed region by region, on memory and results that stay: see `JobRegions`;
+   in a cluster its JobMaster sees to that. Spark, which starts all tasks of a job at one time, refuses such a job.
 
 One job runs on each of them, on one TaskManager or several, with the same result:
 
