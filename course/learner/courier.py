@@ -15,10 +15,10 @@ from course.learner.courier_process import courier_lock
 from course.learner.membership import Membership, Said
 from course.places import state_folder
 
-__all__ = ["Courier"]
+__all__ = ["ASK_S", "Courier"]
 
 _LOOK_S = 0.5
-_ASK_S = 5.0
+ASK_S = 5.0
 _LONGEST_WAIT_S = 20.0
 _REFUSED_WAIT_S = 60.0
 _IDLE_S = 3 * 3600.0
@@ -68,7 +68,7 @@ class Courier:
                 self._delivered = look
             elif now >= self._ask_at:
                 outbox.ask_orders()
-                self._ask_at = now + _ASK_S * random.uniform(0.8, 1.2)
+                self._ask_at = now + ASK_S * random.uniform(0.8, 1.2)
             else:
                 return _LOOK_S
         except ClassGone as error:

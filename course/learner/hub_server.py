@@ -10,9 +10,8 @@ import sys
 from pathlib import Path
 
 from course.learner import membership
-from course.learner.lessons import LessonsError, hand_out
+from course.learner.lessons import LessonsError, hand_out_all
 from course.learner.membership import Membership
-from course.places import lessons_folder, own_lessons_folder
 
 __all__ = ["CLASS_VARIABLE", "join_of_the_hub", "main"]
 
@@ -53,9 +52,7 @@ def main() -> None:
     work = Path.cwd() / "work"
     os.environ["SLUICE_WORK"] = str(work)
     try:
-        own = own_lessons_folder()
-        for folder in [lessons_folder(), *([own] if any(own.glob("*.ipynb")) else [])]:
-            hand_out(folder, work)
+        hand_out_all(work)
         print(f"sluice: {join_of_the_hub()}", file=sys.stderr, flush=True)
     except (LessonsError, OSError) as error:
         print(f"sluice: {error}", file=sys.stderr, flush=True)

@@ -23,7 +23,7 @@ from pathlib import Path
 
 from course.curriculum.own_lessons import OwnLessonError
 from course.data.scratch import scratch
-from course.learner.lessons import LessonsError, hand_out
+from course.learner.lessons import LessonsError, hand_out_all
 from course.learner.next_exercise import listing
 from course.places import lessons_folder, own_lessons_folder, work_folder
 
@@ -140,10 +140,8 @@ def run(arguments: argparse.Namespace) -> int:
     work = work_folder()
     os.environ.update(_own_places(work))  # here too: a lesson is handed out as one that Jupyter trusts
     try:
-        own = own_lessons_folder()
-        for folder in [lessons_folder(), *([own] if any(own.glob("*.ipynb")) else [])]:
-            for line in hand_out(folder, work):
-                print(line)
+        for line in hand_out_all(work):
+            print(line)
         if arguments.copy_only:
             print(f"Your copies of the lessons are in {work}.")
             return 0

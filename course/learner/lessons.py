@@ -11,7 +11,9 @@ from pathlib import Path
 import nbformat
 from nbformat.sign import NotebookNotary
 
-__all__ = ["LessonsError", "hand_out"]
+from course.places import lessons_folder, own_lessons_folder
+
+__all__ = ["LessonsError", "hand_out", "hand_out_all"]
 
 _RECORD = ".lessons.json"
 """In the work folder: the checksum of the published lesson that each copy was made from."""
@@ -19,6 +21,17 @@ _RECORD = ".lessons.json"
 
 class LessonsError(RuntimeError):
     """The lessons cannot be handed out; the text says why and what to do."""
+
+
+def hand_out_all(work: Path) -> list[str]:
+    """Bring `work` up to date with the course's lessons and, where there are any, the teacher's own.
+
+    Raises:
+        LessonsError: as `hand_out`.
+    """
+    own = own_lessons_folder()
+    folders = [lessons_folder(), *([own] if any(own.glob("*.ipynb")) else [])]
+    return [line for folder in folders for line in hand_out(folder, work)]
 
 
 def hand_out(lessons: Path, work: Path) -> list[str]:

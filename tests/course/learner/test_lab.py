@@ -19,7 +19,7 @@ import pytest
 from course.cli import main
 from course.learner.lab import _environment as lab_environment
 from course.learner.lab import free_port
-from course.learner.lessons import LessonsError, hand_out
+from course.learner.lessons import LessonsError, hand_out, hand_out_all
 from course.places import state_folder, work_folder
 from tests.support.polling import until
 
@@ -227,6 +227,18 @@ def test_in_a_container_it_listens_everywhere_wants_the_token_and_warns(lab):
         lab.api("api/contents", token="wrong")
     assert lab.end(signal.SIGINT) == 130
     assert "nothing is encrypted" in lab.output
+
+
+def test_a_teachers_own_lessons_are_handed_out_with_the_others(folders, monkeypatch, tmp_path):
+    lessons, work = folders
+    own = tmp_path / "own"
+    own.mkdir()
+    monkeypatch.setenv("SLUICE_LESSONS", str(lessons))
+    monkeypatch.setenv("SLUICE_OWN_LESSONS", str(own))
+    assert len(hand_out_all(work)) == 2  # a folder without a notebook is none
+    (own / "40_own.ipynb").write_text("mine")
+    assert hand_out_all(work) == ["40_own.ipynb: copied"]
+    assert sorted(contents(work)) == ["00_a.ipynb", "03_b.ipynb", "40_own.ipynb"]
 
 
 def test_copies_alone_need_no_server(folders, monkeypatch, capsys):
