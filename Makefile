@@ -13,14 +13,16 @@ FIND_PYTHON = for python in $(PYTHON) python3 python3.13 python3.12 python3.11 p
 	fi
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lab test test-whole demo cluster bench bench-checks bench-peers bench-spark bench-cluster bench-widgets profile site differential race fuzz chaos session dist lint clean requirements
+.PHONY: help setup lab test test-whole test-compiled fast demo cluster bench bench-checks bench-peers bench-spark bench-cluster bench-widgets profile site differential race fuzz chaos session dist lint clean requirements
 
 help: ## show this list
 	@echo "make lab            open the course in JupyterLab         (ARGS='--no-browser --port 8890')"
 	@echo "make demo           flights from Spark through the engine  (ARGS='--records 5000 --json')"
+	@echo "make fast           compile the engine for demo, run, bench (ARGS='--compiler zig')"
 	@echo "make cluster        a Spark cluster on this machine        (ARGS=stop ends it, ARGS=status)"
 	@echo "make test           everything that must hold, 20-40 min  (ARGS='-k spanning' to pick tests)"
 	@echo "make test-whole     all of what is a sample in make test   (ARGS='-k sizes')"
+	@echo "make test-compiled  the engine's tests on the compiled one  (ARGS='-k spanning')"
 	@echo "make bench          40 goals as ratios to peers, 15 min    (ONLY=11,14 for two of them, ARGS='--help')"
 	@echo "make bench-checks   how long a learner waits for a check   (ARGS='--rounds 5')"
 	@echo "make bench-spark    every way out of Spark, in rows/s      (ARGS='--rows 5000000')"
@@ -48,6 +50,9 @@ lab: setup
 
 demo: setup
 	@exec $(RUN)/sluice demo $(ARGS)
+
+fast: setup
+	@exec $(RUN)/sluice compile $(ARGS)
 
 cluster: setup
 	@exec $(RUN)/sluice cluster $(or $(ARGS),start)
@@ -108,6 +113,10 @@ test: lint
 
 test-whole: setup
 	$(RUN)/python -m pytest --whole -m 'sampled or hypothesis' $(TWO) $(ARGS)
+
+# Without xdist and in one process: what is tested is the engine, which has no processes of its own there.
+test-compiled: fast
+	SLUICE_ENGINE=compiled $(RUN)/python -m pytest -q -p no:nbval tests/refimpl tests/conformance tests/shortcuts $(ARGS)
 
 clean:
 	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist *.egg-info

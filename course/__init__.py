@@ -1,6 +1,7 @@
 """Sluice: the course around the engine. Its rooms, each of which imports only those above it:
 
     places, files, output …   at the top of the folder: what every room needs
+    compiled                  the engine compiled, and the switch between it and the source
     curriculum                lessons and exercises, their seams, stubs, answers, questions, texts
     grading                   the judge, children and boundaries
     spark                     Java and the cluster

@@ -5,7 +5,16 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-__all__ = ["cache_folder", "home", "is_checkout", "lessons_folder", "own_lessons_folder", "state_folder", "work_folder"]
+__all__ = [
+    "build_folder",
+    "cache_folder",
+    "home",
+    "is_checkout",
+    "lessons_folder",
+    "own_lessons_folder",
+    "state_folder",
+    "work_folder",
+]
 
 _PACKAGE_PARENT = Path(__file__).resolve().parent.parent
 
@@ -18,6 +27,11 @@ def is_checkout() -> bool:
 def home() -> Path:
     """The folder that belongs to the learner: the checkout; without one, the current folder."""
     return _PACKAGE_PARENT if is_checkout() else Path.cwd()
+
+
+def build_folder() -> Path:
+    """The folder of what is built of our own sources: `build` in the checkout; without one, the cache folder."""
+    return _PACKAGE_PARENT / "build" if is_checkout() else cache_folder()
 
 
 def lessons_folder() -> Path:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
 
+from course.compiled.choice import VARIABLE, choose
 from tests.support.flink_scenarios import numbers_in
 from tests.support.heaviest import place
 from tests.support.sampling import sample
@@ -15,6 +17,9 @@ from tests.support.sampling import sample
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+
+# Tests are of the source, also in a checkout that has a compiled engine; `make test-compiled` asks for that one.
+choose(os.environ.setdefault(VARIABLE, "source"))
 
 # A shell that starts us in the background lets us, and all that we start, ignore Ctrl-C; tests send one.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

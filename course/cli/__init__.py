@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
+from course.compiled.choice import ENGINES, EngineUnavailable, choose, wanted
 from course.exit_status import INTERRUPTED, MISSING, OUTPUT_LOST
 from course.output import OutputLostError, guarded_output
 from course.version import __version__
@@ -34,6 +35,8 @@ class Subcommand:
     module: str
     help: str
     example: str
+    has_engine: bool = False
+    """Whether it runs whole jobs, so that it may use the compiled engine; `--engine` chooses."""
 
 
 COMMANDS = {
@@ -41,7 +44,9 @@ COMMANDS = {
     "doctor": Subcommand(
         "course.learner.doctor", "say what this machine has and what is missing", "sluice doctor --deep"
     ),
-    "demo": Subcommand("course.jobs.demo", "run flights through the engine; compare with Spark", "sluice demo --json"),
+    "demo": Subcommand(
+        "course.jobs.demo", "run flights through the engine; compare with Spark", "sluice demo --json", True
+    ),
     "trace": Subcommand("course.cli.trace_command", "ask Spark what a run's trace says", "sluice trace DIR"),
     "data": Subcommand("course.data.command", "list, describe and make tables", "sluice data describe zipf"),
     "check": Subcommand("course.cli.commands", "grade an exercise", "sluice check 3.1 --file mine.py"),
@@ -76,7 +81,10 @@ COMMANDS = {
         "course.spark.cluster", "start a Spark cluster; keys for several machines", "sluice cluster start"
     ),
     "engine": Subcommand(
-        "course.engine.command", "run jobs on a cluster of our own engine", "sluice engine submit course/example_job.py"
+        "course.engine.command", "run jobs on a cluster of our own engine", "sluice engine submit course/example_job.py", True
+    ),
+    "compile": Subcommand(
+        "course.compiled.command", "build the compiled engine, which is optional", "sluice compile --compiler zig"
     ),
     "flink": Subcommand("course.flink.command", "bring the real Flink, for the tests against it", "sluice flink fetch"),
     "peer": Subcommand("course.peer", "be one end of a conversation with Flink", "sluice peer serve --records 100000"),
@@ -117,7 +125,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(words: list[str]) -> int:
-    arguments = _parser(words).parse_args(words)
+    try:
+        arguments = _parser(words).parse_args(words)
+    except EngineUnavailable as error:
+        print(error, file=sys.stderr)
+        return MISSING
     try:
         return int(arguments.run(arguments))
     except _unavailable() as error:
@@ -138,6 +150,12 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
             name, help=command.help, description=description, epilog=f"example: {command.example}", formatter_class=raw
         )
         if name == asked:
+            if command.has_engine:
+                sub.add_argument(
+                    "--engine", choices=ENGINES, help="what runs (default: compiled if `make fast` has built it)"
+                )
+                if remark := choose(wanted(words)):
+                    print(remark, file=sys.stderr)
             module = importlib.import_module(command.module)
             source = getattr(module, "COMMANDS", {}).get(name, module)
             source.add_arguments(sub)

@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
+from course.compiled.choice import in_use
 from course.data.flights import NUM_FLIGHTS
 from course.data.flights_job import flights_job, to_rows
 from course.data.trace_files import FileTrace, TraceFileError, check_folder
@@ -226,6 +227,7 @@ def _summary(
         "records_per_second": round(outcome.num_in / outcome.seconds) if outcome.seconds else 0,
         "spark_seconds": round(spark_seconds, 3),
         "driver": arguments.driver,
+        "engine": in_use(),
         "task_managers": arguments.task_managers,
         "parallelism": arguments.parallelism,
         "tasks": 2 * arguments.parallelism,

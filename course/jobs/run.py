@@ -13,6 +13,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from course.compiled.choice import in_use
 from course.data.master import MasterError, master_of
 from course.data.trace_files import TraceFileError, check_folder
 from course.jobs import keeping
@@ -261,6 +262,7 @@ def _report(
     summary = {
         "job": arguments.job, "on": arguments.on, "task_managers": width, "records_in": figures.records_in,
         "results": sink.num_results, "fingerprint": sink.fingerprint, "seconds": round(figures.seconds, 3),
+        "engine": in_use(),
     }  # fmt: skip
     if figures.kept is not None:
         summary["checkpoints"] = asdict(figures.kept)
@@ -273,7 +275,8 @@ def _report(
     else:
         print(
             f"{figures.records_in:,} records in, {sink.num_results:,} results (fingerprint {sink.fingerprint}) "
-            f"in {figures.seconds:.2f} s on {arguments.on}, {width} TaskManager{'s' if width > 1 else ''}",
+            f"in {figures.seconds:.2f} s on {arguments.on}, {width} TaskManager{'s' if width > 1 else ''}"
+            f"{', compiled' if in_use() == 'compiled' else ''}",
             file=sys.stderr,
         )
         if figures.kept is not None:

@@ -20,6 +20,7 @@ from enum import Enum
 from importlib import metadata
 from pathlib import Path
 
+from course.compiled.standing import standing
 from course.data import FlightsUnavailable, SparkUnavailable
 from course.data.flights import NUM_FLIGHTS, verified_path
 from course.data.scratch import runs_programs, scratch
@@ -92,7 +93,7 @@ def run(arguments: argparse.Namespace) -> int:
 def examine(*, deep: bool = False) -> Iterator[Finding]:
     """Look at one thing after the other and yield what was found; `deep` starts Spark and a kernel too."""
     looks: list[Callable[[], Finding]] = [python, packages, java, spark_scripts, data, lessons, work, disk, memory]
-    looks += [port, kernel, browser, flink, compiler, boundary]
+    looks += [port, kernel, browser, flink, compiler, engine, boundary]
     looks += [spark_starts, kernel_starts] if deep else []
     for look in looks:
         yield look()
@@ -263,6 +264,17 @@ def compiler() -> Finding:
     except FlinkUnavailable:
         text = "no javac; only the same tests need one (`sluice flink fetch` brings another)"
         return Finding("compiler", Status.NOTE, text)
+
+
+def engine() -> Finding:
+    """Which engine jobs run that `sluice demo`, `run` and `engine` start; lessons always run the source."""
+    found = standing()
+    if found.is_fresh:
+        return Finding("engine", Status.FINE, f"compiled, for demo, run and engine: {found.made.get('modules')} modules")
+    if found.is_there:
+        text = f"the source; the compiled one is not used: {found.stale}"
+        return Finding("engine", Status.NOTE, text, "run `make fast`, or `sluice compile --remove`")
+    return Finding("engine", Status.FINE, "the source; `make fast` compiles it for larger jobs, and nothing needs that")
 
 
 def spark_starts() -> Finding:

@@ -18,7 +18,11 @@ from zoneinfo import ZoneInfo
 from refimpl.errors import USER_CODE_RAISES, LocalUsageError, RemoteProtocolError, described
 from refimpl.records.types import BYTES, STRING, read_varint, write_varint
 
-__all__ = ["ANY", "AnyType"]
+__all__ = ["ANY", "MAX_DEPTH", "AnyType"]
+
+MAX_DEPTH = 100
+"""Most containers within each other, a date counted as one. A peer's bytes decide how deep a value is, so this is
+counted: Python's own bound depends on who calls, and on whether the code is compiled."""
 
 _NONE, _FALSE, _TRUE, _INT, _BIG_INT, _FLOAT, _STR, _BYTES, _TUPLE, _LIST, _DICT = range(11)
 _DECIMAL, _DATE, _TIME, _DATETIME, _TIMEDELTA = range(11, 16)
@@ -33,20 +37,21 @@ class AnyType:
     `float64`, would come back as its base: it is refused by both. Only a `bytearray` becomes `bytes`.
 
     Flink:   GenericTypeInfo with KryoSerializer plays this part, 1.11.4
-    Differs: own bytes; refuses what it does not know instead of guessing. `copy` copies that too.
+    Differs: own bytes; refuses what it does not know instead of guessing. `copy` copies that too. A value has at most
+             `MAX_DEPTH` levels.
     """
 
     name = "any"
     struct_format: str | None = None
 
+    def __init__(self, depth: int = 0) -> None:
+        self._depth = depth  # of the values it reads and writes, in the value that it is all about
+
     def __repr__(self) -> str:
         return self.name
 
     def serialize(self, value: object, target: bytearray) -> None:
-        try:
-            self._write(value, target)
-        except RecursionError:
-            raise LocalUsageError("a value is nested too deeply, or holds itself") from None
+        self._write(value, target)
 
     def _write(self, value: object, target: bytearray) -> None:
         writer = _WRITERS.get(type(value))
@@ -55,10 +60,7 @@ class AnyType:
         writer(self, value, target)
 
     def deserialize(self, source: memoryview, position: int) -> tuple[object, int]:
-        try:
-            return self._read(source, position)
-        except RecursionError:
-            raise RemoteProtocolError("a value is nested too deeply") from None
+        return self._read(source, position)
 
     def _read(self, source: memoryview, position: int) -> tuple[object, int]:
         if position >= len(source):
@@ -68,20 +70,14 @@ class AnyType:
             raise RemoteProtocolError(f"{source[position]} at byte {position} is no type tag")
         return reader(self, source, position + 1)
 
-    def copy(self, value: object) -> object:
-        try:
-            return self._copy(value)
-        except RecursionError:
-            raise LocalUsageError("a value is nested too deeply, or holds itself") from None
-
-    def _copy(self, value: Any) -> object:
-        kind = type(value)
-        if kind is tuple:
-            return tuple(map(self._copy, value))
-        if kind is list:
-            return [*map(self._copy, value)]
+    def copy(self, value: Any) -> object:
+        kind: Any = type(value)
+        if kind is tuple or kind is list:
+            copied = self._within(LocalUsageError).copy
+            return kind([copied(part) for part in value])
         if kind is dict:
-            return {self._copy(key): self._copy(part) for key, part in value.items()}
+            copied = self._within(LocalUsageError).copy
+            return {copied(key): copied(part) for key, part in value.items()}
         if kind is bytearray:
             return bytes(value)
         if kind in _WRITERS or kind is object:  # cannot change
@@ -149,16 +145,29 @@ class AnyType:
     def _write_parts(self, tag: int, count: int, parts: Iterable[object], target: bytearray) -> None:
         target.append(tag)
         write_varint(count, target)
+        within = self._within(LocalUsageError)
         for part in parts:
-            self._write(part, target)
+            within._write(part, target)
 
     def _read_parts(self, source: memoryview, position: int, values_each: int) -> tuple[list[object], int]:
         count, position = read_varint(source, position)
         parts = []
+        within = self._within(RemoteProtocolError)
         for _ in range(count * values_each):
-            part, position = self._read(source, position)
+            part, position = within._read(source, position)
             parts.append(part)
         return parts, position
+
+    def _within(self, refusal: type[LocalUsageError | RemoteProtocolError]) -> AnyType:
+        """The same for what is in a container.
+
+        Raises:
+            LocalUsageError: that is too deep for a value of ours.
+            RemoteProtocolError: the same, for one that was sent, if `refusal` says so.
+        """
+        if self._depth == MAX_DEPTH:
+            raise refusal(f"a value is nested too deeply: {MAX_DEPTH} levels are the most")
+        return _BY_DEPTH[self._depth + 1]
 
 
 def _unpack(layout: struct.Struct, source: memoryview, position: int) -> tuple[object, int]:
@@ -171,7 +180,7 @@ def _copy_unknown(value: object) -> object:
     try:
         return copy.deepcopy(value)
     except RecursionError:
-        raise
+        raise LocalUsageError("a value is nested too deeply to be copied, or holds itself") from None
     except USER_CODE_RAISES as error:
         raise LocalUsageError(
             f"{type(value).__name__} cannot be copied for the next operator ({described(error)}); "
@@ -238,7 +247,7 @@ _WHOLES: dict[int, tuple[type, Callable[[Any], object], Callable[[Any], object]]
 def _whole_writer(tag: int, parts_of: Callable[[Any], object]) -> Callable[[AnyType, Any, bytearray], None]:
     def write(any_type: AnyType, value: object, target: bytearray) -> None:
         target.append(tag)
-        any_type._write(parts_of(value), target)
+        any_type._within(LocalUsageError)._write(parts_of(value), target)
 
     return write
 
@@ -247,7 +256,7 @@ def _whole_reader(
     kind: type, made_of: Callable[[Any], object]
 ) -> Callable[[AnyType, memoryview, int], tuple[object, int]]:
     def read(any_type: AnyType, source: memoryview, position: int) -> tuple[object, int]:
-        parts, end = any_type._read(source, position)
+        parts, end = any_type._within(RemoteProtocolError)._read(source, position)
         try:
             return made_of(parts), end
         except (TypeError, ValueError, ArithmeticError, LookupError) as error:
@@ -284,4 +293,5 @@ _READERS: dict[int, Callable[[AnyType, memoryview, int], tuple[object, int]]] = 
     **{tag: _whole_reader(kind, made_of) for tag, (kind, _, made_of) in _WHOLES.items()},
 }
 
-ANY = AnyType()
+_BY_DEPTH = [AnyType(depth) for depth in range(MAX_DEPTH + 1)]
+ANY = _BY_DEPTH[0]

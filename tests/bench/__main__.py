@@ -1,10 +1,19 @@
 """`python -m tests.bench`: the engine beside what you would use instead, as ratios of one run."""
 
+import sys
+
+from course.compiled.choice import EngineUnavailable, choose, wanted
 from tests.bench.program import run_program
 
 
 def main() -> int:
-    """Load the libraries and measure; an interrupt while they are loaded ends like one later."""
+    """Take the engine, load the libraries and measure; an interrupt while they are loaded ends like one later."""
+    try:
+        if remark := choose(wanted(sys.argv[1:])):
+            print(remark, file=sys.stderr)
+    except EngineUnavailable as error:
+        print(error, file=sys.stderr)
+        return 2
     from tests.bench.command import main
 
     return main()

@@ -13,6 +13,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from course.compiled.choice import ENGINES
 from tests.bench.measure import ContenderError, Entry, Turn, WrongAnswerError, play
 from tests.bench.program import INTERRUPTED
 from tests.bench.report import (
@@ -90,6 +91,7 @@ def parser() -> argparse.ArgumentParser:
         "--records", type=whole_number(1, 10**9), metavar="N", help="records of a turn, in place of --seconds"
     )
     made.add_argument("--quick", action="store_true", help="2 rounds of 0.1 s: does it work, and roughly how fast")
+    made.add_argument("--engine", choices=ENGINES, help="what is measured (compiled if `make fast` has built it)")
     made.add_argument("--json", metavar="FILE", help="write the answer there; - prints it instead of the table")
     made.add_argument(
         "--results",

@@ -14,6 +14,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from course.compiled.choice import in_use
 from course.spark.java import JavaUnavailable, find_java
 from tests.bench.flink_jvm import FLINK_VERSION
 from tests.bench.measure import Figure, Turn
@@ -159,6 +160,7 @@ def machine(load_before: float) -> dict[str, Any]:
     with contextlib.suppress(JavaUnavailable):
         versions |= {"Java": str(find_java().major), "Flink": FLINK_VERSION}
     return {
+        "engine": in_use(),
         "processor": processor(),
         "cores": cores(),
         "load_before": round(load_before, 2),
@@ -183,9 +185,13 @@ def processor() -> str:
     return platform.processor() or "unknown processor"
 
 
+WORDS_FOR_ENGINE = {"source": "the source, interpreted", "compiled": "compiled (`make fast`)"}
+
+
 def machine_in_words(where: Mapping[str, Any]) -> str:
     versions = ", ".join(f"{name} {number}" for name, number in where["versions"].items())
     return (
+        f"the engine is {WORDS_FOR_ENGINE[where.get('engine', 'source')]};\n"
         f"{where['processor']}, {where['cores']} cores, load {where['load_before']} before and {where['load_after']} "
         f"after; {where['system']};\n{pace_in_words(where['pace'])};\n{versions}"
     )

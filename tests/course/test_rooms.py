@@ -25,7 +25,7 @@ BY_THEMSELVES = {
 }
 
 ROOMS = [
-    "curriculum", "grading", "spark", "flink", "peer", "data", "checks", "exercises", "figures", "swap", "jobs",
+    "compiled", "curriculum", "grading", "spark", "flink", "peer", "data", "checks", "exercises", "figures", "swap", "jobs",
     "engine", "learner", "classroom", "cli", "author", "site",
 ]  # fmt: skip
 """From the ground up. A room imports what stands at the top of `course`, and rooms before it."""

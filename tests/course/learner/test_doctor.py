@@ -20,7 +20,7 @@ from course.learner import doctor, lab
 from course.learner.doctor import Status, examine
 
 NAMES = ["Python", "packages", "Java", "Spark", "flights", "lessons", "folders", "disk", "memory", "port", "kernel"]
-NAMES += ["Chromium", "Flink", "compiler", "boundary"]
+NAMES += ["Chromium", "Flink", "compiler", "engine", "boundary"]
 
 
 @pytest.fixture(autouse=True)

@@ -17,7 +17,7 @@ import pandas as pd
 import pytest
 
 from refimpl.errors import LocalUsageError, RemoteProtocolError
-from refimpl.records import ANY
+from refimpl.records import ANY, MAX_DEPTH
 
 
 def written(value: object) -> bytes:
@@ -114,6 +114,37 @@ def test_a_value_nested_too_deeply_is_the_callers_mistake() -> None:
         ANY.serialize(value, bytearray())
     with pytest.raises(LocalUsageError, match="nested too deeply"):
         ANY.copy(value)
+
+
+NESTINGS = {
+    "list": (lambda inner: [inner], bytes([9, 1])),
+    "tuple": (lambda inner: (inner,), bytes([8, 1])),
+    "dict": (lambda inner: {0: inner}, bytes([10, 1, 3, *bytes(8)])),
+}
+
+
+@pytest.mark.parametrize("kind", NESTINGS)
+def test_as_many_levels_as_there_may_be_come_back_and_one_more_is_refused_at_both_ends(kind: str) -> None:
+    wrap, head = NESTINGS[kind]
+    value: object = None
+    for _ in range(MAX_DEPTH):
+        value = wrap(value)
+    raw = bytearray()
+    ANY.serialize(value, raw)
+    assert raw == head * MAX_DEPTH + bytes([0])
+    assert ANY.deserialize(memoryview(raw), 0) == (value, len(raw))
+    assert ANY.copy(value) == value
+    for refused in (lambda: ANY.serialize(wrap(value), bytearray()), lambda: ANY.copy(wrap(value))):
+        with pytest.raises(LocalUsageError, match=f"{MAX_DEPTH} levels are the most"):
+            refused()
+    for levels in (MAX_DEPTH + 1, 300_000):  # the second would be too deep for any stack
+        with pytest.raises(RemoteProtocolError, match=f"{MAX_DEPTH} levels are the most"):
+            ANY.deserialize(memoryview(head * levels + bytes([0])), 0)
+
+
+def test_a_date_counts_as_a_level() -> None:
+    with pytest.raises(RemoteProtocolError, match="levels are the most"):
+        ANY.deserialize(memoryview(bytes([12]) * 300_000), 0)
 
 
 # -- dates, times and decimals ---------------------------------------------------------------------

@@ -1,0 +1,176 @@
+"""How the copy of a module differs from the source before it is compiled.
+
+- Each class says that interpreted classes may inherit from it, as learners' classes do. Its objects can also be
+  pickled then: mypyc's own `__new__` would call `__init__`.
+- Where a subclass declares an attribute again, with a narrower type, this is left out: mypyc has one type for each
+  attribute. What needs the narrower type is then looked up by name when it runs, as in the source.
+- What stands in a class and no method assigns is said to be the class's, so that subclasses can replace it.
+- A class with two bases of ours cannot be compiled. It comes from an interpreted twin of its module, which has the
+  source's text.
+
+Lines keep their numbers, so that tracebacks show those of the source: what is added takes the place of a blank line,
+or stands behind a line that is there.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+__all__ = ["TWIN", "prepared"]
+
+TWIN = "_interpreted"
+"""How the name of an interpreted twin ends."""
+
+_ATTRIBUTE = "@mypyc_attr(allow_interpreted_subclasses=True)"
+_FUTURE = "from __future__ import annotations"
+_IMPORTS = f"{_FUTURE}; from mypy_extensions import mypyc_attr; from typing import ClassVar"
+_NOT_NATIVE = frozenset({"Enum", "IntEnum", "Protocol", "NamedTuple", "TypedDict"})
+
+_Edits = dict[int, str]
+"""Lines by their number from 0, as they are to be."""
+
+
+def prepared(texts: Mapping[Path, str]) -> dict[Path, str]:
+    """The texts of all modules to compile, by path relative to `refimpl`, as the compiler gets them.
+
+    Twins are among them under paths of their own; they are not to be compiled.
+
+    Raises:
+        ValueError: a class stands where nothing can be added without another line.
+    """
+    trees = {path: ast.parse(text) for path, text in texts.items()}
+    classes = {node.name: node for tree in trees.values() for node in _classes(tree)}
+    of_classes = set().union(*map(_valued, classes.values())) - set().union(*map(_assigned, classes.values()))
+    made: dict[Path, str] = {}
+    for path, text in texts.items():
+        native = [node for node in _classes(trees[path]) if _is_native(node)]
+        if not native:
+            made[path] = text
+            continue
+        lines, has_twin = text.splitlines(), False
+        for node in native:
+            if len(_bases(node) & classes.keys()) > 1:
+                edits, has_twin = _taken_from_twin(node, path), True
+            else:
+                edits = {
+                    **_open_to_subclasses(node, lines),
+                    **_without_narrowing(node, classes),
+                    **_of_the_class(node, of_classes, lines),
+                }
+            for number, line in edits.items():
+                lines[number] = line
+        lines[lines.index(_FUTURE)] = _IMPORTS
+        made[path] = "\n".join(lines) + "\n"
+        if has_twin:
+            made[path.with_stem(path.stem + TWIN)] = text
+    return made
+
+
+def _open_to_subclasses(node: ast.ClassDef, lines: list[str]) -> _Edits:
+    above = _first_line(node) - 1
+    while lines[above].startswith("#"):
+        above -= 1
+    if lines[above]:
+        raise ValueError(f"class {node.name} has no blank line before it")
+    return {above: _ATTRIBUTE}
+
+
+def _without_narrowing(node: ast.ClassDef, classes: Mapping[str, ast.ClassDef]) -> _Edits:
+    """Without declarations, that have no value, of attributes that an ancestor has."""
+    inherited = {name for ancestor in _ancestors(node, classes) for name in _declared(ancestor) | _assigned(ancestor)}
+    again = [each for each in _annotated(node) if each.value is None and _target(each) in inherited]
+    return {number: "    pass" for each in again for number in _lines_of(each)}
+
+
+def _of_the_class(node: ast.ClassDef, names: set[str], lines: list[str]) -> _Edits:
+    """With those of its attributes that are among `names` as attributes of the class."""
+    if _is_dataclass(node):
+        return {}  # there a value is a default of the constructor
+    edits = {}
+    for each in node.body:
+        line = lines[each.lineno - 1]
+        if isinstance(each, ast.AnnAssign) and _target(each) in names:
+            start, end = each.annotation.col_offset, each.annotation.end_col_offset
+            if not line[start:].startswith("ClassVar"):
+                edits[each.lineno - 1] = f"{line[:start]}ClassVar[{line[start:end]}]{line[end:]}"
+        elif isinstance(each, ast.Assign) and set(_targets(each)) & names:
+            end = each.targets[0].end_col_offset or 0
+            edits[each.lineno - 1] = f"{line[:end]}: ClassVar{line[end:]}"
+    return edits
+
+
+def _taken_from_twin(node: ast.ClassDef, path: Path) -> _Edits:
+    module = ".".join(("refimpl", *path.with_suffix("").parts)) + TWIN
+    edits = dict.fromkeys(range(_first_line(node), node.end_lineno or node.lineno), "")
+    edits[node.lineno - 1] = f"from {module} import {node.name} as {node.name}"
+    return edits
+
+
+# -- what stands in a class ------------------------------------------------------------------------
+
+
+def _classes(tree: ast.Module) -> Iterator[ast.ClassDef]:
+    return (node for node in tree.body if isinstance(node, ast.ClassDef))
+
+
+def _bases(node: ast.ClassDef) -> set[str]:
+    bases = [base.value if isinstance(base, ast.Subscript) else base for base in node.bases]
+    return {base.id for base in bases if isinstance(base, ast.Name)}
+
+
+def _is_native(node: ast.ClassDef) -> bool:
+    """Whether mypyc makes the class one of its own; the rest are classes as any, from which anybody may inherit."""
+    return not _bases(node) & _NOT_NATIVE
+
+
+def _ancestors(node: ast.ClassDef, classes: Mapping[str, ast.ClassDef]) -> Iterator[ast.ClassDef]:
+    for name in _bases(node) & classes.keys():
+        yield classes[name]
+        yield from _ancestors(classes[name], classes)
+
+
+def _annotated(node: ast.ClassDef) -> Iterator[ast.AnnAssign]:
+    return (each for each in node.body if isinstance(each, ast.AnnAssign))
+
+
+def _declared(node: ast.ClassDef) -> set[str]:
+    return {_target(each) for each in _annotated(node)}
+
+
+def _assigned(node: ast.ClassDef) -> set[str]:
+    """The attributes that its methods assign, of whatever object."""
+    found = (each for each in ast.walk(node) if isinstance(each, ast.Attribute) and isinstance(each.ctx, ast.Store))
+    return {each.attr for each in found}
+
+
+def _valued(node: ast.ClassDef) -> set[str]:
+    """The attributes that have a value where the class is defined; names of Python's own are left alone."""
+    if _is_dataclass(node):
+        return set()
+    found = {_target(each) for each in _annotated(node) if each.value is not None}
+    found |= {name for each in node.body if isinstance(each, ast.Assign) for name in _targets(each)}
+    return {name for name in found if not name.startswith("__")}
+
+
+def _is_dataclass(node: ast.ClassDef) -> bool:
+    return any("dataclass" in ast.unparse(each) for each in node.decorator_list)
+
+
+def _targets(node: ast.Assign) -> list[str]:
+    return [each.id for each in node.targets if isinstance(each, ast.Name)]
+
+
+def _target(node: ast.AnnAssign) -> str:
+    assert isinstance(node.target, ast.Name), "what stands in a class is declared by its name"
+    return node.target.id
+
+
+def _first_line(node: ast.ClassDef) -> int:
+    """Number, from 0, of the line of the class or of its first decorator."""
+    return min(each.lineno for each in (node, *node.decorator_list)) - 1
+
+
+def _lines_of(node: ast.stmt) -> range:
+    return range(node.lineno - 1, node.end_lineno or node.lineno)
