@@ -10,6 +10,7 @@ import pytest
 from hypothesis import settings
 
 from course.compiled.choice import VARIABLE, choose
+from tests.support.compiled import skip_on_compiled
 from tests.support.flink_scenarios import numbers_in
 from tests.support.heaviest import place
 from tests.support.sampling import sample
@@ -54,6 +55,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         for number in numbers_in(getattr(getattr(item, "function", None), "__doc__", None)):
             item.add_marker(pytest.mark.peer(number=number))
             item.extra_keyword_matches.add(f"P{number}")
+    if os.environ[VARIABLE] == "compiled":
+        skip_on_compiled(items)
     if hasattr(config, "workerinput"):  # several processes share the tests
         items.sort(key=lambda item: place(item.nodeid))
 

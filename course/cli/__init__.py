@@ -69,7 +69,7 @@ COMMANDS = {
     "build": Subcommand("course.author.build_command", "make the notebooks from their sources", "sluice build --check"),
     "new": Subcommand("course.author.new_lesson", "begin a lesson of your own", "sluice new lesson 'Our joins'"),
     "run": Subcommand(
-        "course.jobs.run", "run a job on any driver, Spark included", "sluice run flights --on processes"
+        "course.jobs.run", "run a job on any driver, Spark included", "sluice run flights --on processes", True
     ),
     "checkpoints": Subcommand(
         "course.jobs.checkpoints_command", "list, show and verify what a job has saved", "sluice checkpoints verify DIR"
@@ -81,7 +81,7 @@ COMMANDS = {
         "course.spark.cluster", "start a Spark cluster; keys for several machines", "sluice cluster start"
     ),
     "engine": Subcommand(
-        "course.engine.command", "run jobs on a cluster of our own engine", "sluice engine submit course/example_job.py", True
+        "course.engine.command", "run jobs on a cluster of our own", "sluice engine submit course/example_job.py", True
     ),
     "compile": Subcommand(
         "course.compiled.command", "build the compiled engine, which is optional", "sluice compile --compiler zig"

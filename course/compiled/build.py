@@ -135,8 +135,7 @@ def _run(
 
 def _follow(process: subprocess.Popen[str], lines: list[str]) -> None:
     assert process.stdout is not None
-    for line in process.stdout:
-        lines.append(line.rstrip())
+    lines.extend(line.rstrip() for line in process.stdout)
 
 
 def _how_far(lines: list[str]) -> str:

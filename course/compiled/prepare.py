@@ -5,11 +5,12 @@
 - Where a subclass declares an attribute again, with a narrower type, this is left out: mypyc has one type for each
   attribute. What needs the narrower type is then looked up by name when it runs, as in the source.
 - What stands in a class and no method assigns is said to be the class's, so that subclasses can replace it.
+- A frozen dataclass says how it is pickled: mypyc leaves out what `dataclass` has for that.
 - A class with two bases of ours cannot be compiled. It comes from an interpreted twin of its module, which has the
   source's text.
 
 Lines keep their numbers, so that tracebacks show those of the source: what is added takes the place of a blank line,
-or stands behind a line that is there.
+or stands behind a line that is there, or behind the last one.
 """
 
 from __future__ import annotations
@@ -27,6 +28,18 @@ _ATTRIBUTE = "@mypyc_attr(allow_interpreted_subclasses=True)"
 _FUTURE = "from __future__ import annotations"
 _IMPORTS = f"{_FUTURE}; from mypy_extensions import mypyc_attr; from typing import ClassVar"
 _NOT_NATIVE = frozenset({"Enum", "IntEnum", "Protocol", "NamedTuple", "TypedDict"})
+
+_PICKLED = """\
+import copyreg
+from dataclasses import fields as _fields_of
+
+
+def _from_fields(made: object) -> tuple[object, ...]:
+    return type(made), tuple([getattr(made, field.name) for field in _fields_of(made) if field.init])
+
+
+"""
+"""What stands behind the last line of a module with frozen dataclasses; `_from_fields` is registered for each."""
 
 _Edits = dict[int, str]
 """Lines by their number from 0, as they are to be."""
@@ -62,7 +75,9 @@ def prepared(texts: Mapping[Path, str]) -> dict[Path, str]:
             for number, line in edits.items():
                 lines[number] = line
         lines[lines.index(_FUTURE)] = _IMPORTS
-        made[path] = "\n".join(lines) + "\n"
+        frozen = [node.name for node in native if _is_dataclass(node) and "frozen=True" in _decorators(node)]
+        registered = "".join(f"copyreg.pickle({name}, _from_fields)\n" for name in frozen)
+        made[path] = "\n".join(lines) + "\n" + (_PICKLED + registered if frozen else "")
         if has_twin:
             made[path.with_stem(path.stem + TWIN)] = text
     return made
@@ -155,7 +170,11 @@ def _valued(node: ast.ClassDef) -> set[str]:
 
 
 def _is_dataclass(node: ast.ClassDef) -> bool:
-    return any("dataclass" in ast.unparse(each) for each in node.decorator_list)
+    return "dataclass" in _decorators(node)
+
+
+def _decorators(node: ast.ClassDef) -> str:
+    return " ".join(map(ast.unparse, node.decorator_list))
 
 
 def _targets(node: ast.Assign) -> list[str]:

@@ -11,28 +11,30 @@ from pathlib import Path
 __all__ = ["INTERPRETED", "PACKAGES", "modules"]
 
 PACKAGES = ("memory", "records", "producer", "consumer", "shortcuts")
-"""Packages of `refimpl` whose modules are compiled: those that touch each record or each buffer."""
+"""Packages of `refimpl` of which modules are compiled: those that touch each record or each buffer."""
 
-_ENUM = "members of an enum get attributes of their own in `__init__`, which mypyc does not know"
-_TWO_BASES = "classes with two bases of ours, each with attributes, which a compiled class cannot have"
-_OF_TASK = "its classes inherit from some of `task`, which is not compiled"
-_STEPS = "works on whole columns in numpy: there is nothing to win"
+_REASONS = {
+    "members of an enum get attributes of their own in `__init__`, which mypyc does not know": (
+        "memory/data_type", "producer/partition_type", "records/serialization_result"),
+    "a flag that may also be a number would become a number": ("records/events", "records/event_serializer"),
+    "it reads whatever a peer sends, as deep as the peer likes; its depth is counted, and the stack is Python's": (
+        "records/any_type",),
+    "an attribute that a call has set meanwhile is still taken for None": ("producer/blocking_subpartition",),
+    "classes with two bases of ours, each with attributes, which a compiled class cannot have": (
+        "shortcuts/channels", "shortcuts/frames"),
+    "its classes inherit from some of `task`, which is not compiled": (
+        "shortcuts/chain", "shortcuts/task", "shortcuts/turns"),
+    "only names classes, which are asked for of the class itself": ("shortcuts/makers",),
+    "works on whole columns in numpy, where there is nothing to win": (
+        "records/vectorized", "shortcuts/forms", "shortcuts/operators", "shortcuts/tables", "shortcuts/windows"),
+    "no record and hardly a buffer comes by": (
+        "consumer/alignment", "consumer/barrier_handler", "consumer/channel_capture", "consumer/recovered_channel",
+        "consumer/unaligned", "memory/pool_snapshots", "memory/promises", "producer/blocking_partition",
+        "producer/bounded_blocking", "producer/bounded_data", "producer/overtaking",
+        "producer/subpartition_snapshot", "records/compression", "records/spill_file"),
+}  # fmt: skip
 
-INTERPRETED = {
-    "memory/data_type.py": _ENUM,
-    "producer/partition_type.py": _ENUM,
-    "records/any_type.py": "its depth is bounded by Python's own stack, which compiled code does not use",
-    "records/serialization_result.py": _ENUM,
-    "shortcuts/chain.py": _OF_TASK,
-    "shortcuts/channels.py": _TWO_BASES,
-    "shortcuts/frames.py": _TWO_BASES,
-    "shortcuts/makers.py": "only names classes, which are asked for of the class itself",
-    "shortcuts/task.py": "replaces a method of its base class by a function",
-    "shortcuts/operators.py": _STEPS,
-    "shortcuts/tables.py": _STEPS,
-    "shortcuts/turns.py": _OF_TASK,
-    "shortcuts/windows.py": _STEPS,
-}
+INTERPRETED = {f"{module}.py": reason for reason, modules in _REASONS.items() for module in modules}
 """Modules of these packages that stay as they are, with the reason."""
 
 

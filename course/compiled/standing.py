@@ -21,6 +21,9 @@ __all__ = ["RECORD", "Standing", "compiled_folder", "engine_source", "ingredient
 RECORD = "built.json"
 """The file of a build that says what it was made of. It is written last: without it there is no build."""
 
+_RECIPE = "[prw]*.py"
+"""The modules that say how the copy is made: `prepare`, `recipe` and `worker`."""
+
 _WORDS = {
     "source": "the engine's source has changed since",
     "recipe": "it was prepared in another way than now",
@@ -59,8 +62,8 @@ def engine_source() -> Path:
 def ingredients() -> dict[str, str]:
     """What a build made now would be made of; without mypy here, nothing is said of it."""
     made = {
-        "source": _digest(engine_source()),
-        "recipe": _digest(Path(__file__).parent),
+        "source": _digest(engine_source(), "**/*.py"),
+        "recipe": _digest(Path(__file__).parent, _RECIPE),
         "python": str(sysconfig.get_config_var("SOABI")),
     }
     if util.find_spec("mypyc") is not None:
@@ -81,10 +84,10 @@ def standing() -> Standing:
     return Standing(folder, is_there=True, stale=stale, made=made)
 
 
-def _digest(folder: Path) -> str:
-    """SHA-256 of the names and texts of all modules of a package."""
+def _digest(folder: Path, pattern: str) -> str:
+    """SHA-256 of the names and texts of these modules of a package."""
     total = hashlib.sha256()
-    for path in sorted(folder.rglob("*.py")):
+    for path in sorted(folder.glob(pattern)):
         text = path.read_bytes()
         total.update(f"{path.relative_to(folder).as_posix()} {len(text)}\n".encode() + text)
     return total.hexdigest()

@@ -270,7 +270,8 @@ def engine() -> Finding:
     """Which engine jobs run that `sluice demo`, `run` and `engine` start; lessons always run the source."""
     found = standing()
     if found.is_fresh:
-        return Finding("engine", Status.FINE, f"compiled, for demo, run and engine: {found.made.get('modules')} modules")
+        text = f"compiled, for demo, run and engine: {found.made.get('modules')} modules"
+        return Finding("engine", Status.FINE, text)
     if found.is_there:
         text = f"the source; the compiled one is not used: {found.stale}"
         return Finding("engine", Status.NOTE, text, "run `make fast`, or `sluice compile --remove`")
