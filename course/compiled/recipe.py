@@ -17,6 +17,7 @@ _REASONS = {
     "members of an enum get attributes of their own in `__init__`, which mypyc does not know": (
         "memory/data_type", "producer/partition_type", "records/serialization_result"),
     "a flag that may also be a number would become a number": ("records/events", "records/event_serializer"),
+    "a whole number that is given where a float may be would become one": ("memory/segment",),
     "it reads whatever a peer sends, as deep as the peer likes; its depth is counted, and the stack is Python's": (
         "records/any_type",),
     "an attribute that a call has set meanwhile is still taken for None": ("producer/blocking_subpartition",),
