@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import signal
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
 
 from course.compiled.choice import VARIABLE, choose
-from tests.support.compiled import skip_on_compiled
+from tests.support.compiled import is_left_out, skip_on_compiled
 from tests.support.flink_scenarios import numbers_in
 from tests.support.heaviest import place
 from tests.support.sampling import sample
@@ -42,6 +43,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("whole"):
         settings.load_profile("whole")
+
+
+def pytest_ignore_collect(collection_path: Path) -> bool | None:
+    return True if os.environ[VARIABLE] == "compiled" and is_left_out(collection_path) else None
 
 
 @pytest.hookimpl(tryfirst=True)

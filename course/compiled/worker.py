@@ -25,7 +25,7 @@ def main(files: list[str]) -> None:
 
     options = ["--config-file=", "--ignore-missing-imports", *(f"--disable-error-code={each}" for each in _LOOSENED)]
     extensions = mypycify(
-        [*options, *files], opt_level="2", debug_level="0", multi_file=True, group_name="sluice_engine"
+        [*options, *files], opt_level="0", debug_level="0", multi_file=True, group_name="sluice_engine"
     )
     print(TOTAL, sum(len(each.sources) for each in extensions), flush=True)
     setup(name="sluice_engine", packages=[], ext_modules=extensions, script_args=["build_ext", "--inplace"])

@@ -25,8 +25,8 @@ BY_THEMSELVES = {
 }
 
 ROOMS = [
-    "compiled", "curriculum", "grading", "spark", "flink", "peer", "data", "checks", "exercises", "figures", "swap", "jobs",
-    "engine", "learner", "classroom", "cli", "author", "site",
+    "compiled", "curriculum", "grading", "spark", "flink", "peer", "data", "checks", "exercises", "figures", "swap",
+    "jobs", "engine", "learner", "classroom", "cli", "author", "site",
 ]  # fmt: skip
 """From the ground up. A room imports what stands at the top of `course`, and rooms before it."""
 

@@ -5,21 +5,44 @@ Everything else that is tested of the engine must hold for both.
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-__all__ = ["NOT_COMPILED", "skip_on_compiled"]
+__all__ = ["is_left_out", "skip_on_compiled"]
 
 TYPES = "a compiled function refuses an argument of another type itself, with a TypeError, before the engine can"
 PATCHED = "nobody can replace a method of a compiled class"
 SIGNATURE = "a compiled class has no signature that `inspect` could read"
 
-NOT_COMPILED: dict[str, str] = {}
-"""By the beginning of a test's id, a file or a test."""
+FILES = {
+    "shortcuts/test_chain.py": SIGNATURE,
+    "shortcuts/test_contract.py": SIGNATURE,
+    "shortcuts/test_input.py": SIGNATURE,
+    "shortcuts/test_lanes.py": TYPES,
+    "shortcuts/test_task.py": SIGNATURE,
+}
+"""Files whose tests need it while they are made."""
+
+TESTS = {
+    "refimpl/consumer/test_buffer_manager.py::test_a_released_channel_takes_no_floating_buffer": TYPES,
+    "refimpl/producer/test_result_partition.py::test_a_flush_looks_at_no_channel_in_which_nothing_was_written": PATCHED,
+    "refimpl/records/test_element_serializer.py::test_a_time_that_is_no_long_is_the_callers_mistake": TYPES,
+    "refimpl/records/test_element_serializer.py::test_something_that_is_no_element_is_the_callers_mistake": TYPES,
+}
+"""Tests by the beginning of their id."""
+
+_TESTS_FOLDER = Path(__file__).resolve().parents[1]
+
+
+def is_left_out(path: Path) -> bool:
+    """Whether a file cannot even be collected."""
+    return path.is_relative_to(_TESTS_FOLDER) and path.relative_to(_TESTS_FOLDER).as_posix() in FILES
 
 
 def skip_on_compiled(items: list[pytest.Item]) -> None:
     """Skip what cannot hold, with its reason."""
     for item in items:
-        for beginning, reason in NOT_COMPILED.items():
-            if item.nodeid.startswith(beginning):
+        for beginning, reason in TESTS.items():
+            if item.nodeid.removeprefix("tests/").startswith(beginning):
                 item.add_marker(pytest.mark.skip(reason=reason))
