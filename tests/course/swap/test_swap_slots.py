@@ -108,3 +108,12 @@ def test_a_part_that_raises_leaves_its_place_to_ours():
             do(pool, step)
             assert slots_of(pool) == slots_of(alone), step
         assert guard.what_happened[0] == "ZeroDivisionError: division by zero"
+
+
+def test_a_rule_about_matchings_stands_at_the_gate():
+    report = swap.run("16.2")
+    assert (report.num_kept_out, report.num_wrong) == (3, 3)
+    assert "✓ in the job, none lost" in repr(report)
+    opened = swap.run("16.2", lambda _new_pool: True)
+    assert opened.num_kept_out == 0
+    assert "✗ taken out again: slot" in repr(opened)
