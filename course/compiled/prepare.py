@@ -188,7 +188,7 @@ def _target(node: ast.AnnAssign) -> str:
 
 def _first_line(node: ast.ClassDef) -> int:
     """Number, from 0, of the line of the class or of its first decorator."""
-    return min(each.lineno for each in (node, *node.decorator_list)) - 1
+    return min([node.lineno, *(each.lineno for each in node.decorator_list)]) - 1
 
 
 def _lines_of(node: ast.stmt) -> range:

@@ -6,6 +6,7 @@ It prints the compiler's commands as they are run, one for each file, and before
 from __future__ import annotations
 
 import sys
+from importlib import import_module
 
 __all__ = ["COMPILES", "TOTAL"]
 
@@ -21,11 +22,12 @@ _LOOSENED = ("arg-type", "assignment", "attr-defined", "call-arg", "index", "mis
 def main(files: list[str]) -> None:
     """Compile these modules beside their sources."""
     from mypyc.build import mypycify
-    from setuptools import setup
+
+    setup = import_module("setuptools").setup
 
     options = ["--config-file=", "--ignore-missing-imports", *(f"--disable-error-code={each}" for each in _LOOSENED)]
     extensions = mypycify(
-        [*options, *files], opt_level="0", debug_level="0", multi_file=True, group_name="sluice_engine"
+        [*options, *files], opt_level="2", debug_level="0", multi_file=True, group_name="sluice_engine"
     )
     print(TOTAL, sum(len(each.sources) for each in extensions), flush=True)
     setup(name="sluice_engine", packages=[], ext_modules=extensions, script_args=["build_ext", "--inplace"])
