@@ -116,7 +116,7 @@ test-whole: setup
 
 # Without xdist and in one process: what is tested is the engine, which has no processes of its own there.
 test-compiled: fast
-	SLUICE_ENGINE=compiled $(RUN)/python -m pytest -q -p no:nbval tests/refimpl tests/conformance tests/shortcuts $(ARGS)
+	SLUICE_ENGINE=compiled $(RUN)/python -m pytest -q -p no:nbval $(addprefix tests/refimpl/,memory records producer consumer) tests/conformance tests/shortcuts $(ARGS)
 
 clean:
 	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist *.egg-info
