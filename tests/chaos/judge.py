@@ -89,16 +89,18 @@ def _verdict(plan: Plan, outcome: Outcome) -> Verdict:
     wanted, got = Counter(expected(plan.num_records)), Counter(outcome.lines)
     surplus, missing = (got - wanted).total(), (wanted - got).total()
     story = f"{missing} lines are missing, {surplus} too much; what struck: {'; '.join(outcome.struck) or 'nothing'}"
+    is_damaged = any(FaultKind.CORRUPT.value in each for each in outcome.struck)
     if outcome.failure is not None:
-        is_damaged = any(FaultKind.CORRUPT.value in each for each in outcome.struck)
         is_right = (
             isinstance(outcome.failure, RestoreRefusedError) and is_damaged and (not surplus or not plan.is_exact)
         )
         return Verdict(None if is_right else f"failed: {type(outcome.failure).__name__}", story, how="refused")
     if not plan.is_exact:
         return Verdict("a line is missing" if _too_little(wanted, got) else None, story, surplus, "at least once")
-    if outcome.went_behind_what_was_told:
+    if outcome.went_behind_what_was_told and is_damaged:
         return Verdict("a line is missing" if missing else None, story, surplus, "gone back")
+    if outcome.went_behind_what_was_told:
+        return Verdict("it went behind what was told, and nothing was damaged", story, surplus)
     fault = "not the batch run" if surplus or missing else None
     return Verdict(fault, story, has_struck=bool(outcome.struck))
 

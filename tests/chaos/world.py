@@ -241,10 +241,13 @@ class World:
         self._last_outcome = history[-1] if history else None
 
     def _note_restore(self, run: Simulation) -> None:
-        """To go back behind a checkpoint whose results are committed is to commit them again: nobody can help that."""
+        """To go back behind a checkpoint whose results are committed is to commit them again: nobody can help that.
+
+        A restart for which the store did not answer has gone back to nothing.
+        """
         assert run.recovery is not None
         recovered = run.recovery.checkpoints.recovered
-        if recovered is not None:
+        if recovered is not None and run.recovery.is_at_work:
             from_id = 0 if recovered.manifest is None else recovered.manifest.checkpoint_id
             self.outcome.went_behind_what_was_told |= from_id < self._told
 

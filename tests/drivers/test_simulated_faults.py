@@ -89,6 +89,20 @@ def test_tasks_elsewhere_go_on_until_somebody_misses_it() -> None:
     assert run.recovery.graph.generation == 1
 
 
+def test_nobody_misses_a_taskmanager_whose_tasks_had_ended_when_the_job_is_done() -> None:
+    """What sinks have made visible would come again: the checkpoints are deleted by then."""
+    results: list[int] = []
+    run = simulation(results.append)
+    while not any(each.is_done for each in run.deployments):
+        assert run.step() is not None
+    run.kill(next(each.task_manager for each in run.deployments if each.is_done))
+    run.run()
+    assert run.is_done
+    assert run.recovery is not None
+    assert run.recovery.graph.generation == 0
+    assert sorted(results) == list(range(60))
+
+
 def test_what_a_dead_taskmanager_was_about_to_write_is_not_written() -> None:
     store = MemoryStore()
     run = simulation(lambda _: None, 400, store=store)

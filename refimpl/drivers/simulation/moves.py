@@ -126,7 +126,9 @@ class Moves(DataMoves):
         return [Tell(each.number, str(each), each.arrival_ms) for each in messages]
 
     def _losses(self) -> Sequence[MissTaskManager | Revive]:
-        """What is still to come of TaskManagers that are gone."""
+        """What is still to come of TaskManagers that are gone; nobody misses one when the job is done."""
+        if self.is_done:
+            return []
         missed = [MissTaskManager(number, at_ms) for number, at_ms in self._missed.items()]
         return missed or [Revive(number, at_ms) for number, at_ms in self._deployer.gone.items()]
 
