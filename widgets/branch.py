@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+import random
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
-
-import numpy as np
 
 from refimpl.cluster import FixedDelayRestart
 from refimpl.drivers import Simulation
@@ -199,8 +198,20 @@ class Branch:
         now = self.simulation.time_ms
         rested = [each for each in enabled if now >= self._rests_until_ms.get(getattr(each, "task", ""), 0.0)]
         among = rested or enabled
-        luck = np.random.default_rng((seed, len(self.choices))).random()
+        luck = _luck(seed, len(self.choices))
         return among[int(luck * len(among))]
+
+
+def _luck(seed: int, num_chosen: int) -> float:
+    """A draw from [0, 1) that follows from the seed and the number of the step.
+
+    Where numpy is not, as in a browser, it is another one, and as steady.
+    """
+    try:
+        import numpy as np
+    except ImportError:
+        return random.Random(f"step {num_chosen} of seed {seed}").random()
+    return float(np.random.default_rng((seed, num_chosen)).random())
 
 
 def _limit(pool: LocalBufferPool, num_buffers: int) -> None:

@@ -5,10 +5,9 @@ From ipykernel 7 on, messages of a widget come on a thread of their own, also wh
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable
-
-from IPython import get_ipython
 
 __all__ = ["on_main_thread"]
 
@@ -18,7 +17,8 @@ def on_main_thread(call: Callable[[], object]) -> None:
 
     Where there is no kernel with a loop of its own, whoever asks does it.
     """
-    loop = getattr(getattr(get_ipython(), "kernel", None), "io_loop", None)
+    ipython = sys.modules.get("IPython")  # whoever runs cells has loaded it
+    loop = getattr(getattr(ipython and ipython.get_ipython(), "kernel", None), "io_loop", None)
     if loop is None or threading.current_thread() is threading.main_thread():
         call()
     else:

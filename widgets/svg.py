@@ -42,7 +42,7 @@ _HATCHES = (
 
 def static_text(name: str) -> str:
     """A file of `widgets/static`."""
-    return resources.files("widgets").joinpath("static", name).read_text(encoding="utf-8")
+    return (resources.files("widgets") / "static" / name).read_text(encoding="utf-8")
 
 
 def picture_id(kind: str, facts: str) -> str:

@@ -34,6 +34,7 @@ except ImportError:  # Windows has none
     resource = None  # type: ignore[assignment]  # where there is none nothing is asked of it
 
 LEARNER_FILE = "<your code>"
+Limit = Callable[[float], contextlib.AbstractContextManager[None]]  # by a clock, or by what has been done
 _RELOAD_SECONDS = 1.0
 _MANY_RAISED = 100
 _MUCH_MEMORY = 500 << 20
@@ -104,7 +105,7 @@ def _on_alarm(_signal: int, _frame: object) -> None:
     raise StepTimeoutError
 
 
-def find_part(job: dict[str, Any], module: types.ModuleType, registered: list[tuple[str, object]]) -> dict[str, Any]:
+def find_part(job: dict[str, Any], module: Any, registered: list[tuple[str, object]], limit: Limit) -> dict[str, Any]:
     """Which object of the learner's module is the part: {"part": …} or {"problem": …, "names": …}."""
     decorated = [_last_of(module, part) for exercise, part in registered if exercise == job["exercise"]]
     unique = list({id(part): part for part in decorated}.values())
@@ -126,7 +127,7 @@ def find_part(job: dict[str, Any], module: types.ModuleType, registered: list[tu
     if job["kind"] == "class":
         if not isinstance(part, type):
             return {"problem": "not_a_class", "names": [type(part).__name__]}
-        missing = _missing(job, part)
+        missing = _missing(job, part, limit)
         if missing:
             return {"problem": "missing_method", "names": missing}
     return {"part": part}
@@ -146,12 +147,12 @@ def _last_of(module: types.ModuleType, part: Any) -> Any:
     return last if is_remade else part
 
 
-def _missing(job: dict[str, Any], part: type) -> list[str]:
+def _missing(job: dict[str, Any], part: type, limit: Limit) -> list[str]:
     """The methods that the class has not written; an object may have them where its class has not."""
     missing = [name for name in job["methods"] if not _is_written(part, name)]
     if missing and not set(missing) & set(dir(part)):
         try:
-            with time_limit(job["limits"]["case_seconds"]):
+            with limit(job["limits"]["case_seconds"]):
                 made = part()
                 missing = [name for name in missing if not callable(getattr(made, name, None))]
         except Exception:  # noqa: BLE001 - what it raises when it is made is told by the first case
@@ -204,8 +205,8 @@ def _run_with(name: str, source: str, driver: str, names: dict[str, Any]) -> Non
 class Child:
     """One run: load the driver, load the learner's source, run every case, write the transcript."""
 
-    def __init__(self, job: dict[str, Any]) -> None:
-        self.job = job
+    def __init__(self, job: dict[str, Any], limit: Limit = time_limit) -> None:
+        self.job, self._limit = job, limit
         self.stand_ins: dict[str, Any] = {"__name__": "stand_ins"}
         exec(compile(job["stand_ins"], "<stand_ins>", "exec"), self.stand_ins)  # noqa: S102 - our own source
         self.transcript = 1
@@ -267,16 +268,14 @@ class Child:
         stand_in = sys.modules["course"].__dict__
         module.__dict__.update({k: v for k, v in stand_in.items() if not k.startswith("__")})
         try:
-            with time_limit(self.job["limits"]["case_seconds"]):
+            with self._limit(self.job["limits"]["case_seconds"]):
                 if self.code is None:
                     self.code = compile(source, LEARNER_FILE, "exec", dont_inherit=True)
                 exec(self.code, module.__dict__)  # noqa: S102 - what this process is for
         except BaseException as error:  # noqa: BLE001 - sys.exit and endless loops included
             return None, {"problem": self._kind_of(error), "error": describe_error(error)}
-        found = find_part(self.job, module, self.registered)
-        if "part" in found:
-            return found["part"], None
-        return None, found
+        found = find_part(self.job, module, self.registered, self._limit)
+        return (found["part"], None) if "part" in found else (None, found)
 
     def _kind_of(self, error: BaseException) -> str:
         if isinstance(error, StepTimeoutError):
@@ -303,7 +302,7 @@ class Child:
             events: list[Any] = []
             ending = None
             try:
-                with time_limit(limit):
+                with self._limit(limit):
                     driver["run_case"](part, case, events)
             except BaseException as error:  # noqa: BLE001 - whatever the learner's code raised
                 ending = {"problem": self._kind_of(error), "error": describe_error(error)}

@@ -19,9 +19,10 @@ from course.curriculum.seams import child_job, seam
 from course.grading.loading import check_of
 from course.grading.report import Report, RuleResult, message
 from course.grading.rules import Case, Check, Finding, Row, Rule, RuleStatus, Seen, Status
-from course.grading.runner import Grader, Transcript
+from course.grading.runner import Grader
 from course.grading.shrink import Failure, shrunk
 from course.grading.sources import is_stub, loop_around, names_defined, parsed
+from course.grading.transcripts import Transcript
 
 __all__ = ["code_hash", "judge", "vectors_version", "warm_up"]
 

@@ -16,16 +16,17 @@ import sysconfig
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from course.grading import boundary
 from course.grading.children import Process, StartError, fresh, started
-from course.grading.rules import Case, Seen
+from course.grading.rules import Case
+from course.grading.transcripts import Transcript, parsed
 
-__all__ = ["Grader", "GraderError", "Limits", "Transcript"]
+__all__ = ["Grader", "GraderError", "Host", "Limits", "Working", "lent"]
 
 _HERE = Path(__file__).parent
 _TRANSCRIPT_BYTES = 32 << 20
@@ -69,22 +70,34 @@ class Limits:
         return replace(self, **{name: factor * getattr(self, name) for name in names})
 
 
-@dataclass(slots=True)
-class Transcript:
-    """What came back. `problem` is why the code never ran; `step` the last case that was begun.
+class Working(Protocol):
+    """One child of a check, wherever it is at work; until `send` it is getting ready."""
 
-    `ended` is true only if the child itself said so; a transcript without it is never a pass.
-    """
+    def send(self, order: Mapping[str, Any], limits: Limits) -> None:
+        """Give it its source, the inputs and its limits, which the order has as well.
 
-    problem: Mapping[str, Any] | None = None
-    loaded: bool = False
-    seen: dict[int, Seen] = field(default_factory=dict)
-    step: int | None = None
-    ended: bool = False
-    timed_out: bool = False
-    tampered: list[str] = field(default_factory=list)
-    printed: int = 0
-    printed_text: str = ""
+        Raises:
+            OSError: the child is gone.
+        """
+
+    def finish(self) -> Transcript:
+        """Wait for it until its time is up, end it, and return what it wrote.
+
+        Raises:
+            GraderError: it failed before it reached the learner's code.
+        """
+
+    def abandon(self) -> None:
+        """End it at once; nobody wants its transcript any more."""
+
+
+Host = Callable[[Mapping[str, Any]], Working]
+"""What starts a child for a job."""
+
+
+def lent() -> dict[str, str]:
+    """The sources that every child is handed with its job, because it cannot import `course`."""
+    return {name: (_HERE / f"{name}.py").read_text(encoding="utf-8") for name in ("fence", "stand_ins", "kinds")}
 
 
 class Grader:
@@ -96,18 +109,23 @@ class Grader:
         limits: what each run may use.
         keeps_one_ready: whether the next child is started while the last one works, so that it has
             loaded everything when its source comes. Then `close` must be called.
+        host: where children are at work; by default each is a process of its own.
     """
 
-    def __init__(self, job: Mapping[str, Any], limits: Limits | None = None, *, keeps_one_ready: bool = False) -> None:
+    def __init__(
+        self,
+        job: Mapping[str, Any],
+        limits: Limits | None = None,
+        *,
+        keeps_one_ready: bool = False,
+        host: Host | None = None,
+    ) -> None:
         self._limits = limits or Limits()
-        lent = ("boundary", "fence", "stand_ins", "kinds")
-        texts = {name: (_HERE / f"{name}.py").read_text(encoding="utf-8") for name in lent}
-        has_boundary = boundary.available() is not None
-        self._job = {**job, **texts, "has_boundary": has_boundary, "native": _native_folders()}
+        self._host, self._job = (host, {**job, **lent()}) if host else (Run, _for_a_process(job))
         self._keeps_one_ready = keeps_one_ready
-        self._ready: Run | None = None
+        self._ready: Working | None = None
 
-    def start(self, source: str, cases: Sequence[Case], *, is_kept: bool = False) -> Run:
+    def start(self, source: str, cases: Sequence[Case], *, is_kept: bool = False) -> Working:
         """Start a child on `source`; the caller must call `finish` on what it gets.
 
         The code is loaded afresh for each case, unless it `is_kept`: then what it keeps meets the next one, and the
@@ -120,12 +138,12 @@ class Grader:
         limits = self._limits.times(_KEPT) if is_kept else self._limits
         order = {"source": source, "cases": [case.ops for case in cases], "starts": starts,
                  "is_kept": is_kept, "limits": limits.as_plain()}  # fmt: skip
-        run, self._ready = self._ready or Run(self._job), None
+        run, self._ready = self._ready or self._host(self._job), None
         try:
             run.send(order, limits)
         except OSError:  # the one kept ready was ended by somebody
             run.abandon()
-            run = Run(self._job)
+            run = self._host(self._job)
             run.send(order, limits)
         if self._keeps_one_ready:
             self.prepare()
@@ -154,13 +172,19 @@ class Grader:
 
     def prepare(self) -> None:
         """Have a child ready for the next source."""
-        self._ready = self._ready or Run(self._job)
+        self._ready = self._ready or self._host(self._job)
 
     def close(self) -> None:
         """End the child that was kept ready."""
         if self._ready is not None:
             self._ready.abandon()
             self._ready = None
+
+
+def _for_a_process(job: Mapping[str, Any]) -> dict[str, Any]:
+    own = (_HERE / "boundary.py").read_text(encoding="utf-8")
+    has_boundary = boundary.available() is not None
+    return {**job, **lent(), "boundary": own, "has_boundary": has_boundary, "native": _native_folders()}
 
 
 def _native_folders() -> list[str]:
@@ -235,7 +259,7 @@ class Run:
         if code is None:
             self._process.errors.close()
             return None
-        transcript = _parse(data)
+        transcript = parsed(data)
         transcript.timed_out = timed_out or (not self._was_killed and code in _OUT_OF_TIME)
         if code == 3 or (not transcript.loaded and not data and not timed_out):
             self._raise_if_ours(transcript)
@@ -303,37 +327,3 @@ class Run:
         if self._folder is not None:
             self._folder.cleanup()
         return code
-
-
-def _parse(data: bytes) -> Transcript:
-    """The transcript from the child's lines; anything of another shape is ignored."""
-    transcript = Transcript()
-    for raw in data.split(b"\n"):
-        try:
-            line = json.loads(raw)
-        except (ValueError, RecursionError):
-            continue
-        if not isinstance(line, list) or not line:
-            continue
-        match line:
-            case ["loaded", None]:
-                transcript.loaded = True
-            case ["loaded", dict() as problem]:
-                transcript.loaded, transcript.problem = True, problem
-            case ["case", int() as index]:
-                transcript.step = index
-            case ["did", int() as index, list() as events, (dict() | None) as ending]:
-                # Only the first word about a case counts, and only after the child began it.
-                if index == transcript.step and index not in transcript.seen:
-                    transcript.seen[index] = Seen(events, ending)
-            case ["end", dict() as ending]:
-                transcript.ended = True
-                transcript.tampered = [str(name)[:80] for name in _list(ending.get("tampered"))]
-                printed = ending.get("printed")
-                transcript.printed = printed if isinstance(printed, int) else 0
-                transcript.printed_text = str(ending.get("text", ""))[:2000]
-    return transcript
-
-
-def _list(value: object) -> list[Any]:
-    return value if isinstance(value, list) else []

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from course.grading.rules import Case, Check, Finding, Rule, Seen
-from course.grading.runner import Transcript
+from course.grading.transcripts import Transcript
 
 __all__ = ["Failure", "shrunk", "smaller_lists"]
 

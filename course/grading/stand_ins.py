@@ -123,10 +123,12 @@ class _PutOff(types.ModuleType):
 def put_off(name: str) -> Callable[[], None]:
     """Make a module that is loaded when something of it is first asked for; or now, by calling what is returned.
 
-    The lazy loader of Python 3.11 would load it as soon as a second file imports it.
+    The lazy loader of Python 3.11 would load it as soon as a second file imports it. Where there is no such module,
+    nothing is put off, and an import says that there is none.
     """
     spec = importlib.util.find_spec(name)
-    assert spec is not None, f"there is no module {name}"
+    if spec is None:
+        return lambda: None
     module = importlib.util.module_from_spec(spec)
     module.__class__ = _PutOff
     sys.modules[name] = module

@@ -18,26 +18,33 @@ from course.figures.race_page import RACE_FILES
 from course.places import home, lessons_folder
 from course.site.pictures import State, frame, frame_pictures, states_of_views, views_script
 from course.site.published import CARD, MISSING, draw_card, sitemap, url_of
+from course.site.tab.build import UnmadeError, build_tab, npm
 
 __all__ = ["build_site", "main"]
 
 _HERE = Path(__file__).parent
 _LEAD = "07_local_channels", "queue", "Three queues between tasks, and the buffers that wait in them"
 _EVERY = frozenset(LESSONS)
+TRY = "try"
+_IN_A_TAB = """To step through a running job, and to write parts of it and have them checked, open
+<a href="try/index.html">the course in a tab</a>: the engine runs in your browser. For the whole course you need the
+project."""
+_NO_TAB = "To step through a running job, write parts of it and have them checked, you need the project."
 
 
 class SiteError(Exception):
     """The pages cannot be made; the text says why."""
 
 
-def build_site(target: Path, moving: Collection[int] = _EVERY, url: str = "") -> Path:
+def build_site(target: Path, moving: Collection[int] = _EVERY, url: str = "", *, has_tab: bool = False) -> Path:
     """Make all pages in `target`, which is replaced; return the first one. Pictures of the lessons `moving` move.
 
-    `url` is where they will be found: then they say so, and there is a map of them for search engines.
+    `url` is where they will be found: then they say so, and there is a map of them for search engines. With `has_tab`
+    there is the course for a tab of a browser in `try/`, too.
 
     Raises:
         SiteError: there are no lessons, a cell of one failed, Sphinx is not installed, or it found something wrong; the
-            text says what.
+            text says what. Or npm could not bring what `try/` needs.
     """
     try:
         from sphinx.cmd.build import main as sphinx
@@ -47,11 +54,16 @@ def build_site(target: Path, moving: Collection[int] = _EVERY, url: str = "") ->
         raise SiteError(f"{target} is a folder with other things in it; name another one")
     with tempfile.TemporaryDirectory(prefix="sluice-site-") as folder:
         source, made = Path(folder, "source"), Path(folder, "made")
-        _gather(source, moving)
+        _gather(source, moving, has_tab)
         print("making the pages", file=sys.stderr)
         settings = ["-q", "-W", "--keep-going", "-b", "html", "-D", f"html_baseurl={url}"]
         if sphinx([*settings, "-d", str(Path(folder, "trees")), str(source), str(made)]):
             raise SiteError("the pages were not made; what is wrong stands above")
+        if has_tab:
+            try:
+                build_tab(made / TRY)
+            except UnmadeError as error:
+                raise SiteError(f"{TRY}/ was not made: {error}; --no-try does without") from error
         draw_card(made / CARD)
         if url:
             found = sitemap((page.stem for page in made.glob("*.html")), url)
@@ -62,7 +74,7 @@ def build_site(target: Path, moving: Collection[int] = _EVERY, url: str = "") ->
     return target / "index.html"
 
 
-def _gather(source: Path, moving: Collection[int]) -> None:
+def _gather(source: Path, moving: Collection[int], has_tab: bool) -> None:
     """Put everything into one folder, as Sphinx wants it."""
     source.mkdir()
     shutil.copy(_HERE / "conf.py", source)
@@ -78,7 +90,7 @@ def _gather(source: Path, moving: Collection[int]) -> None:
     recordings: dict[str, State] = {}
     for lesson in LESSONS.values():
         recordings |= _page(lesson.name, source, moves=lesson.number in moving)
-    _front_page(source, recordings)
+    _front_page(source, recordings, has_tab)
 
 
 def _there(page: Path) -> Path:
@@ -108,7 +120,7 @@ def _put_views(source: Path, page: str, found: Mapping[str, State]) -> None:
         (source / "static" / "views" / f"{page}.js").write_text(views_script(found), encoding="utf-8")
 
 
-def _front_page(source: Path, recordings: Mapping[str, State]) -> None:
+def _front_page(source: Path, recordings: Mapping[str, State], has_tab: bool) -> None:
     name, cell, words = _LEAD
     place = f"{name}-{cell}-0"
     _put_views(source, "index", {each: state for each, state in recordings.items() if each == place})
@@ -118,6 +130,7 @@ def _front_page(source: Path, recordings: Mapping[str, State]) -> None:
         .read_text(encoding="utf-8")
         .format(
             picture=frame(place, words),
+            tab=_IN_A_TAB if has_tab else _NO_TAB,
             num_lessons=len(LESSONS),
             num_exercises=len(EXERCISES),
             least=min(minutes),
@@ -161,9 +174,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         help="whose pictures move: all, none (made in seconds), or numbers such as 3,11 (all)",
     )  # fmt: skip
     parser.add_argument("--url", type=_url, help="where they will be published, for links and search engines")
+    parser.add_argument(
+        "--try", dest="has_tab", action=argparse.BooleanOptionalAction,
+        help=f"whether {TRY}/ is made, which has the engine and the checks for a browser (where npm is)",
+    )  # fmt: skip
     given = parser.parse_args(arguments)
+    has_tab = npm() is not None if given.has_tab is None else given.has_tab
+    if given.has_tab is None and not has_tab:
+        print(f"{TRY}/ is left out: npm, which brings Python for browsers, is not here", file=sys.stderr)
     try:
-        first = build_site(given.folder.resolve(), given.moving, given.url or "")
+        first = build_site(given.folder.resolve(), given.moving, given.url or "", has_tab=has_tab)
     except (SiteError, OSError) as error:
         print(error, file=sys.stderr)
         return 1

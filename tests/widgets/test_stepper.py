@@ -369,11 +369,9 @@ def test_clicks_and_a_cell_step_in_turns(monkeypatch):
 
 
 def test_a_simulation_is_stepped_where_cells_run(monkeypatch):
-    from widgets import main_thread
-
     left, where = [], []
     kernel = SimpleNamespace(io_loop=SimpleNamespace(add_callback=left.append))
-    monkeypatch.setattr(main_thread, "get_ipython", lambda: SimpleNamespace(kernel=kernel))
+    monkeypatch.setattr("IPython.get_ipython", lambda: SimpleNamespace(kernel=kernel))
     monkeypatch.setattr(QueueView, "send", lambda self, content, buffers=None: where.append(threading.current_thread()))
     with Simulation(places(), seed=1) as simulation:
         view = QueueView(simulation)

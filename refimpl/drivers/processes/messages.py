@@ -32,8 +32,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import cloudpickle
-
 from refimpl.cluster.back_pressure import SampleTasks
 from refimpl.drivers.processes.sent_error import SentError
 from refimpl.drivers.restore_point import RestorePoint
@@ -266,6 +264,8 @@ def pack(value: object) -> bytes:
     Raises:
         LocalUsageError: something in it belongs to this process, such as an open file.
     """
+    import cloudpickle  # here, as in `sent_error`: where there are no processes, as in a browser, it is not
+
     try:
         return bytes(cloudpickle.dumps(value))
     except USER_CODE_RAISES as error:
@@ -278,6 +278,8 @@ def unpack(data: bytes) -> Any:
     Raises:
         LocalUsageError: it cannot be made again here, since a module is missing, say.
     """
+    import cloudpickle
+
     try:
         return cloudpickle.loads(data)
     except USER_CODE_RAISES as error:

@@ -13,8 +13,6 @@ import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import cloudpickle
-
 from refimpl.errors import SluiceError, UserCodeError, described, shown
 
 __all__ = ["SentError"]
@@ -69,6 +67,8 @@ def _can_be_sent(part: object) -> bool:
 
 def _packed(make: Callable[[], object]) -> bytes | None:
     """What is made, packed; `None` if it cannot be made, packed or made again."""
+    import cloudpickle
+
     try:
         data = bytes(cloudpickle.dumps(make()))
         cloudpickle.loads(data)
@@ -79,6 +79,8 @@ def _packed(make: Callable[[], object]) -> bytes | None:
 
 def _unpacked(data: bytes, story: str) -> BaseException | None:
     """The error with its story, if it can be made again here."""
+    import cloudpickle
+
     try:
         error: BaseException = cloudpickle.loads(data)
         if not issubclass(type(error), BaseException):

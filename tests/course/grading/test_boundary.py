@@ -19,11 +19,12 @@ import pytest
 
 from course.curriculum import seams, stubs
 from course.curriculum.manifest import EXERCISES
-from course.grading import boundary, children, runner
+from course.grading import boundary, children
 from course.grading.judge import judge
 from course.grading.loading import check_of
 from course.grading.rules import Seen, Status
 from course.grading.runner import Grader
+from course.grading.transcripts import Transcript, parsed
 from course.learner.receipts import ReceiptError, make_receipt, verify
 
 pytestmark = pytest.mark.usefixtures("own_state")
@@ -272,15 +273,15 @@ class Forging(Grader):
         for number in self.random.sample(sorted(seen), min(3, len(seen))):
             ending = mutated({"problem": "raised", "error": {}}, self.random) if self.random.random() < 0.3 else None
             seen[number] = Seen(mutated(seen[number].events, self.random), ending)
-        transcript = runner.Transcript(loaded=True, seen=seen, step=len(cases) - 1, ended=True)
+        transcript = Transcript(loaded=True, seen=seen, step=len(cases) - 1, ended=True)
         return _Done(transcript)
 
 
 class _Done:
-    def __init__(self, transcript: runner.Transcript) -> None:
+    def __init__(self, transcript: Transcript) -> None:
         self.transcript = transcript
 
-    def finish(self) -> runner.Transcript:
+    def finish(self) -> Transcript:
         return self.transcript
 
     def abandon(self) -> None: ...
@@ -298,7 +299,7 @@ def test_an_odd_transcript_ends_in_a_report(exercise: str) -> None:
 def test_lines_of_any_shape_make_a_transcript() -> None:
     deep = b"[" * 100_000 + b"]" * 100_000
     lines = [deep, b'["did", 0, 5, null]', b'["loaded", 7]', b'["end", null]', b"\xff", b'["case", "x"]', b"7" * 9000]
-    transcript = runner._parse(b"\n".join(lines))
+    transcript = parsed(b"\n".join(lines))
     assert not transcript.loaded
 
 
