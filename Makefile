@@ -13,7 +13,7 @@ FIND_PYTHON = for python in $(PYTHON) python3 python3.13 python3.12 python3.11 p
 	fi
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lab test test-whole test-compiled fast demo cluster bench bench-checks bench-peers bench-spark bench-cluster bench-widgets profile site differential race fuzz chaos session dist lint clean requirements
+.PHONY: help setup lab test test-whole test-compiled fast demo cluster bench bench-checks bench-peers bench-spark bench-cluster bench-widgets bench-tab profile site differential race fuzz chaos session dist lint clean requirements
 
 help: ## show this list
 	@echo "make lab            open the course in JupyterLab         (ARGS='--no-browser --port 8890')"
@@ -28,8 +28,9 @@ help: ## show this list
 	@echo "make bench-spark    every way out of Spark, in rows/s      (ARGS='--rows 5000000')"
 	@echo "make bench-cluster  100 M rows through Spark's executors  (ARGS='--rows 5000000 --rounds 5')"
 	@echo "make bench-widgets  what a moving view costs, in a browser (ARGS='--seconds 10')"
+	@echo "make bench-tab      whether a browser says what a terminal says (ARGS='3.1 --wrong 2')"
 	@echo "make profile        where the time of a record goes        (ARGS=batch)"
-	@echo "make site           the lessons as pages to read             (ARGS=FOLDER, else build/site; with npm also try/, the course in a tab)"
+	@echo "make site           the lessons as pages to read             (ARGS=FOLDER, else build/site; with npm also try/)"
 	@echo "make differential   random jobs on every driver, for a night  (ARGS='--jobs 5000 --seed 7')"
 	@echo "make race           other ways to push back, 50 seeds, 2 hours (ARGS='-n 2')"
 	@echo "make fuzz           a million hostile inputs, < 1 hour      (ARGS='--seconds 60')"
@@ -78,6 +79,9 @@ site: setup
 
 bench-widgets: setup
 	@exec $(RUN)/python -m tests.bench.widgets $(ARGS)
+
+bench-tab: setup
+	@exec $(RUN)/python -m tests.bench.in_a_tab $(ARGS)
 
 profile: setup
 	@exec $(RUN)/python -m tests.bench.profile $(ARGS)

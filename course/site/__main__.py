@@ -53,17 +53,19 @@ def build_site(target: Path, moving: Collection[int] = _EVERY, url: str = "", *,
     if target.exists() and not (target / ".buildinfo").exists() and any(target.iterdir()):
         raise SiteError(f"{target} is a folder with other things in it; name another one")
     with tempfile.TemporaryDirectory(prefix="sluice-site-") as folder:
-        source, made = Path(folder, "source"), Path(folder, "made")
+        source, made, tab = Path(folder, "source"), Path(folder, "made"), Path(folder, "tab")
+        if has_tab:
+            try:
+                build_tab(tab)
+            except UnmadeError as error:
+                raise SiteError(f"{TRY}/ was not made: {error}; --no-try does without") from error
         _gather(source, moving, has_tab)
         print("making the pages", file=sys.stderr)
         settings = ["-q", "-W", "--keep-going", "-b", "html", "-D", f"html_baseurl={url}"]
         if sphinx([*settings, "-d", str(Path(folder, "trees")), str(source), str(made)]):
             raise SiteError("the pages were not made; what is wrong stands above")
         if has_tab:
-            try:
-                build_tab(made / TRY)
-            except UnmadeError as error:
-                raise SiteError(f"{TRY}/ was not made: {error}; --no-try does without") from error
+            shutil.move(tab, made / TRY)
         draw_card(made / CARD)
         if url:
             found = sitemap((page.stem for page in made.glob("*.html")), url)

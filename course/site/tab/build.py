@@ -16,7 +16,7 @@ import zipfile
 from collections.abc import Iterable
 from pathlib import Path
 
-__all__ = ["PYODIDE", "UnmadeError", "build_tab", "npm"]
+__all__ = ["PYODIDE", "UnmadeError", "build_tab", "npm", "pack_course"]
 
 PYODIDE = "314.0.7"
 _SHA512 = (
@@ -71,7 +71,7 @@ def build_tab(target: Path) -> None:
             shutil.copy(file, target)
     for file in (_ROOT / "course/grading/child.py", _ROOT / "course/grading/rounds.py", _HERE / "at_work.py"):
         shutil.copy(file, target)
-    _pack(target / "course.zip", _COURSE, _SINGLE)
+    pack_course(target / "course.zip")
     _pack(target / "engine.zip", _ENGINE)
     _put_service_worker(target)
 
@@ -98,6 +98,11 @@ def _put_pyodide(folder: Path) -> None:
                 member = opened.extractfile(f"package/{name}")
                 assert member is not None, f"its digest is known, and so is {name}"
                 (folder / name).write_bytes(member.read())
+
+
+def pack_course(archive: Path) -> None:
+    """Make the archive of all that the page asks: it needs Python's standard library and nothing else."""
+    _pack(archive, _COURSE, _SINGLE)
 
 
 def _pack(archive: Path, folders: Iterable[str], files: Iterable[str] = ()) -> None:
