@@ -9,6 +9,7 @@ from __future__ import annotations
 import builtins
 import json
 import os
+import tempfile
 import types
 from collections.abc import Callable
 from pathlib import Path
@@ -48,7 +49,8 @@ def get_ready(job_text: str, sources_text: str, say: Callable[[str], object]) ->
         job.update(json.loads(order))
         os.makedirs(_FOLDER, exist_ok=True)  # noqa: PTH103 - as in `child`
         os.chdir(_FOLDER)
-        os.environ.update(HOME=_FOLDER, TMPDIR=_FOLDER)  # where a part may spill
+        os.environ.update(HOME=_FOLDER, TMPDIR=_FOLDER)
+        tempfile.tempdir = None  # it was asked for while the archive was unpacked; a part spills where TMPDIR says
         readable = ["/lib", job["engine"]]
         fence.raise_fence(_FOLDER, readable, [job["engine_root"]], job["denied"], [])
         builtins.input = lambda *_: (_ for _ in ()).throw(EOFError("a check has no keyboard"))
