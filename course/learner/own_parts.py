@@ -12,7 +12,7 @@ from typing import Any
 
 from course.curriculum.manifest import EXERCISES
 from course.curriculum.seams import seam
-from course.grading.child import find_part
+from course.grading.child import find_part, time_limit
 from course.grading.stand_ins import course_stand_in
 from course.learner import progress
 from course.learner.receipts import latest_passed
@@ -70,7 +70,7 @@ def part_in(exercise_id: str, source: str) -> Any:
         "exercise": exercise_id, "kind": wanted.kind, "member": wanted.member, "part": wanted.part,
         "methods": list(wanted.methods), "modules": {}, "limits": {"case_seconds": _FIND_SECONDS},
     }  # fmt: skip
-    found = find_part(job, module, registered)
+    found = find_part(job, module, registered, time_limit)
     if "part" not in found:
         raise LookupError(f"there is no part of {exercise_id} in it")
     return found["part"]
