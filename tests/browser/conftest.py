@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Iterator
 
 import pytest
-from playwright.sync_api import BrowserContext
+from playwright.sync_api import BrowserContext, expect
 
 from tests.support.lab_pages import (
     GET_ONE,
@@ -23,6 +23,10 @@ from tests.support.lab_pages import (
     running_chromium,
     running_lab,
 )
+from tests.support.tab_pages import PATIENCE_MS
+
+# What is expected comes at once or, on a machine at work elsewhere, after a while.
+expect.set_options(timeout=PATIENCE_MS)
 
 
 @pytest.fixture(scope="module")

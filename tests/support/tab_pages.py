@@ -15,9 +15,8 @@ from playwright.sync_api import Page
 from course.curriculum.specimens import zoo
 from course.grading.judge import judge
 
-__all__ = ["GET_NPM", "PATIENCE_MS", "Served", "begun", "checked", "in_the_terminal", "opened", "ready", "served"]
+__all__ = ["PATIENCE_MS", "Served", "begun", "checked", "in_the_terminal", "opened", "ready", "served"]
 
-GET_NPM = "no npm found: apt-get install npm (Debian), brew install node (macOS)"
 PATIENCE_MS = 240_000
 """Python for browsers takes seconds to begin, and on a machine with much to do minutes."""
 
