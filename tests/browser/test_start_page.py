@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -51,7 +52,8 @@ def see_the_lessons(page: Page) -> None:
     listed.wait_for()
     assert listed.get_by_role("button").count() == 1 + len(LESSONS)
     for lesson in LESSONS.values():
-        assert listed.get_by_role("button", name=lesson.title).count() == 1
+        title = re.compile(rf"\b{re.escape(lesson.title)}")  # one title is a part of another's last words
+        assert listed.get_by_role("button", name=title).count() == 1
     go_on = listed.get_by_role("button", name="Go on here: 3.1")
     assert go_on.inner_text().startswith("L03")
     assert EXERCISES["3.1"].title in go_on.inner_text()
