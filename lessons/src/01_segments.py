@@ -178,12 +178,13 @@ if spark := spark_or_none():
 L.quiz("1.q1")
 # %% quiz name=quiz-2
 L.quiz("1.q2")
-# %% [markdown] recap name=recap
+# %% [markdown] recap name=recap seeds=A2
 # ## What you have now
 #
 # You built the three ways to the bytes of a segment: a window, a number, a copy. In Flink 1.11.4 this is
-# `MemorySegment`, and `HybridMemorySegment` below it. A fixed number of pieces of a fixed
-# size: so the engine knows what it uses, and "no piece left" means something. To read:
+# `MemorySegment`, and `HybridMemorySegment` below it, for memory in Java's heap and outside of it: as long as only
+# one class of segments is loaded, Java's compiler calls its methods without looking them up. A fixed number of
+# pieces of a fixed size: so the engine knows what it uses, and "no piece left" means something. To read:
 # `refimpl/memory/segment.py`. Next: lesson 2, who may have how many of them.
 # %% receipt name=receipt
 L.receipt()

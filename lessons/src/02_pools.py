@@ -73,7 +73,7 @@ except InsufficientBuffersError as error:
     print(error)
 #! Play it with coins before running it: nine in the first cup, now a second job comes. Can the engine take coins out
 #! of the first cup? No: the task is writing into them. It can only refuse to give them out again when they come home.
-# %% [markdown] explain name=explain seeds=A5,A11,A12,A14
+# %% [markdown] explain name=explain seeds=A5,A7,A11,A12,A14,A21
 # ## Promise, size, count
 #
 # | number | what it is | who changes it |
@@ -91,7 +91,9 @@ except InsufficientBuffersError as error:
 # A buffer is born with one reference. Whoever shares it calls `retain` first; everybody calls `recycle`
 # once. At zero the segment goes home. Twice home would be one segment lent to two tasks.
 #
-# In Flink: `NetworkBuffer`, `LocalBufferPool`, `NetworkBufferPool` (`runtime.io.network.buffer`, 1.11.4).
+# In Flink: `NetworkBuffer`, `LocalBufferPool`, `NetworkBufferPool` (`runtime.io.network.buffer`, 1.11.4). All that
+# belongs to the network of a TaskManager is in one place there, `NettyShuffleEnvironment`. How much memory that is
+# says `taskmanager.memory.network.fraction`: a tenth, if nobody says more.
 #! Ask: a job runs happily with 12 buffers in each pool; is it promised 12? No, only what it requires, and the rest
 #! may go when a neighbour comes. From practice: a job got slower each night at two, and nothing in it had changed; a
 #! batch job on the same machines took its share of the buffers.
@@ -124,7 +126,7 @@ for appetites in ([10, 10, 10], [4, 8, 12], [2, 3, 2147483647]):
 #! Draw the rope: 10 metres, three people, marks at 3.33, 6.67 and 10; cut at 3, 6 and 10. The last person's share is
 #! 4 without anybody deciding it. In Flink the order of the pools is that of a hash set, so do not promise who gets
 #! the odd one.
-# %% [markdown] text name=shares-words seeds=A9,A10
+# %% [markdown] text name=shares-words seeds=A9,A10,A19
 # ## Sharing out
 #
 # Of 12 segments 6 were promised above; the other 6 are shared out. A pool's **appetite** is how many more
@@ -135,7 +137,8 @@ for appetites in ([10, 10, 10], [4, 8, 12], [2, 3, 2147483647]):
 # a rope and of marks on it. After each pool, make a mark where all pools so far should end, at a whole
 # number. A share is the distance between two marks, and the last mark is the end of the rope.
 #
-# A pool without a limit says 2147483647. It can never get more than all; so count it as all.
+# A pool without a limit says 2147483647. It can never get more than all; so count it as all. In a job a pool's most is
+# its channels times `buffers-per-channel` (2), and `floating-buffers-per-gate` (8) on top.
 # %% exercise id=2.2
 # %% check name=check-2
 check("2.2")

@@ -29,12 +29,14 @@ L
 #! Ask who has seen a job that is silent: no error, no progress, full input. Then ask what they restarted. From
 #! practice: a protocol test with one short message passed for months; the first message longer than the socket's
 #! buffer broke it. Everybody tests the middle of a buffer, and nobody its edge.
-# %% [markdown] text name=meet seeds=B11
+# %% [markdown] text name=meet seeds=B2,B11
 # ## Buffers are full at the wrong moment
 #
 # To travel, a record becomes bytes in a row: it is **serialised**. A byte is a number from 0 to 255, written
 # here as two hex digits; `74` is a t. On the stream a record is a **header** (or length prefix), four bytes that say
-# how long it is, and then its **payload**, the record itself. Nothing else: no mark at the end, no gap.
+# how long it is, and then its **payload**, the record itself. Nothing else: no mark at the end, no gap. Beside records
+# a few signs of the engine travel in the same way, such as the time (lesson 13); they and records are its *elements*.
+# What is said *about* a stream, its *events*, has bytes of its own (lesson 7).
 #
 # A buffer has a fixed size, chosen before the first record was written: 32 KiB by default, 8 bytes in our
 # pictures. A record is as long as it is. Below, "to" is copied into a buffer; its header is hatched. The

@@ -58,7 +58,7 @@ from course.figures.writing import moved
 moved([f"N{number}" for number in range(1_000)], before=4, after=5)
 #! Ask where the keys live that do not move: their state stays on its machine. A state of a terabyte makes the
 #! difference between 495 and 818 of a thousand keys a matter of hours.
-# %% [markdown] explain name=explain seeds=B8,C2,C5
+# %% [markdown] explain name=explain seeds=B8,C2,C3,C5
 # ## Who may choose, and how
 #
 # | selector | a record goes to | for |
@@ -71,7 +71,8 @@ moved([f"N{number}" for number in range(1_000)], before=4, after=5)
 # | `Global` | always the first | a single reader |
 # | `Broadcast` | **all** of them | rules, tables, watermarks |
 #
-# To send to one is **unicast**; to send to all is **broadcast**, and there the writer asks nobody.
+# To send to one is **unicast**; to send to all is **broadcast**, and there the writer asks nobody. Where nobody says
+# anything an edge is forward, or rebalance if the two have other numbers of subtasks.
 #
 # The hash is Java's `hashCode`, then *murmur*, which stirs the bits: similar keys have similar codes.
 # Python's own `hash` will not do. For texts it is salted: another number in each process.

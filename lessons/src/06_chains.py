@@ -78,7 +78,7 @@ print("\nthe same, with a map that makes a new flight instead:")
 two_branches(object_reuse=True, changes=False)
 #! From practice: teams that switch reuse on read all their functions for a week first, or forbid setters in the
 #! types. The last table is the cheap rule: make a new object, change none you were given, and the flag is safe.
-# %% [markdown] text name=outputs seeds=B1,O1,O4,O5,O6
+# %% [markdown] text name=outputs seeds=B1,E24,E26,O1,O4,O5,O6
 # ## The eight outputs
 #
 # What an operator emits goes into an **output**: to the next operator of its chain, or to the network. Which class
@@ -90,6 +90,9 @@ two_branches(object_reuse=True, changes=False)
 #
 # And an operator may have several streams: a **side output** has a tag, and records sent to it pass by everyone
 # who listens to the main stream. (`split` is gone since Flink 1.12; side outputs do its work.)
+#
+# Where a chain branches, several of its operators may send to the network, each with a record writer of its own. What
+# comes in is for the head alone: `StreamOneInputProcessor` reads it, and `StreamTaskNetworkOutput` calls the head.
 # %% figure name=eight seeds=O1,O3,O4,O5,O6
 print(eight_outputs(), very_late_flights(), sep="\n\n")
 #! Cover the names and let them choose per cell: does anybody have to copy here, and what, the value or the wrapper?

@@ -78,10 +78,14 @@ OneChannel(8).open("ab").open("cd").open("ef").open("gh").poll().poll().poll().p
 # | flush; nothing unread | no | before 1.10 Flink told it all the same |
 #
 # In Flink: `PipelinedSubpartition` (`runtime.io.network.partition`, 1.11.4).
-# %% [markdown] text name=marks
+# %% [markdown] text name=marks seeds=B7,C10,C11,C17
 # The mark goes down when `poll` looks at the last entry: what was asked for is being delivered. The **backlog**
 # counts buffers with data, no events, and not the last one, as that may still grow. While the mark is up, and at
-# the end, the last one counts too (before 1.10: always).
+# the end, the last one counts too (before 1.10: always). A flush of an output goes to each of its queues, and each
+# queue counts the bytes and buffers that leave it (`numBytesOut`, `numBuffersOut`).
+#
+# Writer and reader share one number of a buffer, how much of it is written (`BufferBuilder` and `BufferConsumer`).
+# Flink 1.5 built them for that: until then whoever wrote and whoever flushed kept each other waiting at a lock.
 #
 # What does a flush do to the buffer it finds half full? Say it before you run the next cell.
 # %% figure name=flush seeds=C9

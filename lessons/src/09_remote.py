@@ -47,14 +47,15 @@ ExchangeView(spoken.recording, title="One connection, two channels", at=12)
 #! Let somebody find the bytes that are the same in every frame (the first three, and the magic), then where A and B
 #! differ: behind these nine. Count connections: one. Ask what would be different with a thousand channels; nothing
 #! in these two lists but the letters.
-# %% [markdown] text name=look seeds=E7
+# %% [markdown] text name=look seeds=E7,E9
 # Step through the picture: a box is a frame on its way. The list above it has the frames as bytes.
 #
 # The consumer asks for each channel (`PartitionRequest`) and later says how much it can take
 # (`AddCredit`; lesson 11 is about that). The producer sends buffers. The `length` of the first frame is
 # `00 00 00 45`: in hex 45 is 69, as many bytes as the frame has, the highest byte first (**big-endian**).
 # The **magic** is the same in each frame: who reads anything else there has lost its place. The `id` is the
-# kind of message: 02 asks, 06 brings credit, 00 a buffer.
+# kind of message: 02 asks, 06 brings credit, 00 a buffer. So the producer's side is the server here, and the
+# consumer's the client (`NettyServer`, `NettyClient`).
 # %% predict name=predict-a
 L.predict("9.a")
 #! The subtle wrong one is d: people know that messages are cut, and think they are never glued. Ask which is worse
@@ -137,13 +138,18 @@ zoo("9.2")
 check("9.3")
 # %% swap name=swap-sequence
 L.swap("9.3")
-# %% [markdown] text name=nine-words seeds=E1,E6,E13
+# %% [markdown] text name=nine-words seeds=E1,E6,E10,E11,E13,E15,E16,E21
 # ## Nine steps to another machine
 #
 # Data reaches the next operator in one of three ways. In a chain it is a function call. On one machine the
 # consumer reads the producer's queue. To another machine it takes nine steps, once the channel has been asked
 # for; here they are for its first buffer, each with the step of the run in which it happened. (If the producer
 # fails, an `ErrorResponse` comes: it names a channel, which fails alone, or none, and then all of them do.)
+#
+# Channels that may send stand in one line, each once. The first sends one buffer, with its number and its backlog, and
+# goes to the end of the line if there is more. Who fills a queue only leaves word; the connection's thread sends. On the
+# way out nothing is copied, on the way in once: into a buffer of the receiver. With `security.ssl.internal.enabled` all
+# of it is encrypted, and both ends show who they are.
 # %% figure name=nine seeds=B16,E6,E17
 nine_steps()
 #! Give nine people one line each on paper, shuffled, and let them stand up in order; then show the cell. Who holds

@@ -122,10 +122,11 @@ zoo("10.1")
 check("10.2")
 # %% swap name=swap-waits
 L.swap("10.2", driver="threads")
-# %% [markdown] text name=cure-words seeds=H2,H6
+# %% [markdown] text name=cure-words seeds=G13,H2,H6
 # ## The cure
 #
-# The mistake is to send what nobody has room for. If the sender knew, it would keep channel 0's data at home,
+# Think of a river with a dam at each end of the way: full behind the lower one, it must overflow somewhere, unless the
+# sluice of the upper one is opened only as far as there is room below. The mistake is to send what nobody has room for. If the sender knew, it would keep channel 0's data at home,
 # and the line would stay free. That is what credits do, since 1.5; the next lesson builds them. Same job,
 # same sleep. In the second table nothing is on the wire without a place, and the innocent readers have
 # buffers lying ready. (All sources wait now and then: they could send more than a reader takes.)
@@ -142,12 +143,17 @@ follow()
 #! A famous figure, here from our own engine. Ask where in the code the speed is sent: nowhere. Only two things
 #! travel, data one way and empty buffers the other. Then the first column: who waits there, and for what? The
 #! consumer, for data; only from the second on the producer waits, for buffers. What fills first is left out.
-# %% [markdown] text name=two-kinds seeds=G3,G4,G9
+# %% [markdown] text name=two-kinds seeds=E5,E27,G3,G4,G8,G9,G12
 # A slow producer has its consumer wait for data. From the second phase on it is the other way round, and this is
 # **backpressure**: the producer follows its consumer, and no message says how fast. There are two kinds. On one
 # machine the consumer holds the producer's own buffers, so its pool runs empty. Between two machines the
 # consumer's buffers fill first, then the way between, then the sender's queue; and then its pool runs empty as
 # well. The end is always the same: a task asks for a buffer, and there is none.
+#
+# In between, a sender asks before each buffer whether it may write (`isWritable`), and is called when it may again
+# (`channelWritabilityChanged`). And a gate, which puts all channels of a task's input together, knows which of them have
+# something, data or events; there the task waits. From 1.5 to 1.9 the way back to no credits was
+# `taskmanager.network.credit-model: false`.
 # %% [markdown] spark name=spark-words
 # ## How much is left for the innocent?
 #

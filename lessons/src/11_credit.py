@@ -96,7 +96,7 @@ live_credit(own=2, floating=3)
 # floating) became constants.
 # %% predict name=predict-b
 L.predict("11.b")
-# %% figure name=books seeds=H4,H5
+# %% figure name=books seeds=H4,H5,H7
 print(Ledger("backlog 5", "announce", "backlog 1"), "\n")
 print(Ledger("data", "backlog 1", "announce", "read"))
 #! Do the first table by hand on the board before you run it: backlog + 2, minus what is there. A level is a fuel
@@ -149,12 +149,13 @@ check("11.2")
 L.swap("11.2", driver="threads")
 # %% zoo name=zoo-sender
 zoo("11.2")
-# %% [markdown] text name=costs-words seeds=H6,H9,H10,H13
+# %% [markdown] text name=costs-words seeds=H6,H9,H10,H12,H13,H14
 # ## What it gives, what it costs
 #
 # **Gives.** A channel that cannot go on stops itself and nobody else, though all share one connection.
 # Less is under way, so memory is bounded and a barrier has less to wait behind. And the sender's queue is
-# where backpressure can be seen: on the wire it would be hidden.
+# where backpressure can be seen: on the wire it would be hidden. TCP has such windows too, one layer below, for all
+# channels together. Throughput stays at least what it was (`make bench ONLY=19`).
 #
 # **Backpressure comes earlier.** Less lies between the two ends, so a source must wait sooner, and that is wanted:
 # what lies there only grows old and hides the jam. Who wants more under way raises the *floating* buffers.

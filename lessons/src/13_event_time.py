@@ -104,12 +104,16 @@ L.swap("13.1")
 zoo("13.1")
 #! For each specimen: what does on-call see? "No bound" and "at the bound" are the accountants' two percent, once large
 #! and once so small that nobody ever finds it.
-# %% [markdown] text name=many-words seeds=I7
+# %% [markdown] text name=many-words seeds=B15,I7,O2
 # ## Many channels, one time
 #
 # A task that counts reads several channels: here one from each airport's source. What time is it *there*?
 # LaGuardia's source stands still, as at night. Step through it, and watch who holds the task back. (Times are
 # in ms since 1970.)
+#
+# Each output keeps the last watermark that left it, for the dashboard. A source may also send *latency markers*
+# (`metrics.latency.interval`): the time it was there, and who sent it. Whoever gets one adds its age to a histogram, so
+# one sees how long records take.
 # %% figure name=quiet
 from widgets import WatermarkView
 
@@ -122,10 +126,11 @@ L.predict("13.b")
 told_to_the_valve("0 at 10", "1 at 13", "2 at 8", "2 idle", "2 active", "0 at 20", "2 at 12", "1 at 25", "2 at 22")
 #! Cover the last column and go down line by line. The two that go wrong are "2 idle", where a status makes a watermark
 #! go out, and "1 at 25", where the channel at 12 is active and does not count.
-# %% [markdown] task name=task-valve
+# %% [markdown] task name=task-valve seeds=E25
 # ## Your second part: the valve
 #
-# The least of all channels counts, since the slowest may still bring its old records. A source that has had no
+# The least of all channels counts, since the slowest may still bring its old records. A task with two inputs
+# (`connect`) has a valve for each, and again the lesser counts. A source that has had no
 # record for a while (`withIdleness`) says that it is **idle**: do not wait for me. When it is back it may be far
 # behind. Time does not go back, so the channel has to catch up first.
 #
