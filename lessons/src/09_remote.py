@@ -146,10 +146,10 @@ L.swap("9.3")
 # for; here they are for its first buffer, each with the step of the run in which it happened. (If the producer
 # fails, an `ErrorResponse` comes: it names a channel, which fails alone, or none, and then all of them do.)
 #
-# Channels that may send stand in one line, each once. The first sends one buffer, with its number and its backlog, and
-# goes to the end of the line if there is more. Who fills a queue only leaves word; the connection's thread sends. On the
-# way out nothing is copied, on the way in once: into a buffer of the receiver. With `security.ssl.internal.enabled` all
-# of it is encrypted, and both ends show who they are.
+# Channels that may send stand in one line, each once. The first sends one buffer, with its number and its backlog,
+# and goes to the end of the line if there is more. Who fills a queue only leaves word; the connection's thread sends.
+# On the way out nothing is copied, on the way in once: into a buffer of the receiver. With
+# `security.ssl.internal.enabled` all of it is encrypted, and both ends show who they are.
 # %% figure name=nine seeds=B16,E6,E17
 nine_steps()
 #! Give nine people one line each on paper, shuffled, and let them stand up in order; then show the cell. Who holds

@@ -125,11 +125,12 @@ L.swap("10.2", driver="threads")
 # %% [markdown] text name=cure-words seeds=G13,H2,H6
 # ## The cure
 #
-# Think of a river with a dam at each end of the way: full behind the lower one, it must overflow somewhere, unless the
-# sluice of the upper one is opened only as far as there is room below. The mistake is to send what nobody has room for. If the sender knew, it would keep channel 0's data at home,
-# and the line would stay free. That is what credits do, since 1.5; the next lesson builds them. Same job,
-# same sleep. In the second table nothing is on the wire without a place, and the innocent readers have
-# buffers lying ready. (All sources wait now and then: they could send more than a reader takes.)
+# Think of a river with a dam at each end of the way: full behind the lower one, it must overflow somewhere, unless
+# the sluice of the upper one is opened only as far as there is room below. The mistake is to send what nobody has
+# room for. If the sender knew, it would keep channel 0's data at home, and the line would stay free. That is what
+# credits do, since 1.5; the next lesson builds them. Same job, same sleep. In the second table nothing is on the wire
+# without a place, and the innocent readers have buffers lying ready. (All sources wait now and then: they could send
+# more than a reader takes.)
 # %% figure name=cure seeds=H6
 print(jam(credit_based=True), "\n")
 where_it_stands(credit_based=True)
@@ -151,8 +152,8 @@ follow()
 # well. The end is always the same: a task asks for a buffer, and there is none.
 #
 # In between, a sender asks before each buffer whether it may write (`isWritable`), and is called when it may again
-# (`channelWritabilityChanged`). And a gate, which puts all channels of a task's input together, knows which of them have
-# something, data or events; there the task waits. From 1.5 to 1.9 the way back to no credits was
+# (`channelWritabilityChanged`). And a gate, which puts all channels of a task's input together, knows which of them
+# have something, data or events; there the task waits. From 1.5 to 1.9 the way back to no credits was
 # `taskmanager.network.credit-model: false`.
 # %% [markdown] spark name=spark-words
 # ## How much is left for the innocent?
