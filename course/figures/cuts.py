@@ -13,7 +13,7 @@ from refimpl.consumer import Abort, BarrierAligner, Complete, Decision, ResumeCh
 from refimpl.drivers import Simulation
 from refimpl.drivers.simulation import StepTask
 from refimpl.job import StreamEnvironment
-from refimpl.records import CancelCheckpointMarker, CheckpointBarrier, EndOfPartition, Event
+from refimpl.records import Alignment, CancelCheckpointMarker, CheckpointBarrier, EndOfPartition, Event
 from refimpl.task import IterableReader
 from widgets import Recording
 from widgets.view_models import topology
@@ -63,16 +63,22 @@ def told_to_the_aligner(*told: str, num_channels: int = 3) -> Figures:
     """A line for each thing that a channel brings, such as "0 barrier 1", "2 cancels 1" and "1 ends"."""
     aligner, rows = BarrierAligner(num_channels), []
     for words in told:
-        channel, what, *number = words.split()
-        event: Event = EndOfPartition()
-        if what == "barrier":
-            event = CheckpointBarrier(int(*number), 0)
-        elif what == "cancels":
-            event = CancelCheckpointMarker(int(*number))
-        decided = ", ".join(map(_decision, aligner.on_event(int(channel), event)))
+        decided = ", ".join(map(_decision, aligner.on_event(*brought(words))))
         waits = ", ".join(map(str, sorted(aligner.arrived)))
         rows.append((f"channel {words}", decided or "-", waits or "-"))
     return Figures("the aligner of one task", ("", "what is done", "channels that wait"), tuple(rows))
+
+
+def brought(words: str, alignment: Alignment = Alignment.ALIGNED) -> tuple[int, Event]:
+    """The channel and its event in "0 barrier 1", "2 cancels 1" or "1 ends"."""
+    channel, what, *number = words.split()
+    match what:
+        case "barrier":
+            return int(channel), CheckpointBarrier(int(*number), 0, alignment=alignment)
+        case "cancels":
+            return int(channel), CancelCheckpointMarker(int(*number))
+        case _:
+            return int(channel), EndOfPartition()
 
 
 def _decision(decision: Decision) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 from course.data.in_flight import in_flight
 from course.data.sample import sample_flights
 from course.data.statistics import Figures
+from course.figures.cuts import brought
 from refimpl.checkpoint import CompletedCheckpoint
 from refimpl.cluster import FixedDelayRestart
 from refimpl.config import Config, FlinkVersion
@@ -20,7 +21,7 @@ from refimpl.consumer.unaligned import BarrierUnaligner
 from refimpl.drivers import Simulation
 from refimpl.drivers.simulation import Action, StepTask
 from refimpl.job import StreamEnvironment
-from refimpl.records import Alignment, CancelCheckpointMarker, CheckpointBarrier, EndOfPartition, Event
+from refimpl.records import Alignment
 from refimpl.state import MemoryStore, SectionKind
 from refimpl.task import IterableReader
 from widgets import Recording
@@ -196,13 +197,7 @@ def told_to_the_unaligner(*told: str, num_channels: int = 3) -> Figures:
     """A line for each thing that a channel brings, such as "0 barrier 1", "2 cancels 1" and "1 ends"."""
     unaligner, rows = BarrierUnaligner(num_channels), []
     for words in told:
-        channel, what, *number = words.split()
-        event: Event = EndOfPartition()
-        if what == "barrier":
-            event = CheckpointBarrier(int(*number), 0, alignment=Alignment.UNALIGNED)
-        elif what == "cancels":
-            event = CancelCheckpointMarker(int(*number))
-        decided = ", ".join(map(_decision, unaligner.on_event(int(channel), event)))
+        decided = ", ".join(map(_decision, unaligner.on_event(*brought(words, Alignment.UNALIGNED))))
         checkpoint_id, delivered = unaligner.pending()
         copied = [] if checkpoint_id < 0 else sorted({*range(num_channels)} - {*delivered} - unaligner.ended)
         rows.append((f"channel {words}", decided or "-", ", ".join(map(str, copied)) or "-"))

@@ -50,7 +50,10 @@ class StateLaw:
 
     def __init__(self, store: SnapshotStore, job: str) -> None:
         self._job = job
-        self._at_cuts = _at_cuts.setdefault(store, {})
+        try:
+            self._at_cuts = _at_cuts.setdefault(store, {})
+        except TypeError:  # no weak reference to this store, or no hash: then of this run alone
+            self._at_cuts = {}
 
     def begin(self, recovered: Recovered | None, deployments: Iterable[Deployment]) -> None:
         """An attempt of the job begins, with a checkpoint or with none.

@@ -9,17 +9,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from course.checks.common import scripts
-from course.checks.decided import Decided
+from course.checks.decided import NO_LIST, Decided, DecidedWords
 from course.checks.transcript import Belief, Difference, Seeded, TranscriptCheck
-from course.checks.words import FieldWords
-from course.curriculum.messages import phrase
 from course.exercises.e14_1_aligner import driver
 from refimpl.consumer.alignment import BarrierAligner
 
 __all__ = ["CHECK"]
 
-_MOST_TOLD = 6
-_NO_LIST = "? no list: "
 _FAR = 70_000_000_000
 
 
@@ -161,11 +157,11 @@ def _belief(found: Difference) -> Belief:
     got, want = found.got.get("out", []), found.want["out"]
     name, channel, *number = found.op
     standing = _standing(found.before)
-    values = {"got": _said(got), "want": _said(want), "channel": str(channel), "number": "".join(map(str, number)),
-              "latest": str(standing.aligner.latest_checkpoint_id)}  # fmt: skip
+    values = {"got": _WORDS.said(got), "want": _WORDS.said(want), "channel": str(channel),
+              "number": "".join(map(str, number)), "latest": str(standing.aligner.latest_checkpoint_id)}  # fmt: skip
     for told in map(str, got):
         if told.startswith("?"):
-            return _of_strange(told), {**values, "got": told.removeprefix(_NO_LIST).removeprefix("? ")}
+            return _WORDS.code_of_strange(told), {**values, "got": told.removeprefix(NO_LIST).removeprefix("? ")}
     every = Decided.of(got, want)
     if every.is_of_another_reason:
         return "wrong_reason", values
@@ -174,17 +170,11 @@ def _belief(found: Difference) -> Belief:
     return _on_cancellation(found.op, standing, every) if name == "cancel" else _on_end(every), values
 
 
-_STRANGE = ("complete_number", "abort_barrier", "abort_reason")
+_WORDS = DecidedWords("14.1", ("complete_number", "abort_barrier", "abort_reason"))
 
 
 def _resumed(told: Decided) -> list[int]:
     return [int(each.split()[1]) for each in told.got if each.startswith("resume")]
-
-
-def _of_strange(told: str) -> str:
-    if told.startswith(_NO_LIST):
-        return "no_list"
-    return next((code for code in _STRANGE if told == f"? {code}"), "strange")
 
 
 def _on_barrier(op: Sequence[Any], standing: _Standing, told: Decided) -> str:
@@ -272,37 +262,8 @@ def _on_end(told: Decided) -> str:
     return "end_keeps_blocked" if told.is_less("resume") else "resume_not_stopped"
 
 
-# -- words -------------------------------------------------------------------------------------------------
-
-
-def _said(out: Sequence[Any]) -> str:
-    lines = [_decision(str(each)) for each in out[:_MOST_TOLD]]
-    if len(out) > _MOST_TOLD:
-        lines.append(phrase("told_more", "14.1", a=len(out) - _MOST_TOLD))
-    return ", ".join(lines) or phrase("nothing_to_do", "14.1")
-
-
-def _decision(told: str) -> str:
-    if told.startswith(_NO_LIST):
-        return phrase("told_no_list", "14.1", a=told.removeprefix(_NO_LIST))
-    if (code := _of_strange(told)) in _STRANGE:
-        return phrase(f"told_{code}", "14.1")
-    if told.startswith("?"):
-        return told.removeprefix("? ")
-    kind, *rest = told.split()
-    return phrase(f"told_{kind}", "14.1", **dict(zip("ab", rest, strict=False)))
-
-
-def _op(op: Sequence[Any]) -> str:
-    return phrase(f"op_{op[0]}", "14.1", **dict(zip("ab", op[1:], strict=False)))
-
-
-def _field(_name: str, value: Any) -> str:
-    return _said(value)
-
-
 CHECK = TranscriptCheck(
     "14.1", BarrierAligner, driver, scripts("channels", _CASES), _belief,
     Seeded("I", _seeded, is_valid=_is_valid, setup="channels"),
-    words=FieldWords("14.1", _op, _field),
+    words=_WORDS,
 )  # fmt: skip

@@ -8,17 +8,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from course.checks.common import scripts
-from course.checks.decided import Decided
+from course.checks.decided import NO_LIST, Decided, DecidedWords
 from course.checks.transcript import Belief, Difference, Seeded, TranscriptCheck
-from course.checks.words import FieldWords
-from course.curriculum.messages import phrase
 from course.exercises.e15_1_unaligner import driver
 from refimpl.consumer.unaligned import BarrierUnaligner, CaptureState
 
 __all__ = ["CHECK"]
 
-_MOST_TOLD = 6
-_NO_LIST = "? no list: "
 _FAR = 70_000_000_000
 
 
@@ -190,11 +186,11 @@ def _belief(found: Difference) -> Belief:
     name, *told = found.op
     standing = _standing(found.before)
     channel = "" if name == "aborted" else str(told.pop(0))
-    values = {"got": _said(got), "want": _said(want), "channel": channel, "number": "".join(map(str, told)),
+    values = {"got": _WORDS.said(got), "want": _WORDS.said(want), "channel": channel, "number": "".join(map(str, told)),
               "latest": str(standing.unaligner.latest_checkpoint_id)}  # fmt: skip
     for each in map(str, got):
         if each.startswith("?"):
-            return _of_strange(each), {**values, "got": each.removeprefix(_NO_LIST).removeprefix("? ")}
+            return _WORDS.code_of_strange(each), {**values, "got": each.removeprefix(NO_LIST).removeprefix("? ")}
     every = Decided.of(got, want)
     if every.is_of_another_reason:
         return "wrong_reason", values
@@ -205,13 +201,9 @@ def _belief(found: Difference) -> Belief:
     return _on_end(found.op, standing, every) if name == "end" else "says_aborted", values
 
 
-_STRANGE = ("start_number", "captured_barrier", "abort_barrier", "abort_reason", "resume", "complete")
-
-
-def _of_strange(told: str) -> str:
-    if told.startswith(_NO_LIST):
-        return "no_list"
-    return next((code for code in _STRANGE if told == f"? {code}"), "strange")
+_WORDS = DecidedWords(
+    "15.1", ("start_number", "captured_barrier", "abort_barrier", "abort_reason", "resume", "complete")
+)
 
 
 def _on_barrier(op: Sequence[Any], standing: _Standing, told: Decided) -> str:
@@ -308,37 +300,8 @@ def _on_end(op: Sequence[Any], standing: _Standing, told: Decided) -> str:
     return "end_of_delivered" if op[1] in standing.unaligner.delivered else "end_ignored"
 
 
-# -- words -------------------------------------------------------------------------------------------------
-
-
-def _said(out: Sequence[Any]) -> str:
-    lines = [_decision(str(each)) for each in out[:_MOST_TOLD]]
-    if len(out) > _MOST_TOLD:
-        lines.append(phrase("told_more", "15.1", a=len(out) - _MOST_TOLD))
-    return ", ".join(lines) or phrase("nothing_to_do", "15.1")
-
-
-def _decision(told: str) -> str:
-    if told.startswith(_NO_LIST):
-        return phrase("told_no_list", "15.1", a=told.removeprefix(_NO_LIST))
-    if (code := _of_strange(told)) in _STRANGE:
-        return phrase(f"told_{code}", "15.1")
-    if told.startswith("?"):
-        return told.removeprefix("? ")
-    kind, *rest = told.split()
-    return phrase(f"told_{kind}", "15.1", **dict(zip("ab", rest, strict=False)))
-
-
-def _op(op: Sequence[Any]) -> str:
-    return phrase(f"op_{op[0]}", "15.1", **dict(zip("ab", op[1:], strict=False)))
-
-
-def _field(_name: str, value: Any) -> str:
-    return _said(value)
-
-
 CHECK = TranscriptCheck(
     "15.1", BarrierUnaligner, driver, scripts("channels", _CASES), _belief,
     Seeded("J", _seeded, is_valid=_is_valid, setup="channels"),
-    words=FieldWords("15.1", _op, _field),
+    words=_WORDS,
 )  # fmt: skip
