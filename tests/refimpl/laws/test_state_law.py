@@ -222,3 +222,12 @@ def test_nothing_is_said_of_cuts_that_were_not_seen() -> None:
     copy = MemoryStore()
     copy.files.update(store.files)
     restored(3, copy, "one").run()
+
+
+def test_a_store_that_has_no_hash_is_a_store_too() -> None:
+    class Unhashable(MemoryStore):
+        __hash__ = None  # type: ignore[assignment]
+
+    store = Unhashable()
+    saved(2, store, "one")
+    restored(3, store, "one")
