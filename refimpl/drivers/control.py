@@ -118,7 +118,7 @@ class Stopwatch:
 
 def pause_ms(task: Task) -> float:
     """How long a driver that has a clock waits after a step of `task`: so slow it is, or its input has nothing."""
-    return max(task.rest_ms, task.input.pause_ms)
+    return max(task.rest_ms, task.input.pause_ms) if task.is_work else 0.0
 
 
 class Deployed(Protocol):

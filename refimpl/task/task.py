@@ -108,7 +108,9 @@ class Task:
 
     It takes no step before `may_start` says that it may.
 
-    A driver that has a clock lets `rest_ms` pass after each step, or the `pause_ms` of its input if they are more.
+    A driver that has a clock lets `rest_ms` pass after each step that `is_work`, or the `pause_ms` of its input if they
+    are more. A barrier that is sent before more input is taken is no work: were it, a slow source whose checkpoints
+    come faster than it rests would send nothing but barriers.
 
     Invariant: what is neither in a buffer nor in an accumulator is at most the elements of
     `buffers_per_step` buffers and what the user's code made of one element.
@@ -135,6 +137,7 @@ class Task:
         self.progress = Progress.IDLE
         self.num_steps = 0
         self.rest_ms = 0.0
+        self.is_work = True
         self.checkpoints = self.make_checkpoints(chain, writers, source, state_place)
         self.may_start: Callable[[], bool] = lambda: True
         self._buffers_per_step = buffers_per_step
@@ -236,7 +239,8 @@ class Task:
             self._say(Progress.BACKPRESSURED)
             return False
         self.checkpoints.take_barriers()
-        if self._stage is _Stage.ENDED or self.checkpoints.is_waiting or not self.input.is_drained:
+        self.is_work = not (self.checkpoints.is_waiting and self.input.is_drained)
+        if self._stage is _Stage.ENDED or not self.is_work or not self.input.is_drained:
             return True
         if not all(writer.is_available for writer in self.writers):
             self._say(Progress.BACKPRESSURED)

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 
 import pytest
 
 from refimpl.config import Config
 from refimpl.consumer import InputGate, LocalInputChannel, NetworkInput
+from refimpl.drivers.control import pause_ms
 from refimpl.errors import UserCodeError
 from refimpl.memory import LocalBufferPool, NetworkBufferPool
 from refimpl.producer import ForwardSelector, RecordWriter, ResultPartition
 from refimpl.records import (
     LONG,
     MAX_WATERMARK,
+    CheckpointBarrier,
     SpillingAdaptiveSpanningRecordDeserializer,
     StreamElementSerializer,
     StreamRecord,
@@ -159,6 +162,22 @@ def test_a_task_that_reads_no_buffers_holds_none() -> None:
     task = source_task([1], Wire())
     task.poll()
     assert list(task.input.held_buffers) == []
+
+
+def test_a_slow_source_rests_after_records_and_not_after_a_barrier_alone() -> None:
+    """With a barrier before each step it gets on all the same: else it would send barriers and nothing else."""
+    wire = Wire(buffers=9)
+    task = source_task([1, 2, 3], wire, batch=1)
+    task.rest_ms = 50
+    rests = []
+    for number in range(1, 4):
+        task.submit(partial(task.checkpoints.pass_on, CheckpointBarrier(number, 0)))
+        for _ in range(2):
+            task.step()
+            rests.append(pause_ms(task))
+    assert rests == [0, 50] * 3
+    wire.partition.flush_all()
+    assert [each for each in wire.read() if isinstance(each, StreamRecord)] == records(1, 2, 3)
 
 
 # -- backpressure ----------------------------------------------------------------------------------
