@@ -161,7 +161,10 @@ def _belief(found: Difference) -> Belief:
     _, rows, pairs = found.op
     loads: Loads = {tuple(place): _Shares(*numbers) for place, *numbers in rows}
     flows: Flows = [(tuple(a), tuple(b)) for a, b in pairs]
-    values = {"got": phrase("nobody", "12.1") if got == "nobody" else got.removeprefix("? "), "want": want}
+    values = {
+        name: phrase("nobody", "12.1") if told == "nobody" else told.removeprefix("? ")
+        for name, told in (("got", got), ("want", want))
+    }
     if found.got.get("left"):
         return "changes_what_is_given", {**values, "what": str(found.got["left"])}
     if got.startswith("?"):
