@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from course.checks import drive_calls
 from course.checks.transcript import Belief, Difference, Seeded, TranscriptCheck
+from course.curriculum.messages import word
 from refimpl.exchange.framing import to_frame
 from refimpl.exchange.wire_format import WireFormat
 
@@ -173,7 +174,7 @@ def _belief(found: Difference) -> Belief:
         if kind != "list":
             return "no_values"
         code, name = _read_belief(answer[1], right[1])
-        return code, {"field": name}
+        return code, {"field": word(name, "18.1")}
     if kind != "bytes":
         return ("returns_text" if kind == "str" else "no_bytes"), {"call": call}
     code = _written_belief(call, _parts(found.op), bytes.fromhex(answer[1]), bytes.fromhex(right[1]))
