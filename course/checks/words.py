@@ -15,6 +15,7 @@ from typing import Any
 from course.checks import drive_calls
 from course.checks.difference import Difference
 from course.curriculum.messages import phrase, word
+from course.curriculum.wrapping import cut, width
 from course.grading.rules import Case, Row
 
 __all__ = ["CallWords", "FieldWords", "StateWords", "TextWords", "Words", "caret", "joined", "pair", "value"]
@@ -25,12 +26,12 @@ _BYTES = re.compile(r"[0-9a-f]{2}(?: (?:\| )?[0-9a-f]{2})*")
 
 
 def joined(told: Sequence[str], most: int) -> str:
-    """Operations in a line of at most `most` characters; of more, the first ones and dots."""
+    """Operations in a line of at most `most` columns; of more, the first ones and dots."""
     line = "; ".join(told)
-    if len(line) <= most:
+    if width(line) <= most:
         return line
-    whole = line[:most].rpartition("; ")[0]
-    return f"{whole}; …" if whole else line[: most - 1] + "…"
+    whole = cut(line, most).rpartition("; ")[0]
+    return f"{whole}; …" if whole else cut(line, most - 1) + "…"
 
 
 def pair(label: str, yours: str, right: str, whose: str = "flink") -> list[Row]:
@@ -38,18 +39,19 @@ def pair(label: str, yours: str, right: str, whose: str = "flink") -> list[Row]:
     return [Row(label, phrase("yours"), yours), Row("", phrase(whose), right)]
 
 
-def around(yours: str, right: str, width: int, fits: int) -> tuple[str, str, int]:
-    """Two texts and where a caret stands below them; if one is longer than `fits`, `width` characters near to it.
+def around(yours: str, right: str, columns: int, fits: int) -> tuple[str, str, int]:
+    """Two texts and where a caret stands below them; if one takes more than `fits`, so many columns near to it.
 
     It stands below the first difference; of bytes below a whole one, not below one of its digits.
     """
     at = next((i for i, (a, b) in enumerate(zip(yours, right, strict=False)) if a != b), min(len(yours), len(right)))
-    column = at - at % 3 if _BYTES.fullmatch(right) else at
-    if max(len(yours), len(right)) <= fits:
-        return yours, right, column
+    place = at - at % 3 if _BYTES.fullmatch(right) else at
+    if max(width(yours), width(right)) <= fits:
+        return yours, right, width(right[:place])
     start = max(0, at - _BEFORE)
-    cut = "…" if start else ""
-    return cut + yours[start : start + width], cut + right[start : start + width], column - start + len(cut)
+    dots = "…" if start else ""
+    shown, other = (dots + cut(each[start:], columns) for each in (yours, right))
+    return shown, other, width(dots + right[start:place])
 
 
 def caret(column: int) -> Row:
@@ -238,7 +240,10 @@ class StateWords(Words):
         runs = [(each, len(list(same))) for each, same in groupby(every)]
         shown = [f"{each} (× {number})" if number > 1 else each for each, number in runs]
         line = "; ".join(shown)
-        return line if len(line) <= self.longest else f"{shown[0]}; … {line[-(self.longest - 10 - len(shown[0])) :]}"
+        if width(line) <= self.longest:
+            return line
+        end = cut(line[::-1], max(1, self.longest - 10 - width(shown[0])))[::-1]
+        return f"{shown[0]}; … {end}"
 
     def ran(self, _case: Case, found: Difference) -> str:
         return self.told(found.ops)
@@ -303,9 +308,9 @@ class FieldWords(Words):
 
     def rows(self, found: Difference) -> list[Row]:
         yours, right = (self._line(each, [found.field, *found.same]) for each in (found.got, found.want))
-        if max(len(yours), len(right)) > self.width:
+        if max(width(yours), width(right)) > self.width:
             yours, right = (self._line(each, [found.field]) for each in (found.got, found.want))
-        *_, column = around(yours, right, self.width, fits=len(yours + right))
+        *_, column = around(yours, right, self.width, fits=width(yours + right))
         label = "" if found.before else self.call(found.expected[found.index])
         return [*self._step(found), *pair(label, yours, right), caret(column)]
 

@@ -19,6 +19,7 @@ from typing import Any
 from course.checks.common import ending_finding
 from course.curriculum.messages import phrase
 from course.curriculum.specimens import Specimen, harness, right_answers, unseen
+from course.curriculum.wrapping import pad
 from course.grading.rules import Case, Finding, Row, Rule, Seen
 
 __all__ = ["NUM_RIGHT", "NUM_TO_KILL", "NUM_WRONG", "WrittenRuleCheck", "rule_case"]
@@ -143,7 +144,7 @@ class WrittenRuleCheck:
         rows = []
         for number, (verdict, want, op) in enumerate(about, 1):
             what = phrase("right_part" if want == _KEEPS else "wrong_part", self.exercise)
-            text = f"{self._told(verdict):<13}{what}"
+            text = pad(self._told(verdict), 13) + what
             rows.append(Row(phrase("part", self.exercise, number=number), phrase("yours"), text))
             if rule == "C" and verdict == "keeps":
                 name = next(each.name for each in unseen(self.exercise) if each.source == op[1])

@@ -6,7 +6,6 @@ stored output can be compared.
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise, zip_longest
@@ -15,6 +14,7 @@ from typing import Any
 from course.curriculum.manifest import DEFAULT_SEED
 from course.curriculum.messages import common, phrase, text
 from course.curriculum.source_lines import source_lines
+from course.curriculum.wrapping import cut, pad, pad_left, width, wrap
 from course.grading.rules import Finding, Row, RuleStatus, Status
 
 __all__ = ["MIME", "Report", "RuleResult", "message"]
@@ -137,8 +137,8 @@ class Report:
         if rest:
             right += " · " + words["follow"].format(count=rest)
         left = f"{_SYMBOLS[self.status]} {self.exercise}  {rule.title}"
-        if len(left) + 2 + len(right) <= COLUMNS:
-            return left + right.rjust(COLUMNS - len(left))
+        if width(left) + 2 + width(right) <= COLUMNS:
+            return left + pad_left(right, COLUMNS - width(left))
         return f"{left}\n  {right}"
 
     def _notes(self) -> str:
@@ -153,34 +153,37 @@ class Report:
         words = common("report")
         first = self.printed_text.strip().splitlines()[:1]
         note = words["printed"].format(count=f"{self.printed:,}", first=(first[0] if first else "")[:50])
-        return f"\n  {note}"[: COLUMNS + 1]
+        return "\n" + cut(f"  {note}", COLUMNS)
 
 
 def _wrap(words: str, first: str, then: str) -> list[str]:
-    return textwrap.wrap(
-        words, COLUMNS, initial_indent=first, subsequent_indent=then, break_long_words=True, break_on_hyphens=False
-    ) or [first.rstrip()]
+    return wrap(words, COLUMNS, first, then) or [first.rstrip()]
 
 
 def _labelled(label: str, words: str) -> list[str]:
     indent = "  " + " " * _LABEL
-    return _wrap(words, f"  {label:<{_LABEL}}", indent)
+    return _wrap(words, f"  {pad(label, _LABEL)}", indent)
 
 
-def _row(row: Row) -> str:
-    start = f"  {row.label:<{_LABEL}}{row.who:<{_WHO}}" if row.who or row.label else " " * (2 + _LABEL + _WHO)
-    line = start + row.text
-    note = row.note if len(line) + 3 + len(row.note) <= COLUMNS else row.note.partition(" ")[0]
+def _rows(rows: Sequence[Row]) -> list[str]:
+    """The rows below each other; where a label takes more than its columns, all texts stand further right."""
+    widest = max((width(row.label) for row in rows), default=0)
+    return [_row(row, _LABEL if widest <= _LABEL else widest + 1) for row in rows]
+
+
+def _row(row: Row, label: int) -> str:
+    line = f"  {pad(row.label, label)}{pad(row.who, _WHO)}{row.text}"
+    note = row.note if width(line) + 3 + width(row.note) <= COLUMNS else row.note.partition(" ")[0]
     if note:
         line += "   " + note
-    return line[:COLUMNS].rstrip()
+    return cut(line, COLUMNS).rstrip()
 
 
 def _source_line(source: str, number: int | None) -> list[str]:
     lines = source_lines(source)
     if number is None or not 1 <= number <= len(lines):
         return []
-    return [f"  {phrase('your_line'):<{_LABEL}}{number} > {lines[number - 1].strip()}"[:COLUMNS]]
+    return [cut(f"  {pad(phrase('your_line'), _LABEL)}{number} > {lines[number - 1].strip()}", COLUMNS)]
 
 
 def message(exercise_id: str, finding: Finding, source: str) -> str:
@@ -193,7 +196,7 @@ def message(exercise_id: str, finding: Finding, source: str) -> str:
         body += _wrap(paragraph, "  ", "  ")
     body.append("")
     evidence = [*_labelled(words["ran"], finding.ran)[:2], *_source_line(source, finding.line)]
-    evidence += [_row(row) for row in _pointed(finding.rows)]
+    evidence += _rows(_pointed(finding.rows))
     tail: list[str] = []
     for key in ("job", "ask"):
         if texts.get(key):
@@ -214,12 +217,13 @@ def _pointed(rows: Sequence[Row]) -> Sequence[Row]:
         if other.label or other.who in ("", yours.who) or yours.text == other.text:
             continue
         letters = zip_longest(yours.text, other.text)
-        column = next(at for at, (mine, theirs) in enumerate(letters) if mine != theirs)
+        at = next(at for at, (mine, theirs) in enumerate(letters) if mine != theirs)
+        column = width(other.text[:at])
         room = COLUMNS - 2 - _LABEL - _WHO - column
         words = "^^ " + phrase("first_difference")
         if room < len("^^"):
             break  # it is in what does not fit on the line
-        caret = Row("", "", " " * column + (words if len(words) <= room else "^^"))
+        caret = Row("", "", " " * column + (words if width(words) <= room else "^^"))
         return [*rows[: number + 1], caret, *rows[number + 1 :]]
     return rows
 

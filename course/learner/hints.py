@@ -8,13 +8,13 @@ learner's own.
 from __future__ import annotations
 
 import difflib
-import textwrap
 import time
 from typing import TYPE_CHECKING
 
 from course.curriculum.messages import exercise_catalogue, phrase, title
 from course.curriculum.source_lines import source_lines
 from course.curriculum.stubs import reference_source
+from course.curriculum.wrapping import wrap
 from course.learner import membership, progress
 
 __all__ = ["NUM_RUNGS", "difference", "hint_for", "hint_text", "next_rung", "rungs"]
@@ -91,7 +91,7 @@ def hint_text(exercise_id: str, rule: str, rung: int, source: str = "", failing:
     )
     if rung < NUM_RUNGS:
         text = texts[str(rung)].strip("\n")
-        lines = text.splitlines() if rung == 4 else textwrap.wrap(text, 92)
+        lines = text.splitlines() if rung == 4 else wrap(text, 92, breaks_hyphens=True)
         extra = failing.splitlines() if rung == 2 and failing else []
         return "\n".join([head, "", *(f"  {line}" for line in lines), *(["", *extra] if extra else [])])
     return "\n".join([head, "", difference(exercise_id, source), "", f"  {texts['after']}"])

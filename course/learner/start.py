@@ -10,6 +10,7 @@ from typing import Any
 
 from course.curriculum.manifest import EXERCISES, LESSONS, Lesson
 from course.curriculum.tracks import TRACKS
+from course.curriculum.wrapping import pad, width
 from course.learner import doctor, progress
 from course.learner.next_exercise import next_one, tried
 from course.learner.notebook import Text
@@ -32,8 +33,8 @@ class Table:
         self._links = links
 
     def __repr__(self) -> str:
-        widths = [max(map(len, column)) for column in zip(self._heads, *self._rows, strict=True)]
-        lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in (self._heads, *self._rows)]
+        widths = [max(map(width, column)) for column in zip(self._heads, *self._rows, strict=True)]
+        lines = ["  ".join(map(pad, row, widths)).rstrip() for row in (self._heads, *self._rows)]
         return "\n".join([*lines, "", self._below])
 
     def _repr_markdown_(self) -> str:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from course.curriculum.messages import phrase
+from course.curriculum.wrapping import cut, width
 
 __all__ = ["ShowView", "drawn", "view_of"]
 
@@ -53,8 +54,8 @@ def view_of(exercise_id: str, trace: dict[str, Any]) -> ShowView:
 
 
 def _cut(line: str) -> str:
-    """A line of at most 120 characters; a longer one ends between two words."""
-    return line if len(line) <= _LONGEST_LINE else line[: _LONGEST_LINE - 1].rpartition(" ")[0] + "…"
+    """A line of at most 120 columns; a longer one ends between two words."""
+    return line if width(line) <= _LONGEST_LINE else cut(line, _LONGEST_LINE - 1).rpartition(" ")[0] + "…"
 
 
 def drawn(view: ShowView) -> object:

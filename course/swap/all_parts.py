@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from course.curriculum.manifest import EXERCISES
 from course.curriculum.parts import to_departure
 from course.curriculum.seams import Seam, seam
+from course.curriculum.wrapping import pad, width
 from course.data.flights import load
 from course.data.flights_job import LARGEST_DISORDER_MS, flights_job
 from course.data.oracle import departures_per_window
@@ -105,8 +106,8 @@ class AllParts:
 
     def __repr__(self) -> str:
         cells = [(each.exercise, each.name, each.whose, each.said) for each in self.rows]
-        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-        lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in cells]
+        widths = [max(map(width, column)) for column in zip(*cells, strict=True)]
+        lines = ["  ".join(map(pad, row, widths)).rstrip() for row in cells]
         return "\n".join([*lines, "", *self._taken_out(), *self._result(), self.spark, self._flink()])
 
     def _taken_out(self) -> list[str]:

@@ -12,6 +12,7 @@ from course.checks.hexdump import first_difference, hex_row
 from course.checks.transcript import Belief, Difference, TranscriptCheck
 from course.checks.words import Words, pair
 from course.curriculum.messages import phrase
+from course.curriculum.wrapping import pad
 from course.exercises.e03_1_serializer import cases, driver
 from course.exercises.e03_1_serializer.diagnosis import diagnose
 from course.grading.rules import Case, Finding, Row, Rule, Seen
@@ -174,14 +175,14 @@ class _Words(Words):
         result = result.removeprefix("?")
         if result == right:
             result = right = _short(right)
-        rows = pair(step.label, *(f"{hex_row(a, at or 0):<29}  {b}" for a, b in ((yours, result), (flink, right))))
+        rows = pair(step.label, *(f"{pad(hex_row(a, at or 0), 29)}  {b}" for a, b in ((yours, result), (flink, right))))
         return [*_same(before), *rows, *caret]
 
 
 def _same(steps: Sequence[Step]) -> list[Row]:
     """The copies among the last two steps, which were the same."""
     return [
-        Row(each.label, phrase("yours"), f"{hex_row(each.want['bytes'], 0):<29}  {_short(each.want['result'])}",
+        Row(each.label, phrase("yours"), f"{pad(hex_row(each.want['bytes'], 0), 29)}  {_short(each.want['result'])}",
             phrase("same"))
         for each in steps[-2:]
         if each.op == "copy"

@@ -10,6 +10,7 @@ from course.checks.hexdump import first_difference, hex_row
 from course.checks.transcript import Belief, Difference, TranscriptCheck
 from course.checks.words import Words, pair
 from course.curriculum.messages import phrase
+from course.curriculum.wrapping import pad
 from course.exercises.e04_1_deserializer import cases, driver
 from course.exercises.e04_1_deserializer.diagnosis import diagnose
 from course.grading.rules import Case, Row, Rule, Seen
@@ -217,7 +218,7 @@ def _call(step: Step) -> str:
 
 
 def _line(fields: Mapping[str, Any], around: int = 0) -> str:
-    return f"{_short(fields['result']):<13} {_record(fields['record'], around)}"
+    return f"{pad(_short(fields['result']), 13)} {_record(fields['record'], around)}"
 
 
 def _short(result: str) -> str:

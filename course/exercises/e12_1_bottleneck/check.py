@@ -10,6 +10,7 @@ from typing import Any
 from course.checks.transcript import Belief, Difference, Seeded, TranscriptCheck
 from course.checks.words import Words, caret, pair
 from course.curriculum.messages import phrase
+from course.curriculum.wrapping import width
 from course.exercises.e12_1_bottleneck import driver
 from course.grading.rules import Case, Row
 from refimpl.cluster.bottleneck import who_holds_back
@@ -252,7 +253,7 @@ class _JobWords(Words):
         if yours == right:
             return table
         at = next((n for n, (a, b) in enumerate(zip(yours, right, strict=False)) if a != b), 0)
-        return [*table, *pair("", yours, right, "right"), caret(at)]
+        return [*table, *pair("", yours, right, "right"), caret(width(right[:at]))]
 
     def _named(self, found: object) -> str:
         text = str(found)
