@@ -11,6 +11,8 @@ import pytest
 from hypothesis import settings
 
 from course.compiled.choice import VARIABLE, choose
+from course.curriculum.languages import ENGLISH
+from course.curriculum.languages import VARIABLE as LANGUAGE
 from tests.support.compiled import is_left_out, skip_on_compiled
 from tests.support.flink_scenarios import numbers_in
 from tests.support.heaviest import place
@@ -22,6 +24,9 @@ if TYPE_CHECKING:
 
 # Tests are of the source, also in a checkout that has a compiled engine; `make test-compiled` asks for that one.
 choose(os.environ.setdefault(VARIABLE, "source"))
+
+# What a learner of this checkout has chosen for good is not what tests are about.
+os.environ[LANGUAGE] = ENGLISH
 
 # A shell that starts us in the background lets us, and all that we start, ignore Ctrl-C; tests send one.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

@@ -34,6 +34,8 @@ from typing import Any
 import nbformat
 
 from course.curriculum.glossary import glossary_page, words_of
+from course.curriculum.languages import ENGLISH
+from course.curriculum.languages import VARIABLE as LANGUAGE
 from course.curriculum.manifest import EXERCISES, LESSONS, START
 from course.curriculum.own_lessons import OwnLessonError, own_lessons
 from course.curriculum.stubs import solution, stub
@@ -202,7 +204,7 @@ def execute(notebook: nbformat.NotebookNode, name: str) -> None:
         # lessons; a lesson must be built under the same condition, or stored outputs would differ.
         changed = {
             "PYTEST_CURRENT_TEST": "build", "SLUICE_WORK": str(work), "PYTHONHASHSEED": "0",
-            "SLUICE_OWN_LESSONS": str(own_lessons_folder()),
+            "SLUICE_OWN_LESSONS": str(own_lessons_folder()), LANGUAGE: ENGLISH,
             "PYTHONPATH": os.pathsep.join(filter(None, [str(_ROOT), os.environ.get("PYTHONPATH", "")])),
         }  # fmt: skip
         client = OneKernel(

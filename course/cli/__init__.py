@@ -18,7 +18,8 @@ from pathlib import Path
 from types import FrameType
 
 from course.compiled.choice import ENGINES, EngineUnavailable, choose, wanted
-from course.exit_status import INTERRUPTED, MISSING, OUTPUT_LOST
+from course.curriculum.languages import wrong_choice
+from course.exit_status import INTERRUPTED, MISSING, OUTPUT_LOST, WRONG_USE
 from course.output import OutputLostError, guarded_output
 from course.version import __version__
 
@@ -41,6 +42,9 @@ class Subcommand:
 
 COMMANDS = {
     "lab": Subcommand("course.learner.lab", "open the lessons in JupyterLab", "sluice lab --no-browser --port 8890"),
+    "language": Subcommand(
+        "course.learner.language_command", "say or choose the course's language", "sluice language zh"
+    ),
     "doctor": Subcommand(
         "course.learner.doctor", "say what this machine has and what is missing", "sluice doctor --deep"
     ),
@@ -130,6 +134,9 @@ def _run(words: list[str]) -> int:
     except EngineUnavailable as error:
         print(error, file=sys.stderr)
         return MISSING
+    if arguments.command != "language" and (wrong := wrong_choice()):
+        print(wrong, file=sys.stderr)
+        return WRONG_USE
     try:
         return int(arguments.run(arguments))
     except _unavailable() as error:
@@ -159,7 +166,7 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
             module = importlib.import_module(command.module)
             source = getattr(module, "COMMANDS", {}).get(name, module)
             source.add_arguments(sub)
-            sub.set_defaults(run=source.run)
+            sub.set_defaults(run=source.run, command=name)
     return parser
 
 

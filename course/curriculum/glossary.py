@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from course.curriculum.languages import ENGLISH
 from course.curriculum.manifest import LESSONS
+from course.curriculum.messages import read_catalogue
 
 __all__ = ["Term", "anchor", "glossary", "glossary_page", "words_of"]
 
@@ -51,10 +53,11 @@ def glossary() -> tuple[Term, ...]:
     return tuple(sorted((Term(**row) for row in rows), key=lambda term: term.en.casefold()))
 
 
-def words_of(lesson: int) -> str:
+def words_of(lesson: int, language: str = ENGLISH) -> str:
     """The words that this lesson brings, as a line of links; "" if it brings none."""
     found = [f"[{term.en}]({term.link}) {term.zh}" for term in glossary() if term.lesson == lesson]
-    return f"New words, the Chinese one behind each: {', '.join(found)}." if found else ""
+    line: str = read_catalogue("curriculum/interface.toml", language)["lesson"]["words"]
+    return line.format(words=", ".join(found)) if found else ""
 
 
 def glossary_page() -> str:

@@ -1,15 +1,14 @@
 """The catalogue: all learner-visible text of checks, by exercise, rule and code.
 
 A catalogue is what each exercise has in its folder, `messages.toml`, the questions of all lessons,
-`curriculum/questions.toml`, and what all exercises share, `curriculum/messages.toml`. English is in `course`; another
-language is a folder in SLUICE_LOCALES with files of the same names, and SLUICE_LANGUAGE names it. What it has not
-translated is said in English. A text is looked up under its rule first, then under "any" of the exercise, then under
-"any" of all, so that a code which means the same everywhere is written once.
+`curriculum/questions.toml`, and what all exercises share, `curriculum/messages.toml`, with what is said around checks,
+`curriculum/interface.toml`. English is in `course`; other languages are folders with files of the same names
+(`languages.py`). A text is looked up under its rule first, then under "any" of the exercise, then under "any" of all,
+so that a code which means the same everywhere is written once.
 """
 
 from __future__ import annotations
 
-import os
 import re
 import tomllib
 from collections.abc import Mapping
@@ -18,36 +17,28 @@ from pathlib import Path
 from typing import Any
 
 from course.curriculum.folders import folder
+from course.curriculum.languages import folders_of, language
 
-__all__ = ["common", "exercise_catalogue", "language", "phrase", "read_catalogue", "text", "title", "titles", "word"]
+__all__ = [
+    "common", "exercise_catalogue", "phrase", "read_catalogue", "said", "text", "title", "titles", "word",
+]  # fmt: skip
 
 _COURSE = Path(__file__).parent.parent
-_ENGLISH = "en"
 _WORD = re.compile(r"(\? )?(.*?)( \d+)?", re.DOTALL)
 
 
-def language() -> str:
-    """The language of the texts: SLUICE_LANGUAGE if there is a folder for it, or English."""
-    wanted = os.environ.get("SLUICE_LANGUAGE", _ENGLISH)
-    return wanted if _folder(wanted) is not None else _ENGLISH
-
-
-def _folder(name: str) -> Path | None:
-    places = os.environ.get("SLUICE_LOCALES", "")
-    if not places or not name.isidentifier():
-        return None  # nearly always, and asked for every word
-    folder = Path(places) / name
-    return folder if folder.is_dir() else None
+def read_catalogue(file: str, name: str) -> Mapping[str, Any]:
+    """One file of the course, such as "curriculum/questions.toml", in one language, else in English."""
+    return _catalogue(file, folders_of(name))
 
 
 @cache
-def read_catalogue(file: str, name: str) -> Mapping[str, Any]:
-    """One file of the course, such as "curriculum/questions.toml", in one language, else in English."""
-    table = tomllib.loads((_COURSE / file).read_text(encoding="utf-8"))
-    folder = _folder(name)
-    if folder is None or not (folder / file).is_file():
-        return table
-    return _merged(table, tomllib.loads((folder / file).read_text(encoding="utf-8")))
+def _catalogue(file: str, folders: tuple[Path, ...]) -> Mapping[str, Any]:
+    table: Mapping[str, Any] = tomllib.loads((_COURSE / file).read_text(encoding="utf-8"))
+    for other in (place / file for place in folders):
+        if other.is_file():
+            table = _merged(table, tomllib.loads(other.read_text(encoding="utf-8")))
+    return table
 
 
 def _merged(english: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
@@ -78,6 +69,13 @@ def phrase(key: str, of: str | None = None, **values: object) -> str:
     """A short text by name, with its blanks filled: of this exercise, or one that all share."""
     own = exercise_catalogue(of).get("phrases", {}) if of is not None else {}
     return str(own[key] if key in own else common("phrases")[key]).format(**values)
+
+
+def said(key: str, **values: object) -> str:
+    """What is said around checks, by name, with its blanks filled."""
+    place, _, name = key.partition(".")
+    texts = read_catalogue("curriculum/interface.toml", language())
+    return str(texts[place][name]).format(**values)
 
 
 def word(seen: str, of: str) -> str:

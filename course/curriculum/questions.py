@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import cache
 
+from course.curriculum.languages import language
 from course.curriculum.manifest import LESSONS
-from course.curriculum.messages import language, read_catalogue
+from course.curriculum.messages import read_catalogue, said
 from course.curriculum.own_lessons import FIRST_NUMBER, own_questions
 
 __all__ = ["NoSuchQuestionError", "Question", "question", "questions"]
@@ -50,15 +51,21 @@ class Question:
             raise NoSuchQuestionError(f"{self.id} has the choices {', '.join(self.choices)}; got {chosen!r}")
         if self.kind == "predict":
             return self.answers[chosen]
-        return f"✓ right. {self.because}" if chosen == self.right else "✗ not that one; think again, choose another."
+        if chosen == self.right:
+            return said("questions.right", because=self.because)
+        return said("questions.not_that_one")
+
+
+def questions(lesson: int) -> dict[str, Question]:
+    """All questions of one lesson by id, in the current language; none if it has none."""
+    return _questions(lesson, language())
 
 
 @cache
-def questions(lesson: int) -> dict[str, Question]:
-    """All questions of one lesson by id; none if it has none."""
+def _questions(lesson: int, language: str) -> dict[str, Question]:
     if lesson >= FIRST_NUMBER:
         return {name: Question(name, **row) for name, row in own_questions(lesson).items()}
-    rows = read_catalogue("curriculum/questions.toml", language()).items()
+    rows = read_catalogue("curriculum/questions.toml", language).items()
     return {name: Question(name, **row) for name, row in rows if name.partition(".")[0] == str(lesson)}
 
 

@@ -21,6 +21,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from course.curriculum.languages import VARIABLE, language
 from course.grading.report import Report, RuleResult
 from course.grading.rules import RuleStatus, Status
 from course.grading.runner import Grader, GraderError
@@ -64,6 +65,7 @@ class JudgeProcess:
 
     def __init__(self, idle_seconds: float = _IDLE_SECONDS) -> None:
         self._idle_seconds = idle_seconds
+        self._language = ""
         self._process: subprocess.Popen[bytes] | None = None
         self._answers = _Lines(-1)
         self._owner = os.getpid()
@@ -129,6 +131,8 @@ class JudgeProcess:
     def _send(self, order: Mapping[str, Any]) -> subprocess.Popen[bytes]:
         """Write the order to the process, started if there is none (any more)."""
         text = json.dumps(order).encode() + b"\n"
+        if self._language != language():
+            self.close()  # it would go on in another one
         for process in (self._process, None):
             if process is None or process.poll() is not None or self._owner != os.getpid():
                 process = self._process = self._start()
@@ -142,12 +146,13 @@ class JudgeProcess:
         raise GraderError("the check could not be started")
 
     def _start(self) -> subprocess.Popen[bytes]:
-        self._owner = os.getpid()
+        self._owner, self._language = os.getpid(), language()
         command = [sys.executable, "-I", "-X", "utf8", "-c", _START, str(_ROOT), str(self._idle_seconds)]
         try:
             # In a session of its own: an interrupt is meant for whoever asked, and `ask` passes it on.
             process = subprocess.Popen(
                 command,
+                env={**os.environ, VARIABLE: self._language},
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,

@@ -23,6 +23,7 @@ from pathlib import Path
 
 from course.curriculum.own_lessons import OwnLessonError
 from course.data.scratch import scratch
+from course.learner.language_command import add_option, chosen
 from course.learner.lessons import LessonsError, hand_out_all
 from course.learner.next_exercise import listing
 from course.places import lessons_folder, own_lessons_folder, work_folder
@@ -116,6 +117,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="listen there (%(default)s: this machine only; a container needs 0.0.0.0, unencrypted)",
     )
     parser.add_argument("--copy-only", action="store_true", help="bring the copies of the lessons up to date, and end")
+    add_option(parser)
     parser.add_argument("--no-browser", action="store_true", help="print the address, open nothing")
     parser.add_argument("--port", type=_port, default=FIRST_PORT, metavar="N", help="first port to try (%(default)s)")
 
@@ -138,6 +140,8 @@ def _address(text: str) -> str:
 def run(arguments: argparse.Namespace) -> int:
     """Hand out the lessons and serve them until Ctrl-C; return the exit status."""
     work = work_folder()
+    if arguments.language is not None and (status := chosen(arguments.language)):
+        return status
     os.environ.update(_own_places(work))  # here too: a lesson is handed out as one that Jupyter trusts
     try:
         for line in hand_out_all(work):

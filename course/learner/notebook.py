@@ -7,17 +7,19 @@ stored output can be compared. What a check needs of the exercise is the *source
 from __future__ import annotations
 
 import json
-import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from course.curriculum import questions
+from course.curriculum.languages import wrong_choice
 from course.curriculum.manifest import DEFAULT_SEED, VECTORS_VERSION, Lesson, exercise, lesson_info
+from course.curriculum.messages import said
 from course.curriculum.own_lessons import own_lesson
 from course.curriculum.seams import seam
 from course.curriculum.specimens import zoo as specimens
 from course.curriculum.stubs import stub
+from course.curriculum.wrapping import wrap
 from course.grading.remote import judge_apart, prepare
 from course.grading.report import COLUMNS, Report
 from course.grading.runner import GraderError
@@ -124,9 +126,9 @@ def hint(exercise_id: str, *, rung: int | None = None, now: bool = False) -> Tex
     answer = _answer(exercise_id)
     newest = latest_cell(exercise_id, answer.after)
     if answer.report is None or (newest is not None and newest != answer.source):
-        said = check(exercise_id)
-        if isinstance(said, Text):  # it did not come to an answer, and says why
-            return said
+        checked = check(exercise_id)
+        if isinstance(checked, Text):  # it did not come to an answer, and says why
+            return checked
     assert answer.report is not None, "a check that came to an answer keeps it"
     return Text(hints.hint_for(answer.report, answer.source or "", rung, now=now))
 
@@ -240,46 +242,44 @@ def predict(name: str, chosen: str | None = None) -> Text | Choices:
     """Ask for a prediction, or record the letter you choose and answer it; the next cell shows it."""
     asked = questions.question(name, "predict")
     if chosen is None:
-        how = f'Choose with L.predict("{name}", "a"), then run the next cell.'
-        return Choices(asked, lambda letter: _predicted(asked, letter), how)
+        return Choices(asked, lambda letter: _predicted(asked, letter), said("questions.choose", name=name))
     return _with_answer(asked, chosen, _predicted(asked, chosen))
 
 
 def ask_again(*names: str) -> None:
     """Show these predictions once more, without their choices: above what answers them."""
     words = [f"{name}  {questions.question(name, 'predict').ask}" for name in names]
-    said = Text("\n".join(line for each in words for line in textwrap.wrap(each, COLUMNS, subsequent_indent="     ")))
+    asked = Text("\n".join(line for each in words for line in wrap(each, COLUMNS, then="     ", breaks_hyphens=True)))
     if shell() is None:
-        print(said)
+        print(asked)
         return
     from IPython.display import display
 
-    display(said)
+    display(asked)
 
 
 def _predicted(asked: questions.Question, chosen: str) -> str:
-    said = asked.answer(chosen)
+    answer = asked.answer(chosen)
     progress.record("predict", question=asked.id, chosen=chosen)
-    return f"{said} The next cell shows it."
+    return said("questions.shown_next", said=answer)
 
 
-def _with_answer(asked: questions.Question, chosen: str, said: str) -> Text:
-    return Text("\n".join([asked.text(chosen), *(f"  {line}" for line in textwrap.wrap(said, COLUMNS - 2))]))
+def _with_answer(asked: questions.Question, chosen: str, answer: str) -> Text:
+    return Text("\n".join([asked.text(chosen), *wrap(answer, COLUMNS, "  ", "  ", breaks_hyphens=True)]))
 
 
 def quiz(name: str, chosen: str | None = None) -> Text | Choices:
     """Ask a quiz question, or answer it with a letter."""
     asked = questions.question(name, "quiz")
     if chosen is None:
-        how = f'Answer with L.quiz("{name}", "a").'
-        return Choices(asked, lambda letter: _answered(asked, letter), how)
+        return Choices(asked, lambda letter: _answered(asked, letter), said("questions.answer", name=name))
     return _with_answer(asked, chosen, _answered(asked, chosen))
 
 
 def _answered(asked: questions.Question, chosen: str) -> str:
-    said = asked.answer(chosen)
+    answer = asked.answer(chosen)
     progress.record("quiz", question=asked.id, chosen=chosen, right=chosen == asked.right)
-    return said
+    return answer
 
 
 def progress_list() -> Text:
@@ -356,6 +356,8 @@ def lesson(number: int) -> LessonHandle:
     statuses = [progress.standing(each.id, noted) for each in info.exercises]
     graded = f"{progress.squares(statuses)} {statuses.count('passed')} of {len(statuses)} passed"
     passed = graded if statuses else "nothing is graded"
+    if error := wrong_choice():
+        print(said("language.wrong", error=error))
     print(f"Sluice {__version__} · lesson {info.number} · {info.minutes} minutes · {passed}")
     print(f"Graded against what Flink {VECTORS_VERSION} recorded; needs no network")
     _tell_news()
