@@ -1,0 +1,34 @@
+"""The prose of a lesson in another language: `lessons/NN_name.md` in the folder of the language.
+
+    <!-- why -->
+    ## …
+
+is the text of the Markdown cell with this name. A cell without a text there is said in English.
+"""
+
+from __future__ import annotations
+
+import re
+
+from course.curriculum.languages import folders_of
+
+__all__ = ["lesson_texts", "sections"]
+
+_MARK = re.compile(r"^<!-- ([\w.-]+) -->[ \t]*$", re.MULTILINE)
+
+
+def sections(text: str) -> dict[str, str]:
+    """The texts of such a file by the name of the cell; what stands before the first one has the name ""."""
+    before, *rest = _MARK.split(text)
+    found = {name: body.strip("\n") for name, body in zip(rest[::2], rest[1::2], strict=True)}
+    return {"": before.strip(), **found} if before.strip() else found
+
+
+def lesson_texts(lesson: str, language: str) -> dict[str, str]:
+    """The texts of one lesson, such as "01_segments", by the name of the cell; none in English."""
+    found: dict[str, str] = {}
+    for file in (folder / "lessons" / f"{lesson}.md" for folder in folders_of(language)):
+        if file.is_file():
+            found |= sections(file.read_text(encoding="utf-8"))
+    found.pop("", None)
+    return found
