@@ -36,6 +36,7 @@ _BLANK = re.compile(r"\{\w*\}")
 _CODE = re.compile(r"`[^`]+`")
 _LINK = re.compile(r"\]\([^)]+\)")
 _HEADING = re.compile(r"^#+ ", re.MULTILINE)
+_RUNG_OF_CODE = re.compile(r"hints/\w+/4")
 _PROSE = re.compile(r"[a-z]{2,} [a-z]{2,}")
 _HAN = "\u4e00-\u9fff"
 _BROKEN_LINE = re.compile(rf"[{_HAN}\u3001\u3002\uff0c\uff1b\uff1a]\n[{_HAN}]")
@@ -135,12 +136,12 @@ def findings(language: str) -> list[Finding]:
 
 def _about(file: str, key: str, text: str, other: str | None, stamped: str | None) -> Iterator[Finding]:
     if other is None:
-        if _is_prose(file, text):
+        if _is_prose(file, key, text):
             yield Finding("missing", file, key, _short(text))
         elif stamped != _hash(text):
             yield Finding("new", file, key, _short(text))
         return
-    for what in _differences(file, text, other):
+    for what in _differences(file, key, text, other):
         yield Finding("differs", file, key, what)
     if stamped is None:
         yield Finding("new", file, key, _short(other))
@@ -148,12 +149,14 @@ def _about(file: str, key: str, text: str, other: str | None, stamped: str | Non
         yield Finding("lags", file, key, _short(text))
 
 
-def _is_prose(file: str, text: str) -> bool:
+def _is_prose(file: str, key: str, text: str) -> bool:
     """Whether a text has to be translated; what is only code, a name or a sign may be the same in all languages."""
+    if _RUNG_OF_CODE.fullmatch(key):
+        return False
     return file.startswith("lessons/") or _PROSE.search(_CODE.sub("", text)) is not None
 
 
-def _differences(file: str, text: str, other: str) -> Iterator[str]:
+def _differences(file: str, key: str, text: str, other: str) -> Iterator[str]:
     """What both must have alike, and do not."""
     is_lesson = file.startswith("lessons/")
     kinds = {"code": _CODE, "links": _LINK, "headings": _HEADING} if is_lesson else {"blanks": _BLANK, "code": _CODE}
@@ -168,7 +171,7 @@ def _differences(file: str, text: str, other: str) -> Iterator[str]:
         yield f"lines: {text.count(chr(10)) + 1} in English, {other.count(chr(10)) + 1} here"
     if is_lesson and (broken := _BROKEN_LINE.search(other)):
         yield f"a paragraph is one line; this one is broken at {broken[0]!r}"
-    if half := _HALF_WIDTH.search(_CODE.sub("", other)):
+    if _RUNG_OF_CODE.fullmatch(key) is None and (half := _HALF_WIDTH.search(_CODE.sub("", other))):
         yield f"a mark behind a Chinese character is full-width: {half[0]}"
 
 
@@ -210,7 +213,7 @@ def stamp(language: str, files: Iterable[str] = ()) -> list[Finding]:
     for file in chosen:
         has = theirs.get(file, {})
         made_of[file] = {
-            key: _hash(text) for key, text in ours[file].items() if key in has or not _is_prose(file, text)
+            key: _hash(text) for key, text in ours[file].items() if key in has or not _is_prose(file, key, text)
         }
     kept = {file: made_of[file] for file in ours if made_of.get(file)}
     (folder / MADE_OF).write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
