@@ -94,6 +94,7 @@ def _catalogues(folder: Path) -> Iterator[Path]:
     for name in ("messages", "questions", "interface"):
         yield from folder.glob(f"curriculum/{name}.toml")
     yield from sorted(folder.glob("exercises/*/messages.toml"))
+    yield from sorted(folder.glob("exercises/*/exercise.toml"))
 
 
 def _leaves(file: Path) -> dict[str, str]:
@@ -101,6 +102,8 @@ def _leaves(file: Path) -> dict[str, str]:
         table = tomllib.loads(file.read_text(encoding="utf-8"))
     except tomllib.TOMLDecodeError as error:
         raise SystemExit(f"{file}: {error}") from error
+    if file.name == "exercise.toml":
+        return {"title": str(table["title"])}  # the rest is for the program
     left_out = _NO_TEXT if file.name == "questions.toml" else frozenset[str]()
     return {"/".join(path): str(text) for path, text in _texts(table, ()) if path[-1] not in left_out}
 

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from course.cli.options import Command, WrongUseError, add_exercise, add_seed, answering
 from course.curriculum.manifest import DEFAULT_SEED, EXERCISES, exercise
+from course.curriculum.messages import said
 from course.curriculum.specimens import zoo
 from course.curriculum.stubs import stub
 from course.exit_status import MISSING, NOT_PASSED, PASSED
@@ -40,10 +41,10 @@ def _source(arguments: argparse.Namespace) -> Saved:
     file = Path(arguments.file)
     try:
         if arguments.file == "-":
-            raw, said = _standard_input(), "standard input"
+            raw, where = _standard_input(), "standard input"
         else:
-            raw, said = read_file(file), f"{file}, saved {clock(file.stat().st_mtime)}"
-        return Saved(source_in(raw.decode("utf-8-sig"), file, arguments.exercise), said)
+            raw, where = read_file(file), f"{file}, saved {clock(file.stat().st_mtime)}"
+        return Saved(source_in(raw.decode("utf-8-sig"), file, arguments.exercise), where)
     except OSError as error:
         raise WrongUseError(f"{arguments.file} cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
@@ -80,7 +81,7 @@ def _check(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print(json.dumps({**report.as_json(), "read": read.said}, indent=1, ensure_ascii=False))
     else:
-        print(f"{report.in_terminal()}\n\n  Read: {read.said}.")
+        print(f"{report.in_terminal()}\n\n  {said('progress.read', what=read.said)}")
     for line in [*([] if is_kept else [progress.NOT_KEPT]), *membership.news()]:
         print(line, file=sys.stderr)
     return PASSED if report.passed else NOT_PASSED
@@ -101,7 +102,8 @@ def _hint(arguments: argparse.Namespace) -> int:
     last = progress.latest_check(arguments.exercise)
     seed = last.get("seed") if last is not None and arguments.seed is None else arguments.seed
     report = judge(arguments.exercise, read.source, seed if isinstance(seed, int) else DEFAULT_SEED)
-    print(f"{hints.hint_for(report, read.source or '', arguments.rung, now=arguments.now)}\n\n  Read: {read.said}.")
+    text = hints.hint_for(report, read.source or "", arguments.rung, now=arguments.now)
+    print(f"{text}\n\n  {said('progress.read', what=read.said)}")
     return PASSED
 
 

@@ -18,9 +18,11 @@ from typing import Any
 
 from course.curriculum.folders import folder
 from course.curriculum.languages import folders_of, language
+from course.curriculum.manifest import Exercise
 
 __all__ = [
-    "common", "exercise_catalogue", "phrase", "read_catalogue", "said", "text", "title", "titles", "word",
+    "common", "exercise_catalogue", "exercise_title", "phrase", "read_catalogue", "said", "text", "title", "titles",
+    "word",
 ]  # fmt: skip
 
 _COURSE = Path(__file__).parent.parent
@@ -63,6 +65,11 @@ def common(name: str = "") -> Mapping[str, Any]:
 def exercise_catalogue(exercise_id: str) -> Mapping[str, Any]:
     """What is said of one exercise only, in the current language; its `hints` are a table for each rule."""
     return read_catalogue(f"exercises/{folder(exercise_id).name}/messages.toml", language())
+
+
+def exercise_title(exercise: Exercise) -> str:
+    """The title of an exercise, in the current language."""
+    return str(read_catalogue(f"exercises/{folder(exercise.id).name}/exercise.toml", language())["title"])
 
 
 def phrase(key: str, of: str | None = None, **values: object) -> str:

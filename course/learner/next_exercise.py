@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from course.curriculum.lesson_texts import lesson_title
 from course.curriculum.manifest import EXERCISES, LESSONS, START, Exercise
+from course.curriculum.messages import exercise_title, said
 from course.curriculum.own_lessons import own_lessons
 from course.learner import progress
 
@@ -30,20 +32,18 @@ def listing() -> dict[str, Any]:
     rows = []
     for lesson in (*LESSONS.values(), *own_lessons().values()):
         marks = progress.squares(progress.standing(each.id, noted) for each in lesson.exercises)
-        says = f"Lesson {lesson.number}: {lesson.title}, {lesson.minutes} minutes"
+        title = lesson_title(lesson)
+        says = said("start.listed", number=lesson.number, title=title, minutes=lesson.minutes)
         file = f"{lesson.name}.ipynb"
-        rows.append(
-            {"number": f"L{lesson.number:02d}", "title": lesson.title, "file": file, "marks": marks, "says": says}
-        )
-    start = {"title": "Start here", "file": f"{START}.ipynb", "says": "The first page: a job that runs, and what to do"}
+        rows.append({"number": f"L{lesson.number:02d}", "title": title, "file": file, "marks": marks, "says": says})
+    start = {"title": said("start.page"), "file": f"{START}.ipynb", "says": said("start.page_says")}
     shown: dict[str, Any] = {"start": start, "lessons": rows}
     if (chosen := next_one(noted)) is not None:
         lesson = LESSONS[chosen.lesson]
-        verb = "Go on" if noted else "Begin"
-        card = f"{verb} with L{lesson.number:02d}"
+        how = "go_on" if noted else "begin"
         shown["next"] = {
             "file": f"{lesson.name}.ipynb",
-            "card": card,
-            "says": f"{verb} here: {chosen.id} {chosen.title}",
+            "card": said(f"start.{how}_card", lesson=f"L{lesson.number:02d}"),
+            "says": said(f"start.{how}_says", exercise=chosen.id, title=exercise_title(chosen)),
         }
     return shown

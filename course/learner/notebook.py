@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from course.curriculum import questions
 from course.curriculum.languages import wrong_choice
+from course.curriculum.lesson_texts import lesson_title
 from course.curriculum.manifest import DEFAULT_SEED, VECTORS_VERSION, Lesson, exercise, lesson_info
 from course.curriculum.messages import said
 from course.curriculum.own_lessons import own_lesson
@@ -78,14 +79,14 @@ def check(exercise_id: str, *, seed: int | None = None, all: bool = False) -> Re
         # It was run and did not come as far as its decorator.
         answer.source, answer.part = newest, None
     if answer.source is None and (missing := _why_nothing(exercise_id, answer)):
-        return Text(missing)
+        return missing
     chosen = progress.seed_of_a_check() if seed is None else seed
     try:
         report = judge_apart(exercise_id, [answer.source], chosen, cell_names())[0]
     except KeyboardInterrupt:
-        return Text(f"○ {exercise_id}  the check was interrupted; it says nothing about your code")
+        return _say("interrupted", exercise_id)
     except GraderError as error:
-        return Text(f"! {exercise_id} could not be checked; that says nothing about your code.\n  {error}")
+        return _say("not_checked", exercise_id, error=error)
     report.num_specimens = len(specimens(exercise_id))
     report.show_all = all
     answer.report = report
@@ -95,30 +96,27 @@ def check(exercise_id: str, *, seed: int | None = None, all: bool = False) -> Re
     return report
 
 
+def _say(key: str, exercise_id: str, **values: object) -> Text:
+    return Text(said(f"notebook.{key}", exercise=exercise_id, **values))
+
+
 def _tell_news() -> None:
     """Say what the class has decided since the learner was last told; outside a class that is nothing."""
     for line in membership.news():
         print(line)
 
 
-def _why_nothing(exercise_id: str, answer: _Answer) -> str | None:
+def _why_nothing(exercise_id: str, answer: _Answer) -> Text | None:
     """What to say where no cell is marked although there is an answer somewhere; None for a learner who has none."""
     wanted = seam(exercise_id)
     mark = f'@L.exercise("{exercise_id}")'
     number = unmarked_cell(wanted.name, wanted.methods, answer.after)
     if number is not None:
-        return (
-            f"○ {exercise_id}: cell {number} looks like your answer, and nothing marks it.\n"
-            f"  Write {mark} on the line above it, run it, and check again."
-        )
+        return _say("unmarked", exercise_id, number=number, mark=mark)
     kept = progress.attempts(exercise_id)
     if not kept or answer.was_reset or shell() is None:
         return None
-    return (
-        f"○ {exercise_id}: this kernel has not run your cell yet; it was started afresh.\n"
-        f"  Run the cell with {mark}, then check again. Nothing is lost: "
-        f"attempt {int(kept[-1].stem)} of yours is kept."
-    )
+    return _say("not_run", exercise_id, mark=mark, number=int(kept[-1].stem))
 
 
 def hint(exercise_id: str, *, rung: int | None = None, now: bool = False) -> Text:
@@ -137,9 +135,9 @@ def show(exercise_id: str) -> object:
     """Yours beside Flink's on the failing input, step by step."""
     report = _answer(exercise_id).report
     if report is None:
-        return Text(f'○ {exercise_id}: run check("{exercise_id}") first; show opens on the input that failed.')
+        return _say("show_first", exercise_id)
     if report.trace is None:
-        return Text(f"{exercise_id}: there is no failing input to show.\n{report}")
+        return _say("nothing_to_show", exercise_id, report=report)
     return drawn(view_of(exercise_id, report.trace))
 
 
@@ -153,22 +151,24 @@ def zoo(exercise_id: str, *, all: bool = False, show: str | None = None) -> obje
     if show is not None:
         chosen = tuple(each for each in found if show in (each.name, each.name.partition("_")[0]))
         if not chosen:
-            return Text(f"○ {exercise_id} has no {show!r}; it has {', '.join(each.name for each in found)}")
+            return _say("zoo_has", exercise_id, wanted=repr(show), names=", ".join(each.name for each in found))
     try:
         reports = judge_apart(exercise_id, [each.source for each in chosen], DEFAULT_SEED)
     except KeyboardInterrupt:
-        return Text(f"○ the zoo of {exercise_id} was interrupted")
+        return _say("zoo_interrupted", exercise_id)
     except GraderError as error:
-        return Text(f"! the zoo of {exercise_id} could not be run.\n  {error}")
+        return _say("zoo_not_run", exercise_id, error=error)
     if show is not None and reports[0].trace is not None:
         return drawn(view_of(exercise_id, reports[0].trace))
-    lines = [f"{exercise_id}: {len(chosen)} of {len(found)} known-wrong parts"]
+    lines = [_say("zoo_head", exercise_id, shown=len(chosen), count=len(found))]
     for each, report in zip(chosen, reports, strict=True):
         rule = report.failed_rule
-        lines += [f"  {each.name}", f"    belief  {each.belief}"]
-        lines.append(f"    caught  by rule {rule.id}: {rule.title}" if rule else "    NOT caught by any rule")
-    lines.append(f'  zoo("{exercise_id}", show="w01")  to see one of them at work, by its number')
-    return Text("\n".join(lines))
+        lines += [Text(f"  {each.name}"), _say("zoo_belief", exercise_id, belief=each.belief)]
+        if rule is None:
+            lines.append(_say("zoo_escaped", exercise_id))
+        else:
+            lines.append(_say("zoo_caught", exercise_id, rule=rule.id, title=rule.title))
+    return Text("\n".join([*lines, _say("zoo_see", exercise_id)]))
 
 
 def reveal(exercise_id: str) -> Text:
@@ -179,7 +179,7 @@ def reveal(exercise_id: str) -> Text:
         for e in progress.events()
     )
     if not seen and progress.standing(exercise_id) not in {"passed", "caught_up"}:
-        return Text(f"○ {exercise_id}: the reference part is shown after passing, or after rung 5 of the hints.")
+        return _say("reveal_later", exercise_id)
     return Text(hints.difference(exercise_id, answer.source or ""))
 
 
@@ -187,15 +187,13 @@ def reset(exercise_id: str) -> Text:
     """The stub again, in a new cell below; your version is kept with the attempts."""
     answer = _answer(exercise_id)
     if answer.source and progress.keep_attempt(exercise_id, answer.source) is None:
-        why = " ".join(progress.troubles())
-        return Text(f"✗ {exercise_id} was not reset: your version could not be kept.\n  {why}")
-    kept = "; your version is kept" if answer.source else ""
+        return _say("reset_failed", exercise_id, why=" ".join(progress.troubles()))
     _answers[exercise_id] = _Answer(after=num_cells(), was_reset=True)
     progress.record("reset", exercise=exercise_id)
     running = shell()
     if running is not None:
         running.set_next_input(stub(exercise_id), replace=False)
-        return Text(f"○ {exercise_id} starts afresh in the cell below{kept}.")
+        return _say("reset_kept" if answer.source else "reset", exercise_id)
     return Text(stub(exercise_id))
 
 
@@ -211,7 +209,7 @@ def swap(exercise_id: str, **options: Any) -> Any:
         check(exercise_id)
     passed = answer.report is not None and answer.report.passed and answer.part is not None
     if not passed:
-        print(f"○ {exercise_id} has not passed: this run uses our part, not yours.")
+        print(_say("ours_runs", exercise_id))
     progress.record("swap", exercise=exercise_id, learner=passed)
     return engine_swap.run(exercise_id, answer.part if passed else None, **options)
 
@@ -311,7 +309,7 @@ class LessonHandle:
         self.info = info
 
     def __repr__(self) -> str:
-        return f"Lesson {self.info.number}: {self.info.title}"
+        return said("notebook.lesson", number=self.info.number, title=lesson_title(self.info))
 
     def exercise(self, exercise_id: str) -> Callable[[_Part], _Part]:
         """Decorator: this class or function, in this cell, is the answer to the exercise."""
@@ -354,12 +352,13 @@ def lesson(number: int) -> LessonHandle:
     info = own_lesson(number) or lesson_info(number)
     noted = progress.events()
     statuses = [progress.standing(each.id, noted) for each in info.exercises]
-    graded = f"{progress.squares(statuses)} {statuses.count('passed')} of {len(statuses)} passed"
-    passed = graded if statuses else "nothing is graded"
+    squares, num_passed = progress.squares(statuses), statuses.count("passed")
+    graded = said("notebook.passed", squares=squares, passed=num_passed, count=len(statuses))
+    passed = graded if statuses else said("notebook.nothing_graded")
     if error := wrong_choice():
         print(said("language.wrong", error=error))
-    print(f"Sluice {__version__} · lesson {info.number} · {info.minutes} minutes · {passed}")
-    print(f"Graded against what Flink {VECTORS_VERSION} recorded; needs no network")
+    about = {"version": __version__, "lesson": info.number, "minutes": info.minutes, "flink": VECTORS_VERSION}
+    print(said("notebook.head", passed=passed, **about))
     _tell_news()
     if shell() is not None and info.exercises:
         prepare(info.exercises[0].id, DEFAULT_SEED)  # while the learner reads

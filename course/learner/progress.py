@@ -18,7 +18,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from course.curriculum.lesson_texts import lesson_title
 from course.curriculum.manifest import DEFAULT_SEED, EXERCISES, LESSONS, exercise
+from course.curriculum.messages import exercise_title, said
 from course.files import AT_ONCE, read_file
 from course.learner.courier_process import nudge
 from course.learner.membership import is_in_class
@@ -37,8 +39,7 @@ _LEAST_FREE = 4096
 _MOST_OF_PROGRESS = 256 * 1024 * 1024
 NOT_KEPT = "! This check was not kept: its folder is full or cannot be written; `sluice progress` says which."
 _SYMBOLS = {"passed": "✓", "failed": "✗", "error": "✗", "timeout": "✗", "not_started": "○", "caught_up": "◧"}
-_WORDS = {"passed": "passed", "failed": "tried", "error": "tried", "timeout": "tried", "not_started": "not started",
-          "caught_up": "caught up: our part stands in, none of yours has passed"}  # fmt: skip
+_WORDS = {"error": "failed", "timeout": "failed"}
 _SQUARES = {"passed": "■", "caught_up": "◧"}
 
 
@@ -267,12 +268,16 @@ def progress_text() -> str:
     statuses = {each: standing(each, found) for each in EXERCISES}
     num_passed = sum(status == "passed" for status in statuses.values())
     num_given = sum(status == "caught_up" for status in statuses.values())
-    given = f", {num_given} caught up (◧)" if num_given else ""
-    lines = [f"{squares(statuses.values())}  {num_passed} of {len(statuses)} exercises passed{given}"]
+    counts = {"passed": num_passed, "count": len(statuses), "given": num_given}
+    lines = [
+        said("progress.head_given" if num_given else "progress.head", squares=squares(statuses.values()), **counts)
+    ]
     for lesson in LESSONS.values():
-        lines.append(f"L{lesson.number:02d} {lesson.title}")
+        lines.append(f"L{lesson.number:02d} {lesson_title(lesson)}")
         for each in lesson.exercises:
             status = statuses[each.id]
-            failed = "; the last check of it failed" if status == "passed" != _statuses(each.id, found)[-1] else ""
-            lines.append(f"  {_SYMBOLS[status]} {each.id} {each.title}: {_WORDS[status]}{failed}")
+            failed = said("progress.but") if status == "passed" != _statuses(each.id, found)[-1] else ""
+            words = said(f"progress.{_WORDS.get(status, status)}")
+            of = {"sign": _SYMBOLS[status], "exercise": each.id, "title": exercise_title(each)}
+            lines.append(said("progress.line", words=words + failed, **of))
     return "\n".join(lines + [f"! {trouble}" for trouble in troubles()])

@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from course.curriculum.lesson_texts import lesson_title
 from course.curriculum.manifest import EXERCISES, LESSONS, Lesson
+from course.curriculum.messages import exercise_title, said
 from course.curriculum.tracks import TRACKS
 from course.curriculum.wrapping import pad, width
 from course.learner import doctor, progress
@@ -53,13 +55,13 @@ def machine() -> Text:
     """What `sluice doctor` finds, as far as lessons need it: one line if all is well."""
     found = [look() for look in _LOOKS]
     names = ", ".join(each.name for each in found if each.status is doctor.Status.FINE)
-    lines = [f"✓ fine: {names}"] if names else []
+    lines = [said("start.fine", names=names)] if names else []
     for each in found:
         if each.status is not doctor.Status.FINE:
             mark = "•" if each.status is doctor.Status.NOTE else "✗"
             lines.append(f"{mark} {each.name}: {each.text}" + (f"\n    → {each.next_step}" if each.next_step else ""))
     missing = any(each.status is doctor.Status.MISSING for each in found)
-    lines.append("Something is missing: see above; lessons open all the same." if missing else "You can start.")
+    lines.append(said("start.missing" if missing else "start.ready"))
     return Text("\n".join(lines))
 
 
@@ -69,26 +71,27 @@ def lessons() -> Table:
     rows, links = [], []
     for lesson in LESSONS.values():
         marks = progress.squares(progress.standing(each.id, noted) for each in lesson.exercises)
-        rows.append([f"L{lesson.number:02d}", lesson.title, f"{lesson.minutes} min", marks])
+        takes = said("start.minutes", number=lesson.minutes)
+        rows.append([f"L{lesson.number:02d}", lesson_title(lesson), takes, marks])
         links.append(f"{lesson.name}.ipynb")
-    given = "\n\n◧: our part stands in, and you can still write yours." if any("◧" in row[-1] for row in rows) else ""
-    return Table(["", "Lesson", "Takes", "Exercises"], rows, _where_to_go_on(noted) + given, links)
+    given = "\n\n" + said("start.given") if any("◧" in row[-1] for row in rows) else ""
+    return Table(["", *said("start.heads").split("|")], rows, _where_to_go_on(noted) + given, links)
 
 
 def tracks() -> Table:
     """Which lessons to take when there is time for some of them only."""
     rows, links = [], []
-    for track in TRACKS:
-        there = [LESSONS[number] for number in track.lessons]
-        rows.append([track.name, there[0].title, " ".join(f"L{each.number:02d}" for each in there), _hours(there)])
+    for number, track in enumerate(TRACKS):
+        there = [LESSONS[each] for each in track.lessons]
+        named = " ".join(f"L{each.number:02d}" for each in there)
+        rows.append([said(f"start.track_{number}"), lesson_title(there[0]), named, _hours(there)])
         links.append(f"{there[0].name}.ipynb")
-    below = "Without a track: one lesson after the other."
-    return Table(["Track", "Begins with", "Lessons", "Takes"], rows, below, links)
+    return Table(said("start.heads_of_tracks").split("|"), rows, said("start.without"), links)
 
 
 def _hours(lessons: Sequence[Lesson]) -> str:
     minutes = sum(each.minutes for each in lessons)
-    return f"{minutes // 60} h {minutes % 60:02d}"
+    return said("start.hours", hours=minutes // 60, minutes=f"{minutes % 60:02d}")
 
 
 def _where_to_go_on(noted: list[dict[str, Any]]) -> str:
@@ -96,11 +99,10 @@ def _where_to_go_on(noted: list[dict[str, Any]]) -> str:
     if chosen is None:
         given = [each for each in EXERCISES if progress.standing(each, noted) == "caught_up"]
         if given:
-            return f"You have come to the end. What you did not write yet: {', '.join(given)}."
-        return "All exercises have passed. `sluice export` writes the receipt of the whole course."
-    lesson = LESSONS[chosen.lesson]
-    verb = "Go on" if noted else "Begin"
-    how = "not tried yet"
+            return said("start.to_write", names=", ".join(given))
+        return said("start.all_passed")
+    how = said("start.not_tried")
     if num_tries := tried(noted).count(chosen.id):
-        how = f"{num_tries} attempt{'s' * (num_tries > 1)}, all kept"
-    return f"{verb} with lesson {lesson.number}, exercise {chosen.id} ({chosen.title}; {how})."
+        how = said("start.tried" if num_tries > 1 else "start.tried_once", number=num_tries)
+    place = {"lesson": chosen.lesson, "exercise": chosen.id, "title": exercise_title(chosen)}
+    return said("start.go_on" if noted else "start.begin", how=how, **place)
