@@ -33,7 +33,7 @@ _COURSE = Path(__file__).resolve().parents[1]
 _NO_TEXT = frozenset({"kind", "right"})
 """What questions have besides texts."""
 _BLANK = re.compile(r"\{\w*\}")
-_CODE = re.compile(r"`[^`]+`")
+_CODE = re.compile(r"(?<!`)`[^`]+`(?!`)")
 _LINK = re.compile(r"\]\([^)]+\)")
 _HEADING = re.compile(r"^#+ ", re.MULTILINE)
 _RUNG_OF_CODE = re.compile(r"hints/\w+/4")
@@ -70,6 +70,7 @@ class Finding:
 def english() -> Texts:
     """All that can be translated."""
     texts = {_name(file): _leaves(file) for file in _catalogues(_COURSE)}
+    texts["site/front.txt"] = {"": (_COURSE / "site" / "front.txt").read_text(encoding="utf-8")}
     for lesson in (START, *(each.name for each in LESSONS.values())):
         cells = parse(source_of(lesson).read_text(encoding="utf-8"), lesson)
         prose = {each.options.get("name", ""): each.source for each in cells if each.kind == "markdown"}
@@ -81,6 +82,8 @@ def english() -> Texts:
 def translated(folder: Path) -> Texts:
     """All that this folder of a language has."""
     texts = {_name(file, folder): _leaves(file) for file in _catalogues(folder)}
+    for file in folder.glob("site/front.txt"):
+        texts[_name(file, folder)] = {"": file.read_text(encoding="utf-8")}
     for file in sorted(folder.glob("lessons/*.md")):
         texts[_name(file, folder)] = sections(file.read_text(encoding="utf-8"))
     return texts
@@ -170,7 +173,7 @@ def _differences(file: str, key: str, text: str, other: str) -> Iterator[str]:
         lacks, more = (", ".join((one - two).elements()) for one, two in ((wanted, had), (had, wanted)))
         if lacks or more:
             yield f"{what}: {lacks or 'none'} missing, {more or 'none'} too much"
-    if not is_lesson and text.count("\n") != other.count("\n"):
+    if file.endswith(".toml") and text.count("\n") != other.count("\n"):
         yield f"lines: {text.count(chr(10)) + 1} in English, {other.count(chr(10)) + 1} here"
     if is_lesson and (broken := _BROKEN_LINE.search(other)):
         yield f"a paragraph is one line; this one is broken at {broken[0]!r}"

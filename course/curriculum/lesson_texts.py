@@ -42,9 +42,9 @@ def _of_folders(lesson: str, folders: tuple[Path, ...]) -> dict[str, str]:
     return found
 
 
-def lesson_title(lesson: Lesson) -> str:
-    """The title of a lesson in the current language: the first heading of its prose there."""
-    return _title(lesson.name, folders_of(language())) or lesson.title
+def lesson_title(lesson: Lesson, of: str | None = None) -> str:
+    """The title of a lesson in a language, by default the current one: the first heading of its prose there."""
+    return _title(lesson.name, folders_of(of or language())) or lesson.title
 
 
 @cache

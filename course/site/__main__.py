@@ -12,10 +12,12 @@ from pathlib import Path
 import nbformat
 
 from course.author.build import BuildError
-from course.curriculum.manifest import EXERCISES, LESSONS, START
+from course.curriculum.languages import ENGLISH
+from course.curriculum.manifest import LESSONS, START
 from course.figures.cluster_page import CLUSTER_FILES
 from course.figures.race_page import RACE_FILES
 from course.places import home, lessons_folder
+from course.site.languages import front_page, put_in_language, site_languages, sphinx_settings
 from course.site.pictures import State, frame, frame_pictures, states_of_views, views_script
 from course.site.published import CARD, MISSING, draw_card, sitemap, url_of
 from course.site.tab.build import UnmadeError, build_tab, npm
@@ -26,10 +28,6 @@ _HERE = Path(__file__).parent
 _LEAD = "07_local_channels", "queue", "Three queues between tasks, and the buffers that wait in them"
 _EVERY = frozenset(LESSONS)
 TRY = "try"
-_IN_A_TAB = """To step through a running job, and to write parts of it and have them checked, open
-<a href="try/index.html">the course in a tab</a>: the engine runs in your browser. For the whole course you need the
-project."""
-_NO_TAB = "To step through a running job, write parts of it and have them checked, you need the project."
 
 
 class SiteError(Exception):
@@ -61,14 +59,26 @@ def build_site(target: Path, moving: Collection[int] = _EVERY, url: str = "", *,
                 raise SiteError(f"{TRY}/ was not made: {error}; --no-try does without") from error
         _gather(source, moving, has_tab)
         print("making the pages", file=sys.stderr)
-        settings = ["-q", "-W", "--keep-going", "-b", "html", "-D", f"html_baseurl={url}"]
-        if sphinx([*settings, "-d", str(Path(folder, "trees")), str(source), str(made)]):
+        settings = ["-q", "-W", "--keep-going", "-b", "html", "-d"]
+        if sphinx([*settings, str(Path(folder, "trees")), "-D", f"html_baseurl={url}", str(source), str(made)]):
             raise SiteError("the pages were not made; what is wrong stands above")
+        for language in site_languages():
+            own, trees = Path(folder, language), Path(folder, f"trees-{language}")
+            name, cell, words = _LEAD
+            put_in_language(
+                source, own, language, front_page(language, frame(f"{name}-{cell}-0", words), has_tab=has_tab)
+            )
+            of_it = sphinx_settings(language, url)
+            if sphinx([*settings, str(trees), *of_it, str(own), str(made / language)]):
+                raise SiteError(f"the pages in {language} were not made; what is wrong stands above")
         if has_tab:
             shutil.move(tab, made / TRY)
         draw_card(made / CARD)
+        for language in site_languages():
+            shutil.copy(made / CARD, made / language)
         if url:
-            found = sitemap((page.stem for page in made.glob("*.html")), url)
+            pages = [page.relative_to(made).with_suffix("") for page in made.rglob("*.html") if TRY not in page.parts]
+            found = sitemap((page.as_posix() for page in pages), url)
             (made / "sitemap.xml").write_text(found, encoding="utf-8")
         shutil.rmtree(target, ignore_errors=True)
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -126,25 +136,7 @@ def _front_page(source: Path, recordings: Mapping[str, State], has_tab: bool) ->
     name, cell, words = _LEAD
     place = f"{name}-{cell}-0"
     _put_views(source, "index", {each: state for each, state in recordings.items() if each == place})
-    minutes = [lesson.minutes for lesson in LESSONS.values()]
-    front = (
-        (_HERE / "front.txt")
-        .read_text(encoding="utf-8")
-        .format(
-            picture=frame(place, words),
-            tab=_IN_A_TAB if has_tab else _NO_TAB,
-            num_lessons=len(LESSONS),
-            num_exercises=len(EXERCISES),
-            least=min(minutes),
-            most=max(minutes),
-            start=START,
-            lessons="\n".join(lesson.name for lesson in LESSONS.values()),
-            rows="\n".join(
-                f"| {each.number} | [{each.title}]({each.name}.ipynb) | {each.minutes} | {len(each.exercises)} |"
-                for each in LESSONS.values()
-            ),
-        )
-    )
+    front = front_page(ENGLISH, frame(place, words), has_tab=has_tab)
     (source / "index.md").write_text(front, encoding="utf-8")
 
 

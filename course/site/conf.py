@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+from course.site.languages import links, site_languages
 from course.site.published import tags
 
 project = "Sluice"
@@ -32,12 +33,15 @@ suppress_warnings = ["mystnb.unknown_mime_type"]
 
 
 def setup(app: Any) -> None:
-    """A page says what it is to those who link to it; one with recordings loads them, and what makes them move."""
+    """A page says what it is to those who link to it, leads to other languages, and loads what makes pictures move."""
+
+    languages = site_languages()
 
     def load(app: Any, page: str, _template: str, context: dict[str, Any], _tree: object) -> None:
         context["metatags"] = context.get("metatags", "") + tags(
             page, context.get("title") or project, app.config.html_baseurl
         )
+        context["theme_announcement"] = links(page, app.config.language, languages)
         if Path(app.srcdir, "static", "views", f"{page}.js").is_file():
             app.add_js_file(f"views/{page}.js", loading_method="defer")
             app.add_js_file("moving.js", loading_method="defer")

@@ -68,7 +68,7 @@ def tags(page: str, title: str, url: str) -> str:
 
 def sitemap(pages: Iterable[str], url: str) -> str:
     """The addresses of all pages, as search engines read them."""
-    found = sorted(page for page in pages if page not in {MISSING, "search", "genindex"})
+    found = sorted(page for page in pages if page.rpartition("/")[2] not in {MISSING, "search", "genindex"})
     places = [f"  <url><loc>{escape_xml(f'{url}{page}.html')}</loc></url>" for page in found]
     space = "http://www.sitemaps.org/schemas/sitemap/0.9"
     return "\n".join(['<?xml version="1.0" encoding="UTF-8"?>', f'<urlset xmlns="{space}">', *places, "</urlset>", ""])

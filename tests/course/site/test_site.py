@@ -13,6 +13,7 @@ from xml.etree import ElementTree
 import pytest
 
 from course.curriculum.glossary import glossary
+from course.curriculum.lesson_texts import lesson_title
 from course.curriculum.manifest import EXERCISES, LESSONS, START
 from course.curriculum.questions import questions
 
@@ -26,7 +27,7 @@ pytestmark = pytest.mark.slow
 
 def make(folder: Path, *more: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "course.site", str(folder), "--no-try", *more]
-    return subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT, timeout=300)
+    return subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT, timeout=600)
 
 
 @pytest.fixture(scope="module")
@@ -50,6 +51,23 @@ def test_every_lesson_has_a_page_with_all_its_pictures(site: Path) -> None:
         pictures = re.findall(r'<img src="(_static/pictures/[^"]+\.svg)" alt="[^"]{10,}"', page)
         assert len(pictures) == sum("image/svg+xml" in data for data in outputs)
         assert all((site / picture).is_file() for picture in pictures)
+
+
+def test_every_lesson_has_a_page_in_chinese_and_each_leads_to_the_other(site: Path) -> None:
+    for name in ("index", "glossary", START, *(lesson.name for lesson in LESSONS.values())):
+        ours, other = ((site / folder / f"{name}.html").read_text() for folder in ("", "zh"))
+        assert f'<a href="zh/{name}.html" hreflang="zh" lang="zh">中文</a>' in ours
+        assert f'<a href="../{name}.html" hreflang="en" lang="en">English</a>' in other
+        assert 'lang="zh-CN"' in other
+    for lesson in LESSONS.values():
+        page = (site / "zh" / f"{lesson.name}.html").read_text()
+        title = lesson_title(lesson, "zh")
+        assert title != lesson.title
+        assert f">{html.escape(title)}<" in page
+        pictures = re.findall(r'<img src="(_static/pictures/[^"]+\.svg)"', page)
+        assert len(pictures) == (site / f"{lesson.name}.html").read_text().count('<img src="_static/pictures/')
+        assert all((site / "zh" / picture).is_file() for picture in pictures)
+    assert "announcement-content" not in (site / "cluster.html").read_text()
 
 
 def test_the_front_page_says_what_there_is(site: Path) -> None:
