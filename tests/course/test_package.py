@@ -116,6 +116,13 @@ def test_an_answer_is_graded_and_progress_stays_in_the_learners_folder(built, tm
     assert {each.name for each in tmp_path.iterdir()} == {"mine.py", ".course"}
 
 
+def test_the_languages_of_the_course_are_there(built, tmp_path):
+    assert "zh  中文" in sluice(built, tmp_path, "language").stdout
+    done = sluice(built, tmp_path, "language", "zh")
+    assert done.returncode == 0, done.stderr
+    assert {each.name for each in tmp_path.iterdir()} == {".course"}
+
+
 @pytest.mark.spark
 def test_the_demo_answers_as_spark_does(built, tmp_path):
     done = sluice(built, tmp_path, "demo", "--records", "500", "--json")

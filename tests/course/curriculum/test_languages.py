@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -12,8 +13,10 @@ import pytest
 
 from course.curriculum import languages
 from course.curriculum.languages import NoSuchLanguageError, choose, language, name_of, wrong_choice
-from course.curriculum.messages import common, said
+from course.curriculum.messages import common, phrase, said
 from course.curriculum.questions import questions
+from course.curriculum.wrapping import width
+from course.grading.report import COLUMNS
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -149,3 +152,37 @@ def test_a_check_in_a_process_of_its_own_speaks_the_language_of_who_asked(places
     assert done.stdout.splitlines() == [
         "The code runs by itself | Next", "Läuft | Weiter", "The code runs by itself | Next"
     ], done.stderr  # fmt: skip
+
+
+def test_the_lab_chooses_too_and_hands_the_lessons_out_in_that_language(places):
+    done = sluice(places, "lab", "--copy-only", "--language", "zh", JUPYTER_DATA_DIR=str(places / "jupyter"))
+    assert done.returncode == 0, done.stderr
+    assert "▸ zh" in sluice(places, "language").stdout
+    lesson = json.loads((places / "work" / "01_segments.ipynb").read_text(encoding="utf-8"))
+    assert "".join(lesson["cells"][0]["source"]).splitlines()[0] == "# 内存段"
+    done = sluice(places, "lab", "--copy-only", "--language", "zz")
+    assert (done.returncode, done.stderr) == (2, "there is no language 'zz'; there are en, xx, zh\n")
+
+
+@pytest.mark.parametrize("name", ["en", *languages.own_languages()])
+def test_what_stands_in_columns_has_room_there(name, monkeypatch):
+    """Labels before a report's lines, and its last line, which a terminal says in other words, unbroken."""
+    monkeypatch.setenv("SLUICE_LANGUAGE", name)
+    words = common("report")
+    for label in (words["ran"], words["job"], words["ask"], words["next"], phrase("your_line")):
+        assert width(label) < 14, label
+    for who in (phrase("yours"), phrase("flink"), phrase("right")):
+        assert width(who) < 7, who
+    for text in (words["next_failed"], words["next_source"]):
+        assert width(text.format(exercise="18.2", seed=7)) <= COLUMNS - 16, text
+
+
+def test_a_wrong_answer_is_told_in_chinese(places):
+    (places / "mine.py").write_text("x = (\n", encoding="utf-8")
+    done = sluice(places, "check", "3.1", "--file", str(places / "mine.py"), SLUICE_LANGUAGE="zh")
+    assert done.returncode == 1
+    assert all(width(line) <= COLUMNS for line in done.stdout.splitlines() if "mine.py" not in line)
+    lines = [line for line in done.stdout.splitlines() if line.startswith("  ") and line.strip()]
+    told = {word for line in lines if ">" not in line for word in re.findall(r"[A-Za-z]{3,}", line)}
+    assert "下一步" in done.stdout
+    assert told & {"We", "your", "Next", "the", "and"} == set()
