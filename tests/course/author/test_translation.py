@@ -55,9 +55,8 @@ def test_every_text_of_the_catalogues_and_every_cell_with_prose_can_be_translate
     folder = Path(course.__file__).parent
     assert files == {
         file.relative_to(folder).as_posix()
-        for kind in ("curriculum/messages.toml", "curriculum/questions.toml", INTERFACE, "exercises/*/*.toml")
+        for kind in ("curriculum/*s.toml", INTERFACE, "exercises/*/messages.toml", "exercises/*/exercise.toml")
         for file in folder.glob(kind)
-        if file.name != "answers.toml"
     }
     assert {file for file in texts if file.endswith(".md")} == {
         f"lessons/{file.stem}.md" for file in (folder.parent / "lessons").glob("[0-9]*.ipynb")
