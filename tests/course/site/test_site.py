@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import json
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -16,18 +17,21 @@ from course.curriculum.glossary import glossary
 from course.curriculum.lesson_texts import lesson_title
 from course.curriculum.manifest import EXERCISES, LESSONS, START
 from course.curriculum.questions import questions
+from course.site.__main__ import main
 
 ROOT = Path(__file__).resolve().parents[3]
 
 MOVING = (3, 7)
 """Whose pictures move here: all lessons' are a matter of minutes."""
 
+URL = "https://example.org/a&b/"
+
 pytestmark = pytest.mark.slow
 
 
 def make(folder: Path, *more: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "course.site", str(folder), "--no-try", *more]
-    return subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT, timeout=600)
+    return subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT, timeout=850)
 
 
 @pytest.fixture(scope="module")
@@ -39,6 +43,26 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert done.stderr.splitlines() == [*recorded, "making the pages"]
     assert done.stdout.endswith("index.html\n")
     return folder
+
+
+@pytest.fixture(scope="module")
+def published(site: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same for an address, and without moving pictures: made in the place of pages that were there."""
+    folder = tmp_path_factory.mktemp("published") / "pages"
+    shutil.copytree(site, folder)
+    (folder / "left.html").touch()
+    done = make(folder, "--moving", "none", "--url", URL.rstrip("/"))
+    assert done.returncode == 0, done.stdout + done.stderr
+    return folder
+
+
+def refused(capsys: pytest.CaptureFixture[str], folder: Path, *more: str) -> tuple[int, str]:
+    """The status and the words with which a command line is turned down; it has not come to the pages."""
+    try:
+        status = main([str(folder), "--no-try", *more])
+    except SystemExit as left:
+        status = int(str(left))
+    return status, capsys.readouterr().err
 
 
 def test_every_lesson_has_a_page_with_all_its_pictures(site: Path) -> None:
@@ -139,43 +163,42 @@ def test_who_links_to_a_page_gets_its_title_a_sentence_and_a_card(site: Path) ->
     assert "og:url" not in (site / "index.html").read_text()
 
 
-def test_a_published_site_has_a_map_and_a_page_for_wrong_addresses(tmp_path: Path) -> None:
-    folder, url = tmp_path / "pages", "https://example.org/a&b/"
-    assert make(folder, "--moving", "none", "--url", url.rstrip("/")).returncode == 0
-    places = [each.text for each in ElementTree.parse(folder / "sitemap.xml").findall(".//{*}loc")]
-    assert {f"{url}{each.name}.html" for each in LESSONS.values()} <= set(places)
-    assert all((folder / place.removeprefix(url)).is_file() for place in places if place)
+def test_a_published_site_has_a_map_and_a_page_for_wrong_addresses(published: Path) -> None:
+    places = [each.text for each in ElementTree.parse(published / "sitemap.xml").findall(".//{*}loc")]
+    assert {f"{URL}{each.name}.html" for each in LESSONS.values()} <= set(places)
+    assert all((published / place.removeprefix(URL)).is_file() for place in places if place)
     assert not any("404" in str(place) for place in places)
-    missing = html.unescape((folder / "404.html").read_text())
-    assert missing.index(f'<base href="{url}">') < missing.index('href="_static')
-    assert f'<meta property="og:image" content="{url}card.png">' in missing
-    lesson = html.unescape((folder / f"{LESSONS[3].name}.html").read_text())
-    assert f'<link rel="canonical" href="{url}{LESSONS[3].name}.html">' in lesson
+    missing = html.unescape((published / "404.html").read_text())
+    assert missing.index(f'<base href="{URL}">') < missing.index('href="_static')
+    assert f'<meta property="og:image" content="{URL}card.png">' in missing
+    lesson = html.unescape((published / f"{LESSONS[3].name}.html").read_text())
+    assert f'<link rel="canonical" href="{URL}{LESSONS[3].name}.html">' in lesson
     assert "<base" not in lesson
 
 
-@pytest.mark.parametrize("url", ["example.org", "ftp://example.org", "https://", "https://example.org/?a"])
-def test_an_address_that_is_none_is_refused(tmp_path: Path, url: str) -> None:
-    refused = make(tmp_path / "pages", "--url", url)
-    assert refused.returncode == 2
-    assert "is no address" in refused.stderr
-    assert not (tmp_path / "pages").exists()
+def test_it_is_made_anew(published: Path) -> None:
+    assert not (published / "left.html").exists()
+    assert list((published / "_static" / "views").iterdir()) == []
 
 
-def test_it_is_made_anew_and_never_in_the_place_of_something_else(site: Path, tmp_path: Path) -> None:
-    (site / "left.html").touch()
-    assert make(site, "--moving", "none").returncode == 0
-    assert not (site / "left.html").exists()
-    assert list((site / "_static" / "views").iterdir()) == []
+def test_it_never_takes_the_place_of_something_else(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "mine.txt").touch()
-    refused = make(tmp_path, "--moving", "none")
-    assert refused.returncode == 1
-    assert "name another one" in refused.stderr
+    status, said = refused(capsys, tmp_path, "--moving", "none")
+    assert status == 1
+    assert "name another one" in said
     assert [file.name for file in tmp_path.iterdir()] == ["mine.txt"]
 
 
+@pytest.mark.parametrize("url", ["example.org", "ftp://example.org", "https://", "https://example.org/?a"])
+def test_an_address_that_is_none_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str], url: str) -> None:
+    status, said = refused(capsys, tmp_path / "pages", "--url", url)
+    assert status == 2
+    assert "is no address" in said
+    assert not (tmp_path / "pages").exists()
+
+
 @pytest.mark.parametrize("words", ["99", "some", "3,", "-1"])
-def test_lessons_that_are_not_there_are_refused(words: str, tmp_path: Path) -> None:
-    refused = make(tmp_path / "pages", f"--moving={words}")
-    assert refused.returncode == 2
-    assert f"{words!r} names no lessons; write all, none, or numbers such as 3,11" in refused.stderr
+def test_lessons_that_are_not_there_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str], words: str) -> None:
+    status, said = refused(capsys, tmp_path / "pages", f"--moving={words}")
+    assert status == 2
+    assert f"{words!r} names no lessons; write all, none, or numbers such as 3,11" in said
