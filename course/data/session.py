@@ -24,7 +24,7 @@ from course.spark.standalone import secret_of, with_secret, write_private
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["SparkUnavailable", "cancels", "spark"]
+__all__ = ["FEW_ROWS", "SparkUnavailable", "cancels", "spark"]
 
 DEFAULT_MASTER = "local[2]"
 
@@ -72,6 +72,9 @@ _QUICK = {
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
 """Settings that start a second faster, do small queries in half the time, and large ones more slowly."""
+
+FEW_ROWS = 10_000
+"""Who asks about no more rows than that, as lessons do, has the answer sooner from a `quick` session."""
 
 # What somebody else's Spark left in the environment would start another Spark, or another kind of session.
 _FOREIGN = ("SPARK_HOME", "SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED", "PYSPARK_SUBMIT_ARGS", "PYSPARK_GATEWAY_PORT")

@@ -121,6 +121,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _run(arguments: argparse.Namespace, config: Config) -> int:
     from course.data import cancels, compare, departures_per_window, load, partitions, spark
     from course.data.flights import verified_path
+    from course.data.session import FEW_ROWS
     from course.data.source import reader_of
 
     records = arguments.records
@@ -133,7 +134,7 @@ def _run(arguments: argparse.Namespace, config: Config) -> int:
         view = stack.enter_context(DemoView(is_quiet=arguments.json))
         view.stage("starting Spark")
         started = time.perf_counter()
-        session = spark("sluice demo")
+        session = spark("sluice demo", quick=0 < records <= FEW_ROWS)
         stack.enter_context(cancels(session))
         view.stage("asking Spark for its own answer")
         flights = load(session, records or None)

@@ -197,6 +197,7 @@ def _run_flights(arguments: argparse.Namespace) -> int:
     from course.data import compare, departures_per_window, load, partitions
     from course.data.flights import verified_path
     from course.data.flights_job import flights_job, to_rows
+    from course.data.session import FEW_ROWS
     from course.data.source import reader_of
 
     records = arguments.records
@@ -210,7 +211,7 @@ def _run_flights(arguments: argparse.Namespace) -> int:
         waiting = stack.enter_context(Waiting("starting Spark"))
         parallelism = max(_WIDTH, width)
         _check_width(arguments, flights_job(_nobody_reads, print, parallelism=parallelism))
-        session = _session(stack, arguments, width)
+        session = _session(stack, arguments, width, quick=0 < records <= FEW_ROWS)
         waiting.now("asking Spark for its own answer")
         flights = load(session, records or None)
         want = departures_per_window(flights)
@@ -228,12 +229,12 @@ def _run_flights(arguments: argparse.Namespace) -> int:
     return 0 if comparison.is_equal else 1
 
 
-def _session(stack: ExitStack, arguments: argparse.Namespace, width: int) -> SparkSession:
+def _session(stack: ExitStack, arguments: argparse.Namespace, width: int, *, quick: bool = False) -> SparkSession:
     """The session; on this machine with a core for each TaskManager, unless a master is named."""
     from course.data import cancels, spark
 
     master = arguments.master or os.environ.get("SLUICE_SPARK_MASTER") or f"local[{max(_WIDTH, width)}]"
-    session = spark("sluice run", master=master)
+    session = spark("sluice run", master=master, quick=quick)
     stack.enter_context(cancels(session))
     return session
 
