@@ -107,20 +107,24 @@ def _all_judged(exercise_id: str, sources: Iterable[str], limits: Limits | None 
             each.close()
 
 
-def measure(exercise_id: str, say: Callable[[str], object] = lambda _: None, *, one_in: int = 1) -> Measured:
+def measure(
+    exercise_id: str, say: Callable[[str], object] = lambda _: None, *, mutants_one_in: int = 1, right_one_in: int = 1
+) -> Measured:
     """Judge the reference part's mutants, the zoo, other right answers, the stub and the reference part itself.
 
-    Of the mutants one in `one_in` is judged; of the others it is taken that they do what the exercise says of them.
+    One mutant, and one right answer, in so many is judged; of the others it is taken that they do what the exercise
+    says of them.
     """
     found = Measured(exercise(exercise_id).id)
     changed = list(mutants(reference_source(exercise_id)))
     right_ones, wrong = right_answers(exercise_id), zoo(exercise_id)
     say(f"{exercise_id}: {len(changed)} mutants, {len(wrong)} known-wrong parts, {len(right_ones)} right ones")
-    sources = [stub(exercise_id), solution(exercise_id), *(each.source for each in (*right_ones, *wrong))]
+    judged = right_ones[::right_one_in]
+    sources = [stub(exercise_id), solution(exercise_id), *(each.source for each in (*judged, *wrong))]
     reports = iter(_all_judged(exercise_id, sources))
     if (status := next(reports).status.value) != "not_started":
         found.wrongly.append(f"the stub is {status}")
-    for name in ("the reference part", *(each.name for each in right_ones)):
+    for name in ("the reference part", *(each.name for each in judged)):
         report = next(reports)
         if not report.passed:
             found.wrongly.append(f"{name} is turned down by {_code(report)}")
@@ -128,12 +132,12 @@ def measure(exercise_id: str, say: Callable[[str], object] = lambda _: None, *, 
     found.told = [(each, next(reports)) for each in wrong]
     found.num_mutants = len(changed)
     excused = table(exercise_id, "exercise.toml").get("equivalent_mutants", {})
-    parts = [standing_alone(exercise_id, source) for _, source in changed[::one_in]]
+    parts = [standing_alone(exercise_id, source) for _, source in changed[::mutants_one_in]]
     passes = [report.passed for report in _all_judged(exercise_id, parts, _OF_A_MUTANT)]
     passed = {  # several may have one name
         name
         for number, (name, _) in enumerate(changed)
-        if (name in excused if number % one_in else passes[number // one_in])
+        if (name in excused if number % mutants_one_in else passes[number // mutants_one_in])
     }
     found.survivors = {name: excused.get(name, "") for name, _ in changed if name in passed}
     found.gone = sorted(set(excused) - set(found.survivors))

@@ -23,13 +23,13 @@ UNSTEADY = {("5.1", "w01_python_hash")}
 """Python's hash of a text is another one in every process, which is what is wrong with it."""
 ZOO = [pytest.param(e, s, id=f"{e}-{s.name}") for e in EXERCISES for s in zoo(e)]
 
-SAMPLE = 8
-"""One mutant in so many is judged when not the whole is."""
+SAMPLE = {"mutants_one_in": 24, "right_one_in": 2}
+"""What is judged when not the whole is: all of the zoo, and of these one in so many."""
 
 
 @pytest.fixture(scope="session")
 def measured(is_whole):
-    return cache(partial(measure, one_in=1 if is_whole else SAMPLE))
+    return cache(partial(measure, **({} if is_whole else SAMPLE)))
 
 
 # -- the zoo -----------------------------------------------------------------------------------------
@@ -84,6 +84,7 @@ def test_at_least_four_of_five_wrong_parts_have_a_message_of_their_own(exercise,
 
 
 @pytest.mark.slow
+@pytest.mark.sampled
 @pytest.mark.parametrize("exercise", EXERCISES)
 def test_the_stub_is_not_started_and_right_parts_pass(exercise, measured):
     assert measured(exercise).wrongly == []
