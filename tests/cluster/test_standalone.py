@@ -58,11 +58,12 @@ def place(make_place: Callable[[], Place]) -> Iterator[Place]:
     sluice(place, "cluster", "stop")
 
 
-def test_a_job_keeps_checkpoints_on_the_cluster_and_gives_what_it_gives_without(place: Place) -> None:
+def test_a_job_keeps_checkpoints_on_the_cluster_and_gives_what_it_gives_on_threads_without(place: Place) -> None:
     job = str(ROOT / "course" / "example_job.py")
-    words = ("run", job, "--on", "spark", "--master", noted(place)["url"], "--json")
-    plain, kept = sluice(place, *words), sluice(place, *words, "--checkpoint", "kept", "--every", "20ms")
-    assert (plain.returncode, kept.returncode) == (0, 0), kept
+    plain = sluice(place, "run", job, "--on", "threads", "--json")
+    there = ("--on", "spark", "--master", noted(place)["url"])
+    kept = sluice(place, "run", job, *there, "--json", "--checkpoint", "kept", "--every", "20ms")
+    assert (plain.returncode, kept.returncode) == (0, 0), (plain, kept)
     without, said = json.loads(plain.stdout), json.loads(kept.stdout)
     assert said["fingerprint"] == without["fingerprint"]
     assert said["records_in"] == without["records_in"] > 0
