@@ -22,7 +22,7 @@ from tests.support.polling import until
 
 EXACTLY_ONCE, AT_LEAST_ONCE = CheckpointingMode.EXACTLY_ONCE, CheckpointingMode.AT_LEAST_ONCE
 STAGES = ["source", "first", "second", "sink"]
-TIMEOUT_S = 30.0  # only so that a hang fails
+TIMEOUT_S = 120.0  # only so that a hang fails
 
 
 class Numbers:

@@ -28,7 +28,7 @@ from refimpl.records import (
 from refimpl.task import IterableReader, TumblingWindows
 from refimpl.trace import Trace
 
-TIMEOUT_S = 20.0  # only so that a deadlock fails; nothing waits for it
+TIMEOUT_S = 120.0  # only so that a deadlock fails; nothing waits for it
 
 
 class CountAndSum:

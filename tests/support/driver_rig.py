@@ -25,7 +25,7 @@ from refimpl.records import LONG, EndOfPartition, TypeSerializer, event_to_buffe
 from refimpl.task import IterableReader
 from tests.support.raw_frames import frames_in
 
-TIMEOUT_S = 20.0  # only so that what hangs fails; nothing waits for it
+TIMEOUT_S = 120.0  # only so that what hangs fails; nothing waits for it
 
 
 class Tally(list):

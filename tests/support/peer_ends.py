@@ -16,7 +16,7 @@ from course.peer.command import add_arguments, run
 
 __all__ = ["End", "check", "company", "counts_of", "offer_of", "sums_of", "talk"]
 
-TIMEOUT_S = 30.0  # only so that a conversation that hangs fails; nothing waits for it
+TIMEOUT_S = 120.0  # only so that a conversation that hangs fails; nothing waits for it
 
 Event = dict[str, Any]
 

@@ -20,7 +20,7 @@ from course.spark.cluster_keys import new_pair
 from refimpl.drivers.transport.streams import ByteStream, Security, connect, listen
 from refimpl.drivers.transport.tls import ClusterKeys
 
-TIMEOUT_S = 20.0  # only so that a call that hangs fails; nothing waits for it
+TIMEOUT_S = 120.0  # only so that a call that hangs fails; nothing waits for it
 
 Result = TypeVar("Result")
 

@@ -72,7 +72,7 @@ def test_without_java_on_the_path_it_runs_and_prints_nothing_of_its_own(tmp_path
     scratch = tmp_path / "with blanks [1]"
     scratch.mkdir()
     process = child(QUERY, scratch, PATH=str(tools), JAVA_HOME="", SPARK_HOME="/nowhere", SPARK_REMOTE="sc://nowhere")
-    out, err = process.communicate(timeout=120)
+    out, err = process.communicate(timeout=300)
     assert (process.returncode, out, err) == (0, "10\n", "")
     assert list(scratch.iterdir()) == []
 
@@ -85,8 +85,8 @@ def test_an_interrupted_process_leaves_no_jvm(tmp_path, number):
     jvm = int(process.stdout.readline())
     assert process.stdout.readline() == "running\n"
     process.send_signal(number)
-    process.communicate(timeout=60)
-    assert until(lambda: not is_alive(jvm), 20)
+    process.communicate(timeout=300)
+    assert until(lambda: not is_alive(jvm))
     if number == signal.SIGINT:
         assert list(tmp_path.iterdir()) == []
 
@@ -94,9 +94,9 @@ def test_an_interrupted_process_leaves_no_jvm(tmp_path, number):
 @pytest.mark.slow
 def test_an_interrupt_while_the_jvm_starts_leaves_no_jvm(tmp_path):
     process = child("from course.data.session import spark\nspark()", tmp_path)
-    started = until(lambda: list(tmp_path.glob("*/jre/started")), 30)
+    started = until(lambda: list(tmp_path.glob("*/jre/started")))
     process.send_signal(signal.SIGINT)
-    process.communicate(timeout=60)  # ends when nobody holds its output open, a JVM neither
+    process.communicate(timeout=300)  # ends when nobody holds its output open, a JVM neither
     assert started
     assert list(tmp_path.iterdir()) == []
 
@@ -123,7 +123,7 @@ def test_a_killed_jvm_is_one_clear_sentence_and_leaves_nothing(tmp_path):
     (tmp_path / "tmp").mkdir()
     (tmp_path / "scratch").mkdir()
     process = child(KILLED, tmp_path / "scratch", TMPDIR=str(tmp_path / "tmp"))
-    out, err = process.communicate(timeout=120)
+    out, err = process.communicate(timeout=300)
     where, said = out.splitlines()
     assert where.startswith(f"True {tmp_path}/scratch/sluice-")
     assert said.startswith("Spark ended in the middle of its work")
@@ -142,7 +142,7 @@ def test_a_notebook_that_used_spark_ends_without_a_trace(tmp_path, monkeypatch):
     manager.start_kernel(stderr=subprocess.DEVNULL)
     client = manager.client()
     client.start_channels()
-    client.wait_for_ready(timeout=60)
+    client.wait_for_ready(timeout=300)
     code = "from course.data import spark; assert spark('notebook', quick=True).range(3).count() == 3"
     answer = client.execute_interactive(code, timeout=120, allow_stdin=False)["content"]
     assert answer["status"] == "ok", answer
@@ -180,7 +180,7 @@ from course.data.session import SparkUnavailable, spark
 try: spark()
 except SparkUnavailable as error: print(error)
 """
-    out, err = child(code, tmp_path, SLUICE_JAVA="/nowhere").communicate(timeout=60)
+    out, err = child(code, tmp_path, SLUICE_JAVA="/nowhere").communicate(timeout=300)
     assert out.startswith("Spark could not start: SLUICE_JAVA: /nowhere")
     assert err == ""
     assert list(tmp_path.iterdir()) == []
@@ -194,7 +194,7 @@ from course.data.session import SparkUnavailable, spark
 try: spark(spark_driver_memory="1k")
 except SparkUnavailable as error: print(error)
 """
-    out, _ = child(code, tmp_path).communicate(timeout=60)
+    out, _ = child(code, tmp_path).communicate(timeout=300)
     # The lines before it are the JVM's own, which names the cause.
     assert out.splitlines()[-1].startswith("Spark could not start on local[2] with Java ")
     assert "Traceback" not in out
@@ -235,10 +235,10 @@ def test_an_interrupt_cancels_the_jobs(spark):
     thread = threading.Thread(target=endless, daemon=True)  # a failure here must not keep the test run alive
     tracker = spark.sparkContext.statusTracker()
     thread.start()
-    assert until(tracker.getActiveJobsIds, 30), "the job did not start"
+    assert until(tracker.getActiveJobsIds), "the job did not start"
     with pytest.raises(KeyboardInterrupt), cancels(spark):
         raise KeyboardInterrupt
-    thread.join(120)
+    thread.join(300)
     assert not thread.is_alive()
     assert len(failed) == 1
     assert spark.range(3).count() == 3

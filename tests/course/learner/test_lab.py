@@ -168,7 +168,7 @@ class Lab:
             command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=env, start_new_session=True
         )
         # A server that never gets ready must not hold up the test run.
-        self.watchdog = threading.Timer(90, self.process.kill)
+        self.watchdog = threading.Timer(300, self.process.kill)
         self.watchdog.start()
         self.output = ""
 
@@ -193,7 +193,7 @@ class Lab:
 
     def end(self, number: int) -> int:
         self.process.send_signal(number)
-        rest, _ = self.process.communicate(timeout=60)
+        rest, _ = self.process.communicate(timeout=300)
         self.output += rest
         return self.process.returncode
 
@@ -325,6 +325,6 @@ def test_a_server_that_ends_by_itself_is_said(lab):
     lab.wait_until_ready()
     (server,) = psutil.Process(lab.process.pid).children()
     server.kill()
-    rest, _ = lab.process.communicate(timeout=60)
+    rest, _ = lab.process.communicate(timeout=300)
     assert lab.process.returncode == 1
     assert re.search(r"ended by itself with status -9; see .*lab\.log\.", rest)
