@@ -34,8 +34,8 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 
 # How long an example takes says something of the machine, not of the code. Where a test does not say how many it wants,
-# a third of Hypothesis's hundred are in an ordinary run.
-settings.register_profile("sluice", deadline=None, max_examples=33)
+# a quarter of Hypothesis's hundred are in an ordinary run.
+settings.register_profile("sluice", deadline=None, max_examples=25)
 settings.register_profile("whole", deadline=None)
 settings.load_profile("sluice")
 

@@ -87,7 +87,7 @@ def whole(cuts: dict[int, dict[str, Cut]], num_tasks: int = 8) -> dict[int, list
     return {number: totals(by_task) for number, by_task in cuts.items() if len(by_task) == num_tasks}
 
 
-@pytest.mark.sampled(one_in=3)
+@pytest.mark.sampled(one_in=5)
 @pytest.mark.parametrize("in_batches", [False, True], ids=["records", "batches"])
 @pytest.mark.parametrize("num_task_managers", [1, 2])
 @pytest.mark.parametrize("seed", range(4))

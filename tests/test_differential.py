@@ -228,14 +228,14 @@ def differences(found: dict[str, Counter[str]], expected: dict[str, Counter[str]
 
 
 @pytest.mark.slow
-@pytest.mark.sampled(one_in=3)
+@pytest.mark.sampled(one_in=5)
 @pytest.mark.parametrize("seed", range(40))
 def test_a_random_job_gives_one_answer_on_every_driver(seed: int) -> None:
     RandomJob(seed).check(DRIVERS)
 
 
 @pytest.mark.slow
-@pytest.mark.sampled(one_in=2)
+@pytest.mark.sampled(one_in=4)
 @pytest.mark.parametrize("seed", range(100, 104))
 def test_a_random_job_gives_the_same_answer_in_processes(seed: int) -> None:
     RandomJob(seed).check(IN_PROCESSES)

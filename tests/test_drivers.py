@@ -135,7 +135,7 @@ def small() -> StreamEnvironment:
 # -- the same answer -------------------------------------------------------------------------------
 
 
-@pytest.mark.sampled(one_in=3)
+@pytest.mark.sampled(one_in=7)
 @pytest.mark.parametrize("drive", DRIVERS)
 @pytest.mark.parametrize(("parallelism", "width"), [(1, 1), (3, 1), (3, 2), (3, 3)])
 @pytest.mark.parametrize("segment", [1, 64, 32_768])

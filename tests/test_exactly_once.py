@@ -232,7 +232,7 @@ def test_crashes_at_random_steps_of_a_longer_job(seed: int, tmp_path: Path) -> N
     assert committed(outside) == squares(80)
 
 
-@pytest.mark.sampled(one_in=2)
+@pytest.mark.sampled(one_in=5)
 @pytest.mark.parametrize("kind", [FaultKind.FAIL, FaultKind.LOSE_ANSWER, FaultKind.NO_SPACE])
 @pytest.mark.parametrize("crash_after", [0, 40, 75, 110])
 def test_a_fault_at_any_put_commits_every_value_once(kind: FaultKind, crash_after: int, tmp_path: Path) -> None:

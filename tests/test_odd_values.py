@@ -66,7 +66,7 @@ KEYS = [
 ]  # fmt: skip
 
 
-@pytest.mark.sampled(one_in=4)
+@pytest.mark.sampled(one_in=7)
 @pytest.mark.parametrize(("keys", "counts"), KEYS, ids=repr)
 @pytest.mark.parametrize(("drive", "width"), WIDE)
 def test_keys_are_equal_where_java_says_so(keys: list[object], counts: list[int], drive: str, width: int) -> None:

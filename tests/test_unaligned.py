@@ -169,7 +169,7 @@ def crashed(run: Simulation) -> int:
     return in_flight_of(run)
 
 
-@pytest.mark.sampled(one_in=3)
+@pytest.mark.sampled(one_in=5)
 @pytest.mark.parametrize("shortcuts", [False, True])
 @pytest.mark.parametrize("num_task_managers", [1, 2])
 @pytest.mark.parametrize("name", JOBS)
@@ -303,7 +303,7 @@ def kinds_in(run: Simulation) -> list[bool]:
     return [each.is_unaligned for each in history if each.status is CheckpointStatus.COMPLETED]
 
 
-@pytest.mark.sampled(one_in=3)
+@pytest.mark.sampled(one_in=5)
 @pytest.mark.parametrize("shortcuts", [False, True])
 @pytest.mark.parametrize("num_task_managers", [1, 2])
 @pytest.mark.parametrize("name", JOBS)

@@ -15,7 +15,7 @@ from tests.bench.growth import EXPERIMENTS, SECONDS_OF_DEPTH, Counted, as_table,
 
 
 @pytest.mark.slow
-@pytest.mark.sampled(one_in=3)
+@pytest.mark.sampled(one_in=5)
 @pytest.mark.parametrize("name", EXPERIMENTS)
 def test_an_experiment_measures_all_its_curves_at_its_first_and_last_point(name: str) -> None:
     experiment = EXPERIMENTS[name]

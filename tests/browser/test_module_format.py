@@ -165,7 +165,7 @@ def mounted(page: Page, view: View) -> tuple[dict[str, Any], Locator]:
     return found, page.locator(".sluice")
 
 
-@pytest.mark.sampled(one_in=3)
+@pytest.mark.sampled(one_in=5)
 def test_a_module_is_one_render_that_leaves_nothing_behind(page: Page, view: View) -> None:
     found, root = mounted(page, view)
     assert found == {"exports": ["default"], "parts": ["render"], "end": "function", "globals": []}
@@ -177,7 +177,7 @@ def test_a_module_is_one_render_that_leaves_nothing_behind(page: Page, view: Vie
     assert page.evaluate("unmount()") == {"held": [], "moved": False}
 
 
-@pytest.mark.sampled(one_in=3)
+@pytest.mark.sampled(one_in=5)
 @pytest.mark.parametrize("theme", VS_CODE)
 def test_a_view_is_readable_in_the_colours_of_vs_code(page: Page, view: View, theme: str, request: Any) -> None:
     colours = ";".join(f"{name}:{value}" for name, value in VS_CODE[theme].items())
@@ -193,7 +193,7 @@ def test_a_view_is_readable_in_the_colours_of_vs_code(page: Page, view: View, th
     screenshots_of(root, f"vscode-{request.node.callspec.params['view']}-{theme}")
 
 
-@pytest.mark.sampled(one_in=2)
+@pytest.mark.sampled(one_in=3)
 def test_no_words_are_cut_off_or_lie_on_others(page: Page, view: View) -> None:
     _, root = mounted(page, view)
     frames = int(root.get_attribute("data-frames") or 0)
@@ -204,7 +204,7 @@ def test_no_words_are_cut_off_or_lie_on_others(page: Page, view: View) -> None:
         assert root.evaluate(UNREADABLE) == []
 
 
-@pytest.mark.sampled(one_in=3)
+@pytest.mark.sampled(one_in=5)
 def test_at_a_large_zoom_what_is_too_wide_is_scrolled_by_keyboard(page: Page, view: View) -> None:
     page.set_viewport_size({"width": 480, "height": 900})  # a page of 960 at 200 %
     _, root = mounted(page, view)

@@ -85,7 +85,7 @@ def finish(
 
 @EACH
 @pytest.mark.parametrize("seed", range(3))
-@pytest.mark.sampled(one_in=3)
+@pytest.mark.sampled(one_in=5)
 def test_a_leader_dies(moment: str, seed: int, tmp_path: Path) -> None:
     store = MemoryStore()
     cluster = running_cluster(tmp_path, seed, store=store).run(MOMENTS[moment])
@@ -98,7 +98,7 @@ def test_a_leader_dies(moment: str, seed: int, tmp_path: Path) -> None:
 
 @EACH
 @pytest.mark.parametrize("seed", range(3))
-@pytest.mark.sampled(one_in=3)
+@pytest.mark.sampled(one_in=5)
 def test_a_leader_stands_still_and_goes_on_beside_the_next(moment: str, seed: int, tmp_path: Path) -> None:
     store = MemoryStore()
     cluster = running_cluster(tmp_path, seed, store=store).run(MOMENTS[moment])
@@ -113,7 +113,7 @@ def test_a_leader_stands_still_and_goes_on_beside_the_next(moment: str, seed: in
 
 
 @pytest.mark.parametrize("seed", range(6))
-@pytest.mark.sampled(one_in=2)
+@pytest.mark.sampled(one_in=3)
 def test_a_resource_manager_that_stood_still_gives_no_slot(seed: int, tmp_path: Path) -> None:
     store = MemoryStore()
     cluster = running_cluster(tmp_path, seed, store=store)

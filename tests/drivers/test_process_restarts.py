@@ -176,7 +176,7 @@ def test_checkpoints_change_no_result_and_leave_nothing(case: Case) -> None:
     assert case.files == []
 
 
-@pytest.mark.sampled(one_in=2)
+@pytest.mark.sampled(one_in=4)
 @pytest.mark.parametrize("seed", range(4))
 def test_whichever_process_is_killed_and_whenever_each_result_comes_once(case: Case, seed: int) -> None:
     random = Random(seed)
@@ -493,7 +493,7 @@ def left_by(case: Case, num_checkpoints: int = 2, **options: Any) -> None:
         run.cancel()
 
 
-@pytest.mark.sampled(one_in=2)
+@pytest.mark.sampled(one_in=3)
 @pytest.mark.parametrize(("parallelism", "count"), [(1, 1), (3, 3), (4, 2)])
 def test_another_run_goes_on_with_another_parallelism(case: Case, parallelism: int, count: int) -> None:
     left_by(case, exactly_once=True)

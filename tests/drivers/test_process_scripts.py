@@ -180,7 +180,7 @@ def test_what_user_code_prints_is_seen_while_it_runs() -> None:
 STUCK = "n > 600 and threading.Event().wait()"
 
 
-@pytest.mark.sampled(one_in=2)
+@pytest.mark.sampled(one_in=3)
 @pytest.mark.parametrize(
     ("in_the_sink", "in_the_map"), [("pass", "pass"), (STUCK, "pass"), ("pass", STUCK)], ids=["busy", "sink", "map"]
 )

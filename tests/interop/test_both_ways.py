@@ -23,7 +23,7 @@ from tests.interop.record import RECORDED, converse, for_learners, not_found
 from tests.interop.relay import Relay, WrongAtFirst
 from tests.support.peer_ends import check, company, counts_of, sums_of
 
-pytestmark = [pytest.mark.flink, pytest.mark.slow, pytest.mark.sampled(one_in=3)]
+pytestmark = [pytest.mark.flink, pytest.mark.slow, pytest.mark.sampled(one_in=5)]
 
 SEVERAL = {"partitions": 2, "subpartitions": 3}
 KNOWN = [({"records": 100_000}, 1443496408), ({"records": 1000, "type": "string"}, 3049391910)]

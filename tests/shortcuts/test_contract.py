@@ -84,7 +84,7 @@ def test_random_jobs_take_the_same_steps(shape: Shape) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.sampled(one_in=8)
+@pytest.mark.sampled(one_in=11)
 @pytest.mark.parametrize("seed", range(100))
 def test_random_jobs_on_several_task_managers_take_the_same_steps(seed: int) -> None:
     same_shape(test_remote_laws.drawn(seed))

@@ -438,7 +438,7 @@ def test_many_records_are_written_as_one_by_one(
 
 
 @pytest.mark.slow
-@pytest.mark.sampled(one_in=2)
+@pytest.mark.sampled(one_in=5)
 @pytest.mark.parametrize("kind", KINDS, ids=repr)
 @pytest.mark.parametrize("selector", [ForwardSelector, RoundRobinSelector, BroadcastSelector])
 @given(data=st.data(), segment=st.sampled_from([7, 64, 1_300]), buffers=st.integers(3, 9))

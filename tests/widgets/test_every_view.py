@@ -189,7 +189,7 @@ def test_the_module_is_self_contained(row: Row) -> None:
     assert str(module).count("export default") == 1
 
 
-@pytest.mark.sampled(one_in=2)
+@pytest.mark.sampled(one_in=3)
 @job_views
 def test_words_and_picture_change_with_the_state(row: Row, made: Any, run: Recording) -> None:
     view = made(row)
@@ -293,7 +293,7 @@ def test_a_simulation_is_stepped(row: Row, made: Any, monkeypatch: pytest.Monkey
         assert sent[0]["frames"][-1][:2] == [simulation.snapshot().num_steps, round(simulation.time_ms, 3)]
 
 
-@pytest.mark.sampled(one_in=2)
+@pytest.mark.sampled(one_in=3)
 @job_views
 def test_a_job_on_threads_is_live(row: Row, made: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     sent: list[Any] = []

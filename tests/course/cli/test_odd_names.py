@@ -59,7 +59,7 @@ def test_modules_beside_a_job_are_its_own_and_nobody_elses(folder: Path, on: str
     assert sorted(done.stdout.split()) == ["0", "2", "4", "6"], done.stderr
 
 
-@pytest.mark.sampled(one_in=3)
+@pytest.mark.sampled(one_in=5)
 @pytest.mark.parametrize("name", ["refimpl", "course", "widgets", "types", "queue", "numpy"])
 @pytest.mark.parametrize("on", ["threads", "processes"])
 def test_a_job_may_be_called_as_something_else_is(folder: Path, name: str, on: str) -> None:
@@ -68,7 +68,7 @@ def test_a_job_may_be_called_as_something_else_is(folder: Path, name: str, on: s
     assert sorted(done.stdout.split()) == ["0", "2", "4", "6"], done.stderr
 
 
-@pytest.mark.sampled(one_in=2)
+@pytest.mark.sampled(one_in=4)
 @pytest.mark.parametrize("name", ["run22:30", "a [b] {c}", "ü#%20é", "it's"])
 def test_a_path_may_have_any_characters(folder: Path, name: str) -> None:
     (folder / name).mkdir()
@@ -91,7 +91,7 @@ def test_a_job_that_ends_the_program_is_no_success(folder: Path, code: str) -> N
 # -- output ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.sampled(one_in=4)
+@pytest.mark.sampled(one_in=5)
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no full device")
 @pytest.mark.parametrize("words", [["--help"], ["progress"], ["zoo", "3.1"], ["run", "course/example_job.py"],
                                    ["doctor"], ["data", "list"],
@@ -140,7 +140,7 @@ def test_a_notebook_of_any_name_is_verified_with_nobodys_settings(tmp_path: Path
 # -- sources -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.sampled(one_in=4)
+@pytest.mark.sampled(one_in=8)
 @pytest.mark.parametrize("odd", ["\u2028", "\u2029", "\x85", "\x1c", "\x1d", "\x1e", "\x0b", "\x0c"], ids=repr)
 def test_characters_that_end_no_line_in_python_end_none_in_a_check(odd: str) -> None:
     right = stubs.solution("3.1")

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.spark
 GENERATED = ["documents", "zipf", "bursts", "disorder", "metrics", "plans"]
 
 
-@pytest.mark.sampled(one_in=3)
+@pytest.mark.sampled(one_in=5)
 @pytest.mark.parametrize("name", GENERATED)
 def test_rows_do_not_depend_on_partitions(spark, name):
     make = getattr(generated, name)
@@ -28,7 +28,7 @@ def test_rows_do_not_depend_on_partitions(spark, name):
     assert three.num_rows == 5_000
 
 
-@pytest.mark.sampled(one_in=3)
+@pytest.mark.sampled(one_in=5)
 @pytest.mark.parametrize("name", GENERATED)
 def test_a_row_depends_on_its_number_and_the_seed_and_on_nothing_else(spark, name):
     make = getattr(generated, name)

@@ -287,7 +287,7 @@ class _Done:
     def abandon(self) -> None: ...
 
 
-@pytest.mark.sampled(one_in=3)
+@pytest.mark.sampled(one_in=5)
 @pytest.mark.parametrize("exercise", EXERCISES)
 def test_an_odd_transcript_ends_in_a_report(exercise: str) -> None:
     for seed in range(12):
@@ -306,7 +306,7 @@ def test_lines_of_any_shape_make_a_transcript() -> None:
 # -- the reference part -------------------------------------------------------------------------------
 
 
-@pytest.mark.sampled(one_in=3)
+@pytest.mark.sampled(one_in=5)
 @pytest.mark.parametrize("exercise", EXERCISES)
 def test_the_engines_own_part_is_refused_by_name(exercise: str) -> None:
     seam = seams.seam(exercise)

@@ -143,7 +143,7 @@ def test_a_change_that_is_still_right_passes(exercise, changes):
 
 
 @pytest.mark.slow
-@pytest.mark.sampled(one_in=2)
+@pytest.mark.sampled(one_in=3)
 @pytest.mark.parametrize(("exercise", "rule", "code", "changes"), WRONG)
 def test_a_change_that_is_wrong_is_named(exercise, rule, code, changes):
     """With time enough for those that do more and more: on a slow machine they would have no end."""

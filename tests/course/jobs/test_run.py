@@ -95,7 +95,7 @@ def test_the_example_gives_the_same_on_every_driver(folder: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.sampled(one_in=3)
+@pytest.mark.sampled(one_in=5)
 @pytest.mark.parametrize("name", ["mine.py", "mine.py:job", "./mine.py", "mine", "mine:job"])
 def test_what_a_job_file_defines_and_what_lies_beside_it_goes_along(folder: Path, name: str) -> None:
     done = run(folder, name, "--on", "processes")

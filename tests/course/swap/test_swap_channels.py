@@ -59,7 +59,7 @@ def test_a_right_part_loses_nothing(exercise, number, driver):
     assert report.num_after > 0
 
 
-@pytest.mark.sampled(one_in=3)
+@pytest.mark.sampled(one_in=5)
 @pytest.mark.parametrize("driver", DRIVERS)
 @pytest.mark.parametrize("after", [False, True])
 @pytest.mark.parametrize(("exercise", "method"), TURNS)

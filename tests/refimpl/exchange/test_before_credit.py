@@ -542,7 +542,7 @@ def test_a_jam_ends_when_the_slow_task_is_cancelled() -> None:
 # -- any schedule ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.sampled(one_in=3)
+@pytest.mark.sampled(one_in=7)
 @pytest.mark.parametrize("seed", range(300))
 def test_every_record_arrives_once_and_in_order_and_every_segment_comes_home(seed: int) -> None:
     schedule = Schedule(seed)
