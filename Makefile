@@ -20,7 +20,7 @@ help: ## show this list
 	@echo "make demo           flights from Spark through the engine  (ARGS='--records 5000 --json')"
 	@echo "make fast           compile the engine for demo, run, bench (ARGS='--compiler zig')"
 	@echo "make cluster        a Spark cluster on this machine        (ARGS=stop ends it, ARGS=status)"
-	@echo "make test           everything that must hold, about an hour (ARGS='-k spanning' to pick tests)"
+	@echo "make test           everything that must hold, some 45 min   (ARGS='-k spanning' to pick tests)"
 	@echo "make test-whole     all of what is a sample in make test   (ARGS='-k sizes')"
 	@echo "make test-compiled  the engine's tests on the compiled one  (ARGS='-k spanning')"
 	@echo "make bench          40 goals as ratios to peers, 15 min    (ONLY=11,14 for two of them, ARGS='--help')"
