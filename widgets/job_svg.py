@@ -33,6 +33,7 @@ WIRE_WORDS = {
     "ended": "ended",
 }
 _BOX = 26
+_ROWS, _ROWS_TIMED = (17, 35), (14, 29, 44)  # where the lines of a subtask stand, below its top
 
 
 def job_drawing(pen: Pen, model: Model) -> Drawing:
@@ -60,14 +61,10 @@ def _vertex(pen: Pen, number: int, model: Model, x: float, y: float) -> str:
         parts.append(element("rect", x=x + 14, y=top, width=CARD - 28, height=_BOX, rx=6, class_="box"))
         parts.append(name_element(x + 26, top + 18, operator["name"], CARD - 48, "name"))
     top = y + top_of_subtasks(vertex)
-    parts += [_subtask(pen, number, place, x + 14, top + place * SUBTASK) for place in range(num_drawn(vertex))]
+    rows = _ROWS_TIMED if model.get("is_timed") else _ROWS
+    parts += [_subtask(pen, number, place, x + 14, top + place * SUBTASK, rows) for place in range(num_drawn(vertex))]
     if model.get("is_timed"):
-        right = x + CARD - 10
-        parts.append(pen.words(right, y + 21, f"{number} sampled", "small soft end"))
-        parts += [
-            pen.words(right, top + place * SUBTASK + 17, f"{number} load {place}", "small soft end")
-            for place in range(num_drawn(vertex))
-        ]
+        parts.append(pen.words(x + CARD - 10, y + 21, f"{number} sampled", "small soft end"))
     if more := len(vertex["subtasks"]) - MAX_SUBTASKS:
         words = f"… and {more} more subtasks" if more > 0 else ""
         parts.append(text_element(x + 14, top + MAX_SUBTASKS * SUBTASK + 14, words, "small soft"))
@@ -84,19 +81,16 @@ def _call(pen: Pen, number: int, x: float, top: float, above: float, steps: int)
     return pen.group(f"{number} frame", ("loose", "chained"), body)
 
 
-def _subtask(pen: Pen, number: int, place: int, x: float, y: float) -> str:
+def _subtask(pen: Pen, number: int, place: int, x: float, y: float, rows: tuple[int, ...]) -> str:
     lamp = {"x": x, "y": y + 4, "width": 26, "height": 34, "rx": 6}
     body = (
         element("rect", class_="lamp", **lamp)
         + element("rect", class_="lamp over", **lamp)
         + text_element(x + 13, y + 26, str(place), "name mid lit")
     )
-    words = pen.words(x + 38, y + 17, f"{number} word {place}", "name")
-    return (
-        pen.group(f"{number} sub {place}", PROGRESS, body)
-        + words
-        + pen.words(x + 38, y + 35, f"{number} flow {place}", "small soft")
-    )
+    facts = zip(("word", "flow", "load"), rows, ("name", "small soft", "small soft"), strict=False)
+    words = [pen.words(x + 38, y + row, f"{number} {fact} {place}", class_) for fact, row, class_ in facts]
+    return pen.group(f"{number} sub {place}", PROGRESS, body) + "".join(words)
 
 
 def _exchange(pen: Pen, number: int, model: Model, layout: Layout) -> str:
@@ -132,7 +126,7 @@ def _key(y: float) -> str:
     for progress in PROGRESS[2:]:  # not of who is lost, which is seldom and said beside each lamp
         pen = Pen({"0 sub 0": PROGRESS.index(progress), "0 word 0": "", "0 flow 0": ""})
         words = f"{PROGRESS_SYMBOL[progress]} {PROGRESS_WORD[progress]}"
-        parts.append(still(_subtask(pen, 0, 0, x, y - 6)) + text_element(x + 34, y + 20, words, "small"))
+        parts.append(still(_subtask(pen, 0, 0, x, y - 6, _ROWS)) + text_element(x + 34, y + 20, words, "small"))
         x += 60 + 7.4 * len(words)
     x = float(MARGIN)
     for state, words in WIRE_WORDS.items():

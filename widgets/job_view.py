@@ -1,4 +1,4 @@
-"""The job as a graph: operators fold into tasks, tasks spread into subtasks, and who is held up can be seen."""
+"""The job as a graph: operators fold into tasks, tasks spread into subtasks, and who is held back can be seen."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ class JobView(FactView):
 
     @staticmethod
     def words_of(model: Model) -> list[str]:
-        lines = ["busy, idle and held up: in the last second"] if model.get("is_timed") else []
+        lines = ["busy, idle and held back: in the last second"] if model.get("is_timed") else []
         for number, vertex in enumerate(model["vertices"]):
             lines.append(_vertex_words(vertex, model))
             if any(model.get("sampled", [])):
@@ -152,7 +152,7 @@ class JobView(FactView):
         held = [subtask["name"] for subtask in subtasks if subtask["progress"] == "backpressured"]
         stuck = sum(edge["num_stuck_channels"] for edge in model["edges"])
         names = ", ".join(held[:4]) + (" and more" if len(held) > 4 else "")
-        words = f"backpressured: {names}" if held else "nobody is held up"
+        words = f"backpressured: {names}" if held else "nobody is held back"
         lost = lost_words([subtask["name"] for subtask in subtasks if subtask["progress"] == "lost"])
         return f"{words}{lost}; {stuck} of {len(model['channels'])} channels stuck"
 

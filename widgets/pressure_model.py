@@ -106,10 +106,10 @@ def bottleneck_words(found: Bottleneck, names: Mapping[Place, str]) -> str:
 
 
 def load_words(load: Model | None, most_only: bool = False) -> str:
-    """`busy 83 %, idle 0 %, held up 17 %`, or only the largest of them; nothing where it is not known."""
+    """`busy 83 %, idle 0 %, held back 17 %`, or only the largest of them; nothing where it is not known."""
     if load is None:
         return ""
-    shares = {"busy": load["busy_ms_per_s"], "idle": load["idle_ms_per_s"], "held up": load["held_ms_per_s"]}
+    shares = {"busy": load["busy_ms_per_s"], "idle": load["idle_ms_per_s"], "held back": load["held_ms_per_s"]}
     if most_only:
         most = max(shares, key=lambda word: shares[word])
         return f"{most} {shares[most] / 10:.0f} %"

@@ -1,4 +1,4 @@
-"""What each task did, moment by moment: who moved, who waited, who was held up."""
+"""What each task did, moment by moment: who moved, who waited, who was held back."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ class TimelineView(FactView):
         parts = [
             text_element(_LEFT, 12, f"the last {_MOMENTS} moments", "small soft"),
             text_element(_RIGHT, 12, "now ↓", "small soft end"),
-            text_element(_RIGHT + 120, 12, "held up", "small soft"),
+            text_element(_RIGHT + 120, 12, "held back", "small soft"),
         ]
         top = 22.0
         if model["has_store"]:
@@ -203,7 +203,7 @@ class TimelineView(FactView):
     @staticmethod
     def status_of(model: Model) -> str:
         held = [task["name"] for task in model["tasks"] if task["progress"][-1] == "backpressured"]
-        words = f"backpressured: {', '.join(held[:4])}" if held else "nobody is held up"
+        words = f"backpressured: {', '.join(held[:4])}" if held else "nobody is held back"
         return words + lost_words([task["name"] for task in model["tasks"] if task["progress"][-1] == "lost"])
 
     @staticmethod
@@ -226,13 +226,13 @@ class TimelineView(FactView):
             now.append(["newest checkpoint", pen.cell("checkpoint"), ""])
         heads = ["moment", *(["checkpoints"] if model["has_store"] else []), *(task["name"] for task in shown)]
         return [
-            ("Tasks", ["task", "now", "held up"], now),
+            ("Tasks", ["task", "now", "held back"], now),
             ("The last moments, the newest at the end", heads, past),
         ]
 
 
 def _share(task: Model, model: Model) -> str:
-    """How much of the time it was held up."""
+    """How much of the time it was held back."""
     number = task["num_backpressured"]
     return f"{number} of {model['num_moments']} moments" if number else "never"
 

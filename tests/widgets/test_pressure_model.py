@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import xml.etree.ElementTree as ET
 from types import SimpleNamespace
 
 import pytest
@@ -11,6 +12,7 @@ from refimpl.config import Config
 from refimpl.drivers import Simulation
 from refimpl.drivers.simulation import Costs, PressureWatch
 from refimpl.job import StreamEnvironment
+from tests.support.drawings import words_in, words_on_words
 from widgets import JobView, Recording, topology
 from widgets.pressure_model import LookBack, bottleneck_words, load_words, loads_between, sampled_words
 
@@ -51,6 +53,16 @@ def test_the_view_names_the_culprit_and_its_shares_are_those_of_the_watch(culpri
     view.close()
 
 
+def test_how_a_task_spends_its_time_lies_on_no_other_words() -> None:
+    view = JobView(recorded({"source": 0.1, "map": 0.1, "sink": 1.0})[0], at=-1)
+    drawn = ET.fromstring(view.svg())
+    said = [words for words, _ in words_in(drawn)]
+    assert "▲ backpressured" in said
+    assert any(words.startswith("held back ") for words in said)
+    assert not words_on_words(drawn)
+    view.close()
+
+
 def test_the_watch_and_the_view_count_the_same_unread_buffers() -> None:
     job = StreamEnvironment(Config(source_batch=1, buffer_timeout_ms=0, segment_size_bytes=64, num_buffers=256))
     job.from_collection(range(20_000), name="source").rebalance().map(bool, "map").rebalance().sink(bool, "sink")
@@ -80,7 +92,7 @@ def test_a_run_without_a_clock_says_nothing_of_it() -> None:
     with Simulation(job) as run:
         view = JobView(Recording.of(run))
     assert view.model()["bottleneck"] == ""
-    assert "held up" not in view.text()
+    assert "held back" not in view.text()
     view.close()
 
 
