@@ -5,6 +5,7 @@ All run in the simulation's own time, so they are the same on every machine.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -173,10 +174,15 @@ class Run:
     most_kept_bytes: int
     num_slots: int
 
+    @property
+    def title(self) -> str:
+        """What tells it from the others."""
+        return f"{self.name}, {self.num_slots} slot{'s' * (self.num_slots > 1)}"
+
 
 @dataclass(frozen=True, slots=True)
 class BothWays:
-    """The same job as a stream and as a batch, above each other."""
+    """The same job as a stream and as a batch, above each other, and what each takes."""
 
     runs: tuple[Run, ...]
 
@@ -191,9 +197,8 @@ class BothWays:
             ("last result after", *(f"{run.end_ms:.0f} ms" for run in self.runs)),
             ("buffers in use at most", *(str(run.most_buffers) for run in self.runs)),
             ("bytes in files at most", *(f"{run.most_kept_bytes:,}" for run in self.runs)),
-            ("slots", *(str(run.num_slots) for run in self.runs)),
         ]
-        head = ("", *(run.name for run in self.runs))
+        head = ("", *(run.title for run in self.runs))
         return repr(Figures(f"{NUM_READINGS} readings through three steps", head, tuple(rows)))
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, Any]:
@@ -206,7 +211,8 @@ class BothWays:
         parts, y = [], 0
         for run in self.runs:
             y += 30
-            parts.append(text_element(16, y, f"{run.name}, {run.num_slots} slot{'s' * (run.num_slots > 1)}", "small"))
+            kept = f"{run.most_buffers} buffers in use and {run.most_kept_bytes:,} bytes in files at most"
+            parts.append(text_element(16, y, f"{run.title}: {kept}", "small"))
             for name, start, end in run.spans:
                 y += lane
                 x, width = left + wide * start / longest, max(3.0, wide * (end - start) / longest)
@@ -229,7 +235,7 @@ def both_ways() -> BothWays:
         (
             _run("pipelined", ExchangeMode.ALL_PIPELINED),
             _run("blocking", ExecutionMode.BATCH),
-            _run("in one slot", ExecutionMode.BATCH, num_slots=1),
+            _run("blocking", ExecutionMode.BATCH, num_slots=1),
         )
     )
 
@@ -288,23 +294,23 @@ def how_it_runs() -> HowItRuns:
 
 
 def begins_again() -> Figures:
-    """The job of `both_ways` as a batch, whose last task fails once: how often each has read its first record."""
+    """The job of `both_ways` as a batch, whose last task fails once: how often each begins."""
     num_begun: Counter[str] = Counter()
     results: list[int] = []
     config = Config(segment_size_bytes=64, num_buffers=32, execution_mode=ExecutionMode.BATCH, source_batch=1)
     environment = StreamEnvironment(config, 2)
 
     def readings(subtask: int, of: int) -> Iterator[int]:
-        num_begun[f"readings-{subtask}"] += 1
+        num_begun[f"readings-{subtask} begins to read"] += 1
         yield from range(subtask, NUM_READINGS, of)
 
     def summed(value: int) -> int:
-        num_begun["sums, of their first record"] += value == 0
+        num_begun["sums get the first reading"] += value == 0
         return value
 
     def shown(value: int) -> None:
         results.append(value)
-        num_begun["board-0"] += value == 0
+        num_begun["board-0 gets the first reading"] += value == 0
         if len(results) == NUM_READINGS // 2:
             raise RuntimeError("the board has no room")
 
@@ -312,6 +318,12 @@ def begins_again() -> Figures:
     source.rebalance().map(summed, "sums").rebalance().sink(shown, "board").set_parallelism(1)
     with Simulation(environment, check_every=0, policy="first", restart=FixedDelayRestart(1, 100.0)) as simulation:
         simulation.run()
-    rows = tuple((name, str(times)) for name, times in sorted(num_begun.items(), reverse=True))
+    rows = tuple((name, str(times)) for name, times in sorted(num_begun.items(), key=_by_step))
     title = f"board-0 fails after {NUM_READINGS // 2} of {NUM_READINGS} readings"
-    return Figures(title, ("", "began to read"), rows)
+    return Figures(title, ("", "how often"), rows)
+
+
+def _by_step(begun: tuple[str, int]) -> tuple[int, str]:
+    """The order of a job's steps."""
+    name, _ = begun
+    return ("readings", "sums", "board").index(re.split("[- ]", name)[0]), name
