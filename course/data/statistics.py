@@ -41,21 +41,27 @@ class Figures:
         lines = [self.headings, *self.rows]
         widths = [max(len(line[place]) for line in lines) for place in range(len(self.headings))]
 
-        is_text = [any(row[place][:1].isalpha() for row in self.rows) for place in range(len(widths))]
-
         def laid_out(line: Sequence[str]) -> str:
-            cells = zip(line, widths, is_text, strict=True)
+            cells = zip(line, widths, self._is_text, strict=True)
             parts = [cell.ljust(width) if left else cell.rjust(width) for cell, width, left in cells]
             return "  " + "  ".join(parts).rstrip()
 
         return "\n".join([self.title, *map(laid_out, lines)])
 
     def _repr_html_(self) -> str:
+        starts = [' style="text-align: left"' if left else "" for left in self._is_text]  # else a notebook's are right
+
         def cells(tag: str, line: Sequence[str]) -> str:
-            return "<tr>" + "".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in line) + "</tr>"
+            parts = [f"<{tag}{start}>{html.escape(cell)}</{tag}>" for cell, start in zip(line, starts, strict=True)]
+            return "<tr>" + "".join(parts) + "</tr>"
 
         rows = "".join(cells("td", row) for row in self.rows)
         return f"<table><caption>{html.escape(self.title)}</caption>{cells('th', self.headings)}{rows}</table>"
+
+    @property
+    def _is_text(self) -> list[bool]:
+        """Of each column, whether it has words and so begins at the left."""
+        return [any(row[place][:1].isalpha() for row in self.rows) for place in range(len(self.headings))]
 
 
 @dataclass(frozen=True, slots=True)
