@@ -40,6 +40,14 @@ def num_arrived(view: Any) -> int:
     return sum(task.num_records_in for task in view._source.snapshot().tasks if "hourly" in task.operators)
 
 
+def test_a_talk_with_a_flink_leaves_the_job_that_is_looked_at_and_the_next_swap_ends_it():
+    view = swap.run("18.1", None, records=50, driver="threads").look()
+    swap.run("18.1", None, driver="flink")
+    assert not view._source.is_done
+    swap.run("18.1", None, records=50)
+    assert view._source.is_done
+
+
 @pytest.mark.slow
 @pytest.mark.sampled(one_in=3)
 @pytest.mark.parametrize("exercise", EXERCISES)
