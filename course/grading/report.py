@@ -165,6 +165,15 @@ def _labelled(label: str, words: str) -> list[str]:
     return _wrap(words, f"  {pad(label, _LABEL)}", indent)
 
 
+def _at_most_two(lines: list[str]) -> list[str]:
+    """The first two lines of a text; where it goes on, the second one says so."""
+    if len(lines) <= 2 or lines[1].endswith("…"):
+        return lines[:2]
+    indent = lines[1][: len(lines[1]) - len(lines[1].lstrip())]
+    second = wrap(lines[1].lstrip(), COLUMNS - len(" …"), indent, indent)[0]
+    return [lines[0], f"{second} …"]
+
+
 def _rows(rows: Sequence[Row]) -> list[str]:
     """The rows below each other; where a label takes more than its columns, all texts stand further right."""
     widest = max((width(row.label) for row in rows), default=0)
@@ -195,7 +204,7 @@ def message(exercise_id: str, finding: Finding, source: str) -> str:
     for paragraph in texts["says"].format_map(values).strip().splitlines():
         body += _wrap(paragraph, "  ", "  ")
     body.append("")
-    evidence = [*_labelled(words["ran"], finding.ran)[:2], *_source_line(source, finding.line)]
+    evidence = [*_at_most_two(_labelled(words["ran"], finding.ran)), *_source_line(source, finding.line)]
     evidence += _rows(_pointed(finding.rows))
     tail: list[str] = []
     for key in ("job", "ask"):

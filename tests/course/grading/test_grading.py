@@ -17,7 +17,8 @@ from course.curriculum.messages import title
 from course.curriculum.seams import child_job
 from course.grading.judge import code_hash, judge
 from course.grading.loading import check_of
-from course.grading.rules import RuleStatus, Status
+from course.grading.report import message
+from course.grading.rules import Finding, RuleStatus, Status
 from tests.support.exercise_modules import exercise_module
 
 pytestmark = pytest.mark.usefixtures("own_state")
@@ -113,6 +114,23 @@ def test_a_source_that_cannot_be_graded_has_its_own_answer(source, code, status)
 def test_the_learner_s_line_is_marked():
     report = judge("3.1", "a = 1\nb = a / 0\n")
     assert "2 > b = a / 0" in report.failed_rule.message
+
+
+@pytest.mark.parametrize(
+    ("ran", "shown"),
+    [
+        ("a; b", ["a; b"]),
+        ("a" * 70 + "; " + "b" * 70, ["a" * 70 + ";", "b" * 70]),
+        ("a" * 70 + "; " + "b" * 70 + "; " + "c" * 70, ["a" * 70 + ";", "b" * 70 + "; …"]),
+        ("a" * 70 + "; " + "b" * 50 + "; " + "c" * 27 + " " + "d" * 9, ["a" * 70 + ";", "b" * 50 + "; …"]),
+        ("a" * 70 + "; " + "b" * 77 + "; …", ["a" * 70 + ";", "b" * 77 + "; …"]),
+    ],
+)
+def test_what_was_run_has_two_lines_and_says_where_it_goes_on(ran, shown):
+    told = message("3.1", Finding("S", "not_a_class", ran), "")
+    lines = told.partition("  We ran  ")[2].splitlines()
+    assert [line.strip() for line in lines[: len(shown)]] == shown
+    assert not lines[len(shown)].startswith(" " * 16)
 
 
 def test_a_helper_in_another_cell_is_named_with_its_cell():
