@@ -3,7 +3,7 @@
 const FAULTS = { crash: "Kill", pause: "Pause", resume: "Let go on", revive: "Revive" };
 
 function membersOf({ bar, help, send, stop }) {
-  const rows = make("div", { class: "sluice-choices", role: "group", "aria-label": "Kill, pause and revive members" });
+  const rows = make("div", { class: "sluice-moves", role: "group", "aria-label": "Kill, pause and revive members" });
   const push = (words, id, act, keys) => {
     const node = make("button", { type: "button", "data-testid": `sluice-${id}`, ...(keys ? { "aria-keyshortcuts": keys } : {}) }, words);
     node.addEventListener("click", act);

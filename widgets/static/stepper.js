@@ -5,7 +5,7 @@ const MOST_FILE_BYTES = 2e6; // a run of 10000 steps has less, and a Jupyter ser
 function stepperOf({ model, viewId, root, picture, sentence, bar, help, send, stop, makeAnother, now }) {
   let other = [], fork = null, twin = null, differs = -1, enabled = null; // null: the kernel has not spoken
 
-  const choices = make("div", { class: "sluice-choices", role: "group", "aria-label": "What can happen next" });
+  const choices = make("div", { class: "sluice-moves", role: "group", "aria-label": "What can happen next" });
   const push = (words, id, act, keys = "") => {
     const node = make("button", { type: "button", "data-testid": `sluice-${id}`, ...(keys ? { "aria-keyshortcuts": keys } : {}) }, words);
     node.addEventListener("click", act);

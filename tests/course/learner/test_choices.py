@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from importlib import resources
 
 import pytest
 
@@ -49,6 +50,14 @@ def test_without_a_kernel_each_choice_is_a_fold_with_its_own_answer_in_it(asked)
     assert folds == [
         ("a) yes &amp; no", "✓ right. It is."), ("b) no", "✗ not that one; think again, choose another.")
     ]  # fmt: skip
+
+
+def test_no_style_of_a_view_on_the_same_page_lies_on_a_question(asked):
+    named = {name for names in re.findall(r'class="(.*?)"', asked[0].page()) for name in names.split()}
+    assert named
+    for sheet in resources.files("widgets").joinpath("static").iterdir():
+        if sheet.name.endswith(".css"):
+            assert not named & set(re.findall(r"\.([a-z][\w-]*)", sheet.read_text(encoding="utf-8"))), sheet.name
 
 
 def test_two_displays_share_what_was_chosen(asked):
