@@ -13,6 +13,7 @@ from refimpl.cluster import (
     AllocationFailed,
     AllocationId,
     AskForSlot,
+    ExecutionState,
     JobState,
     ReleaseWorker,
     SlotId,
@@ -240,11 +241,21 @@ def too_few_slots() -> Figures:
     status = job_master.scheduler.status
     for address in ("tm-0", "tm-1"):
         cluster.step(CrashMember(address))
+    cluster.run(lambda each: ExecutionState.SCHEDULED in _task_states(each))
+    tasks = _task_states(cluster)
+    num_waiting = tasks.count(ExecutionState.SCHEDULED)
     cluster.run(lambda _: sum(state is JobState.RESTARTING for state, _ in status.history) == 2)
+    waits = {JobState.RUNNING: f", and {num_waiting} of its {len(tasks)} tasks wait for a slot"}
     rows = [
-        (f"{max(0.0, at_ms - lost_ms) / 1_000:.2f} s", state.value)
+        (f"{max(0.0, at_ms - lost_ms) / 1_000:.2f} s", state.value + waits.get(state, ""))
         for state, at_ms in status.history
         if at_ms >= lost_ms
     ]
-    rows.append(("", job_master.scheduler.failure or ""))
+    rows += [("", words) for words in (job_master.scheduler.failure or "").split("; ")]
     return Figures("a job of 2 slots, of which one is left", ("after the loss", "the job"), tuple(rows))
+
+
+def _task_states(cluster: ClusterSimulation) -> list[ExecutionState]:
+    """How the attempts of the only job stand."""
+    (job,) = cluster.snapshot().jobs
+    return [state for _, state in job.executions]

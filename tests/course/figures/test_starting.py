@@ -89,9 +89,11 @@ def test_a_job_of_two_steps_is_counted() -> None:
 
 
 def test_without_slots_a_job_waits_for_five_minutes() -> None:
-    *times, (_, why) = too_few_slots().rows
-    assert times[-1][0].startswith("300.")
-    assert "no slot for it in 300000 ms" in why
+    begins_again, waits, gives_up, *why = too_few_slots().rows
+    assert begins_again == ("0.00 s", "beginning again")
+    assert waits[1] == "running, and 5 of its 5 tasks wait for a slot"
+    assert (gives_up[0][:4], gives_up[1]) == ("300.", "beginning again")
+    assert "no slot for it in 300000 ms" in why[0][1]
 
 
 def test_the_film_of_the_fifth_failure_has_a_job_that_waits_for_a_resource_manager() -> None:
