@@ -25,7 +25,7 @@ L
 #! Let them see the circle: checkpoints fail when the job is behind, and a job with no checkpoints falls behind more.
 #! Somebody will say "a longer timeout". Ask how long, then, and what is lost meanwhile.
 # %% [markdown] text name=meet
-# Below is a job like it, with hundredths of the numbers: two sources, and one task, the board, that takes a step
+# Below is a job like it, much smaller: two sources, and one task, the board, that takes a step
 # where the others take three. A checkpoint may take two milliseconds. Step through it.
 # %% figure name=expired
 from course.figures.overtaking import (
