@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any
 
@@ -17,6 +18,7 @@ __all__ = ["end_last", "live_swap"]
 
 _NAME = "swap"
 _REST_MS = 20
+_CUT_MS = 250  # a source rests after a barrier too: with one every few ms it would read next to nothing
 _guards: list[Guard] = []
 
 
@@ -38,6 +40,8 @@ def live_swap(
     strategy: WatermarkStrategy | None = None,
 ) -> ThroughputView:
     """A job of flights that runs with our part; buttons put the learner's in, if there is one, and ours again."""
+    if config.checkpoint_interval_ms:
+        config = dataclasses.replace(config, checkpoint_interval_ms=_CUT_MS)
     job = OnSight(
         flights_job(endless_flights(), _ignore, config, parallelism, to_departure, strategy),
         num_task_managers=num_task_managers,

@@ -48,6 +48,13 @@ def test_a_talk_with_a_flink_leaves_the_job_that_is_looked_at_and_the_next_swap_
     assert view._source.is_done
 
 
+@pytest.mark.parametrize("exercise", ["14.1", "15.1"])
+def test_a_source_that_rests_has_time_to_read_between_two_checkpoints(exercise):
+    view = swap.run(exercise, None, records=50).look()
+    (rest_ms,) = view._source.rests.values()
+    assert view._source.config.checkpoint_interval_ms >= 10 * rest_ms
+
+
 @pytest.mark.slow
 @pytest.mark.sampled(one_in=3)
 @pytest.mark.parametrize("exercise", EXERCISES)
