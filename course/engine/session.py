@@ -21,7 +21,7 @@ from refimpl.drivers.cluster.client import ClusterClient
 from refimpl.drivers.cluster.cluster_folder import ClusterFolder
 from refimpl.drivers.cluster.cluster_node import NodeOptions, task_manager_in
 from refimpl.drivers.cluster.cluster_processes import ClusterProcesses
-from refimpl.drivers.cluster.rpc_service import RpcService
+from refimpl.drivers.cluster.rpc.service import RpcService
 from refimpl.drivers.cluster.stored_leaders import StoredLeaders
 
 __all__ = [

@@ -16,7 +16,7 @@ from refimpl.drivers.cluster.cluster_folder import ClusterFolder
 from refimpl.drivers.cluster.cluster_node import NodeOptions
 from refimpl.drivers.cluster.cluster_processes import ClusterProcesses
 from refimpl.drivers.cluster.leaders import DISPATCHER, RESOURCE_MANAGER
-from refimpl.drivers.cluster.rpc_service import RpcService
+from refimpl.drivers.cluster.rpc.service import RpcService
 from refimpl.drivers.cluster.stored_leaders import StoredLeaders
 from refimpl.drivers.file_transactions import FileSink
 from refimpl.errors import ConfigError, LocalUsageError

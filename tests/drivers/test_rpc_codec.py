@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from refimpl.cluster.executions import ExecutionId
 from refimpl.cluster.fencing import Envelope, FencingToken
 from refimpl.cluster.messages import AnswerOffer, CancelTask, Registered, TaskReport, TaskState
-from refimpl.drivers.cluster.codec import Codec
+from refimpl.drivers.cluster.rpc.codec import Codec
 from refimpl.errors import LocalUsageError, RemoteProtocolError
 from tests.support.rpc_rig import KINDS, envelope, envelopes
 

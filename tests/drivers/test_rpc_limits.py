@@ -8,13 +8,13 @@ import threading
 import pytest
 
 from refimpl.cluster.messages import Registered
-from refimpl.drivers.cluster.codec import Codec
-from refimpl.drivers.cluster.inbox import ConnectionLost, Inbox
-from refimpl.drivers.cluster.incoming import Acceptor
-from refimpl.drivers.cluster.outgoing import Outgoing
-from refimpl.drivers.cluster.rpc_address import parse_place, place_of, rpc_address
-from refimpl.drivers.cluster.rpc_service import RpcService
-from refimpl.drivers.cluster.sealed_stream import FrameReader, FrameWriter, Hello, SealedStream, request_seal
+from refimpl.drivers.cluster.rpc.address import parse_place, place_of, rpc_address
+from refimpl.drivers.cluster.rpc.codec import Codec
+from refimpl.drivers.cluster.rpc.inbox import ConnectionLost, Inbox
+from refimpl.drivers.cluster.rpc.incoming import Acceptor
+from refimpl.drivers.cluster.rpc.outgoing import Outgoing
+from refimpl.drivers.cluster.rpc.sealed_stream import FrameReader, FrameWriter, Hello, SealedStream, request_seal
+from refimpl.drivers.cluster.rpc.service import RpcService
 from refimpl.drivers.transport.streams import ByteStream, connect, listen
 from refimpl.errors import LocalUsageError
 from tests.support.polling import until

@@ -9,10 +9,10 @@ import pytest
 
 from refimpl.cluster.executions import ExecutionId
 from refimpl.cluster.messages import CancelTask, Registered
-from refimpl.drivers.cluster.cluster_secret import ClusterSecret
-from refimpl.drivers.cluster.inbox import ConnectionLost
-from refimpl.drivers.cluster.rpc_address import parse_place
-from refimpl.drivers.cluster.rpc_service import RpcService
+from refimpl.drivers.cluster.rpc.address import parse_place
+from refimpl.drivers.cluster.rpc.inbox import ConnectionLost
+from refimpl.drivers.cluster.rpc.secret import ClusterSecret
+from refimpl.drivers.cluster.rpc.service import RpcService
 from refimpl.drivers.transport.tls import ClusterKeys
 from refimpl.errors import ConfigError, LocalUsageError
 from tests.support.rpc_rig import SECRET, envelope, services, took

@@ -18,9 +18,9 @@ from refimpl.cluster.executions import ExecutionId
 from refimpl.cluster.fencing import Envelope, FencingToken
 from refimpl.cluster.messages import OfferedSlots, RegisterTaskManager, TaskReport, TaskState
 from refimpl.cluster.slots import AllocationId, SlotId, SlotStatus
-from refimpl.drivers.cluster.cluster_secret import ClusterSecret
-from refimpl.drivers.cluster.codec import Codec
-from refimpl.drivers.cluster.sealed_stream import FrameReader, FrameWriter, Hello, accept_seal, request_seal
+from refimpl.drivers.cluster.rpc.codec import Codec
+from refimpl.drivers.cluster.rpc.sealed_stream import FrameReader, FrameWriter, Hello, accept_seal, request_seal
+from refimpl.drivers.cluster.rpc.secret import ClusterSecret
 from refimpl.errors import RemoteProtocolError
 from tests.fuzz.harness import Fault
 

@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from refimpl.drivers.cluster import sealed_stream
+from refimpl.drivers.cluster.rpc import sealed_stream
 from tests.fuzz.control_wire import control_fault, play_control
 
 NUM_INPUTS = 3_000

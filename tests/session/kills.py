@@ -13,7 +13,7 @@ from refimpl.drivers.cluster.client import ClusterClient
 from refimpl.drivers.cluster.cluster_node import TASK_MANAGER, NodeOptions
 from refimpl.drivers.cluster.cluster_processes import ClusterProcesses
 from refimpl.drivers.cluster.leaders import DISPATCHER, RESOURCE_MANAGER
-from refimpl.drivers.cluster.rpc_service import RpcService
+from refimpl.drivers.cluster.rpc.service import RpcService
 from refimpl.drivers.cluster.stored_leaders import StoredLeaders
 from tests.session.job import batch_lines, committed, windows_job
 from tests.support.polling import until

@@ -11,9 +11,9 @@ from hypothesis.strategies import SearchStrategy
 
 from refimpl.cluster.fencing import Envelope, FencingToken
 from refimpl.cluster.messages import Message
-from refimpl.drivers.cluster.cluster_secret import ClusterSecret
-from refimpl.drivers.cluster.inbox import ConnectionLost
-from refimpl.drivers.cluster.rpc_service import RpcService
+from refimpl.drivers.cluster.rpc.inbox import ConnectionLost
+from refimpl.drivers.cluster.rpc.secret import ClusterSecret
+from refimpl.drivers.cluster.rpc.service import RpcService
 
 LONG_S = 60.0
 KINDS = get_args(Message)

@@ -11,10 +11,10 @@ from typing import Any
 
 from refimpl.cluster.fencing import Envelope, FencingToken
 from refimpl.cluster.messages import ClientAnswer, ClientRequest
-from refimpl.drivers.cluster.inbox import ConnectionLost
 from refimpl.drivers.cluster.leaders import DISPATCHER, Leaders
-from refimpl.drivers.cluster.rpc_address import place_of
-from refimpl.drivers.cluster.rpc_service import RpcService
+from refimpl.drivers.cluster.rpc.address import place_of
+from refimpl.drivers.cluster.rpc.inbox import ConnectionLost
+from refimpl.drivers.cluster.rpc.service import RpcService
 from refimpl.drivers.processes.messages import pack
 from refimpl.errors import LocalUsageError, RemoteTransportError
 from refimpl.job.environment import StreamEnvironment

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from refimpl.drivers.cluster.cluster_secret import ClusterSecret
 from refimpl.drivers.cluster.job_folder import JobFolder
 from refimpl.drivers.cluster.leases import LeaseFolder
+from refimpl.drivers.cluster.rpc.secret import ClusterSecret
 from refimpl.drivers.file_store import FileStore
 from refimpl.errors import ConfigError
 

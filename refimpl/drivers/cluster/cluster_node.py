@@ -28,8 +28,8 @@ from refimpl.drivers.cluster.job_place import Workplace
 from refimpl.drivers.cluster.leader_election import Granted, LeaderElection
 from refimpl.drivers.cluster.leaders import DISPATCHER, RESOURCE_MANAGER
 from refimpl.drivers.cluster.resource_manager import LeadingResourceManager
-from refimpl.drivers.cluster.rpc_address import rpc_address
-from refimpl.drivers.cluster.rpc_service import RpcService
+from refimpl.drivers.cluster.rpc.address import rpc_address
+from refimpl.drivers.cluster.rpc.service import RpcService
 from refimpl.drivers.cluster.stored_leaders import StoredLeaders
 from refimpl.drivers.cluster.task_manager import TaskManager
 from refimpl.drivers.cluster.worker_launcher import WORKER_PREFIX, ProcessLauncher

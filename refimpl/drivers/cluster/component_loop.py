@@ -14,10 +14,10 @@ from typing import Protocol
 from refimpl.cluster.endpoint import Endpoint
 from refimpl.cluster.fencing import Envelope
 from refimpl.cluster.messages import Message
-from refimpl.drivers.cluster.inbox import ConnectionLost
 from refimpl.drivers.cluster.leaders import Leaders, Leadership
-from refimpl.drivers.cluster.rpc_address import place_of
-from refimpl.drivers.cluster.rpc_service import RpcService
+from refimpl.drivers.cluster.rpc.address import place_of
+from refimpl.drivers.cluster.rpc.inbox import ConnectionLost
+from refimpl.drivers.cluster.rpc.service import RpcService
 from refimpl.drivers.processing_clock import ProcessingClock
 
 __all__ = ["Component", "ComponentLoop"]

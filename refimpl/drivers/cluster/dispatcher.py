@@ -37,7 +37,7 @@ from refimpl.cluster.restart import RestartStrategy
 from refimpl.drivers.cluster.component_loop import ComponentLoop
 from refimpl.drivers.cluster.job_master import JobLeader, LedJob
 from refimpl.drivers.cluster.leaders import DISPATCHER, Leaders, Leadership, job_master_of
-from refimpl.drivers.cluster.rpc_address import rpc_address
+from refimpl.drivers.cluster.rpc.address import rpc_address
 from refimpl.errors import LocalUsageError, SluiceError, described
 from refimpl.state.store import SnapshotStore
 

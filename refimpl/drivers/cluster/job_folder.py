@@ -25,7 +25,7 @@ from urllib.parse import quote, unquote
 
 from refimpl.cluster.dispatcher import JobRecord, JobRecordState
 from refimpl.cluster.job_status import JobState
-from refimpl.drivers.cluster.json_form import JsonForm
+from refimpl.drivers.cluster.rpc.json_form import JsonForm
 from refimpl.errors import CorruptFileError, KeyExistsError, LocalUsageError, RemoteProtocolError
 from refimpl.state.store import SnapshotStore
 

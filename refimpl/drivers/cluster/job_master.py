@@ -22,7 +22,7 @@ from refimpl.cluster.messages import JobWord
 from refimpl.cluster.restart import RestartStrategy
 from refimpl.drivers.cluster.component_loop import ComponentLoop
 from refimpl.drivers.cluster.leaders import RESOURCE_MANAGER, Leadership
-from refimpl.drivers.cluster.rpc_address import rpc_address
+from refimpl.drivers.cluster.rpc.address import rpc_address
 from refimpl.drivers.cluster.savepoints_asked import SavepointAnswer, SavepointsAsked
 from refimpl.drivers.cluster.store_thread import StoreThread
 from refimpl.drivers.cluster.words import Connect, DataAddress, JobCopy, Listening, NeedJob, Word, read_word, word

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from urllib.parse import quote, unquote
 
 from refimpl.cluster.fencing import FencingToken
-from refimpl.drivers.cluster.json_form import JsonForm
+from refimpl.drivers.cluster.rpc.json_form import JsonForm
 from refimpl.errors import CorruptFileError, KeyExistsError, NoSuchKeyError, RemoteProtocolError
 from refimpl.state.store import SnapshotStore
 

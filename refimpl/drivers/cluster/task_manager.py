@@ -16,7 +16,7 @@ from refimpl.drivers.cluster.component_loop import ComponentLoop
 from refimpl.drivers.cluster.deployed_tasks import DeployedTasks, Reports
 from refimpl.drivers.cluster.job_place import JobPlace, Workplace
 from refimpl.drivers.cluster.leaders import RESOURCE_MANAGER, Leadership, job_master_of
-from refimpl.drivers.cluster.rpc_address import rpc_address
+from refimpl.drivers.cluster.rpc.address import rpc_address
 from refimpl.drivers.cluster.words import Connect, JobCopy, NeedJob, Word, read_word, word
 from refimpl.errors import LocalUsageError
 from refimpl.task.checkpoint_reports import Report

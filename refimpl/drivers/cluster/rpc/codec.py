@@ -6,7 +6,7 @@ from typing import Any
 
 from refimpl.cluster.fencing import Envelope
 from refimpl.cluster.messages import Message
-from refimpl.drivers.cluster.json_form import JsonForm
+from refimpl.drivers.cluster.rpc.json_form import JsonForm
 from refimpl.errors import LocalUsageError, RemoteProtocolError
 
 __all__ = ["MAX_ENVELOPE_BYTES", "Codec"]

@@ -20,7 +20,7 @@ import struct
 import time
 from dataclasses import dataclass
 
-from refimpl.drivers.cluster.cluster_secret import ClusterSecret
+from refimpl.drivers.cluster.rpc.secret import ClusterSecret
 from refimpl.drivers.transport.streams import ByteStream
 from refimpl.errors import RemoteProtocolError
 

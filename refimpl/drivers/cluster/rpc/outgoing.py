@@ -6,7 +6,7 @@ import threading
 from collections import deque
 from collections.abc import Callable
 
-from refimpl.drivers.cluster.sealed_stream import SealedStream
+from refimpl.drivers.cluster.rpc.sealed_stream import SealedStream
 from refimpl.drivers.transport.few_warnings import logger
 from refimpl.drivers.transport.streams import ByteStream
 from refimpl.errors import ConfigError, RemoteProtocolError, described

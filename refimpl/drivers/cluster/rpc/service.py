@@ -13,13 +13,13 @@ from collections.abc import Callable
 from typing import Any
 
 from refimpl.cluster.fencing import Envelope
-from refimpl.drivers.cluster.cluster_secret import ClusterSecret
-from refimpl.drivers.cluster.codec import Codec
-from refimpl.drivers.cluster.inbox import ConnectionLost, Inbox
-from refimpl.drivers.cluster.incoming import Acceptor
-from refimpl.drivers.cluster.outgoing import Outgoing
-from refimpl.drivers.cluster.rpc_address import parse_place, place_of, rpc_address
-from refimpl.drivers.cluster.sealed_stream import Hello, SealedStream, accept_seal, request_seal
+from refimpl.drivers.cluster.rpc.address import parse_place, place_of, rpc_address
+from refimpl.drivers.cluster.rpc.codec import Codec
+from refimpl.drivers.cluster.rpc.inbox import ConnectionLost, Inbox
+from refimpl.drivers.cluster.rpc.incoming import Acceptor
+from refimpl.drivers.cluster.rpc.outgoing import Outgoing
+from refimpl.drivers.cluster.rpc.sealed_stream import Hello, SealedStream, accept_seal, request_seal
+from refimpl.drivers.cluster.rpc.secret import ClusterSecret
 from refimpl.drivers.transport.addresses import show_address
 from refimpl.drivers.transport.few_warnings import logger
 from refimpl.drivers.transport.refusals import HandshakeError

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Protocol
 
-from refimpl.drivers.cluster.sealed_stream import Hello, SealedStream
+from refimpl.drivers.cluster.rpc.sealed_stream import Hello, SealedStream
 from refimpl.drivers.transport.few_warnings import logger
 from refimpl.drivers.transport.sockets import ClosedHereError
 from refimpl.drivers.transport.streams import ByteStream, Incoming, Listener
