@@ -23,9 +23,9 @@ from refimpl.drivers.cluster.client import ClusterClient
 from refimpl.drivers.cluster.cluster_node import NodeOptions
 from refimpl.drivers.cluster.cluster_processes import ClusterProcesses
 from refimpl.drivers.cluster.deployed_tasks import DeployedTasks, Reports
+from refimpl.drivers.cluster.high_availability.stored_leaders import StoredLeaders
 from refimpl.drivers.cluster.job_place import JobPlace, Workplace
 from refimpl.drivers.cluster.rpc.service import RpcService
-from refimpl.drivers.cluster.stored_leaders import StoredLeaders
 from refimpl.drivers.file_store import FileStore
 from refimpl.drivers.processes.messages import pack
 from refimpl.drivers.transport.streams import listen

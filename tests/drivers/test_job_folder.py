@@ -10,7 +10,7 @@ import pytest
 
 from refimpl.cluster.dispatcher import Dispatcher, JobRecord, JobRecordState, LeadJob
 from refimpl.cluster.job_status import JobState
-from refimpl.drivers.cluster.job_folder import JobFolder
+from refimpl.drivers.cluster.high_availability.job_folder import JobFolder
 from refimpl.drivers.file_store import FileStore
 from refimpl.errors import LocalUsageError, StoreError
 from refimpl.state.store import Fault, FaultKind, MemoryStore

@@ -10,9 +10,9 @@ from dataclasses import replace
 import pytest
 
 from refimpl.cluster.fencing import FencingToken
-from refimpl.drivers.cluster.leader_election import Granted, LeaderElection, Revoked
-from refimpl.drivers.cluster.leader_retrieval import LeaderIs, LeaderRetrieval, NobodyLeads
-from refimpl.drivers.cluster.leases import Lease, LeaseFolder
+from refimpl.drivers.cluster.high_availability.election import Granted, LeaderElection, Revoked
+from refimpl.drivers.cluster.high_availability.leases import Lease, LeaseFolder
+from refimpl.drivers.cluster.high_availability.retrieval import LeaderIs, LeaderRetrieval, NobodyLeads
 from refimpl.errors import CorruptFileError, StoreError
 from refimpl.state.store import Fault, FaultKind, MemoryStore
 

@@ -16,7 +16,7 @@ from refimpl.cluster import FixedDelayRestart
 from refimpl.cluster.dispatcher import JobRecord, JobRecordState, MemoryJobRegistry
 from refimpl.config import Config
 from refimpl.drivers.cluster.client import ClusterClient
-from refimpl.drivers.cluster.leaders import DISPATCHER, RESOURCE_MANAGER
+from refimpl.drivers.cluster.high_availability.leaders import DISPATCHER, RESOURCE_MANAGER
 from refimpl.drivers.cluster.mini_cluster import MiniCluster
 from refimpl.drivers.file_transactions import FileSink
 from refimpl.errors import LocalUsageError, RemoteTransportError

@@ -14,8 +14,8 @@ import psutil
 from refimpl.drivers.cluster.client import ClusterClient
 from refimpl.drivers.cluster.cluster_node import TASK_MANAGER, NodeOptions
 from refimpl.drivers.cluster.cluster_processes import ClusterProcesses
+from refimpl.drivers.cluster.high_availability.stored_leaders import StoredLeaders
 from refimpl.drivers.cluster.rpc.service import RpcService
-from refimpl.drivers.cluster.stored_leaders import StoredLeaders
 from tests.session.kills import CASES, kills
 from tests.session.many_jobs import ManyJobs
 from tests.support.polling import until

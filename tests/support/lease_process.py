@@ -9,8 +9,8 @@ import select
 import sys
 import time
 
-from refimpl.drivers.cluster.leader_election import Granted, LeaderElection
-from refimpl.drivers.cluster.leases import LeaseFolder
+from refimpl.drivers.cluster.high_availability.election import Granted, LeaderElection
+from refimpl.drivers.cluster.high_availability.leases import LeaseFolder
 from refimpl.drivers.file_store import FileStore
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from refimpl.cluster.fencing import Envelope, FencingToken
 from refimpl.cluster.messages import ClientAnswer, ClientRequest
-from refimpl.drivers.cluster.leaders import DISPATCHER, Leaders
+from refimpl.drivers.cluster.high_availability.leaders import DISPATCHER, Leaders
 from refimpl.drivers.cluster.rpc.address import place_of
 from refimpl.drivers.cluster.rpc.inbox import ConnectionLost
 from refimpl.drivers.cluster.rpc.service import RpcService

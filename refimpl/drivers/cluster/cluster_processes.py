@@ -15,11 +15,11 @@ from types import TracebackType
 from typing import Self
 
 from refimpl.drivers.cluster.client import ClusterClient
-from refimpl.drivers.cluster.cluster_folder import ClusterFolder
 from refimpl.drivers.cluster.cluster_node import TASK_MANAGER, NodeOptions, node_command
-from refimpl.drivers.cluster.leaders import DISPATCHER, RESOURCE_MANAGER
+from refimpl.drivers.cluster.high_availability.cluster_folder import ClusterFolder
+from refimpl.drivers.cluster.high_availability.leaders import DISPATCHER, RESOURCE_MANAGER
+from refimpl.drivers.cluster.high_availability.stored_leaders import StoredLeaders
 from refimpl.drivers.cluster.rpc.service import RpcService
-from refimpl.drivers.cluster.stored_leaders import StoredLeaders
 from refimpl.errors import LocalUsageError, RemoteTransportError
 
 __all__ = ["ClusterProcesses"]

@@ -14,7 +14,7 @@ from typing import Protocol
 from refimpl.cluster.endpoint import Endpoint
 from refimpl.cluster.fencing import Envelope
 from refimpl.cluster.messages import Message
-from refimpl.drivers.cluster.leaders import Leaders, Leadership
+from refimpl.drivers.cluster.high_availability.leaders import Leaders, Leadership
 from refimpl.drivers.cluster.rpc.address import place_of
 from refimpl.drivers.cluster.rpc.inbox import ConnectionLost
 from refimpl.drivers.cluster.rpc.service import RpcService

@@ -21,7 +21,7 @@ from refimpl.cluster.job_status import JobState
 from refimpl.cluster.messages import JobWord
 from refimpl.cluster.restart import RestartStrategy
 from refimpl.drivers.cluster.component_loop import ComponentLoop
-from refimpl.drivers.cluster.leaders import RESOURCE_MANAGER, Leadership
+from refimpl.drivers.cluster.high_availability.leaders import RESOURCE_MANAGER, Leadership
 from refimpl.drivers.cluster.rpc.address import rpc_address
 from refimpl.drivers.cluster.savepoints_asked import SavepointAnswer, SavepointsAsked
 from refimpl.drivers.cluster.store_thread import StoreThread

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from refimpl.drivers.cluster.job_folder import JobFolder
-from refimpl.drivers.cluster.leases import LeaseFolder
+from refimpl.drivers.cluster.high_availability.job_folder import JobFolder
+from refimpl.drivers.cluster.high_availability.leases import LeaseFolder
 from refimpl.drivers.cluster.rpc.secret import ClusterSecret
 from refimpl.drivers.file_store import FileStore
 from refimpl.errors import ConfigError

@@ -6,8 +6,8 @@ import threading
 from collections.abc import Mapping
 
 from refimpl.cluster.fencing import FencingToken
-from refimpl.drivers.cluster.leaders import Leadership
-from refimpl.drivers.cluster.leases import Lease, LeaseFolder
+from refimpl.drivers.cluster.high_availability.leaders import Leadership
+from refimpl.drivers.cluster.high_availability.leases import Lease, LeaseFolder
 from refimpl.drivers.transport.few_warnings import logger
 from refimpl.errors import CorruptFileError, StoreError
 

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from refimpl.cluster.fencing import FencingToken
-from refimpl.drivers.cluster.leases import Lease, LeaseFolder
+from refimpl.drivers.cluster.high_availability.leases import Lease, LeaseFolder
 from refimpl.drivers.transport.few_warnings import logger
 from refimpl.errors import LocalUsageError, StoreError
 

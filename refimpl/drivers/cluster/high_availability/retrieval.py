@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from refimpl.cluster.fencing import FencingToken
-from refimpl.drivers.cluster.leases import LeaseFolder
+from refimpl.drivers.cluster.high_availability.leases import LeaseFolder
 from refimpl.drivers.transport.few_warnings import logger
 from refimpl.errors import CorruptFileError, StoreError
 
