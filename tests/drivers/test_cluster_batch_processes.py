@@ -22,10 +22,10 @@ from refimpl.drivers.batch_files import BatchFileOperator, remove_partial_files
 from refimpl.drivers.cluster.client import ClusterClient
 from refimpl.drivers.cluster.cluster_node import NodeOptions
 from refimpl.drivers.cluster.cluster_processes import ClusterProcesses
-from refimpl.drivers.cluster.deployed_tasks import DeployedTasks, Reports
 from refimpl.drivers.cluster.high_availability.stored_leaders import StoredLeaders
-from refimpl.drivers.cluster.job_place import JobPlace, Workplace
 from refimpl.drivers.cluster.rpc.service import RpcService
+from refimpl.drivers.cluster.tasks.deployed_tasks import DeployedTasks, Reports
+from refimpl.drivers.cluster.tasks.job_place import JobPlace, Workplace
 from refimpl.drivers.file_store import FileStore
 from refimpl.drivers.processes.messages import pack
 from refimpl.drivers.transport.streams import listen

@@ -27,11 +27,11 @@ from refimpl.drivers.cluster.high_availability.cluster_folder import ClusterFold
 from refimpl.drivers.cluster.high_availability.election import Granted, LeaderElection
 from refimpl.drivers.cluster.high_availability.leaders import DISPATCHER, RESOURCE_MANAGER
 from refimpl.drivers.cluster.high_availability.stored_leaders import StoredLeaders
-from refimpl.drivers.cluster.job_place import Workplace
 from refimpl.drivers.cluster.resource_manager import LeadingResourceManager
 from refimpl.drivers.cluster.rpc.address import rpc_address
 from refimpl.drivers.cluster.rpc.service import RpcService
 from refimpl.drivers.cluster.task_manager import TaskManager
+from refimpl.drivers.cluster.tasks.job_place import Workplace
 from refimpl.drivers.cluster.worker_launcher import WORKER_PREFIX, ProcessLauncher
 from refimpl.drivers.transport.tls import ClusterKeys
 from refimpl.errors import LocalUsageError, SluiceError

@@ -25,7 +25,7 @@ from refimpl.drivers.cluster.high_availability.leaders import RESOURCE_MANAGER, 
 from refimpl.drivers.cluster.rpc.address import rpc_address
 from refimpl.drivers.cluster.savepoints_asked import SavepointAnswer, SavepointsAsked
 from refimpl.drivers.cluster.store_thread import StoreThread
-from refimpl.drivers.cluster.words import Connect, DataAddress, JobCopy, Listening, NeedJob, Word, read_word, word
+from refimpl.drivers.cluster.tasks.words import Connect, DataAddress, JobCopy, Listening, NeedJob, Word, read_word, word
 from refimpl.drivers.cluster_checkpoints import ClusterCheckpoints
 from refimpl.drivers.processes.messages import unpack
 from refimpl.drivers.store_calls import StoreWork

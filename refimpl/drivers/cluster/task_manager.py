@@ -13,11 +13,11 @@ from refimpl.cluster.messages import JobWord, SubmittedTask, TaskState
 from refimpl.cluster.task_executor import DropResults, StartTask, StopTask, TaskExecutor, TaskOrder, WordForTask
 from refimpl.cluster.task_units import UnitId
 from refimpl.drivers.cluster.component_loop import ComponentLoop
-from refimpl.drivers.cluster.deployed_tasks import DeployedTasks, Reports
 from refimpl.drivers.cluster.high_availability.leaders import RESOURCE_MANAGER, Leadership, job_master_of
-from refimpl.drivers.cluster.job_place import JobPlace, Workplace
 from refimpl.drivers.cluster.rpc.address import rpc_address
-from refimpl.drivers.cluster.words import Connect, JobCopy, NeedJob, Word, read_word, word
+from refimpl.drivers.cluster.tasks.deployed_tasks import DeployedTasks, Reports
+from refimpl.drivers.cluster.tasks.job_place import JobPlace, Workplace
+from refimpl.drivers.cluster.tasks.words import Connect, JobCopy, NeedJob, Word, read_word, word
 from refimpl.errors import LocalUsageError
 from refimpl.task.checkpoint_reports import Report
 

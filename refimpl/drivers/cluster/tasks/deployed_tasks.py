@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from refimpl.cluster.executions import ExecutionId
 from refimpl.cluster.messages import NotifyTask, SubmittedTask, TaskState, TriggerTask
 from refimpl.cluster.task_units import UnitId, addresses_of, graph_of
-from refimpl.drivers.cluster.job_place import JobPlace
-from refimpl.drivers.cluster.words import DataAddress, Listening, Word
+from refimpl.drivers.cluster.tasks.job_place import JobPlace
+from refimpl.drivers.cluster.tasks.words import DataAddress, Listening, Word
 from refimpl.drivers.cluster_tasks import restore_point_of
 from refimpl.drivers.kept_partitions import missing_reads
 from refimpl.drivers.processes.attempt_checkpoints import AttemptCheckpoints, check_shared

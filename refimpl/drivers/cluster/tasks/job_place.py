@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from refimpl.cluster.executions import ExecutionId
-from refimpl.drivers.cluster.words import DataAddress
+from refimpl.drivers.cluster.tasks.words import DataAddress
 from refimpl.drivers.kept_partitions import KeptPartitions
 from refimpl.drivers.makers import makers_of
 from refimpl.drivers.threads.connections import TaskManagerConnections
