@@ -21,18 +21,18 @@ from refimpl.cluster.fencing import FencingToken
 from refimpl.cluster.heartbeat import HEARTBEAT_INTERVAL_MS, HEARTBEAT_TIMEOUT_MS, HeartbeatTimes
 from refimpl.cluster.on_demand import TASK_MANAGER_IDLE_TIMEOUT_MS, OnDemand
 from refimpl.cluster.restart import FixedDelayRestart
-from refimpl.drivers.cluster.component_loop import ComponentLoop
-from refimpl.drivers.cluster.dispatcher import LeadingDispatcher
+from refimpl.drivers.cluster.components.component_loop import ComponentLoop
+from refimpl.drivers.cluster.components.dispatcher import LeadingDispatcher
+from refimpl.drivers.cluster.components.resource_manager import LeadingResourceManager
+from refimpl.drivers.cluster.components.task_manager import TaskManager
+from refimpl.drivers.cluster.components.worker_launcher import WORKER_PREFIX, ProcessLauncher
 from refimpl.drivers.cluster.high_availability.cluster_folder import ClusterFolder
 from refimpl.drivers.cluster.high_availability.election import Granted, LeaderElection
 from refimpl.drivers.cluster.high_availability.leaders import DISPATCHER, RESOURCE_MANAGER
 from refimpl.drivers.cluster.high_availability.stored_leaders import StoredLeaders
-from refimpl.drivers.cluster.resource_manager import LeadingResourceManager
 from refimpl.drivers.cluster.rpc.address import rpc_address
 from refimpl.drivers.cluster.rpc.service import RpcService
-from refimpl.drivers.cluster.task_manager import TaskManager
 from refimpl.drivers.cluster.tasks.job_place import Workplace
-from refimpl.drivers.cluster.worker_launcher import WORKER_PREFIX, ProcessLauncher
 from refimpl.drivers.transport.tls import ClusterKeys
 from refimpl.errors import LocalUsageError, SluiceError
 

@@ -15,13 +15,13 @@ from refimpl.cluster.fencing import FencingToken
 from refimpl.cluster.restart import FixedDelayRestart, RestartStrategy
 from refimpl.cluster.slot_manager import ManagedSlotState
 from refimpl.drivers.cluster.client import ClusterClient
-from refimpl.drivers.cluster.component_loop import ComponentLoop
-from refimpl.drivers.cluster.dispatcher import LeadingDispatcher
+from refimpl.drivers.cluster.components.component_loop import ComponentLoop
+from refimpl.drivers.cluster.components.dispatcher import LeadingDispatcher
+from refimpl.drivers.cluster.components.resource_manager import LeadingResourceManager
+from refimpl.drivers.cluster.components.task_manager import TaskManager
 from refimpl.drivers.cluster.high_availability.leaders import DISPATCHER, RESOURCE_MANAGER, MemoryLeaders
-from refimpl.drivers.cluster.resource_manager import LeadingResourceManager
 from refimpl.drivers.cluster.rpc.secret import ClusterSecret
 from refimpl.drivers.cluster.rpc.service import RpcService
-from refimpl.drivers.cluster.task_manager import TaskManager
 from refimpl.drivers.cluster.tasks.job_place import Workplace
 from refimpl.drivers.file_store import FileStore
 from refimpl.drivers.transport.streams import Security

@@ -20,11 +20,11 @@ from refimpl.cluster.job_plan import JobPlan
 from refimpl.cluster.job_status import JobState
 from refimpl.cluster.messages import JobWord
 from refimpl.cluster.restart import RestartStrategy
-from refimpl.drivers.cluster.component_loop import ComponentLoop
+from refimpl.drivers.cluster.components.component_loop import ComponentLoop
+from refimpl.drivers.cluster.components.savepoints_asked import SavepointAnswer, SavepointsAsked
+from refimpl.drivers.cluster.components.store_thread import StoreThread
 from refimpl.drivers.cluster.high_availability.leaders import RESOURCE_MANAGER, Leadership
 from refimpl.drivers.cluster.rpc.address import rpc_address
-from refimpl.drivers.cluster.savepoints_asked import SavepointAnswer, SavepointsAsked
-from refimpl.drivers.cluster.store_thread import StoreThread
 from refimpl.drivers.cluster.tasks.words import Connect, DataAddress, JobCopy, Listening, NeedJob, Word, read_word, word
 from refimpl.drivers.cluster_checkpoints import ClusterCheckpoints
 from refimpl.drivers.processes.messages import unpack

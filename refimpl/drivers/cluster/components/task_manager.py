@@ -12,7 +12,7 @@ from refimpl.cluster.heartbeat import FLINKS_HEARTBEAT, HeartbeatTimes
 from refimpl.cluster.messages import JobWord, SubmittedTask, TaskState
 from refimpl.cluster.task_executor import DropResults, StartTask, StopTask, TaskExecutor, TaskOrder, WordForTask
 from refimpl.cluster.task_units import UnitId
-from refimpl.drivers.cluster.component_loop import ComponentLoop
+from refimpl.drivers.cluster.components.component_loop import ComponentLoop
 from refimpl.drivers.cluster.high_availability.leaders import RESOURCE_MANAGER, Leadership, job_master_of
 from refimpl.drivers.cluster.rpc.address import rpc_address
 from refimpl.drivers.cluster.tasks.deployed_tasks import DeployedTasks, Reports

@@ -8,10 +8,10 @@ from refimpl.cluster.fencing import FencingToken
 from refimpl.cluster.heartbeat import FLINKS_HEARTBEAT, HeartbeatTimes
 from refimpl.cluster.on_demand import OnDemand
 from refimpl.cluster.resource_manager import ResourceManager
-from refimpl.drivers.cluster.component_loop import ComponentLoop
+from refimpl.drivers.cluster.components.component_loop import ComponentLoop
+from refimpl.drivers.cluster.components.worker_launcher import WorkerLauncher, Workers
 from refimpl.drivers.cluster.high_availability.leaders import RESOURCE_MANAGER, Leadership
 from refimpl.drivers.cluster.rpc.address import rpc_address
-from refimpl.drivers.cluster.worker_launcher import WorkerLauncher, Workers
 
 __all__ = ["LeadingResourceManager"]
 

@@ -34,9 +34,9 @@ from refimpl.cluster.heartbeat import FLINKS_HEARTBEAT, HeartbeatTimes
 from refimpl.cluster.job_status import JobState
 from refimpl.cluster.messages import ClientAnswer, ClientRequest, Message
 from refimpl.cluster.restart import RestartStrategy
-from refimpl.drivers.cluster.component_loop import ComponentLoop
+from refimpl.drivers.cluster.components.component_loop import ComponentLoop
+from refimpl.drivers.cluster.components.job_master import JobLeader, LedJob
 from refimpl.drivers.cluster.high_availability.leaders import DISPATCHER, Leaders, Leadership, job_master_of
-from refimpl.drivers.cluster.job_master import JobLeader, LedJob
 from refimpl.drivers.cluster.rpc.address import rpc_address
 from refimpl.errors import LocalUsageError, SluiceError, described
 from refimpl.state.store import SnapshotStore
