@@ -18,10 +18,10 @@ import psutil
 from course.engine.hosts import keys_in
 from course.places import state_folder
 from refimpl.drivers.cluster.client import ClusterClient
-from refimpl.drivers.cluster.cluster_node import NodeOptions, task_manager_in
-from refimpl.drivers.cluster.cluster_processes import ClusterProcesses
 from refimpl.drivers.cluster.high_availability.cluster_folder import ClusterFolder
 from refimpl.drivers.cluster.high_availability.stored_leaders import StoredLeaders
+from refimpl.drivers.cluster.processes.cluster_processes import ClusterProcesses
+from refimpl.drivers.cluster.processes.node import NodeOptions, task_manager_in
 from refimpl.drivers.cluster.rpc.service import RpcService
 
 __all__ = [

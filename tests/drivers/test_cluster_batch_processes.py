@@ -20,9 +20,9 @@ from refimpl.cluster.messages import SubmittedTask, TaskState
 from refimpl.config import Config
 from refimpl.drivers.batch_files import BatchFileOperator, remove_partial_files
 from refimpl.drivers.cluster.client import ClusterClient
-from refimpl.drivers.cluster.cluster_node import NodeOptions
-from refimpl.drivers.cluster.cluster_processes import ClusterProcesses
 from refimpl.drivers.cluster.high_availability.stored_leaders import StoredLeaders
+from refimpl.drivers.cluster.processes.cluster_processes import ClusterProcesses
+from refimpl.drivers.cluster.processes.node import NodeOptions
 from refimpl.drivers.cluster.rpc.service import RpcService
 from refimpl.drivers.cluster.tasks.deployed_tasks import DeployedTasks, Reports
 from refimpl.drivers.cluster.tasks.job_place import JobPlace, Workplace

@@ -12,11 +12,11 @@ import pytest
 
 from refimpl.config import Config
 from refimpl.drivers.cluster.client import ClusterClient
-from refimpl.drivers.cluster.cluster_node import NodeOptions
-from refimpl.drivers.cluster.cluster_processes import ClusterProcesses
 from refimpl.drivers.cluster.high_availability.cluster_folder import ClusterFolder
 from refimpl.drivers.cluster.high_availability.leaders import DISPATCHER, RESOURCE_MANAGER
 from refimpl.drivers.cluster.high_availability.stored_leaders import StoredLeaders
+from refimpl.drivers.cluster.processes.cluster_processes import ClusterProcesses
+from refimpl.drivers.cluster.processes.node import NodeOptions
 from refimpl.drivers.cluster.rpc.service import RpcService
 from refimpl.drivers.file_transactions import FileSink
 from refimpl.errors import ConfigError, LocalUsageError

@@ -12,10 +12,10 @@ import psutil
 import pytest
 
 from refimpl.drivers.cluster.client import ClusterClient
-from refimpl.drivers.cluster.cluster_node import TASK_MANAGER, ClusterNode, NodeOptions
-from refimpl.drivers.cluster.cluster_processes import ClusterProcesses
 from refimpl.drivers.cluster.high_availability.cluster_folder import ClusterFolder
 from refimpl.drivers.cluster.high_availability.stored_leaders import StoredLeaders
+from refimpl.drivers.cluster.processes.cluster_processes import ClusterProcesses
+from refimpl.drivers.cluster.processes.node import TASK_MANAGER, ClusterNode, NodeOptions
 from refimpl.drivers.cluster.rpc.sealed_stream import Hello, request_seal
 from refimpl.drivers.cluster.rpc.service import RpcService
 from refimpl.drivers.transport.addresses import is_loopback

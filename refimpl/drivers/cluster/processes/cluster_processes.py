@@ -15,10 +15,10 @@ from types import TracebackType
 from typing import Self
 
 from refimpl.drivers.cluster.client import ClusterClient
-from refimpl.drivers.cluster.cluster_node import TASK_MANAGER, NodeOptions, node_command
 from refimpl.drivers.cluster.high_availability.cluster_folder import ClusterFolder
 from refimpl.drivers.cluster.high_availability.leaders import DISPATCHER, RESOURCE_MANAGER
 from refimpl.drivers.cluster.high_availability.stored_leaders import StoredLeaders
+from refimpl.drivers.cluster.processes.node import TASK_MANAGER, NodeOptions, node_command
 from refimpl.drivers.cluster.rpc.service import RpcService
 from refimpl.errors import LocalUsageError, RemoteTransportError
 
@@ -146,4 +146,4 @@ class ClusterProcesses:
 
 def _import_path() -> list[str]:
     """Where a process of this package finds what this one does."""
-    return [str(Path(__file__).resolve().parents[3]), *(path for path in sys.path if path)]
+    return [str(Path(__file__).resolve().parents[4]), *(path for path in sys.path if path)]

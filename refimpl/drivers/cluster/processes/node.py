@@ -85,7 +85,7 @@ class NodeOptions:
         return HeartbeatTimes(self.heartbeat_interval_ms, self.heartbeat_timeout_ms)
 
 
-NODE_COMMAND = (sys.executable, "-P", "-c", "from refimpl.drivers.cluster.node_main import main; main()")
+NODE_COMMAND = (sys.executable, "-P", "-c", "from refimpl.drivers.cluster.processes.node_main import main; main()")
 """Python, with what it runs; a folder and the options of the role in JSON come behind it."""
 
 
