@@ -14,7 +14,8 @@ import pytest
 from refimpl.cluster.on_demand import OnDemand
 from refimpl.cluster.slot_manager import ReleaseWorker, SlotManager, StartWorkers
 from refimpl.cluster.slots import AllocationId, SlotId, SlotStatus
-from refimpl.drivers.cluster.components.worker_launcher import START_RETRY_MS, ProcessLauncher, Workers
+from refimpl.drivers.cluster.components.workers import START_RETRY_MS, Workers
+from refimpl.drivers.cluster.processes.process_launcher import ProcessLauncher
 from tests.support.polling import until
 
 WAITS = "import sys; print('up', flush=True); sys.stdin.read()"
@@ -78,7 +79,8 @@ def test_who_does_not_want_to_end_and_what_it_started_are_killed(started: Starte
 
 def test_all_end_when_who_started_them_is_killed(tmp_path: Path) -> None:
     program = (
-        "import sys; from pathlib import Path; from refimpl.drivers.cluster.components.worker_launcher import ProcessLauncher\n"
+        "import sys; from pathlib import Path\n"
+        "from refimpl.drivers.cluster.processes.process_launcher import ProcessLauncher\n"
         f"launcher = ProcessLauncher(lambda name: [sys.executable, '-c', {WAITS!r}], Path({str(tmp_path)!r}))\n"
         "launcher.start('a'); launcher.start('b'); sys.stdin.read()"
     )

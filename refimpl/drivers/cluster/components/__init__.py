@@ -7,4 +7,4 @@ from refimpl.drivers.cluster.components.resource_manager import *
 from refimpl.drivers.cluster.components.savepoints_asked import *
 from refimpl.drivers.cluster.components.store_thread import *
 from refimpl.drivers.cluster.components.task_manager import *
-from refimpl.drivers.cluster.components.worker_launcher import *
+from refimpl.drivers.cluster.components.workers import *

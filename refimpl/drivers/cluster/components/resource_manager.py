@@ -9,7 +9,7 @@ from refimpl.cluster.heartbeat import FLINKS_HEARTBEAT, HeartbeatTimes
 from refimpl.cluster.on_demand import OnDemand
 from refimpl.cluster.resource_manager import ResourceManager
 from refimpl.drivers.cluster.components.component_loop import ComponentLoop
-from refimpl.drivers.cluster.components.worker_launcher import WorkerLauncher, Workers
+from refimpl.drivers.cluster.components.workers import WorkerLauncher, Workers
 from refimpl.drivers.cluster.high_availability.leaders import RESOURCE_MANAGER, Leadership
 from refimpl.drivers.cluster.rpc.address import rpc_address
 

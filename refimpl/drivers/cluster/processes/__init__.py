@@ -3,3 +3,4 @@
 from refimpl.drivers.cluster.processes.cluster_processes import *
 from refimpl.drivers.cluster.processes.node import *
 from refimpl.drivers.cluster.processes.node_main import *
+from refimpl.drivers.cluster.processes.process_launcher import *

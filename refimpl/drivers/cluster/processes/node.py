@@ -25,11 +25,12 @@ from refimpl.drivers.cluster.components.component_loop import ComponentLoop
 from refimpl.drivers.cluster.components.dispatcher import LeadingDispatcher
 from refimpl.drivers.cluster.components.resource_manager import LeadingResourceManager
 from refimpl.drivers.cluster.components.task_manager import TaskManager
-from refimpl.drivers.cluster.components.worker_launcher import WORKER_PREFIX, ProcessLauncher
+from refimpl.drivers.cluster.components.workers import WORKER_PREFIX
 from refimpl.drivers.cluster.high_availability.cluster_folder import ClusterFolder
 from refimpl.drivers.cluster.high_availability.election import Granted, LeaderElection
 from refimpl.drivers.cluster.high_availability.leaders import DISPATCHER, RESOURCE_MANAGER
 from refimpl.drivers.cluster.high_availability.stored_leaders import StoredLeaders
+from refimpl.drivers.cluster.processes.process_launcher import ProcessLauncher
 from refimpl.drivers.cluster.rpc.address import rpc_address
 from refimpl.drivers.cluster.rpc.service import RpcService
 from refimpl.drivers.cluster.tasks.job_place import Workplace
