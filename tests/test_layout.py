@@ -24,9 +24,10 @@ def names_in(folder: Path) -> set[str]:
     return {f"{path.name}/" if path.is_dir() else path.name for path in found}
 
 
-def test_tests_of_the_engine_stand_in_folders_of_its_packages() -> None:
-    folders = {name for name in names_in(TESTS / "refimpl") if name.endswith("/")}
-    assert folders <= names_in(REFIMPL)
+@pytest.mark.parametrize(("folder", "package"), [("refimpl", "."), ("drivers/cluster", "drivers/cluster")])
+def test_tests_of_the_engine_stand_in_folders_of_its_packages(folder: str, package: str) -> None:
+    folders = {name for name in names_in(TESTS / folder) if name.endswith("/")}
+    assert folders <= names_in(REFIMPL / package)
 
 
 def test_helpers_of_several_folders_stand_in_support() -> None:

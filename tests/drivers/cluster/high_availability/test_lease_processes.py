@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[4]
 TIMEOUT_MS = 4_000  # a busy machine lets a process wait for long
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import queue
 import secrets
 import signal
 import time
@@ -15,8 +14,6 @@ from pathlib import Path
 import psutil
 import pytest
 
-from refimpl.cluster.executions import ExecutionId
-from refimpl.cluster.messages import SubmittedTask, TaskState
 from refimpl.config import Config
 from refimpl.drivers.batch_files import BatchFileOperator, remove_partial_files
 from refimpl.drivers.cluster.client import ClusterClient
@@ -24,14 +21,9 @@ from refimpl.drivers.cluster.high_availability.stored_leaders import StoredLeade
 from refimpl.drivers.cluster.processes.cluster_processes import ClusterProcesses
 from refimpl.drivers.cluster.processes.node import NodeOptions
 from refimpl.drivers.cluster.rpc.service import RpcService
-from refimpl.drivers.cluster.tasks.deployed_tasks import DeployedTasks, Reports
-from refimpl.drivers.cluster.tasks.job_place import JobPlace, Workplace
-from refimpl.drivers.file_store import FileStore
-from refimpl.drivers.processes.messages import pack
-from refimpl.drivers.transport.streams import listen
 from refimpl.job import StreamEnvironment
 from refimpl.records import StreamRecord
-from tests.support.batch_jobs import batch_config, files_in, words
+from tests.support.batch_jobs import batch_config, files_in
 from tests.support.polling import until
 
 NUM_RECORDS = 400
@@ -145,38 +137,3 @@ def test_who_has_written_what_is_lost_begins_again(
     after = readers(tmp_path)
     assert all(after[subtask] == found for subtask, found in before.items() if found != [keeper])
     until(lambda: files_in(tmp_path / "spilled") == [])
-
-
-@pytest.mark.parametrize("keeper", ["here", "elsewhere"])
-def test_what_cannot_be_read_is_named(tmp_path: Path, keeper: str) -> None:
-    """Here there is no such result; elsewhere nobody answers."""
-    config = batch_config(tmp_path / "spilled", request_backoff_initial_ms=1, request_backoff_max_ms=2)
-    environment = words(config, [])
-    source, pair = sorted(vertex.id for vertex in environment.execution_graph(1).job.vertices.values())[:2]
-    own = ExecutionId("batch", pair, 0, epoch=1)
-    kept = tuple((ExecutionId("batch", source, subtask, epoch=1), keeper) for subtask in range(2))
-    said: queue.SimpleQueue[tuple[ExecutionId, TaskState, tuple[ExecutionId, ...]]] = queue.SimpleQueue()
-    reports = Reports(
-        lambda execution, state, _why, missing: said.put((execution, state, missing)),
-        lambda _execution, _report: None,
-        lambda _word: None,
-    )
-    bugs: list[BaseException] = []
-    place = JobPlace("batch", Workplace(FileStore(tmp_path / "store", fsync=False)), bugs.append)
-    deployed = DeployedTasks("here", "pair", place, reports)
-    deployed.start()
-    deployed.job_is(pack(environment))
-    deployed.add(SubmittedTask(own, None, ("here", "", ""), (own,), reads=kept, keeps_results=True))  # type: ignore[arg-type]
-    listener = listen()
-    listener.close()  # its port is nobody's now
-    deployed.connect({"elsewhere": listener.address, "here": None})
-    assert deployed.join(120)
-    found = [said.get_nowait() for _ in range(said.qsize())]
-    ended = [each for each in found if each[1] is not TaskState.RUNNING]
-    place.close()
-    assert place.join(120)
-    assert bugs == []
-    assert files_in(tmp_path / "spilled") == []
-    assert [(execution, state) for execution, state, _ in ended] == [(own, TaskState.FAILED)]
-    missing = ended[0][2]
-    assert set(missing) == {execution for execution, _ in kept}

@@ -23,8 +23,8 @@ from refimpl.drivers.transport.refusals import HandshakeError
 from refimpl.drivers.transport.streams import Security, connect
 from refimpl.drivers.transport.tls import ClusterKeys
 from refimpl.errors import ConfigError, RemoteProtocolError, RemoteTransportError
-from tests.drivers.test_cluster_batch_processes import squares as batch_squares
-from tests.drivers.test_cluster_processes import NUM_RECORDS, PARALLELISM, results, squares
+from tests.drivers.cluster.processes.test_batch import squares as batch_squares
+from tests.drivers.cluster.processes.test_cluster_processes import NUM_RECORDS, PARALLELISM, results, squares
 from tests.support.batch_jobs import batch_config
 from tests.support.polling import until
 from tests.support.stream_rig import write_keys
