@@ -275,8 +275,9 @@ def tree_of(path: Path) -> ast.Module:
 
 MODULES = [path for path in source_files() if path.name != "__init__.py"]
 PACKAGES = [path for path in source_files() if path.name == "__init__.py"]
-# Packages that choose what they show: refimpl itself, and the drivers with the runs and the commands.
-CHOOSING = {"", "drivers"}
+# Packages that choose what they show: refimpl itself, the drivers with the runs and the commands, and of a cluster the
+# ways in.
+CHOOSING = {"", "drivers", "drivers.cluster"}
 
 
 def named(path: Path) -> str:
@@ -467,6 +468,11 @@ def test_drivers_export_the_runs_and_what_may_be_told_to_them() -> None:
     assert set(exported_by(REFIMPL / "drivers" / "__init__.py")) == runs | commands | {"RunControl"}
 
 
+def test_a_cluster_exports_its_client_and_the_two_ways_to_have_one() -> None:
+    exported = exported_by(REFIMPL / "drivers" / "cluster" / "__init__.py")
+    assert set(exported) == {"ClusterClient", "ClusterProcesses", "MiniCluster"}
+
+
 @pytest.mark.parametrize("path", MODULES, ids=named)
 def test_every_exported_class_and_function_says_what_it_is(path: Path) -> None:
     tree = tree_of(path)
@@ -534,6 +540,13 @@ def test_the_overview_names_every_package_in_reading_order() -> None:
         package for package in packages if package not in ("batch_options", "config", "trace", "column_trace")
     ]
     assert "errors, config, trace" in overview
+
+
+def test_the_overview_of_a_cluster_names_its_rooms_in_reading_order() -> None:
+    overview = ast.get_docstring(tree_of(REFIMPL / "drivers" / "cluster" / "__init__.py")) or ""
+    shown = re.findall(r"^    ([a-z_]+)(?:/| ) ", overview, re.MULTILINE)
+    modules = [module.split(".")[2] for module in READING_ORDER if module.startswith("drivers.cluster.")]
+    assert shown == list(dict.fromkeys(modules))
 
 
 # -- no excuses ------------------------------------------------------------------------------------

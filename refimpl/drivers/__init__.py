@@ -29,6 +29,7 @@ One job runs on each of them, on one TaskManager or several, with the same resul
     SparkRun      a Spark task per TaskManager     as on threads  monotonic   TCP, from machine to machine
 
 Many jobs share a cluster, every component of which is a process, or a thread of a `MiniCluster`: see `drivers.cluster`.
+One to step through is `drivers.cluster_simulation`.
 """
 
 from refimpl.drivers.control import RunControl
