@@ -31,8 +31,8 @@ from refimpl.drivers.cluster.client import ClusterClient
 from refimpl.drivers.cluster.high_availability.cluster_folder import ClusterFolder
 from refimpl.drivers.cluster.high_availability.leaders import DISPATCHER
 from refimpl.drivers.cluster.processes.cluster_processes import ClusterProcesses
-from refimpl.drivers.cluster.processes.node import ROLES, TASK_MANAGER, NodeOptions
 from refimpl.drivers.cluster.processes.node_main import play_role
+from refimpl.drivers.cluster.processes.node_options import ROLES, TASK_MANAGER, NodeOptions
 from refimpl.drivers.regions import refuse_regions
 from refimpl.drivers.successor import begin_with_savepoint
 from refimpl.errors import LocalUsageError, SluiceError

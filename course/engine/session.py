@@ -21,7 +21,7 @@ from refimpl.drivers.cluster.client import ClusterClient
 from refimpl.drivers.cluster.high_availability.cluster_folder import ClusterFolder
 from refimpl.drivers.cluster.high_availability.stored_leaders import StoredLeaders
 from refimpl.drivers.cluster.processes.cluster_processes import ClusterProcesses
-from refimpl.drivers.cluster.processes.node import NodeOptions, task_manager_in
+from refimpl.drivers.cluster.processes.node_options import NodeOptions, task_manager_in
 from refimpl.drivers.cluster.rpc.service import RpcService
 
 __all__ = [

@@ -14,7 +14,7 @@ import psutil
 from refimpl.drivers.cluster.client import ClusterClient
 from refimpl.drivers.cluster.high_availability.stored_leaders import StoredLeaders
 from refimpl.drivers.cluster.processes.cluster_processes import ClusterProcesses
-from refimpl.drivers.cluster.processes.node import TASK_MANAGER, NodeOptions
+from refimpl.drivers.cluster.processes.node_options import TASK_MANAGER, NodeOptions
 from refimpl.drivers.cluster.rpc.service import RpcService
 from tests.session.kills import CASES, kills
 from tests.session.many_jobs import ManyJobs

@@ -13,7 +13,7 @@ from refimpl.drivers.cluster.client import ClusterClient
 from refimpl.drivers.cluster.high_availability.leaders import DISPATCHER, RESOURCE_MANAGER
 from refimpl.drivers.cluster.high_availability.stored_leaders import StoredLeaders
 from refimpl.drivers.cluster.processes.cluster_processes import ClusterProcesses
-from refimpl.drivers.cluster.processes.node import TASK_MANAGER, NodeOptions
+from refimpl.drivers.cluster.processes.node_options import TASK_MANAGER, NodeOptions
 from refimpl.drivers.cluster.rpc.service import RpcService
 from tests.session.job import batch_lines, committed, windows_job
 from tests.support.polling import until

@@ -18,7 +18,7 @@ from refimpl.drivers.cluster.client import ClusterClient
 from refimpl.drivers.cluster.high_availability.cluster_folder import ClusterFolder
 from refimpl.drivers.cluster.high_availability.leaders import DISPATCHER, RESOURCE_MANAGER
 from refimpl.drivers.cluster.high_availability.stored_leaders import StoredLeaders
-from refimpl.drivers.cluster.processes.node import TASK_MANAGER, NodeOptions, node_command
+from refimpl.drivers.cluster.processes.node_options import TASK_MANAGER, NodeOptions, node_command
 from refimpl.drivers.cluster.rpc.service import RpcService
 from refimpl.errors import LocalUsageError, RemoteTransportError
 

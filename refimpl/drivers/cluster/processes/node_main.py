@@ -14,7 +14,8 @@ from types import FrameType
 from typing import IO, NoReturn
 
 from refimpl.drivers.cluster.high_availability.cluster_folder import ClusterFolder
-from refimpl.drivers.cluster.processes.node import ClusterNode, NodeOptions
+from refimpl.drivers.cluster.processes.node import ClusterNode
+from refimpl.drivers.cluster.processes.node_options import NodeOptions
 from refimpl.errors import SluiceError
 
 __all__ = ["main", "play_role"]

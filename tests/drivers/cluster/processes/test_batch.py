@@ -19,7 +19,7 @@ from refimpl.drivers.batch_files import BatchFileOperator, remove_partial_files
 from refimpl.drivers.cluster.client import ClusterClient
 from refimpl.drivers.cluster.high_availability.stored_leaders import StoredLeaders
 from refimpl.drivers.cluster.processes.cluster_processes import ClusterProcesses
-from refimpl.drivers.cluster.processes.node import NodeOptions
+from refimpl.drivers.cluster.processes.node_options import NodeOptions
 from refimpl.drivers.cluster.rpc.service import RpcService
 from refimpl.job import StreamEnvironment
 from refimpl.records import StreamRecord

@@ -16,7 +16,7 @@ from refimpl.drivers.cluster.high_availability.cluster_folder import ClusterFold
 from refimpl.drivers.cluster.high_availability.leaders import DISPATCHER, RESOURCE_MANAGER
 from refimpl.drivers.cluster.high_availability.stored_leaders import StoredLeaders
 from refimpl.drivers.cluster.processes.cluster_processes import ClusterProcesses
-from refimpl.drivers.cluster.processes.node import NodeOptions
+from refimpl.drivers.cluster.processes.node_options import NodeOptions
 from refimpl.drivers.cluster.rpc.service import RpcService
 from refimpl.drivers.file_transactions import FileSink
 from refimpl.errors import ConfigError, LocalUsageError

@@ -15,7 +15,8 @@ from refimpl.drivers.cluster.client import ClusterClient
 from refimpl.drivers.cluster.high_availability.cluster_folder import ClusterFolder
 from refimpl.drivers.cluster.high_availability.stored_leaders import StoredLeaders
 from refimpl.drivers.cluster.processes.cluster_processes import ClusterProcesses
-from refimpl.drivers.cluster.processes.node import TASK_MANAGER, ClusterNode, NodeOptions
+from refimpl.drivers.cluster.processes.node import ClusterNode
+from refimpl.drivers.cluster.processes.node_options import TASK_MANAGER, NodeOptions
 from refimpl.drivers.cluster.rpc.sealed_stream import Hello, request_seal
 from refimpl.drivers.cluster.rpc.service import RpcService
 from refimpl.drivers.transport.addresses import is_loopback
