@@ -80,7 +80,7 @@ READING_ORDER = [
     "cluster.job_slots", "cluster.result_tracker", "cluster.partition_tracker", "cluster.scheduler",
     "cluster.task_units",
     "cluster.job_checkpoints",
-    "cluster.task_executor", "cluster.resource_manager",
+    "cluster.task_orders", "cluster.task_executor", "cluster.resource_manager",
     "cluster.job_master", "cluster.dispatcher", "cluster.snapshot", "cluster.back_pressure", "cluster.bottleneck",
     "laws.holders", "laws.segments", "laws.credit", "laws.backlog", "laws.fairness", "laws.hunger",
     "laws.records", "laws.cut", "laws.state", "laws.timers", "laws.capture", "laws.store", "laws.transactions",

@@ -32,4 +32,5 @@ from refimpl.cluster.slot_table import *
 from refimpl.cluster.slots import *
 from refimpl.cluster.snapshot import *
 from refimpl.cluster.task_executor import *
+from refimpl.cluster.task_orders import *
 from refimpl.cluster.task_units import *

@@ -44,53 +44,13 @@ from refimpl.cluster.partition_tracker import PartitionTracker
 from refimpl.cluster.peer_links import PeerLink, links_to_leaders
 from refimpl.cluster.registration import AskToRegister, CloseConnection, Registration, RegistrationDecision
 from refimpl.cluster.slot_table import FailTasks, OfferSlots, SlotAvailable, SlotTable, SlotTableDecision
+from refimpl.cluster.task_orders import DropResults, StartTask, StopTask, TaskOrder, WordForTask
 from refimpl.task.checkpoint_reports import Report, Snapshotted
 from refimpl.task.task_state import TaskLife, TaskLifeEvent, TaskLifeState
 
-__all__ = [
-    "MAX_WITHOUT_RESOURCE_MANAGER_MS",
-    "DropResults",
-    "StartTask",
-    "StopTask",
-    "TaskExecutor",
-    "TaskOrder",
-    "WordForTask",
-]
+__all__ = ["MAX_WITHOUT_RESOURCE_MANAGER_MS", "TaskExecutor"]
 
 MAX_WITHOUT_RESOURCE_MANAGER_MS = 300_000.0
-
-
-@dataclass(frozen=True, slots=True)
-class StartTask:
-    """Run this attempt, and say `task_is` of it; the last thing that is said is how it ended."""
-
-    task: SubmittedTask
-
-
-@dataclass(frozen=True, slots=True)
-class StopTask:
-    """Stop this attempt, then say how it ended; one that has ended by itself meanwhile is no mistake."""
-
-    execution: ExecutionId
-    why: str
-
-
-@dataclass(frozen=True, slots=True)
-class WordForTask:
-    """Tell this attempt what its JobMaster says of checkpoints; one that has ended meanwhile hears nothing."""
-
-    message: TriggerTask | NotifyTask
-
-
-@dataclass(frozen=True, slots=True)
-class DropResults:
-    """Nobody needs what these attempts have written for who reads it later."""
-
-    executions: tuple[ExecutionId, ...]
-
-
-TaskOrder = StartTask | StopTask | WordForTask | DropResults
-"""What whoever runs the tasks of a TaskManager is asked to do."""
 
 
 @dataclass(slots=True)

@@ -10,7 +10,8 @@ from functools import partial
 from refimpl.cluster.executions import ExecutionId
 from refimpl.cluster.job_plan import JobPlan
 from refimpl.cluster.messages import NotifyTask, TaskState, TriggerTask
-from refimpl.cluster.task_executor import DropResults, StartTask, StopTask, TaskExecutor, WordForTask
+from refimpl.cluster.task_executor import TaskExecutor
+from refimpl.cluster.task_orders import DropResults, StartTask, StopTask, WordForTask
 from refimpl.cluster.task_units import TaskUnit, TaskUnits, UnitId
 from refimpl.drivers.cluster_tasks import deploy_unit, executions_of
 from refimpl.drivers.kept_partitions import KeptPartitions, missing_reads

@@ -10,7 +10,8 @@ from refimpl.cluster.executions import ExecutionId
 from refimpl.cluster.fencing import FencingToken
 from refimpl.cluster.heartbeat import FLINKS_HEARTBEAT, HeartbeatTimes
 from refimpl.cluster.messages import JobWord, SubmittedTask, TaskState
-from refimpl.cluster.task_executor import DropResults, StartTask, StopTask, TaskExecutor, TaskOrder, WordForTask
+from refimpl.cluster.task_executor import TaskExecutor
+from refimpl.cluster.task_orders import DropResults, StartTask, StopTask, TaskOrder, WordForTask
 from refimpl.cluster.task_units import UnitId
 from refimpl.drivers.cluster.components.component_loop import ComponentLoop
 from refimpl.drivers.cluster.high_availability.leaders import RESOURCE_MANAGER, Leadership, job_master_of
