@@ -18,6 +18,7 @@ from refimpl.cluster.messages import *
 from refimpl.cluster.on_demand import *
 from refimpl.cluster.partition_tracker import *
 from refimpl.cluster.peer_links import *
+from refimpl.cluster.pending_restart import *
 from refimpl.cluster.region_scheduling import *
 from refimpl.cluster.registration import *
 from refimpl.cluster.resource_manager import *

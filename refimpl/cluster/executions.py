@@ -44,6 +44,10 @@ class ExecutionId:
         """The subtask, whichever attempt."""
         return self.vertex, self.subtask
 
+    def next_attempt(self, generation: int) -> ExecutionId:
+        """The attempt of the same subtask that follows on this one."""
+        return ExecutionId(self.job_id, *self.place, self.attempt + 1, generation, self.epoch)
+
     def __str__(self) -> str:
         return f"attempt {self.attempt} of {self.vertex}-{self.subtask}"
 

@@ -1,10 +1,8 @@
 """One job, its attempts and the slots they wait for: from the first wish to the end of the job.
 
 A job is deployed when all its slots are there. One with blocking exchanges is deployed region by region: each when all
-that it reads is complete and its slots are there, which it gives back when it has ended.
-
-When an attempt fails, whatever has to begin again with it is stopped
-first; when the last of these has stopped and the pause is over, the next attempts are made.
+that it reads is complete and its slots are there, which it gives back when it has ended. When an attempt fails,
+whatever has to begin again with it is stopped first: see `PendingRestart`.
 """
 
 from __future__ import annotations
@@ -25,13 +23,13 @@ from refimpl.cluster.executions import (
     SubmitTask,
     TellToCancel,
 )
-from refimpl.cluster.failover import to_restart
 from refimpl.cluster.heartbeat import HEARTBEAT_INTERVAL_MS
 from refimpl.cluster.job_plan import JobPlan, Place
 from refimpl.cluster.job_slots import JobSlot, JobSlots
 from refimpl.cluster.job_status import JobEvent, JobState, JobStatus
 from refimpl.cluster.messages import CancelTask, ReleasePartitions, RestoreFrom, SubmittedTask, TaskState
-from refimpl.cluster.restart import GiveUp, RestartAt, Restarts, RestartStrategy
+from refimpl.cluster.pending_restart import PendingRestart
+from refimpl.cluster.restart import RestartStrategy
 from refimpl.cluster.result_tracker import KeptResult, ResultTracker
 from refimpl.cluster.scheduler_decisions import (
     AttemptsEnd,
@@ -55,15 +53,6 @@ _EVENTS = {
     TaskState.CANCELED: ExecutionEvent.CANCELED,
 }
 _LIVE = (ExecutionState.DEPLOYING, ExecutionState.RUNNING, ExecutionState.CANCELING)
-
-
-@dataclass(slots=True)
-class _Pause:
-    """The time between a failure and the next attempts of `places`."""
-
-    until: RestartAt
-    places: frozenset[Place]
-    is_over: bool = False
 
 
 @dataclass(slots=True)
@@ -94,8 +83,7 @@ class Scheduler:
         self.failure: str | None = None
         self._slots = JobSlots(plan)
         self._submitted_ms: dict[Place, float] = {}
-        self._restarts = Restarts(strategy)
-        self._pause: _Pause | None = None
+        self._restart = PendingRestart(plan, strategy)
         self._restoring = _Restoring(restores)
         self._results = ResultTracker(plan)
         self._decisions: list[SchedulerDecision] = []
@@ -111,8 +99,7 @@ class Scheduler:
     def cancel(self, now_ms: float) -> list[SchedulerDecision]:
         """End the job; cancelled again, or ended meanwhile, it is no news."""
         if self.status.on(JobEvent.CANCEL, now_ms):
-            self._restarts.disarm()
-            self._pause = None
+            self._restart.give_up()
             self._end(self.plan.slot_of, now_ms)
             self._look_at_the_end(now_ms)
         return self._take()
@@ -135,19 +122,17 @@ class Scheduler:
     def suspend(self, now_ms: float) -> None:
         """Lose the leadership: whatever runs is for whoever leads next to know of."""
         self.status.on(JobEvent.LOSE_LEADERSHIP, now_ms)
-        self._pause = None
+        self._restart.give_up()
 
     @property
     def next_deadline(self) -> float | None:
         """When `on_timeout` wants to be called, in ms."""
-        return None if self._pause is None or self._pause.is_over else self._pause.until.at_ms
+        return self._restart.next_deadline
 
     def on_timeout(self, now_ms: float) -> list[SchedulerDecision]:
         """The pause may be over."""
-        pause = self._pause
-        if pause is not None and not pause.is_over and now_ms >= pause.until.at_ms:
-            pause.is_over = self._restarts.fires(pause.until.version)
-            self._begin_again(now_ms)
+        self._restart.on_timeout(now_ms)
+        self._begin_again(now_ms)
         return self._take()
 
     # -- slots -------------------------------------------------------------------------------------------
@@ -260,8 +245,7 @@ class Scheduler:
     def _schedule_next(self, now_ms: float) -> None:
         """Let the regions that can start do so, until one has to wait for slots."""
         while self._may_schedule:
-            excluded = frozenset[Place]() if self._pause is None else self._pause.places
-            region, lost = self._results.next_region(self.executions, excluded)
+            region, lost = self._results.next_region(self.executions, self._restart.places)
             if lost:
                 self._fail_all((), "nobody has it", now_ms, lost)
             if region is None:
@@ -383,37 +367,21 @@ class Scheduler:
         if self.status.state not in (JobState.RUNNING, JobState.RESTARTING):
             return
         self.failure = why
-        decision = self._restarts.failed(now_ms, is_recoverable)
-        if isinstance(decision, GiveUp):
-            self._pause = None
-            self.status.on(JobEvent.FINAL_FAILURE, now_ms)
-            self._end(self.plan.slot_of, now_ms)
-            return
-        self.status.on(JobEvent.RECOVERABLE, now_ms)
+        waiting = self._restoring.waiting or frozenset()
         is_available = partial(self._results.is_available, self.executions)
-        places = to_restart(failed, list(self.plan.slot_of), self.plan.exchanges, is_available)
-        places |= self._restoring.waiting or frozenset()
-        if self._pause is not None:
-            places |= self._pause.places
-        self._pause = _Pause(decision, places)
-        self._end(places, now_ms)
+        places = self._restart.failed(failed, waiting, is_available, now_ms, is_recoverable)
+        self.status.on(JobEvent.FINAL_FAILURE if places is None else JobEvent.RECOVERABLE, now_ms)
+        self._end(self.plan.slot_of if places is None else places, now_ms)
 
     def _begin_again(self, now_ms: float) -> None:
         """Make the next attempts, if the pause is over and the last ones have all come to an end."""
-        pause = self._pause
-        if pause is None or not pause.is_over:
+        if (places := self._restart.begin(self.executions)) is None:
             return
-        if not all(self.executions[place].state.is_terminal for place in pause.places):
-            return
-        self._pause = None
         generation = max(each.id.generation for each in self.executions.values()) + 1
-        for place in pause.places:
-            last = self.executions[place].id
-            self.executions[place] = Execution(
-                ExecutionId(last.job_id, *place, last.attempt + 1, generation, last.epoch)
-            )
+        for place in places:
+            self.executions[place] = Execution(self.executions[place].id.next_attempt(generation))
         self.status.on(JobEvent.RESTARTED, now_ms)
-        self._restore_and_schedule(pause.places, now_ms)
+        self._restore_and_schedule(places, now_ms)
 
     def _look_at_the_end(self, now_ms: float) -> None:
         """Whether the job has come to its end with its last attempt."""
