@@ -67,9 +67,12 @@ __all__ = ["JobMaster"]
 class JobMaster(Endpoint):
     """One leadership over one job, with its `checkpoints` if it has any.
 
-    What TaskManagers say to whoever drives this is in `words`, with who has said it.
+    It takes over no attempt and no blocking result from whoever led before: a job with checkpoints goes on from the
+    newest of them, a batch job begins from nothing. What TaskManagers say to whoever drives this is in `words`, with
+    who has said it.
 
-    Flink:   JobMaster (runtime.jobmaster), 1.11.4
+    Flink:   JobMaster (runtime.jobmaster), 1.11.4; from 1.20 on it can read what an earlier one had reached with a
+             batch job in its JobEventStore (FLIP-383, FLINK-33892), if it is told to.
     """
 
     def __init__(

@@ -1,7 +1,8 @@
 """The blocking results that a TaskManager keeps, by the attempts that have written them, until it is told to drop them.
 
-They outlive the slots they were written in. When the job has nobody who leads it they go: whoever leads it next begins
-from the beginning.
+They outlive the slots they were written in, and not the leadership over their job: whoever leads it next begins from
+nothing. In Flink so does every batch job before 1.20, and later one that has not asked for more (FLIP-383,
+FLINK-33892: execution.batch.job-recovery.enabled).
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ __all__ = ["PartitionTracker"]
 class PartitionTracker:
     """The attempts here whose results are read later: those that still write, and those that have finished.
 
-    Flink:   TaskExecutorPartitionTrackerImpl (runtime.io.network.partition), 1.11.4
+    Flink:   TaskExecutorPartitionTrackerImpl (runtime.io.network.partition), and when the JobMaster is lost
+             TaskExecutor.disassociateFromJobManager (runtime.taskexecutor), 1.11.4
+    Differs: what is complete goes at once then; there it waits until all tasks of the job have ended.
     """
 
     def __init__(self) -> None:
