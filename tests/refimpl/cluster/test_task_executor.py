@@ -10,6 +10,7 @@ from refimpl.cluster import (
     AnswerOffer,
     AskAlive,
     CancelTask,
+    DropResults,
     Envelope,
     ExecutionId,
     FencingToken,
@@ -33,14 +34,14 @@ TOKEN = FencingToken(1)
 class Rig:
     """A TaskManager with a ResourceManager and a JobMaster, and one attempt that was sent to it."""
 
-    def __init__(self) -> None:
+    def __init__(self, keeps_results: bool = False) -> None:
         self.tm = TaskExecutor("tm", TOKEN, 1, 0)
         self.tm.resource_manager_is("rm", TOKEN, 0)
         self.hear("rm", Registered())
         self.hear("rm", GiveSlot(SlotId("tm", 0), WISH, "jm", TOKEN))
         self.hear("jm", Registered())
         self.hear("jm", AnswerOffer((WISH,), ()))
-        self.hear("jm", SubmittedTask(ID, WISH))
+        self.hear("jm", SubmittedTask(ID, WISH, keeps_results=keeps_results))
         self.said()
 
     def hear(self, sender: str, message: Message, now_ms: float = 0) -> None:
@@ -99,3 +100,16 @@ def test_an_attempt_that_does_not_end_is_cancelled_again_and_ends_its_task_manag
         assert not rig.tm.given_up
     rig.tm.on_timeout(CANCEL_TIMEOUT_MS)
     assert rig.tm.given_up == f"{ID} was cancelled, and does not end"
+
+
+@pytest.mark.parametrize("is_followed", [True, False])
+def test_what_a_finished_attempt_has_left_goes_with_the_lead_over_its_job(is_followed: bool) -> None:
+    """Whoever leads the job next begins from nothing, and asks for none of it."""
+    rig = Rig(keeps_results=True)
+    rig.tm.task_is(ID, TaskState.FINISHED, "", 0)
+    assert [type(each) for each in rig.orders()] == [StartTask]
+    if is_followed:
+        rig.tm.job_master_is("job", "jm-2", FencingToken(2), 0)
+    else:
+        rig.tm.peer_is_gone("jm", "it is gone", 0)
+    assert rig.orders() == [DropResults((ID,))]
