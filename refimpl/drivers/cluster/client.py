@@ -79,9 +79,9 @@ class ClusterClient:
     def _ask(
         self, verb: str, job_id: str = "", argument: str = "", job: bytes = b"", timeout_s: float | None = None
     ) -> Any:
-        """Ask until there is an answer: who has been lost is asked again, or who leads then.
+        """Ask until there is an answer: again when the connection is lost, and then whoever leads by that time.
 
-        What was submitted before the answer was lost is there already; then that is the answer.
+        A job that was submitted, and whose answer was lost, is there already: to hear that is the answer.
         """
         request = ClientRequest(next(self._numbers), verb, job_id, argument, job)
         give_up_s = time.monotonic() + (self._timeout_s if timeout_s is None else timeout_s)

@@ -35,7 +35,7 @@ from refimpl.cluster.job_status import JobState
 from refimpl.cluster.messages import ClientAnswer, ClientRequest, Message
 from refimpl.cluster.restart import RestartStrategy
 from refimpl.drivers.cluster.components.component_loop import ComponentLoop
-from refimpl.drivers.cluster.components.job_master import JobLeader, LedJob
+from refimpl.drivers.cluster.components.job_master import LeadingJobMaster, LedJob
 from refimpl.drivers.cluster.high_availability.leaders import DISPATCHER, Leaders, Leadership, job_master_of
 from refimpl.drivers.cluster.rpc.address import rpc_address
 from refimpl.errors import LocalUsageError, SluiceError, described
@@ -48,8 +48,8 @@ _JOB_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}", re.ASCII)
 _JOB_ID_SAYS = "1 to 64 letters, digits, dashes and underscores, and no dash or underscore first"
 
 
-class _Door(Endpoint):
-    """Where clients knock; `requests` has who, and what."""
+class _ClientEndpoint(Endpoint):
+    """The endpoint that clients speak with; `requests` are those that nobody has looked at, with who has asked."""
 
     def __init__(self, address: str, token: FencingToken) -> None:
         super().__init__(address, token)
@@ -79,7 +79,7 @@ Answer = Callable[[Any, str], None]
 
 
 class LeadingDispatcher:
-    """The one that leads under `token`, in the process of `loop`: it takes over every job in `registry`.
+    """The Dispatcher that leads under `token`, in the process of `loop`: it takes over every job in `registry`.
 
     Checkpoints are kept in `store`, under the ids of jobs; `make_strategy` makes the restart strategy of each.
 
@@ -96,14 +96,14 @@ class LeadingDispatcher:
         make_strategy: Callable[[], RestartStrategy],
         heartbeat: HeartbeatTimes = FLINKS_HEARTBEAT,
     ) -> None:
-        self.endpoint = _Door(rpc_address(DISPATCHER, loop.place), token)
+        self.endpoint = _ClientEndpoint(rpc_address(DISPATCHER, loop.place), token)
         self._loop = loop
         self._leaders = leaders
         self._store = store
         self._make_strategy = make_strategy
         self._heartbeat = heartbeat
         self._dispatcher = Dispatcher(registry)
-        self._led: dict[str, JobLeader] = {}
+        self._led: dict[str, LeadingJobMaster] = {}
         self._waiting: dict[str, list[Answer]] = {}
         self._to_cancel: set[str] = set()  # those that nobody leads yet
         loop.post(lambda _now_ms: self._carry_out(self._dispatcher.recover()))
@@ -231,7 +231,7 @@ class LeadingDispatcher:
 
     def _lead(self, job: LedJob, now_ms: float) -> None:
         over, gone = partial(self._over, job.job_id), partial(self._gone, job.job_id)
-        leader = JobLeader(job, self._make_strategy(), self._loop, over, gone, self._heartbeat)
+        leader = LeadingJobMaster(job, self._make_strategy(), self._loop, over, gone, self._heartbeat)
         self._led[job.job_id] = leader
         self._loop.add(leader)
         self._leaders.publish(job_master_of(job.job_id), (leader.endpoint.address, leader.endpoint.token))

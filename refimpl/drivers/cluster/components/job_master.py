@@ -36,7 +36,7 @@ from refimpl.job.job_graph import Place
 from refimpl.job.regions import regions
 from refimpl.state.store import SnapshotStore
 
-__all__ = ["JobLeader", "LedJob"]
+__all__ = ["LeadingJobMaster", "LedJob"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +83,8 @@ class _DataAddresses:
         self._of_regions = {key: found for key, found in self._of_regions.items() if key[0] in generations}
 
 
-class JobLeader:
-    """Whoever leads one job, in the process of `loop`.
+class LeadingJobMaster:
+    """The JobMaster that leads one job, in the process of `loop`.
 
     `on_over` hears once how it has ended, and why; what is kept for the job stays until somebody says `forget`. After
     that, and when no call of the store is under way, comes `on_gone`.

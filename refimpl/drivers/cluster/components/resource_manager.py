@@ -17,7 +17,10 @@ __all__ = ["LeadingResourceManager"]
 
 
 class LeadingResourceManager:
-    """The one that leads under `token`, in the process of `loop`; with a `launcher` workers come by `on_demand`."""
+    """The ResourceManager that leads under `token`, in the process of `loop`.
+
+    With a `launcher` workers come by `on_demand`; else TaskManagers come by themselves.
+    """
 
     def __init__(
         self,

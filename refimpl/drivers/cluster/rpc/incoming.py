@@ -1,4 +1,4 @@
-"""Who connects to a process of a cluster: who knows the secret is read from, others are turned away unanswered."""
+"""Connections that others make to a process of a cluster: members are heard, strangers are cut unanswered."""
 
 from __future__ import annotations
 

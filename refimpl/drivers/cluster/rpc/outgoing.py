@@ -23,9 +23,9 @@ class Outgoing:
     """What is to be sent to `place`, in order, on a thread of its own.
 
     `connect` makes a connection, or raises why not; it shows the stream that it works on, so that it can be cut.
-    `on_lost` is told, under a lock and on that thread, that all that was to be sent and is not there yet is lost: the
-    connection has ended, could not be made, or takes nothing while more than `max_waiting` bodies wait. What comes
-    after that is for a new connection; after a failure it waits a while, doubled up to 2 s.
+    `on_lost` hears, under a lock and on that thread, why the connection has ended, could not be made, or takes nothing
+    while `max_waiting` bodies wait: what was to be sent and has not arrived is lost then. What comes after that is for
+    a new connection. Between two that could not be made there is a while, doubled each time up to 2 s.
 
     Flink:   ReconnectingRemoteTransport of Akka's remoting (runtime.rpc.akka), 1.11.4
     """

@@ -1,6 +1,6 @@
 """A connection whose two ends have proved to each other that they know the secret, and whose every frame says so.
 
-Who connects speaks first, and a stranger hears nothing at all:
+The client speaks first, and a stranger hears nothing at all:
 
     hello      magic 8 B, length of the words 2 B, client's nonce 32 B, hash 32 B; purpose, own place, place meant
     welcome    server's nonce 32 B, hash 32 B
@@ -36,7 +36,7 @@ _READ_BYTES = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class Hello:
-    """What who connects says of itself: what for, the place where it listens itself, and the place it wants."""
+    """The first words of a client: what it connects for, the place where it listens itself, and the place it means."""
 
     purpose: str
     here: str
@@ -121,7 +121,7 @@ class SealedStream:
 def request_seal(
     stream: ByteStream, secret: ClusterSecret, hello: Hello, max_bytes: int, timeout_s: float
 ) -> SealedStream:
-    """Prove to who listens that we know the secret, and let it do the same.
+    """Prove to the server that we know the secret, and let it do the same.
 
     Raises:
         RemoteProtocolError: it does not.
@@ -143,7 +143,7 @@ def request_seal(
 def accept_seal(
     stream: ByteStream, secret: ClusterSecret, here: str, max_bytes: int, timeout_s: float
 ) -> tuple[Hello, SealedStream]:
-    """Let who has connected prove that it knows the secret and means the place `here`; only then is it answered.
+    """Let a client prove that it knows the secret and means the place `here`; only then is it answered.
 
     Raises:
         RemoteProtocolError: it does not.

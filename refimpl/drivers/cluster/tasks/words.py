@@ -5,7 +5,7 @@
     Listening  the attempts of a region are made,   Connect  all TaskManagers have made theirs: run
                and their data is to be had here
 
-What crosses is pickled. It comes in an envelope, and who has sent that has shown that it belongs to the cluster.
+What crosses is pickled. It comes in an envelope, whose sender has proved that it belongs to the cluster.
 """
 
 from __future__ import annotations
