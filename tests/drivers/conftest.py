@@ -25,7 +25,7 @@ def other_keys(tmp_path_factory: pytest.TempPathFactory) -> ClusterKeys:
 @pytest.fixture(autouse=True)
 def all_warnings() -> None:
     """Each test sees the warnings it causes, however many others have caused."""
-    for name in ("sluice.drivers.ends", "sluice.drivers.streams"):
+    for name in ("sluice.drivers.cluster", "sluice.drivers.ends", "sluice.drivers.streams"):
         for each in logging.getLogger(name).filters:
             if isinstance(each, FewWarnings):
                 each.forget()

@@ -5,5 +5,4 @@ from refimpl.drivers.cluster.high_availability.election import *
 from refimpl.drivers.cluster.high_availability.job_folder import *
 from refimpl.drivers.cluster.high_availability.leaders import *
 from refimpl.drivers.cluster.high_availability.leases import *
-from refimpl.drivers.cluster.high_availability.retrieval import *
 from refimpl.drivers.cluster.high_availability.stored_leaders import *

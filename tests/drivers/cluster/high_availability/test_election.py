@@ -12,7 +12,6 @@ import pytest
 from refimpl.cluster.fencing import FencingToken
 from refimpl.drivers.cluster.high_availability.election import Granted, LeaderElection, Revoked
 from refimpl.drivers.cluster.high_availability.leases import Lease, LeaseFolder
-from refimpl.drivers.cluster.high_availability.retrieval import LeaderIs, LeaderRetrieval, NobodyLeads
 from refimpl.errors import CorruptFileError, StoreError
 from refimpl.state.store import Fault, FaultKind, MemoryStore
 
@@ -325,36 +324,6 @@ def test_never_two_lead_however_their_steps_fall_into_each_other(is_whole: bool)
     assert num_granted > 4 * num_seeds
 
 
-# -- those who want to know ----------------------------------------------------------------------------
-
-
-def test_a_leader_is_told_of_once_it_has_begun_and_once() -> None:
-    world = World(2)
-    one, other = world.candidates
-    book = LeaderRetrieval(world.leases)
-    book.watch("rm")
-    assert book.step() == []
-    (granted,) = one.step()
-    assert book.step() == []
-    assert one.publish(granted.token)
-    assert book.step() == [LeaderIs("rm", "rm@h:1", granted.token)]
-    assert book.step() == []
-    world.now_s += 1.0
-    one.step()
-    assert book.step() == []  # a renewal is no news
-    one.release()
-    assert book.step() == [NobodyLeads("rm")]
-    (next_one,) = other.step()
-    assert book.step() == []
-    assert other.publish(next_one.token)
-    assert book.step() == [LeaderIs("rm", "rm@h:2", next_one.token)]
-    book.watch("rm")
-    assert book.step() == [LeaderIs("rm", "rm@h:2", next_one.token)]
-    book.unwatch("rm")
-    other.release()
-    assert book.step() == []
-
-
 def test_who_leads_no_longer_publishes_nothing() -> None:
     world = World(2)
     one, other = world.candidates
@@ -370,17 +339,3 @@ def test_who_leads_no_longer_publishes_nothing() -> None:
     newest = world.leases.newest("rm")
     assert newest is not None
     assert newest.address == "rm@h:2"
-
-
-def test_what_cannot_be_read_is_no_news_to_those_who_want_to_know() -> None:
-    world = World(1)
-    (one,) = world.candidates
-    (granted,) = one.step()
-    one.publish(granted.token)
-    book = LeaderRetrieval(world.leases)
-    book.watch("rm")
-    (key,) = world.store.files
-    whole, world.store.files[key] = world.store.files[key], b"x"
-    assert book.step() == []
-    world.store.files[key] = whole
-    assert book.step() == [LeaderIs("rm", "rm@h:1", granted.token)]
