@@ -71,8 +71,8 @@ class JobMaster(Endpoint):
     newest of them, a batch job begins from nothing. What TaskManagers say to whoever drives this is in `words`, with
     who has said it.
 
-    Flink:   JobMaster (runtime.jobmaster), 1.11.4; from 1.20 on it can read what an earlier one had reached with a
-             batch job in its JobEventStore (FLIP-383, FLINK-33892), if it is told to.
+    Flink:   JobMaster (runtime.jobmaster), 1.11.4; from 1.20 on one that is told to goes on with a batch job from the
+             JobEventStore of the one before it (FLIP-383, FLINK-33892).
     """
 
     def __init__(

@@ -1,8 +1,8 @@
 """The blocking results that a TaskManager keeps, by the attempts that have written them, until it is told to drop them.
 
 They outlive the slots they were written in, and not the leadership over their job: whoever leads it next begins from
-nothing. In Flink so does every batch job before 1.20, and later one that has not asked for more (FLIP-383,
-FLINK-33892: execution.batch.job-recovery.enabled).
+nothing. Flink's batch jobs do the same up to 1.19, and from 1.20 on unless `execution.batch.job-recovery.enabled` is
+set (FLIP-383, FLINK-33892).
 """
 
 from __future__ import annotations
