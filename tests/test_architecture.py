@@ -186,7 +186,7 @@ LARGER_CLASSES: dict[str, tuple[int, int, str]] = {
     "SlotTable": (14, 12, "a slot's whole life, which the ResourceManager, the JobMaster and tasks each change"),
     "LocalBufferPool": (18, 16, "Flink's own face: requests, listeners and resizing are one class there"),
     "ConsumerConnection": (13, 12, "all that a transport asks of an end, and who talks for each channel"),
-    "Task": (17, 13, "the parts of a step and its time, which a driver asks for, and what it is asked from outside"),
+    "Task": (17, 14, "the parts of a step and its time, which a driver asks for, and what it is asked from outside"),
     "WindowOperator": (12, 13, "what windows are made of, and the tables of what is in them"),
     "CheckpointCoordinator": (15, 12, "a method for each event of a checkpoint, whoever it comes from"),
     "TaskManagerThreads": (12, 14, "the parts of a TaskManager that its threads meet at, and whom it tells"),

@@ -63,8 +63,8 @@ def hint_for(report: Report, source: str, rung: int | None = None, *, now: bool 
         if report.passed:
             return "✓ " + phrase("hint_holds", exercise=exercise_id)
         if report.status.value == "not_started":
-            step = textwrap.wrap(phrase("first_step", exercise_id), 92)
-            return "\n".join([f"○ {phrase('hint_not_started', exercise=exercise_id)}", *(f"  {each}" for each in step)])
+            step = wrap(phrase("first_step", exercise_id), 94, "  ", "  ")
+            return "\n".join([f"○ {phrase('hint_not_started', exercise=exercise_id)}", *step])
         return str(report)
     is_class = progress.is_class_mode()
     number, why = next_rung(exercise_id, failed.id, report.code_hash, now=now and not is_class)
