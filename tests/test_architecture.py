@@ -10,6 +10,7 @@ import subprocess
 import sys
 import warnings
 from collections import Counter
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -285,6 +286,25 @@ def named(path: Path) -> str:
     return str(path.relative_to(REFIMPL))
 
 
+def of_each(paths: Sequence[Path]) -> Callable[[Callable[[Path], None]], Callable[[], None]]:
+    """One test of all these files, which names all that is wrong. One for each would be four thousand to collect."""
+
+    def decorate(check: Callable[[Path], None]) -> Callable[[], None]:
+        def test() -> None:
+            wrong = []
+            for path in paths:
+                try:
+                    check(path)
+                except AssertionError as error:
+                    wrong.append(f"{named(path)}: {error}")
+            assert not wrong, "\n".join(wrong)
+
+        test.__name__, test.__doc__ = check.__name__, check.__doc__
+        return test
+
+    return decorate
+
+
 # -- reading order ---------------------------------------------------------------------------------
 
 
@@ -292,7 +312,7 @@ def test_the_reading_order_lists_every_file_once() -> None:
     assert sorted(READING_ORDER) == sorted(module_of(path) for path in MODULES)
 
 
-@pytest.mark.parametrize("path", MODULES, ids=named)
+@of_each(MODULES)
 def test_a_file_imports_only_files_above_it(path: Path) -> None:
     here = READING_ORDER.index(module_of(path))
     for imported in imports_of(tree_of(path)):
@@ -303,7 +323,7 @@ def test_a_file_imports_only_files_above_it(path: Path) -> None:
         assert READING_ORDER.index(name) < here, f"{named(path)} imports {imported}, which comes after it"
 
 
-@pytest.mark.parametrize("path", PACKAGES, ids=named)
+@of_each(PACKAGES)
 def test_a_package_only_reexports(path: Path) -> None:
     for node in tree_of(path).body:
         is_docstring = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
@@ -313,7 +333,7 @@ def test_a_package_only_reexports(path: Path) -> None:
         )
 
 
-@pytest.mark.parametrize("path", [path for path in PACKAGES if module_of(path) not in CHOOSING], ids=named)
+@of_each([path for path in PACKAGES if module_of(path) not in CHOOSING])
 def test_a_package_reexports_all_that_its_files_export(path: Path) -> None:
     """With a star: the names stand in the `__all__` of each file, and nowhere a second time."""
     files = [file for file in path.parent.glob("*.py") if file != path]
@@ -327,7 +347,7 @@ def test_a_package_reexports_all_that_its_files_export(path: Path) -> None:
 # -- what the core may not use ---------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("path", source_files(), ids=named)
+@of_each(source_files())
 def test_only_drivers_know_clocks_threads_and_sockets(path: Path) -> None:
     if module_of(path).startswith("drivers"):
         return
@@ -335,7 +355,7 @@ def test_only_drivers_know_clocks_threads_and_sockets(path: Path) -> None:
     assert not used & BANNED_IN_CORE, f"{named(path)} imports {used & BANNED_IN_CORE}"
 
 
-@pytest.mark.parametrize("path", source_files(), ids=named)
+@of_each(source_files())
 def test_who_draws_has_a_seed(path: Path) -> None:
     """A run can be repeated: nobody draws from the generator that all of a program share."""
     if module_of(path).startswith("drivers"):
@@ -346,7 +366,7 @@ def test_who_draws_has_a_seed(path: Path) -> None:
             assert node.attr == "Random", f"{named(path)}, line {node.lineno}: random.{node.attr}"
 
 
-@pytest.mark.parametrize("path", source_files(), ids=named)
+@of_each(source_files())
 def test_the_engine_needs_numpy_and_networkx_and_nothing_else(path: Path) -> None:
     outside = {
         name.split(".")[0]
@@ -407,7 +427,7 @@ def attributes_of(node: ast.ClassDef) -> set[str]:
     return assigned
 
 
-@pytest.mark.parametrize("path", MODULES, ids=named)
+@of_each(MODULES)
 def test_a_class_is_one_idea(path: Path) -> None:
     """There is no law of lines: a class that is two ideas shows it by what it offers and what it keeps."""
     for node in tree_of(path).body:
@@ -435,7 +455,7 @@ def test_long_files_are_shown_to_somebody() -> None:
             warnings.warn(f"{named(path)} has {length} lines: is it one idea?", stacklevel=1)
 
 
-@pytest.mark.parametrize("path", MODULES, ids=named)
+@of_each(MODULES)
 def test_a_function_fits_on_a_screen(path: Path) -> None:
     for node in ast.walk(tree_of(path)):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
@@ -453,7 +473,7 @@ def exported_by(path: Path) -> list[str]:
     raise AssertionError(f"{named(path)} has no __all__")
 
 
-@pytest.mark.parametrize("path", MODULES, ids=named)
+@of_each(MODULES)
 def test_a_module_says_what_is_public(path: Path) -> None:
     module = importlib.import_module("refimpl." + module_of(path))
     exported = exported_by(path)
@@ -474,7 +494,7 @@ def test_a_cluster_exports_its_client_and_the_two_ways_to_have_one() -> None:
     assert set(exported) == {"ClusterClient", "ClusterProcesses", "MiniCluster"}
 
 
-@pytest.mark.parametrize("path", MODULES, ids=named)
+@of_each(MODULES)
 def test_every_exported_class_and_function_says_what_it_is(path: Path) -> None:
     tree = tree_of(path)
     assert ast.get_docstring(tree), f"{named(path)} does not say what it is about"
@@ -513,7 +533,7 @@ def names_in_protocols() -> frozenset[str]:
     return frozenset(name for node in protocols for name in methods_of(node))
 
 
-@pytest.mark.parametrize("path", MODULES, ids=named)
+@of_each(MODULES)
 def test_a_public_method_says_what_it_does_unless_its_name_or_its_protocol_does(path: Path) -> None:
     """What ruff's D102 cannot know: a method may take its meaning from a Protocol, a base class or its only line."""
     for node in tree_of(path).body:
@@ -584,13 +604,13 @@ def test_where_types_are_not_checked_the_line_says_why(package: str) -> None:
                 assert has_reason, f"{path.relative_to(ROOT)}, line {number}: {line.strip()}"
 
 
-@pytest.mark.parametrize("path", source_files(), ids=named)
+@of_each(source_files())
 def test_nothing_is_left_for_later(path: Path) -> None:
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
         assert not re.search(r"\b(TODO|FIXME|XXX|HACK)\b", line), f"{named(path)}, line {number}: {line.strip()}"
 
 
-@pytest.mark.parametrize("path", source_files(), ids=named)
+@of_each(source_files())
 def test_no_error_is_swallowed(path: Path) -> None:
     for node in ast.walk(tree_of(path)):
         if isinstance(node, ast.ExceptHandler):
