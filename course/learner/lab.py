@@ -248,6 +248,8 @@ def _environment(work: Path, folder: Path, token: str) -> dict[str, str]:
     # The kernels run in the work folder, where a relative name, or the current folder, is another place.
     env["SLUICE_WORK"], env["SLUICE_LESSONS"] = str(work), str(lessons_folder())
     env["SLUICE_OWN_LESSONS"] = str(own_lessons_folder())
+    if locales := env.get("SLUICE_LOCALES"):
+        env["SLUICE_LOCALES"] = str(Path(locales).resolve())
     env |= _own_places(work)
     Path(env["HOME"]).mkdir(parents=True, exist_ok=True)
     settings = Path(env.get("JUPYTER_CONFIG_DIR") or Path(env["HOME"], ".jupyter")) / "lab" / "user-settings"

@@ -124,7 +124,9 @@ def test_a_port_in_use_is_passed_over_and_said(capsys):
 def test_kernels_find_the_same_places(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("SLUICE_WORK", "mine/work")
+    monkeypatch.setenv("SLUICE_LOCALES", "languages")
     env = lab_environment(work_folder(), tmp_path / "folder", "token")
+    assert env["SLUICE_LOCALES"] == str(Path.cwd() / "languages")
     assert (env["SLUICE_WORK"], env["HOME"]) == (str(tmp_path / "mine" / "work"), os.environ["HOME"])
     assert env["IPYTHONDIR"].startswith(env["SLUICE_WORK"])
     before = state_folder()
