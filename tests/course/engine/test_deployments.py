@@ -53,7 +53,7 @@ def test_ctrl_c_ends_all_that_was_started(gated: Path) -> None:
     _out, said = process.communicate()
     assert process.returncode in {130, -signal.SIGINT}  # a shell calls both 130
     assert "Traceback" not in said
-    assert [each for each in children if each.is_running()] == []
+    until(lambda: not any(each.is_running() for each in children))  # one that had just begun sees its parent end
 
 
 @pytest.mark.slow
