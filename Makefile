@@ -30,7 +30,7 @@ help: ## show this list
 	@echo "make bench-widgets  what a moving view costs, in a browser (ARGS='--seconds 10')"
 	@echo "make bench-tab      whether a browser says what a terminal says (ARGS='3.1 --wrong 2')"
 	@echo "make profile        where the time of a record goes        (ARGS=batch)"
-	@echo "make site           the lessons as pages to read             (ARGS=FOLDER, else build/site; with npm also try/)"
+	@echo "make site           the lessons as pages to read             (ARGS=FOLDER, else build/site; npm: try/, lite/)"
 	@echo "make differential   random jobs on every driver, for a night  (ARGS='--jobs 5000 --seed 7')"
 	@echo "make race           other ways to push back, 50 seeds, 2 hours (ARGS='-n 2')"
 	@echo "make fuzz           a million hostile inputs, < 1 hour      (ARGS='--seconds 60')"

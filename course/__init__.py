@@ -22,6 +22,7 @@ first asked for.
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from typing import Any
 
@@ -31,6 +32,10 @@ __all__ = ["__version__"]
 
 # `swap` is a room; as a verb it is L.swap(...). `progress` is L.progress().
 _VERBS = frozenset({"check", "hint", "lesson", "predict", "quiz", "receipt", "reset", "reveal", "show", "zoo"})
+
+
+if "pyodide_kernel" in sys.modules:  # a notebook in a browser: what there is none of is said before it is missed
+    import_module("course.site.lite.kernel").begin()
 
 
 def __getattr__(name: str) -> Any:

@@ -1,22 +1,33 @@
-"""Where things are: the checkout or the package, the lessons, the learner's folder, what can be made again."""
+"""Where we are, and where things are: the lessons, the learner's folder, what can be made again."""
 
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 __all__ = [
+    "IN_A_BROWSER",
     "build_folder",
     "cache_folder",
     "home",
     "is_checkout",
     "lessons_folder",
+    "not_in_a_browser",
     "own_lessons_folder",
     "state_folder",
     "work_folder",
 ]
 
+IN_A_BROWSER = sys.platform == "emscripten"
+"""Whether this Python is one that a browser runs: it has no threads, no processes, no sockets and no Java."""
+
 _PACKAGE_PARENT = Path(__file__).resolve().parent.parent
+
+
+def not_in_a_browser(what: str) -> str:
+    """What to say of something that a browser lacks; `what` such as "threads"."""
+    return f"○ This needs {what}, which a browser does not have. JupyterLab has it: get the project, then make lab"
 
 
 def is_checkout() -> bool:

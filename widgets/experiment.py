@@ -8,8 +8,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, Self
 
-import numpy as np
-
 from refimpl.drivers import ThreadedRun
 from refimpl.errors import LocalUsageError
 from refimpl.job import JobSnapshot, StreamEnvironment
@@ -232,6 +230,8 @@ def throughput_by_timeout(
             if found is None:
                 raise LocalUsageError(f"no operator {name!r}; there are {', '.join(by_vertex)}")
             rates[timeout].append(by_vertex[found])
+    import numpy as np
+
     quartiles = [np.percentile(values, (25, 50, 75)).tolist() for values in rates.values()]
     lows, middles, highs = zip(*quartiles, strict=True)
     curve = Curve(name, list(rates), middles, lows, highs)

@@ -398,7 +398,7 @@ class MomentView(View):
 
     @staticmethod
     def _abilities(source: Source) -> tuple[str, list[str]]:
-        if isinstance(source, JobSnapshot):
+        if isinstance(source, JobSnapshot) or (isinstance(source, OnSight) and not source.can_begin):
             return "still", []
         if isinstance(source, Recording):
             return "recorded", []

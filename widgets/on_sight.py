@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import sys
 import threading
 from collections.abc import Mapping
 from typing import Any
@@ -31,6 +32,9 @@ class OnSight(Controls):
 
     Ownership: the run that has begun; `cancel` ends it.
     """
+
+    can_begin = sys.platform != "emscripten"
+    """Whether there are threads to run it on: Python in a browser has none, and the moment stays."""
 
     def __init__(
         self,

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from course.data.spark_values import values_of
 from refimpl.records import Column, RecordBatch
 
@@ -31,6 +29,7 @@ def column_of(column: pa.Array, name: str = "") -> Column:
     Missing numbers are masked. Text is numpy's where all has one length and plain characters; other text,
     and whatever numpy has no kind for, stays a column of objects.
     """
+    import numpy as np
     import pyarrow as pa
 
     if pa.types.is_dictionary(column.type):
@@ -49,6 +48,8 @@ def column_of(column: pa.Array, name: str = "") -> Column:
 
 def _text_of(column: pa.Array) -> Column:
     """Text of one length straight from Arrow's memory, where its characters lie one after the other."""
+    import numpy as np
+
     _, offsets_buffer, characters_buffer = column.buffers()
     if column.null_count or not len(column) or characters_buffer is None:
         return _objects_of(column)
@@ -63,6 +64,8 @@ def _text_of(column: pa.Array) -> Column:
 
 
 def _objects_of(column: pa.Array, name: str = "") -> Column:
+    import numpy as np
+
     objects = np.empty(len(column), object)
     for place, value in enumerate(values_of(column, name)):  # numpy would take lists of one length apart
         objects[place] = value

@@ -11,8 +11,6 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from course.data.oracle import HOUR_MS
 from refimpl.config import Config
 from refimpl.job import StreamEnvironment, WatermarkStrategy
@@ -46,6 +44,13 @@ def _departures(flights: RecordBatch) -> tuple[Column, Column]:
     return flights["origin"], flights["dep_delay_minutes"]
 
 
+def _have_flown(departures: RecordBatch) -> Column:
+    """Which of many departures have a delay."""
+    import numpy as np
+
+    return ~np.ma.getmaskarray(departures[1])
+
+
 class DelayTotals:
     """How many departures, and the sum of their delays in minutes."""
 
@@ -56,6 +61,8 @@ class DelayTotals:
         return accumulator[0] + 1, accumulator[1] + value[1]
 
     def accumulate_groups(self, batch: RecordBatch, starts: Column) -> list[tuple[int, int]]:
+        import numpy as np  # where it is missing, as in a browser, no records travel in batches
+
         counts = np.diff(starts, append=len(batch))
         sums = np.add.reduceat(batch[1].astype(np.int64), starts)
         return list(zip(counts.tolist(), sums.tolist(), strict=True))
@@ -89,7 +96,7 @@ def flights_job(
     mapped, every = function, 64
     if function is departure:
         departure_type, mapped, every = _DEPARTURE, Vectorized(departure, _departures), _FLIGHTS_PER_WATERMARK
-    is_flown = Vectorized(lambda flown: flown[1] is not None, lambda batch: ~np.ma.getmaskarray(batch[1]))
+    is_flown = Vectorized(lambda flown: flown[1] is not None, _have_flown)
     flights = environment.source(make_reader, name="flights")
     if strategy is None:
         timed = flights.assign_timestamps(Field("event_time_ms"), LARGEST_DISORDER_MS, every=every)

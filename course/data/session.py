@@ -14,14 +14,13 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import psutil
-
 from course.data.master import Master, MasterError, master_of
 from course.data.scratch import make_scratch, remove_scratch, runs_programs
 from course.spark.java import Java, JavaUnavailable, find_java, make_java_home
 from course.spark.standalone import secret_of, with_secret, write_private
 
 if TYPE_CHECKING:
+    import psutil
     from pyspark.sql import SparkSession
 
 __all__ = ["FEW_ROWS", "SparkUnavailable", "cancels", "spark"]
@@ -179,6 +178,7 @@ def _was_interrupted(error: BaseException) -> bool:
 
 def _start(app: str, master: Master, conf: dict[str, str], state: Path, java: Java) -> SparkSession:
     """Start the JVM and the session, and arrange for their end."""
+    import psutil
     from pyspark import SparkConf, SparkContext
     from pyspark.errors import PySparkException
     from pyspark.java_gateway import launch_gateway
@@ -253,6 +253,8 @@ def _patience(master: Master) -> Iterator[None]:
 
 def _kill(processes: Iterable[psutil.Process]) -> None:
     """Kill these processes and all that they started."""
+    import psutil
+
     for process in processes:
         with suppress(psutil.NoSuchProcess):
             for each in (*process.children(recursive=True), process):

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 from course.data.flights_job import flights_job
 from course.data.sample import sample_flights
 from course.figures.channels import FULL_RECORD, SEGMENT_BYTES
+from course.places import IN_A_BROWSER
 from refimpl.config import Config
 from refimpl.job import StreamEnvironment
 from refimpl.records import BYTES, LONG
@@ -38,6 +39,8 @@ def shown_alone(name: str, job: OnSight | None) -> None:
     before = _shown.pop(name, None)
     if before is not None:
         before.cancel()
+    if job is not None and IN_A_BROWSER:
+        print("○ This job runs on threads, which a browser does not have: below is one moment of it.")
     if job is not None:
         _shown[name] = job
 

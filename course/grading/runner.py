@@ -26,7 +26,7 @@ from course.grading.children import Process, StartError, fresh, started
 from course.grading.rules import Case
 from course.grading.transcripts import Transcript, parsed
 
-__all__ = ["Grader", "GraderError", "Host", "Limits", "Working", "lent"]
+__all__ = ["Grader", "GraderError", "Host", "Limits", "Working", "lent", "work_in"]
 
 _HERE = Path(__file__).parent
 _TRANSCRIPT_BYTES = 32 << 20
@@ -94,6 +94,13 @@ class Working(Protocol):
 Host = Callable[[Mapping[str, Any]], Working]
 """What starts a child for a job."""
 
+_elsewhere: list[Host] = []
+
+
+def work_in(host: Host) -> None:
+    """From now on have children at work there, wherever nobody says otherwise: a browser has no processes."""
+    _elsewhere[:] = [host]
+
 
 def lent() -> dict[str, str]:
     """The sources that every child is handed with its job, because it cannot import `course`."""
@@ -109,7 +116,7 @@ class Grader:
         limits: what each run may use.
         keeps_one_ready: whether the next child is started while the last one works, so that it has
             loaded everything when its source comes. Then `close` must be called.
-        host: where children are at work; by default each is a process of its own.
+        host: where children are at work; by default where `work_in` says, else each is a process of its own.
     """
 
     def __init__(
@@ -121,6 +128,7 @@ class Grader:
         host: Host | None = None,
     ) -> None:
         self._limits = limits or Limits()
+        host = host or (_elsewhere[0] if _elsewhere else None)
         self._host, self._job = (host, {**job, **lent()}) if host else (Run, _for_a_process(job))
         self._keeps_one_ready = keeps_one_ready
         self._ready: Working | None = None

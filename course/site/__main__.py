@@ -18,6 +18,7 @@ from course.figures.cluster_page import CLUSTER_FILES
 from course.figures.race_page import RACE_FILES
 from course.places import home, lessons_folder
 from course.site.languages import front_page, put_in_language, site_languages, sphinx_settings
+from course.site.lite.build import NOTEBOOKS, build_lite
 from course.site.pictures import State, frame, frame_pictures, states_of_views, views_script
 from course.site.published import CARD, MISSING, draw_card, sitemap, url_of
 from course.site.tab.build import UnmadeError, build_tab, npm
@@ -28,21 +29,32 @@ _HERE = Path(__file__).parent
 _LEAD = "07_local_channels", "queue", "Three queues between tasks, and the buffers that wait in them"
 _EVERY = frozenset(LESSONS)
 TRY = "try"
+LITE = "lite"
+_AS_NOTEBOOK = """<p><a href="lite/lab/index.html?path={name}.ipynb">Open this lesson as a notebook</a> in your
+ browser, with nothing installed: some 40 MB the first time.</p>"""
 
 
 class SiteError(Exception):
     """The pages cannot be made; the text says why."""
 
 
-def build_site(target: Path, moving: Collection[int] = _EVERY, url: str = "", *, has_tab: bool = False) -> Path:
+def build_site(
+    target: Path,
+    moving: Collection[int] = _EVERY,
+    url: str = "",
+    *,
+    has_tab: bool = False,
+    has_lite: bool | None = False,
+) -> Path:
     """Make all pages in `target`, which is replaced; return the first one. Pictures of the lessons `moving` move.
 
     `url` is where they will be found: then they say so, and there is a map of them for search engines. With `has_tab`
-    there is the course for a tab of a browser in `try/`, too.
+    there is the course for a tab of a browser in `try/`, too, and with `has_lite` notebooks for one in `lite/`; `None`
+    is where they can be made.
 
     Raises:
         SiteError: there are no lessons, a cell of one failed, Sphinx is not installed, or it found something wrong; the
-            text says what. Or npm could not bring what `try/` needs.
+            text says what. Or pip or npm could not bring what `try/` or `lite/` needs.
     """
     try:
         from sphinx.cmd.build import main as sphinx
@@ -51,13 +63,14 @@ def build_site(target: Path, moving: Collection[int] = _EVERY, url: str = "", *,
     if target.exists() and not (target / ".buildinfo").exists() and any(target.iterdir()):
         raise SiteError(f"{target} is a folder with other things in it; name another one")
     with tempfile.TemporaryDirectory(prefix="sluice-site-") as folder:
-        source, made, tab = Path(folder, "source"), Path(folder, "made"), Path(folder, "tab")
+        source, made, tab, lite = (Path(folder, name) for name in ("source", "made", "tab", "lite"))
+        has_lite = _lite(lite, has_lite)
         if has_tab:
             try:
-                build_tab(tab)
+                build_tab(tab, has_lite=has_lite)
             except UnmadeError as error:
                 raise SiteError(f"{TRY}/ was not made: {error}; --no-try does without") from error
-        _gather(source, moving, has_tab)
+        _gather(source, moving, has_tab, has_lite)
         print("making the pages", file=sys.stderr)
         settings = ["-q", "-W", "--keep-going", "-b", "html", "-d"]
         if sphinx([*settings, str(Path(folder, "trees")), "-D", f"html_baseurl={url}", str(source), str(made)]):
@@ -65,19 +78,21 @@ def build_site(target: Path, moving: Collection[int] = _EVERY, url: str = "", *,
         for language in site_languages():
             own, trees = Path(folder, language), Path(folder, f"trees-{language}")
             name, cell, words = _LEAD
-            put_in_language(
-                source, own, language, front_page(language, frame(f"{name}-{cell}-0", words), has_tab=has_tab)
-            )
+            front = front_page(language, frame(f"{name}-{cell}-0", words), has_tab=has_tab, has_lite=has_lite)
+            put_in_language(source, own, language, front)
             of_it = sphinx_settings(language, url)
             if sphinx([*settings, str(trees), *of_it, str(own), str(made / language)]):
                 raise SiteError(f"the pages in {language} were not made; what is wrong stands above")
         if has_tab:
             shutil.move(tab, made / TRY)
+        if has_lite:
+            shutil.move(lite, made / LITE)
         draw_card(made / CARD)
         for language in site_languages():
             shutil.copy(made / CARD, made / language)
         if url:
-            pages = [page.relative_to(made).with_suffix("") for page in made.rglob("*.html") if TRY not in page.parts]
+            pages = [page.relative_to(made).with_suffix("") for page in made.rglob("*.html")]
+            pages = [page for page in pages if page.parts[0] not in (TRY, LITE)]
             found = sitemap((page.as_posix() for page in pages), url)
             (made / "sitemap.xml").write_text(found, encoding="utf-8")
         shutil.rmtree(target, ignore_errors=True)
@@ -86,7 +101,22 @@ def build_site(target: Path, moving: Collection[int] = _EVERY, url: str = "", *,
     return target / "index.html"
 
 
-def _gather(source: Path, moving: Collection[int], has_tab: bool) -> None:
+def _lite(folder: Path, wanted: bool | None) -> bool:
+    """Make the notebooks for a browser, if they are `wanted`; where that is open, without them it says why."""
+    if wanted is False:
+        return False
+    print(f"making {LITE}/", file=sys.stderr)
+    try:
+        build_lite(folder)
+    except UnmadeError as error:
+        if wanted:
+            raise SiteError(f"{LITE}/ was not made: {error}; --no-lite does without") from error
+        print(f"{LITE}/ is left out: {error}", file=sys.stderr)
+        return False
+    return True
+
+
+def _gather(source: Path, moving: Collection[int], has_tab: bool, has_lite: bool) -> None:
     """Put everything into one folder, as Sphinx wants it."""
     source.mkdir()
     shutil.copy(_HERE / "conf.py", source)
@@ -101,8 +131,9 @@ def _gather(source: Path, moving: Collection[int], has_tab: bool) -> None:
     _page(START, source, moves=False)
     recordings: dict[str, State] = {}
     for lesson in LESSONS.values():
-        recordings |= _page(lesson.name, source, moves=lesson.number in moving)
-    _front_page(source, recordings, has_tab)
+        opens = has_lite and lesson.name in NOTEBOOKS
+        recordings |= _page(lesson.name, source, moves=lesson.number in moving, opens=opens)
+    _front_page(source, recordings, has_tab, has_lite)
 
 
 def _there(page: Path) -> Path:
@@ -111,8 +142,8 @@ def _there(page: Path) -> Path:
     return page
 
 
-def _page(name: str, source: Path, *, moves: bool) -> dict[str, State]:
-    """One notebook with its pictures in frames; the recordings of those that move."""
+def _page(name: str, source: Path, *, moves: bool, opens: bool = False) -> dict[str, State]:
+    """One notebook with its pictures in frames, and a link if it `opens`; the recordings of those that move."""
     notebook = nbformat.read(_there(lessons_folder() / f"{name}.ipynb"), as_version=4)
     states = {}
     if moves:
@@ -123,6 +154,8 @@ def _page(name: str, source: Path, *, moves: bool) -> dict[str, State]:
             raise SiteError(str(error)) from error
     found = frame_pictures(notebook, name, states, source / "static" / "pictures")
     _put_views(source, name, found)
+    if opens:
+        notebook.cells[0].source += f"\n\n{_AS_NOTEBOOK.format(name=name)}"
     nbformat.write(notebook, source / f"{name}.ipynb")
     return found
 
@@ -132,11 +165,11 @@ def _put_views(source: Path, page: str, found: Mapping[str, State]) -> None:
         (source / "static" / "views" / f"{page}.js").write_text(views_script(found), encoding="utf-8")
 
 
-def _front_page(source: Path, recordings: Mapping[str, State], has_tab: bool) -> None:
+def _front_page(source: Path, recordings: Mapping[str, State], has_tab: bool, has_lite: bool) -> None:
     name, cell, words = _LEAD
     place = f"{name}-{cell}-0"
     _put_views(source, "index", {each: state for each, state in recordings.items() if each == place})
-    front = front_page(ENGLISH, frame(place, words), has_tab=has_tab)
+    front = front_page(ENGLISH, frame(place, words), has_tab=has_tab, has_lite=has_lite)
     (source / "index.md").write_text(front, encoding="utf-8")
 
 
@@ -172,12 +205,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--try", dest="has_tab", action=argparse.BooleanOptionalAction,
         help=f"whether {TRY}/ is made, which has the engine and the checks for a browser (where npm is)",
     )  # fmt: skip
+    parser.add_argument(
+        "--lite", dest="has_lite", action=argparse.BooleanOptionalAction,
+        help=f"whether {LITE}/ is made, which has notebooks for a browser (where pip and npm bring what it needs)",
+    )  # fmt: skip
     given = parser.parse_args(arguments)
     has_tab = npm() is not None if given.has_tab is None else given.has_tab
     if given.has_tab is None and not has_tab:
         print(f"{TRY}/ is left out: npm, which brings Python for browsers, is not here", file=sys.stderr)
     try:
-        first = build_site(given.folder.resolve(), given.moving, given.url or "", has_tab=has_tab)
+        first = build_site(
+            given.folder.resolve(), given.moving, given.url or "", has_tab=has_tab, has_lite=given.has_lite
+        )
     except (SiteError, OSError) as error:
         print(error, file=sys.stderr)
         return 1

@@ -35,14 +35,15 @@ def sphinx_settings(language: str, url: str) -> list[str]:
     return ["-D", f"language={table['sphinx']}", "-D", f"html_baseurl={url and f'{url}{language}/'}"]
 
 
-def front_page(language: str, picture: str, *, has_tab: bool) -> str:
-    """The first page, with the picture in its frame."""
+def front_page(language: str, picture: str, *, has_tab: bool, has_lite: bool) -> str:
+    """The first page, with the picture in its frame, and with what there is to be opened in a browser."""
     file = _HERE / "front.txt" if language == ENGLISH else folders_of(language)[0] / FRONT
     said = read_catalogue("curriculum/interface.toml", language)["site"]
+    opened = ["in_a_tab" if has_tab else "no_tab", *(["as_notebooks"] if has_lite else [])]
     minutes = [lesson.minutes for lesson in LESSONS.values()]
     return file.read_text(encoding="utf-8").format(
         picture=picture,
-        tab=said["in_a_tab" if has_tab else "no_tab"].strip(),
+        tab=" ".join(said[each].strip() for each in opened),
         num_lessons=len(LESSONS),
         num_exercises=len(EXERCISES),
         least=min(minutes),

@@ -18,11 +18,13 @@ import time
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-
-import psutil
+from typing import TYPE_CHECKING
 
 from course.places import state_folder
 from course.spark.java import find_java, make_java_home
+
+if TYPE_CHECKING:
+    import psutil
 
 __all__ = [
     "ClusterError", "Standalone", "cluster_folder", "find_cluster", "secret_of", "start_cluster", "stop_cluster",
@@ -52,10 +54,14 @@ class Process:
     @staticmethod
     def of(name: str, process_id: int) -> Process:
         """The process with this number, that runs now."""
+        import psutil
+
         return Process(name, process_id, psutil.Process(process_id).create_time())
 
     def running(self) -> psutil.Process | None:
         """The process, if it still runs."""
+        import psutil
+
         with suppress(psutil.NoSuchProcess):
             process = psutil.Process(self.id)
             if process.create_time() == self.born and process.status() != psutil.STATUS_ZOMBIE:
@@ -175,6 +181,8 @@ def start_cluster(folder: Path, port: int, num_workers: int, cores: int, memory_
 
 def stop_cluster(folder: Path) -> bool:
     """End the cluster, if it runs, and remove its folder; whether there was one."""
+    import psutil
+
     cluster = find_cluster(folder)
     if cluster is not None:
         keeper, *others = cluster.processes
@@ -189,6 +197,8 @@ def stop_cluster(folder: Path) -> bool:
 
 
 def _kill(process: Process) -> None:
+    import psutil
+
     if (running := process.running()) is not None:
         with suppress(psutil.NoSuchProcess):
             family = [*running.children(recursive=True), running]

@@ -21,6 +21,7 @@ from course.curriculum.parts import to_departure
 from course.curriculum.seams import seam
 from course.data.flights_job import flights_job
 from course.data.sample import reader_of_flights, sample_flights
+from course.places import IN_A_BROWSER
 from course.swap.chains import run_in_two_halves
 from course.swap.checkpoints import num_cuts
 from course.swap.combinations import jobs_at_the_door
@@ -146,6 +147,9 @@ def run(
     if driver not in drivers:
         has = f"there is {drivers[0]}" if len(drivers) == 1 else f"there are {' and '.join(drivers)}"
         raise ValueError(f"there is no driver {driver!r} here; {has}")
+    if IN_A_BROWSER and driver == "threads":
+        print("○ A browser has no threads: this run is in the simulation.")
+        driver = "simulation"
     if driver == "flink":  # it runs beside the job that is looked at, which goes on
         from course.swap.with_flink import talk_with_part
 
@@ -179,7 +183,7 @@ def run(
     name = getattr(part, "__name__", type(part).__name__) if part is not None else kind.name
     is_equal = sorted(got) == sorted(want)
     look: Callable[[], Any] | None = None
-    if kind.execution_mode is not ExecutionMode.BATCH:  # flights without end have no batch
+    if kind.execution_mode is not ExecutionMode.BATCH and not IN_A_BROWSER:  # flights without end have no batch
         look = partial(live_swap, exercise_id, part, kind.ours, kind.theirs, config, parallelism, width, strategy)
     return SwapReport(exercise_id, name, part is not None, is_equal=is_equal, look=look, **numbers, **guarded)
 

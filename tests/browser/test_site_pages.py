@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.browser]
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory, browser_program: str) -> Path:
     folder = tmp_path_factory.mktemp("site") / "pages"
-    command = [sys.executable, "-m", "course.site", str(folder), "--moving", "3,7", "--no-try"]
+    command = [sys.executable, "-m", "course.site", str(folder), "--moving", "3,7", "--no-try", "--no-lite"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT, timeout=300)
     assert done.returncode == 0, f"{browser_program}: {done.stderr}"
     return folder

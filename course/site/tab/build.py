@@ -16,7 +16,9 @@ import zipfile
 from collections.abc import Iterable
 from pathlib import Path
 
-__all__ = ["PYODIDE", "UnmadeError", "build_tab", "npm", "pack_course"]
+__all__ = [
+    "PYODIDE", "UnmadeError", "build_tab", "npm", "pack_course", "put_checks", "put_pyodide", "source_files",
+]  # fmt: skip
 
 PYODIDE = "314.0.7"
 _SHA512 = (
@@ -25,6 +27,10 @@ _SHA512 = (
 )
 _CORE = ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "python_stdlib.zip", "pyodide-lock.json")
 _SECONDS = 300
+_LITE_HERE = "<!-- the notebooks beside this page -->\n"
+_LITE_LINK = """<p>Lessons 0, 3, 7 and 11 also open
+<a href="../lite/index.html">as notebooks in JupyterLab</a>, here in the browser: some 40 MB the first time.</p>
+"""
 
 _HERE = Path(__file__).parent
 _ROOT = _HERE.parents[2]
@@ -58,25 +64,39 @@ def npm() -> str | None:
     return shutil.which("npm")
 
 
-def build_tab(target: Path) -> None:
-    """Make the folder `target`, which is not there yet.
+def build_tab(target: Path, *, has_lite: bool = False) -> None:
+    """Make the folder `target`, which is not there yet; with `has_lite` its page links to the notebooks beside it.
 
     Raises:
         UnmadeError: there is no npm, it could not bring the package, or the package is another one than it was.
     """
     target.mkdir(parents=True)
-    _put_pyodide(target / "pyodide")
+    put_pyodide(target / "pyodide")
     for file in sorted((_HERE / "static").iterdir()):
         if file.name != "sw.js":
             shutil.copy(file, target)
-    for file in (_ROOT / "course/grading/child.py", _ROOT / "course/grading/rounds.py", _HERE / "at_work.py"):
-        shutil.copy(file, target)
+    page = target / "index.html"
+    shown = page.read_text(encoding="utf-8").replace(_LITE_HERE, _LITE_LINK if has_lite else "")
+    page.write_text(shown, encoding="utf-8")
+    put_checks(target)
     pack_course(target / "course.zip")
-    _pack(target / "engine.zip", _ENGINE)
     _put_service_worker(target)
 
 
-def _put_pyodide(folder: Path) -> None:
+def put_checks(folder: Path) -> None:
+    """What the runs of a check need beside `pyodide/`: the workers' script, and what they load."""
+    for file in (_HERE / "static/checker.js", _HERE / "static/check_worker.js", _HERE / "at_work.py",
+                 _ROOT / "course/grading/child.py", _ROOT / "course/grading/rounds.py"):  # fmt: skip
+        shutil.copy(file, folder)
+    _pack(folder / "engine.zip", _ENGINE)
+
+
+def put_pyodide(folder: Path) -> None:
+    """Make `folder` of Pyodide's core, which npm brings.
+
+    Raises:
+        UnmadeError: there is no npm, it could not bring the package, or the package is another one than it was.
+    """
     program = npm()
     if program is None:
         raise UnmadeError("there is no npm, which brings Python for browsers")
@@ -107,12 +127,18 @@ def pack_course(archive: Path) -> None:
 
 def _pack(archive: Path, folders: Iterable[str], files: Iterable[str] = ()) -> None:
     """The same sources make the same archive."""
-    found = [file for folder in folders for file in (_ROOT / folder).rglob("*") if file.suffix in _KINDS]
-    names = sorted({file.relative_to(_ROOT).as_posix() for file in found if file.is_file()} | set(files))
+    names = sorted({*source_files(folders), *files})
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as opened:
         for name in names:
-            if "__pycache__" not in name and not name.startswith(_LEFT_OUT) and name not in _GATHERING:
+            if name not in _GATHERING:
                 opened.writestr(zipfile.ZipInfo(name), (_ROOT / name).read_bytes(), zipfile.ZIP_DEFLATED)
+
+
+def source_files(folders: Iterable[str]) -> list[str]:
+    """What the folders have to be read or run, by its place in the project."""
+    found = [file for folder in folders for file in (_ROOT / folder).rglob("*") if file.suffix in _KINDS]
+    names = [file.relative_to(_ROOT).as_posix() for file in found if file.is_file()]
+    return sorted(name for name in names if "__pycache__" not in name and not name.startswith(_LEFT_OUT))
 
 
 def _put_service_worker(folder: Path) -> None:

@@ -30,7 +30,7 @@ pytestmark = pytest.mark.slow
 
 
 def make(folder: Path, *more: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "course.site", str(folder), "--no-try", *more]
+    command = [sys.executable, "-m", "course.site", str(folder), "--no-try", "--no-lite", *more]
     return subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT, timeout=850)
 
 

@@ -3,8 +3,8 @@
 // So long a run may say nothing; on a slow machine, which shows while the worker gets ready, longer.
 const SILENCE_MS = 10_000, AS_GETTING_READY = 3;
 
-function child(job) {
-  const worker = new Worker("./check_worker.js", { type: "module" });
+export function child(job, base = "./") {
+  const worker = new Worker(`${base}check_worker.js`, { type: "module" });
   const waiting = { heard: null, tookMs: 0 };
   worker.onmessage = ({ data }) => {
     if (data.ready) waiting.tookMs = data.ready;
@@ -16,7 +16,7 @@ function child(job) {
 }
 
 // What a run says, and whether its time was up.
-const run = ({ worker, waiting }, order) => new Promise((done, fail) => {
+export const run = ({ worker, waiting }, order) => new Promise((done, fail) => {
   let lines = "", clock, started = false;
   const end = isOver => { clearTimeout(clock); worker.terminate(); done([lines, isOver]); };
   const wind = () => { clearTimeout(clock); clock = setTimeout(() => end(true), SILENCE_MS + AS_GETTING_READY * waiting.tookMs); };
