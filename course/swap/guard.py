@@ -119,7 +119,7 @@ class Guard:
     @staticmethod
     def _clock(thread: int) -> float:
         """The thread's own processor time, as a busy machine is no fault of the part; elsewhere the wall's."""
-        if hasattr(time, "pthread_getcpuclockid"):
+        if hasattr(time, "pthread_getcpuclockid") and not IN_A_BROWSER:
             return time.clock_gettime(time.pthread_getcpuclockid(thread))
         return time.monotonic()
 

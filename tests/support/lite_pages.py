@@ -11,7 +11,7 @@ from playwright.sync_api import Page
 from tests.support.lab_pages import READY
 from tests.support.tab_pages import PATIENCE_MS
 
-__all__ = ["expose", "opened_lite", "ran_all", "run_source"]
+__all__ = ["expose", "in_words", "opened_lite", "ran_all", "ready", "run_source"]
 
 _RUN_ALL = """async () => {
   const { content } = jupyterapp.shell.currentWidget;
@@ -40,6 +40,11 @@ def opened_lite(page: Page, address: str, name: str) -> None:
     """The notebook, with its kernel at rest."""
     page.set_default_timeout(PATIENCE_MS)
     page.goto(f"{address}lab/index.html?path={name}.ipynb")
+    ready(page, name)
+
+
+def ready(page: Page, name: str) -> None:
+    """Wait until the notebook is shown and its kernel is at rest."""
     shown = "name => globalThis.jupyterapp?.shell.currentWidget?.context?.path === name"
     page.wait_for_function(shown, arg=f"{name}.ipynb")
     page.evaluate(READY)
