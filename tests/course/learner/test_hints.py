@@ -12,7 +12,10 @@ import pytest
 from course.author.build import source_of
 from course.curriculum import stubs
 from course.curriculum.manifest import EXERCISES, LESSONS
+from course.curriculum.messages import phrase
+from course.grading.judge import judge
 from course.grading.loading import check_of
+from course.grading.report import COLUMNS
 from course.learner import hints, progress
 
 pytestmark = pytest.mark.usefixtures("own_state")
@@ -36,6 +39,12 @@ def test_rungs_climb_one_by_one_in_self_study():
         rung, why = hints.next_rung("3.1", "E", "hash")
         assert (rung, why) == (expected, None)
         progress.record("hint", exercise="3.1", rule="E", rung=rung, code_hash="hash")
+
+
+def test_who_has_not_begun_is_told_the_first_step_in_lines_that_fit():
+    told = hints.hint_for(judge("15.1", stubs.stub("15.1")), stubs.stub("15.1")).splitlines()
+    assert max(map(len, told)) <= COLUMNS
+    assert " ".join(line.strip() for line in told[1:]) == phrase("first_step", "15.1")
 
 
 def test_class_mode_wants_changed_code(monkeypatch):
