@@ -6,6 +6,12 @@
   attribute. What needs the narrower type is then looked up by name when it runs, as in the source.
 - What stands in a class and no method assigns is said to be the class's, so that subclasses can replace it.
 - A frozen dataclass says how it is pickled: mypyc leaves out what `dataclass` has for that.
+- The bounds of a slice that call something stand in a `slice`: mypyc (2.4.1) works them out, finds that what is cut is
+  no list and no string, and works them out again, so that `rest[take(rest):]` takes twice.
+- `raise one from other` calls `_caused(one, other)`: mypyc (2.4.1) leaves out the `from`, and with it the traceback of
+  whatever a user's function raised.
+- No class is an `ABC`: those that mypyc makes have no cache of their own for `isinstance`, all take that of `ABC` itself,
+  and one of them is then found to be another.
 - A class with two bases of ours cannot be compiled. It comes from an interpreted twin of its module, which has the
   source's text.
 
@@ -41,6 +47,16 @@ def _from_fields(made: object) -> tuple[object, ...]:
 """
 """What stands behind the last line of a module with frozen dataclasses; `_from_fields` is registered for each."""
 
+_CAUSED = """\
+
+
+def _caused(error: BaseException | type[BaseException], cause: BaseException | None) -> BaseException:
+    raised = error() if isinstance(error, type) else error
+    raised.__cause__ = cause
+    return raised
+"""
+"""What stands behind the last line of a module that raises an error from another."""
+
 _Edits = dict[int, str]
 """Lines by their number from 0, as they are to be."""
 
@@ -60,9 +76,9 @@ def prepared(texts: Mapping[Path, str]) -> dict[Path, str]:
     for path, text in texts.items():
         native = [node for node in _classes(trees[path]) if _is_native(node)]
         if not native:
-            made[path] = text
+            made[path] = _as_it_is_meant(text)
             continue
-        lines, has_twin = text.splitlines(), False
+        lines, has_twin = _as_it_is_meant(text).splitlines(), False
         for node in native:
             if len(_bases(node) & classes.keys()) > 1:
                 edits, has_twin = _taken_from_twin(node, path), True
@@ -71,6 +87,7 @@ def prepared(texts: Mapping[Path, str]) -> dict[Path, str]:
                     **_open_to_subclasses(node, lines),
                     **_without_narrowing(node, classes),
                     **_of_the_class(node, of_classes, lines),
+                    **_without_abc(node, lines),
                 }
             for number, line in edits.items():
                 lines[number] = line
@@ -81,6 +98,67 @@ def prepared(texts: Mapping[Path, str]) -> dict[Path, str]:
         if has_twin:
             made[path.with_stem(path.stem + TWIN)] = text
     return made
+
+
+def _as_it_is_meant(text: str) -> str:
+    """The text with what mypyc does otherwise than Python said in words that both understand alike."""
+    text, num_causes = _with_causes(_with_bounds_once(text))
+    return text + (_CAUSED if num_causes else "")
+
+
+def _with_bounds_once(text: str) -> str:
+    while calling := [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Slice) and _calls(node)]:
+        node = calling[-1]  # one that has no other in it, since the walk goes inwards
+        if node.lineno != node.end_lineno:
+            raise ValueError(f"line {node.lineno}: a slice that calls something does not stand in one line")
+        bounds = ", ".join("None" if each is None else ast.unparse(each) for each in (node.lower, node.upper))
+        lines = text.encode().splitlines()
+        _replace(lines, _start_of(node), _end_of(node), f"slice({bounds})")
+        text = _joined(lines)
+    return text
+
+
+def _with_causes(text: str) -> tuple[str, int]:
+    """Also how many errors are raised from another; all is put in where it stands, the last one first."""
+    lines = text.encode().splitlines()
+    raised = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Raise) and node.exc and node.cause]
+    for node in sorted(raised, key=_start_of, reverse=True):
+        assert node.exc is not None, "asked for above"
+        assert node.cause is not None, "asked for above"
+        _replace(lines, _end_of(node.cause), _end_of(node.cause), ")")
+        if node.exc.end_lineno != node.cause.lineno:
+            raise ValueError(f"line {node.lineno}: the cause does not stand in the line in which the error ends")
+        _replace(lines, _end_of(node.exc), _start_of(node.cause), ", ")
+        _replace(lines, _start_of(node.exc), _start_of(node.exc), "_caused(")
+    return _joined(lines), len(raised)
+
+
+_Place = tuple[int, int]
+"""Line and column, from 0, the column in bytes."""
+
+
+def _start_of(node: ast.expr | ast.stmt | ast.Slice) -> _Place:
+    return node.lineno - 1, node.col_offset
+
+
+def _end_of(node: ast.expr | ast.stmt | ast.Slice) -> _Place:
+    return (node.end_lineno or node.lineno) - 1, node.end_col_offset or 0
+
+
+def _replace(lines: list[bytes], start: _Place, end: _Place, words: str) -> None:
+    """Put `words` in the place of what stands between two columns of a line."""
+    line = lines[start[0]]
+    lines[start[0]] = line[: start[1]] + words.encode() + line[end[1] :]
+
+
+def _joined(lines: list[bytes]) -> str:
+    return b"\n".join(lines).decode() + "\n"
+
+
+def _calls(node: ast.Slice) -> bool:
+    """Whether its bounds do something; a length may be asked twice."""
+    calls = [each for each in ast.walk(node) if isinstance(each, ast.Call)]
+    return node.step is None and not all(isinstance(each.func, ast.Name) and each.func.id == "len" for each in calls)
 
 
 def _open_to_subclasses(node: ast.ClassDef, lines: list[str]) -> _Edits:
@@ -114,6 +192,16 @@ def _of_the_class(node: ast.ClassDef, names: set[str], lines: list[str]) -> _Edi
             end = each.targets[0].end_col_offset or 0
             edits[each.lineno - 1] = f"{line[:end]}: ClassVar{line[end:]}"
     return edits
+
+
+def _without_abc(node: ast.ClassDef, lines: list[str]) -> _Edits:
+    if "ABC" not in _bases(node):
+        return {}
+    bases = ", ".join(ast.unparse(each) for each in node.bases if ast.unparse(each) != "ABC")
+    header = f"class {node.name}({bases}):" if bases else f"class {node.name}:"
+    if lines[node.lineno - 1] != f"class {node.name}({', '.join(map(ast.unparse, node.bases))}):":
+        raise ValueError(f"class {node.name} does not name its bases in its first line")
+    return {node.lineno - 1: header}
 
 
 def _taken_from_twin(node: ast.ClassDef, path: Path) -> _Edits:

@@ -67,7 +67,7 @@ def test_each_function_of_the_engine_keeps_its_line(path: Path) -> None:
     twin = path.with_stem(path.stem + TWIN)
     assert not lost or PREPARED[twin] == TEXTS[path]
     added = functions(PREPARED[path]) - functions(TEXTS[path])
-    assert {name for name, _line in added} <= {"_from_fields"}
+    assert {name for name, _line in added} <= {"_from_fields", "_caused"}
 
 
 def test_a_class_is_prepared_in_its_own_lines() -> None:
@@ -92,6 +92,53 @@ def test_a_prepared_frozen_dataclass_is_pickled_by_its_fields(tmp_path: Path) ->
     environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
     assert subprocess.check_output([sys.executable, "-c", code], text=True, env=environment).strip() == "Point(x=3)"
     assert b"_from_fields" not in pickle.dumps(3)
+
+
+def test_bounds_of_a_slice_that_do_something_are_worked_out_once() -> None:
+    """mypyc would do it twice where what is cut is no list: see `prepare`."""
+    source = "é = rest[take(rest) :]\nb = x[len(x) : y(z[q(1) :])], x[1:2], n[: g(2)]  # é\nc = x[len(x) : 2]\n"
+    made = prepared({Path("a.py"): source})[Path("a.py")].splitlines()
+    assert made[0] == "é = rest[slice(take(rest), None)]"
+    assert made[1] == "b = x[slice(len(x), y(z[slice(q(1), None)]))], x[1:2], n[slice(None, g(2))]  # é"
+    assert made[2] == "c = x[len(x) : 2]"
+    with pytest.raises(ValueError, match="line 2: a slice that calls something"):
+        prepared({Path("a.py"): "a = 1\nb = a[f(\n  2) :]\n"})
+
+
+def test_no_class_is_an_abc() -> None:
+    source = "from __future__ import annotations\n\nfrom abc import ABC\n\n\nclass A(ABC):\n    x = 1\n\n\n"
+    source += "class B(ABC, A):\n    x = 2\n"
+    made = prepared({Path("a.py"): source})[Path("a.py")].splitlines()
+    assert (made[5], made[9]) == ("class A:", "class B(A):")
+    with pytest.raises(ValueError, match="class A does not name its bases"):
+        prepared({Path("a.py"): source.replace("A(ABC):", "A(ABC,):")})
+
+
+def test_what_an_error_is_raised_from_is_kept(tmp_path: Path) -> None:
+    """mypyc would leave it out: see `prepare`."""
+    source = """try:
+    1 / 0
+except ZeroDivisionError as é:
+    try:
+        raise ValueError(
+            "two lines"
+        ) from é
+    except ValueError as second:
+        try:
+            raise KeyError from None
+        except KeyError as third:
+            found = second, third
+"""
+    made = prepared({Path("a.py"): source})[Path("a.py")]
+    assert made.splitlines()[4:7] == ["        raise _caused(ValueError(", '            "two lines"', "        ), é)"]
+    start = made.index("\n\ndef _caused")
+    said: dict[str, tuple[BaseException, BaseException]] = {}
+    exec(made[start:] + made[:start], said)
+    second, third = said["found"]
+    assert isinstance(second.__cause__, ZeroDivisionError)
+    assert (type(third), third.__cause__, third.__suppress_context__) == (KeyError, None, True)
+    with pytest.raises(ValueError, match="line 1: the cause does not stand"):
+        prepared({Path("a.py"): "raise ValueError(1) \\\n    from None\n"})
 
 
 def test_a_class_without_room_before_it_is_refused() -> None:
