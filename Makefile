@@ -120,7 +120,7 @@ test-whole: setup
 
 # Without xdist and in one process: what is tested is the engine, which has no processes of its own there.
 test-compiled: fast
-	SLUICE_ENGINE=compiled $(RUN)/python -m pytest -q -p no:nbval $(addprefix tests/refimpl/,memory records producer consumer) tests/conformance tests/shortcuts $(ARGS)
+	SLUICE_ENGINE=compiled $(RUN)/python -m pytest -q -p no:nbval $(addprefix tests/refimpl/,memory records producer consumer exchange task) tests/conformance tests/shortcuts $(addprefix tests/drivers/,test_same_result.py test_streams.py test_tls_stream.py) $(ARGS)
 
 clean:
 	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist *.egg-info

@@ -10,8 +10,16 @@ from pathlib import Path
 
 __all__ = ["INTERPRETED", "PACKAGES", "modules"]
 
-PACKAGES = ("memory", "records", "producer", "consumer", "shortcuts")
+PACKAGES = ("memory", "records", "producer", "consumer", "exchange", "shortcuts")
 """Packages of `refimpl` of which modules are compiled: those that touch each record or each buffer."""
+
+FURTHER = (
+    "task/chain.py", "task/collectors.py", "task/operators.py", "task/outputs.py", "task/task.py", "task/times.py",
+    "drivers/threads/connection_io.py", "drivers/threads/handoff.py", "drivers/threads/leader_followers.py",
+    "drivers/threads/task_manager.py", "drivers/threads/turns.py", "drivers/threads/wakeup.py",
+    "drivers/transport/tls_stream.py", "drivers/flush_clock.py",
+)  # fmt: skip
+"""Modules of other packages that are compiled: most of those packages sees no record."""
 
 _REASONS = {
     "members of an enum get attributes of their own in `__init__`, which mypyc does not know": (
@@ -23,7 +31,7 @@ _REASONS = {
     "an attribute that a call has set meanwhile is still taken for None": ("producer/blocking_subpartition",),
     "classes with two bases of ours, each with attributes, which a compiled class cannot have": (
         "shortcuts/channels", "shortcuts/frames"),
-    "its classes inherit from some of `task`, which is not compiled": (
+    "its classes inherit from some that are not compiled": (
         "shortcuts/chain", "shortcuts/task", "shortcuts/turns"),
     "only names classes, which are asked for of the class itself": ("shortcuts/makers",),
     "works on whole columns in numpy, where there is nothing to win": (
@@ -42,4 +50,5 @@ INTERPRETED = {f"{module}.py": reason for reason, modules in _REASONS.items() fo
 def modules(engine: Path) -> list[Path]:
     """The modules to compile, relative to the folder of `refimpl`, in an order that does not change."""
     found = [path.relative_to(engine) for package in PACKAGES for path in sorted((engine / package).rglob("*.py"))]
-    return [path for path in found if path.name != "__init__.py" and path.as_posix() not in INTERPRETED]
+    found = [path for path in found if path.name != "__init__.py" and path.as_posix() not in INTERPRETED]
+    return [*found, *map(Path, FURTHER)]
