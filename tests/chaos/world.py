@@ -148,7 +148,7 @@ class World:
                 max_delay_ms=plan.delay_ms,
                 max_control_delay_ms=plan.control_delay_ms,
                 policy="timed" if plan.sink_ms else "random",
-                costs=Costs({"files": plan.sink_ms}) if plan.sink_ms else None,
+                costs=Costs({"files": plan.sink_ms, "flights": 1.0, "weather": 1.0}) if plan.sink_ms else None,
             )
         except SluiceError as error:
             self._give_up(error)
