@@ -27,11 +27,12 @@ _BYTES = re.compile(r"[0-9a-f]{2}(?: (?:\| )?[0-9a-f]{2})*")
 
 def joined(told: Sequence[str], most: int) -> str:
     """Operations in a line of at most `most` columns; of more, the first ones and dots."""
-    line = "; ".join(told)
+    between = phrase("between_steps")
+    line = between.join(told)
     if width(line) <= most:
         return line
-    whole = cut(line, most).rpartition("; ")[0]
-    return f"{whole}; …" if whole else cut(line, most - 1) + "…"
+    whole = cut(line, most).rpartition(between)[0]
+    return f"{whole}{between}…" if whole else cut(line, most - 1) + "…"
 
 
 def pair(label: str, yours: str, right: str, whose: str = "flink") -> list[Row]:
@@ -239,18 +240,19 @@ class StateWords(Words):
         every = [phrase(f"op_{op[0]}", self.exercise, **self._blanks(op, ops[0])) for op in ops]
         runs = [(each, len(list(same))) for each, same in groupby(every)]
         shown = [f"{each} (× {number})" if number > 1 else each for each, number in runs]
-        line = "; ".join(shown)
+        between = phrase("between_steps")
+        line = between.join(shown)
         if width(line) <= self.longest:
             return line
         end = cut(line[::-1], max(1, self.longest - 10 - width(shown[0])))[::-1]
-        return f"{shown[0]}; … {end}"
+        return f"{shown[0]}{between}… {end}"
 
     def ran(self, _case: Case, found: Difference) -> str:
         return self.told(found.ops)
 
     def tell(self, event: Sequence[Any]) -> str:
         groups = [f"{self._group(group)}: {self._fields(fields)}" for group, fields in event[1].items()]
-        return f"{self.call(event)}  {'; '.join(groups)}"
+        return f"{self.call(event)}  {phrase('between_steps').join(groups)}"
 
     def rows(self, found: Difference) -> list[Row]:
         rows: list[Row] = []

@@ -238,7 +238,7 @@ def told(ops: Sequence[Any]) -> str:
                 found.append(whose + _say("drain_used" if used else "drain", capacity=capacity, used=used))
             case [("reset" | "prune") as name, _]:
                 found.append(f"{whose}{name}()")
-    return "; ".join(found)
+    return phrase("between_steps").join(found)
 
 
 @cache
