@@ -26,10 +26,10 @@ FILES = {
 
 TESTS = {
     "refimpl/consumer/test_buffer_manager.py::test_a_released_channel_takes_no_floating_buffer": TYPES,
-    "refimpl/task/test_operators.py::test_an_exception_names_operator_subtask_and_record[WatermarkOperator-str1]": TYPES,
     "refimpl/producer/test_result_partition.py::test_a_flush_looks_at_no_channel_in_which_nothing_was_written": PATCHED,
     "refimpl/records/test_element_serializer.py::test_a_time_that_is_no_long_is_the_callers_mistake": TYPES,
     "refimpl/records/test_element_serializer.py::test_something_that_is_no_element_is_the_callers_mistake": TYPES,
+    "refimpl/task/test_operators.py::test_an_exception_names_operator_subtask_and_record[WatermarkOperator": TYPES,
     "shortcuts/test_batches.py::test_a_function_that_fails_on_a_batch_names_the_record_as_without_shortcuts"
     "[assign_timestamps": TYPES,
     "shortcuts/test_batches.py::test_times_that_are_no_longs_are_made_one_by_one[float]": TYPES,

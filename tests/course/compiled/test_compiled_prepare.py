@@ -105,6 +105,18 @@ def test_bounds_of_a_slice_that_do_something_are_worked_out_once() -> None:
         prepared({Path("a.py"): "a = 1\nb = a[f(\n  2) :]\n"})
 
 
+@pytest.mark.parametrize(
+    ("module", "name"),
+    [("records/elements", "StreamRecord"), ("memory/builder", "_PublishedPosition"), ("shortcuts/lanes", "Lanes")],
+)
+def test_what_a_lane_reads_is_not_compiled(module: str, name: str) -> None:
+    """A lane is made when the engine runs: for it an attribute of a compiled class is the slower one."""
+    path = Path(f"{module}.py")
+    assert f"from refimpl.{module.replace('/', '.')}{TWIN} import {name} as {name}" in PREPARED[path]
+    assert f"class {name}:" not in PREPARED[path]
+    assert PREPARED[path.with_stem(path.stem + TWIN)] == TEXTS[path]
+
+
 def test_no_class_is_an_abc() -> None:
     source = "from __future__ import annotations\n\nfrom abc import ABC\n\n\nclass A(ABC):\n    x = 1\n\n\n"
     source += "class B(ABC, A):\n    x = 2\n"
