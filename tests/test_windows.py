@@ -310,7 +310,7 @@ def job_of_batches(
 
 @pytest.mark.spark
 @pytest.mark.slow
-@pytest.mark.sampled(one_in=4)
+@pytest.mark.sampled(one_in=3)
 @pytest.mark.parametrize("driver", COURSE_DRIVERS)
 @pytest.mark.parametrize("kind", OF_FLIGHTS)
 def test_windows_with_late_flights_are_sparks_on_every_driver(
