@@ -53,13 +53,13 @@ def test_a_running_job_is_slowed_held_and_swapped(notebook: Open) -> None:
     assert nb.run(3).strip() == "[50, 50]"
     assert view.get_attribute("data-mode") == "live"
     group.get_by_role("button", name="Hold it").click()
-    nb.until(f"() => /held(?! up)/.test({root}.querySelector('svg').textContent)")
+    nb.until(f"() => /held(?! back)/.test({root}.querySelector('svg').textContent)")
     nb.until(f"() => {root}.querySelectorAll('svg [data-vertex] [data-state=backpressured]').length > 0")
     screenshots(nb, view, "job-held")
     check_accessible_in_both_themes(nb, view)
     group.get_by_role("button", name="Let it go").click()
     slider.fill("0")
-    nb.until(f"() => !/rests|held(?! up)/.test({root}.querySelector('svg').textContent)")
+    nb.until(f"() => !/rests|held(?! back)/.test({root}.querySelector('svg').textContent)")
     group.get_by_label("Buffer timeout").select_option("10")
     group.get_by_role("button", name="Swap in: mine").click()
     for index, wanted in ((4, "{10}"), (5, "True")):
