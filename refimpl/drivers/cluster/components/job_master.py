@@ -130,8 +130,8 @@ class LeadingJobMaster:
 
     @property
     def task_managers(self) -> list[str]:
-        """The addresses of those that have slots of the job."""
-        return sorted({each.slot.task_manager for each in self.endpoint.pool.slots})
+        """The addresses of those on which its tasks are; a slot that is idle has none."""
+        return sorted({each.slot.task_manager for each in self.endpoint.pool.slots if each.wish is not None})
 
     # -- what users want ---------------------------------------------------------------------------------
 
