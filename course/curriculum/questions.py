@@ -58,13 +58,13 @@ class Question:
 
 def questions(lesson: int) -> dict[str, Question]:
     """All questions of one lesson by id, in the current language; none if it has none."""
+    if lesson >= FIRST_NUMBER:  # whose teacher may just be writing them
+        return {name: Question(name, **row) for name, row in own_questions(lesson).items()}
     return _questions(lesson, language())
 
 
 @cache
 def _questions(lesson: int, language: str) -> dict[str, Question]:
-    if lesson >= FIRST_NUMBER:
-        return {name: Question(name, **row) for name, row in own_questions(lesson).items()}
     rows = read_catalogue("curriculum/questions.toml", language).items()
     return {name: Question(name, **row) for name, row in rows if name.partition(".")[0] == str(lesson)}
 

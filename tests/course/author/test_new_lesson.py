@@ -12,7 +12,6 @@ from course.author.new_lesson import new_lesson
 from course.cli import main
 from course.curriculum.manifest import LESSONS
 from course.curriculum.own_lessons import OwnLessonError, own_lesson, own_lessons, own_questions
-from course.curriculum.questions import questions
 from course.learner.lessons import hand_out
 from course.learner.next_exercise import listing
 
@@ -158,11 +157,3 @@ def test_an_installed_package_builds_a_teachers_own_lessons_alone(folder, monkey
     assert builder.build_all() == []
     assert main(["build", "3"]) == 2
     assert "there is no lesson 3; there are none: `sluice new lesson TITLE` makes one" in capsys.readouterr().err
-
-
-@pytest.fixture(autouse=True)
-def fresh_questions():
-    """Questions are read once in a process."""
-    questions.cache_clear()
-    yield
-    questions.cache_clear()
