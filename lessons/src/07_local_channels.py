@@ -93,12 +93,15 @@ OneChannel(8).open("ab").flush().flush().poll().write("cd").write("ef").flush().
 #! Three flushes, one buffer: a flush cuts nothing, the buffer is filled to its end. Many expect as many buffers as
 #! flushes. Ask at the second flush why nobody is told, and at the last line why the first entry is empty and still
 #! there.
-# %% [markdown] text name=ways seeds=C12,C13,C15
+# %% [markdown] text name=ways seeds=C12,C13,C15,E12
 # ## The five steps of the local way
 #
 # What makes a record visible? One of **three triggers**: its buffer is full, so that the next one joins; an event
 # must follow it; or the **buffer timeout** has passed and flushes every channel. Below is the trace of a run
 # whose reader comes first: three records, then nothing for a while.
+#
+# At the end a reader closes its queue, and what still waits in it is let go. Once all readers of a result have come and
+# gone, nobody needs it any more.
 # %% figure name=local-way seeds=E3
 local_way()
 #! Read the times aloud: 0.01 ms to write, 100 ms to be seen. Ask which of the three triggers step 3 was, and what the
