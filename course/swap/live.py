@@ -18,7 +18,7 @@ __all__ = ["end_last", "live_swap"]
 
 _NAME = "swap"
 _REST_MS = 20
-_CUT_MS = 250  # a source rests after a barrier too: with one every few ms it would read next to nothing
+_CUT_MS = 250  # of a job that only goes on to be looked at; one each ms would be most of its work
 _guards: list[Guard] = []
 
 

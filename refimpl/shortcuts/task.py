@@ -77,6 +77,7 @@ class FastTask(Task):
             return False
         self._say(Progress.MADE)
         self.num_steps += 1
+        self.is_work = True
         return self.input.take() > 0
 
 

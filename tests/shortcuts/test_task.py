@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 import pytest
 
-from refimpl.records import MAX_WATERMARK, StreamRecord
+from refimpl.drivers.control import pause_ms
+from refimpl.records import MAX_WATERMARK, CheckpointBarrier, StreamRecord
 from refimpl.shortcuts.input import FastSourceInput
 from refimpl.shortcuts.task import FastTask
 from refimpl.task import Progress, SinkOperator
@@ -58,6 +60,20 @@ def test_a_source_goes_on_by_itself_as_long_as_there_is_more_and_room() -> None:
     assert not task.go_on()  # the end is told as usual
     assert task.emit() is Progress.DONE
     assert wire.read() == [*records(*range(10)), MAX_WATERMARK]
+
+
+def test_a_slow_source_that_goes_on_behind_a_barrier_rests_after_its_records() -> None:
+    """The barrier alone was no work, what comes behind it is: else nothing slows the source until its next poll."""
+    wire = Wire(buffers=9, segment=1_000)
+    task = source_task(range(10), wire, batch=4)
+    task.rest_ms = 50
+    task.submit(partial(task.checkpoints.pass_on, CheckpointBarrier(1, 0)))
+    assert task.poll()
+    task.process()
+    assert pause_ms(task) == 0
+    assert task.go_on()
+    task.process()
+    assert pause_ms(task) == 50
 
 
 @pytest.mark.parametrize("what", ["mail", "no room", "nothing there", "no source"])
