@@ -26,6 +26,7 @@ from refimpl.task.operators import (
     SinkOperator,
     WatermarkOperator,
 )
+from refimpl.task.sink_operators import ExactlyOnce
 from refimpl.task.watermarks import TimestampsAndWatermarksOperator
 from refimpl.task.window_operator import WindowOperator
 
@@ -208,6 +209,16 @@ def _sink_value(operator: Operator) -> Value:
     return process_value
 
 
+def _exactly_once_value(operator: Operator) -> Value:
+    assert isinstance(operator, ExactlyOnce), f"{operator} is no sink of transactions"
+    invoke = operator.sink.invoke
+
+    def process_value(value: object, timestamp: int | None) -> None:
+        invoke(value)
+
+    return process_value
+
+
 def _co_map_value(operator: TwoInputOperator, side: int) -> Value:
     assert isinstance(operator, CoMapOperator), f"{operator} does not map"
     function = operator.function_of_first if side == FIRST else operator.function_of_second
@@ -246,6 +257,7 @@ _FORMS: dict[Callable[..., None], type[BatchForm]] = {
 _VALUES: dict[Callable[..., None], Callable[[Operator], Value]] = {
     MapOperator.process: _map_value,
     SinkOperator.process: _sink_value,
+    ExactlyOnce.process: _exactly_once_value,
 }
 
 

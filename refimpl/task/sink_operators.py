@@ -16,7 +16,7 @@ from refimpl.task.operators import Operator, OperatorContext
 from refimpl.task.outputs import Output
 from refimpl.task.two_phase_sink import SinkState, Transactions, TwoPhaseCommitSink
 
-__all__ = ["HeldBack", "HeldSinkOperator", "TransactionalSink", "TwoPhaseSinkOperator"]
+__all__ = ["ExactlyOnce", "HeldBack", "HeldSinkOperator", "TransactionalSink", "TwoPhaseSinkOperator"]
 
 
 class TransactionalSink(Protocol):
@@ -32,7 +32,7 @@ class TransactionalSink(Protocol):
         """The whole job has FINISHED: what was not committed by now never will be."""
 
 
-class _ExactlyOnce(Operator):
+class ExactlyOnce(Operator):
     """The end of a stream: a `TwoPhaseCommitSink` that lives with checkpoints.
 
     Raises (setup):
@@ -40,6 +40,8 @@ class _ExactlyOnce(Operator):
     """
 
     states: OperatorStates
+    sink: TwoPhaseCommitSink
+    """From `setup` on."""
 
     def __init__(self, value_type: TypeSerializer) -> None:
         self.states = OperatorStates(KeyedStateBackend(), {})
@@ -55,18 +57,18 @@ class _ExactlyOnce(Operator):
         pending = TupleType(LONG, STRING, ListType(self._value_type))
         self._opened = self.states.by_no_key.transactions("open", STRING)
         self._pending = self.states.by_no_key.transactions("pending", pending)
-        self._sink = TwoPhaseCommitSink(self._transactions(context.subtask, context.attempt))
+        self.sink = TwoPhaseCommitSink(self._transactions(context.subtask, context.attempt))
 
     def open(self) -> None:
         opened = [SinkState(name, ()) for name in self._opened.get()]
         pending = self._pending.get()
         for _, name, values in pending:
             self._take_over(name, values)
-        self._sink.restore([*opened, SinkState(None, tuple((number, name) for number, name, _ in pending))])
+        self.sink.restore([*opened, SinkState(None, tuple((number, name) for number, name, _ in pending))])
         self._remember()
 
     def process(self, record: StreamRecord) -> None:
-        self._sink.invoke(record.value)
+        self.sink.invoke(record.value)
 
     def process_watermark(self, watermark: Watermark) -> None:
         self.current_watermark = watermark.timestamp
@@ -77,24 +79,24 @@ class _ExactlyOnce(Operator):
         self.latency.report(marker, self.context.time.now_ms)
 
     def finish(self) -> None:
-        self._sink.end_of_input()
+        self.sink.end_of_input()
         self._remember()
 
     def prepare_barrier(self, checkpoint_id: int) -> None:
-        self._sink.snapshot(checkpoint_id)
+        self.sink.snapshot(checkpoint_id)
         self._remember()
 
     def notify_complete(self, checkpoint_id: int) -> None:
         try:
-            self._sink.complete(checkpoint_id)
+            self.sink.complete(checkpoint_id)
         finally:
             self._remember()
 
     def notify_aborted(self, checkpoint_id: int) -> None:
-        self._sink.aborted(checkpoint_id)
+        self.sink.aborted(checkpoint_id)
 
     def close(self) -> None:
-        self._sink.close()
+        self.sink.close()
 
     def _transactions(self, subtask: int, attempt: int) -> Transactions:
         raise NotImplementedError(f"{type(self).__name__}._transactions")
@@ -108,12 +110,12 @@ class _ExactlyOnce(Operator):
 
     def _remember(self) -> None:
         """Let the state say what a snapshot is to hold."""
-        state = self._sink.state
+        state = self.sink.state
         self._opened.update(() if state.open is None else (state.open,))
         self._pending.update((number, name, self._values_of(name)) for number, name in state.pending)
 
 
-class TwoPhaseSinkOperator(_ExactlyOnce):
+class TwoPhaseSinkOperator(ExactlyOnce):
     """Writes into the transactions of `sink`; the state has their names.
 
     Flink:   StreamSink of a TwoPhaseCommitSinkFunction (streaming.api.functions.sink), 1.11.4
@@ -174,7 +176,7 @@ class _HeldValues:
         self.values.pop(transaction, None)
 
 
-class HeldSinkOperator(_ExactlyOnce):
+class HeldSinkOperator(ExactlyOnce):
     """Hands the values of an epoch to `give`, with their transaction, once a checkpoint that has them counts.
 
     The same ones may be handed over again by another attempt.
