@@ -27,7 +27,7 @@ __all__ = [
 ]  # fmt: skip
 
 FORMAT = "sluice-bench/2"
-PACKAGES = ("numpy", "pyarrow", "pyzmq", "bytewax", "sluice")
+PACKAGES = ("numpy", "pyarrow", "pyzmq", "bytewax", "polars", "sluice")
 BEGIN = "<!-- The output of one `make bench`; `python -m tests.bench --results` writes it. Begin. -->"
 END = "<!-- End. -->"
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import cache, partial
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -159,10 +158,6 @@ def in_polars(num: int) -> tuple[int, float, float]:
     return num, *spent
 
 
-def no_polars() -> str | None:
-    return None if find_spec("polars") else "polars is not installed; pip install polars brings it"
-
-
 SLIDING = SlidingWindows(SIZE_MS, SLIDE_MS)
 WINDOWS: dict[str, Entry] = {
     made.key: made
@@ -170,6 +165,6 @@ WINDOWS: dict[str, Entry] = {
         entry("windows/sliding", "a sum by key, three windows a record", lambda n: ours(n, SLIDING, 3, False)),
         entry("windows/batches", "tumbling, in batches", lambda n: ours(n, TumblingWindows(TUMBLING_MS), 1, True)),
         entry("peers/bytewax, sliding", "the same", in_bytewax, lacking=partial(lacking, "bytewax")),
-        entry("peers/polars", "group_by_dynamic", in_polars, lacking=no_polars),
+        entry("peers/polars", "group_by_dynamic", in_polars, lacking=partial(lacking, "polars")),
     )
 }
