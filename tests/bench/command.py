@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from course.compiled.choice import ENGINES
+from tests.bench.engines import compare
 from tests.bench.measure import ContenderError, Entry, Turn, WrongAnswerError, play
 from tests.bench.program import INTERRUPTED
 from tests.bench.report import (
@@ -36,6 +37,7 @@ __all__ = ["main"]
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "tests" / "bench" / "RESULTS.md"
 FOLDER = ROOT / ".cache" / "bench"
+BOTH = "both"
 OUR_LOAD = 2  # what a producer and a consumer add to the load average themselves
 WRONG_ANSWER = 1
 NAMES = [row.name for row in ROWS]
@@ -49,7 +51,8 @@ Rows that miss their goal take their turns once more, and all turns count.
 """
 EPILOG = f"""\
 Rows have numbers, 1 to {NUMBERS[-1]}, and names; --list shows them. The answer is also written as JSON, to
-{FOLDER.relative_to(ROOT)}/run.json if all rows were measured, else to part.json beside it.
+{FOLDER.relative_to(ROOT)}/run.json if all rows were measured, else to part.json beside it; of both engines side by
+side there is the table only.
 
 Exit status: 0 measured, 1 a contender did not deliver what it was given, 2 wrong use, 130 interrupted.
 No speed makes this fail: how fast is for you to judge, whether it works is for `make test`.
@@ -91,7 +94,11 @@ def parser() -> argparse.ArgumentParser:
         "--records", type=whole_number(1, 10**9), metavar="N", help="records of a turn, in place of --seconds"
     )
     made.add_argument("--quick", action="store_true", help="2 rounds of 0.1 s: does it work, and roughly how fast")
-    made.add_argument("--engine", choices=ENGINES, help="what is measured (compiled if `make fast` has built it)")
+    made.add_argument(
+        "--engine",
+        choices=(*ENGINES, BOTH),
+        help="what is measured: source, or if `make fast` has built the other, both side by side",
+    )
     made.add_argument("--json", metavar="FILE", help="write the answer there; - prints it instead of the table")
     made.add_argument(
         "--results",
@@ -132,19 +139,28 @@ def chosen(names: Sequence[str], refuse: Callable[[str], object]) -> list[Row]:
     return [row for row in ROWS if not names or row.name in names or str(row.number) in names]
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure what `arguments` ask for; return the exit status."""
+def main(arguments: Sequence[str] | None = None, can_be_both: bool = False) -> int:
+    """Measure what `arguments` ask for; return the exit status.
+
+    `can_be_both` says that no engine was asked for and both are there.
+    """
     made = parser()
     given = made.parse_args(arguments)
     rows = chosen([*given.names, *filter(None, (name.strip() for name in given.only.split(",")))], made.error)
     if given.seconds is not None and given.records is not None:
         made.error("--seconds and --records both say how long a turn is; give one of them")
+    if given.engine == BOTH and (given.json or given.results):
+        made.error("a file has the figures of one engine; say --engine source or --engine compiled")
     if given.list:
         print("\n\n".join(listed(row) for row in rows))
         return 0
     if given.results:
         return write_results(Path(given.json or FOLDER / "run.json"), made.error)
-    run = Run(given.rounds or (2 if given.quick else 7), given.seconds or (0.1 if given.quick else 0.5), given.records)
+    num_rounds, length_s = given.rounds or (2 if given.quick else 7), given.seconds or (0.1 if given.quick else 0.5)
+    if given.engine == BOTH or (can_be_both and not given.json):
+        words = ["--records", given.records] if given.records else ["--seconds", length_s]
+        return compare([str(row.number or row.name) for row in rows], 1, [f"--rounds={num_rounds}", *map(str, words)])
+    run = Run(num_rounds, length_s, given.records)
     try:
         run.measure(rows)
     except KeyboardInterrupt:

@@ -1,4 +1,4 @@
-"""The source beside the compiled engine: `python -m tests.bench.engines 1 3 6 7 8 14`.
+"""The source beside the compiled engine: `make bench`, or `python -m tests.bench.engines 1 3 6 7 8 14` for some passes.
 
 One process has one engine, so each pass of `make bench` is a process. They take turns, source, compiled, compiled,
 source, and what is compared is the ratio to the same peer, which is the same code in both: pass n of one with pass n of
@@ -21,10 +21,10 @@ from tests.bench.measure import Figure
 from tests.bench.program import run_program
 
 ROOT = Path(__file__).parents[2]
-HEADINGS = ("#", "what", "against", "source", "compiled", "compiled / source")
+HEADINGS = ("#", "what", "against", "goal", "source", "compiled", "compiled / source")
 
-Ratios = dict[tuple[int, str, str], list[float]]
-"""By row, what and against: the ratio of each pass."""
+Passes = dict[tuple[int | None, str, str], list[Mapping[str, Any]]]
+"""By row, what and against: the line of each pass."""
 
 
 def measured(engine: str, rows: Sequence[str], words: Sequence[str]) -> Mapping[str, Any]:
@@ -44,30 +44,68 @@ def measured(engine: str, rows: Sequence[str], words: Sequence[str]) -> Mapping[
     return found
 
 
-def add(answer: Mapping[str, Any], ratios: Ratios) -> None:
-    """Put the ratios of one pass to those of the passes before; what could not be measured is left out."""
+def add(answer: Mapping[str, Any], passes: Passes) -> None:
+    """Put the lines of one pass to those of the passes before; what could not be measured is left out."""
     for row in answer["rows"]:
         for line in row["lines"]:
             if line["value"] is not None:
-                key = row["number"], line["what"], line["against"]
-                ratios.setdefault(key, []).append(line["value"]["median"])
+                passes.setdefault((row["number"], line["what"], line["against"]), []).append(line)
 
 
-def table(by_engine: Mapping[str, Ratios]) -> list[tuple[str, ...]]:
+def table(by_engine: Mapping[str, Passes]) -> list[tuple[str, ...]]:
     """A line for each comparison that both engines have: medians of the passes, and what they lie between."""
     source, compiled = (by_engine[engine] for engine in ENGINES)
     lines: list[tuple[str, ...]] = []
-    for key, ones in source.items():
-        if len(others := compiled.get(key, [])) == len(ones):
-            gains = [other / one for one, other in zip(ones, others, strict=True)]
-            number, what, against = key
-            lines.append((str(number or "–"), what, against, *(in_words(each) for each in (ones, others, gains))))
+    for (number, what, against), ones in source.items():
+        if len(others := compiled.get((number, what, against), [])) == len(ones):
+            one, other = ([line["value"]["median"] for line in of_engine] for of_engine in (ones, others))
+            gains = [after / before for before, after in zip(one, other, strict=True)]
+            goal = ones[0]["goal"]
+            sign = "≤" if ones[0]["is_less_better"] else "≥"
+            told = "" if goal is None else f"{sign} {goal:g}"
+            figures = (f"{in_words(each)}{reached(ones[0], each)}" for each in (one, other))
+            lines.append((str(number or "–"), what, against, told, *figures, in_words(gains)))
     return lines
+
+
+def reached(line: Mapping[str, Any], values: Sequence[float]) -> str:
+    """What the median of the passes comes to, as a verdict behind it; nothing where there is no goal."""
+    if line["goal"] is None:
+        return ""
+    sign = -1 if line["is_less_better"] else 1
+    median = sign * Figure.of(values).median
+    for name in ("goal", "floor"):
+        if median >= sign * line[name]:
+            return f" {name}"
+    return " missed"
 
 
 def in_words(values: Sequence[float]) -> str:
     figure = Figure.of(values)
+    if len(values) == 1:
+        return f"{figure.median:.3g}"
     return f"{figure.median:.3g} [{figure.low:.3g} .. {figure.high:.3g}]"
+
+
+def compare(rows: Sequence[str], num_passes: int, words: Sequence[str]) -> int:
+    """Measure rows with both engines in turn, and print the table; `words` are options of a pass."""
+    by_engine: dict[str, Passes] = {engine: {} for engine in ENGINES}
+    answer: Mapping[str, Any] = {}
+    for number in range(num_passes):
+        for engine in ENGINES[:: -1 if number % 2 else 1]:
+            print(f"pass {number + 1} of {num_passes}, {engine}", file=sys.stderr, flush=True)
+            answer = measured(engine, rows, words)
+            add(answer, by_engine[engine])
+    from tests.bench.report import machine_in_words
+
+    lines = [HEADINGS, *table(by_engine)]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(HEADINGS))]
+    print("\n".join("  ".join(map(str.ljust, line, widths)).rstrip() for line in lines))
+    spread = "" if num_passes == 1 else "; medians of the passes, and what the middle half of them lie between"
+    print(f"\n{num_passes} {'pass' if num_passes == 1 else 'passes'} of each, {answer['rounds']} rounds of ", end="")
+    print(f"{answer['seconds']:g} s{spread}")
+    print(machine_in_words(answer["machine"]).partition("\n")[2])
+    return 0
 
 
 def main() -> int:
@@ -78,24 +116,7 @@ def main() -> int:
     parser.add_argument("--rounds", default="3", metavar="N", help="turns of each contender in a pass (%(default)s)")
     parser.add_argument("--seconds", default="0.35", metavar="S", help="length of a turn (%(default)s)")
     given = parser.parse_args()
-    by_engine: dict[str, Ratios] = {engine: {} for engine in ENGINES}
-    answer: Mapping[str, Any] = {}
-    for number in range(given.passes):
-        for engine in ENGINES[:: -1 if number % 2 else 1]:
-            print(f"pass {number + 1} of {given.passes}, {engine}", file=sys.stderr, flush=True)
-            answer = measured(engine, given.rows, ["--rounds", given.rounds, "--seconds", given.seconds])
-            add(answer, by_engine[engine])
-    from tests.bench.report import machine_in_words
-
-    lines = [HEADINGS, *table(by_engine)]
-    widths = [max(len(line[column]) for line in lines) for column in range(len(HEADINGS))]
-    print("\n".join("  ".join(map(str.ljust, line, widths)).rstrip() for line in lines))
-    print(
-        f"\n{given.passes} passes of each, {given.rounds} rounds of {given.seconds} s; medians of the passes, and what "
-        "the middle half of them lie between, or with under four, all"
-    )
-    print(machine_in_words(answer["machine"]).partition("\n")[2])
-    return 0
+    return compare(given.rows, given.passes, ["--rounds", given.rounds, "--seconds", given.seconds])
 
 
 if __name__ == "__main__":
