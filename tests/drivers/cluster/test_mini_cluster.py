@@ -16,12 +16,14 @@ from refimpl.cluster import FixedDelayRestart
 from refimpl.cluster.dispatcher import JobRecord, JobRecordState, MemoryJobRegistry
 from refimpl.config import Config
 from refimpl.drivers.cluster.client import ClusterClient
+from refimpl.drivers.cluster.high_availability.job_folder import JobFolder
 from refimpl.drivers.cluster.high_availability.leaders import DISPATCHER, RESOURCE_MANAGER
 from refimpl.drivers.cluster.mini_cluster import MiniCluster
 from refimpl.drivers.file_transactions import FileSink
 from refimpl.errors import LocalUsageError, RemoteTransportError
 from refimpl.job import StreamEnvironment
 from refimpl.records import StreamRecord
+from refimpl.state.store import MemoryStore
 from refimpl.task.operators import SinkOperator
 from tests.support.batch_jobs import batch_config, expected, files_in, words
 from tests.support.polling import until
@@ -233,6 +235,17 @@ def test_a_cancelled_job_ends_and_its_slots_serve_the_next(cluster: MiniCluster,
         until(lambda name=name: client.status(name).get("running") == 2 * PARALLELISM)
         assert client.cancel(name)["state"] == "cancelled"
     assert [each["state"] for each in client.jobs()] == ["cancelled"] * 3
+
+
+def test_who_waits_for_a_job_that_is_forgotten_as_it_ends_hears_so(gate: str, tmp_path: Path) -> None:
+    registry = JobFolder(MemoryStore(), num_kept=0)
+    with MiniCluster(tmp_path / "store", registry=registry) as cluster:
+        client = cluster.client()
+        client.submit("squares", gated_job(gate, tmp_path / "out"))
+        with pytest.raises(LocalUsageError, match="there is no job 'squares'"):
+            client.cancel("squares")
+        assert client.jobs() == []
+    assert cluster.bugs == []
 
 
 def test_a_savepoint_is_there_when_the_answer_comes(cluster: MiniCluster, gate: str, tmp_path: Path) -> None:

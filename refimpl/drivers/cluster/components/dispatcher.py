@@ -250,6 +250,12 @@ class LeadingDispatcher:
         self._answer_waiting(job_id)
 
     def _answer_waiting(self, job_id: str) -> None:
-        shown = self._shown(self._record(job_id))
-        for answer in self._waiting.pop(job_id, []):
-            answer(shown, "")
+        waiting = self._waiting.pop(job_id, [])
+        try:
+            shown = self._shown(self._record(job_id))
+        except LocalUsageError as forgotten:  # so many others have ended meanwhile
+            for answer in waiting:
+                answer(None, str(forgotten))
+        else:
+            for answer in waiting:
+                answer(shown, "")

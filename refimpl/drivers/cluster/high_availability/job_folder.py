@@ -1,8 +1,10 @@
 """The jobs of a cluster on disk: stored before a client hears yes, and over before it hears how.
 
     JOB/stored    hash, line end, JSON: job id, number, hash and length of the code; line end, the code: a pickled job
-    JOB/begun     hash, line end, {}
-    JOB/over      hash, line end, JSON: end, why
+    JOB/begun     hash, line end, JSON: job id
+    JOB/over      hash, line end, JSON: job id, number, end, why
+
+The number of a job that is stored is one more than that of the job stored before, and so for those that are over.
 
 Rules of this file:
 - Each file is made once, by whoever comes first, and changed by nobody. So a leader that was overtaken can neither
@@ -51,6 +53,7 @@ class _Begun:
 @dataclass(frozen=True, slots=True)
 class _Over:
     job_id: str
+    number: int
     end: JobState
     why: str
 
@@ -62,7 +65,7 @@ _FORMS = {name: JsonForm(kind) for name, kind in _FILES.items()}
 class JobFolder:
     """A `JobRegistry` in `store`, for whoever leads the Dispatcher; the jobs in its records are bytes.
 
-    Of jobs that are over, the newest `num_kept` are kept, for clients that ask how they ended.
+    Of jobs that are over, the `num_kept` that ended last are kept, for clients that ask how they ended.
 
     Flink:   RunningJobsRegistry, JobGraphStore, ArchivedExecutionGraphStore (runtime.highavailability,
              runtime.jobmanager, runtime.dispatcher), 1.11.4
@@ -87,7 +90,8 @@ class JobFolder:
                 self._write(_key(record.job_id, "begun"), _Begun(record.job_id))
             case JobRecordState.DONE:
                 assert record.end is not None, f"job {record.job_id} is over, and nobody says how"
-                self._write(_key(record.job_id, "over"), _Over(record.job_id, record.end, record.why))
+                number = 1 + max(self._ends().values(), default=0)
+                self._write(_key(record.job_id, "over"), _Over(record.job_id, number, record.end, record.why))
                 self._forget_oldest()
 
     def all(self) -> Mapping[str, JobRecord]:
@@ -136,6 +140,11 @@ class JobFolder:
                     numbers[unquote(folder)] = self._get(f"{folder}/{name}")[0].number
         return numbers
 
+    def _ends(self) -> dict[str, int]:
+        """The number of each job that is over and of which every file is as it was written."""
+        over = [each.job_id for each in self.all().values() if each.end is not None]
+        return {job_id: self._get(_key(job_id, "over"))[0].number for job_id in over}
+
     def _record(self, job_id: str, keys: set[str]) -> JobRecord:
         stored, begun, over = (_key(job_id, name) for name in _FILES)
         try:
@@ -158,8 +167,9 @@ class JobFolder:
         return self._read[key]
 
     def _forget_oldest(self) -> None:
-        over = [each.job_id for each in self.all().values() if each.end is not None]
-        for job_id in over[: max(0, len(over) - self._num_kept)]:
+        """What was submitted long ago may have ended just now, and somebody waits to hear how."""
+        ends = self._ends()
+        for job_id in sorted(ends, key=ends.__getitem__)[: max(0, len(ends) - self._num_kept)]:
             self._store.delete([_key(job_id, name) for name in _FILES])
 
 

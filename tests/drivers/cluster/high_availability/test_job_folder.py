@@ -64,16 +64,16 @@ def test_a_leader_that_was_overtaken_can_take_nothing_back() -> None:
         assert jobs.all() == {"job": replace(over, job=b"")}
 
 
-def test_the_newest_that_are_over_are_kept_and_all_others() -> None:
+def test_those_that_ended_last_are_kept_and_all_that_are_not_over() -> None:
     store = MemoryStore()
-    jobs = JobFolder(store, num_kept=2)
-    for number in range(6):
-        jobs.put(JobRecord(str(number), b""))
-    for number in (0, 2, 3, 4):
-        jobs.put(JobRecord(str(number), b"", JobRecordState.DONE, JobState.FINISHED))
-    assert list(jobs.all()) == ["1", "3", "4", "5"]
-    jobs.put(JobRecord("0", b"again"))
-    assert list(JobFolder(store).all().items())[-1] == ("0", JobRecord("0", b"again"))
+    for number in range(7):
+        JobFolder(store).put(JobRecord(str(number), b""))
+    for number in (2, 5, 4, 0, 3):  # 0 was there first, and is over late
+        JobFolder(store, num_kept=2).put(JobRecord(str(number), b"", JobRecordState.DONE, JobState.FINISHED))
+    jobs = JobFolder(store)
+    assert list(jobs.all()) == ["0", "1", "3", "6"]
+    jobs.put(JobRecord("2", b"again"))
+    assert list(JobFolder(store).all().items())[-1] == ("2", JobRecord("2", b"again"))
 
 
 def test_a_job_that_was_forgotten_by_half_is_none_and_its_id_is_free() -> None:
