@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import argparse
+import hashlib
 import os
 import secrets
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
+import refimpl.shortcuts.makers  # noqa: F401 (loaded before memory is counted)
+from course.compiled.choice import ENGINES, in_use
 from tests.fuzz.control_wire import control_fault
-from tests.fuzz.harness import Fault, fault_in, shrink
+from tests.fuzz.harness import Fault, fault_in, played, shrink
 from tests.fuzz.inputs import Input
 from tests.fuzz.sessions import numbered_input
 
@@ -29,6 +33,9 @@ Both ends of a connection, each alone and both together, are given frames that a
 all, while tasks and transports do what they do at any time. Whatever comes, nothing but a RemoteProtocolError goes out,
 every segment has one holder and comes home, credit is kept, and memory stays within what the configuration grants.
 After each ten of them comes one for the wire between the processes of a cluster, which no stranger may open.
+
+The verdict printed at the end is a hash over what came of each input for the ends of a connection: bytes said and read,
+credit, states, words of errors. For the same seed and number of inputs it is the same with each engine.
 """
 EPILOG = """\
 An input that breaks something is made short and written to a file, which --replay reads. Ctrl-C ends the run as well.
@@ -47,6 +54,8 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--seconds", type=float, default=float("inf"), metavar="S", help="stop after so long (never)")
     made.add_argument("--seed", metavar="TEXT", help="where they begin; the same seed, the same inputs (random)")
     made.add_argument("--replay", metavar="INPUT", help="play one input: a file, SEED:NUMBER, or control:SEED:NUMBER")
+    made.add_argument("--engine", choices=ENGINES, help="what is played (compiled if `make fast` has built it)")
+    made.add_argument("--shortcuts", action="store_true", help="play the ends that take shortcuts")
     made.add_argument(
         "--keep", type=Path, default=ROOT / ".cache" / "fuzz", metavar="DIR", help="where to write inputs that break"
     )
@@ -59,11 +68,13 @@ class Run:
 
     seed: str
     keep: Path
+    shortcuts: bool = False
     started_s: float = field(default_factory=time.monotonic)
     num_inputs: int = 0
     slowest_s: float = 0.0
     slowest: int = 0
     faults: dict[str, int] = field(default_factory=dict)
+    verdicts: Any = field(default_factory=lambda: hashlib.blake2b(digest_size=8))
 
     def __str__(self) -> str:
         seconds = time.monotonic() - self.started_s
@@ -77,17 +88,19 @@ class Run:
         number = self.num_inputs
         if number % CONTROL_EVERY == 0:
             self._play_control(number // CONTROL_EVERY)
-        given = numbered_input(self.seed, number)
+        given = replace(numbered_input(self.seed, number), shortcuts=self.shortcuts)
         started_s = time.perf_counter()
-        fault = fault_in(given, is_weighed=number % WEIGHED_EVERY == 0)
+        found = played(given, is_weighed=number % WEIGHED_EVERY == 0)
         took_s = time.perf_counter() - started_s
         if took_s > self.slowest_s:
             self.slowest, self.slowest_s = number, took_s
         self.num_inputs += 1
-        if fault is not None:
-            if fault.name not in self.faults:
-                self._write_down(number, given, fault)
-            self.faults[fault.name] = self.faults.get(fault.name, 0) + 1
+        if isinstance(found, Fault):
+            if found.name not in self.faults:
+                self._write_down(number, given, found)
+            self.faults[found.name] = self.faults.get(found.name, 0) + 1
+        else:
+            self.verdicts.update(found.encode())
 
     def _play_control(self, number: int) -> None:
         """One input for the control wire; it is written down by its number."""
@@ -120,7 +133,7 @@ def say(text: str, end: str = "\n") -> None:
     print(f"\r\033[K{text}" if sys.stderr.isatty() else text, end=end, file=sys.stderr, flush=True)
 
 
-def replay(what: str) -> int:
+def replay(what: str, shortcuts: bool = False) -> int:
     """Play one input and tell all about it; return the exit status."""
     path = Path(what)
     if what.startswith(CONTROL):
@@ -129,6 +142,7 @@ def replay(what: str) -> int:
         given = Input.from_json(path.read_text(encoding="utf-8"))
     else:
         given = numbered_input(*seed_and_number(what))
+    given = replace(given, shortcuts=shortcuts)
     print(given.to_json(), end="")
     fault = fault_in(given, is_weighed=True)
     print("nothing broke" if fault is None else fault.story)
@@ -156,10 +170,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     asked = made.parse_args(arguments)
     if asked.replay is not None:
         try:
-            return replay(asked.replay)
+            return replay(asked.replay, asked.shortcuts)
         except ValueError as error:
             made.error(str(error))
-    run = Run(asked.seed or secrets.token_hex(4), asked.keep)
+    run = Run(asked.seed or secrets.token_hex(4), asked.keep, asked.shortcuts)
     until_s = run.started_s + asked.seconds
     pause_s = 0.5 if sys.stderr.isatty() else 30.0
     next_line_s = run.started_s + pause_s
@@ -173,6 +187,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         say(f"interrupted in input {run.seed}:{run.num_inputs}")
     say("", end="")
     print(run)
+    print(f"engine {in_use()}, seed {run.seed}, verdict {run.verdicts.hexdigest()}")
     for name, count in run.faults.items():
         print(f"  {count} × {name}")
     return bool(run.faults)

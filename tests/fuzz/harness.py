@@ -23,7 +23,7 @@ from typing import TypeVar
 from tests.fuzz.inputs import Input, Step
 from tests.fuzz.world import play
 
-__all__ = ["Fault", "fault_in", "shrink"]
+__all__ = ["Fault", "fault_in", "played", "shrink"]
 
 _WORLD_BYTES = 400_000  # what a world takes that is handed nothing, and more than twice what most inputs need
 _ANSWER_BYTES = 2_500  # an error that waits to be fetched
@@ -41,31 +41,36 @@ class Fault:
 
 
 def fault_in(given: Input, is_weighed: bool = False) -> Fault | None:
-    """Play `given`; if it is to be weighed, no moment of it may take more memory than its bytes explain."""
+    """Play `given`; what went wrong, if anything did."""
+    found = played(given, is_weighed)
+    return found if isinstance(found, Fault) else None
+
+
+def played(given: Input, is_weighed: bool = False) -> Fault | str:
+    """Play `given`; if it is to be weighed, no moment of it may take more memory than its bytes explain.
+
+    Returns its verdict, the same whichever engine plays it, unless something went wrong.
+    """
     signal.signal(signal.SIGVTALRM, _take_too_long)
     signal.setitimer(signal.ITIMER_VIRTUAL, MAX_SECONDS)
     try:
-        if is_weighed:
-            _play_weighed(given)
-        else:
-            play(given)
+        return _play_weighed(given) if is_weighed else play(given)
     except Exception as error:  # noqa: BLE001 - whatever it is, it is a fault, and is told
         place = traceback.extract_tb(error.__traceback__)[-1]
         name = f"{type(error).__name__} in {Path(place.filename).name}, line {place.lineno}"
         return Fault(name, "".join(traceback.format_exception(error)))
     finally:
         signal.setitimer(signal.ITIMER_VIRTUAL, 0)
-    return None
 
 
 def _take_too_long(_signal: int, _frame: object) -> None:
     raise TimeoutError(f"an input takes more than {MAX_SECONDS} s of the processor")
 
 
-def _play_weighed(given: Input) -> None:
+def _play_weighed(given: Input) -> str:
     tracemalloc.start()
     try:
-        play(given)
+        verdict = play(given)
         _, peak_bytes = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -74,6 +79,7 @@ def _play_weighed(given: Input) -> None:
     most = _WORLD_BYTES + _PYTHON_FACTOR * given.num_bytes + given.setup.config.max_event_bytes
     most += num_answers * _ANSWER_BYTES
     assert peak_bytes <= most, f"it took up to {peak_bytes} B, more than {most}"
+    return verdict
 
 
 def shrink(given: Input, has_fault: Callable[[Input], bool]) -> Input:

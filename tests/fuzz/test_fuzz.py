@@ -120,7 +120,7 @@ def test_ctrl_c_ends_a_run_with_a_summary(monkeypatch: pytest.MonkeyPatch, capsy
     def interrupt(_given: Input, is_weighed: bool) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("tests.fuzz.command.fault_in", interrupt)
+    monkeypatch.setattr("tests.fuzz.command.played", interrupt)
     assert main(["--seed", "stop"]) == 0
     output = capsys.readouterr()
     assert output.out.startswith("0 inputs in 0 s")

@@ -6,6 +6,7 @@ on the way, what is read is what was written, and when all is delivered nothing 
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter, deque
 from collections.abc import Callable
 
@@ -65,6 +66,10 @@ class Wire:
         return [message for _, message in self._frames]
 
     @property
+    def held(self) -> bytes:
+        return self._bytes
+
+    @property
     def num_bytes(self) -> int:
         return len(self._bytes)
 
@@ -105,6 +110,7 @@ class World:
         if self.producer is not None and self.consumer is not None:
             self._both = _BothEnds(self.producer, self.consumer)
             self._parts |= {REQUESTS: self._both.requests, RESPONSES: self._both.responses}
+        self._said = hashlib.blake2b(digest_size=8)
 
     def do(self, step: Step) -> None:
         """Somebody does something; then the laws are checked."""
@@ -118,6 +124,8 @@ class World:
         end = self.producer if who in (PRODUCER, REQUESTS) else self.consumer
         assert end is not None, f"nobody is there to {what!r}"
         end.check()
+        for frame in end.outgoing:
+            self._said.update(frame.data)
         end.outgoing.clear()
 
     @property
@@ -125,6 +133,19 @@ class World:
         """Whether no end reads or says anything any more."""
         ends = (self.producer, self.consumer)
         return all(end is None or end.connection.is_closed for end in ends)
+
+    def verdict(self) -> str:
+        """What has come of it, in words: the same for the same input whoever plays it, so that two can be compared."""
+        words = [self._said.hexdigest()]
+        if self._both is not None:
+            words += [wire.held.hex() for wire in (self._both.requests, self._both.responses)]
+        if self.producer is not None:
+            words += [repr(self.producer.connection.snapshot()), *(each.hex() for each in self.producer.written)]
+        if self.consumer is not None:
+            words += [repr(self.consumer.connection), *(each.hex() for each in self.consumer.read)]
+            errors = [self.consumer.connection.error, *(channel.error for channel in self.consumer.channels)]
+            words += [f"{type(error).__name__}: {error}" for error in errors]
+        return "\n".join(words)
 
     def finish(self) -> None:
         """Weigh what is held, unless so little has come that it cannot be too much, and end everything."""
@@ -233,8 +254,11 @@ class _BothEnds:
         return has_moved
 
 
-def play(given: Input) -> None:
-    """Do the steps of an input, and check the laws after each; what it raises is a fault and says in which step."""
+def play(given: Input) -> str:
+    """Do the steps of an input, and check the laws after each; what it raises is a fault and says in which step.
+
+    Returns what came of it, as `World.verdict` says it.
+    """
     world = World(given)
     num_left = STEPS_AFTER_THE_END
     for number, step in enumerate(given.steps):
@@ -246,4 +270,6 @@ def play(given: Input) -> None:
         except Exception as error:
             error.add_note(f"in step {number}: {step}")
             raise
+    verdict = world.verdict()
     world.finish()
+    return verdict
