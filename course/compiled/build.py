@@ -29,6 +29,7 @@ from course.compiled.standing import RECORD, compiled_folder, engine_source, ing
 __all__ = ["build", "remove"]
 
 _ASIDE = "compiling-"
+_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _TICK_S = 0.25
 _NUM_TOLD = 15
 
@@ -51,10 +52,7 @@ def build(compiler: str | None, say: Callable[[str], None], *, again: bool = Fal
             if standing().is_fresh and not again:
                 return None
             with tempfile.TemporaryDirectory(prefix=_ASIDE, dir=folder.parent, ignore_cleanup_errors=True) as aside:
-                made = _made(Path(aside) / "new", chosen, say)
-                if folder.exists():
-                    folder.replace(Path(aside) / "old")
-                made.replace(folder)
+                _take_the_place(_made(Path(aside) / "new", chosen, say), folder, Path(aside) / "old")
     except OSError as error:
         raise CompileError(f"cannot write to {folder.parent}: {error.strerror or error}") from error
     return folder
@@ -65,6 +63,29 @@ def remove() -> bool:
     is_there = compiled_folder().exists()
     shutil.rmtree(compiled_folder(), ignore_errors=True)
     return is_there
+
+
+def _take_the_place(made: Path, folder: Path, old: Path) -> None:
+    """Move the build to where it is used, and what was there to `old`; with all signals, both or neither."""
+    with _held_signals():
+        if folder.exists():
+            folder.replace(old)
+        try:
+            made.replace(folder)
+        except OSError:
+            if old.exists():
+                old.replace(folder)
+            raise
+
+
+@contextlib.contextmanager
+def _held_signals() -> Iterator[None]:
+    """Let a signal that ends us wait, to be heard at the end."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _made(root: Path, compiler: CCompiler, say: Callable[[str], None]) -> Path:
@@ -104,21 +125,23 @@ def _run(
     command: list[str], folder: Path, environment: dict[str, str], first: str, say: Callable[[str], None]
 ) -> tuple[int, list[str]]:
     """Run the worker in a group of its own, which is ended whichever way we end; its status and its lines."""
-    process = subprocess.Popen(
-        command,
-        cwd=folder,
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
-        process_group=0,
-    )
+    process: subprocess.Popen[str] | None = None
     lines: list[str] = []
-    reader = threading.Thread(target=_follow, args=(process, lines), daemon=True)
     started_s = time.monotonic()
     try:
+        with _held_signals():  # so that none comes when there is a process and nobody knows it
+            process = subprocess.Popen(
+                command,
+                cwd=folder,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                errors="replace",
+                process_group=0,
+            )
+        reader = threading.Thread(target=_follow, args=(process, lines), daemon=True)
         reader.start()
         while True:
             say(f"{_how_far(lines) or first}, {time.monotonic() - started_s:.0f} s")
@@ -126,10 +149,11 @@ def _run(
                 process.wait(_TICK_S)
                 break
     finally:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-        reader.join()
+        if process is not None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+    reader.join()
     return process.returncode, lines
 
 

@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Compile; 0 if the compiled engine is there, 3 if something for it is missing."""
+    """Compile; 0 if the compiled engine is there, 3 if something for it is missing, 130 if interrupted."""
     if arguments.remove:
         print("the compiled engine is removed" if remove() else "there is no compiled engine")
         return PASSED
@@ -42,6 +42,10 @@ def run(arguments: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         progress.wipe()
         raise KeyboardInterrupt("interrupted; nothing of the new build is left") from None
+    except SystemExit:  # by a signal
+        progress.wipe()
+        print("ended by a signal; nothing of the new build is left", file=sys.stderr)
+        raise
     progress.wipe()
     made = standing()
     what = f"{made.made['modules']} modules, {made.made['compiler']}"
