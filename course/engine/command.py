@@ -18,9 +18,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from course.compiled.choice import in_use
 from course.engine.hosts import KEYS_ADVICE, add_hosts, hosts_of
 from course.engine.jobs import id_for, job_of, lines_in
-from course.engine.session import EngineError, client_of, default_folder, keep_running, start, stop, task_managers_of
+from course.engine.session import (
+    EngineError,
+    client_of,
+    default_folder,
+    engine_of,
+    keep_running,
+    start,
+    stop,
+    task_managers_of,
+)
 from course.engine.sizes import NUM_TASK_MANAGERS, add_on_demand, add_size, number_of, size_line, size_of
 from course.exit_status import NOT_PASSED, PASSED, WRONG_USE
 from course.jobs.job_files import JobError
@@ -209,7 +219,8 @@ def _start(arguments: argparse.Namespace) -> int:
     with Waiting("starting the cluster"):
         start(folder, words)
     size = f"{num} TaskManagers" if num else f"up to {arguments.on_demand} TaskManagers on demand"
-    print(f"✓ a cluster of {size} with {slots} slots each runs; `sluice engine stop` ends it")
+    engine = "the compiled engine" if engine_of(folder) == "compiled" else "the engine's source"
+    print(f"✓ a cluster of {size} with {slots} slots each runs {engine}; `sluice engine stop` ends it")
     return PASSED
 
 
@@ -235,7 +246,7 @@ def _submit(arguments: argparse.Namespace) -> int:
             begin_with_savepoint(store, job_id, environment.execution_graph(), before, name)
         client.submit(job_id, environment)
         if arguments.wait:
-            return _wait_for(client, job_id, results, arguments.json)
+            return _wait_for(client, job_id, results, arguments.json, engine_of(folder))
         shown = {"job": job_id, "results": str(results)}
         print(json.dumps(shown) if arguments.json else f"✓ job {job_id} is submitted; its results: {results}")
     return PASSED
@@ -266,8 +277,8 @@ def _list(arguments: argparse.Namespace) -> int:
 
 def _status(arguments: argparse.Namespace) -> int:
     if arguments.id is None:
-        names = task_managers_of(_folder(arguments))
-        print(json.dumps({"task_managers": names}) if arguments.json else size_line(names))
+        names, engine = task_managers_of(_folder(arguments)), engine_of(_folder(arguments))
+        print(json.dumps({"task_managers": names, "engine": engine}) if arguments.json else size_line(names))
         return PASSED
     with _client(arguments) as client:
         _show(client.status(arguments.id), arguments.json)
@@ -311,16 +322,20 @@ def _run_alone(arguments: argparse.Namespace) -> int:
             waiting.now(f"running {job_id}")
             with client_of(folder) as client:
                 client.submit(job_id, environment)
-                return _wait_for(client, job_id, results, arguments.json, is_kept=arguments.results is not None)
+                return _wait_for(
+                    client, job_id, results, arguments.json, in_use(), is_kept=arguments.results is not None
+                )
 
 
-def _wait_for(client: ClusterClient, job_id: str, results: Path, is_json: bool, *, is_kept: bool = True) -> int:
-    """Wait for the end of a job, show its results, and say how it has ended."""
+def _wait_for(
+    client: ClusterClient, job_id: str, results: Path, is_json: bool, engine: str | None, *, is_kept: bool = True
+) -> int:
+    """Wait for the end of a job, show its results, and say how it has ended, and for a program which engine ran it."""
     shown = client.wait(job_id)
     lines = lines_in(results)
     if is_json:
         where = {"results": str(results)} if is_kept else {}
-        print(json.dumps({**shown, "num_results": len(lines), **where}))
+        print(json.dumps({**shown, "num_results": len(lines), "engine": engine, **where}))
     else:
         print("\n".join(lines), end="\n" if lines else "")
         print(_line(shown), file=sys.stderr)

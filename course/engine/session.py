@@ -12,9 +12,11 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import psutil
 
+from course.compiled.choice import in_use
 from course.engine.hosts import keys_in
 from course.places import state_folder
 from refimpl.drivers.cluster.client import ClusterClient
@@ -28,6 +30,7 @@ __all__ = [
     "EngineError",
     "client_of",
     "default_folder",
+    "engine_of",
     "keep_running",
     "start",
     "stop",
@@ -73,10 +76,17 @@ def client_of(folder: Path, host: str = "127.0.0.1", keys: Path | str | None = N
 def supervisor_of(folder: Path) -> psutil.Process | None:
     """The process that keeps the cluster of `folder` running, if it does."""
     with suppress(OSError, ValueError, KeyError, TypeError, psutil.NoSuchProcess):
-        note = json.loads(_note(folder).read_text(encoding="utf-8"))
+        note = _read_note(folder)
         process = psutil.Process(note["process"])
         if process.create_time() == note["born"] and process.status() != psutil.STATUS_ZOMBIE:
             return process
+    return None
+
+
+def engine_of(folder: Path) -> str | None:
+    """Which engine the cluster of `folder` runs: `source`, `compiled`, or `None` if its parts were started singly."""
+    with suppress(OSError, ValueError):
+        return str(_read_note(folder).get("engine", "")) or None
     return None
 
 
@@ -106,7 +116,7 @@ def keep_running(folder: Path, num_task_managers: int, options: NodeOptions) -> 
     _refuse_second(folder)
     with ClusterProcesses(folder, num_task_managers, options) as processes:
         own = psutil.Process()
-        note = {"process": own.pid, "born": own.create_time(), "parts": processes.process_ids}
+        note = {"process": own.pid, "born": own.create_time(), "parts": processes.process_ids, "engine": in_use()}
         _note(folder).write_text(json.dumps(note), encoding="utf-8")
         try:
             processes.wait_until_up(_UNTIL_UP_S)
@@ -176,6 +186,13 @@ def _end(supervisor: psutil.Process) -> None:
 def _refuse_second(folder: Path) -> None:
     if (supervisor := supervisor_of(folder)) is not None:
         raise EngineError(f"a cluster runs there already, process {supervisor.pid}; `sluice engine stop` ends it")
+
+
+def _read_note(folder: Path) -> dict[str, Any]:
+    note = json.loads(_note(folder).read_text(encoding="utf-8"))
+    if not isinstance(note, dict):
+        raise ValueError(f"{_note(folder)} is no note of a cluster")
+    return note
 
 
 def _note(folder: Path) -> Path:

@@ -10,6 +10,7 @@ import psutil
 import pytest
 
 from course.cli import main
+from course.compiled.choice import in_use
 from course.engine.jobs import id_for, job_of, lines_in
 from course.engine.session import supervisor_of
 from course.jobs.job_files import JobError
@@ -157,7 +158,8 @@ def test_a_session_with_keys_is_used_by_who_has_them(
     capsys.readouterr()
     try:
         ended = said(capsys, "submit", f"{gated}:doubles", "--id", "kept", "--wait", *with_keys)
-        assert (ended["state"], ended["num_results"]) == ("finished", 60)
+        assert (ended["state"], ended["num_results"], ended["engine"]) == ("finished", 60, in_use())
+        assert said(capsys, "status", *at)["engine"] == in_use()
         for words, why in (((), "--tls"), (("--tls", tmp_path / "others"), "another certificate than this cluster's")):
             assert main(["engine", "list", *map(str, (*at, *words))]) == 1
             shown = capsys.readouterr().err
