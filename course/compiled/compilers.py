@@ -43,7 +43,7 @@ def find_c_compiler(wanted: str | None = None) -> CCompiler:
         return own
     if wanted != "cc" and util.find_spec("ziglang") is not None:
         return _zig()
-    zig = f"`{Path(sys.executable).name} -m pip install ziglang` brings one in a wheel"
+    zig = f"`{shlex.quote(sys.executable)} -m pip install ziglang` brings one in a wheel"
     if wanted == "zig":
         raise CompileError(f"the package ziglang is not installed: {zig}", is_missing=True)
     raise CompileError(f"there is no C compiler: on Debian `apt install gcc`, or {zig}", is_missing=True)
@@ -54,7 +54,7 @@ def missing_parts() -> str:
     absent = [name for name in ("mypyc", "setuptools") if util.find_spec(name) is None]
     if absent:
         packages = " ".join("mypy" if name == "mypyc" else name for name in absent)
-        return f"{' and '.join(absent)} are not installed: `{Path(sys.executable).name} -m pip install {packages}`"
+        return f"{' and '.join(absent)} are not installed: `{shlex.quote(sys.executable)} -m pip install {packages}`"
     header = Path(sysconfig.get_path("include")) / "Python.h"
     if not header.is_file():
         return f"Python's headers are missing ({header}): on Debian `apt install python3-dev`"
@@ -62,11 +62,18 @@ def missing_parts() -> str:
 
 
 def _own() -> CCompiler | None:
-    """The machine's: CC, the one Python was built with, or a usual name, whichever is there."""
-    for words in (os.environ.get("CC", ""), str(sysconfig.get_config_var("CC") or ""), *_NAMES):
+    """The machine's: CC, else the one Python was built with, or a usual name, whichever is there.
+
+    Raises:
+        CompileError: CC names none; another one is not what was asked for.
+    """
+    asked = os.environ.get("CC", "").strip()
+    for words in (asked,) if asked else (str(sysconfig.get_config_var("CC") or ""), *_NAMES):
         command = shlex.split(words)
         if command and (program := shutil.which(command[0])) is not None:
             return _told(program, shlex.join([program, *command[1:]]))
+    if asked:
+        raise CompileError(f"CC is {asked!r}, and there is no such compiler", is_missing=True)
     return None
 
 

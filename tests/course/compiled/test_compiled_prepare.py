@@ -168,6 +168,13 @@ def test_without_a_compiler_one_sentence_says_what_is_needed(monkeypatch: pytest
     assert "\n" not in str(refused.value)
 
 
+def test_a_compiler_that_cc_names_and_that_is_not_there_is_not_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CC", "no-such-compiler -O1")
+    with pytest.raises(CompileError, match=r"^CC is 'no-such-compiler -O1', and there is no such compiler$") as refused:
+        find_c_compiler()
+    assert refused.value.is_missing
+
+
 def test_without_pythons_headers_one_sentence_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("sysconfig.get_path", lambda name: str(tmp_path))
     with pytest.raises(CompileError, match="headers are missing") as refused:
