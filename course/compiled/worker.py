@@ -5,9 +5,12 @@ It prints the compiler's commands as they are run, one for each file, and before
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from importlib import import_module
+from typing import Any
 
 __all__ = ["COMPILES", "TOTAL"]
 
@@ -26,13 +29,50 @@ def main(files: list[str]) -> None:
     from mypyc.build import mypycify
 
     setup = import_module("setuptools").setup
+    build_ext = import_module("setuptools.command.build_ext").build_ext
+
+    class BuildAtOnce(build_ext):  # type: ignore[misc, valid-type]
+        def build_extensions(self) -> None:
+            pool = ThreadPoolExecutor(_num_cores())
+            _compile_in(pool, self.compiler)
+            try:
+                super().build_extensions()
+            finally:
+                pool.shutdown(cancel_futures=True)
 
     options = ["--config-file=", "--ignore-missing-imports", *(f"--disable-error-code={each}" for each in _LOOSENED)]
     extensions = mypycify(
         [*options, *files], opt_level="2", debug_level="0", multi_file=True, group_name="sluice_engine"
     )
     print(TOTAL, sum(len(each.sources) for each in extensions), flush=True)
-    setup(name="sluice_engine", packages=[], ext_modules=extensions, script_args=["build_ext", "--inplace"])
+    setup(
+        name="sluice_engine",
+        packages=[],
+        ext_modules=extensions,
+        script_args=["build_ext", "--inplace"],
+        cmdclass={"build_ext": BuildAtOnce},
+    )
+
+
+def _compile_in(pool: Executor, compiler: Any) -> None:
+    """Let setuptools' compiler work on several files of a library at once, and link when all are there."""
+    compile_one, link = compiler._compile, compiler.link_shared_object
+    begun: list[Future[None]] = []
+
+    def begin(*words: Any) -> None:
+        begun.append(pool.submit(compile_one, *words))
+
+    def link_when_ready(*words: Any, **options: Any) -> None:
+        for each in begun:
+            each.result()
+        begun.clear()
+        link(*words, **options)
+
+    compiler._compile, compiler.link_shared_object = begin, link_when_ready
+
+
+def _num_cores() -> int | None:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
 
 
 if __name__ == "__main__":
