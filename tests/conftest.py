@@ -13,7 +13,7 @@ from hypothesis import settings
 from course.compiled.choice import VARIABLE, choose
 from course.curriculum.languages import ENGLISH
 from course.curriculum.languages import VARIABLE as LANGUAGE
-from tests.support.compiled import is_left_out, skip_on_compiled
+from tests.support.compiled import is_compiled, is_left_out, skip_on_compiled
 from tests.support.flink_scenarios import numbers_in
 from tests.support.heaviest import place
 from tests.support.sampling import sample
@@ -51,7 +51,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_ignore_collect(collection_path: Path) -> bool | None:
-    return True if os.environ[VARIABLE] == "compiled" and is_left_out(collection_path) else None
+    return True if is_compiled() and is_left_out(collection_path) else None
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -65,7 +65,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         for number in numbers_in(getattr(getattr(item, "function", None), "__doc__", None)):
             item.add_marker(pytest.mark.peer(number=number))
             item.extra_keyword_matches.add(f"P{number}")
-    if os.environ[VARIABLE] == "compiled":
+    if is_compiled():
         skip_on_compiled(items)
     if hasattr(config, "workerinput"):  # several processes share the tests
         items.sort(key=lambda item: place(item.nodeid))

@@ -23,6 +23,7 @@ from refimpl.records import (
     StreamStatus,
     Watermark,
 )
+from tests.support.compiled import refused
 
 V1, V2 = FlinkVersion.V1_11, FlinkVersion.V2_2
 BOTH = [V1, V2]
@@ -104,7 +105,7 @@ def test_a_value_of_another_type_is_the_callers_mistake() -> None:
 
 
 def test_something_that_is_no_element_is_the_callers_mistake() -> None:
-    with pytest.raises(LocalUsageError, match="has no element 'flight'"):
+    with refused(LocalUsageError, "has no element 'flight'"):
         StreamElementSerializer(LONG).serialize("flight")
 
 
@@ -120,6 +121,6 @@ def test_records_are_equal_by_value_and_time() -> None:
 @pytest.mark.parametrize("time", [2**63, 1.5, "noon"])
 def test_a_time_that_is_no_long_is_the_callers_mistake(time: object) -> None:
     serializer = StreamElementSerializer(LONG)
-    for element in (StreamRecord(5, time), Watermark(time)):
-        with pytest.raises(LocalUsageError, match="an event time is a long"):
-            serializer.serialize(element)
+    for make in (lambda: StreamRecord(5, time), lambda: Watermark(time)):
+        with refused(LocalUsageError, "an event time is a long"):
+            serializer.serialize(make())
