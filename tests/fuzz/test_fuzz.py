@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
+from course.compiled.choice import ENGINES
+from refimpl.config import FlinkVersion
 from refimpl.exchange import ConnectionState
 from tests.fuzz.command import main
 from tests.fuzz.harness import fault_in, shrink
 from tests.fuzz.inputs import CONSUMER, PRODUCER, Input
 from tests.fuzz.sessions import numbered_input
-from tests.fuzz.world import World
+from tests.fuzz.world import World, play
+from tests.support.compiled import is_compiled
 
+ROOT = Path(__file__).resolve().parents[2]
 NUM_BATCHES, BATCH = 20, 1_000
 
 
@@ -125,3 +131,27 @@ def test_ctrl_c_ends_a_run_with_a_summary(monkeypatch: pytest.MonkeyPatch, capsy
     output = capsys.readouterr()
     assert output.out.startswith("0 inputs in 0 s")
     assert "interrupted in input stop:0" in output.err
+
+
+# -- the other engine --------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not is_compiled(), reason="there may be no compiled engine; `make test-compiled` has one")
+@pytest.mark.parametrize("words", [(), ("--shortcuts",)], ids=["as the book", "shortcuts"])
+def test_the_same_inputs_come_to_the_same_on_both_engines(words: tuple[str, ...]) -> None:
+    said = {}
+    for engine in ENGINES:
+        command = [sys.executable, "-m", "tests.fuzz", "--engine", engine, "--seed", "both", "--inputs", "1500", *words]
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+        said[engine] = done.stdout.splitlines()[1]
+    assert said["source"].startswith("engine source, seed both, verdict ")
+    assert said["compiled"] == said["source"].replace("source", "compiled")
+
+
+def test_a_verdict_tells_what_was_said_from_what_was_not() -> None:
+    steps = ((PRODUCER, "write", 0, 3), (PRODUCER, "flush", 0))
+    ends = {play(Input(PRODUCER, FlinkVersion.V2_2, 0, given)) for given in (steps[:0], steps[:1], steps)}
+    assert len(ends) == 2  # nobody has asked for what was flushed
+    assert play(Input(CONSUMER, FlinkVersion.V2_2, 0, ())) not in ends
