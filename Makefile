@@ -118,9 +118,13 @@ test: lint
 test-whole: setup
 	$(RUN)/python -m pytest --whole -m 'sampled or hypothesis' $(TWO) $(ARGS)
 
-# Without xdist and in one process: what is tested is the engine, which has no processes of its own there.
-test-compiled: fast
-	SLUICE_ENGINE=compiled $(RUN)/python -m pytest -q -p no:nbval $(addprefix tests/refimpl/,memory records producer consumer exchange task) tests/conformance tests/shortcuts $(addprefix tests/drivers/,test_same_result.py test_streams.py test_tls_stream.py) $(ARGS)
+# The packages of which modules are compiled, what is written and read by them, and hostile bytes for them.
+ON_BOTH := $(addprefix tests/refimpl/,memory records producer consumer exchange task) tests/conformance tests/shortcuts \
+	$(addprefix tests/drivers/,test_same_result.py test_streams.py test_tls_stream.py) \
+	tests/fuzz/test_fuzz.py tests/fuzz/test_regressions.py
+test-compiled: setup
+	$(RUN)/sluice compile
+	SLUICE_ENGINE=compiled $(RUN)/python -m pytest -q $(TWO) $(ON_BOTH) $(ARGS)
 
 clean:
 	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist *.egg-info
