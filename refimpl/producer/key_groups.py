@@ -14,6 +14,7 @@ import struct
 from collections.abc import Hashable
 
 from refimpl.errors import LocalUsageError
+from refimpl.records.any_type import MAX_DEPTH
 from refimpl.records.types import INT, TypeSerializer
 
 __all__ = [
@@ -31,13 +32,14 @@ _MASK = 0xFFFFFFFF
 _MAX_KEY_GROUPS = 1 << 15
 
 
-def java_hash_code(key: object, key_type: TypeSerializer | None = None) -> int:
+def java_hash_code(key: object, key_type: TypeSerializer | None = None, levels: int = MAX_DEPTH) -> int:
     """`Object.hashCode` of the Java value that `key` stands for, from -2^31 to 2^31 - 1.
 
-    A Python int is a Java Long, unless `key_type` is `INT`: the two differ for negative numbers.
+    A Python int is a Java Long, unless `key_type` is `INT`: the two differ for negative numbers. `levels` is how many
+    tuples may be within each other; it is counted, as in `AnyType`, since a compiled function knows no bound.
 
     Raises:
-        LocalUsageError: no hash is defined for this kind of key.
+        LocalUsageError: no hash is defined for this kind of key, or it is nested too deeply.
     """
     match key:
         case bool():
@@ -55,10 +57,12 @@ def java_hash_code(key: object, key_type: TypeSerializer | None = None) -> int:
                 code = 31 * code + (byte - 256 if byte > 127 else byte) & _MASK
             return _signed(code)
         case tuple():
+            if levels == 0:
+                raise LocalUsageError(f"a key is nested too deeply: {MAX_DEPTH} levels are the most")
             fields = getattr(key_type, "fields", [None] * len(key))
             code = 0
             for field, part in zip(fields, key, strict=True):
-                code = 31 * code + java_hash_code(part, field) & _MASK
+                code = 31 * code + java_hash_code(part, field, levels - 1) & _MASK
             return _signed(code)
         case None:
             return 0

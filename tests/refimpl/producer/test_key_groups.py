@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Hashable
 
 import pytest
 from hypothesis import given
@@ -17,7 +18,7 @@ from refimpl.producer import (
     murmur_hash,
     operator_index_of,
 )
-from refimpl.records import INT, LONG, STRING, TupleType, TypeSerializer
+from refimpl.records import INT, LONG, MAX_DEPTH, STRING, TupleType, TypeSerializer
 
 # What `hashCode` says in Java, worked out from its documentation.
 HASH_CODES = [
@@ -64,6 +65,21 @@ def test_a_hash_code_is_the_one_java_computes(key: object, kind: TypeSerializer 
 def test_a_key_without_a_hash_code_is_refused_with_what_would_do(key: object) -> None:
     with pytest.raises(LocalUsageError, match="has no hash code; use an int, str, float, bool, bytes or a tuple"):
         java_hash_code(key)
+
+
+def nested(levels: int) -> Hashable:
+    key: Hashable = 7
+    for _ in range(levels):
+        key = (key,)
+    return key
+
+
+def test_a_key_nested_too_deeply_is_refused_before_the_stack_is_used_up() -> None:
+    """A compiled function that calls itself has no other bound: it would end the process."""
+    assert java_hash_code(nested(MAX_DEPTH)) == 7
+    for levels in (MAX_DEPTH + 1, 200_000):
+        with pytest.raises(LocalUsageError, match=f"a key is nested too deeply: {MAX_DEPTH} levels are the most"):
+            java_hash_code(nested(levels))
 
 
 # Murmur3 of four bytes, seed 0, as published with the algorithm; the codes are those bytes as little-endian ints.
