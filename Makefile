@@ -3,6 +3,9 @@
 SHELL := /bin/sh
 RUN := .venv/bin
 
+# Images of Python often ask for no bytecode; then each of the many processes of a run compiles the engine anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 # The first Python that can make virtual environments: 3.11 to 3.13 are tested, a newer one is tried last.
 FIND_PYTHON = for python in $(PYTHON) python3 python3.13 python3.12 python3.11 python3.14 python; do \
 	  if "$$python" -I -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 15))' 2>/dev/null; then break; fi; \
@@ -109,14 +112,15 @@ lint: setup
 	$(RUN)/ruff format --check .
 	$(RUN)/mypy
 
-# Two at a time; the tests of one file stay together, since they share a server, a browser or a cluster. The longest
-# files come first (tests/support/heaviest.py). nbval, which is slow to load, is for processes of their own.
-TWO := -n 2 --dist loadfile --no-loadscope-reorder -p no:nbval
+# Two at a time, or WORKERS=3 of them; the tests of one file stay together, since they share a server, a browser or a
+# cluster. The longest files come first (tests/support/heaviest.py). nbval, which is slow to load, is for processes of
+# their own; so are the grammars of internet addresses, which no test needs.
+SHARED = -n $(or $(WORKERS),2) --dist loadfile --no-loadscope-reorder -p no:nbval -p course.cli.no_addresses
 test: lint
-	$(RUN)/python -m pytest $(TWO) $(ARGS)
+	$(RUN)/python -m pytest $(SHARED) $(ARGS)
 
 test-whole: setup
-	$(RUN)/python -m pytest --whole -m 'sampled or hypothesis' $(TWO) $(ARGS)
+	$(RUN)/python -m pytest --whole -m 'sampled or hypothesis' $(SHARED) $(ARGS)
 
 # The packages of which modules are compiled, what is written and read by them, and hostile bytes for them.
 ON_BOTH := $(addprefix tests/refimpl/,memory records producer consumer exchange task) tests/conformance tests/shortcuts \
