@@ -67,12 +67,12 @@ JOB_VIEWS = [
 ]  # fmt: skip
 ALL_VIEWS = [*JOB_VIEWS, Row(TwoBufferRibbon), Row(BytesBesideFlink), Row(RaceView), Row(ClusterView)]
 
-# What those show that show no job.
-SOURCES = {
-    TwoBufferRibbon: ([b"hello", b"to"],),
-    BytesBesideFlink: (b"hello to all", b"hallo to me"),
-    RaceView: (small_race(),),
-    ClusterView: (small_cluster(),),
+# What those show that show no job; made when it is asked for, since a race takes a second.
+SOURCES: dict[type[View], Callable[[], tuple[Any, ...]]] = {
+    TwoBufferRibbon: lambda: ([b"hello", b"to"],),
+    BytesBesideFlink: lambda: (b"hello to all", b"hallo to me"),
+    RaceView: lambda: (small_race(),),
+    ClusterView: lambda: (small_cluster(),),
 }
 
 # Numbers that name something: they have no unit.
@@ -111,7 +111,7 @@ def made(run: Recording) -> Iterator[Callable[..., Any]]:
     views: list[View] = []
 
     def make(row: Row, source: Any = None, **options: Any) -> Any:
-        sources = SOURCES.get(row.view, (run,)) if source is None else (source,)
+        sources = SOURCES.get(row.view, lambda: (run,))() if source is None else (source,)
         view = row.view(*sources, **options)
         views.append(view)
         return view

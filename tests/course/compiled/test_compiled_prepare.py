@@ -19,7 +19,13 @@ from course.compiled.standing import engine_source
 
 ENGINE = engine_source()
 TEXTS = {path: (ENGINE / path).read_text(encoding="utf-8") for path in modules(ENGINE)}
-PREPARED = prepared(TEXTS)
+
+
+@pytest.fixture(scope="module")
+def made_ready() -> dict[Path, str]:
+    """The whole engine as it is compiled."""
+    return prepared(TEXTS)
+
 
 BASE = """\
 \"\"\"A module.\"\"\"
@@ -59,14 +65,14 @@ def test_modules_that_stay_interpreted_are_there_and_say_why() -> None:
 
 
 @pytest.mark.parametrize("path", TEXTS, ids=str)
-def test_each_function_of_the_engine_keeps_its_line(path: Path) -> None:
+def test_each_function_of_the_engine_keeps_its_line(path: Path, made_ready: dict[Path, str]) -> None:
     def functions(text: str) -> set[tuple[str, int]]:
         return {(each.name, each.lineno) for each in ast.walk(ast.parse(text)) if isinstance(each, ast.FunctionDef)}
 
-    lost = {name for name, _line in functions(TEXTS[path]) - functions(PREPARED[path])}
+    lost = {name for name, _line in functions(TEXTS[path]) - functions(made_ready[path])}
     twin = path.with_stem(path.stem + TWIN)
-    assert not lost or PREPARED[twin] == TEXTS[path]
-    added = functions(PREPARED[path]) - functions(TEXTS[path])
+    assert not lost or made_ready[twin] == TEXTS[path]
+    added = functions(made_ready[path]) - functions(TEXTS[path])
     assert {name for name, _line in added} <= {"_from_fields", "_caused"}
 
 
@@ -109,12 +115,12 @@ def test_bounds_of_a_slice_that_do_something_are_worked_out_once() -> None:
     ("module", "name"),
     [("records/elements", "StreamRecord"), ("memory/builder", "_PublishedPosition"), ("shortcuts/lanes", "Lanes")],
 )
-def test_what_a_lane_reads_is_not_compiled(module: str, name: str) -> None:
+def test_what_a_lane_reads_is_not_compiled(module: str, name: str, made_ready: dict[Path, str]) -> None:
     """A lane is made when the engine runs: for it an attribute of a compiled class is the slower one."""
     path = Path(f"{module}.py")
-    assert f"from refimpl.{module.replace('/', '.')}{TWIN} import {name} as {name}" in PREPARED[path]
-    assert f"class {name}:" not in PREPARED[path]
-    assert PREPARED[path.with_stem(path.stem + TWIN)] == TEXTS[path]
+    assert f"from refimpl.{module.replace('/', '.')}{TWIN} import {name} as {name}" in made_ready[path]
+    assert f"class {name}:" not in made_ready[path]
+    assert made_ready[path.with_stem(path.stem + TWIN)] == TEXTS[path]
 
 
 def test_no_class_is_an_abc() -> None:
