@@ -38,7 +38,7 @@ rows = pytest.mark.parametrize(("name", "kind"), VIEWS, ids=[name for name, _ in
 
 
 @rows
-@pytest.mark.sampled(one_in=4)
+@pytest.mark.sampled(one_in=7)
 def test_a_live_view_moves_obeys_and_outlives_cell_and_kernel(notebook: Open, name: str, kind: str) -> None:
     data = f"document.querySelector('[data-testid=sluice-{kind}]').dataset"
     nb = notebook(
@@ -90,7 +90,7 @@ def test_a_live_view_moves_obeys_and_outlives_cell_and_kernel(notebook: Open, na
 
 
 @rows
-@pytest.mark.sampled(one_in=6)
+@pytest.mark.sampled(one_in=7)
 def test_a_recording_is_scrubbed_and_its_frames_are_its_stills(notebook: Open, name: str, kind: str) -> None:
     data = f"document.querySelector('[data-testid=sluice-{kind}]').dataset"
     nb = notebook(

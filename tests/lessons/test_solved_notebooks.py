@@ -40,7 +40,7 @@ def words(cell) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.sampled(one_in=2)
+@pytest.mark.sampled(one_in=4)
 @pytest.mark.parametrize("lesson", LESSONS.values(), ids=lambda lesson: lesson.name)
 def test_a_solved_lesson_says_what_is_recorded(lesson, is_whole, request):
     source = source_of(lesson.name).read_text(encoding="utf-8")
