@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -59,8 +60,10 @@ _SETTINGS = {
     "spark.dynamicAllocation.enabled": "false",
 }
 
-_UNTIL_A_MASTER_ANSWERS_S = 40.0
-"""A master answers at once; Spark itself would ask one that hangs for a minute."""
+_SPARK_ASKS_S = 60.0
+"""A master answers at once. One that hangs Spark asks for so long before it gives up."""
+_UNTIL_A_MASTER_ANSWERS_S = 300.0
+"""For the case that Spark does not give up; in this time it starts, too, where a machine has much else to do."""
 
 _QUICK_JAVA = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
 _QUICK = {
@@ -221,10 +224,10 @@ def _start(app: str, master: Master, conf: dict[str, str], state: Path, java: Ja
 
 @contextmanager
 def _patience(master: Master) -> Iterator[None]:
-    """Wait for a standalone master to answer, and not longer.
+    """Wait for a standalone master to answer, as long as Spark does.
 
     Raises:
-        ConnectionError: it has not, and the JVM that waited is gone.
+        ConnectionError: it has not.
     """
     from pyspark import SparkContext
 
@@ -233,18 +236,13 @@ def _patience(master: Master) -> Iterator[None]:
         return
     gateway = SparkContext._gateway
     assert gateway is not None, "the JVM has been launched"
-    has_passed = threading.Event()
-
-    def give_up() -> None:
-        has_passed.set()
-        gateway.proc.kill()
-
-    timer = threading.Timer(_UNTIL_A_MASTER_ANSWERS_S, give_up)
+    timer = threading.Timer(_UNTIL_A_MASTER_ANSWERS_S, gateway.proc.kill)
     timer.start()
+    began_s = time.monotonic()
     try:
         yield
     except (OSError, _java_error()) as error:
-        if has_passed.is_set():
+        if time.monotonic() - began_s >= _SPARK_ASKS_S:
             raise ConnectionError("what listens there does not answer as a master does") from error
         raise
     finally:
