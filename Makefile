@@ -16,7 +16,7 @@ FIND_PYTHON = for python in $(PYTHON) python3 python3.13 python3.12 python3.11 p
 	fi
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lab test test-whole test-compiled fast demo cluster bench bench-checks bench-peers bench-spark bench-cluster bench-widgets bench-tab profile site differential race fuzz chaos session dist lint clean requirements
+.PHONY: help setup lab test test-whole test-compiled fast demo cluster bench bench-checks bench-peers bench-spark bench-cluster bench-widgets bench-tab bench-cold profile site differential race fuzz chaos session dist lint clean requirements
 
 help: ## show this list
 	@echo "make lab            open the course in JupyterLab         (ARGS='--no-browser --port 8890')"
@@ -32,6 +32,7 @@ help: ## show this list
 	@echo "make bench-cluster  100 M rows through Spark's executors  (ARGS='--rows 5000000 --rounds 5')"
 	@echo "make bench-widgets  what a moving view costs, in a browser (ARGS='--seconds 10')"
 	@echo "make bench-tab      whether a browser says what a terminal says (ARGS='3.1 --wrong 2')"
+	@echo "make bench-cold     how long the site's first visitor waits  (ARGS='try --rounds 5')"
 	@echo "make profile        where the time of a record goes        (ARGS=batch)"
 	@echo "make site           the lessons as pages to read             (ARGS=FOLDER, else build/site; npm: try/, lite/)"
 	@echo "make differential   random jobs on every driver, for a night  (ARGS='--jobs 5000 --seed 7')"
@@ -85,6 +86,9 @@ bench-widgets: setup
 
 bench-tab: setup
 	@exec $(RUN)/python -m tests.bench.in_a_tab $(ARGS)
+
+bench-cold: setup
+	@exec $(RUN)/python -m tests.bench.cold_tab $(ARGS)
 
 profile: setup
 	@exec $(RUN)/python -m tests.bench.profile $(ARGS)

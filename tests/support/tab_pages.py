@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import http.server
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -21,20 +21,35 @@ PATIENCE_MS = 240_000
 """Python for browsers takes seconds to begin, and on a machine with much to do minutes."""
 
 
-class _Quiet(http.server.SimpleHTTPRequestHandler):
+class _Counting(http.server.SimpleHTTPRequestHandler):
+    def __init__(self, *given: Any, count: Callable[[int], None], **named: Any) -> None:
+        self._count = count
+        super().__init__(*given, **named)
+
+    def copyfile(self, source: Any, outputfile: Any) -> None:
+        before = source.tell()
+        super().copyfile(source, outputfile)
+        self._count(source.tell() - before)
+
     def log_message(self, *_: Any) -> None:
         """Nobody reads it."""
 
 
 class Served:
-    """A folder at an address of this machine, until it is `closed`."""
+    """A folder at an address of this machine, until it is `closed`; `num_bytes` is how much of its files was sent."""
 
     def __init__(self, folder: Path) -> None:
-        handler = functools.partial(_Quiet, directory=str(folder))
+        self.num_bytes = 0
+        self._counting = threading.Lock()
+        handler = functools.partial(_Counting, directory=str(folder), count=self._count)
         self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
         self.address = f"http://127.0.0.1:{self._server.server_port}/"
         self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
         self._thread.start()
+
+    def _count(self, num_bytes: int) -> None:
+        with self._counting:
+            self.num_bytes += num_bytes
 
     def close(self) -> None:
         self._server.shutdown()
