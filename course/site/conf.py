@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from course.site.languages import links, site_languages
-from course.site.published import tags
+from course.site.published import for_keys_and_readers, tags
 
 project = "Sluice"
 author = "the Sluice maintainers"
@@ -13,6 +13,7 @@ html_theme = "furo"
 html_title = "Sluice"
 html_static_path = ["static"]
 html_css_files = ["site.css"]
+html_favicon = "static/icon.svg"
 html_copy_source = False
 html_show_sourcelink = False
 html_show_copyright = False
@@ -46,4 +47,9 @@ def setup(app: Any) -> None:
             app.add_js_file(f"views/{page}.js", loading_method="defer")
             app.add_js_file("moving.js", loading_method="defer")
 
+    def finish(app: Any, error: Exception | None) -> None:
+        for page in () if error else Path(app.outdir).glob("*.html"):
+            page.write_text(for_keys_and_readers(page.read_text(encoding="utf-8")), encoding="utf-8")
+
     app.connect("html-page-context", load)
+    app.connect("build-finished", finish)

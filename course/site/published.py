@@ -15,7 +15,7 @@ from matplotlib.patches import FancyBboxPatch, Rectangle
 
 from course.curriculum.manifest import LESSONS, START
 
-__all__ = ["CARD", "MISSING", "draw_card", "sitemap", "tags", "url_of"]
+__all__ = ["CARD", "MISSING", "draw_card", "for_keys_and_readers", "sitemap", "tags", "url_of"]
 
 CARD = "card.png"
 """The picture that is shown where somebody links to a page, beside the pages."""
@@ -64,6 +64,15 @@ def tags(page: str, title: str, url: str) -> str:
     if page == MISSING and url:  # a server gives it for addresses of any depth
         lines.append(f'<base href="{escape(url)}">')
     return "\n".join(lines)
+
+
+def for_keys_and_readers(page: str) -> str:
+    """The text of a page with what Sphinx leaves out for keys and screen readers.
+
+    Code and outputs, which may be wider than a page, can be scrolled by keys; a caption says which heading it is.
+    """
+    page = page.replace('class="caption" role="heading">', 'class="caption" role="heading" aria-level="2">')
+    return page.replace("<pre>", '<pre tabindex="0">')
 
 
 def sitemap(pages: Iterable[str], url: str) -> str:

@@ -7,11 +7,14 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from playwright.sync_api import BrowserContext, Page, expect
 
 from course.curriculum.manifest import LESSONS
+from course.site.published import MISSING
+from tests.support.view_pages import axe_findings
 
 ROOT = Path(__file__).resolve().parents[2]
 LEAST_LETTER_PX = 8  # the height of a line of a picture's smallest words
@@ -23,7 +26,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.browser]
 def site(tmp_path_factory: pytest.TempPathFactory, browser_program: str) -> Path:
     folder = tmp_path_factory.mktemp("site") / "pages"
     command = [sys.executable, "-m", "course.site", str(folder), "--moving", "3,7", "--no-try", "--no-lite"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT, timeout=300)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT, timeout=850)
     assert done.returncode == 0, f"{browser_program}: {done.stderr}"
     return folder
 
@@ -77,6 +80,14 @@ def test_a_view_follows_the_theme_of_the_page(page: Page, site: Path, theme: str
         page.locator(where).evaluate("node => getComputedStyle(node).backgroundColor") for where in (".sluice", "body")
     )
     assert paper == ground
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("name", ["index", LESSONS[7].name, "zh/index", f"zh/{LESSONS[3].name}", MISSING])
+def test_a_page_can_be_read_by_everybody(page: Page, site: Path, name: str, theme: Literal["light", "dark"]) -> None:
+    page.emulate_media(color_scheme=theme)
+    page.goto((site / f"{name}.html").as_uri())
+    assert axe_findings(page.locator(":root")) == []
 
 
 def test_its_words_can_be_read_on_a_phone(page: Page, site: Path) -> None:

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from playwright.sync_api import BrowserContext, Page, expect
@@ -23,6 +24,7 @@ from tests.support.tab_pages import (
     ready,
     served,
 )
+from tests.support.view_pages import axe_findings
 
 pytestmark = [pytest.mark.slow, pytest.mark.browser]
 
@@ -134,6 +136,12 @@ def test_a_reload_keeps_what_was_written_and_passed_also_without_a_server(
     page.locator("#import").set_input_files(file)
     expect(page.locator("#kept")).to_have_text(re.compile("^! .*no line of this file"))
     page.close()
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_it_can_be_read_by_everybody(page: Page, theme: Literal["light", "dark"]) -> None:
+    page.emulate_media(color_scheme=theme)
+    assert axe_findings(page.locator(":root")) == []
 
 
 def test_it_fits_a_phone(page: Page) -> None:
