@@ -47,11 +47,12 @@ def server(folder: Path) -> Iterator[Served]:
 
 @pytest.fixture
 def page(context: BrowserContext) -> Iterator[Page]:
-    """At the end nothing may have left this machine, and no view may have failed."""
+    """At the end nothing may have left this machine, and nothing may have failed."""
     made = context.new_page()
     wrong: list[str] = []
     ours = ("http://127.0.0.1:", "blob:", "data:")
     made.on("pageerror", lambda error: wrong.append(str(error)))
+    made.on("console", lambda said: wrong.append(said.text) if said.type == "error" else None)
     context.on("request", lambda asked: None if asked.url.startswith(ours) else wrong.append(asked.url))
     yield made
     made.close()
@@ -95,6 +96,24 @@ def test_what_a_browser_lacks_is_said_in_a_sentence_and_other_errors_stay(page: 
     ):
         assert run_source(page, "map", source).startswith(f"○ This needs {lacks}, which a browser does not have.")
     assert run_source(page, "map", "raise RuntimeError('mine')") == "mine"
+
+
+def test_a_notebooks_folder_has_modules_and_is_asked_for_no_other(page: Page, server: Served) -> None:
+    opened_lite(page, server.address, "00_ten_records")
+    run_source(page, "setup", "import course\nopen('own.py', 'w').write('mine = 7\\n')")
+    asked: list[str] = []
+    page.context.on("request", lambda each: asked.append(each.url) if each.url.endswith("api/drive") else None)
+    assert run_source(page, "map", "import colorsys; colorsys.__name__") == "'colorsys'"
+    assert asked == []
+    own = "import importlib; importlib.invalidate_caches(); import own; own.mine"
+    assert run_source(page, "map", own) == "7"
+    assert asked != []
+
+
+def test_the_folder_alone_leads_to_jupyterlab(page: Page, server: Served) -> None:
+    page.goto(server.address)
+    page.wait_for_url("**/lab/index.html")
+    page.wait_for_function("globalThis.jupyterapp?.started")
 
 
 def test_it_opens_and_runs_again_without_a_server(context: BrowserContext, page: Page, folder: Path) -> None:

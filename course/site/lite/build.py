@@ -66,6 +66,7 @@ def build_lite(target: Path) -> None:
         federated = [str(wheel) for wheel in (*making, *kernel) if wheel.name.split("-")[0] in _FEDERATED]
         _configure(source, packages, federated)
         _make(source, tools, Path(folder, "made"))
+        _name_pages(Path(folder, "made"))
         put_checks(Path(folder, "made/static"))
         _put_offline(Path(folder, "made"))
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -146,6 +147,22 @@ def _make(source: Path, tools: Path, made: Path) -> None:
         raise UnmadeError(f"JupyterLite was not made in {_SECONDS} seconds") from error
     if done.returncode or not (made / "lab/index.html").is_file():
         raise UnmadeError(f"JupyterLite was not made: {(done.stderr or done.stdout).strip()[-500:]}")
+
+
+def _name_pages(folder: Path) -> None:
+    """Each page says where its icon is, and the application says what it is called.
+
+    A page without that is asked for `favicon.ico` at the root of its server, where nothing of ours may be.
+    """
+    for page in folder.rglob("*.html"):
+        up = "../" * (len(page.relative_to(folder).parts) - 1)
+        before, head, after = page.read_text(encoding="utf-8").partition("<head>")
+        page.write_text(f'{before}{head}<link rel="icon" href="{up}lab/favicon.ico">{after}', encoding="utf-8")
+    file = folder / "manifest.webmanifest"
+    about = json.loads(file.read_text(encoding="utf-8"))
+    del about["shortcuts"]  # to pages that are not here
+    about |= {"name": "Sluice", "short_name": "Sluice", "description": "Lessons of Sluice as notebooks, in a browser"}
+    file.write_text(json.dumps(about), encoding="utf-8")
 
 
 def _put_offline(folder: Path) -> None:

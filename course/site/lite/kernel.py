@@ -109,6 +109,8 @@ def missing(error: BaseException | None) -> str:
 def begin() -> None:
     """Have this kernel do so."""
     work_in(_InWorker)
+    # Modules of the notebook's folder are there, but to look for one takes a request: so it is looked at last.
+    sys.path[:] = [*(each for each in sys.path if each), ""]
     # JupyterLite has an empty module in its place, and Python's own can lock, though there is nobody to wait for.
     sys.modules.pop("fcntl", None)
     running = shell()
