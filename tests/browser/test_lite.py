@@ -98,16 +98,13 @@ def test_what_a_browser_lacks_is_said_in_a_sentence_and_other_errors_stay(page: 
     assert run_source(page, "map", "raise RuntimeError('mine')") == "mine"
 
 
-def test_a_notebooks_folder_has_modules_and_is_asked_for_no_other(page: Page, server: Served) -> None:
+def test_a_module_is_not_looked_for_in_the_notebooks_folder_first(page: Page, server: Served) -> None:
     opened_lite(page, server.address, "00_ten_records")
-    run_source(page, "setup", "import course\nopen('own.py', 'w').write('mine = 7\\n')")
+    run_source(page, "setup", "import course")
     asked: list[str] = []
     page.context.on("request", lambda each: asked.append(each.url) if each.url.endswith("api/drive") else None)
     assert run_source(page, "map", "import colorsys; colorsys.__name__") == "'colorsys'"
     assert asked == []
-    own = "import importlib; importlib.invalidate_caches(); import own; own.mine"
-    assert run_source(page, "map", own) == "7"
-    assert asked != []
 
 
 def test_the_folder_alone_leads_to_jupyterlab(page: Page, server: Served) -> None:

@@ -42,7 +42,7 @@ SETTINGS = {
 
 READY = """async () => {
   const panel = jupyterapp.shell.currentWidget; await panel.revealed; await panel.sessionContext.ready;
-  for (let i = 0; i < 600; i++) {
+  for (let i = 0; i < 2400; i++) {
     const kernel = panel.sessionContext.session?.kernel;
     if (kernel && kernel.connectionStatus === 'connected' && kernel.status === 'idle') return true;
     await new Promise(done => setTimeout(done, 100));
