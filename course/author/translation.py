@@ -22,9 +22,13 @@ from pathlib import Path
 from typing import Any
 
 from course.author.build import parse, source_of
+from course.curriculum.folders import folder as exercise_folder
 from course.curriculum.languages import NoSuchLanguageError, folders_of, known, own_languages
 from course.curriculum.lesson_texts import sections
-from course.curriculum.manifest import LESSONS, START
+from course.curriculum.manifest import EXERCISES, LESSONS, START
+from course.curriculum.stub_texts import STUB_TEXTS, docstrings
+from course.curriculum.stubs import stub
+from course.curriculum.wrapping import width
 
 __all__ = ["MADE_OF", "Finding", "english", "findings", "main", "report", "stamp", "translated"]
 
@@ -34,10 +38,14 @@ _NO_TEXT = frozenset({"kind", "right"})
 """What questions have besides texts."""
 _BLANK = re.compile(r"\{\w*\}")
 _CODE = re.compile(r"(?<!`)`[^`]+`(?!`)")
+_NAME = re.compile(r"(?<![\w.])(?:\w+_\w+|\w+(?:\.\w+)+|[A-Z]+[a-z]+[A-Z]\w*|[A-Z]{3,}|\w+(?=\())(?!\w)", re.ASCII)
+"""What a docstring calls by its name in the code."""
 _LINK = re.compile(r"\]\([^)]+\)")
 _HEADING = re.compile(r"^#+ ", re.MULTILINE)
 _RUNG_OF_CODE = re.compile(r"hints/\w+/4")
 _PROSE = re.compile(r"[a-z]{2,} [a-z]{2,}")
+_WIDEST_OF_A_STUB = 112
+"""Columns of a docstring's line, which is indented by up to eight."""
 _HAN = "\u4e00-\u9fff"
 _BROKEN_LINE = re.compile(rf"[{_HAN}\u3001\u3002\uff0c\uff1b\uff1a]\n[{_HAN}]")
 _HALF_WIDTH = re.compile(rf"[{_HAN}][,;:?!]")
@@ -70,6 +78,8 @@ class Finding:
 def english() -> Texts:
     """All that can be translated."""
     texts = {_name(file): _leaves(file) for file in _catalogues(_COURSE)}
+    for exercise in EXERCISES:
+        texts[f"exercises/{exercise_folder(exercise).name}/{STUB_TEXTS}"] = docstrings(stub(exercise))
     texts["site/front.txt"] = {"": (_COURSE / "site" / "front.txt").read_text(encoding="utf-8")}
     for lesson in (START, *(each.name for each in LESSONS.values())):
         cells = parse(source_of(lesson).read_text(encoding="utf-8"), lesson)
@@ -98,6 +108,8 @@ def _catalogues(folder: Path) -> Iterator[Path]:
         yield from folder.glob(f"curriculum/{name}.toml")
     yield from sorted(folder.glob("exercises/*/messages.toml"))
     yield from sorted(folder.glob("exercises/*/exercise.toml"))
+    yield from sorted(folder.glob("exercises/*/answers.toml"))
+    yield from sorted(folder.glob(f"exercises/*/{STUB_TEXTS}"))
 
 
 def _leaves(file: Path) -> dict[str, str]:
@@ -107,6 +119,9 @@ def _leaves(file: Path) -> dict[str, str]:
         raise SystemExit(f"{file}: {error}") from error
     if file.name == "exercise.toml":
         return {"title": str(table["title"])}  # the rest is for the program
+    if file.name == "answers.toml":  # of the others only their beliefs are said to learners
+        wrong = table.get("wrong", {}).items()
+        return {f"wrong/{name}/belief": " ".join(row["belief"].split()) for name, row in wrong if "belief" in row}
     left_out = _NO_TEXT if file.name == "questions.toml" else frozenset[str]()
     return {"/".join(path): str(text) for path, text in _texts(table, ()) if path[-1] not in left_out}
 
@@ -164,16 +179,19 @@ def _is_prose(file: str, key: str, text: str) -> bool:
 
 def _differences(file: str, key: str, text: str, other: str) -> Iterator[str]:
     """What both must have alike, and do not."""
-    is_lesson = file.startswith("lessons/")
+    is_lesson, is_stub = file.startswith("lessons/"), file.endswith(f"/{STUB_TEXTS}")
     kinds = {"code": _CODE, "links": _LINK, "headings": _HEADING} if is_lesson else {"blanks": _BLANK, "code": _CODE}
+    kinds |= {"names": _NAME} if is_stub else {}
     for what, pattern in kinds.items():
         wanted, had = (Counter(pattern.findall(_flat(each, pattern))) for each in (text, other))
-        if what in ("blanks", "code"):  # as often as the sentence has it
+        if what in ("blanks", "code", "names"):  # as often as the sentence has it
             wanted, had = Counter({*wanted}), Counter({*had})
         lacks, more = (", ".join((one - two).elements()) for one, two in ((wanted, had), (had, wanted)))
         if lacks or more:
             yield f"{what}: {lacks or 'none'} missing, {more or 'none'} too much"
-    if file.endswith(".toml") and text.count("\n") != other.count("\n"):
+    if is_stub and (widest := max(map(width, other.split("\n")))) > _WIDEST_OF_A_STUB:
+        yield f"width: a line takes {widest} columns, and may take {_WIDEST_OF_A_STUB}"
+    if file.endswith(".toml") and not is_stub and text.count("\n") != other.count("\n"):
         yield f"lines: {text.count(chr(10)) + 1} in English, {other.count(chr(10)) + 1} here"
     if is_lesson and (broken := _BROKEN_LINE.search(other)):
         yield f"a paragraph is one line; this one is broken at {broken[0]!r}"

@@ -17,10 +17,11 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from course.cli.options import Command, WrongUseError, add_exercise, add_seed, answering
+from course.curriculum.languages import language
 from course.curriculum.manifest import DEFAULT_SEED, EXERCISES, exercise
-from course.curriculum.messages import said
+from course.curriculum.messages import belief, said
 from course.curriculum.specimens import zoo
-from course.curriculum.stubs import stub
+from course.curriculum.stubs import is_untouched, stub
 from course.exit_status import MISSING, NOT_PASSED, PASSED
 from course.files import MOST_BYTES, read_file
 from course.grading.judge import judge
@@ -114,14 +115,14 @@ def reset_add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _reset(arguments: argparse.Namespace) -> int:
-    text = stub(exercise(arguments.exercise).id)
+    text = stub(exercise(arguments.exercise).id, language())
     if arguments.file is None:
         print(text, end="")
     else:
         file, after = Path(arguments.file), ""
         try:
             before = read_file(file).decode("utf-8") if file.exists() else text
-            if before != text:
+            if not is_untouched(arguments.exercise, before):
                 kept = progress.keep_attempt(arguments.exercise, before)
                 if kept is None:
                     raise WrongUseError(f"{file.name} could not be kept, so it was not changed: is the disk full?")
@@ -163,11 +164,15 @@ def _zoo(arguments: argparse.Namespace) -> int:
         report = judge(arguments.exercise, each.source)
         rule = report.failed_rule
         num_escaped += report.passed
-        caught = f"rule {rule.id}: {rule.title}" if rule else f"NOT caught ({report.status.value})"
-        print(f"{'✗' if rule else '!'} {each.name}\n    belief  {each.belief}\n    caught  {caught}")
+        print(f"{'✗' if rule else '!'} {each.name}")
+        print(said("notebook.zoo_belief", belief=belief(arguments.exercise, each.name)))
+        if rule is not None:
+            print(said("notebook.zoo_caught", rule=rule.id, title=rule.title))
+        else:
+            print(f"{said('notebook.zoo_escaped')} ({report.status.value})")
         if arguments.message:
             print("\n" + report.in_terminal() + "\n")
-    print(f"{len(found) - num_escaped} of {len(found)} known-wrong parts are caught")
+    print(said("notebook.zoo_all", caught=len(found) - num_escaped, count=len(found)))
     return NOT_PASSED if num_escaped else PASSED
 
 

@@ -21,8 +21,8 @@ from course.curriculum.languages import folders_of, language
 from course.curriculum.manifest import Exercise
 
 __all__ = [
-    "common", "exercise_catalogue", "exercise_title", "phrase", "read_catalogue", "said", "text", "title", "titles",
-    "word",
+    "belief", "common", "exercise_catalogue", "exercise_title", "phrase", "read_catalogue", "said", "text", "title",
+    "titles", "word",
 ]  # fmt: skip
 
 _COURSE = Path(__file__).parent.parent
@@ -70,6 +70,12 @@ def exercise_catalogue(exercise_id: str) -> Mapping[str, Any]:
 def exercise_title(exercise: Exercise) -> str:
     """The title of an exercise, in the current language."""
     return str(read_catalogue(f"exercises/{folder(exercise.id).name}/exercise.toml", language())["title"])
+
+
+def belief(exercise_id: str, wrong: str) -> str:
+    """What the author of a known-wrong part believed, in the current language."""
+    answers = read_catalogue(f"exercises/{folder(exercise_id).name}/answers.toml", language())
+    return " ".join(answers["wrong"][wrong]["belief"].split())
 
 
 def phrase(key: str, of: str | None = None, **values: object) -> str:

@@ -10,10 +10,12 @@ import ast
 import sys
 from collections.abc import Iterable
 
+from course.curriculum.languages import ENGLISH, languages
 from course.curriculum.seams import first_line, methods_of, parsed_module, reference_node, seam
 from course.curriculum.source_lines import source_lines
+from course.curriculum.stub_texts import docstring_lines, docstrings, stub_texts, with_docstrings
 
-__all__ = ["reference_source", "solution", "standing_alone", "stub"]
+__all__ = ["in_english", "is_untouched", "reference_source", "solution", "standing_alone", "stub"]
 
 _MOST_COLUMNS = 120
 
@@ -76,11 +78,7 @@ def _docstring_lines(node: ast.ClassDef | ast.FunctionDef, extra: Iterable[str],
     while kept and not kept[-1].strip():
         kept.pop()
     more = list(extra)
-    lines = [*kept, "", *more] if more else kept
-    if len(lines) <= 1:
-        return [f'{indent}"""{line}"""' for line in lines]
-    body = [f"{indent}{line}".rstrip() for line in lines[1:]]
-    return [f'{indent}"""{lines[0]}', *body, f'{indent}"""']
+    return docstring_lines([*kept, "", *more] if more else kept, indent)
 
 
 def _signature(node: ast.FunctionDef, name: str | None = None, indent: str = "") -> str:
@@ -91,8 +89,29 @@ def _signature(node: ast.FunctionDef, name: str | None = None, indent: str = "")
     return line if len(line) <= _MOST_COLUMNS else f"{indent}def {name}(\n{indent}    {arguments}\n{indent}){returns}:"
 
 
-def stub(exercise: str) -> str:
-    """The cell a learner starts from: imports, signature, docstring, `raise NotImplementedError`."""
+def stub(exercise: str, language: str = ENGLISH) -> str:
+    """The cell a learner starts from: imports, signature, docstring in a language, `raise NotImplementedError`."""
+    return with_docstrings(_stub(exercise), stub_texts(exercise, language))
+
+
+def is_untouched(exercise: str, source: str) -> bool:
+    """Whether a source is, letter for letter, the stub in one of the languages."""
+    return any(source == stub(exercise, each) for each in languages())
+
+
+def in_english(exercise: str, source: str) -> str:
+    """A learner's source with the stub's docstrings in English, where it has those of another language."""
+    try:
+        theirs = docstrings(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return source  # nobody can say where a docstring is
+    english = docstrings(_stub(exercise))
+    ours = [docstrings(stub(exercise, each)) for each in languages()]
+    same = {name for name, text in theirs.items() if any(text == each.get(name) for each in ours)}
+    return with_docstrings(source, {name: english[name] for name in same})
+
+
+def _stub(exercise: str) -> str:
     wanted = seam(exercise)
     node = reference_node(wanted)
     lines = [*wanted.imports]

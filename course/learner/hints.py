@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from course.curriculum.messages import exercise_catalogue, phrase, title
 from course.curriculum.source_lines import source_lines
-from course.curriculum.stubs import reference_source
+from course.curriculum.stubs import in_english, reference_source
 from course.curriculum.wrapping import wrap
 from course.learner import membership, progress
 
@@ -99,10 +99,11 @@ def hint_text(exercise_id: str, rule: str, rung: int, source: str = "", failing:
 
 
 def difference(exercise_id: str, source: str) -> str:
-    """The reference part, and a unified diff from it to the learner's source."""
+    """The reference part, and a unified diff from it to the learner's source; our docstrings are no difference."""
     reference = reference_source(exercise_id)
     shown = [reference]
     if source.strip():
+        source = in_english(exercise_id, source)
         names = phrase("diff_reference"), phrase("diff_yours")
         lines = difflib.unified_diff(source_lines(reference), source_lines(source.strip()), *names, n=1, lineterm="")
         shown += ["", *lines]

@@ -42,7 +42,7 @@ def hand_out(lessons: Path, work: Path) -> list[str]:
 
     A lesson that is not there yet is copied. A copy that the learner never changed is replaced by a new version. For a
     copy that the learner changed, a new version is put beside it as `NN_name.new.ipynb`. When another language is
-    chosen, a changed copy gets its prose in the cells that are still ours; code, outputs and all other cells stay.
+    chosen, a changed copy gets its prose and its stubs in the cells that are still ours; outputs and other cells stay.
 
     Raises:
         LessonsError: there are no lessons, or `work` cannot be written.

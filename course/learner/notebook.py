@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from course.curriculum import questions
-from course.curriculum.languages import wrong_choice
+from course.curriculum.languages import language, wrong_choice
 from course.curriculum.lesson_texts import lesson_title
 from course.curriculum.manifest import DEFAULT_SEED, VECTORS_VERSION, Lesson, exercise, lesson_info
-from course.curriculum.messages import said
+from course.curriculum.messages import belief, said
 from course.curriculum.own_lessons import own_lesson
 from course.curriculum.seams import seam
 from course.curriculum.specimens import zoo as specimens
@@ -163,7 +163,7 @@ def zoo(exercise_id: str, *, all: bool = False, show: str | None = None) -> obje
     lines = [_say("zoo_head", exercise_id, shown=len(chosen), count=len(found))]
     for each, report in zip(chosen, reports, strict=True):
         rule = report.failed_rule
-        lines += [Text(f"  {each.name}"), _say("zoo_belief", exercise_id, belief=each.belief)]
+        lines += [Text(f"  {each.name}"), _say("zoo_belief", exercise_id, belief=belief(exercise_id, each.name))]
         if rule is None:
             lines.append(_say("zoo_escaped", exercise_id))
         else:
@@ -192,9 +192,9 @@ def reset(exercise_id: str) -> Text:
     progress.record("reset", exercise=exercise_id)
     running = shell()
     if running is not None:
-        running.set_next_input(stub(exercise_id), replace=False)
+        running.set_next_input(stub(exercise_id, language()), replace=False)
         return _say("reset_kept" if answer.source else "reset", exercise_id)
-    return Text(stub(exercise_id))
+    return Text(stub(exercise_id, language()))
 
 
 def swap(exercise_id: str, **options: Any) -> Any:

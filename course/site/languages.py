@@ -1,6 +1,6 @@
-"""The pages in other languages: `zh/` has those of the lessons again, with their prose in Chinese.
+"""The pages in other languages: `zh/` has those of the lessons again, with their prose and their stubs in Chinese.
 
-Code, outputs and pictures are those of the English pages; what was recorded of a view is recorded once.
+Other code, outputs and pictures are those of the English pages; what was recorded of a view is recorded once.
 """
 
 from __future__ import annotations

@@ -53,9 +53,11 @@ def test_every_text_of_the_catalogues_and_every_cell_with_prose_can_be_translate
     texts = english()
     files = {file for file in texts if file.endswith(".toml")}
     folder = Path(course.__file__).parent
-    assert files == {
+    stubs = {f"exercises/{file.name}/stub.toml" for file in folder.glob("exercises/e*")}
+    of_exercises = [f"exercises/*/{name}.toml" for name in ("messages", "exercise", "answers")]
+    assert files == stubs | {
         file.relative_to(folder).as_posix()
-        for kind in ("curriculum/*s.toml", INTERFACE, "exercises/*/messages.toml", "exercises/*/exercise.toml")
+        for kind in ("curriculum/*s.toml", INTERFACE, *of_exercises)
         for file in folder.glob(kind)
     }
     assert {file for file in texts if file.endswith(".md")} == {
@@ -117,6 +119,53 @@ def test_a_translation_has_what_its_english_has(xx, file, old, new, says):
     assert of(file) == []
     change(xx, file, old, new)
     assert [(each.kind, each.what) for each in of(file)] == [("differs", says)]
+
+
+STUB = "exercises/e03_1_serializer/stub.toml"
+
+
+@pytest.fixture
+def stub_of_xx(xx) -> Path:
+    """The same language, which says the docstrings of a stub as the English does."""
+    lines = [f"{name} = {json.dumps(text)}\n" for name, text in english()[STUB].items()]
+    write(xx, STUB, "".join(lines))
+    stamp("xx")
+    assert of(STUB) == []
+    return xx
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ("`commit()`", "`put()`", "code: `commit()` missing, `put()` too much"),
+        ("5 MiB", "5 MB", "names: MiB missing, none too much"),
+        ("append(data", "add(data", "names: append missing, add too much"),
+        ("Keep the record", "记录" * 40 + "Keep the record", "width: a line takes 237 columns, and may take 112"),
+    ],
+)
+def test_a_docstring_calls_things_by_their_names_in_lines_that_fit(stub_of_xx, old, new, says):
+    change(stub_of_xx, STUB, old, new)
+    assert says in [each.what for each in of(STUB)]
+
+
+def test_a_docstring_that_is_missing_or_whose_english_has_changed_is_found(stub_of_xx):
+    file = stub_of_xx / MADE_OF
+    made_of = json.loads(file.read_text(encoding="utf-8"))
+    made_of[STUB]["reset"] = "0" * 8
+    file.write_text(json.dumps(made_of), encoding="utf-8")
+    lines = (stub_of_xx / STUB).read_text(encoding="utf-8").splitlines(keepends=True)
+    write(stub_of_xx, STUB, "".join(line for line in lines if not line.startswith("prune")))
+    assert [(each.kind, each.key) for each in of(STUB)] == [("lags", "reset"), ("missing", "prune")]
+
+
+def test_a_belief_that_is_missing_is_found(xx):
+    file = "exercises/e03_1_serializer/answers.toml"
+    rows = {key.split("/")[1]: text for key, text in english()[file].items()}
+    write(xx, file, "[wrong]\n" + "".join(f"{name}.belief = {json.dumps(text)}\n" for name, text in rows.items()))
+    stamp("xx")
+    assert of(file) == []
+    change(xx, file, f"w09_no_length.belief = {json.dumps(rows['w09_no_length'])}\n", "")
+    assert [(each.kind, each.key) for each in of(file)] == [("missing", "wrong/w09_no_length/belief")]
 
 
 def test_cells_keep_their_order_and_nothing_stands_before_the_first(xx):

@@ -1,4 +1,4 @@
-"""The prose of a notebook follows the language, back and forth, and nothing of the learner's is lost on the way."""
+"""The prose of a notebook and its stubs follow the language, back and forth, and nothing of the learner's is lost."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ import pytest
 from nbformat.sign import NotebookNotary
 
 from course.curriculum.glossary import words_of
-from course.curriculum.languages import choose
+from course.curriculum.languages import choose, own_languages
+from course.curriculum.manifest import EXERCISES
+from course.curriculum.stubs import stub
 from course.learner.lessons import hand_out
 from course.learner.prose import in_language, switched
 from course.places import lessons_folder
@@ -34,6 +36,12 @@ def places(tmp_path, monkeypatch):
     monkeypatch.setenv("JUPYTER_DATA_DIR", str(tmp_path / "jupyter"))
     monkeypatch.delenv("SLUICE_LANGUAGE")
     return tmp_path
+
+
+def say_stub(places: Path, exercise: str, text: str) -> None:
+    file = places / "own" / "xx" / "exercises" / exercise / "stub.toml"
+    file.parent.mkdir(parents=True)
+    file.write_text(text, encoding="utf-8")
 
 
 def hand(places: Path, language: str) -> list[str]:
@@ -84,6 +92,57 @@ def test_every_lesson_is_written_as_jupyter_writes_it_so_that_nothing_else_chang
         made = in_language(lesson, file.stem, "xx")
         assert made != lesson
         assert switched(made, lesson, file.stem, "en") == lesson
+
+
+def test_a_stub_follows_the_language_back_and_forth(places):
+    say_stub(places, "e02_1_counted_buffer", 'CountedBuffer = "计数。"\nretain = "加一。"\n')
+    hand(places, "en")
+    hand(places, "xx")
+    assert text(copy_of(places).read_bytes(), "exercise-2-1") == stub("2.1", "xx").strip("\n")
+    assert '"""加一。"""' in text(copy_of(places).read_bytes(), "exercise-2-1")
+    assert text(copy_of(places).read_bytes(), "exercise-2-2") == text(LESSON, "exercise-2-2")
+    hand(places, "en")
+    assert copy_of(places).read_bytes() == LESSON
+
+
+def test_of_a_changed_copy_only_the_stubs_that_are_letter_for_letter_ours_are_switched(places):
+    say_stub(places, "e02_1_counted_buffer", 'retain = "加一。"\n')
+    say_stub(places, "e02_2_shares", 'share_out = "分段。"\n')
+    say_stub(places, "e02_3_pool", 'take_back = "收下。"\n')
+    hand(places, "en")
+    notebook = json.loads(worked_in(places))
+    by_id = {cell["id"]: cell for cell in notebook["cells"]}
+    by_id["exercise-2-2"]["source"] = [*by_id["exercise-2-2"]["source"][:-1], "    return [0]"]
+    by_id["exercise-2-3"]["outputs"] = [{"name": "stdout", "output_type": "stream", "text": ["run\n"]}]
+    mine = (json.dumps(notebook, ensure_ascii=False, indent=1, sort_keys=True) + "\n").encode()
+    copy_of(places).write_bytes(mine)
+    hand(places, "xx")
+    other = copy_of(places).read_bytes()
+    changed = {name for name, cell in cells(other).items() if cell != cells(mine)[name]}
+    assert changed == {"title", "recap", "exercise-2-3"}
+    assert cells(other)["exercise-2-3"]["outputs"] == cells(mine)["exercise-2-3"]["outputs"]
+    hand(places, "en")
+    assert copy_of(places).read_bytes() == mine
+
+
+def test_lines_of_the_lesson_before_a_stub_stay(places):
+    say_stub(places, "e02_2_shares", 'share_out = "分段。"\n')
+    notebook = json.loads(LESSON)
+    cell = next(each for each in notebook["cells"] if each["id"] == "exercise-2-2")
+    cell["source"] = ["# A word first.\n", "\n", *cell["source"]]
+    made = in_language(json.dumps(notebook).encode(), "02_pools", "xx")
+    assert text(made, "exercise-2-2") == "# A word first.\n\n" + stub("2.2", "xx").strip("\n")
+
+
+@pytest.mark.parametrize("language", own_languages())
+def test_every_stub_of_every_lesson_is_in_the_language(language):
+    seen = set()
+    for file in lessons_folder().glob("[0-9]*.ipynb"):
+        for cell in cells(in_language(file.read_bytes(), file.stem, language)).values():
+            if exercise := cell["metadata"].get("sluice", {}).get("exercise"):
+                assert "".join(cell["source"]).endswith(stub(exercise, language).strip("\n"))
+                seen.add(exercise)
+    assert seen == {*EXERCISES}
 
 
 def test_a_lesson_that_the_language_has_not_is_english(places):
