@@ -27,7 +27,7 @@ def tried(noted: list[dict[str, Any]]) -> list[str]:
 
 
 def listing() -> dict[str, Any]:
-    """What the list of lessons in JupyterLab shows: `start`, `lessons` and, unless all have passed, `next`."""
+    """What the list of lessons in JupyterLab shows: `heading`, `start`, `lessons`; unless all have passed, `next`."""
     noted = progress.events()
     rows = []
     for lesson in (*LESSONS.values(), *own_lessons().values()):
@@ -37,7 +37,7 @@ def listing() -> dict[str, Any]:
         file = f"{lesson.name}.ipynb"
         rows.append({"number": f"L{lesson.number:02d}", "title": title, "file": file, "marks": marks, "says": says})
     start = {"title": said("start.page"), "file": f"{START}.ipynb", "says": said("start.page_says")}
-    shown: dict[str, Any] = {"start": start, "lessons": rows}
+    shown: dict[str, Any] = {"heading": said("start.lessons"), "start": start, "lessons": rows}
     if (chosen := next_one(noted)) is not None:
         lesson = LESSONS[chosen.lesson]
         how = "go_on" if noted else "begin"

@@ -14,6 +14,7 @@ import nbformat
 from course.author.build import BuildError
 from course.curriculum.languages import ENGLISH
 from course.curriculum.manifest import LESSONS, START
+from course.curriculum.messages import read_catalogue
 from course.figures.cluster_page import CLUSTER_FILES
 from course.figures.race_page import RACE_FILES
 from course.places import home, lessons_folder
@@ -26,7 +27,8 @@ from course.site.tab.build import UnmadeError, build_tab, npm
 __all__ = ["build_site", "main"]
 
 _HERE = Path(__file__).parent
-_LEAD = "07_local_channels", "queue", "Three queues between tasks, and the buffers that wait in them"
+_LEAD = "07_local_channels-queue-0"
+"""The picture of the first page."""
 _EVERY = frozenset(LESSONS)
 TRY = "try"
 LITE = "lite"
@@ -77,8 +79,7 @@ def build_site(
             raise SiteError("the pages were not made; what is wrong stands above")
         for language in site_languages():
             own, trees = Path(folder, language), Path(folder, f"trees-{language}")
-            name, cell, words = _LEAD
-            front = front_page(language, frame(f"{name}-{cell}-0", words), has_tab=has_tab, has_lite=has_lite)
+            front = front_page(language, frame(_LEAD, _lead_words(language)), has_tab=has_tab, has_lite=has_lite)
             put_in_language(source, own, language, front)
             of_it = sphinx_settings(language, url)
             if sphinx([*settings, str(trees), *of_it, str(own), str(made / language)]):
@@ -166,11 +167,13 @@ def _put_views(source: Path, page: str, found: Mapping[str, State]) -> None:
 
 
 def _front_page(source: Path, recordings: Mapping[str, State], has_tab: bool, has_lite: bool) -> None:
-    name, cell, words = _LEAD
-    place = f"{name}-{cell}-0"
-    _put_views(source, "index", {each: state for each, state in recordings.items() if each == place})
-    front = front_page(ENGLISH, frame(place, words), has_tab=has_tab, has_lite=has_lite)
+    _put_views(source, "index", {each: state for each, state in recordings.items() if each == _LEAD})
+    front = front_page(ENGLISH, frame(_LEAD, _lead_words(ENGLISH)), has_tab=has_tab, has_lite=has_lite)
     (source / "index.md").write_text(front, encoding="utf-8")
+
+
+def _lead_words(language: str) -> str:
+    return str(read_catalogue("curriculum/interface.toml", language)["site"]["lead"])
 
 
 def _lessons(words: str) -> frozenset[int]:

@@ -3,7 +3,8 @@
 from pathlib import Path
 from typing import Any
 
-from course.site.languages import links, site_languages
+from course.curriculum.languages import ENGLISH
+from course.site.languages import folds, language_of, links, site_languages
 from course.site.published import for_keys_and_readers, tags
 
 project = "Sluice"
@@ -25,8 +26,7 @@ nb_mime_priority_overrides = [
     ("html", "image/svg+xml", 0), ("html", "text/markdown", 1), ("html", "text/html", 2), ("html", "text/plain", 3)
 ]  # fmt: skip
 nb_merge_streams = True
-nb_code_prompt_show = "Choose first, then see what happens"
-nb_code_prompt_hide = "Hide what happens"
+nb_code_prompt_show, nb_code_prompt_hide = folds(ENGLISH).values()
 nb_render_markdown_format = "gfm"
 myst_heading_anchors = 3
 myst_heading_slug_func = "course.curriculum.glossary.anchor"
@@ -40,7 +40,10 @@ def setup(app: Any) -> None:
 
     def load(app: Any, page: str, _template: str, context: dict[str, Any], _tree: object) -> None:
         context["metatags"] = context.get("metatags", "") + tags(
-            page, context.get("title") or project, app.config.html_baseurl
+            page,
+            context.get("title") or project,
+            app.config.html_baseurl,
+            language_of(app.config.language, languages),
         )
         context["theme_announcement"] = links(page, app.config.language, languages)
         if Path(app.srcdir, "static", "views", f"{page}.js").is_file():

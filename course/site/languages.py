@@ -16,7 +16,9 @@ from course.curriculum.manifest import EXERCISES, LESSONS, START
 from course.curriculum.messages import read_catalogue
 from course.learner.prose import in_language
 
-__all__ = ["front_page", "links", "put_in_language", "site_languages", "sphinx_settings"]
+__all__ = [
+    "folds", "front_page", "language_of", "links", "put_in_language", "site_languages", "sphinx_settings",
+]  # fmt: skip
 
 FRONT = "site/front.txt"
 _HERE = Path(__file__).parent
@@ -32,7 +34,19 @@ def site_languages() -> tuple[str, ...]:
 def sphinx_settings(language: str, url: str) -> list[str]:
     """What Sphinx is told of a language, and of the address of its pages."""
     table = tomllib.loads((folders_of(language)[0] / "language.toml").read_text(encoding="utf-8"))
-    return ["-D", f"language={table['sphinx']}", "-D", f"html_baseurl={url and f'{url}{language}/'}"]
+    settings = {"language": table["sphinx"], "html_baseurl": url and f"{url}{language}/", **folds(language)}
+    return [word for name, value in settings.items() for word in ("-D", f"{name}={value}")]
+
+
+def folds(language: str) -> dict[str, str]:
+    """What stands on a fold, as settings of Sphinx."""
+    said = read_catalogue("curriculum/interface.toml", language)["site"]
+    return {"nb_code_prompt_show": said["fold_show"], "nb_code_prompt_hide": said["fold_hide"]}
+
+
+def language_of(sphinx_language: str, languages: Sequence[str]) -> str:
+    """The language of pages that Sphinx makes in this one of its own; English if it is none of these."""
+    return next((each for each in languages if sphinx_language.startswith(each)), ENGLISH)
 
 
 def front_page(language: str, picture: str, *, has_tab: bool, has_lite: bool) -> str:
@@ -73,7 +87,7 @@ def links(page: str, sphinx_language: str, languages: Sequence[str]) -> str:
     """What leads from a page to the same one in other languages, as HTML; "" of a page that is in one only."""
     if page not in _SHARED:
         return ""
-    here = next((each for each in languages if sphinx_language.startswith(each)), ENGLISH)
+    here = language_of(sphinx_language, languages)
     places = {ENGLISH: f"{page}.html", **{each: f"{each}/{page}.html" for each in languages}}
     up = "" if here == ENGLISH else "../"
     found = [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from html import escape, unescape
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -13,7 +13,10 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch, Rectangle
 
+from course.curriculum.languages import ENGLISH
+from course.curriculum.lesson_texts import lesson_title
 from course.curriculum.manifest import LESSONS, START
+from course.curriculum.messages import read_catalogue
 
 __all__ = ["CARD", "MISSING", "draw_card", "for_keys_and_readers", "sitemap", "tags", "url_of"]
 
@@ -23,7 +26,6 @@ CARD = "card.png"
 MISSING = "404"
 """The page that a server gives for an address that is not there."""
 
-_SENTENCE = "Learn how Apache Flink moves data by stepping through a program that does it"
 _WIDE, _TALL, _DPI = 1_200, 630, 100  # what Open Graph's readers cut nothing of
 _FILLS = (0.35, 1.0, 1.0, 1.0, 1.0)  # of the buffers on the card; the one that is still written is on the left
 
@@ -40,25 +42,37 @@ def url_of(words: str) -> str:
     return words.rstrip("/") + "/"
 
 
-def describe(page: str) -> str:
-    """One sentence about a page, for those who see only that."""
+def describe(page: str, language: str = ENGLISH) -> str:
+    """One sentence about a page in a language, for those who see only that."""
+    said: Mapping[str, str] = read_catalogue("curriculum/interface.toml", language)["site"]
     for lesson in LESSONS.values():
         if lesson.name == page:
-            exercises = f"{len(lesson.exercises)} exercise{'s' * (len(lesson.exercises) > 1)}"
-            return f"{lesson.title}: lesson {lesson.number} of Sluice, {lesson.minutes} minutes, {exercises}"
-    return f"Where to begin with Sluice: {_SENTENCE[0].lower()}{_SENTENCE[1:]}" if page == START else _SENTENCE
+            count = len(lesson.exercises)
+            exercises = said["one_exercise" if count == 1 else "exercises"].format(count=count)
+            title = lesson_title(lesson, language)
+            return said["a_lesson"].format(
+                title=title, number=lesson.number, minutes=lesson.minutes, exercises=exercises
+            )
+    return said["start" if page == START else "sentence"]
 
 
-def tags(page: str, title: str, url: str) -> str:
+def tags(page: str, title: str, url: str, language: str = ENGLISH) -> str:
     """What the head of a page says of it to those who link to it (Open Graph); addresses only if `url` is one.
 
     `title` may have marks of HTML in it.
     """
     title = unescape(re.sub("<[^>]*>", "", title))
-    said = {"og:type": "website", "og:site_name": "Sluice", "og:title": title, "og:description": describe(page)}
+    said = {
+        "og:type": "website",
+        "og:site_name": "Sluice",
+        "og:title": title,
+        "og:description": describe(page, language),
+    }
     if url:
         said |= {"og:url": f"{url}{page}.html", "og:image": f"{url}{CARD}", "og:image:alt": "Buffers on their way"}
-    own = "" if page == "index" else f'<meta name="description" content="{escape(describe(page))}">'  # it has one
+    own = (
+        "" if page == "index" else f'<meta name="description" content="{escape(describe(page, language))}">'
+    )  # it has one
     lines = [own, *(f'<meta property="{name}" content="{escape(words)}">' for name, words in said.items())]
     lines.append('<meta name="twitter:card" content="summary_large_image">')
     if page == MISSING and url:  # a server gives it for addresses of any depth
@@ -90,7 +104,7 @@ def draw_card(file: Path) -> None:
     axes = figure.add_axes((0, 0, 1, 1), xlim=(0, _WIDE), ylim=(0, _TALL))
     axes.axis("off")
     axes.text(80, 470, "Sluice", color="white", fontsize=72, fontweight="bold")
-    first, second = _SENTENCE.split(" by ")
+    first, second = describe("index").split(" by ")
     for y, words in ((385, first), (335, f"by {second}")):
         axes.text(80, y, words, color="#c9d8e4", fontsize=24)
     for place, fill in enumerate(_FILLS):

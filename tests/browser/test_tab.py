@@ -16,6 +16,7 @@ from course.curriculum.specimens import zoo
 from course.curriculum.stubs import solution, stub
 from course.site.tab.build import UnmadeError, build_tab
 from tests.support.tab_pages import (
+    PATIENCE_MS,
     Served,
     begun,
     checked,
@@ -142,6 +143,31 @@ def test_a_reload_keeps_what_was_written_and_passed_also_without_a_server(
 def test_it_can_be_read_by_everybody(page: Page, theme: Literal["light", "dark"]) -> None:
     page.emulate_media(color_scheme=theme)
     assert axe_findings(page.locator(":root")) == []
+
+
+def test_a_page_in_chinese_asks_and_answers_in_chinese_and_shares_what_is_kept(
+    context: BrowserContext, server: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SLUICE_LANGUAGE", "zh")
+    page = context.new_page()
+    page.set_default_timeout(PATIENCE_MS)
+    page.goto(f"{server.address}index.html")
+    page.get_by_role("link", name="中文").click()
+    page.wait_for_function("document.documentElement.dataset.ready")
+    expect(page.locator("#state")).to_have_text(re.compile("^引擎已经就绪"))
+    opened(page, "2.2")
+    assert page.locator("#part textarea").input_value() == stub("2.2", "zh")
+    assert page.locator("#about").inner_text().startswith("在 Flink 里：")
+    wrong = zoo("0.1")[0].source
+    assert checked(page, "0.1", wrong) == in_the_terminal("0.1", wrong)
+    page.locator("#afresh").click()
+    assert page.locator("#part textarea").input_value() == stub("0.1", "zh")
+    page.get_by_role("link", name="English").click()
+    ready(page)
+    opened(page, "0.1")
+    assert page.locator("#part textarea").input_value() == stub("0.1")
+    expect(page.locator('[data-exercise="0.1"]')).to_have_text(re.compile("^[✗✓] "))
+    page.close()
 
 
 def test_it_fits_a_phone(page: Page) -> None:

@@ -16,6 +16,8 @@ import zipfile
 from collections.abc import Iterable
 from pathlib import Path
 
+from course.site.tab.pages import pages
+
 __all__ = [
     "PYODIDE", "UnmadeError", "build_tab", "npm", "pack_course", "put_checks", "put_pyodide", "source_files",
 ]  # fmt: skip
@@ -27,10 +29,6 @@ _SHA512 = (
 )
 _CORE = ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "python_stdlib.zip", "pyodide-lock.json")
 _SECONDS = 300
-_LITE_HERE = "<!-- the notebooks beside this page -->\n"
-_LITE_LINK = """<p>Lessons 0, 3, 7 and 11 also open
-<a href="../lite/index.html">as notebooks in JupyterLab</a>, here in the browser: some 40 MB the first time.</p>
-"""
 
 _HERE = Path(__file__).parent
 _ROOT = _HERE.parents[2]
@@ -38,9 +36,10 @@ _KINDS = frozenset({".py", ".js", ".css", ".json", ".toml", ".md", ".txt"})
 _ENGINE = ("refimpl",)
 _COURSE = (
     "refimpl", "widgets", "course/checks", "course/curriculum", "course/exercises", "course/grading", "course/learner",
-    "course/site/tab", "course/vectors",
+    "course/locales", "course/site/tab", "course/vectors",
 )  # fmt: skip
 _LEFT_OUT = ("course/learner/labextension", "course/site/tab/static")
+_FOR_AUTHORS = "made_of.json"
 _SINGLE = (
     "course/__init__.py",
     "course/files.py",
@@ -65,7 +64,7 @@ def npm() -> str | None:
 
 
 def build_tab(target: Path, *, has_lite: bool = False) -> None:
-    """Make the folder `target`, which is not there yet; with `has_lite` its page links to the notebooks beside it.
+    """Make the folder `target`, which is not there yet; with `has_lite` its pages link to the notebooks beside it.
 
     Raises:
         UnmadeError: there is no npm, it could not bring the package, or the package is another one than it was.
@@ -73,11 +72,10 @@ def build_tab(target: Path, *, has_lite: bool = False) -> None:
     target.mkdir(parents=True)
     put_pyodide(target / "pyodide")
     for file in sorted((_HERE / "static").iterdir()):
-        if file.name != "sw.js":
+        if file.name not in ("sw.js", "index.html"):
             shutil.copy(file, target)
-    page = target / "index.html"
-    shown = page.read_text(encoding="utf-8").replace(_LITE_HERE, _LITE_LINK if has_lite else "")
-    page.write_text(shown, encoding="utf-8")
+    for name, content in pages(has_lite=has_lite):
+        (target / name).write_text(content, encoding="utf-8")
     put_checks(target)
     pack_course(target / "course.zip")
     _put_service_worker(target)
@@ -138,7 +136,11 @@ def source_files(folders: Iterable[str]) -> list[str]:
     """What the folders have to be read or run, by its place in the project."""
     found = [file for folder in folders for file in (_ROOT / folder).rglob("*") if file.suffix in _KINDS]
     names = [file.relative_to(_ROOT).as_posix() for file in found if file.is_file()]
-    return sorted(name for name in names if "__pycache__" not in name and not name.startswith(_LEFT_OUT))
+    return sorted(
+        name
+        for name in names
+        if "__pycache__" not in name and not name.startswith(_LEFT_OUT) and not name.endswith(_FOR_AUTHORS)
+    )
 
 
 def _put_service_worker(folder: Path) -> None:

@@ -13,7 +13,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from course.curriculum.languages import language
+from course.curriculum.lesson_texts import lesson_title
 from course.curriculum.manifest import DEFAULT_SEED, EXERCISES, LESSONS, exercise
+from course.curriculum.messages import exercise_title, said
 from course.curriculum.seams import child_job
 from course.curriculum.specimens import zoo
 from course.curriculum.stubs import stub
@@ -29,9 +32,6 @@ from course.site.tab import stand_in
 __all__ = ["answer"]
 
 _LIMITS = Limits(run_seconds=600.0)  # there each case has its rounds; of time only the page knows how it goes by
-_NOT_HERE = (
-    "A browser has no {missing}, which this exercise is about. Take it in JupyterLab: get the project, `make lab`."
-)
 
 
 class _WantedError(BaseException):
@@ -93,8 +93,8 @@ _views: dict[int, Any] = {}
 
 def _lessons() -> dict[str, Any]:
     rows = [
-        {"number": each.number, "name": each.name, "title": each.title,
-         "exercises": [{"id": one.id, "title": one.title, "flink": one.flink_name} for one in each.exercises]}
+        {"number": each.number, "name": each.name, "title": lesson_title(each),
+         "exercises": [{"id": one.id, "title": exercise_title(one), "flink": one.flink_name} for one in each.exercises]}
         for each in LESSONS.values() if each.exercises
     ]  # fmt: skip
     return {"lessons": rows, **_standing()}
@@ -108,18 +108,18 @@ def _standing() -> dict[str, Any]:
     kept = file.read_text(encoding="utf-8") if file.is_file() else ""
     passed = sum(each == "passed" for each in standings.values())
     return {"standings": standings, "progress": kept, "squares": progress.squares(standings.values()),
-            "words": f"{passed} of {len(standings)} exercises passed"}  # fmt: skip
+            "words": said("tab_says.num_passed", passed=passed, count=len(standings))}  # fmt: skip
 
 
 def _part(exercise_id: str) -> dict[str, Any]:
     """What an exercise starts from; or why it cannot be done here."""
     found = exercise(exercise_id)
-    told: dict[str, Any] = {"id": found.id, "title": found.title, "flink": found.flink_name}
+    told: dict[str, Any] = {"id": found.id, "title": exercise_title(found), "flink": found.flink_name}
     try:
         check_of(exercise_id)
     except ImportError as error:
-        return {**told, "stub": "", "why_not": _NOT_HERE.format(missing=error.name or error)}
-    return {**told, "stub": stub(exercise_id), "why_not": ""}
+        return {**told, "stub": "", "why_not": said("tab_says.not_here", missing=error.name or error)}
+    return {**told, "stub": stub(exercise_id, language()), "why_not": ""}
 
 
 def _job(exercise_id: str) -> dict[str, Any]:
@@ -146,9 +146,7 @@ def _take_in(text: str) -> dict[str, Any]:
         other = Path(folder, "progress.jsonl")
         other.write_text(text, encoding="utf-8", errors="replace")
         if text.strip() and not progress.events(other):
-            raise GraderError(
-                "no line of this file is an event of progress; `.course/progress.jsonl` is one that has them"
-            )
+            raise GraderError(said("tab_says.no_progress"))
         known = progress.events()
         lines = [json.dumps(each, sort_keys=True) for each in progress.merge(own, other) if each not in known]
     with own.open("a", encoding="utf-8") as file:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+import course
 from course.curriculum.manifest import EXERCISES, LESSONS
 from course.learner import doctor, progress, start
 from course.learner.next_exercise import listing
@@ -103,3 +104,11 @@ def test_a_machine_that_lacks_something_is_told_the_next_step(monkeypatch: pytes
     said = str(start.machine())
     assert "✗ Java: there is none\n    → run make lab" in said
     assert "missing" in said.splitlines()[-1]
+
+
+def test_the_list_has_its_heading_in_the_language(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert listing()["heading"] == "Lessons"
+    monkeypatch.setenv("SLUICE_LANGUAGE", "zh")
+    assert listing()["heading"] == "课程"
+    script = (Path(course.__file__).parent / "learner/labextension/static/lessons.js").read_text(encoding="utf-8")
+    assert '"Lessons"' not in script  # what it shows is handed to it

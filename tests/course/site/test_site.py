@@ -16,7 +16,10 @@ import pytest
 from course.curriculum.glossary import glossary
 from course.curriculum.lesson_texts import lesson_title
 from course.curriculum.manifest import EXERCISES, LESSONS, START
+from course.curriculum.messages import read_catalogue
 from course.curriculum.questions import questions
+from course.curriculum.stub_texts import docstrings
+from course.curriculum.stubs import stub
 from course.site.__main__ import main
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -88,9 +91,17 @@ def test_every_lesson_has_a_page_in_chinese_and_each_leads_to_the_other(site: Pa
         title = lesson_title(lesson, "zh")
         assert title != lesson.title
         assert f">{html.escape(title)}<" in page
+        said = read_catalogue("curriculum/interface.toml", "zh")["site"]
+        assert page.count(said["fold_show"]) == page.count('<details class="admonition hide')
+        assert "see what happens" not in page
+        assert f'content="{title}：Sluice 第 {lesson.number} 课' in html.unescape(page)
+        for exercise in lesson.exercises:
+            asked = next(iter(docstrings(stub(exercise.id, "zh")).values())).splitlines()[0]
+            assert asked in html.unescape(re.sub("<[^>]*>", "", page))
         pictures = re.findall(r'<img src="(_static/pictures/[^"]+\.svg)"', page)
         assert len(pictures) == (site / f"{lesson.name}.html").read_text().count('<img src="_static/pictures/')
         assert all((site / "zh" / picture).is_file() for picture in pictures)
+    assert said["lead"] in html.unescape((site / "zh" / "index.html").read_text())
     assert "announcement-content" not in (site / "cluster.html").read_text()
 
 

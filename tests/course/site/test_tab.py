@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import zipfile
@@ -11,9 +12,13 @@ from typing import Any
 
 import pytest
 
-from course.curriculum.manifest import EXERCISES
+from course.curriculum.languages import own_languages
+from course.curriculum.lesson_texts import lesson_title
+from course.curriculum.manifest import EXERCISES, LESSONS
+from course.curriculum.messages import read_catalogue
 from course.curriculum.stubs import solution, stub
 from course.site.tab.build import pack_course
+from course.site.tab.pages import pages
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -45,12 +50,13 @@ def packed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def ask(packed: Path, home: Path, *questions: tuple[str, list[Any]]) -> list[dict[str, Any]]:
+def ask(packed: Path, home: Path, *questions: tuple[str, list[Any]], language: str = "en") -> list[dict[str, Any]]:
     # Isolated and without `site`: what this Python has installed is not to be found, and a browser has not got it.
     command = [sys.executable, "-I", "-S", "-c", ASK, str(packed / "course")]
-    environment = {"SLUICE_WORK": str(home / "work"), "HOME": str(home)}
+    environment = {"SLUICE_WORK": str(home / "work"), "HOME": str(home), "SLUICE_LANGUAGE": language}
+    given = json.dumps(questions)
     done = subprocess.run(
-        command, input=json.dumps(questions), env=environment, cwd=home, capture_output=True, text=True, check=False
+        command, input=given, env=environment, cwd=home, capture_output=True, encoding="utf-8", check=False
     )
     assert done.returncode == 0, done.stderr
     return [json.loads(line) for line in done.stdout.splitlines() if line.startswith('{"')]
@@ -86,6 +92,50 @@ def test_progress_is_taken_in_once_and_what_is_none_is_refused(packed: Path, tmp
     assert first["answer"]["standings"]["1.1"] == "passed"
     assert first["answer"]["progress"] == again["answer"]["progress"]
     assert "no line of this file is an event" in refused["error"]
+
+
+@pytest.mark.parametrize("language", own_languages())
+def test_what_is_asked_is_answered_in_the_language_of_the_page(language: str, packed: Path, tmp_path: Path) -> None:
+    questions = [("lessons", []), ("take_in", ["no event"]), *(("part", [each]) for each in EXERCISES)]
+    told, refused, *parts = ask(packed, tmp_path, *questions, language=language)
+    titles = {each["number"]: each["title"] for each in told["answer"]["lessons"]}
+    assert titles == {number: lesson_title(LESSONS[number], language) for number in titles}
+    said = read_catalogue("curriculum/interface.toml", language)["tab_says"]
+    assert told["answer"]["words"] == said["num_passed"].format(passed=0, count=len(EXERCISES))
+    assert said["no_progress"] in refused["error"]
+    for exercise, part in zip(EXERCISES, parts, strict=True):
+        assert part["answer"]["stub"] == stub(exercise, language)
+        assert part["answer"]["title"] != EXERCISES[exercise].title
+
+
+def test_what_only_authors_need_is_not_in_the_archive(packed: Path) -> None:
+    assert [*(packed / "course/course/locales").rglob("stub.toml")]
+    assert not [*packed.rglob("made_of.json")]
+
+
+def test_there_is_a_page_in_each_language_that_leads_to_the_others() -> None:
+    made = dict(pages(has_lite=False))
+    assert [*made] == ["index.html", *(f"{each}.html" for each in own_languages())]
+    for name, content in made.items():
+        assert {f'href="./{other}"' in content for other in made if other != name} == {True}
+        assert f'href="./{name}"' not in content
+        assert "lite/" not in content
+    assert '<html lang="zh">' in made["zh.html"]
+    seen = re.sub("<code>.*?</code>|<script.*?</script>|<[^>]*>", " ", made["zh.html"], flags=re.DOTALL)
+    assert not re.search("[a-z]{2,} [a-z]{2,}", seen)
+    assert all("lite/index.html" in content for _, content in pages(has_lite=True))
+
+
+def test_the_page_says_what_there_is_to_be_said_and_leads_to_pages_in_its_language() -> None:
+    script = (ROOT / "course/site/tab/static/page.js").read_text(encoding="utf-8")
+    stands = {"passed", "not_started", "caught_up", "failed"}
+    asked = {*re.findall(r'say\("(\w+)"', script), *stands, "from_disk"}
+    for name, content in pages(has_lite=False):
+        (found,) = re.findall('<script id="says" type="application/json">(.*?)</script>', content)
+        says = json.loads(found)
+        place = says.pop("pages")
+        assert place == ("../" if name == "index.html" else f"../{says['language']}/")
+        assert says.keys() == asked | {"language", "num_passed", "not_here", "no_progress"}
 
 
 def test_without_npm_the_pages_say_so_and_a_tab_that_is_asked_for_is_refused(tmp_path: Path) -> None:

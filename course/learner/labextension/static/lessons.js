@@ -26,7 +26,7 @@
     return element;
   };
 
-  function listOf({ start, lessons, next }, open) {
+  function listOf({ heading, start, lessons, next }, open) {
     const entry = ({ file, number, title, marks, says }) => {
       const isNext = next && file === next.file;
       const parts = [made("small", {}, number), made("span", {}, title), made("small", {}, marks)];
@@ -37,7 +37,7 @@
     };
     return [
       made("style", {}, STYLE),
-      made("h2", {}, "Lessons"),
+      made("h2", {}, heading),
       made("ol", {}, entry({ file: start.file, number: "", title: start.title, marks: "", says: start.says }), ...lessons.map(entry)),
     ];
   }
@@ -58,9 +58,9 @@
       const widget = new Widget();
       widget.id = "sluice-lessons";
       widget.title.icon = icon;
-      widget.title.caption = "Lessons";
+      widget.title.caption = known.heading;
       widget.node.setAttribute("role", "navigation");
-      widget.node.setAttribute("aria-label", "Lessons");
+      widget.node.setAttribute("aria-label", known.heading);
       widget.node.append(...listOf(known, open));
       app.shell.add(widget, "left", { rank: 10 });
       app.restored.then(() => app.shell.restored).then(layout => layout?.fresh && app.shell.activateById(widget.id));

@@ -4,15 +4,18 @@ import { checker } from "./checker.js";
 
 const $ = id => document.getElementById(id);
 const PATIENCE_MS = 20_000;
-const SIGNS = { passed: ["✓", "passed"], not_started: ["○", "not started"], caught_up: ["◧", "our part stands in"] };
+const SAYS = JSON.parse($("says").textContent); // in the language of this page
+const say = (name, values = {}) => SAYS[name].replace(/\{(\w+)\}/g, (_, blank) => values[blank]);
+const SIGNS = { passed: "✓", not_started: "○", caught_up: "◧", failed: "✗" };
 const FIRST = `job = StreamEnvironment(Config(segment_size_bytes=16, num_buffers=4))
 job.from_collection(range(12)).map(lambda n: n * n).rebalance().sink(print)
 `;
 
 // What a reload must not lose. A browser may keep nothing, as in a private window: then that is said.
 const keep = (name, text) => {
-  try { localStorage.setItem(`sluice:${name}`, text); } catch { $("kept").textContent = "! This browser keeps nothing: save your code as a file."; }
+  try { localStorage.setItem(`sluice:${name}`, text); } catch { $("kept").textContent = say("keeps_nothing"); }
 };
+const forget = name => { try { localStorage.removeItem(`sluice:${name}`); } catch { /* it keeps nothing anyway */ } };
 const kept = name => { try { return localStorage.getItem(`sluice:${name}`); } catch { return null; } };
 
 // -- the engine ---------------------------------------------------------------------------------------------
@@ -21,7 +24,7 @@ let engine, shown = null, job = kept("job") ?? FIRST;
 const asked = new Map();
 
 function begin() {
-  engine = new Worker("./engine_worker.js", { type: "module" });
+  engine = new Worker("./engine_worker.js", { type: "module", name: SAYS.language });
   engine.onmessage = ({ data }) => {
     if ("view" in data) { if (shown?.view === data.view) shown.hear(data.content); return; }
     const waiting = asked.get(data.id);
@@ -45,7 +48,7 @@ async function start() {
 
 // -- a job, step by step ------------------------------------------------------------------------------------
 
-const jobEditor = editor($("job"), "The job", text => { job = text; keep("job", text); }, () => show());
+const jobEditor = editor($("job"), say("your_job"), text => { job = text; keep("job", text); }, () => show());
 jobEditor.text = job;
 
 async function show() {
@@ -55,7 +58,7 @@ async function show() {
   const over = setTimeout(() => {
     engine.terminate();
     asked.clear();
-    $("said").textContent = "This job did not get ready in 20 seconds, so the engine was started afresh.";
+    $("said").textContent = say("not_ready");
     start().then(() => { $("run").disabled = false; });
   }, PATIENCE_MS + 5 * booted);
   try {
@@ -76,13 +79,13 @@ async function show() {
 // -- exercises ----------------------------------------------------------------------------------------------
 
 let current = null, booted = 0;
-const partEditor = editor($("part"), "Your part", text => { if (current) keep(`part:${current.id}`, text); }, () => check());
+const partEditor = editor($("part"), say("your_part"), text => { if (current) keep(`part:${current.id}`, text); }, () => check());
 const check_ = checker(ask);
 
 function list({ lessons }) {
   $("lessons").replaceChildren(...lessons.map(lesson => {
     const group = document.createElement("div"), head = document.createElement("p"), link = document.createElement("a"), items = document.createElement("ul");
-    link.href = `../${lesson.name}.html`;
+    link.href = `${SAYS.pages}${lesson.name}.html`;
     link.textContent = lesson.title;
     head.append(`${lesson.number}. `, link);
     items.append(...lesson.exercises.map(({ id, title }) => {
@@ -101,9 +104,9 @@ function list({ lessons }) {
 function stand({ standings, words, squares, progress }) {
   $("standing").textContent = `${squares} ${words}`;
   for (const button of document.querySelectorAll("[data-exercise]")) {
-    const { exercise, title } = button.dataset, [sign, said] = SIGNS[standings[exercise]] ?? ["✗", "tried"];
-    button.textContent = `${sign} ${exercise} ${title}`;
-    button.setAttribute("aria-label", `${exercise} ${title}: ${said}`);
+    const { exercise, title } = button.dataset, stands = standings[exercise] in SIGNS ? standings[exercise] : "failed";
+    button.textContent = `${SIGNS[stands]} ${exercise} ${title}`;
+    button.setAttribute("aria-label", say("standing", { exercise, title, words: say(stands) }));
   }
   if (progress) keep("progress", progress);
   known = progress;
@@ -116,7 +119,7 @@ async function open(id, focus) {
   keep("open", id);
   $("exercise").hidden = false;
   $("title").textContent = `${found.id} ${found.title}`;
-  $("about").textContent = found.why_not || `In Flink: ${found.flink}. What is asked stands in the comment below, and in the lesson.`;
+  $("about").textContent = found.why_not || say("in_flink", { name: found.flink });
   partEditor.text = kept(`part:${id}`) ?? found.stub;
   for (const name of ["check", "afresh", "save"]) $(name).disabled = Boolean(found.why_not);
   $("part").hidden = Boolean(found.why_not);
@@ -132,7 +135,7 @@ async function check() {
   if ($("check").disabled || !current) return;
   const { id } = current;
   $("check").disabled = true;
-  $("report").textContent = "checking …";
+  $("report").textContent = say("checking");
   delete $("report").dataset.status;
   try {
     const found = await check_.check(id, partEditor.text);
@@ -158,7 +161,7 @@ function download(name, text) {
 
 $("run").onclick = show;
 $("check").onclick = check;
-$("afresh").onclick = () => { partEditor.text = current.stub; keep(`part:${current.id}`, current.stub); };
+$("afresh").onclick = () => { partEditor.text = current.stub; forget(`part:${current.id}`); };
 $("save").onclick = () => download(`exercise_${current.id.replace(".", "_")}.py`, partEditor.text);
 $("export").onclick = () => download("progress.jsonl", known);
 $("import").onchange = async event => {
@@ -166,7 +169,7 @@ $("import").onchange = async event => {
   event.target.value = "";
   try {
     stand(await ask("take_in", await file.text()));
-    $("kept").textContent = `The events of ${file.name} are in your progress.`;
+    $("kept").textContent = say("taken_in", { file: file.name });
   } catch (error) {
     $("kept").textContent = `! ${error.message}`;
   }
@@ -191,14 +194,14 @@ try {
   const first = found.lessons.flatMap(lesson => lesson.exercises)[0].id;
   await open(location.hash.slice(1) || kept("open") || first, Boolean(location.hash));
   for (const name of ["run", "export", "import"]) $(name).disabled = false;
-  $("state").textContent = "The engine is here.";
+  $("state").textContent = say("here");
   document.documentElement.dataset.ready = Math.round(performance.now());
   // Last, because filling the cache takes the same processor and the same line.
   if ("serviceWorker" in navigator) {
     navigator.serviceWorker.register("./sw.js").then(() => navigator.serviceWorker.ready).then(() => {
       document.documentElement.dataset.offline = "";
-      $("state").textContent = "The engine is here, and will be without a network, too.";
-    }, error => { $("state").textContent = `The engine is here, but not without a network: ${error.message}`; });
+      $("state").textContent = say("here_offline");
+    }, error => { $("state").textContent = say("here_online", { why: error.message }); });
   }
 } catch (error) {
   $("state").textContent = `! ${error.message}`;
