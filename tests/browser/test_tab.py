@@ -161,7 +161,7 @@ def test_a_page_in_chinese_asks_and_answers_in_chinese_and_shares_what_is_kept(
     assert page.locator("#about").inner_text().startswith("在 Flink 里：")
     told = checked(page, "0.1", zoo("0.1")[0].source)  # this process has made its cases in English already
     assert title("0.1", "A") in told
-    assert not re.search("[a-z]{3,} [a-z]{3,}", told)
+    assert not re.search("[a-z]{3,} [a-z]{3,}", re.sub(r"sluice \w+", "", told))
     page.locator("#afresh").click()
     assert page.locator("#part textarea").input_value() == stub("0.1", "zh")
     page.get_by_role("link", name="English").click()
