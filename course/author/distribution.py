@@ -32,7 +32,9 @@ def make_distributions(checkout: Path, target: Path) -> tuple[Path, Path]:
     source = target / _built("build_sdist", checkout, target)
     with tempfile.TemporaryDirectory(prefix="sluice-dist-") as folder:
         with tarfile.open(source) as archive:
-            archive.extractall(folder, filter="data")
+            # Python 3.11.2, which Debian 12 has, knows no filters.
+            archive.extraction_filter = getattr(tarfile, "data_filter", lambda member, _path: member)
+            archive.extractall(folder)  # noqa: S202 - we have made the archive a moment ago
         (unpacked,) = Path(folder).iterdir()
         return source, target / _built("build_wheel", unpacked, target)
 
