@@ -6,6 +6,9 @@ Exit status of `join`: 0 in the class, 1 not (no class answers, or it says no), 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import socket
+import ssl
 import sys
 import time
 from collections.abc import Callable
@@ -16,7 +19,7 @@ from course.learner import membership
 from course.learner.class_events import LATEST, bad_handle, number
 from course.learner.courier_process import nudge
 from course.learner.membership import Address, AddressError, Membership
-from course.learner.pinned import CODE_LETTERS, read_code, shown_by
+from course.learner.pinned import CODE_LETTERS, OtherCertificateError, read_code, shown_by
 from course.places import state_folder
 
 __all__ = ["COMMANDS", "JoinCommand"]
@@ -109,7 +112,7 @@ def _enter(address: Address, handle: str, certificate: str) -> int:
         if not isinstance(title, str) or now is None:
             raise ClassGone(f"what answers at {address.host}:{address.port} is no class of Sluice")
     except ClassGone as error:
-        print(f"{error}. Has the class begun, and is the address right?", file=sys.stderr)
+        print(_why_not(address, certificate, error), file=sys.stderr)
         return NOT_IN_CLASS
     except ClassRefused as error:
         print(error, file=sys.stderr)
@@ -120,6 +123,23 @@ def _enter(address: Address, handle: str, certificate: str) -> int:
     _clock(time.time() - now)
     nudge()
     return IN_CLASS
+
+
+def _why_not(address: Address, certificate: str, error: Exception) -> str:
+    """Why there is no class behind this address for whoever named this certificate, or none, and what to do."""
+    where, cause = f"{address.host}:{address.port}", error.__cause__
+    if isinstance(cause, OtherCertificateError):
+        return (
+            f"what answers at {where} shows the certificate {cause.shown}, which is not the one you named. Nothing has "
+            "been sent. Read the instructor's screen again; if it says another one than this, tell the instructor"
+        )
+    if certificate and isinstance(cause, ssl.SSLError):
+        return f"what answers at {where} is not encrypted, so nothing has been sent. Does the instructor show a --tls?"
+    if not certificate and not isinstance(cause, ConnectionRefusedError | TimeoutError | socket.gaierror):
+        with contextlib.suppress(OSError):
+            shown_by(address.host, address.port, _TLS_S)
+            return f"the class at {where} is encrypted: type --tls and its code too, as the instructor shows them"
+    return f"{error}. Has the class begun, and is the address right?"
 
 
 def _leave() -> int:

@@ -90,7 +90,8 @@ def test_another_certificate_is_sent_nothing(tmp_path, sluice):
         status, _, err = sluice("join", where, "--handle", "ada", "--tls", other_code(shown))
         thread.join(120)
     assert (status, heard) == (1, [b""])
-    assert f"it shows the certificate {shown}, which is not the one you named" in err
+    assert f"shows the certificate {shown}, which is not the one you named" in err
+    assert "has the class begun" not in err.lower()  # it has, or somebody says so
     assert membership.current() is None
 
 
@@ -114,6 +115,26 @@ def test_without_tls_nothing_is_answered_and_with_it_nothing_plain(encrypted, sl
             Link("127.0.0.1", plain.port, code).ask("GET", "/api/hello")
         status, _, err = sluice("join", f"{plain.code}@127.0.0.1:{plain.port}", "--tls")
         assert (status, "nothing encrypted answers" in err) == (1, True)
+
+
+def test_who_forgets_tls_or_types_it_where_there_is_none_is_told_so(encrypted, sluice, tmp_path):
+    room, code = encrypted
+    status, _, err = sluice("join", f"{room.code}@127.0.0.1:{room.port}", "--handle", "ada")
+    assert (status, "is encrypted: type --tls and its code too" in err) == (1, True)
+    with served(tmp_path / "plain.sqlite") as plain:
+        words = (f"{plain.code}@127.0.0.1:{plain.port}", "--handle", "ada", "--tls", code)
+        status, _, err = sluice("join", *words)
+    assert (status, "is not encrypted, so nothing has been sent" in err) == (1, True)
+    assert membership.current() is None
+
+
+def test_a_learner_goes_by_the_code_whatever_the_dates_are(tmp_path, sluice, monkeypatch):
+    monkeypatch.setattr("course.classroom.certificate._DAYS", -1)  # it has ended yesterday
+    context, code = class_certificate(tmp_path / "class.sqlite")
+    with served(tmp_path / "class.sqlite", tls=context) as room:
+        where = f"{room.code}@127.0.0.1:{room.port}"
+        assert sluice("join", where, "--handle", "ada", "--tls", code)[0] == 0
+        assert [each["handle"] for each in room.model_over(code)["learners"]] == ["ada"]
 
 
 def test_old_versions_of_tls_are_refused(encrypted):
