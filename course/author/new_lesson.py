@@ -100,9 +100,10 @@ jobs:
       - run: for each in own-lessons/*.ipynb; do sluice verify "$each"; done
 """
 
+_REQUIREMENTS_FILE = "sluice-requirements.txt"
 _REQUIREMENTS = """\
-# What the own lessons were made with. Where your registry has no such package: the path of the wheel (`make dist`).
-sluice=={version}
+# What the own lessons were made with: `make dist` makes it; put it beside this file. PyPI's `sluice` is another one.
+./sluice-{version}-py3-none-any.whl
 """
 
 
@@ -136,6 +137,8 @@ def run(arguments: argparse.Namespace) -> int:
     notebook = folder / f"{own_lessons()[number].name}.ipynb"
     for file in [*made, notebook]:
         print(f"✓ {file.relative_to(folder.parent)}")
+    if folder.parent / _REQUIREMENTS_FILE in made:
+        print(f"The workflow installs the wheel that {_REQUIREMENTS_FILE} names: put it there, and push it too.")
     print("Change the source, then `sluice build`; `sluice build --check` says whether the notebook is what it makes.")
     return PASSED
 
@@ -163,7 +166,7 @@ def new_lesson(
         folder / "src" / f"{stem}.py": _filled(_SOURCE, words),
         folder / "src" / f"{stem}.toml": _filled(_TABLE, words | {"TITLE": json.dumps(title, ensure_ascii=False)}),
         folder.parent / ".github" / "workflows" / "own-lessons.yml": _WORKFLOW,
-        folder.parent / "sluice-requirements.txt": _REQUIREMENTS.format(version=__version__),
+        folder.parent / _REQUIREMENTS_FILE: _REQUIREMENTS.format(version=__version__),
     }
     made = [file for file in texts if not file.exists()]
     for file in made:

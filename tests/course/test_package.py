@@ -6,6 +6,7 @@ import contextlib
 import io
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -90,6 +91,19 @@ def test_a_build_that_fails_says_why(tmp_path):
 
 def test_the_sizes_are_said(built):
     assert built.said == [f"{file}  {file.stat().st_size / 1e6:.1f} MB" for file in (built.source, built.wheel)]
+
+
+def test_the_page_for_organisers_says_how_large_the_wheel_is(built):
+    page = (ROOT / "course" / "classroom" / "organising.md").read_text(encoding="utf-8")
+    (said,) = re.findall(r"dist/ has the wheel, (\d+) MB", page)
+    assert int(said) == round(built.wheel.stat().st_size / 1e6)
+
+
+def test_own_lessons_are_checked_with_the_wheel_and_with_nothing_of_that_name_elsewhere(built, tmp_path):
+    done = sluice(built, tmp_path, "new", "lesson", "Our joins")
+    assert done.returncode == 0, done.stdout + done.stderr
+    lines = (tmp_path / "sluice-requirements.txt").read_text(encoding="utf-8").splitlines()
+    assert [line for line in lines if not line.startswith("#")] == [f"./{built.wheel.name}"]
 
 
 def test_the_installed_package_runs_itself(built, tmp_path):
