@@ -16,7 +16,7 @@ FIND_PYTHON = for python in $(PYTHON) python3 python3.13 python3.12 python3.11 p
 	fi
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lab test test-whole test-compiled fast demo cluster bench bench-checks bench-peers bench-spark bench-cluster bench-widgets bench-tab bench-cold profile site differential race fuzz chaos session dist lint clean requirements
+.PHONY: help setup lab test test-whole test-compiled fast demo cluster bench bench-checks bench-peers bench-spark bench-cluster bench-widgets bench-tab bench-cold profile site differential race fuzz chaos session dist hub lint clean requirements
 
 help: ## show this list
 	@echo "make lab            open the course in JupyterLab         (ARGS='--no-browser --port 8890')"
@@ -41,6 +41,7 @@ help: ## show this list
 	@echo "make chaos          220 runs under faults, and a sweep      (ARGS='--seeds 20 --first 7')"
 	@echo "make session        kills in a cluster, and 20 jobs in it    (ARGS='--rounds 3 --seconds 30')"
 	@echo "make dist           a wheel to install elsewhere, in dist/      (ARGS='--out DIR')"
+	@echo "make hub            JupyterHub into .venv, for its tests and to try the recipe"
 	@echo "make lint           style and types only"
 	@echo "make clean          remove .venv and caches; learners' work/ and .course/ stay"
 	@echo "make requirements   pin the packages of pyproject.toml again"
@@ -111,6 +112,12 @@ session: setup
 dist: setup
 	@exec $(RUN)/python -m course.author.distribution $(ARGS)
 
+# What is in .venv already has the same pins there.
+hub: setup
+	@cmp -s requirements-container.txt .venv/hub-ready || { \
+	  $(RUN)/python -I -m pip install --quiet --no-input --no-deps --require-hashes -r requirements-container.txt \
+	  && cp requirements-container.txt .venv/hub-ready; }
+
 lint: setup
 	$(RUN)/ruff check .
 	$(RUN)/ruff format --check .
@@ -151,6 +158,12 @@ requirements: setup
 	   | .venv/uv/bin/uv pip compile --quiet --universal --python-version 3.11 --fork-strategy fewest \
 	     --generate-hashes --no-emit-index-url --no-annotate --no-header --constraint .venv/requirements.new -; \
 	 } > .venv/requirements-bench.new
+	@{ echo "# What a container has: the course and a JupyterHub, without tests, pinned with hashes."; \
+	   echo "# Made from pyproject.toml by \`make requirements\`. Do not edit."; echo; \
+	   echo "setuptools>=77" | .venv/uv/bin/uv pip compile --quiet --universal --python-version 3.11 --fork-strategy fewest \
+	     --generate-hashes --no-emit-index-url --no-annotate --no-header --extra hub \
+	     --constraint .venv/requirements.new pyproject.toml -; } > .venv/requirements-container.new
 	@mv .venv/requirements.new requirements.txt
 	@mv .venv/requirements-bench.new tests/bench/requirements.txt
+	@mv .venv/requirements-container.new requirements-container.txt
 	@echo "requirements.txt is new; the next make installs it."

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -82,3 +83,6 @@ def configure(
     config.Spawner.cmd = [python, "-m", "course.learner.hub_server"]
     config.Spawner.environment = {**config.Spawner.get("environment", {}), CLASS_VARIABLE: f"127.0.0.1:{port}"}
     config.Spawner.default_url = "/lab/tree/work/00_start_here.ipynb"
+    # Without it the hub takes the one of npm, which needs node.
+    if find_spec("configurable_http_proxy") is not None:
+        config.ConfigurableHTTPProxy.command = [sys.executable, "-m", "course.classroom.hub_proxy"]

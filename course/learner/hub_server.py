@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from pathlib import Path
 
 from course.learner import membership
@@ -17,6 +18,7 @@ __all__ = ["CLASS_VARIABLE", "join_of_the_hub", "main"]
 
 CLASS_VARIABLE = "SLUICE_CLASS"
 """HOST:PORT of the class of this hub."""
+_PATIENCE_S, _PAUSE_S = 10.0, 0.25
 _USER, _TOKEN = "JUPYTERHUB_USER", "JUPYTERHUB_API_TOKEN"
 
 
@@ -34,10 +36,17 @@ def join_of_the_hub() -> str:
     if not host or not port.isdecimal() or not token:
         return f"no class: {CLASS_VARIABLE} names none, or this server is no hub's"
     secret = membership.secret_for(f"hub {host} {port} {user}")
-    try:
-        answer = Link(host, int(port)).ask("POST", "/api/join", {"hub": token, "secret": secret})
-    except (ClassGone, ClassRefused) as error:
-        return f"not in the class: {error}"
+    give_up_s = time.monotonic() + _PATIENCE_S
+    while True:
+        try:
+            answer = Link(host, int(port)).ask("POST", "/api/join", {"hub": token, "secret": secret})
+            break
+        except ClassRefused as error:
+            return f"not in the class: {error}"
+        except ClassGone as error:  # a hub starts its class and the first servers at the same time
+            if time.monotonic() > give_up_s:
+                return f"not in the class: {error}"
+            time.sleep(_PAUSE_S)
     handle, title = (
         "".join(letter for letter in str(answer.get(name, ""))[:80] if letter.isprintable())
         for name in ("handle", "title")

@@ -111,12 +111,16 @@ def served(
     title: str | None = None,
     tls: ssl.SSLContext | None = None,
     hub: HubUsers | None = None,
+    port: int = 0,
 ) -> Iterator[Served]:
-    """Serve the class in this file on loopback until the block ends, encrypted with `tls`; its clock stands."""
+    """Serve the class in this file on loopback until the block ends, encrypted with `tls`; its clock stands.
+
+    `port` 0 is one that is free.
+    """
     clock, loop = Clock(), asyncio.new_event_loop()
     with ClassFile(path, create=True, title=title) as file, ClassFile(path) as writing:
         key = instructor_key(file)
-        sockets = bind_sockets(0, "127.0.0.1")
+        sockets = bind_sockets(port, "127.0.0.1")
         room = Room(file, writing, is_remote_allowed=is_remote_allowed, clock=clock, hub=hub)
         is_up, server = threading.Event(), None
 

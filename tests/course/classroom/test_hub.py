@@ -1,11 +1,13 @@
 """A class of a JupyterHub: the hub says who somebody is, and only its users are in.
 
-The hub of these tests answers `/hub/api/user` as JupyterHub 6.1 does. `course/classroom/organising.md` has a real one.
+The hub of these tests answers `/hub/api/user` as JupyterHub 6.1 does. `test_real_hub.py` has a real one.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
+import socket
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import SimpleNamespace
@@ -121,6 +123,43 @@ def test_a_name_that_looks_like_another_takes_nothing_from_it(room):
     assert room.ask("GET", "/api/orders", secret=secret(1)).status == 200
 
 
+@pytest.fixture
+def early(monkeypatch, tmp_path):
+    """The port of a class that has not begun, ada's server there, and what happens each time that it waits."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    monkeypatch.setattr("course.learner.courier_process.nudge", lambda: None)
+    monkeypatch.setenv("SLUICE_WORK", str(tmp_path / "ada" / "work"))
+    monkeypatch.setenv("SLUICE_CLASS", f"127.0.0.1:{port}")
+    monkeypatch.setenv("JUPYTERHUB_USER", "ada")
+    monkeypatch.setenv("JUPYTERHUB_API_TOKEN", "token-of-ada")
+    clock = SimpleNamespace(now=0.0, waits=[], meanwhile=lambda: None)
+
+    def wait(seconds):
+        clock.now += seconds
+        clock.waits.append(seconds)
+        clock.meanwhile()
+
+    monkeypatch.setattr(hub_server, "time", SimpleNamespace(monotonic=lambda: clock.now, sleep=wait))
+    return port, clock
+
+
+def test_a_server_that_starts_before_the_class_waits_for_it(early, hub, tmp_path):
+    port, clock = early
+    with contextlib.ExitStack() as stack:
+        serving = served(tmp_path / "class.sqlite", hub=HubUsers(hub.api), port=port)
+        clock.meanwhile = lambda: stack.enter_context(serving)
+        assert join_of_the_hub() == "in the class 'Sluice' as ada"
+    assert len(clock.waits) == 1
+
+
+def test_a_server_whose_class_does_not_come_starts_without(early):
+    _, clock = early
+    assert join_of_the_hub().startswith("not in the class: no class answers")
+    assert 5 < clock.now < 15  # a hub gives a server a minute
+    assert membership.current() is None
+
+
 def test_a_name_that_can_be_no_handle_is_said_and_the_server_starts_all_the_same(as_user):
     assert as_user("o'smith", "token-of-smith", "smith").startswith("not in the class: a handle is letters")
     assert membership.current() is None
@@ -163,6 +202,7 @@ class Section(dict):
 
 def test_what_a_hub_was_told_before_stays(tmp_path):
     config = Section(JupyterHub=Section(services=[{"name": "cull"}]), Spawner=Section(environment={"LANG": "C"}))
+    config.ConfigurableHTTPProxy = Section()
     configure(config, folder=tmp_path, port=9000, title="Tuesday", python="/opt/python")
     assert [each["name"] for each in config.JupyterHub.services] == ["cull", "sluice-class"]
     command = config.JupyterHub.services[1]["command"]
