@@ -3,6 +3,7 @@
 #   docker build -t sluice . && docker run --rm -p 127.0.0.1:8888:8888 -v sluice:/home/learner sluice
 #
 # Open the address that it shows. The volume `sluice` keeps notebooks and progress.
+# A JupyterHub is in it too: course/classroom/organising.md says how a class is in one.
 
 FROM python:3.12-slim AS wheel
 WORKDIR /checkout
@@ -10,13 +11,13 @@ COPY . .
 RUN pip install --no-cache-dir "setuptools>=77" && python -m course.author.distribution --out /wheel
 
 FROM python:3.12-slim
-COPY --from=wheel /wheel /wheel
-COPY requirements.txt /wheel/
-# Spark comes as a source archive alone: it is built with the setuptools that is there, and not with one fetched unchecked.
+# What changes seldom comes first: a build after a change of the course takes this layer as it is.
+# Spark comes as a source archive alone: it is built with the setuptools that is there, not with one fetched unchecked.
+COPY requirements-container.txt /
 RUN pip install --no-cache-dir "setuptools>=77" \
- && pip install --no-cache-dir --no-build-isolation --require-hashes -r /wheel/requirements.txt \
- && pip install --no-cache-dir --no-deps --no-index /wheel/*.whl \
- && rm -r /wheel
+ && pip install --no-cache-dir --no-build-isolation --require-hashes -r requirements-container.txt
+COPY --from=wheel /wheel/*.whl /wheel/
+RUN pip install --no-cache-dir --no-deps --no-index /wheel/*.whl && rm -r /wheel
 RUN useradd --create-home learner
 USER learner
 WORKDIR /home/learner
