@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import socket
-import ssl
 import sys
 import time
 from collections.abc import Callable
@@ -127,16 +126,21 @@ def _enter(address: Address, handle: str, certificate: str) -> int:
 
 def _why_not(address: Address, certificate: str, error: Exception) -> str:
     """Why there is no class behind this address for whoever named this certificate, or none, and what to do."""
+    from course.learner.outbox import ClassGone, Link
+
     where, cause = f"{address.host}:{address.port}", error.__cause__
     if isinstance(cause, OtherCertificateError):
         return (
             f"what answers at {where} shows the certificate {cause.shown}, which is not the one you named. Nothing has "
             "been sent. Read the instructor's screen again; if it says another one than this, tell the instructor"
         )
-    if certificate and isinstance(cause, ssl.SSLError):
-        return f"what answers at {where} is not encrypted, so nothing has been sent. Does the instructor show a --tls?"
-    if not certificate and not isinstance(cause, ConnectionRefusedError | TimeoutError | socket.gaierror):
-        with contextlib.suppress(OSError):
+    if not isinstance(cause, ConnectionRefusedError | socket.gaierror):
+        with contextlib.suppress(OSError, ClassGone):
+            if certificate:
+                Link(address.host, address.port).ask("GET", "/api/hello")  # which tells it nothing
+                return (
+                    f"what answers at {where} is not encrypted, so nothing has been sent: does the screen have a --tls?"
+                )
             shown_by(address.host, address.port, _TLS_S)
             return f"the class at {where} is encrypted: type --tls and its code too, as the instructor shows them"
     return f"{error}. Has the class begun, and is the address right?"

@@ -11,6 +11,7 @@ import ssl
 import subprocess
 import sys
 import threading
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -129,6 +130,7 @@ def test_who_forgets_tls_or_types_it_where_there_is_none_is_told_so(encrypted, s
 
 
 def test_a_learner_goes_by_the_code_whatever_the_dates_are(tmp_path, sluice, monkeypatch):
+    monkeypatch.setattr("course.spark.cluster_keys.CLOCK_DIFFERENCE", timedelta(days=10))
     monkeypatch.setattr("course.classroom.certificate._DAYS", -1)  # it has ended yesterday
     context, code = class_certificate(tmp_path / "class.sqlite")
     with served(tmp_path / "class.sqlite", tls=context) as room:
