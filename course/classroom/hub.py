@@ -29,6 +29,7 @@ API_VARIABLE = "JUPYTERHUB_API_URL"
 """Where a hub says to its services and servers how it is asked."""
 _SERVICE = "sluice-class"
 _SECONDS = 10.0
+_START_SECONDS = 300
 _MOST_TOKEN = 512
 
 
@@ -83,6 +84,8 @@ def configure(
     config.Spawner.cmd = [python, "-m", "course.learner.hub_server"]
     config.Spawner.environment = {**config.Spawner.get("environment", {}), CLASS_VARIABLE: f"127.0.0.1:{port}"}
     config.Spawner.default_url = "/lab/tree/work/00_start_here.ipynb"
+    # A whole room logs in at once, and the machine is shared by all: 30 seconds, the default, are too few then.
+    config.Spawner.start_timeout = config.Spawner.http_timeout = _START_SECONDS
     # Without it the hub takes the one of npm, which needs node.
     if find_spec("configurable_http_proxy") is not None:
         config.ConfigurableHTTPProxy.command = [sys.executable, "-m", "course.classroom.hub_proxy"]

@@ -210,4 +210,5 @@ def test_what_a_hub_was_told_before_stays(tmp_path):
     assert command[-1] == str(tmp_path / "class.sqlite")
     assert "url" not in config.JupyterHub.services[1]
     assert config.Spawner.environment == {"LANG": "C", hub_server.CLASS_VARIABLE: "127.0.0.1:9000"}
+    assert config.Spawner.http_timeout == config.Spawner.start_timeout == 300  # a whole room logs in at once
     assert config.Spawner.cmd == ["/opt/python", "-m", "course.learner.hub_server"]

@@ -43,7 +43,6 @@ PASSWORD = "eight letters at least"  # as the page has it
 
 OF_THE_TEST = """
 c.Spawner.args = {arguments!r}
-c.Spawner.start_timeout = c.Spawner.http_timeout = 300
 c.JupyterHub.hub_bind_url = "http://127.0.0.1:{hub_port}"
 c.ConfigurableHTTPProxy.api_url = "http://127.0.0.1:{proxy_port}"
 c.JupyterHub.services.append({{"name": "test", "api_token": {token!r}}})
