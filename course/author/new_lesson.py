@@ -131,7 +131,10 @@ def run(arguments: argparse.Namespace) -> int:
         print(error, file=sys.stderr)
         return WRONG_USE
     except OSError as error:
-        print(f"{error.filename} cannot be written: {error.strerror}", file=sys.stderr)
+        print(
+            f"{error.filename} cannot be written: {error.strerror}; name another folder in SLUICE_OWN_LESSONS",
+            file=sys.stderr,
+        )
         return WRONG_USE
     folder = own_lessons_folder()
     notebook = folder / f"{own_lessons()[number].name}.ipynb"

@@ -157,3 +157,9 @@ def test_an_installed_package_builds_a_teachers_own_lessons_alone(folder, monkey
     assert builder.build_all() == []
     assert main(["build", "3"]) == 2
     assert "there is no lesson 3; there are none: `sluice new lesson TITLE` makes one" in capsys.readouterr().err
+
+
+def test_where_nothing_can_be_written_another_folder_is_asked_for(folder, capsys):
+    (folder / "own-lessons").write_text("in the way")
+    assert main(["new", "lesson", "One"]) == 2
+    assert "cannot be written: Not a directory; name another folder in SLUICE_OWN_LESSONS" in capsys.readouterr().err
