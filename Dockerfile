@@ -13,9 +13,9 @@ RUN pip install --no-cache-dir "setuptools>=77" && python -m course.author.distr
 FROM python:3.12-slim
 # What changes seldom comes first: a build after a change of the course takes this layer as it is.
 # Spark comes as a source archive alone: it is built with the setuptools that is there, not with one fetched unchecked.
-COPY requirements-container.txt /
+COPY course/classroom/requirements.txt /
 RUN pip install --no-cache-dir "setuptools>=77" \
- && pip install --no-cache-dir --no-build-isolation --require-hashes -r requirements-container.txt
+ && pip install --no-cache-dir --no-build-isolation --require-hashes -r requirements.txt
 COPY --from=wheel /wheel/*.whl /wheel/
 RUN pip install --no-cache-dir --no-deps --no-index /wheel/*.whl && rm -r /wheel
 RUN useradd --create-home learner

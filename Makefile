@@ -114,9 +114,9 @@ dist: setup
 
 # What is in .venv already has the same pins there.
 hub: setup
-	@cmp -s requirements-container.txt .venv/hub-ready || { \
-	  $(RUN)/python -I -m pip install --quiet --no-input --no-deps --require-hashes -r requirements-container.txt \
-	  && cp requirements-container.txt .venv/hub-ready; }
+	@cmp -s course/classroom/requirements.txt .venv/hub-ready || { \
+	  $(RUN)/python -I -m pip install --quiet --no-input --no-deps --require-hashes -r course/classroom/requirements.txt \
+	  && cp course/classroom/requirements.txt .venv/hub-ready; }
 
 lint: setup
 	$(RUN)/ruff check .
@@ -165,5 +165,5 @@ requirements: setup
 	     --constraint .venv/requirements.new pyproject.toml -; } > .venv/requirements-container.new
 	@mv .venv/requirements.new requirements.txt
 	@mv .venv/requirements-bench.new tests/bench/requirements.txt
-	@mv .venv/requirements-container.new requirements-container.txt
+	@mv .venv/requirements-container.new course/classroom/requirements.txt
 	@echo "requirements.txt is new; the next make installs it."
