@@ -139,7 +139,7 @@ ON_BOTH := $(addprefix tests/refimpl/,memory records producer consumer exchange 
 	tests/fuzz/test_fuzz.py tests/fuzz/test_regressions.py
 test-compiled: setup
 	$(RUN)/sluice compile
-	SLUICE_ENGINE=compiled $(RUN)/python -m pytest -q $(TWO) $(ON_BOTH) $(ARGS)
+	SLUICE_ENGINE=compiled $(RUN)/python -m pytest -q $(SHARED) $(ON_BOTH) $(ARGS)
 
 clean:
 	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist *.egg-info

@@ -31,7 +31,7 @@ def main(files: list[str]) -> None:
     setup = import_module("setuptools").setup
     build_ext = import_module("setuptools.command.build_ext").build_ext
 
-    class BuildAtOnce(build_ext):  # type: ignore[misc, valid-type]
+    class BuildAtOnce(build_ext):  # type: ignore[misc, valid-type]  # setuptools has no types
         def build_extensions(self) -> None:
             pool = ThreadPoolExecutor(_num_cores())
             _compile_in(pool, self.compiler)

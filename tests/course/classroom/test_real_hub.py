@@ -52,7 +52,8 @@ c.JupyterHub.load_roles = [{{"name": "test", "scopes": ["admin:servers"], "servi
 
 def config_of_the_page(folder: Path, address: str, class_port: int) -> str:
     """The configuration that the page has for a container, for this folder, address and port."""
-    (text,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    blocks = re.findall(r"```text\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    (text,) = [block for block in blocks if "c.JupyterHub.bind_url" in block]
     for theirs, ours in (
         ("/home/learner", str(folder)),
         ("http://0.0.0.0:8000", address),
