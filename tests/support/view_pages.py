@@ -90,7 +90,9 @@ def axe_findings(view: Locator) -> list[str]:
     """What axe-core calls serious or critical, each with where it is."""
     if not view.page.evaluate("() => 'axe' in window"):
         view.page.evaluate(axe_core())
-    found = view.evaluate("root => axe.run(root, { resultTypes: ['violations'] }).then(results => results.violations)")
+    # Without `preload` it asks for no style sheet again: a page that was opened from a disk may not.
+    options = "{ resultTypes: ['violations'], preload: false }"
+    found = view.evaluate(f"root => axe.run(root, {options}).then(results => results.violations)")
     return [
         f"{each['id']} ({each['impact']}): {each['help']}: {node['html'][:160]}"
         for each in found

@@ -107,7 +107,7 @@ def test_a_sign_may_be_left_out_and_says_so_when_it_changes(xx):
     [
         (INTERFACE, "✓ right. {because}", "✓ right. {becaus}", "blanks: {because} missing, {becaus} too much"),
         (INTERFACE, "now on: checks and", "now on. Checks\\nand", "lines: 2 in English, 3 here"),
-        (INTERFACE, "`make lab`", "`make`", "code: `make lab` missing, `make` too much"),
+        (INTERFACE, "`make lab` or", "`make` or", "code: `make lab` missing, `make` too much"),
         (INTERFACE, "think again", "再想,", "a mark behind a Chinese character is full-width: 想,"),
         (LESSON, "## An incident", "# An incident", "headings: ##  missing, #  too much"),
         (LESSON, "Nobody had asked", "段落\n段落", "a paragraph is one line; this one is broken at '落\\n段'"),
