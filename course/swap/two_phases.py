@@ -161,7 +161,7 @@ class _SwappedSink(TwoPhaseSinkOperator):
         if self._guard is not None and not self._guard.is_out:
             assert context.attempt is not None, "the job has a store"
             theirs: Any = _TheirSink(self._guard, self._transactions(context.subtask, context.attempt))
-            self._sink = theirs
+            self.sink = theirs
 
     def prepare_barrier(self, checkpoint_id: int) -> None:
         super().prepare_barrier(checkpoint_id)

@@ -211,10 +211,9 @@ def _sink_value(operator: Operator) -> Value:
 
 def _exactly_once_value(operator: Operator) -> Value:
     assert isinstance(operator, ExactlyOnce), f"{operator} is no sink of transactions"
-    invoke = operator.sink.invoke
 
     def process_value(value: object, timestamp: int | None) -> None:
-        invoke(value)
+        operator.sink.invoke(value)
 
     return process_value
 
