@@ -13,8 +13,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import refimpl.shortcuts.makers  # noqa: F401 (loaded before memory is counted)
 from course.compiled.choice import ENGINES, in_use
+from refimpl.config import Config
+from refimpl.drivers.makers import makers_of
 from tests.fuzz.control_wire import control_fault
 from tests.fuzz.harness import Fault, fault_in, played, shrink
 from tests.fuzz.inputs import Input
@@ -27,6 +28,7 @@ WEIGHED_EVERY = 64  # weighing takes three times as long
 MAX_SHRINKING_S = 30.0
 CONTROL_EVERY = 10  # one input for the wire between the processes of a cluster after so many for that of data
 CONTROL = "control:"
+makers_of(Config())  # what takes shortcuts is loaded before memory is counted
 
 DESCRIPTION = """\
 Both ends of a connection, each alone and both together, are given frames that are right, nearly right, and no frames at
