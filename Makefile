@@ -123,10 +123,11 @@ lint: setup
 	$(RUN)/ruff format --check .
 	$(RUN)/mypy
 
-# Two at a time, or WORKERS=3 of them; the tests of one file stay together, since they share a server, a browser or a
-# cluster. The longest files come first (tests/support/heaviest.py). nbval, which is slow to load, is for processes of
-# their own; so are the grammars of internet addresses, which no test needs.
-SHARED = -n $(or $(WORKERS),2) --dist loadfile --no-loadscope-reorder -p no:nbval -p course.cli.no_addresses
+# Three at a time, or WORKERS of them: on two cores two would wait for children, browsers and clusters half of the time.
+# The tests of one file stay together, since they share a server, a browser or a cluster. The longest files come first
+# (tests/support/heaviest.py). nbval, which is slow to load, is for processes of their own; so are the grammars of
+# internet addresses, which no test needs.
+SHARED = -n $(or $(WORKERS),3) --dist loadfile --no-loadscope-reorder -p no:nbval -p course.cli.no_addresses
 test: lint
 	$(RUN)/python -m pytest $(SHARED) $(ARGS)
 

@@ -66,6 +66,7 @@ def page(context: BrowserContext) -> Iterator[Page]:
 
 
 @pytest.mark.parametrize("name", NOTEBOOKS)
+@pytest.mark.sampled(one_in=2)
 def test_a_notebook_runs_from_top_to_bottom_without_a_traceback(page: Page, server: Served, name: str) -> None:
     opened_lite(page, server.address, name)
     cells = ran_all(page)
@@ -102,15 +103,6 @@ def test_what_a_browser_lacks_is_said_in_a_sentence_and_other_errors_stay(page: 
     ):
         assert run_source(page, "map", source).startswith(f"○ This needs {lacks}, which a browser does not have.")
     assert run_source(page, "map", "raise RuntimeError('mine')") == "mine"
-
-
-def test_a_module_is_not_looked_for_in_the_notebooks_folder_first(page: Page, server: Served) -> None:
-    opened_lite(page, server.address, "00_ten_records")
-    run_source(page, "setup", "import course")
-    asked: list[str] = []
-    page.context.on("request", lambda each: asked.append(each.url) if each.url.endswith("api/drive") else None)
-    assert run_source(page, "map", "import colorsys; colorsys.__name__") == "'colorsys'"
-    assert asked == []
 
 
 def test_the_folder_alone_leads_to_jupyterlab(page: Page, server: Served) -> None:

@@ -1,4 +1,4 @@
-"""Which files work longest: `make test` begins with them, so that its two processes end at the same time."""
+"""Which files work longest: `make test` begins with them, so that its processes end at the same time."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Sequence
 __all__ = ["HEAVIEST", "place"]
 
 HEAVIEST: Sequence[str] = (
+    "tests/browser/test_lite.py",
     "tests/cluster/test_local_cluster.py",
     "tests/lessons/test_notebooks.py",
     "tests/course/author/test_graders.py",
@@ -20,6 +21,9 @@ HEAVIEST: Sequence[str] = (
     "tests/course/data/test_sections.py",
     "tests/course/site/test_site.py",
     "tests/browser/test_lab.py",
+    "tests/browser/test_site_pages.py",
+    "tests/course/site/test_tab.py",
+    "tests/course/classroom/test_real_hub.py",
     "tests/lessons/test_solved_notebooks.py",
     "tests/course/test_package.py",
     "tests/course/jobs/test_run.py",
