@@ -101,7 +101,8 @@ def compare(rows: Sequence[str], num_passes: int, words: Sequence[str]) -> int:
     lines = [HEADINGS, *table(by_engine)]
     widths = [max(len(line[column]) for line in lines) for column in range(len(HEADINGS))]
     print("\n".join("  ".join(map(str.ljust, line, widths)).rstrip() for line in lines))
-    spread = "" if num_passes == 1 else "; medians of the passes, and what the middle half of them lie between"
+    middle = "; medians of the passes, and what the middle half of them lie between, or with under four, all"
+    spread = "" if num_passes == 1 else middle
     print(f"\n{num_passes} {'pass' if num_passes == 1 else 'passes'} of each, {answer['rounds']} rounds of ", end="")
     print(f"{answer['seconds']:g} s{spread}")
     print(machine_in_words(answer["machine"]).partition("\n")[2])
